@@ -11,7 +11,7 @@ from ullage.core.history.hand import (
     spots_of,
 )
 from ullage.core.history.ledger import Ledger, changes, taken
-from ullage.core.values.decisions import Decision, Made, Target
+from ullage.core.values.decisions import Decision, LedgerRef, Target
 from ullage.core.values.edits import Batch
 
 TRANSCRIPT = transcript_of(history("first", "second", "third"))
@@ -25,7 +25,7 @@ def decided(*decisions, ledger=None, key=KEY):
     """A ledger with decisions at one place, and where it keeps each."""
     ledger, made = ledger or Ledger(), []
     for decision in decisions:
-        made.append(Made("decision", key, len(ledger.at(key).decisions)))
+        made.append(LedgerRef("decision", key, len(ledger.at(key).decisions)))
         ledger, _ = ledger.with_decision(key, decision)
     return ledger, made
 
@@ -69,14 +69,14 @@ def test_a_batch_goes_with_the_decision_it_carries_out_and_so_does_what_followed
         ledger, _ = ledger.with_batch(KEY, batch)
     ledger, _ = decided(undo(pin), ledger=ledger)
     hand = hand_of(TRANSCRIPT, ledger)
-    assert hand.undone == {Made("batch", KEY, 1), Made("batch", KEY, 2)}
+    assert hand.undone == {LedgerRef("batch", KEY, 1), LedgerRef("batch", KEY, 2)}
     assert len(shown_under(KEY, ledger, hand)) == 2
 
 
 def test_an_undo_waits_while_nothing_that_was_sent_may_change():
     ledger, _ = Ledger().with_batch(KEY, BATCH)
-    ledger, _ = decided(undo(Made("batch", KEY, 0)), ledger=ledger)
-    assert hand_of(TRANSCRIPT, ledger).undone == {Made("batch", KEY, 0)}
+    ledger, _ = decided(undo(LedgerRef("batch", KEY, 0)), ledger=ledger)
+    assert hand_of(TRANSCRIPT, ledger).undone == {LedgerRef("batch", KEY, 0)}
     waiting = hand_of(TRANSCRIPT, ledger, is_frozen=True)
     assert waiting.undone == frozenset()
     assert len(waiting.due) == 1

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tests.replay.evidence.conversation import errand
 from ullage import AsyncSession, Limits, MemoryStore, Session, Sessions
 from ullage.core.errors import StoreError
-from ullage.core.values.receipts import Sums, summed
+from ullage.core.values.receipts import ReceiptTotals, summed
 from ullage.core.values.usage import Usage
 from ullage.documents import preset
 from ullage.session import receipts
@@ -32,7 +32,7 @@ TOOL = {
 def total(store):
     """What the ledger of a store sums up to, once what was noted is written."""
     close(store)
-    return summed(receipts_of(store).receipts()).get((), Sums())
+    return summed(receipts_of(store).receipts()).get((), ReceiptTotals())
 
 
 def asked(*said):

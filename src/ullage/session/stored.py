@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ullage.core.errors import ConfigError, StoreError
 from ullage.core.history.hand import (
-    Hand,
+    UserDecisions,
     entered_in,
     hand_of,
     index_of,
@@ -30,14 +30,14 @@ from ullage.core.history.outline import (
     transcript_of,
 )
 from ullage.core.history.transcript import Location, Transcript
-from ullage.core.values.decisions import Decision, Made, Target, Verb, When
+from ullage.core.values.decisions import Decision, LedgerRef, Target, Verb, When
 from ullage.core.values.edits import (
-    Added,
     Batch,
     Drop,
+    Insert,
     Replace,
     ReplaceSpan,
-    Whole,
+    Restore,
     whole,
 )
 from ullage.session.targets import target_of, undone_by
@@ -111,7 +111,7 @@ class StoredConversation(Struct, frozen=True, eq=False):
     messages: tuple[OutlinedMessage, ...]
     transcript: Transcript
     ledger: Ledger
-    hand: Hand
+    hand: UserDecisions
 
     @property
     def key(self) -> bytes:
@@ -122,11 +122,11 @@ class StoredConversation(Struct, frozen=True, eq=False):
         """Every leaf of it, in order."""
         return list(_leaves(self))
 
-    def batches(self) -> Iterator[tuple[Made, Batch, bool]]:
+    def batches(self) -> Iterator[tuple[LedgerRef, Batch, bool]]:
         """Every batch of it in order, and whether it is undone."""
         for key in dict.fromkeys(self.transcript.chain):
             for n, batch in enumerate(self.ledger.at(key).batches):
-                made = Made("batch", key, n)
+                made = LedgerRef("batch", key, n)
                 yield made, batch, made in self.hand.undone
 
 
@@ -198,7 +198,7 @@ def decide(store: Store, stored: StoredConversation, decision: Decision) -> str:
     """
     ledger, key = stored.ledger, stored.key
     while True:
-        made = Made("decision", key, len(ledger.at(key).decisions))
+        made = LedgerRef("decision", key, len(ledger.at(key).decisions))
         ledger, record = ledger.with_decision(key, decision)
         pointer = latest_record(stored.transcript.chain, (record,))
         lost = store.commit(stored.tenant, (), (record, pointer))
@@ -274,7 +274,7 @@ def about_tokens(stored: StoredConversation, decision: Decision) -> tuple[int, i
 
 
 def _about_undo(
-    stored: StoredConversation, undoes: Made, leaves: Sequence[Leaf]
+    stored: StoredConversation, undoes: LedgerRef, leaves: Sequence[Leaf]
 ) -> tuple[int, int]:
     """The same of an undo: what its batch had won comes back, from its first message on."""
     entered = {one.made: one for one in entered_in(stored.transcript, stored.ledger)}
@@ -409,7 +409,7 @@ def _states(
     for key in dict.fromkeys(transcript.chain):
         entry = stored.ledger.at(key)
         for n, batch in enumerate(entry.batches):
-            made = Made("batch", key, n)
+            made = LedgerRef("batch", key, n)
             if made in stored.hand.undone:
                 continue
             for edit in batch.edits:
@@ -419,7 +419,7 @@ def _states(
 
 def _apply(
     transcript: Transcript,
-    edit: Replace | ReplaceSpan | Drop | Whole | Added,
+    edit: Replace | ReplaceSpan | Drop | Restore | Insert,
     batch: str,
     left: dict[Location, _Left | None],
     hidden: dict[int, _Left],
@@ -437,7 +437,7 @@ def _apply(
             for index in range(start or 0, stop or 0):
                 if index not in keeps:
                     hidden[index] = _Left("set aside", batch, edit.ref, edit.why)
-        case Whole():
+        case Restore():
             message = index_of(transcript, edit.message)
             if message is None:
                 return

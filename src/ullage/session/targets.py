@@ -19,10 +19,10 @@ from msgspec.structs import replace
 
 from ullage.core.errors import ConfigError, TargetNotFound
 from ullage.core.history import canon
-from ullage.core.history.hand import Hand, entered_in, name_of
+from ullage.core.history.hand import UserDecisions, entered_in, name_of
 from ullage.core.history.ledger import Ledger
 from ullage.core.history.transcript import Location, Transcript, leaves_of
-from ullage.core.values.decisions import EVERY_ITEM, Made, Target
+from ullage.core.values.decisions import EVERY_ITEM, LedgerRef, Target
 from ullage.core.values.edits import Address, Batch, Replace, ReplaceSpan
 from ullage.wires import Format
 
@@ -147,8 +147,8 @@ def _with_lines(
 
 
 def undone_by(
-    transcript: Transcript, ledger: Ledger, hand: Hand, wanted: str | None
-) -> Made:
+    transcript: Transcript, ledger: Ledger, hand: UserDecisions, wanted: str | None
+) -> LedgerRef:
     """The batch or decision that an undo is to take back.
 
     Args:
@@ -178,15 +178,19 @@ def undone_by(
     raise TargetNotFound(len(transcript), wanted)
 
 
-def batches_in(transcript: Transcript, ledger: Ledger) -> Iterator[tuple[Made, Batch]]:
+def batches_in(
+    transcript: Transcript, ledger: Ledger
+) -> Iterator[tuple[LedgerRef, Batch]]:
     """Every batch of a history, the newest first."""
     for key in reversed(dict.fromkeys(transcript.chain)):
         batches = ledger.at(key).batches
         for n in range(len(batches) - 1, -1, -1):
-            yield Made("batch", key, n), batches[n]
+            yield LedgerRef("batch", key, n), batches[n]
 
 
-def _newest(transcript: Transcript, ledger: Ledger, hand: Hand) -> Made | None:
+def _newest(
+    transcript: Transcript, ledger: Ledger, hand: UserDecisions
+) -> LedgerRef | None:
     """The newest decision that is due, or else what was carried out or decided last."""
     standing = {one.name: one for one in hand.decisions if one.decision.verb != "undo"}
     for due in reversed(hand.due):
@@ -204,7 +208,7 @@ def _newest(transcript: Transcript, ledger: Ledger, hand: Hand) -> Made | None:
     return None
 
 
-def _follows_from_one(made: Made, ledger: Ledger) -> bool:
+def _follows_from_one(made: LedgerRef, ledger: Ledger) -> bool:
     """Whether a batch was made at the place of a decision, because of it: it goes with that."""
     batches = ledger.at(made.key).batches
     before = any(batch.decision for batch in batches[: made.n])

@@ -15,7 +15,7 @@ from ullage.core.history.shown import SHOWN, PlacedText
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
 from ullage.core.values.decisions import Target
-from ullage.core.values.edits import Added, Replace, Whole
+from ullage.core.values.edits import Insert, Replace, Restore
 
 
 class ShownAgain(ABC):
@@ -44,7 +44,7 @@ class ShownAgain(ABC):
     def _outdate(self, index: int) -> None:
         """Forget what was worked out of a message as it was shown."""
 
-    def _show_whole(self, edit: Whole) -> bool:
+    def _show_whole(self, edit: Restore) -> bool:
         """Show a message, or a leaf of it, as it came."""
         window = self.window
         index = index_of(window.transcript, edit.message)
@@ -77,7 +77,7 @@ class ShownAgain(ABC):
             sums.touched.add(index)
         self._set(revealed=window.revealed.union(hidden))
 
-    def _add(self, edit: Added) -> bool:
+    def _add(self, edit: Insert) -> bool:
         """Show a text of the user's behind the messages that were there then; none for ``""``."""
         window = self.window
         index = window.transcript.find(edit.after)

@@ -19,7 +19,7 @@ from ullage.core.history.transcript import Location, Transcript
 from ullage.core.history.window import Window
 from ullage.core.tokens.calibrate import Calibration
 from ullage.core.tokens.meter import Meter
-from ullage.core.values.edits import Added, Drop, Edit, Replace, ReplaceSpan, Whole
+from ullage.core.values.edits import Drop, Edit, Insert, Replace, ReplaceSpan, Restore
 from ullage.core.values.messages import Reasoning, ReasoningRule
 from ullage.core.values.notices import Words
 
@@ -37,7 +37,7 @@ _GROWING = (
 """What of a window is written to in place."""
 
 
-class Carried(Struct, frozen=True):
+class CarryingCost(Struct, frozen=True):
     """What the requests up to a boundary carried in vain while a conversation waits.
 
     Attributes:
@@ -98,7 +98,7 @@ class WindowBuilder(ShownAgain):
         self.window, self.stale = window, stale
         self.past: tuple[WindowBuilder, ...] = ()
         self.excess: dict[int, int] = {}
-        self.carried = Carried()
+        self.carried = CarryingCost()
         self._applied = cast("dict[bytes, int]", window.applied)
         self._changed = cast(
             "dict[int, Sequence[tuple[int, int, str]]]", window.changed
@@ -229,7 +229,7 @@ class WindowBuilder(ShownAgain):
     def refresh(self, index: int) -> None:
         """A message was worded anew by the caller (same digest): count it again."""
         self._outdate(index)
-        self.carried = Carried()
+        self.carried = CarryingCost()
         for past in self.past:
             past.refresh(index)
         window, sums = self.window, self.window._sums
@@ -292,9 +292,9 @@ class WindowBuilder(ShownAgain):
                 return self._summarise(edit)
             case Drop():
                 return self._drop(edit)
-            case Whole():
+            case Restore():
                 return self._show_whole(edit)
-            case Added():
+            case Insert():
                 return self._add(edit)
             case Replace():
                 return self._replace(edit)

@@ -23,8 +23,8 @@ from blake3 import blake3
 
 from ullage.core.values.jsonable import jsonable
 from ullage.core.values.messages import (
+    BlockFrame,
     Content,
-    Frame,
     Media,
     Message,
     Opaque,
@@ -118,7 +118,7 @@ def _form(part: Part | Content) -> list[Any] | None:
             return ["m", kind, _utf8(mime), digest]
         case Opaque(kind=kind, text=text):
             return ["o", _utf8(kind), _utf8(text)]
-        case Frame(text=text):
+        case BlockFrame(text=text):
             return ["f", _utf8(text)]
         case _:
             return None

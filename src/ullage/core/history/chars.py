@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ullage.core.history.measures import Measure
-from ullage.core.history.transcript import Leaf, leaves_of
+from ullage.core.history.transcript import PlacedLeaf, leaves_of
 from ullage.core.history.window import Window
 from ullage.core.values.edits import Replace
 from ullage.core.values.messages import Content, Media, Part, ToolCall
@@ -17,7 +17,7 @@ _MEDIA_CHARS = 4_000
 """About what an image costs, as characters of text."""
 
 
-def leaves(window: Window, index: int) -> Iterator[Leaf]:
+def leaves(window: Window, index: int) -> Iterator[PlacedLeaf]:
     """What the model is shown of a message: not what a program reads."""
     for leaf in leaves_of(window.transcript.messages[index]):
         if window.transcript.reader(index, leaf[0]) == "model":

@@ -28,7 +28,7 @@ from ullage.core.history.layers import Layers
 from ullage.core.history.measures import Folded
 from ullage.core.history.shown import Shown
 from ullage.core.history.transcript import Location, Mark, Transcript
-from ullage.core.history.window import Sums, Window
+from ullage.core.history.window import TokenSums, Window
 from ullage.core.tokens.calibrate import Calibration
 from ullage.core.tokens.meter import Meter
 from ullage.core.values.edits import Address
@@ -141,7 +141,7 @@ class Parts(Struct, frozen=True):
     """What of a window is written to in place, as it was when it was frozen.
 
     Attributes:
-        tokens: `Sums.tokens`, by message.
+        tokens: `TokenSums.tokens`, by message.
         edited: the edited messages.
         locations: where the edits are, by ref.
         applied: `Window.applied`.
@@ -168,7 +168,7 @@ class Parts(Struct, frozen=True):
 
 
 class Changes(Struct):
-    """What was written to a window since it was frozen last; `Sums.touched` is beside it.
+    """What was written to a window since it was frozen last; `TokenSums.touched` is beside it.
 
     Attributes:
         edited: the messages whose edits changed.
@@ -253,7 +253,7 @@ class FrozenWindow:
 
     def _made(self) -> Window:
         tokens, edited = self._parts.tokens.merged(), self._parts.edited.merged()
-        sums = Sums(
+        sums = TokenSums(
             tokens=[tokens[index] for index in range(self.size)],
             counted=self._counted,
             bound=self._bound,

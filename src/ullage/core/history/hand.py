@@ -1,8 +1,8 @@
 """The user's hand in one history: which decisions stand there, and what follows from them.
 
-    ledger + chain ──▶ Hand ──▶ undone   batches that are not shown
-                            ├─▶ due      decisions that no batch carries out yet
-                            └─▶ pins     what no stage may take out of the view
+    ledger + chain ──▶ UserDecisions ──▶ undone   batches that are not shown
+                                     ├─▶ due      decisions that no batch carries out yet
+                                     └─▶ pins     what no stage may take out of the view
 
 It is a pure function of a transcript and a ledger, so every worker comes to the same. A decision
 holds in the histories whose chain goes through its place. The newest decision is asked first: an
@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from ullage.core.history import canon
 from ullage.core.history.ledger import Entry, Ledger
 from ullage.core.history.transcript import Location, Transcript, leaves_of
-from ullage.core.values.decisions import EVERY_ITEM, Decision, Made, Target
+from ullage.core.values.decisions import EVERY_ITEM, Decision, LedgerRef, Target
 from ullage.core.values.edits import Batch, Replace, ReplaceSpan
 
 _NAME_CHARS = 8
@@ -57,7 +57,7 @@ class Pins(Struct, frozen=True):
         return spot[0] in self.whole or spot in self.leaves
 
 
-class Entered(Struct, frozen=True):
+class DecisionEntry(Struct, frozen=True):
     """A decision as it is in the ledger.
 
     Attributes:
@@ -69,13 +69,13 @@ class Entered(Struct, frozen=True):
     """
 
     name: str
-    made: Made
+    made: LedgerRef
     decision: Decision
-    carried_out: tuple[Made, ...]
+    carried_out: tuple[LedgerRef, ...]
     place: int
 
 
-class Hand(Struct, frozen=True):
+class UserDecisions(Struct, frozen=True):
     """What users decided of one history.
 
     Attributes:
@@ -85,22 +85,24 @@ class Hand(Struct, frozen=True):
         pins: what stays in the view.
     """
 
-    decisions: tuple[Entered, ...] = ()
-    due: tuple[Entered, ...] = ()
-    undone: frozenset[Made] = frozenset()
+    decisions: tuple[DecisionEntry, ...] = ()
+    due: tuple[DecisionEntry, ...] = ()
+    undone: frozenset[LedgerRef] = frozenset()
     pins: Pins = Pins()
 
 
-EMPTY = Hand()
+EMPTY = UserDecisions()
 
 
-def name_of(made: Made) -> str:
+def name_of(made: LedgerRef) -> str:
     """The short name of a decision (``d…``) or a batch (``b…``): the same on every worker."""
     digest = canon.ref_of(f"{made.key.hex()} {made.kind} {made.n}")
     return made.kind[0] + digest[:_NAME_CHARS]
 
 
-def hand_of(transcript: Transcript, ledger: Ledger, *, is_frozen: bool = False) -> Hand:
+def hand_of(
+    transcript: Transcript, ledger: Ledger, *, is_frozen: bool = False
+) -> UserDecisions:
     """The decisions that stand in a history. In nearly every history there are none.
 
     Args:
@@ -118,7 +120,7 @@ def hand_of(transcript: Transcript, ledger: Ledger, *, is_frozen: bool = False) 
     waiting = {one.name for one in due if is_frozen and one.decision.verb == "undo"}
     effective = [one for one in standing if one.name not in waiting]
     undone = _undone(entered, effective, ledger)
-    return Hand(
+    return UserDecisions(
         decisions=standing,
         due=due,
         undone=undone,
@@ -126,28 +128,30 @@ def hand_of(transcript: Transcript, ledger: Ledger, *, is_frozen: bool = False) 
     )
 
 
-def entered_in(transcript: Transcript, ledger: Ledger) -> Iterator[Entered]:
+def entered_in(transcript: Transcript, ledger: Ledger) -> Iterator[DecisionEntry]:
     """Every decision of a history, whether or not it stands, oldest first."""
     places = {key: transcript.find(key) for key in ledger.by_user}
     keys = [key for key, place in places.items() if place is not None]
     keys.sort(key=lambda key: places[key] or 0)
-    carried = dict[str, tuple[Made, ...]]()
+    carried = dict[str, tuple[LedgerRef, ...]]()
     for key in keys:
         for n, batch in enumerate(ledger.at(key).batches):
             if batch.decision:
                 earlier = carried.get(batch.decision, ())
-                carried[batch.decision] = (*earlier, Made("batch", key, n))
+                carried[batch.decision] = (*earlier, LedgerRef("batch", key, n))
     for key in keys:
         for n, decision in enumerate(ledger.at(key).decisions):
-            made = Made("decision", key, n)
+            made = LedgerRef("decision", key, n)
             name = name_of(made)
-            yield Entered(name, made, decision, carried.get(name, ()), places[key] or 0)
+            yield DecisionEntry(
+                name, made, decision, carried.get(name, ()), places[key] or 0
+            )
 
 
-def _standing(entered: tuple[Entered, ...]) -> tuple[Entered, ...]:
+def _standing(entered: tuple[DecisionEntry, ...]) -> tuple[DecisionEntry, ...]:
     """Those that no later decision takes back."""
-    taken_back = set[Made]()
-    standing = list[Entered]()
+    taken_back = set[LedgerRef]()
+    standing = list[DecisionEntry]()
     for one in reversed(entered):
         if one.made in taken_back:
             continue
@@ -158,10 +162,10 @@ def _standing(entered: tuple[Entered, ...]) -> tuple[Entered, ...]:
 
 
 def _undone(
-    entered: tuple[Entered, ...], effective: list[Entered], ledger: Ledger
-) -> frozenset[Made]:
+    entered: tuple[DecisionEntry, ...], effective: list[DecisionEntry], ledger: Ledger
+) -> frozenset[LedgerRef]:
     """The batches that are not shown: undone themselves, or with the decision they carry out."""
-    undone = set[Made]()
+    undone = set[LedgerRef]()
     targets = {
         one.decision.undoes for one in effective if one.decision.undoes is not None
     }
@@ -172,33 +176,37 @@ def _undone(
     return frozenset(undone)
 
 
-def with_consequences(batch: Made, entry: Entry) -> Iterator[Made]:
+def with_consequences(batch: LedgerRef, entry: Entry) -> Iterator[LedgerRef]:
     """A batch that carries out a decision, and what a policy made at its place because of it."""
     yield batch
     for n in range(batch.n + 1, len(entry.batches)):
         if entry.batches[n].decision:
             return
-        yield Made("batch", batch.key, n)
+        yield LedgerRef("batch", batch.key, n)
 
 
-def batch_of(made: Made, ledger: Ledger) -> Batch | None:
+def batch_of(made: LedgerRef, ledger: Ledger) -> Batch | None:
     """The batch that the ledger keeps there, or None."""
     batches = ledger.at(made.key).batches
     return batches[made.n] if made.kind == "batch" and made.n < len(batches) else None
 
 
-def shown_under(key: bytes, ledger: Ledger, hand: Hand) -> Sequence[Batch]:
+def shown_under(key: bytes, ledger: Ledger, hand: UserDecisions) -> Sequence[Batch]:
     """The batches under a key, without those that are undone."""
     batches, undone = ledger.at(key).batches, hand.undone
     if not undone:
         return batches
-    return [it for n, it in enumerate(batches) if Made("batch", key, n) not in undone]
+    return [
+        it for n, it in enumerate(batches) if LedgerRef("batch", key, n) not in undone
+    ]
 
 
 # ── what stays ───────────────────────────────────────────────────────────────────────────
 
 
-def _pins(transcript: Transcript, effective: list[Entered], ledger: Ledger) -> Pins:
+def _pins(
+    transcript: Transcript, effective: list[DecisionEntry], ledger: Ledger
+) -> Pins:
     """What stays. Of two decisions about the same leaf the later one counts."""
     pins = _Growing(set(), set(), set(), {})
     end = transcript.decision_key(len(transcript))
@@ -216,7 +224,7 @@ def _pins(transcript: Transcript, effective: list[Entered], ledger: Ledger) -> P
     return Pins(frozenset(messages), frozenset(whole), frozenset(leaves), lines)
 
 
-def _is_restored_at(one: Entered, key: bytes) -> bool:
+def _is_restored_at(one: DecisionEntry, key: bytes) -> bool:
     """Whether something came back in its place just here: then the same request shows it again."""
     is_in_place = one.decision.verb == "restore" and one.decision.when != "end"
     return is_in_place and any(made.key == key for made in one.carried_out)

@@ -12,7 +12,7 @@ from ullage.core.history.measures import Fold
 from ullage.core.history.transcript import Transcript
 from ullage.core.values.effects import Output
 from ullage.core.values.messages import (
-    Frame,
+    BlockFrame,
     Media,
     Opaque,
     Passage,
@@ -24,7 +24,7 @@ from ullage.core.values.notices import Words
 from ullage.core.values.texts import on_one_line
 
 _CALL_CHARS = 140
-_BY_REF = (ToolResult, Media, Opaque, Passage, Frame)
+_BY_REF = (ToolResult, Media, Opaque, Passage, BlockFrame)
 """What an index gives by its ref alone."""
 
 
@@ -78,7 +78,7 @@ def _entry(transcript: Transcript, index: int) -> list[str]:
                 lines.append(text)
             case ToolCall(name=name, arguments=arguments):
                 lines.append(f"call {name} {arguments}")
-            case ToolResult() | Media() | Opaque() | Passage() | Frame():
+            case ToolResult() | Media() | Opaque() | Passage() | BlockFrame():
                 call = transcript.call_for(index, number)
                 of = f" of {line_of_call(call)}" if call else ""
                 if not isinstance(part, Media) and (

@@ -37,7 +37,7 @@ from ullage.core.values.effects import Record
 _NUMBERED = ("batch", "decision", "opened", "seen")
 """Kinds that are written once, one after the other; of the others the newest value counts."""
 PARTED = "."
-"""Stands between the two parts of a fingerprint (`Opened.decides`)."""
+"""Stands between the two parts of a fingerprint (`PolicyRecord.decides`)."""
 MARK_BYTES = 4
 """Enough to tell the messages of one history apart."""
 
@@ -47,7 +47,7 @@ def arrival_part(decides: str) -> str:
     return decides.partition(PARTED)[0]
 
 
-class Observed(Struct, frozen=True, array_like=True):
+class UsageRecord(Struct, frozen=True, array_like=True):
     """What a provider reported for a request, beside what we had estimated.
 
     Attributes:
@@ -63,7 +63,7 @@ class Observed(Struct, frozen=True, array_like=True):
     model: str = ""
 
 
-class Opened(Struct, frozen=True, array_like=True):
+class PolicyRecord(Struct, frozen=True, array_like=True):
     """What decides from a place of the history on.
 
     Attributes:
@@ -102,7 +102,7 @@ class Opened(Struct, frozen=True, array_like=True):
     tools: str = ""
 
 
-class Seen(Struct, frozen=True, array_like=True):
+class RequestRecord(Struct, frozen=True, array_like=True):
     """What of a request has a say in what is shown, and stands in no history.
 
     Attributes:
@@ -116,7 +116,7 @@ class Seen(Struct, frozen=True, array_like=True):
     changed: tuple[tuple[bytes, bytes], ...] = ()
 
 
-class Shown(Struct, frozen=True, array_like=True):
+class HistoryRecord(Struct, frozen=True, array_like=True):
     """What a history held when it was shown.
 
     Attributes:
@@ -140,10 +140,10 @@ class Entry(Struct, frozen=True):
     """Everything kept under one key; ``observed`` by model, ``outlined`` by how long it was."""
 
     batches: tuple[Batch, ...] = ()
-    observed: Mapping[str, Observed] = {}
-    opened: tuple[Opened, ...] = ()
-    seen: tuple[Seen, ...] = ()
-    shown: Shown | None = None
+    observed: Mapping[str, UsageRecord] = {}
+    opened: tuple[PolicyRecord, ...] = ()
+    seen: tuple[RequestRecord, ...] = ()
+    shown: HistoryRecord | None = None
     latest: bytes = b""
     decisions: tuple[Decision, ...] = ()
     outlined: int = 0
@@ -164,10 +164,10 @@ _MOST_NEWEST = 64
 _encode = msgspec.msgpack.Encoder().encode
 _decision = msgspec.msgpack.Decoder(Decision).decode
 _packed_batch = msgspec.msgpack.Decoder(Batch).decode
-_observed = msgspec.msgpack.Decoder(Observed).decode
-_opened = msgspec.msgpack.Decoder(Opened).decode
-_seen = msgspec.msgpack.Decoder(Seen).decode
-_shown = msgspec.msgpack.Decoder(Shown).decode
+_observed = msgspec.msgpack.Decoder(UsageRecord).decode
+_opened = msgspec.msgpack.Decoder(PolicyRecord).decode
+_seen = msgspec.msgpack.Decoder(RequestRecord).decode
+_shown = msgspec.msgpack.Decoder(HistoryRecord).decode
 
 
 class _Outlined(Struct, array_like=True):
@@ -185,7 +185,7 @@ class Ledger(Struct, frozen=True, eq=False):
     What came last is a small mapping of its own, so that a step copies that and not everything.
 
     Attributes:
-        has_changes: whether any entry tells of messages that changed (`Seen.changed`).
+        has_changes: whether any entry tells of messages that changed (`RequestRecord.changed`).
         by_user: the keys at which a user decided, or a user's decision was carried out.
     """
 
@@ -237,25 +237,25 @@ class Ledger(Struct, frozen=True, eq=False):
         record = Record(key, "decision", len(entry.decisions), _encode(decision))
         return self._put(key, decisions=(*entry.decisions, decision)), record
 
-    def with_observed(self, key: bytes, observed: Observed) -> tuple[Ledger, Record]:
+    def with_observed(self, key: bytes, observed: UsageRecord) -> tuple[Ledger, Record]:
         """The ledger with a model's newest observation under ``key``, and its record."""
         each = {**self.at(key).observed, observed.model: observed}
         record = Record(key, "observed", 0, _encode(observed), observed.model)
         return self._put(key, observed=each), record
 
-    def with_opened(self, key: bytes, opened: Opened) -> tuple[Ledger, Record]:
+    def with_opened(self, key: bytes, opened: PolicyRecord) -> tuple[Ledger, Record]:
         """The ledger with one more opening under ``key``, and its record."""
         entry = self.at(key)
         record = Record(key, "opened", len(entry.opened), _encode(opened))
         return self._put(key, opened=(*entry.opened, opened)), record
 
-    def with_seen(self, key: bytes, seen: Seen) -> tuple[Ledger, Record]:
+    def with_seen(self, key: bytes, seen: RequestRecord) -> tuple[Ledger, Record]:
         """The ledger with one more sight of a request under ``key``, and its record."""
         entry = self.at(key)
         record = Record(key, "seen", len(entry.seen), _encode(seen))
         return self._put(key, seen=(*entry.seen, seen)), record
 
-    def with_shown(self, key: bytes, shown: Shown) -> tuple[Ledger, Record]:
+    def with_shown(self, key: bytes, shown: HistoryRecord) -> tuple[Ledger, Record]:
         """The ledger with what a history holds now under ``key``, and the record that keeps it."""
         return self._put(key, shown=shown), Record(key, "shown", 0, _encode(shown))
 

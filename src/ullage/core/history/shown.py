@@ -9,8 +9,8 @@ from msgspec import Struct, field
 
 from ullage.core.history.hand import Pins
 from ullage.core.history.transcript import Location, Transcript
-from ullage.core.values.edits import Added, Drop, Edit, Replace, ReplaceSpan, Whole
-from ullage.core.values.messages import Frame, Opaque
+from ullage.core.values.edits import Drop, Edit, Insert, Replace, ReplaceSpan, Restore
+from ullage.core.values.messages import BlockFrame, Opaque
 
 Shown = Mapping[tuple[int, int], Replace]
 """What replaces the leaves of one message, by part and item index."""
@@ -32,7 +32,7 @@ class PlacedText(NamedTuple):
     """A text of the user's where it is shown: before the message at an index."""
 
     at: int
-    edit: Added
+    edit: Insert
 
 
 class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
@@ -69,7 +69,7 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
     pins: Pins = Pins()
     revealed: frozenset[int] = frozenset()
     lifted: tuple[Replace, ...] = ()
-    shown_whole: frozenset[Whole] = frozenset()
+    shown_whole: frozenset[Restore] = frozenset()
     added: tuple[PlacedText, ...] = ()
     _shown: dict[int, Shown] = field(default_factory=dict)
     _spots: dict[str, Location] = field(default_factory=dict)
@@ -89,9 +89,9 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
             )
         if isinstance(edit, Drop):
             return False
-        if isinstance(edit, Whole):
+        if isinstance(edit, Restore):
             return edit in self.shown_whole
-        if isinstance(edit, Added):
+        if isinstance(edit, Insert):
             return any(placed.edit == edit for placed in self.added) or not (
                 edit.text or any(placed.edit.name == edit.name for placed in self.added)
             )
@@ -138,7 +138,7 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
             return None  # it would work on a part of it, and nobody would know
         original = self.transcript.output(spot)
         leaf = self.transcript.leaf(spot)
-        if original is None or isinstance(leaf, Frame) or _defines_tools(leaf):
+        if original is None or isinstance(leaf, BlockFrame) or _defines_tools(leaf):
             return None
         # of a call the chain vouches: clients write the same arguments with other spaces
         return spot if edit.place.kind == "call" or edit.ref == original.ref else None

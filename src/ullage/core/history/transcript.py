@@ -18,8 +18,8 @@ from ullage.core.values.authors import KNOWN_USER_TOOLS, Author, Reader, plain_t
 from ullage.core.values.edits import Address, whole
 from ullage.core.values.effects import Output
 from ullage.core.values.messages import (
+    BlockFrame,
     Content,
-    Frame,
     Media,
     Message,
     Opaque,
@@ -35,11 +35,11 @@ from ullage.core.values.messages import (
 Location = tuple[int, int, int]
 """Where a leaf is: message index, part index, item index."""
 
-Leaf = tuple[int, int, Part | Content]
+PlacedLeaf = tuple[int, int, Part | Content]
 """Part index, item index within the part, and what is there."""
 
 
-def leaves_of(message: Message) -> Iterator[Leaf]:
+def leaves_of(message: Message) -> Iterator[PlacedLeaf]:
     """Everything a message holds, in wire order: each part, or each item of a result."""
     for number, part in enumerate(message.parts):
         if isinstance(part, ToolResult):
@@ -508,7 +508,9 @@ class Transcript:
         """Every item of every tool result in a message, but for the frames of blocks."""
         parts = self.messages[index].parts
         for number, item, leaf in leaves_of(self.messages[index]):
-            if isinstance(parts[number], ToolResult) and not isinstance(leaf, Frame):
+            if isinstance(parts[number], ToolResult) and not isinstance(
+                leaf, BlockFrame
+            ):
                 yield index, number, item
 
     def tool_results(self, index: int) -> Iterator[Location]:
@@ -605,7 +607,7 @@ def _set_aside(
 ) -> tuple[str, Literal["text", "block"]] | None:
     """The text a leaf is kept as, and of what kind; None if it may not be set aside."""
     match leaf:
-        case Text(text=text) | ToolCall(arguments=text) | Frame(text=text):
+        case Text(text=text) | ToolCall(arguments=text) | BlockFrame(text=text):
             return text, "text"
         case Media(block=block) if block is not None:
             return canon.canonical_json(block), "block"

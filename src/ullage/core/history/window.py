@@ -30,7 +30,7 @@ _WORTH_CHARS = 2_000
 """Counting a shorter text is not worth remembering."""
 
 
-class Sums(Struct):
+class TokenSums(Struct):
     """What is counted so far.
 
     Attributes:
@@ -49,10 +49,12 @@ class Sums(Struct):
     uncounted: list[int] = field(default_factory=list)
     touched: set[int] = field(default_factory=set)
 
-    def copy(self) -> Sums:
+    def copy(self) -> TokenSums:
         """The same sums, to go on by themselves."""
         uncounted, touched = self.uncounted.copy(), self.touched.copy()
-        return Sums(self.tokens.copy(), self.counted, self.bound, uncounted, touched)
+        return TokenSums(
+            self.tokens.copy(), self.counted, self.bound, uncounted, touched
+        )
 
 
 class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
@@ -95,7 +97,7 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
     thinks_first: bool = False
     applied: Mapping[bytes, int] = field(default_factory=dict)
     replaced_later: Set[Location] = frozenset()
-    _sums: Sums = field(default_factory=Sums)
+    _sums: TokenSums = field(default_factory=TokenSums)
     _edit_tokens: MutableMapping[Replace, int] = field(default_factory=dict)
     _settled: dict[Any, list[int]] = field(default_factory=dict)
     _tallies: dict[Any, Tally] = field(default_factory=dict)
@@ -148,7 +150,7 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         if self._is_frozen:
             force_setattr(self, "_sums", sums)  # at once: another thread may be reading
 
-    def _count_into(self, sums: Sums) -> None:
+    def _count_into(self, sums: TokenSums) -> None:
         for index in sums.uncounted:
             # else an interrupted call came as far as this, or it is hidden by now
             if sums.tokens[index] < 0 and not self._hidden[index]:

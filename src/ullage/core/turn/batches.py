@@ -14,22 +14,22 @@ from msgspec import Struct
 from ullage.core.contract.policy import Policy, Safeguards, Stage
 from ullage.core.errors import StageError
 from ullage.core.history.builder import WindowBuilder
-from ullage.core.history.hand import EMPTY, Hand, index_of
+from ullage.core.history.hand import EMPTY, UserDecisions, index_of
 from ullage.core.history.ledger import Ledger
 from ullage.core.history.window import Window
 from ullage.core.turn.checks import Checked, check, stands
 from ullage.core.turn.cuts import Mend
-from ullage.core.values.decisions import Made
+from ullage.core.values.decisions import LedgerRef
 from ullage.core.values.edits import (
-    Added,
     Batch,
     Drop,
     Edit,
+    Insert,
     ProposedEdit,
     Replace,
     ReplaceSpan,
+    Restore,
     Skipped,
-    Whole,
     storable,
 )
 from ullage.core.values.effects import Output, Record
@@ -66,7 +66,7 @@ class Walk(Struct):
     events: list[Event] = []
     cuts: int = 0
     diagnostic: Event | None = None
-    hand: Hand = EMPTY
+    hand: UserDecisions = EMPTY
     joining: Joining | None = None
 
     @property
@@ -180,7 +180,7 @@ class Walk(Struct):
         batches, applied = self.ledger.at(key).batches, window.applied.get(key, 0)
         undone = self.hand.undone
         for number in range(applied, len(batches)):
-            is_undone = bool(undone) and Made("batch", key, number) in undone
+            is_undone = bool(undone) and LedgerRef("batch", key, number) in undone
             edits = () if is_undone else batches[number].edits
             missing = [edit for edit in edits if not window.shows(edit)]
             lawful = [edit for edit in missing if stands(window, edit, edits)]
@@ -220,7 +220,7 @@ def without_young(window: Window, cuts: Sequence[ProposedEdit]) -> list[Proposed
 
 def _place(window: Window, edit: Edit) -> int:
     """The message that is edited, or the last of a range."""
-    if isinstance(edit, (Whole, Added)):
+    if isinstance(edit, (Restore, Insert)):
         return -1
     if isinstance(edit, Replace):
         spot = window.transcript.locate(edit.place)
@@ -235,11 +235,11 @@ def edited_from(window: Window, edits: Iterable[Edit]) -> int:
     return min((_first(window, edit) for edit in changing), default=window.size)
 
 
-def _first(window: Window, edit: Replace | ReplaceSpan | Whole | Added) -> int:
+def _first(window: Window, edit: Replace | ReplaceSpan | Restore | Insert) -> int:
     """Index of the first message an edit changes."""
-    if isinstance(edit, Added):
+    if isinstance(edit, Insert):
         return window.transcript.find(edit.after) or window.size
-    if isinstance(edit, Whole):
+    if isinstance(edit, Restore):
         index = index_of(window.transcript, edit.message)
         if index is None or index >= window.size:
             return window.size
@@ -265,10 +265,10 @@ def _event(window: Window, edit: Edit, before: int, after: int) -> Event:
         kind = edit.kind
     elif isinstance(edit, Drop):
         kind, where = "reasoning", "messages behind the edit"
-    elif isinstance(edit, Whole):
+    elif isinstance(edit, Restore):
         at = (index_of(window.transcript, edit.message) or 0) + 1
         kind, where = "restored", f"message {at}"
-    elif isinstance(edit, Added):
+    elif isinstance(edit, Insert):
         kind, where = (
             "added",
             f"behind message {window.transcript.find(edit.after) or 0}",

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ullage.core.history import canon
-from ullage.core.history.ledger import MARK_BYTES, Ledger, Shown
+from ullage.core.history.ledger import MARK_BYTES, HistoryRecord, Ledger
 from ullage.core.history.transcript import Transcript, leaves_of
 from ullage.core.values.effects import Record
 from ullage.core.values.messages import Message, Text
@@ -122,14 +122,14 @@ def _noted(
     marks = b"".join(_marks(transcript)[:length])
     newer = tuple(sorted(arrived(transcript, ledger).items()))
     newer = tuple((index, before) for index, before in newer if index < length)
-    new = Shown(marks, transcript.chain[length], newer)
+    new = HistoryRecord(marks, transcript.chain[length], newer)
     if new == ledger.at(key).shown:
         return ledger, ()
     ledger, record = ledger.with_shown(key, new)
     return ledger, (record,)
 
 
-def _shown(transcript: Transcript, ledger: Ledger) -> Shown | None:
+def _shown(transcript: Transcript, ledger: Ledger) -> HistoryRecord | None:
     """What the history held when it was shown lately, if that is known."""
     key = key_of(transcript)
     return None if key is None else ledger.at(key).shown
@@ -173,7 +173,7 @@ def _new(
 
 
 def _moved(
-    marks: Sequence[bytes], were: Sequence[bytes], shown: Shown
+    marks: Sequence[bytes], were: Sequence[bytes], shown: HistoryRecord
 ) -> dict[int, int]:
     """What was newer than its place already, where it stands now."""
     found: dict[int, int] = {}

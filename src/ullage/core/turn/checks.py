@@ -28,13 +28,13 @@ from ullage.core.turn import leaves, spans
 from ullage.core.turn.again import may_be_added
 from ullage.core.turn.cuts import LEAVE, Broken, Mend, Proposal
 from ullage.core.values.edits import (
-    Added,
     Drop,
     Edit,
+    Insert,
     ProposedEdit,
     Replace,
     ReplaceSpan,
-    Whole,
+    Restore,
 )
 
 _ENDS = "Take both ends from window.transcript.chain, the first before the second."
@@ -107,9 +107,9 @@ def stands(window: Window, edit: Edit, batch: Sequence[Edit]) -> bool:
         edit: the edit.
         batch: all edits of its record.
     """
-    if isinstance(edit, (Drop, Whole)):
+    if isinstance(edit, (Drop, Restore)):
         return True
-    if isinstance(edit, Added):
+    if isinstance(edit, Insert):
         return may_be_added(window, edit)
     if isinstance(edit, Replace):
         return leaves.stands(window, edit)
@@ -121,7 +121,7 @@ def _lawful(proposal: Proposal, cut: ProposedEdit) -> ProposedEdit | None:
     edit = cut.edit
     if isinstance(edit, Replace):
         return leaves.replacement(proposal, cut, edit)
-    if isinstance(edit, (Whole, Added)):
+    if isinstance(edit, (Restore, Insert)):
         raise Broken("only a user's decision shows this", LEAVE)
     if proposal.on_arrival:
         raise Broken(

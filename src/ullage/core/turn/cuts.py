@@ -15,14 +15,14 @@ from typing import Literal, NamedTuple, TypeAlias
 from ullage.core.history import canon
 from ullage.core.history.window import Window
 from ullage.core.values.edits import (
-    Added,
     Address,
     Drop,
     Edit,
+    Insert,
     ProposedEdit,
     Replace,
     ReplaceSpan,
-    Whole,
+    Restore,
 )
 from ullage.core.values.effects import Output
 
@@ -81,7 +81,7 @@ class Proposal(NamedTuple):
         if isinstance(edit, Replace):
             spot = self.window.transcript.locate(edit.place)
             return "a place of no message" if spot is None else f"message {spot[0] + 1}"
-        if isinstance(edit, (Whole, Added)):
+        if isinstance(edit, (Restore, Insert)):
             return "the view"
         start, stop = self.window.range_of(edit) or (0, 0)
         return (

@@ -33,7 +33,7 @@ from ullage.core.contract.bound import HELD, editable_from, is_frozen, left_out
 from ullage.core.contract.policy import Policy, Safeguards, Stage, name_of, unrecalled
 from ullage.core.errors import OverLimitError
 from ullage.core.history.builder import PAST, WindowBuilder
-from ullage.core.history.hand import EMPTY, Hand, shown_under
+from ullage.core.history.hand import EMPTY, UserDecisions, shown_under
 from ullage.core.history.ledger import Ledger, latest_record
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
@@ -64,7 +64,7 @@ def fit(
     now: bool = False,
     text_limit: TextLimit | None = None,
     offer: Offer | None = None,
-    hand: Hand = EMPTY,
+    hand: UserDecisions = EMPTY,
 ) -> _Asks[Walk]:
     """Walk the window to the end of its transcript; asks for summaries on the way, if at all.
 
@@ -222,7 +222,7 @@ def _settled(window: Window, ledger: Ledger) -> int:
 
 
 def _replaced(
-    window: Window, ledger: Ledger, settled: int, hand: Hand
+    window: Window, ledger: Ledger, settled: int, hand: UserDecisions
 ) -> set[Location]:
     """The leaves that the batches of settled places replace: what is decided next sees no other.
 

@@ -19,8 +19,8 @@ from ullage.core.contract.kinds import fields_of
 from ullage.core.history import canon
 from ullage.core.history.hand import (
     EMPTY,
-    Entered,
-    Hand,
+    DecisionEntry,
+    UserDecisions,
     batch_of,
     entered_in,
     hand_of,
@@ -35,8 +35,8 @@ from ullage.core.history.window import Window
 from ullage.core.tokens.catalog import lookup
 from ullage.core.turn.batches import Walk, edited_from
 from ullage.core.turn.request import Request
-from ullage.core.values.decisions import EVERY_ITEM, Decision, Made, Target
-from ullage.core.values.edits import Added, ProposedEdit, Replace, Whole
+from ullage.core.values.decisions import EVERY_ITEM, Decision, LedgerRef, Target
+from ullage.core.values.edits import Insert, ProposedEdit, Replace, Restore
 from ullage.core.values.events import Event
 from ullage.core.values.messages import Media, Message, Text, ToolCall
 
@@ -45,7 +45,7 @@ STAGE = "user"
 """What a batch that carries out a decision names as its stage."""
 
 
-def hand_in(transcript: Transcript, ledger: Ledger, asked: Request) -> Hand:
+def hand_in(transcript: Transcript, ledger: Ledger, asked: Request) -> UserDecisions:
     """What users decided of a history; nothing holds of one that the provider has."""
     if not ledger.by_user or asked.elsewhere:
         return EMPTY
@@ -54,7 +54,7 @@ def hand_in(transcript: Transcript, ledger: Ledger, asked: Request) -> Hand:
     return hand_of(transcript, ledger, is_frozen=is_frozen)
 
 
-def carry_out(walk: Walk, hand: Hand, key: bytes) -> None:
+def carry_out(walk: Walk, hand: UserDecisions, key: bytes) -> None:
     """Carry out what is due at once.
 
     Args:
@@ -70,7 +70,7 @@ def carry_out(walk: Walk, hand: Hand, key: bytes) -> None:
             _carry_out(walk, entered, key)
 
 
-def carry_out_with_batch(walk: Walk, hand: Hand, key: bytes) -> None:
+def carry_out_with_batch(walk: Walk, hand: UserDecisions, key: bytes) -> None:
     """Carry out what waits for the next batch; see `carry_out`."""
     for entered in hand.due:
         if _waits_for_batch(entered):
@@ -98,11 +98,11 @@ def place_of(target: Target, transcript: Transcript) -> str:
     return where
 
 
-def _waits_for_batch(entered: Entered) -> bool:
+def _waits_for_batch(entered: DecisionEntry) -> bool:
     return entered.decision.verb == "restore" and entered.decision.when == "batch"
 
 
-def _is_unread(window: Window, entered: Entered) -> bool:
+def _is_unread(window: Window, entered: DecisionEntry) -> bool:
     """Whether a note stands where the provider does not read any more."""
     if entered.decision.verb != "note":
         return False
@@ -110,7 +110,7 @@ def _is_unread(window: Window, entered: Entered) -> bool:
     return any(at < window.read_from for at in places)
 
 
-def _carry_out(walk: Walk, entered: Entered, key: bytes) -> None:
+def _carry_out(walk: Walk, entered: DecisionEntry, key: bytes) -> None:
     """Make the batch of a decision, an empty one where there is nothing to do."""
     window, decision = walk.window, entered.decision
     cuts = _cuts(window, entered)
@@ -144,7 +144,7 @@ def _carry_out(walk: Walk, entered: Entered, key: bytes) -> None:
     walk.events.append(_event(window, entered, where, first, before))
 
 
-def _pins_again(walk: Walk, entered: Entered, key: bytes) -> list[Entered]:
+def _pins_again(walk: Walk, entered: DecisionEntry, key: bytes) -> list[DecisionEntry]:
     """The pins to be carried out once more, because an undo is undone.
 
     They are those which were made since, for what is shown again now may take out what they keep;
@@ -170,13 +170,13 @@ def _pins_again(walk: Walk, entered: Entered, key: bytes) -> list[Entered]:
 
 def _lawful(walk: Walk, cuts: Sequence[ProposedEdit]) -> list[ProposedEdit]:
     """The cuts that may be shown. What is shown again or added breaks no law of a cut."""
-    shown = [cut for cut in cuts if isinstance(cut.edit, (Whole, Added))]
-    others = [cut for cut in cuts if not isinstance(cut.edit, (Whole, Added))]
+    shown = [cut for cut in cuts if isinstance(cut.edit, (Restore, Insert))]
+    others = [cut for cut in cuts if not isinstance(cut.edit, (Restore, Insert))]
     return [*shown, *walk.check(STAGE, others, is_guard=True)]
 
 
 def _event(
-    window: Window, entered: Entered, where: str, first: int, before: int
+    window: Window, entered: DecisionEntry, where: str, first: int, before: int
 ) -> Event:
     """What is told of a decision that was carried out, with its price."""
     rewritten = rewritten_tokens(window, first)
@@ -218,7 +218,7 @@ def rewriting_usd(window: Window, tokens: int) -> float | None:
 # ── what each decision comes to ──────────────────────────────────────────────────────────
 
 
-def _cuts(window: Window, entered: Entered) -> Sequence[ProposedEdit] | None:
+def _cuts(window: Window, entered: DecisionEntry) -> Sequence[ProposedEdit] | None:
     """The cuts of a decision; None where it cannot be carried out yet."""
     decision, target = entered.decision, entered.decision.target
     why = f"{decision.author or 'a user'} asked for it"
@@ -235,7 +235,7 @@ def _cuts(window: Window, entered: Entered) -> Sequence[ProposedEdit] | None:
         ]
     if decision.verb == "restore" and decision.when == "end":
         return _added(window, entered, _copy(window, target, spots), why)
-    whole = ProposedEdit(Whole(target.message, target.leaf, why, entered.name), ())
+    whole = ProposedEdit(Restore(target.message, target.leaf, why, entered.name), ())
     if target.lines is not None:
         return [cut for spot in spots for cut in _with_lines(window, whole, spot, why)]
     return [whole] if _is_out(window, spots) else []
@@ -300,7 +300,7 @@ def lines_of(text: str, lines: tuple[int, int]) -> str:
 
 
 def _added(
-    window: Window, entered: Entered, text: str, why: str
+    window: Window, entered: DecisionEntry, text: str, why: str
 ) -> Sequence[ProposedEdit] | None:
     """The cut that adds a text at the end of the view; None where none can stand there."""
     transcript, last = window.transcript, window.transcript.messages[window.size - 1]
@@ -308,11 +308,11 @@ def _added(
     if not is_open or not transcript.closed(window.size):
         return None
     return [
-        ProposedEdit(Added(transcript.chain[window.size], text, why, entered.name), ())
+        ProposedEdit(Insert(transcript.chain[window.size], text, why, entered.name), ())
     ]
 
 
-def _undone_from(walk: Walk, undoes: Made) -> tuple[int, int]:
+def _undone_from(walk: Walk, undoes: LedgerRef) -> tuple[int, int]:
     """The first message that an undo shows otherwise, and the first that binds reasoning.
 
     What was thought before a batch was bound to the view that is shown again now; what was thought
@@ -331,7 +331,7 @@ def _undone_from(walk: Walk, undoes: Made) -> tuple[int, int]:
     return first, bound
 
 
-def _changed_by(walk: Walk, undoes: Made) -> Iterator[tuple[Made, bytes]]:
+def _changed_by(walk: Walk, undoes: LedgerRef) -> Iterator[tuple[LedgerRef, bytes]]:
     """The batches that an undo takes back or shows again, and the place since when it was so."""
     if undoes.kind == "batch":
         yield undoes, undoes.key

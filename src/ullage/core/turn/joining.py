@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from ullage.core.contract.bound import HELD, is_frozen
 from ullage.core.contract.policy import Policy, Stage, name_of
-from ullage.core.history.builder import Carried, WindowBuilder
+from ullage.core.history.builder import CarryingCost, WindowBuilder
 from ullage.core.history.chars import WHOLE_CHARS
 from ullage.core.history.transcript import Transcript
 from ullage.core.history.window import Window
@@ -109,7 +109,7 @@ def note_excess(walk: Walk, policy: Policy) -> None:
             if chars > 0:
                 excess[index] = excess.get(index, 0) + chars
                 if index < walk.builder.carried.length:
-                    walk.builder.carried = Carried()
+                    walk.builder.carried = CarryingCost()
 
 
 def _excess_of(window: Window, cut: ProposedEdit) -> tuple[int, int]:
@@ -196,7 +196,7 @@ def _pays(builder: WindowBuilder) -> tuple[bool, str]:
     return pays, numbers
 
 
-def _carried(builder: WindowBuilder, length: int) -> Carried:
+def _carried(builder: WindowBuilder, length: int) -> CarryingCost:
     """What was carried up to a boundary, gone on from an earlier one."""
     before, each = builder.carried, builder.window.tally(WHOLE_CHARS).each
     came = before.came + sum(each[before.length : length])
@@ -206,7 +206,7 @@ def _carried(builder: WindowBuilder, length: int) -> Carried:
     if freed > 0:
         won = rent - TIMES * (came - freed)
         most_won = won if most_won is None else max(most_won, won)
-    return Carried(length, freed, came, rent, most_won)
+    return CarryingCost(length, freed, came, rent, most_won)
 
 
 # ── what is told of it ───────────────────────────────────────────────────────────────────

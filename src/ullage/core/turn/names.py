@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from ullage.core.contract.format import Format
 from ullage.core.contract.ranges import set_aside
-from ullage.core.history.ledger import Opened
+from ullage.core.history.ledger import PolicyRecord
 from ullage.core.history.transcript import Transcript
 from ullage.core.history.window import Window
 from ullage.core.values.edits import ProposedEdit
@@ -130,7 +130,9 @@ def to_allow(asked: Request, words: Words) -> tuple[str, ...]:
     return () if choice.allows(ours) or not choice.takes_more else ours
 
 
-def renaming(opened: Opened, key: bytes, prefix: str) -> tuple[Opened, Event]:
+def renaming(
+    opened: PolicyRecord, key: bytes, prefix: str
+) -> tuple[PolicyRecord, Event]:
     """What is in force once our tools have another prefix, from this place on, and the event."""
     renamed = replace(
         opened,
@@ -144,7 +146,7 @@ def renaming(opened: Opened, key: bytes, prefix: str) -> tuple[Opened, Event]:
     return renamed, Event(kind="renamed", where="tools", why=why)
 
 
-def words_of(opened: Opened, transcript: Transcript, toolset: Toolset) -> Words:
+def words_of(opened: PolicyRecord, transcript: Transcript, toolset: Toolset) -> Words:
     """The wording of what is in force, in a history."""
     former = tuple((transcript.find(key) or 0, prefix) for key, prefix in opened.former)
     return Words(opened.recall, opened.prefix, toolset, opened.folder, former)

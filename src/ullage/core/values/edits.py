@@ -128,7 +128,7 @@ class Drop(Struct, frozen=True, tag="drop"):
     why: str
 
 
-class Whole(Struct, frozen=True, tag="whole"):
+class Restore(Struct, frozen=True, tag="whole"):
     """Show again, whole, what earlier edits took out: a message with all its leaves, or one leaf.
 
     A message that a summary hides comes back with what it cannot be shown without: its reply, the
@@ -147,7 +147,7 @@ class Whole(Struct, frozen=True, tag="whole"):
     name: str
 
 
-class Added(Struct, frozen=True, tag="added"):
+class Insert(Struct, frozen=True, tag="added"):
     """Show a text of the user's, as a message, behind the history as it was then.
 
     Attributes:
@@ -163,7 +163,7 @@ class Added(Struct, frozen=True, tag="added"):
     name: str
 
 
-Edit: TypeAlias = Replace | ReplaceSpan | Drop | Whole | Added
+Edit: TypeAlias = Replace | ReplaceSpan | Drop | Restore | Insert
 
 
 class ProposedEdit(NamedTuple):
@@ -214,6 +214,6 @@ def whole(text: str) -> str:
 
 def storable(edit: Edit) -> Edit:
     """An edit that shows no lone surrogate: neither a record nor the wire can hold one."""
-    if isinstance(edit, (Drop, Whole)) or (text := whole(edit.text)) == edit.text:
+    if isinstance(edit, (Drop, Restore)) or (text := whole(edit.text)) == edit.text:
         return edit
     return replace(edit, text=text)

@@ -44,7 +44,7 @@ class Passage(Text, frozen=True, gc=False):
     inner: int = WHOLE
 
 
-class Frame(Struct, frozen=True, gc=False):
+class BlockFrame(Struct, frozen=True, gc=False):
     """What a block with passages has beside them: its title, its source, its settings.
 
     It stands behind its passages and is shown as long as its message is. ``text`` is the block as
@@ -120,7 +120,7 @@ class Opaque(Struct, frozen=True, gc=False):
     loads: tuple[str, ...] = ()
 
 
-Content: TypeAlias = Text | Media | Opaque | Frame
+Content: TypeAlias = Text | Media | Opaque | BlockFrame
 
 
 class ToolCall(Struct, frozen=True, gc=False):
@@ -165,7 +165,7 @@ class ToolResult(Struct, frozen=True, gc=False):
         )
 
 
-Part: TypeAlias = Text | Reasoning | Media | Opaque | Frame | ToolCall | ToolResult
+Part: TypeAlias = Text | Reasoning | Media | Opaque | BlockFrame | ToolCall | ToolResult
 
 
 class Message(Struct, frozen=True, gc=False):

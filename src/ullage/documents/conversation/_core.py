@@ -16,7 +16,7 @@ from ullage.core.errors import ConfigError
 from ullage.core.history.window import Window
 from ullage.core.locks import Lock
 from ullage.core.turn.filling import Asking, Filled, fill, refusal
-from ullage.core.values.carried import Carried
+from ullage.core.values.carried import Portable
 from ullage.core.values.edits import ProposedEdit
 from ullage.core.values.effects import Commit, Do, Steps, Summarise
 from ullage.core.values.limits import Limits
@@ -63,7 +63,7 @@ class CompactionResult(Struct, frozen=True, kw_only=True):
     compaction_part_id: str | None = None
 
 
-class ConversationCore(Carried, ABC):
+class ConversationCore(Portable, ABC):
     """What both conversations share. The arguments are those of `Conversation`."""
 
     _session_of: ClassVar[type[Session] | type[AsyncSession]]

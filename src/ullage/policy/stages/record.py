@@ -29,7 +29,7 @@ from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
 from ullage.core.values.edits import ProposedEdit, ReplaceSpan, Skipped
 from ullage.core.values.messages import (
-    Frame,
+    BlockFrame,
     Media,
     Message,
     Opaque,
@@ -254,7 +254,7 @@ def _gave(
         spot = index, number, item
         if is_page:
             yield "a page; make the same call to read it again"
-        elif isinstance(leaf, Frame):
+        elif isinstance(leaf, BlockFrame):
             yield on_one_line(leaf.text, _FRAME_CHARS)
         elif not isinstance(leaf, Text):
             yield _block(window, spot)
