@@ -595,7 +595,7 @@ _ROWS = (
         "policy/stages/emergency.py",
         "        if index <= end and may_cut(index):\n            best = index\n"
         "    return best if best < window.size else floor",
-        "        if index <= end and window.transcript.newest_asked(index + 1) == index:\n"
+        "        if index <= end and window.transcript.newest_request(index + 1) == index:\n"
         "            best = index\n    return best",
     ),
     (

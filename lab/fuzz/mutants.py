@@ -94,7 +94,7 @@ def _unlinked(right: Any) -> Any:
 
 
 def _not_late(right: Any) -> Any:
-    return lambda *given: replace(right(*given), late=False)
+    return lambda *given: replace(right(*given), deferred=False)
 
 
 def _without(*names: str) -> Changed:

@@ -62,7 +62,7 @@ def truncate_any(window: Window, /, *, seed: int) -> Sequence[ProposedEdit]:
             room = random.choice(_ROOM_CHARS)
             shown = shorten(leaf.text, room, output.ref, window.words)
             if shown is not None:
-                place = window.transcript.place(spot)
+                place = window.transcript.address(spot)
                 edit = Replace(place, output.ref, shown, "truncated", "by chance")
                 cuts.append(ProposedEdit(edit, (output,)))
     return cuts
@@ -112,7 +112,7 @@ def _spots(window: Window, *, texts: bool = False) -> list[Location]:
         for number, item, leaf in leaves_of(transcript.messages[index]):
             spot, is_text = (index, number, item), isinstance(leaf, Text)
             edit = window.shown(index).get((number, item))
-            if edit is not None and edit.is_late:
+            if edit is not None and edit.was_sent:
                 continue
             if (
                 (spot in results and (is_text or not texts))

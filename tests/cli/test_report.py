@@ -33,7 +33,7 @@ def receipt(
     }
     place = ReceiptKey(day, "team", "gpt-4.1", client, is_held_out)
     return Receipt(
-        place=place, writer=writer, sums=ReceiptTotals(**given), is_open=is_open
+        key=place, writer=writer, sums=ReceiptTotals(**given), is_open=is_open
     )
 
 

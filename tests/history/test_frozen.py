@@ -153,7 +153,7 @@ def test_it_knows_nothing_of_what_came_later():
     frozen = conversation.builder.freeze().transcript
     conversation.extend(99)
     growing = conversation.window.transcript
-    place = growing.place((6, 0, 0))
+    place = growing.address((6, 0, 0))
     assert (growing.locate(place), frozen.locate(place)) == ((6, 0, 0), None)
     assert (growing.find(growing.chain[6]), frozen.find(growing.chain[6])) == (6, None)
     assert frozen.find(growing.chain[5]) == 5

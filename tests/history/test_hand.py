@@ -10,7 +10,7 @@ from ullage.core.history.hand import (
     shown_under,
     spots_of,
 )
-from ullage.core.history.ledger import Ledger, changes, taken
+from ullage.core.history.ledger import Ledger, merge_records, records_since
 from ullage.core.values.decisions import Decision, LedgerRef, Target
 from ullage.core.values.edits import Batch
 
@@ -89,7 +89,7 @@ def test_of_a_pin_and_a_drop_of_the_same_the_later_counts():
 
 
 def test_lines_stay_without_the_rest_of_their_text():
-    place = TRANSCRIPT.place((0, 0, 0))
+    place = TRANSCRIPT.address((0, 0, 0))
     lines = Decision(verb="pin", target=Target(FIRST.message, place, (2, 3)))
     pins = hand_of(TRANSCRIPT, decided(lines)[0]).pins
     assert pins.messages == {0}
@@ -100,14 +100,14 @@ def test_lines_stay_without_the_rest_of_their_text():
 def test_a_target_of_another_history_means_nothing():
     assert spots_of(TRANSCRIPT, Target(b"elsewhere elsewh")) == []
     other = transcript_of(history("first", "other"))
-    place = TRANSCRIPT.place((1, 0, 0))
+    place = TRANSCRIPT.address((1, 0, 0))
     assert spots_of(other, Target(other.chain[1], place)) == []
 
 
 def test_decisions_go_with_the_records_that_a_host_carries():
     ledger, _ = decided(PIN, Decision(verb="note", text="Keep it short."))
-    records = changes(ledger, Ledger())
+    records = records_since(ledger, Ledger())
     assert [record.kind for record in records] == ["decision", "decision"]
-    again, waiting = taken(Ledger(), reversed(records))
+    again, waiting = merge_records(Ledger(), reversed(records))
     assert (again, waiting) == (ledger, ())
     assert hand_of(TRANSCRIPT, again) == hand_of(TRANSCRIPT, ledger)

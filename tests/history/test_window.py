@@ -50,7 +50,7 @@ def history(*outputs):
 def replace(window, index, text, kind="pruned"):
     spot = (index, 0, 0)
     return Replace(
-        window.transcript.place(spot),
+        window.transcript.address(spot),
         window.transcript.output(spot).ref,
         text,
         kind,

@@ -248,7 +248,7 @@ def replacing(window, /):
     cuts = []
     for spot in spots:
         output = window.transcript.output(spot)
-        place = window.transcript.place(spot)
+        place = window.transcript.address(spot)
         cuts.append(
             ProposedEdit(Replace(place, output.ref, "gone", "pruned", "why"), (output,))
         )

@@ -192,7 +192,7 @@ def cuts_everything(window, /):
             spot = index, number, 0
             output = window.transcript.output(spot)
             if output is not None and hasattr(part, "call_id"):
-                place = window.transcript.place(spot)
+                place = window.transcript.address(spot)
                 cuts.append(
                     ProposedEdit(
                         Replace(place, output.ref, "[]", "pruned", "mine"), (output,)

@@ -91,7 +91,7 @@ def test_a_stage_that_shows_arguments_no_wire_can_carry_is_named_with_the_call(
         if window.size == 1:
             return ()
         place, output = (
-            window.transcript.place((1, 0, 0)),
+            window.transcript.address((1, 0, 0)),
             window.transcript.output((1, 0, 0)),
         )
         return [

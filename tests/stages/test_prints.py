@@ -52,7 +52,7 @@ def first_lines(window, /, *, lines=5):
         shown = "\n".join(output.text.splitlines()[:lines])
         text = f"{shown}\n{window.words.aside(output.ref, len(output.text))}"
         if len(text) < len(output.text):
-            place = window.transcript.place(spot)
+            place = window.transcript.address(spot)
             cuts.append(
                 ProposedEdit(
                     Replace(place, output.ref, text, "truncated", "lines"), (output,)

@@ -29,7 +29,7 @@ def test_the_windows_sum_follows_what_is_shown(turns, pick):
     spots = list(window.results(0, window.size))
     if spots:
         spot = spots[pick % len(spots)]
-        place, output = window.transcript.place(spot), window.transcript.output(spot)
+        place, output = window.transcript.address(spot), window.transcript.output(spot)
         builder.apply(Replace(place, output.ref, "gone", "pruned", "test"))
         assert rough.view_tokens(window) == before - rough.text_tokens(output.text) + 1
 

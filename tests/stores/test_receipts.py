@@ -30,7 +30,7 @@ PLACES = st.builds(
     ReceiptKey, st.text(), st.text(st.characters(), max_size=9), st.text(), st.text()
 )
 RECEIPTS = st.builds(
-    Receipt, place=PLACES, writer=st.text(), sums=SUMS, is_open=st.booleans()
+    Receipt, key=PLACES, writer=st.text(), sums=SUMS, is_open=st.booleans()
 )
 
 

@@ -43,7 +43,7 @@ def one(window, spot, shown, keep):
     ):
         return []
     edit = Replace(
-        window.transcript.place(spot), output.ref, text, "pruned", "it was old"
+        window.transcript.address(spot), output.ref, text, "pruned", "it was old"
     )
     return [ProposedEdit(edit, (output,) if keep else ())]
 

@@ -81,7 +81,7 @@ def test_it_is_kept_with_each_reply_that_is_observed():
     ledger, records = note_answered(history, 7, known(transcript(2)))
     assert [record.kind for record in records] == ["shown"]
     shown = ledger.at(key_of(history)).shown
-    assert (shown.chain, len(shown.each())) == (history.chain[7], 7), (
+    assert (shown.chain, len(shown.message_marks())) == (history.chain[7], 7), (
         "of the view it answers"
     )
     assert note_answered(transcript(0), 1, Ledger()) == (Ledger(), ())

@@ -73,7 +73,9 @@ def results(window):
 
 def replaced(window, spot, text="gone", outputs=()):
     output = window.transcript.output(spot)
-    edit = Replace(window.transcript.place(spot), output.ref, text, "pruned", "a trial")
+    edit = Replace(
+        window.transcript.address(spot), output.ref, text, "pruned", "a trial"
+    )
     return ProposedEdit(edit, tuple(outputs))
 
 
@@ -291,7 +293,7 @@ def test_a_place_of_no_history_is_told():
             Address("result", "c", 0),
             Address("x", "c", 0),
         ]
-        return [ProposedEdit(replace(cut.edit, place=place), ()) for place in places]
+        return [ProposedEdit(replace(cut.edit, address=place), ()) for place in places]
 
     declined = refused(fitted(nowhere))
     assert "so it is in 2 more places" in declined
@@ -439,8 +441,8 @@ def test_a_record_that_breaks_a_law_is_passed_over_by_every_worker(edit_of):
 def test_a_damaged_place_in_a_record_has_no_effect():
     def damaged(window, /):
         edit = replaced(window, results(window)[0], "gone").edit
-        places = (Address("text", "zz", -1), Address("result", edit.place.id, -1, -1))
-        return [replace(edit, place=place) for place in places]
+        places = (Address("text", "zz", -1), Address("result", edit.address.id, -1, -1))
+        return [replace(edit, address=place) for place in places]
 
     _, plain, view = recorded(damaged)
     assert view["messages"] == plain["messages"]

@@ -71,7 +71,7 @@ def test_lines_of_a_text(lines, text):
 def test_a_decision_in_a_few_words():
     session, messages = new_session("anthropic"), messages_of("anthropic", 1)
     transcript = fit(session, "anthropic", messages).sent.transcript
-    target = Target(transcript.chain[1], transcript.place((0, 0, 0)), (2, 4))
+    target = Target(transcript.chain[1], transcript.address((0, 0, 0)), (2, 4))
     pin = Decision(verb="pin", target=target)
     assert described(pin, transcript) == "pin message 1, text 1, lines 2 to 4"
     undo = Decision(verb="undo", undoes=LedgerRef("batch", transcript.chain[0], 0))

@@ -44,7 +44,7 @@ def test_receipts_are_summed_by_what_is_asked_for():
         ReceiptKey("2026-11-26", "b"),
     ]
     rows = [
-        Receipt(place=place, writer="w", sums=ReceiptTotals(requests=10**n))
+        Receipt(key=place, writer="w", sums=ReceiptTotals(requests=10**n))
         for n, place in enumerate(places)
     ]
     assert {key: sums.requests for key, sums in summed(rows, ("day",)).items()} == {

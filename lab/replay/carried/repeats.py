@@ -24,12 +24,12 @@ _LINES, _LEAST_CHARS, _POINTER_CHARS = 4, 200, 70
 def unrepeated(window: Window) -> Sequence[ProposedEdit]:
     """Cuts at first sight: what is too large, and what an earlier result has shown."""
     cuts = list(truncate(window))
-    cut = {one.edit.place for one in cuts if isinstance(one.edit, Replace)}
+    cut = {one.edit.address for one in cuts if isinstance(one.edit, Replace)}
     begin = max((placed.stop for placed in window.open_summaries), default=0)
     known = set[int]()
     for spot in window.results(begin, window.size):
         leaf = window.transcript.leaf(spot)
-        if not isinstance(leaf, Text) or window.transcript.place(spot) in cut:
+        if not isinstance(leaf, Text) or window.transcript.address(spot) in cut:
             continue
         if spot[0] >= window.fresh and spot not in window.replaced_later:
             made = _without(window, spot, leaf.text, known)
@@ -46,7 +46,7 @@ def _without(
     output = window.transcript.output(spot)
     if output is None or len(text) - len(shown) < _LEAST_CHARS:
         return None
-    place = window.transcript.place(spot)
+    place = window.transcript.address(spot)
     why = f"{len(text) - len(shown):,} characters stand in an earlier result"
     return ProposedEdit(Replace(place, output.ref, shown, "truncated", why), (output,))
 

@@ -245,7 +245,7 @@ def window_of(
 
 def _won(window: Window, settings: ThreeLayerSettings, cut: ProposedEdit) -> int:
     spot = (
-        window.transcript.locate(cut.edit.place)
+        window.transcript.locate(cut.edit.address)
         if isinstance(cut.edit, Replace)
         else None
     )

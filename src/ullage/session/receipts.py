@@ -167,7 +167,7 @@ class Ledger:
             now_s = int(time.time())
             return [
                 Receipt(
-                    place=place,
+                    key=place,
                     writer=self.writer,
                     sums=self._sums[place],
                     is_open=not is_over,
@@ -205,9 +205,9 @@ class Ledger:
     def _wrote(self, receipts: Iterable[Receipt]) -> None:
         with self._lock:
             self._unwritten -= {
-                receipt.place
+                receipt.key
                 for receipt in receipts
-                if self._sums.get(receipt.place) == receipt.sums
+                if self._sums.get(receipt.key) == receipt.sums
             }
 
 

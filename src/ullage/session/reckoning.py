@@ -306,7 +306,9 @@ def _hit_share(usage: Usage, request: Request, scale: float) -> float:
 
 def _added_tokens(window: Window) -> int:
     """Tokens of the user's texts that the provider still reads."""
-    placed = (placed for placed in window.added if placed.at >= window.read_from)
+    placed = (
+        placed for placed in window.added if placed.message_index >= window.read_from
+    )
     return window.texts_tokens([one.edit.text for one in placed])
 
 

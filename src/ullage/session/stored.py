@@ -277,7 +277,7 @@ def _about_undo(
     stored: StoredConversation, undoes: LedgerRef, leaves: Sequence[Leaf]
 ) -> tuple[int, int]:
     """The same of an undo: what its batch had won comes back, from its first message on."""
-    entered = {one.made: one for one in entered_in(stored.transcript, stored.ledger)}
+    entered = {one.ref: one for one in entered_in(stored.transcript, stored.ledger)}
     one = entered.get(undoes)
     batches = (undoes,) if one is None else one.carried_out
     name, won = {name_of(made) for made in batches}, 0
@@ -337,7 +337,7 @@ def _target(
         raise ConfigError(
             "lines", problem, 'Name one text, such as "m12.1", and count from 1.'
         )
-    place = stored.transcript.place(spots[0])
+    place = stored.transcript.address(spots[0])
     return Target(target.message, place, lines)
 
 
@@ -426,7 +426,7 @@ def _apply(
 ) -> None:
     match edit:
         case Replace():
-            spot = transcript.locate(edit.place)
+            spot = transcript.locate(edit.address)
             state: State = "set aside" if edit.kind == "pruned" else "in short"
             if spot is not None:
                 left[spot] = _Left(state, batch, edit.ref, edit.why)
@@ -442,7 +442,7 @@ def _apply(
             if message is None:
                 return
             group = (
-                transcript.together(message, len(transcript))
+                transcript.inseparable(message, len(transcript))
                 if message in hidden
                 else ()
             )

@@ -73,7 +73,7 @@ def _named(transcript: Transcript, wanted: str) -> Target | None:
         return _leaf(transcript, (index, *leaves[int(number) - 1][:2]))
     result = transcript.newest_result(wanted, len(transcript))
     if result is not None:
-        address = transcript.place(result)
+        address = transcript.address(result)
         return Target(
             transcript.chain[result[0] + 1], replace(address, item=EVERY_ITEM)
         )
@@ -85,7 +85,7 @@ def _named(transcript: Transcript, wanted: str) -> Target | None:
 
 
 def _leaf(transcript: Transcript, spot: Location) -> Target:
-    return Target(transcript.chain[spot[0] + 1], transcript.place(spot))
+    return Target(transcript.chain[spot[0] + 1], transcript.address(spot))
 
 
 def _newest_first(transcript: Transcript) -> Iterator[Location]:
@@ -122,7 +122,7 @@ def _with_lines(
     leaf = target.leaf
     if leaf is None:
         leaves = list(leaves_of(transcript.messages[index]))
-        leaf = transcript.place((index, *leaves[0][:2])) if len(leaves) == 1 else None
+        leaf = transcript.address((index, *leaves[0][:2])) if len(leaves) == 1 else None
     elif leaf.item == EVERY_ITEM:
         leaf = replace(leaf, item=0)
     spot = None if leaf is None else transcript.locate(leaf)
@@ -169,7 +169,7 @@ def undone_by(
                 "undo", "nothing was decided that stands", "Name what you mean."
             )
         return made
-    decisions = {one.name: one.made for one in entered_in(transcript, ledger)}
+    decisions = {one.name: one.ref for one in entered_in(transcript, ledger)}
     if wanted in decisions:
         return decisions[wanted]
     for made, batch in batches_in(transcript, ledger):
@@ -195,7 +195,7 @@ def _newest(
     standing = {one.name: one for one in hand.decisions if one.decision.verb != "undo"}
     for due in reversed(hand.due):
         if due.name in standing:
-            return due.made
+            return due.ref
     for made, batch in batches_in(transcript, ledger):
         if made in hand.undone or _follows_from_one(made, ledger):
             continue
@@ -204,7 +204,7 @@ def _newest(
                 return made
             continue
         if batch.decision in standing:
-            return standing[batch.decision].made
+            return standing[batch.decision].ref
     return None
 
 

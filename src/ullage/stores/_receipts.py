@@ -51,7 +51,7 @@ class ReceiptStore(Protocol):
 
 def row_of(receipt: Receipt) -> tuple[Any, ...]:
     """A receipt as a row of `COLUMNS`."""
-    place, sums = receipt.place, receipt.sums
+    place, sums = receipt.key, receipt.sums
     tokens = (
         getattr(getattr(sums, side), name) for side in _SIDES for name in _CLASSES
     )
@@ -86,7 +86,7 @@ def receipt_of(row: Sequence[Any]) -> Receipt:
     )
     counts = {name: values[name] for name in (*_COUNTS, *_COSTS)}
     return Receipt(
-        place=place,
+        key=place,
         writer=values["writer"],
         sums=ReceiptTotals(sent=sent, raw=raw, **counts),
         is_open=bool(values["is_open"]),

@@ -210,9 +210,7 @@ class MemoryStore(Transactional):
         with self._lock:
             self._open("receipts")
             kept = [
-                one
-                for one in self._receipts.values()
-                if since <= one.place.day <= until
+                one for one in self._receipts.values() if since <= one.key.day <= until
             ]
         return tuple(sorted(kept, key=in_order))
 

@@ -180,7 +180,7 @@ def receipt(
     )
     place = ReceiptKey(day, tenant, "gpt-4.1", "agent", is_held_out=writer == "b")
     return Receipt(
-        place=place, writer=writer, sums=sums, is_open=False, written_s=1_795_000_000
+        key=place, writer=writer, sums=sums, is_open=False, written_s=1_795_000_000
     )
 
 

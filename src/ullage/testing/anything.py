@@ -71,7 +71,7 @@ def _leaf(window: Window, chance: _Chance, mark: str) -> ProposedEdit:
         )
         ref = ref_of(_ELSEWHERE)
         return ProposedEdit(Replace(other, ref, _text(chance, ref), "pruned", mark), ())
-    place = window.transcript.place(spot)
+    place = window.transcript.address(spot)
     if chance.random() < 0.1:
         place = replace(place, ordinal=place.ordinal + chance.randint(-1, 1), item=9)
     ref = original.ref if chance.random() < 0.8 else ref_of(_ELSEWHERE)

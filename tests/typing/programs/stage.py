@@ -13,7 +13,7 @@ def only_newest(
     for location in list(window.results(0, window.size))[:-newest]:
         output = window.transcript.output(location)
         if output is not None and location[1:] not in window.shown(location[0]):
-            place = window.transcript.place(location)
+            place = window.transcript.address(location)
             shown = window.words.placeholder(output.ref, output.text)
             replace = ullage.Replace(
                 place, output.ref, shown, "pruned", "newer ones came"

@@ -74,6 +74,6 @@ def frozen_before(transcript: Transcript, size: int, reasoning: ReasoningRule) -
         messages[at].results for at in range(start, size)
     ):
         return 0
-    asked = transcript.newest_asked(size)
+    asked = transcript.newest_request(size)
     thought = transcript.marked("bound", 0 if asked is None else asked + 1, size)
     return transcript.reply(thought[-1], size).stop if thought else 0

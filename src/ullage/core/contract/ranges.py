@@ -52,12 +52,12 @@ def summarised(window: Window) -> tuple[int, int] | None:
 
 def said_before(window: Window) -> tuple[str, bytes]:
     """What a model wrote in the summaries shown, and the chain up to which that goes."""
-    edits = [placed.edit for placed in window.open_summaries if placed.edit.said]
+    edits = [placed.edit for placed in window.open_summaries if placed.edit.model_text]
     if not edits:
         return "", b""
-    return "\n\n".join(edit.said for edit in edits), edits[-1].said_upto or edits[
+    return "\n\n".join(edit.model_text for edit in edits), edits[
         -1
-    ].upto
+    ].model_upto or edits[-1].upto
 
 
 def coverable(window: Window, start: int, stop: int) -> list[int]:
@@ -111,4 +111,4 @@ def before_record(window: Window, summary: ReplaceSpan) -> ReplaceSpan:
     if each is None:
         return summary
     upto = window.transcript.chain[each.start]
-    return replace(summary, upto=upto, said_upto=summary.said_upto or summary.upto)
+    return replace(summary, upto=upto, model_upto=summary.model_upto or summary.upto)

@@ -51,7 +51,7 @@ class ShownAgain(ABC):
         if index is None or not window.read_from <= index < window.size:
             return False
         if window.hidden(index):
-            self._reveal(window.transcript.together(index, window.size))
+            self._reveal(window.transcript.inseparable(index, window.size))
         lifted = list(window.lifted)
         for spot in spots_of(window.transcript, Target(edit.message, edit.leaf)):
             replacement = window.edit_at(spot)
@@ -93,11 +93,11 @@ class ShownAgain(ABC):
             added.append(PlacedText(index, edit))
             window._sums.counted += window.texts_tokens([edit.text])
         for placed in gone:
-            read = placed.at >= window.read_from
+            read = placed.message_index >= window.read_from
             window._sums.counted -= (
                 window.texts_tokens([placed.edit.text]) if read else 0
             )
-        self._set(added=tuple(sorted(added, key=lambda placed: placed.at)))
+        self._set(added=tuple(sorted(added, key=lambda placed: placed.message_index)))
         return bool(edit.text or gone)
 
 

@@ -43,16 +43,16 @@ class CarryingCost(Struct, frozen=True):
     Attributes:
         length: how many messages there were.
         freed: characters that would have been cut of these.
-        came: characters of all of these.
-        rent: the sum of what each request carried in vain.
-        most_won: the most that the rent was over its price, without what stands around the
+        chars: characters of all of these.
+        cost: the sum of what each request carried in vain.
+        most_won: the most that the cost was over its price, without what stands around the
             messages; None: there was nothing to cut.
     """
 
     length: int = 0
     freed: int = 0
-    came: int = 0
-    rent: int = 0
+    chars: int = 0
+    cost: int = 0
     most_won: float | None = None
 
 

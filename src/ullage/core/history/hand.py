@@ -62,17 +62,17 @@ class DecisionEntry(Struct, frozen=True):
 
     Attributes:
         name: its short name.
-        made: where the ledger keeps it.
+        ref: where the ledger keeps it.
         decision: what was decided.
         carried_out: the batches that carry it out; none: it is still to be.
-        place: how many messages there were when it was decided.
+        length: how many messages there were when it was decided.
     """
 
     name: str
-    made: LedgerRef
+    ref: LedgerRef
     decision: Decision
     carried_out: tuple[LedgerRef, ...]
-    place: int
+    length: int
 
 
 class UserDecisions(Struct, frozen=True):
@@ -153,7 +153,7 @@ def _standing(entered: tuple[DecisionEntry, ...]) -> tuple[DecisionEntry, ...]:
     taken_back = set[LedgerRef]()
     standing = list[DecisionEntry]()
     for one in reversed(entered):
-        if one.made in taken_back:
+        if one.ref in taken_back:
             continue
         standing.append(one)
         if one.decision.undoes is not None:
@@ -171,7 +171,7 @@ def _undone(
     }
     undone.update(made for made in targets if made.kind == "batch")
     for one in entered:
-        for batch in one.carried_out if one.made in targets else ():
+        for batch in one.carried_out if one.ref in targets else ():
             undone.update(with_consequences(batch, ledger.at(batch.key)))
     return frozenset(undone)
 
@@ -261,7 +261,7 @@ class _Growing(NamedTuple):
     def pin_again(self, transcript: Transcript, batch: Batch) -> None:
         """Take in an undo: what its batch had taken out stays for as long as there is room."""
         for edit in batch.edits:
-            if isinstance(edit, Replace) and (spot := transcript.locate(edit.place)):
+            if isinstance(edit, Replace) and (spot := transcript.locate(edit.address)):
                 self.leaves.add(spot)
                 self.messages.add(spot[0])
             elif isinstance(edit, ReplaceSpan):

@@ -130,7 +130,7 @@ class HistoryRecord(Struct, frozen=True, array_like=True):
     chain: bytes
     changed: tuple[tuple[int, int], ...] = ()
 
-    def each(self) -> list[bytes]:
+    def message_marks(self) -> list[bytes]:
         """The mark of each message."""
         starts = range(0, len(self.marks), MARK_BYTES)
         return [self.marks[at : at + MARK_BYTES] for at in starts]
@@ -341,7 +341,7 @@ def _placed(each: tuple[Any, ...], n: int, value: Any) -> tuple[Any, ...]:
 # ── in increments, for a host that carries it in a state of its own ──────────────────────
 
 
-def changes(ledger: Ledger, since: Ledger) -> tuple[Record, ...]:
+def records_since(ledger: Ledger, since: Ledger) -> tuple[Record, ...]:
     """The records of a ledger that an earlier one of the same conversation has not.
 
     What points others to a decision (``"latest"``), and what a history held (``"shown"``,
@@ -356,7 +356,7 @@ def changes(ledger: Ledger, since: Ledger) -> tuple[Record, ...]:
     return tuple(found)
 
 
-def taken(
+def merge_records(
     ledger: Ledger, records: Iterable[Record]
 ) -> tuple[Ledger, tuple[Record, ...]]:
     """A ledger with records from elsewhere, and those that wait for one before them.

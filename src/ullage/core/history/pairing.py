@@ -195,7 +195,7 @@ class Pairing(Struct):
             at = (index, number)
             if isinstance(part, ToolCall):
                 whole = part.at == WHOLE
-                self.call(at, part.id, part.name, late=part.late, is_whole=whole)
+                self.call(at, part.id, part.name, late=part.deferred, is_whole=whole)
             elif isinstance(part, ToolResult):
                 given = [item for item in part.content if not isinstance(item, Opaque)]
                 texts = [
@@ -209,7 +209,9 @@ class Pairing(Struct):
                 if part.closes:
                     self.result(at, part.closes)
                 if part.opens:
-                    self.call(at, part.opens, late=part.late, is_whole=part.at == WHOLE)
+                    self.call(
+                        at, part.opens, late=part.deferred, is_whole=part.at == WHOLE
+                    )
 
 
 def made_up(tool: str, number: int) -> str:

@@ -31,7 +31,7 @@ class Placed(NamedTuple):
 class PlacedText(NamedTuple):
     """A text of the user's where it is shown: before the message at an index."""
 
-    at: int
+    message_index: int
     edit: Insert
 
 
@@ -131,7 +131,7 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
 
         What a program reads is never shown otherwise.
         """
-        spot = self.transcript.locate(edit.place)
+        spot = self.transcript.locate(edit.address)
         if spot is None or spot[0] >= length:
             return None
         if self.transcript.reader(spot[0], spot[1]) == "program":
@@ -141,7 +141,7 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         if original is None or isinstance(leaf, BlockFrame) or _defines_tools(leaf):
             return None
         # of a call the chain vouches: clients write the same arguments with other spaces
-        return spot if edit.place.kind == "call" or edit.ref == original.ref else None
+        return spot if edit.address.kind == "call" or edit.ref == original.ref else None
 
     def age_of(self, index: int) -> int:
         """The place of a message in the order of what is new: its index, or when it changed."""
@@ -167,7 +167,9 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
             if start <= at < stop and self.arrived[at] >= young
         ]
         needed += [at for at in self.pins.messages if start <= at < stop]
-        groups = [set(self.transcript.together(index, self.size)) for index in needed]
+        groups = [
+            set(self.transcript.inseparable(index, self.size)) for index in needed
+        ]
         return {
             at for group in groups if self._is_whole(group, start, stop) for at in group
         }

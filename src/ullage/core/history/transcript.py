@@ -155,7 +155,7 @@ class Transcript:
                 self._note("call", part.id, (index, number))
             elif isinstance(part, ToolResult):
                 self._note("result", part.call_id, (index, number))
-                home = self.home(index, number)
+                home = self.call_index(index, number)
                 if home is not None and any(self._closed[home + 1 : index + 1]):
                     marked["late"].append(index)
             elif isinstance(part, Opaque) and part.kind == "compaction":
@@ -308,7 +308,7 @@ class Transcript:
         )
         return self._closed[index] and not is_within and not leads
 
-    def newest_asked(self, length: int) -> int | None:
+    def newest_request(self, length: int) -> int | None:
         """The newest message below ``length`` in which the user says more than results."""
         before = bisect_left(self._marked["asks"], length)
         return self._marked["asks"][before - 1] if before else None
@@ -335,7 +335,7 @@ class Transcript:
             end += 1
         return range(self._turns[index + 1], end)
 
-    def together(self, index: int, stop: int) -> set[int]:
+    def inseparable(self, index: int, stop: int) -> set[int]:
         """The messages below ``stop`` that a message cannot be shown without.
 
         They are its whole reply, the calls that it answers and the results of its own calls, and
@@ -443,7 +443,7 @@ class Transcript:
             and self.reader(index, number) == "model"
         )
 
-    def home(self, index: int, number: int) -> int | None:
+    def call_index(self, index: int, number: int) -> int | None:
         """The message of the call that the result at (message, part) belongs to."""
         found = (
             self._pairs.of((index, number)) if self.call_for(index, number) else None
@@ -485,7 +485,7 @@ class Transcript:
         """What is at a spot, or None if the message is shorter than that."""
         return _leaf(self.messages[spot[0]], spot)
 
-    def sent(self, spot: Location) -> Part | Content | None:
+    def original(self, spot: Location) -> Part | Content | None:
         """The leaf at a spot as it is sent where nothing is edited, secrets and all."""
         return _leaf(self.originals.get(spot[0], self.messages[spot[0]]), spot)
 
@@ -551,7 +551,7 @@ class Transcript:
         found, later = list[int](), set[str]()
         for index in reversed(self.marked("loads", 0, stop)):
             names = set(_loads(self.messages[index]))
-            if not names <= later and not self.messages[index].stands:
+            if not names <= later and not self.messages[index].is_permanent:
                 found.append(index)
             later |= names
         return found
@@ -574,7 +574,7 @@ class Transcript:
         at = self._marked[mark]
         return bisect_left(at, stop) - bisect_left(at, start)
 
-    def place(self, spot: Location) -> Address:
+    def address(self, spot: Location) -> Address:
         """The address of the leaf at a spot."""
         index, number, item = spot
         part = self.messages[index].parts[number]
@@ -625,7 +625,7 @@ def _marks(message: Message, kinds: Set[type], *, begins: bool) -> Iterator[Mark
     """What a message is known for as soon as it is there, by the kinds of its parts."""
     if begins:
         yield "begins"
-    if message.stands:
+    if message.is_permanent:
         yield "pinned"
     if Reasoning in kinds and _is_bound(message):
         yield "bound"

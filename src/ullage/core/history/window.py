@@ -133,7 +133,9 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         call = self.transcript.call_for(index, number)
         # where a tool was called matters once ours have had other names
         home = (
-            self.transcript.home(index, number) if call and self.words.former else index
+            self.transcript.call_index(index, number)
+            if call and self.words.former
+            else index
         )
         return call is not None and self.words.is_recall(call.name, home)
 
@@ -195,7 +197,7 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         return tokens
 
     def _count(self, spot: Location) -> int:
-        leaf = self.transcript.sent(spot)
+        leaf = self.transcript.original(spot)
         if leaf is None or self.transcript.reader(spot[0], spot[1]) == "program":
             return 0
         if spot[0] in self.transcript.originals:
@@ -213,7 +215,7 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         """Tokens of what an edit shows, counted once."""
         tokens = self._edit_tokens.get(edit)
         if tokens is None:
-            is_call, text = edit.place.kind == "call", edit.text
+            is_call, text = edit.address.kind == "call", edit.text
             count = self.meter.arguments if is_call else self.meter.text
             tokens = self._remembered((is_call, text), count, text, len(text))
             self._edit_tokens[edit] = tokens
@@ -232,7 +234,7 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
 
     def leaf_bound(self, spot: Location) -> int:
         """An upper bound of the tokens of a leaf as it is shown, found without counting."""
-        edit, leaf = self.edit_at(spot), self.transcript.sent(spot)
+        edit, leaf = self.edit_at(spot), self.transcript.original(spot)
         if edit is not None:
             return self.meter.counter.bound(edit.text)
         return 0 if leaf is None else self.meter.leaf_bound(leaf)

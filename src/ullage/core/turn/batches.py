@@ -223,7 +223,7 @@ def _place(window: Window, edit: Edit) -> int:
     if isinstance(edit, (Restore, Insert)):
         return -1
     if isinstance(edit, Replace):
-        spot = window.transcript.locate(edit.place)
+        spot = window.transcript.locate(edit.address)
         return spot[0] if spot else -1
     around = window.range_of(edit)
     return around[1] - 1 if around else -1
@@ -243,9 +243,9 @@ def _first(window: Window, edit: Replace | ReplaceSpan | Restore | Insert) -> in
         index = index_of(window.transcript, edit.message)
         if index is None or index >= window.size:
             return window.size
-        return min(window.transcript.together(index, window.size), default=index)
+        return min(window.transcript.inseparable(index, window.size), default=index)
     if isinstance(edit, Replace):
-        spot = window.transcript.locate(edit.place)
+        spot = window.transcript.locate(edit.address)
         return spot[0] if spot else window.size
     start = window.transcript.find(edit.after)
     return window.size if start is None else start
@@ -254,14 +254,15 @@ def _first(window: Window, edit: Replace | ReplaceSpan | Restore | Insert) -> in
 def _event(window: Window, edit: Edit, before: int, after: int) -> Event:
     kind: Kind = "condensed"
     if isinstance(edit, Replace):
-        spot = window.transcript.locate(edit.place)
+        spot = window.transcript.locate(edit.address)
         at = spot[0] + 1 if spot else 0
         what = (
             window.tool_of(spot)
-            if spot and edit.place.kind == "result"
-            else edit.place.kind
+            if spot and edit.address.kind == "result"
+            else edit.address.kind
         )
-        where = f"message {at}, {what or 'tool'} {'result' if edit.place.kind == 'result' else ''}"
+        of = "result" if edit.address.kind == "result" else ""
+        where = f"message {at}, {what or 'tool'} {of}"
         kind = edit.kind
     elif isinstance(edit, Drop):
         kind, where = "reasoning", "messages behind the edit"

@@ -59,7 +59,7 @@ def changed(transcript: Transcript, ledger: Ledger) -> tuple[tuple[bytes, bytes]
     shown = _shown(transcript, ledger)
     if shown is None or transcript.find(shown.chain) is not None:
         return ()  # it only grew
-    marks, were = _marks(transcript), shown.each()
+    marks, were = _marks(transcript), shown.message_marks()
     found = {**_moved(marks, were, shown), **_new(transcript, ledger, marks, were)}
     known, chain = arrived(transcript, ledger), transcript.chain
     return tuple(
@@ -206,7 +206,7 @@ def _is_news(message: Message, texts: Counter[str]) -> bool:
 
     A client that takes old results out of its history leaves the same line in place of each.
     """
-    if message.stands or message.only_thought:
+    if message.is_permanent or message.only_thought:
         return False
     is_more_than_text = any(
         not isinstance(leaf, Text) for *_, leaf in leaves_of(message)

@@ -79,7 +79,7 @@ class Proposal(NamedTuple):
     def where(self, edit: Edit) -> str:
         """The place of an edit, for people."""
         if isinstance(edit, Replace):
-            spot = self.window.transcript.locate(edit.place)
+            spot = self.window.transcript.locate(edit.address)
             return "a place of no message" if spot is None else f"message {spot[0] + 1}"
         if isinstance(edit, (Restore, Insert)):
             return "the view"
@@ -97,9 +97,9 @@ class Proposal(NamedTuple):
         """
         edit = cut.edit
         if isinstance(edit, Replace):
-            earlier = self.leaves.get(edit.place)
+            earlier = self.leaves.get(edit.address)
             covered = [] if earlier is None else [earlier]
-            self.leaves[edit.place] = number
+            self.leaves[edit.address] = number
         else:
             covered = [
                 at for at in self.ranges if self._covers(edit, self.passed[at].edit)
@@ -179,7 +179,7 @@ def holds_account(
     for edit in edits:
         if not isinstance(edit, Replace) or ref not in edit.text:
             continue
-        spot = window.transcript.locate(edit.place)
+        spot = window.transcript.locate(edit.address)
         if spot is not None and before in (None, spot[0] + 1):
             return True
     return False

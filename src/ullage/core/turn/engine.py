@@ -364,7 +364,7 @@ def _allowed(walk: Walk, stage: Stage) -> Sequence[ProposedEdit]:
 def _is_barred(window: Window, cut: ProposedEdit) -> bool:
     """Whether a leaf is pinned, or holds the account of hidden messages."""
     spot = (
-        window.transcript.locate(cut.edit.place)
+        window.transcript.locate(cut.edit.address)
         if isinstance(cut.edit, Replace)
         else None
     )

@@ -80,5 +80,5 @@ def _record(walk: Walk, terms: Terms, place: int, key: bytes) -> None:
 
 def _is_edited(window: Window, edit: Edit) -> bool:
     """Whether something is shown in the place of an edit already."""
-    spot = window.transcript.locate(edit.place) if isinstance(edit, Replace) else None
+    spot = window.transcript.locate(edit.address) if isinstance(edit, Replace) else None
     return spot is not None and spot[1:] in window.shown(spot[0])

@@ -106,7 +106,11 @@ def _is_unread(window: Window, entered: DecisionEntry) -> bool:
     """Whether a note stands where the provider does not read any more."""
     if entered.decision.verb != "note":
         return False
-    places = [placed.at for placed in window.added if placed.edit.name == entered.name]
+    places = [
+        placed.message_index
+        for placed in window.added
+        if placed.edit.name == entered.name
+    ]
     return any(at < window.read_from for at in places)
 
 
@@ -152,7 +156,7 @@ def _pins_again(walk: Walk, entered: DecisionEntry, key: bytes) -> list[Decision
     """
     order = list(entered_in(walk.window.transcript, walk.ledger))
     at = next(
-        (at for at, one in enumerate(order) if one.made == entered.decision.undoes),
+        (at for at, one in enumerate(order) if one.ref == entered.decision.undoes),
         None,
     )
     if at is None or order[at].decision.undoes is None:
@@ -161,7 +165,7 @@ def _pins_again(walk: Walk, entered: DecisionEntry, key: bytes) -> list[Decision
     has_gone_on = any(made.key != key for made in undo.carried_out)
     pins = [one for one in order[at:] if one.name in standing]
     pins += [
-        one for one in order[:at] if has_gone_on and one.made == undo.decision.undoes
+        one for one in order[:at] if has_gone_on and one.ref == undo.decision.undoes
     ]
     return [
         replace(one, name=entered.name) for one in pins if one.decision.verb == "pin"
@@ -260,7 +264,7 @@ def _with_lines(
     text = (
         window.words.aside(output.ref, len(output.text)) if edit is None else edit.text
     )
-    place = window.transcript.place(spot)
+    place = window.transcript.address(spot)
     yield ProposedEdit(Replace(place, output.ref, text, "pruned", why), (output,))
 
 
@@ -279,7 +283,7 @@ def _dropped(window: Window, spot: Location, why: str) -> ProposedEdit | None:
         text = words.media(output.ref, f"{leaf.kind}, taken out by the user,")
     else:
         text = words.taken_out(output.ref, len(output.text))
-    place = window.transcript.place(spot)
+    place = window.transcript.address(spot)
     return ProposedEdit(Replace(place, output.ref, text, "pruned", why), (output,))
 
 
@@ -337,7 +341,7 @@ def _changed_by(walk: Walk, undoes: LedgerRef) -> Iterator[tuple[LedgerRef, byte
         yield undoes, undoes.key
         return
     everything = {
-        one.made: one for one in entered_in(walk.window.transcript, walk.ledger)
+        one.ref: one for one in entered_in(walk.window.transcript, walk.ledger)
     }
     one = everything.get(undoes)
     for batch in one.carried_out if one else ():
@@ -393,7 +397,7 @@ def give_up_added(walk: Walk, key: bytes) -> None:
         walk.keep("guard", key, [ProposedEdit(edit, ())])
         event = Event(
             kind="overruled",
-            where=f"behind message {placed.at}",
+            where=f"behind message {placed.index}",
             why=f"the text added by {placed.edit.name} was taken out: {why}",
             tokens_before=before,
             tokens_after=window.estimate,

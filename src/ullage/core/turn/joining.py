@@ -115,7 +115,7 @@ def note_excess(walk: Walk, policy: Policy) -> None:
 def _excess_of(window: Window, cut: ProposedEdit) -> tuple[int, int]:
     """The message of a cut, and how many characters it takes out."""
     spot = (
-        window.transcript.locate(cut.edit.place)
+        window.transcript.locate(cut.edit.address)
         if isinstance(cut.edit, Replace)
         else None
     )
@@ -187,11 +187,11 @@ def _pays(builder: WindowBuilder) -> tuple[bool, str]:
     now = _carried(builder, size)
     head_chars = sum(map(len, window.head_texts))
     pays = now.most_won is not None and now.most_won >= TIMES * head_chars
-    left = head_chars + now.came - now.freed
+    left = head_chars + now.chars - now.freed
     requests = window.transcript.count("begins", 1, window.size) + 1
     numbers = (
         f"it takes out {now.freed:,} characters and has {left:,} cached anew; "
-        f"{requests:,} requests carried {now.rent:,}, its price is {TIMES * left:,.0f}"
+        f"{requests:,} requests carried {now.cost:,}, its price is {TIMES * left:,.0f}"
     )
     return pays, numbers
 
@@ -199,10 +199,10 @@ def _pays(builder: WindowBuilder) -> tuple[bool, str]:
 def _carried(builder: WindowBuilder, length: int) -> CarryingCost:
     """What was carried up to a boundary, gone on from an earlier one."""
     before, each = builder.carried, builder.window.tally(WHOLE_CHARS).each
-    came = before.came + sum(each[before.length : length])
+    came = before.chars + sum(each[before.length : length])
     freed = before.freed
     freed += sum(builder.excess.get(index, 0) for index in range(before.length, length))
-    rent, most_won = before.rent + freed, before.most_won
+    rent, most_won = before.cost + freed, before.most_won
     if freed > 0:
         won = rent - TIMES * (came - freed)
         most_won = won if most_won is None else max(most_won, won)

@@ -42,7 +42,7 @@ def replacement(proposal: Proposal, cut: ProposedEdit, edit: Replace) -> Propose
         Broken: it breaks a law and cannot be mended.
     """
     window, transcript = proposal.window, proposal.window.transcript
-    spot = transcript.locate(edit.place)
+    spot = transcript.locate(edit.address)
     original = None if spot is None else transcript.output(spot)
     if spot is None or spot[0] >= window.size or original is None:
         problem = f"none of the {window.size:,} messages has a text at this place"

@@ -186,7 +186,7 @@ def layout(view: Window) -> list[int | str]:
         at = stop
     laid += pinned
     for placed in view.added:
-        laid.insert(seat_of(view, laid, placed.at), placed.edit.text)
+        laid.insert(seat_of(view, laid, placed.message_index), placed.edit.text)
     return laid
 
 
@@ -224,7 +224,7 @@ def _parted(view: ShownHistory) -> Iterator[int]:
         if view.hidden(index):
             continue
         for number in range(len(transcript.messages[index].parts)):
-            home = transcript.home(index, number)
+            home = transcript.call_index(index, number)
             if home is not None and view.hidden(home):
                 yield index
                 break

@@ -52,7 +52,7 @@ def summary(
     if (first, last) != (start, stop):
         what = f"it stands for messages {first + 1} to {last}, where the history can be parted"
         proposal.mend("seams", edit, what)
-        edit = replace(edit, after=chain[first], upto=chain[last], said_upto=b"")
+        edit = replace(edit, after=chain[first], upto=chain[last], model_upto=b"")
     stays = [at for at in sorted(window.staying(first, last)) if not window.hidden(at)]
     if stays and not coverable(window, first, last):
         return None
@@ -164,7 +164,7 @@ def drop(
         Broken: the open turn goes on from this reasoning.
     """
     window, chain = proposal.window, proposal.window.transcript.chain
-    asked = window.transcript.newest_asked(window.size)
+    asked = window.transcript.newest_request(window.size)
     last = min(stop, newest_shown(window, ()), window.size if asked is None else asked)
     if last <= 0:
         raise Broken("the open turn goes on from this reasoning", LEAVE)
@@ -212,7 +212,7 @@ def _keeps_steps_whole(
     """Whether what a summary leaves in its range is no part of a step."""
     kept, transcript = window.kept_by(edit), window.transcript
     for index in kept:
-        step = transcript.together(index, stop)
+        step = transcript.inseparable(index, stop)
         apart = {at for at in step if start <= at < stop} - kept
         if any(not transcript.messages[at].only_thought for at in apart):
             return False

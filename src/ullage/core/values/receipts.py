@@ -112,21 +112,21 @@ class ReceiptKey(Struct, frozen=True, order=True):
     is_held_out: bool = False
 
 
-class Receipt(Struct, frozen=True, kw_only=True):
+class Receipt(Struct, frozen=True, kw_only=True, rename={"key": "place"}):
     """What one process has summed up of one place so far.
 
     A process writes its newest sums in place of its earlier ones, so that a write that is done
     twice counts once.
 
     Attributes:
-        place: whose requests.
+        key: whose requests.
         writer: names the process; 16 characters.
         sums: what they came to.
         is_open: whether more may come; a process that ended without saying so leaves it open.
         written_s: when it was written, in seconds since 1970.
     """
 
-    place: ReceiptKey
+    key: ReceiptKey
     writer: str
     sums: ReceiptTotals
     is_open: bool = True
@@ -135,7 +135,7 @@ class Receipt(Struct, frozen=True, kw_only=True):
 
 def in_order(receipt: Receipt) -> tuple[ReceiptKey, str]:
     """What receipts are in the order of; there is one receipt of each."""
-    return receipt.place, receipt.writer
+    return receipt.key, receipt.writer
 
 
 def name_of(text: str) -> str:
@@ -152,6 +152,6 @@ def summed(
     """Receipts summed by some of what they name, in the order of the names."""
     found: dict[tuple[str, ...], ReceiptTotals] = {}
     for receipt in receipts:
-        key = tuple(str(getattr(receipt.place, name)) for name in by)
+        key = tuple(str(getattr(receipt.key, name)) for name in by)
         found[key] = found.get(key, ReceiptTotals()) + receipt.sums
     return dict(sorted(found.items()))

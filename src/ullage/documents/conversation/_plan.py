@@ -110,7 +110,7 @@ def planned(
         chain, why = builder.window.transcript.chain, "it was summarised before"
         stop = chain[ids.index(part.message_id)]
         builder.apply(
-            ReplaceSpan(chain[0], stop, part.text, "", why, said=part.summary)
+            ReplaceSpan(chain[0], stop, part.text, "", why, model_text=part.summary)
         )
     window = builder.window
     return Plan(window, ids, _cut(window, ids.index(boundary_id), stage, shown))

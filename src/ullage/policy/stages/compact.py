@@ -376,9 +376,9 @@ def _brief(
         account = f"{account}\n\n[Everything in full: {read_on}]"
     brief = Brief(
         prompt=prompt,
-        before=prompt.opens.format(first=start + 1, last=stop, read_on=read_on),
+        heading=prompt.opens.format(first=start + 1, last=stop, read_on=read_on),
         account=account,
-        after=prompt.closes.format(messages=stop - start, tokens=tokens),
+        footer=prompt.closes.format(messages=stop - start, tokens=tokens),
         earlier=earlier,
         pieces=Flattened(transcript, unseen, stop),
         room_tokens=0,

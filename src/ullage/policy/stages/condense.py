@@ -73,7 +73,7 @@ def head_of_loop(window: Window) -> Location | None:
     if not window.thinks_first:
         return None
     transcript = window.transcript
-    asked = transcript.newest_asked(window.size)
+    asked = transcript.newest_request(window.size)
     loop = range(0 if asked is None else asked + 1, window.size)
     replies = [at for at in loop if transcript.messages[at].role == "assistant"]
     if is_frozen(window):
@@ -105,7 +105,7 @@ def ranges_for(window: Window, first: int, stop: int) -> list[Range]:
     if head is None:
         return [Range(first, stop)] if first < stop else []
     found = []
-    asked = window.transcript.newest_asked(window.size)
+    asked = window.transcript.newest_request(window.size)
     if (
         asked is not None
         and not is_frozen(window)
@@ -196,7 +196,8 @@ def _within(
     )
     why = f"{account.why}; it holds an account"
     return ProposedEdit(
-        Replace(window.transcript.place(spot), output.ref, whole, "cut", why), (output,)
+        Replace(window.transcript.address(spot), output.ref, whole, "cut", why),
+        (output,),
     )
 
 
@@ -205,7 +206,7 @@ def _text(
 ) -> tuple[str, tuple[str, ...]]:
     """What stands for a range, in no more than its room if that can be; see `ReplaceSpan.later`."""
     transcript, around = window.transcript, (each.start, each.stop)
-    before = "\n\n".join(filter(None, (quotation(edit.said), record)))
+    before = "\n\n".join(filter(None, (quotation(edit.model_text), record)))
     told = partial(account, transcript, *around, window.words, edit.ref, summary=before)
     new = unread(window, each)
     new_tokens = sum(map(window.leaf_tokens, new))
@@ -262,4 +263,4 @@ def take_over(
     retain = "\n\n".join(filter(None, (it.edit.retain for it in placed)))
     if len(said) + len(retain) > room_chars * _SAID_SHARE:
         return record, edit
-    return record, replace(edit, said=said, said_upto=upto, retain=retain)
+    return record, replace(edit, model_text=said, model_upto=upto, retain=retain)

@@ -139,7 +139,7 @@ def _parted(window: Window) -> str | None:
     """
     placed = (each.stop for each in reversed(window.summaries) if each.edit.text)
     stop = next(placed, window.size)
-    opening = window.transcript.newest_asked(window.size)
+    opening = window.transcript.newest_request(window.size)
     is_later = opening is not None and opening >= stop
     if is_later or stop >= control_tail(window) or window.may_go_on(stop):
         return None

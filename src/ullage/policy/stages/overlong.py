@@ -75,5 +75,5 @@ def _cut(window: Window, spot: Location, limit: TextLimit) -> ProposedEdit | Non
         shown = words.aside(ref, len(original))
     why = f"{measure(original):,} {limit.unit} in one text, and the provider takes {limit.most:,}"
     kind: Literal["truncated", "cut"] = "truncated" if tool else "cut"
-    edit = Replace(window.transcript.place(spot), ref, shown, kind, why)
+    edit = Replace(window.transcript.address(spot), ref, shown, kind, why)
     return ProposedEdit(edit, (output,))

@@ -143,7 +143,7 @@ def _kept(window: Window, spot: Location, *, again: bool = False) -> Output | No
     What a program reads stays whole, and so do the user's words.
     """
     transcript, edit = window.transcript, window.edit_at(spot)
-    is_gone = edit is not None and edit.is_late and not again
+    is_gone = edit is not None and edit.was_sent and not again
     is_programs = transcript.reader(spot[0], spot[1]) == "program"
     is_words = isinstance(transcript.leaf(spot), Text) and transcript.words(
         spot[0], spot[1]
@@ -171,7 +171,7 @@ def _cut(
     if not why:
         why = f"it was old, and the view held {window.tokens:,} of {window.limit_tokens:,} tokens"
     size = f"{len(output.text):,} characters" if output.kind == "text" else "a block"
-    place, why = window.transcript.place(spot), f"{why}; {size} set aside"
+    place, why = window.transcript.address(spot), f"{why}; {size} set aside"
     edit = Replace(place, output.ref, text, "pruned", why)
     return ProposedEdit(edit, () if window.is_recall(spot) else (output,))
 

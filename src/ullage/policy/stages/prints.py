@@ -305,7 +305,7 @@ def _shown(cut: ProposedEdit) -> Iterator[str]:
     edit = cut.edit
     yield str(edit.__struct_config__.tag)
     if isinstance(edit, Replace):
-        place = edit.place
+        place = edit.address
         yield f"{edit.kind} {place.kind} {place.id} {place.ordinal} {place.item}"
         yield edit.text
     elif isinstance(edit, (ReplaceSpan, Drop)):

@@ -94,7 +94,7 @@ def reducible_tokens(
 def texts_of(window: Window, kept: Sequence[int]) -> Iterator[tuple[Location, Tier]]:
     """Every text and every call that may be cut, and when; what a program reads has no tokens."""
     transcript = window.transcript
-    asked = transcript.newest_asked(window.size)
+    asked = transcript.newest_request(window.size)
     newest = (asked, transcript.newest_words(window.size))
     task = next(
         (at for at in range(window.size) if transcript.messages[at].role == "user"), -1
@@ -140,7 +140,7 @@ def cut_to(
     if len(text) > shown_chars * _WORTH_SHARE:
         return None
     why = f"{tokens:,} tokens in one text; the view was over its hard limit"
-    replace = Replace(window.transcript.place(spot), output.ref, text, "cut", why)
+    replace = Replace(window.transcript.address(spot), output.ref, text, "cut", why)
     return ProposedEdit(replace, (output,))
 
 

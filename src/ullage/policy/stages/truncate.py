@@ -175,6 +175,6 @@ def cut_by(window: Window, spot: Location, shape: Shape) -> ProposedEdit | None:
     shown = shape(source, window.words)
     if shown is None or (output := known()) is None:
         return None
-    place, left_out = transcript.place(spot), shown.left_out_bytes
+    place, left_out = transcript.address(spot), shown.left_out_bytes
     edit = Replace(place, output.ref, shown.text, "truncated", shown.why, left_out)
     return ProposedEdit(edit, (output,))

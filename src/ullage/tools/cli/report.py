@@ -159,8 +159,8 @@ def report_of(
         until: the last one.
         by: what to sum up by.
     """
-    fitted = [one for one in receipts if not one.place.is_held_out]
-    held_out = [one for one in receipts if one.place.is_held_out]
+    fitted = [one for one in receipts if not one.key.is_held_out]
+    held_out = [one for one in receipts if one.key.is_held_out]
     return Report(
         since=since,
         until=until,

@@ -207,7 +207,7 @@ class Reader(ABC):
 
     def _piece(self, part: Part, block: Any, where: str, at: At) -> Piece | None:
         match part:
-            case ToolCall(late=True):
+            case ToolCall(deferred=True):
                 self.late.add(at)
                 return Text(self.lose(where, "a call that may be answered later"))
             case ToolCall():
