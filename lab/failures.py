@@ -100,8 +100,8 @@ _ROWS = (
     (
         "recall f88",
         "core/history/transcript.py",
-        "found = message if self._redact is None else redacted(message, self._redact)",
-        "found = message",
+        "clean = redacted(message, self._redact)",
+        "clean = message",
     ),
     (
         "pairing f04",

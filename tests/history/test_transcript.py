@@ -182,7 +182,7 @@ def test_the_beginning_of_a_transcript_is_as_if_nothing_more_had_come(
 
 
 def worked_out(transcript):
-    caches = "_made", "_fed", "_folded"
+    caches = "_measured", "_fork", "_folded"
     return {
         name: value for name, value in vars(transcript).items() if name not in caches
     }

@@ -187,7 +187,7 @@ def test_what_is_kept_of_measures_is_bounded():
             )
             == number
         )
-    assert len(window._tallies) == len(window.transcript._made) == TABLES
+    assert len(window._tallies) == len(window.transcript._measured) == TABLES
 
 
 def test_what_a_summary_hides_adds_nothing_to_a_total():

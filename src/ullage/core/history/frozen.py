@@ -34,9 +34,16 @@ from ullage.core.tokens.meter import Meter
 from ullage.core.values.edits import Address
 from ullage.core.values.messages import Message
 
-_ROWS = {"messages": 0, "digests": 0, "chain": 1, "_said": 1, "_turns": 1, "_closed": 0}
+_ROWS = {
+    "messages": 0,
+    "digests": 0,
+    "chain": 1,
+    "_reply_ends": 1,
+    "_turns": 1,
+    "_closed": 0,
+}
 """The lists of a transcript that only grow, and how much longer each is than the history."""
-_OWN = ("counts", "_refs", "_texts", "_made")
+_OWN = ("counts", "_refs", "_texts", "_measured")
 """Tables of what is worked out of messages: a reader fills its own, and has folds of its own."""
 
 
