@@ -171,7 +171,7 @@ def test_readers_fill_tables_of_their_own():
     conversation.extend(4)
     working = conversation.window
     working._edit_tokens.clear()
-    spot = working.spot_for(replace(working, 2, "shown otherwise"), 7)
+    spot = working.location_for(replace(working, 2, "shown otherwise"), 7)
     working._shown[spot[0]] = {spot[1:]: replace(working, 2, "shown otherwise")}
     conversation.builder._changes.edited.add(spot[0])
     frozen = conversation.builder.freeze()

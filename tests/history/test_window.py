@@ -78,7 +78,7 @@ def test_an_edit_says_what_its_place_held_and_holds_and_the_sum_follows():
     assert now < 5
     assert window.tokens == before - was + now
     assert window.changed == {2: [(0, 0, "gone")]}
-    assert window.spot_of(ref_of("tide " * 400)) == (2, 0, 0)
+    assert window.location_of(ref_of("tide " * 400)) == (2, 0, 0)
 
 
 def test_a_later_edit_wins_over_an_earlier_one():

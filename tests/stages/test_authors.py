@@ -114,7 +114,7 @@ def test_no_edit_of_a_programs_result_takes_effect():
         edit = Replace(
             given.transcript.address(RESULT), output.ref, "[]", "pruned", "it was old"
         )
-        assert (given.spot_for(edit, 3) is not None) is takes_effect
+        assert (given.location_for(edit, 3) is not None) is takes_effect
 
 
 def cuts_the_table(window, /):

@@ -283,7 +283,7 @@ class FrozenWindow:
             applied=self._parts.applied.merged(),
             _shown=shown,
             _hidden=self._hidden,
-            _spots=self._parts.locations.merged(),
+            _locations=self._parts.locations.merged(),
             _sums=sums,
             _edit_tokens={},
             _settled={},

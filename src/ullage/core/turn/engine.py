@@ -245,7 +245,7 @@ def _replaced(
                         it for at in messages for it in window.transcript.results(at)
                     )
                 elif isinstance(edit, Replace) and (
-                    spot := window.spot_for(edit, length)
+                    spot := window.location_for(edit, length)
                 ):
                     replaced.add(spot)
         before = length

@@ -126,7 +126,7 @@ def _is_summarised_from(proposal: Proposal, start: int) -> bool:
 
 def stands(window: Window, edit: Replace) -> bool:
     """Whether a replacement of a record keeps the laws that the history alone decides."""
-    spot = window.spot_for(edit, window.size)
+    spot = window.location_for(edit, window.size)
     return spot is None or (
         _is_editable(window, spot)
         and _is_text_for(window, spot, edit.text)

@@ -30,7 +30,7 @@ def find_in_history(
     leaf of it, and at the index behind each summary.
     """
     transcript = window.transcript
-    location = window.spot_of(wanted) or transcript.newest_result(wanted, length)
+    location = window.location_of(wanted) or transcript.newest_result(wanted, length)
     if location is not None:
         return transcript.output(location)
     outputs = _everything(window) if thorough else ()

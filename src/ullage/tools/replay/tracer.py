@@ -196,7 +196,7 @@ class Tracer:
         self._states = now
 
     def _replaced(self, window: Window, turn: int, index: int, edit: Replace) -> Mark:
-        spot = window.spot_of(edit.ref) or (index, 0, 0)
+        spot = window.location_of(edit.ref) or (index, 0, 0)
         _, before = self._counts[index].get(spot[1:], ("", 0))
         return Mark(
             turn=turn,
