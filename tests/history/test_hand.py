@@ -6,9 +6,9 @@ from ullage.core.history.hand import (
     EMPTY,
     Pins,
     hand_of,
+    locations_of,
     name_of,
     shown_under,
-    spots_of,
 )
 from ullage.core.history.ledger import Ledger, merge_records, records_since
 from ullage.core.values.decisions import Decision, LedgerRef, Target
@@ -98,10 +98,10 @@ def test_lines_stay_without_the_rest_of_their_text():
 
 
 def test_a_target_of_another_history_means_nothing():
-    assert spots_of(TRANSCRIPT, Target(b"elsewhere elsewh")) == []
+    assert locations_of(TRANSCRIPT, Target(b"elsewhere elsewh")) == []
     other = transcript_of(history("first", "other"))
     place = TRANSCRIPT.address((1, 0, 0))
-    assert spots_of(other, Target(other.chain[1], place)) == []
+    assert locations_of(other, Target(other.chain[1], place)) == []
 
 
 def test_decisions_go_with_the_records_that_a_host_carries():

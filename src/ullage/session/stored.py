@@ -18,8 +18,8 @@ from ullage.core.history.hand import (
     entered_in,
     hand_of,
     index_of,
+    locations_of,
     name_of,
-    spots_of,
 )
 from ullage.core.history.ledger import Ledger, latest_record
 from ullage.core.history.outline import (
@@ -342,7 +342,7 @@ def _target(
 
 
 def _spots(stored: StoredConversation, target: Target) -> Sequence[Location]:
-    return spots_of(stored.transcript, target)
+    return locations_of(stored.transcript, target)
 
 
 class _Left(NamedTuple):
@@ -448,5 +448,5 @@ def _apply(
             )
             for at in group:
                 hidden.pop(at, None)
-            for spot in spots_of(transcript, Target(edit.message, edit.leaf)):
+            for spot in locations_of(transcript, Target(edit.message, edit.leaf)):
                 left[spot] = None

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 
 from ullage.core.history.frozen import Changes
-from ullage.core.history.hand import index_of, spots_of
+from ullage.core.history.hand import index_of, locations_of
 from ullage.core.history.shown import SHOWN, PlacedText
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
@@ -53,7 +53,7 @@ class ShownAgain(ABC):
         if window.hidden(index):
             self._reveal(window.transcript.inseparable(index, window.size))
         lifted = list(window.lifted)
-        for spot in spots_of(window.transcript, Target(edit.message, edit.leaf)):
+        for spot in locations_of(window.transcript, Target(edit.message, edit.leaf)):
             replacement = window.edit_at(spot)
             if replacement is not None:
                 lifted.append(replacement)

@@ -25,8 +25,8 @@ from ullage.core.history.hand import (
     entered_in,
     hand_of,
     index_of,
+    locations_of,
     name_of,
-    spots_of,
     with_consequences,
 )
 from ullage.core.history.ledger import Ledger
@@ -144,7 +144,9 @@ def _carry_out(walk: Walk, entered: DecisionEntry, key: bytes) -> None:
     if (
         decision.verb == "restore" and decision.target is not None
     ):  # the guard takes others first
-        walk.builder.pin(window.pins.also(spots_of(window.transcript, decision.target)))
+        walk.builder.pin(
+            window.pins.also(locations_of(window.transcript, decision.target))
+        )
     walk.events.append(_event(window, entered, where, first, before))
 
 
@@ -231,7 +233,9 @@ def _cuts(window: Window, entered: DecisionEntry) -> Sequence[ProposedEdit] | No
     if target is None:
         return ()
     spots = [
-        spot for spot in spots_of(window.transcript, target) if spot[0] < window.size
+        spot
+        for spot in locations_of(window.transcript, target)
+        if spot[0] < window.size
     ]
     if decision.verb == "drop":
         return [
