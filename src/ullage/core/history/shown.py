@@ -12,10 +12,10 @@ from ullage.core.history.transcript import Location, Transcript
 from ullage.core.values.edits import Drop, Edit, Insert, Replace, ReplaceSpan, Restore
 from ullage.core.values.messages import BlockFrame, Opaque
 
-Shown = Mapping[tuple[int, int], Replace]
+LeafEdits = Mapping[tuple[int, int], Replace]
 """What replaces the leaves of one message, by part and item index."""
 
-_WHOLE: Shown = {}
+_WHOLE: LeafEdits = {}
 SHOWN, HIDDEN = 0, 1
 """What stands for a message in the flags of a window: whether a summary is shown in its place."""
 
@@ -71,7 +71,7 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
     lifted: tuple[Replace, ...] = ()
     shown_whole: frozenset[Restore] = frozenset()
     added: tuple[PlacedText, ...] = ()
-    _shown: dict[int, Shown] = field(default_factory=dict)
+    _shown: dict[int, LeafEdits] = field(default_factory=dict)
     _locations: dict[str, Location] = field(default_factory=dict)
     _hidden: bytearray = field(default_factory=bytearray)
 
@@ -238,7 +238,7 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
             index = self._hidden.find(SHOWN, index + 1, stop)
         return visible
 
-    def shown(self, index: int) -> Shown:
+    def shown(self, index: int) -> LeafEdits:
         """What replaces the leaves of a message."""
         return self._shown.get(index, _WHOLE)
 
