@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from ullage.core.contract.format import Change, Format, Formats, Head
+from ullage.core.contract.format import Change, Format, Formats, RequestHead
 from ullage.core.contract.repaired import Repaired
 from ullage.core.errors import ConfigError, FormatError, did_you_mean
 from ullage.core.values.model_names import plain_name
@@ -43,7 +43,7 @@ __all__ = [
     "Change",
     "Format",
     "FormatName",
-    "Head",
+    "RequestHead",
     "ToolSpec",
     "Wire",
     "WireFormat",

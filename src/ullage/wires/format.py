@@ -9,7 +9,7 @@ from typing import Any
 
 from ullage.core.contract.choice import Choice
 from ullage.core.contract.format import Change as Change
-from ullage.core.contract.format import Format, Head
+from ullage.core.contract.format import Format, RequestHead
 from ullage.core.errors import FormatError
 from ullage.core.values.messages import ReasoningRule, Role, Text
 from ullage.core.values.toolset import ToolSpec
@@ -125,7 +125,7 @@ class WireFormat(Format):
         """See `Format.choice`."""
         return openai_choice(request.get("tool_choice"))
 
-    def head(self, request: Mapping[str, Any]) -> Head:
+    def head(self, request: Mapping[str, Any]) -> RequestHead:
         """See `Format.head`."""
         leading = self.leading(request)
         texts = [text for _, text in self.system(request) if text is not None]
@@ -138,7 +138,7 @@ class WireFormat(Format):
         settings = self.settings(request)
         limits = (at_path(settings, name) for name in self.answer_limits)
         asked = next((most for most in limits if most), None)
-        return Head(
+        return RequestHead(
             len(leading),
             tuple(texts),
             tuple(self.tool_name(tool) for _, tool in self.definitions(request)),

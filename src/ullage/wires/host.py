@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from ullage.core.contract.format import Change, Format, Head
+from ullage.core.contract.format import Change, Format, RequestHead
 from ullage.core.values.messages import Message, ReasoningRule, Text
 from ullage.core.values.usage import Usage
 from ullage.wires import format_of, wire_named
@@ -104,7 +104,7 @@ class Host(WireFormat):
                 return messages[:index]
         return list(messages)
 
-    def head(self, request: Mapping[str, Any]) -> Head:
+    def head(self, request: Mapping[str, Any]) -> RequestHead:
         """See `Format.head`: as the wire has it, with ``system`` and the leading messages."""
         leading, system = self.leading(request), request.get("system")
         parts = (part for raw in leading for part in self._parse(raw).parts)

@@ -21,7 +21,7 @@ from ullage.core.values.toolset import ToolSpec
 from ullage.core.values.usage import Usage
 
 
-class Head(Struct, frozen=True):
+class RequestHead(Struct, frozen=True):
     """What of a request stands outside its chained messages.
 
     Attributes:
@@ -108,7 +108,7 @@ class Format(ABC):
         return request
 
     @abstractmethod
-    def head(self, request: Mapping[str, Any]) -> Head:
+    def head(self, request: Mapping[str, Any]) -> RequestHead:
         """What stands outside the messages. Raises FormatError."""
 
     def window_tokens(self, request: Mapping[str, Any]) -> int | None:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ullage.core.contract.choice import Choice
-from ullage.core.contract.format import Format, Head, Recognise
+from ullage.core.contract.format import Format, Recognise, RequestHead
 from ullage.core.errors import FormatError
 from ullage.core.history import canon
 from ullage.core.history.raw import field, text_at
@@ -54,7 +54,7 @@ class Envelope(Struct, frozen=True):
     """
 
     model: str
-    head: Head
+    head: RequestHead
     detail: str
     tools: Sequence[Any]
     takes_tools: bool

@@ -22,8 +22,8 @@ from ullage.core.contract.policy import Policy
 from ullage.core.errors import OverLimitError, StoreError, StoreFull
 from ullage.core.history.builder import WindowBuilder
 from ullage.core.history.frozen import FrozenWindow
-from ullage.core.history.hand import Hand
-from ullage.core.history.ledger import Ledger, Observed, Opened
+from ullage.core.history.hand import UserDecisions
+from ullage.core.history.ledger import Ledger, PolicyRecord, UsageRecord
 from ullage.core.history.outline import outlined
 from ullage.core.history.transcript import Transcript
 from ullage.core.history.window import Window
@@ -62,7 +62,7 @@ class State(Struct, frozen=True, kw_only=True):
     """
 
     format: str | None = None
-    opened: Opened | None = None
+    opened: PolicyRecord | None = None
     ledger: Ledger = Ledger()
     usage: Usage = Usage()
     cost_usd: float | None = 0.0
@@ -229,7 +229,7 @@ def _with_what_it_takes(asked: Request, settings: Settings) -> Request:
 
 def _where_held(
     asked: Request, settings: Settings, state: State
-) -> Steps[tuple[Settings, Opened | None, Thread | None]]:
+) -> Steps[tuple[Settings, PolicyRecord | None, Thread | None]]:
     """The settings for a request, what was in force before it, and the thread that it continues.
 
     Where the provider holds the history, nothing can be decided of it. A thread has the tools that
@@ -243,7 +243,7 @@ def _where_held(
     thread = yield from thread_of(asked.wire.name, settings.tenant, asked.before)
     if thread is None or not thread.offers(settings.policy.toolset.names):
         return replace(settings, recall=False), None, thread
-    began = Opened(settings.policy.name, recall=True, prefix=thread.prefix)
+    began = PolicyRecord(settings.policy.name, recall=True, prefix=thread.prefix)
     return replace(settings, recall="host"), began, thread
 
 
@@ -271,7 +271,7 @@ def _decide(
     asked: Request,
     settings: Settings,
     memo: Memo,
-    before: Opened | None,
+    before: PolicyRecord | None,
     *,
     added_tokens: int,
     now: bool,
@@ -304,7 +304,7 @@ def _walk(
     begun: Begun,
     agreed: Agreed,
     settings: Settings,
-    hand: Hand,
+    hand: UserDecisions,
     *,
     now: bool,
     offer: Offer | None = None,
@@ -355,7 +355,7 @@ def _uncut(
     agreed: Agreed,
     decided: WindowBuilder,
     settings: Settings,
-    hand: Hand,
+    hand: UserDecisions,
 ) -> Steps[tuple[WindowBuilder, Event]]:
     """The window without any cut that is not kept: what was decided before stays as it was shown.
 
@@ -456,7 +456,9 @@ def observe(
     state = replace(state, usage=state.usage + usage, cost_usd=spent)
     if usage.sent_tokens <= 0:
         return state  # a stream without usage says nothing about the context (F63)
-    observed = Observed(usage.sent_tokens, estimated_tokens, usage.output_tokens, model)
+    observed = UsageRecord(
+        usage.sent_tokens, estimated_tokens, usage.output_tokens, model
+    )
     key = transcript.decision_key(size)
     ledger, record = state.ledger.with_observed(key, observed)
     ledger, shown = note_answered(transcript, size, ledger)

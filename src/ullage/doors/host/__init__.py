@@ -34,7 +34,6 @@ __all__ = [
     "Actions",
     "AsyncClosing",
     "Block",
-    "Carried",
     "Closing",
     "Content",
     "Dialect",
@@ -44,6 +43,7 @@ __all__ = [
     "Number",
     "Opaque",
     "Part",
+    "Portable",
     "Reasoning",
     "Route",
     "ServedWindow",
@@ -101,7 +101,7 @@ if TYPE_CHECKING:
         named_tools,
         plain_tool_name,
     )
-    from ullage.core.values.carried import Carried
+    from ullage.core.values.carried import Portable
     from ullage.core.values.edits import storable
     from ullage.core.values.effects import Find, Steps
     from ullage.core.values.jsonable import jsonable
@@ -165,7 +165,7 @@ else:
             "ullage.core.tokens.catalog": "lookup",
             "ullage.core.turn.standing": "Standing",
             "ullage.core.values.authors": "answered_by_user named_tools plain_tool_name",
-            "ullage.core.values.carried": "Carried",
+            "ullage.core.values.carried": "Portable",
             "ullage.core.values.edits": "storable",
             "ullage.core.values.effects": "Find Steps",
             "ullage.core.values.jsonable": "jsonable",

@@ -17,8 +17,8 @@ from ullage.core.errors import FormatError
 from ullage.core.values.authors import Author
 from ullage.core.values.messages import (
     WHOLE,
+    BlockFrame,
     Content,
-    Frame,
     Message,
     Opaque,
     Part,
@@ -376,7 +376,7 @@ def _said(raw: Any, text: str) -> dict[str, Any]:
 
 def _edited(raw: Any, part: Part, text: str) -> dict[str, Any]:
     """A block that shows another text: in the block where it is a passage, or in its place."""
-    if isinstance(part, Frame):
+    if isinstance(part, BlockFrame):
         raise cannot_edit(field(raw, "type"), "keeps what stands beside its texts")
     return (
         shown(raw, part.inner, text) if isinstance(part, Passage) else _said(raw, text)

@@ -22,8 +22,8 @@ from ullage.core.errors import FormatError
 from ullage.core.values.jsonable import jsonable
 from ullage.core.values.messages import (
     WHOLE,
+    BlockFrame,
     Content,
-    Frame,
     Media,
     Message,
     Opaque,
@@ -491,7 +491,7 @@ def _edited(
 def _shown(block: Mapping[str, Any], part: Part | Content, text: str) -> dict[str, Any]:
     """A block, or an item of a result, that shows another text."""
     kind = kind_of(block)
-    if isinstance(part, Frame):
+    if isinstance(part, BlockFrame):
         raise cannot_edit(kind, "keeps what stands beside its texts")
     if isinstance(part, Passage):
         return passages.shown(block, part.inner, text)

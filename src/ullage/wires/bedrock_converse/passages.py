@@ -1,8 +1,8 @@
 """Texts inside documents, search results, guarded content and answers with citations.
 
 Such a block holds its texts beside a name, a source, qualifiers or citations. It is read as one
-`Passage` for each text and a `Frame` for the rest, so that a text is cut where it stands and the
-block keeps everything else.
+`Passage` for each text and a `BlockFrame` for the rest, so that a text is cut where it stands and
+the block keeps everything else.
 
     document            source.text; source.content: the texts in it
     searchResult        content: the texts in it
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ullage.core.values.messages import WHOLE, Content, Frame, Passage
+from ullage.core.values.messages import WHOLE, BlockFrame, Content, Passage
 from ullage.wires.base import opaque_json
 from ullage.wires.bedrock_converse.blocks import kind_of
 from ullage.wires.block import filled
@@ -56,7 +56,7 @@ def passages_of(block: Mapping[str, Any], at: int, where: str) -> list[Content]:
     if tokens is None and len(text) > _MOST_FRAME_CHARS:
         return []
     passages = [Passage(said, at, inner) for inner, said in texts.items() if said]
-    return [*passages, Frame(text, at, tokens)]
+    return [*passages, BlockFrame(text, at, tokens)]
 
 
 def shown(block: Mapping[str, Any], inner: int, text: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from ullage.core.history.pairing import At, Pairing
 from ullage.core.history.snapshots import snapshot_at
 from ullage.core.values.messages import (
     WHOLE,
-    Frame,
+    BlockFrame,
     Media,
     Message,
     Opaque,
@@ -207,7 +207,7 @@ class Reader(ABC):
 
     def _piece(self, part: Part, block: Any, where: str, at: At) -> Piece | None:
         match part:
-            case ToolCall(late=True):
+            case ToolCall(deferred=True):
                 self.late.add(at)
                 return Text(self.lose(where, "a call that may be answered later"))
             case ToolCall():
@@ -220,7 +220,7 @@ class Reader(ABC):
                     return Text(self.lose(where, "the result of such a call"))
                 self._beside(block, self._kind_of(block), where)
                 return self._result(part, block, where, asked)
-            case Frame():
+            case BlockFrame():
                 return self._without_frame(block, where)
             case Text() | Media() | Opaque():
                 return self._content(part, block, where)
@@ -286,7 +286,7 @@ class Reader(ABC):
                 block, place = {}, where
             else:
                 block, place = held[item.at], f"{where}.{path}[{item.at}]"
-            if isinstance(item, Frame):
+            if isinstance(item, BlockFrame):
                 yield self._without_frame(block, place)
             else:
                 yield self._content(item, block, place)

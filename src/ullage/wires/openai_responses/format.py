@@ -327,7 +327,7 @@ def _call(item: Mapping[str, Any], row: Block, where: str) -> ToolCall:
     late = bool(item.get("async"))
     author: Author = "program" if row.is_of_program(item) else "model"
     call_id = str(item.get("call_id") or "")
-    return ToolCall(call_id, name, arguments, WHOLE, late=late, author=author)
+    return ToolCall(call_id, name, arguments, WHOLE, deferred=late, author=author)
 
 
 def _other(item: Mapping[str, Any], row: Block, kind: str, where: str) -> Message:
