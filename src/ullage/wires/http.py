@@ -84,7 +84,7 @@ def endpoint(
     )
 
 
-class Batch(Struct, frozen=True):
+class BatchPaths(Struct, frozen=True):
     """Where the requests of a batch stand.
 
     Attributes:
@@ -113,7 +113,7 @@ class Http(ABC):
 
     wire: ClassVar[str]
     endpoints: ClassVar[tuple[Endpoint, ...]]
-    batch: ClassVar[Batch | None] = None
+    batch: ClassVar[BatchPaths | None] = None
     maker_field: ClassVar[str] = ""
     openings: ClassVar[frozenset[str]] = frozenset()
     failures: ClassVar[frozenset[str]] = frozenset(("error",))

@@ -25,10 +25,10 @@ from ullage.wires.repair.base import (
     is_interrupted,
     is_object,
 )
-from ullage.wires.repair.hosted import Hosted
+from ullage.wires.repair.hosted import BlockRepair
 
 
-class Conversation(Hosted):
+class ConverseRepair(BlockRepair):
     """A history with its calls paired, and the messages that come of it."""
 
     wire = BedrockConverse()
@@ -63,7 +63,7 @@ class Conversation(Hosted):
     # ── the messages ─────────────────────────────────────────────────────────────────
 
     def opens(self, at: int) -> bool:
-        """See `Reading.opens`. What is empty may be left out, so nothing opens with it."""
+        """See `HistoryRepair.opens`. What is empty may be left out, so nothing opens with it."""
         role, blocks = self._opened(self.raws[at])
         return role == "assistant" and not all(map(_is_void, blocks or ()))
 
@@ -195,4 +195,4 @@ def _arguments(given: Any) -> dict[str, Any]:
         return {"input": given}
 
 
-READING = Conversation
+REPAIR = ConverseRepair

@@ -19,8 +19,7 @@ from ullage.wires.bedrock_converse.blocks import (
     is_cache_point,
 )
 from ullage.wires.bedrock_converse.models import NAME, call_ids
-from ullage.wires.rules import problem
-from ullage.wires.rules.problem import JsonObject, items_of, kind_of, name_in
+from ullage.wires.rules.problem import Check, JsonObject, items_of, kind_of, name_in
 
 _MESSAGE = frozenset(("role", "content"))
 _OF_A_CALL = frozenset(("modelId", "system", "inferenceConfig"))
@@ -32,7 +31,7 @@ _TWO_SPACES = re.compile(r"\s\s").search
 _THINKING = ("thinking", "reasoning_config")
 
 
-class Check(problem.Check):
+class ConverseCheck(Check):
     """One pass over the messages.
 
     The state: who spoke last; of the newest assistant message its place and the ids it calls by;
@@ -342,4 +341,4 @@ def _path(at: At) -> str:
     return f"messages[{at[0]}].content[{at[1]}]"
 
 
-CHECK = Check
+CHECK = ConverseCheck

@@ -14,10 +14,10 @@ from ullage.core.history.pairing import NAMELESS, At
 from ullage.wires.base import field, plain
 from ullage.wires.block import arguments_of
 from ullage.wires.ollama.format import Ollama, named
-from ullage.wires.repair.base import Reading, copy_of, is_interrupted, is_object
+from ullage.wires.repair.base import HistoryRepair, copy_of, is_interrupted, is_object
 
 
-class Messages(Reading):
+class OllamaRepair(HistoryRepair):
     """A history with its calls paired, and the messages that come of it."""
 
     wire = Ollama()
@@ -119,4 +119,4 @@ class Messages(Reading):
         return places == list(range(caller + 1, caller + 1 + len(calls)))
 
 
-READING = Messages
+REPAIR = OllamaRepair

@@ -15,8 +15,7 @@ from typing import Any
 from ullage.core.history.pairing import NAMELESS
 from ullage.wires.ollama.blocks import ROLES, TEXTS, TOOL_NAMES
 from ullage.wires.ollama.format import named
-from ullage.wires.rules import problem
-from ullage.wires.rules.problem import JsonObject, items_of, kind_of, name_in
+from ullage.wires.rules.problem import Check, JsonObject, items_of, kind_of, name_in
 
 _BASE64 = re.compile(
     r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\Z"
@@ -26,7 +25,7 @@ _OBJECTS = ("options",)
 _LISTS = ("tools",)
 
 
-class Check(problem.Check):
+class OllamaCheck(Check):
     """One pass over the messages.
 
     The state is which call each result answers, and the newest message that is no result: a call
@@ -119,4 +118,4 @@ class Check(problem.Check):
         self.pairs.call((at, number), call_id if isinstance(call_id, str) else "", name)
 
 
-CHECK = Check
+CHECK = OllamaCheck

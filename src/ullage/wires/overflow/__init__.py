@@ -86,7 +86,7 @@ _CUT_SHORT = re.compile(
 _OTHER_STATUSES = frozenset((401, 402, 403, 404, 408, 409, 429, 529))
 
 
-class Row(NamedTuple):
+class Wording(NamedTuple):
     """A wording: its pattern, and what was too much."""
 
     pattern: str
@@ -96,9 +96,9 @@ class Row(NamedTuple):
 class Wordings(Struct, frozen=True):
     """The table. Its file says what stands in a pattern."""
 
-    exact: tuple[Row, ...]
+    exact: tuple[Wording, ...]
     lookalikes: tuple[str, ...]
-    loose: tuple[Row, ...]
+    loose: tuple[Wording, ...]
 
 
 @cache
@@ -167,7 +167,7 @@ def _judge(evidence: Evidence) -> _Verdict:
     return verdict
 
 
-def _first(rows: Sequence[Row], text: str) -> _Verdict:
+def _first(rows: Sequence[Wording], text: str) -> _Verdict:
     """What the first row says whose pattern is found."""
     for row in rows:
         if match := _found_by(row.pattern).search(text):

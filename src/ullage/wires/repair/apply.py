@@ -36,7 +36,7 @@ from ullage.core.redaction import Redact
 from ullage.core.values.events import Event
 from ullage.core.values.messages import Reasoning
 from ullage.wires import FORMATS, wire_named
-from ullage.wires.repair.base import Beginning, in_order
+from ullage.wires.repair.base import RepairedPrefix, in_order
 
 
 def repair(
@@ -80,7 +80,7 @@ def repair(
         and one.closed.id_form == id_form.pattern
     ]
     longest_first = sorted(
-        [Beginning(), *closed], key=lambda one: one.stop, reverse=True
+        [RepairedPrefix(), *closed], key=lambda one: one.stop, reverse=True
     )
     now = (_as_now(beginning, wire, raws) for beginning in longest_first)
     gone_on = (
@@ -92,7 +92,9 @@ def repair(
     return _stripped(found, wire) if strips and found.stale else found
 
 
-def _as_now(closed: Beginning, wire: Format, raws: Sequence[Any]) -> Beginning | None:
+def _as_now(
+    closed: RepairedPrefix, wire: Format, raws: Sequence[Any]
+) -> RepairedPrefix | None:
     """A beginning with the cache markers it has now; None if it is another."""
     changed = list(compress(count(), map(ne, closed.copies, raws)))
     if not changed:
@@ -117,7 +119,7 @@ def _is_alike(wire: Format, copy: Any, raw: Any) -> bool:
 
 
 def _go_on(
-    before: Beginning,
+    before: RepairedPrefix,
     wire: Format,
     raws: Sequence[Any],
     redact: Redact | None,
@@ -126,7 +128,7 @@ def _go_on(
     """The whole history from what its beginning became; None if that is to change."""
     start, stop = before.stop, len(raws)
     copies = [snapshot_at(raws[at], f"{wire.key}[{at}]") for at in range(start, stop)]
-    reading = wire_named(wire.name).reading(raws, before.pairs.copy())
+    reading = wire_named(wire.name).repair(raws, before.pairs.copy())
     reading.redact, reading.legal_id = redact, id_form
     if start and not reading.opens(start):
         return (

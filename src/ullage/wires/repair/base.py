@@ -1,9 +1,9 @@
 """Repairing one history: the walk that all wires share, from calls and results to legal messages.
 
-A wire says which blocks a message holds, which of them call and answer, and what each may look
-like (`Reading._opened`, `pair`, `fitted`, …); pairs, ids and the order of results are worked out
-here. A call and a result are known by where they stand: the index of the message and the number
-of the block within it.
+A wire says which blocks a message holds, which of them call and answer, and what each may look like
+(`HistoryRepair._opened`, `_pair`, `_result`, …). Pairs, ids and the order of results are worked out
+here. A call and a result are known by where they stand: the index of the message and the number of
+the block within it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def in_order(reports: Reports) -> tuple[Event, ...]:
     return tuple(dict.fromkeys(event for _, event in placed))
 
 
-class Beginning(Struct, frozen=True):
+class RepairedPrefix(Struct, frozen=True):
     """What the first messages of a history became.
 
     Attributes:
@@ -76,7 +76,7 @@ class Beginning(Struct, frozen=True):
         return [raws[one] if type(one) is int else one for one in self.messages]
 
 
-class Reading(ABC):
+class HistoryRepair(ABC):
     """One history of one wire: what was read of it, and what comes of it.
 
     Attributes:
@@ -209,7 +209,7 @@ class Reading(ABC):
 
     # ── making ───────────────────────────────────────────────────────────────────────
 
-    def made(self, stop: int, since: Beginning) -> tuple[Beginning, bool]:
+    def made(self, stop: int, since: RepairedPrefix) -> tuple[RepairedPrefix, bool]:
         """What the messages up to ``stop`` become, and whether that is so whatever follows."""
         self.ids, self.open_ids = since.ids.copy(), since.open_ids.copy()
         self.stale, self._outputs, self._reports = [], [], []
@@ -222,7 +222,7 @@ class Reading(ABC):
             messages += self._ending(*messages[-1:] or last or [None])
         stale = set(map(id, self.stale))
         own = {id(self.raws[at]): at for at in range(since.stop, stop)}
-        made = Beginning(
+        made = RepairedPrefix(
             [*since.messages, *(own.get(id(message), message) for message in messages)],
             self.ids,
             (*since.outputs, *self._outputs),

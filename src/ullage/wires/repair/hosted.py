@@ -6,10 +6,10 @@ from abc import abstractmethod
 from typing import Any
 
 from ullage.core.history.pairing import At
-from ullage.wires.repair.base import Reading
+from ullage.wires.repair.base import HistoryRepair
 
 
-class Hosted(Reading):
+class BlockRepair(HistoryRepair):
     """A history whose messages hold calls, results and other things beside one another."""
 
     @abstractmethod
