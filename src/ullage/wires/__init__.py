@@ -235,5 +235,12 @@ def _repair(wire: Format, raws: Sequence[Any], *known: Any, **more: Any) -> Repa
     return repair(wire, raws, *known, **more)
 
 
-ALL_FORMATS = Formats(named=format_of, recognise=recognise, repair=_repair)
+_HELD_HISTORIES = [held for wire in WIRES for held in wire.format.held_histories]
+
+ALL_FORMATS = Formats(
+    named=format_of,
+    recognise=recognise,
+    repair=_repair,
+    held_histories=tuple(_HELD_HISTORIES),
+)
 """Every format, as a turn asks for it."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ullage.core.contract.format import HeldHistory
 from ullage.core.errors import FormatError
 from ullage.core.values.authors import Author
 from ullage.core.values.messages import (
@@ -96,6 +97,7 @@ class Anthropic(WireFormat):
     answer_limits = ("max_tokens",)
     schemas = ("output_format.schema", "output_config.format.schema")
     answer_forms = ("output_format.type", "output_config.format.type")
+    held_histories = (HeldHistory("thread", ("thread.previous_message_id",)),)
     parameters = "input_schema"
     families = FAMILIES
     joins_results = True
@@ -120,6 +122,10 @@ class Anthropic(WireFormat):
         thread = request.get("thread")
         is_continued = field(thread, "type") == "continue"
         return str(field(thread, "previous_message_id") or "") if is_continued else ""
+
+    def is_thread(self, request: Mapping[str, Any]) -> bool:
+        """See `Format.is_thread`: where a message thread is created or continued."""
+        return bool(request.get("thread"))
 
     def call_ids(self, model: str) -> re.Pattern[str]:
         """See `WireFormat.call_ids`."""

@@ -24,6 +24,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ullage.core.contract.format import HeldHistory
 from ullage.core.errors import FormatError
 from ullage.core.history.pairing import is_made_up, made_up
 from ullage.core.values.messages import (
@@ -73,6 +74,10 @@ class Gemini(WireFormat):
     answer_limits = ("maxOutputTokens",)
     schemas = ("responseSchema", "responseJsonSchema", "_responseJsonSchema")
     answer_forms = ("responseMimeType",)
+    held_histories = (
+        HeldHistory("cachedContent", ("cachedContent", "config.cachedContent")),
+        HeldHistory("cached_content", ("cached_content", "config.cached_content")),
+    )
     usage_field = "usageMetadata"
     families = FAMILIES
     counts = Counts(
@@ -119,8 +124,11 @@ class Gemini(WireFormat):
 
         Google's own tools stand beside functions only where the request has brought that about:
         it holds functions already, or asks for the calls of the server's tools. Where google-genai
-        calls Python functions itself, a declaration beside them would switch that off.
+        calls Python functions itself, a declaration beside them would switch that off. What is
+        cached has the tools that it was cached with.
         """
+        if get(request, "cachedContent") or fields.setting(request, "cachedContent"):
+            return False
         if fields.calls_functions(request):
             return False
         tools, config = fields.tool_list(request), fields.setting(request, "toolConfig")

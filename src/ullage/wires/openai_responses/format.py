@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from ullage.core.contract.format import HeldHistory
 from ullage.core.errors import FormatError
 from ullage.core.values.authors import Author
 from ullage.core.values.messages import (
@@ -84,6 +85,10 @@ class OpenAIResponses(WireFormat):
     answer_limits = ("max_output_tokens",)
     schemas = ("text.format.schema", "text_format")
     answer_forms = ("text.format.type",)
+    held_histories = (
+        HeldHistory("previous_response_id", ("previous_response_id",)),
+        HeldHistory("conversation", ("conversation",)),
+    )
     families = FAMILIES
     counts = openai_counts("input", "output")
     most_tools = MOST_OPENAI_TOOLS
