@@ -22,10 +22,11 @@ from typing import Any, Literal, TypeAlias
 from ullage.core.contract.format import Change, Format, Formats, Head
 from ullage.core.contract.repaired import Repaired
 from ullage.core.errors import ConfigError, FormatError, did_you_mean
+from ullage.core.history.raw import field
 from ullage.core.values.model_names import plain_name
 from ullage.core.values.toolset import ToolSpec
 from ullage.wires.anthropic.wire import WIRE as ANTHROPIC
-from ullage.wires.base import MARKERS, field, stream_in
+from ullage.wires.base import MARKERS, stream_in
 from ullage.wires.bedrock_converse.wire import WIRE as BEDROCK_CONVERSE
 from ullage.wires.format import WireFormat
 from ullage.wires.gemini.wire import WIRE as GEMINI

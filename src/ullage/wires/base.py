@@ -8,11 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, get_args
 
 from ullage.core.history import canon
-from ullage.core.history.raw import as_json as as_json
-from ullage.core.history.raw import field as field
-from ullage.core.history.raw import not_json
-from ullage.core.history.raw import text_at as text_at
-from ullage.core.history.raw import unexpected as unexpected
+from ullage.core.history.raw import as_json, field, not_json, text_at, unexpected
 from ullage.core.on_demand import cached_by_text
 from ullage.core.values.messages import Part, Reasoning, Text
 

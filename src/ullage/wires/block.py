@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from ullage.core.errors import FormatError, UnsupportedPart
+from ullage.core.history.raw import field, text_at
 from ullage.core.values.authors import Author, Reader
 from ullage.core.values.messages import Content, Media, Opaque, Role, Text
 from ullage.wires.base import (
@@ -27,11 +28,9 @@ from ullage.wires.base import (
     at_path,
     block_at,
     detail_of,
-    field,
     opaque_json,
     optional_text_at,
     plain,
-    text_at,
 )
 from ullage.wires.unknown_media import media_tokens_of
 

@@ -11,11 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ullage.core.contract.choice import ANY as ANY
-from ullage.core.contract.choice import FORCED as FORCED
-from ullage.core.contract.choice import NONE as NONE
-from ullage.core.contract.choice import Choice as Choice
-from ullage.wires.base import field, name_of_call
+from ullage.core.contract.choice import ANY, FORCED, NONE, Choice
+from ullage.core.history.raw import field
+from ullage.wires.base import name_of_call
 
 
 def openai_choice(choice: Any) -> Choice:

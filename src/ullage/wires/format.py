@@ -8,22 +8,19 @@ from itertools import takewhile
 from typing import Any
 
 from ullage.core.contract.choice import Choice
-from ullage.core.contract.format import Change as Change
 from ullage.core.contract.format import Format, Head
 from ullage.core.errors import FormatError
+from ullage.core.history.raw import as_json, field, unexpected
 from ullage.core.values.messages import ReasoningRule, Role, Text
 from ullage.core.values.toolset import ToolSpec
 from ullage.core.values.usage import Usage
 from ullage.wires.base import (
     MARKERS,
-    as_json,
     at_path,
-    field,
     get,
     list_at,
     plain,
     schemas_at,
-    unexpected,
     unmarked,
 )
 from ullage.wires.block import Block

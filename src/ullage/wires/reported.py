@@ -18,11 +18,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from ullage.core.history.raw import field
 from ullage.core.tokens.catalog import lookup
 from ullage.core.values.limits import Limits
 from ullage.core.values.usage import Usage
 from ullage.wires import Format
-from ullage.wires.base import field, stream_in
+from ullage.wires.base import stream_in
 
 _ANY_TOKENS = 10_000_000
 _LEAST_PART, _SLACK_TOKENS = 20, 4_000

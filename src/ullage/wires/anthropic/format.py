@@ -13,8 +13,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ullage.core.contract.format import HeldHistory
+from ullage.core.contract.choice import ANY, FORCED, NONE, Choice
+from ullage.core.contract.format import Change, HeldHistory
 from ullage.core.errors import FormatError
+from ullage.core.history.raw import as_json, field, text_at
 from ullage.core.values.authors import Author
 from ullage.core.values.messages import (
     WHOLE,
@@ -43,15 +45,12 @@ from ullage.wires.anthropic.models import FAMILIES, call_ids
 from ullage.wires.anthropic.passages import passages_of, shown
 from ullage.wires.base import (
     PartT,
-    as_json,
     content_at,
-    field,
     list_at,
     opaque_json,
     ordered,
     plain,
     sealed_bytes,
-    text_at,
 )
 from ullage.wires.block import (
     Block,
@@ -62,8 +61,7 @@ from ullage.wires.block import (
     medium_at,
     replaced,
 )
-from ullage.wires.choice import ANY, FORCED, NONE, Choice
-from ullage.wires.format import Change, WireFormat, before_last
+from ullage.wires.format import WireFormat, before_last
 from ullage.wires.models import family_of
 from ullage.wires.unknown_media import media_tokens_of
 from ullage.wires.usages import Counts, read

@@ -16,9 +16,9 @@ from typing import Any
 
 from ullage.core.errors import FormatError
 from ullage.core.history.pairing import At, Pairing
+from ullage.core.history.raw import field
 from ullage.wires.anthropic.blocks import BLOCKS, SERVER, SERVER_CALLS
 from ullage.wires.anthropic.format import Anthropic
-from ullage.wires.base import field
 from ullage.wires.block import arguments_of
 from ullage.wires.repair.base import (
     BEGIN,

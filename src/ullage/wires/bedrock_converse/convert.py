@@ -11,9 +11,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from ullage.core.history.pairing import At
+from ullage.core.history.raw import field
 from ullage.core.values.messages import Media, Opaque, Text, ToolCall, ToolResult
 from ullage.core.values.toolset import ToolSpec
-from ullage.wires.base import at_path, field
+from ullage.wires.base import at_path
 from ullage.wires.bedrock_converse.blocks import kind_of
 from ullage.wires.bedrock_converse.format import NO_REASON, blank
 from ullage.wires.bedrock_converse.media import form_of

@@ -18,7 +18,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ullage.core.contract.choice import ANY, FORCED, Choice
+from ullage.core.contract.format import Change
 from ullage.core.errors import FormatError
+from ullage.core.history.raw import as_json, field, text_at, unexpected
 from ullage.core.values.jsonable import jsonable
 from ullage.core.values.messages import (
     WHOLE,
@@ -39,16 +42,12 @@ from ullage.core.values.notices import NO_REASONING
 from ullage.core.values.toolset import ToolSpec
 from ullage.core.values.usage import Usage
 from ullage.wires.base import (
-    as_json,
     at_path,
-    field,
     list_at,
     opaque_json,
     ordered,
     plain,
     sealed_bytes,
-    text_at,
-    unexpected,
     unmarked,
 )
 from ullage.wires.bedrock_converse import media, passages
@@ -62,8 +61,7 @@ from ullage.wires.bedrock_converse.blocks import (
 )
 from ullage.wires.bedrock_converse.models import FAMILIES, call_ids, family
 from ullage.wires.block import arguments_of, cannot_edit, filled
-from ullage.wires.choice import ANY, FORCED, Choice
-from ullage.wires.format import Change, WireFormat
+from ullage.wires.format import WireFormat
 from ullage.wires.unknown_media import media_tokens_of
 from ullage.wires.usages import Counts
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from ullage.core.errors import FormatError
 from ullage.core.history.pairing import At, Pairing
-from ullage.wires.base import at_path, field
+from ullage.core.history.raw import field
+from ullage.wires.base import at_path
 from ullage.wires.bedrock_converse.blocks import is_by_server, is_cache_point
 from ullage.wires.bedrock_converse.format import NO_REASON, BedrockConverse
 from ullage.wires.block import arguments_of

@@ -19,10 +19,11 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from ullage.core.errors import ConfigError, FormatError, UnsupportedPart
+from ullage.core.history.raw import text_at
 from ullage.core.history.snapshots import snapshot_at
 from ullage.core.values.messages import Text
 from ullage.wires import FORMATS, ToolSpec, recognise, wire_named
-from ullage.wires.base import at_path, plain, text_at, unmarked
+from ullage.wires.base import at_path, plain, unmarked
 from ullage.wires.convert.names import tool_names
 from ullage.wires.convert.read import Reader, read
 from ullage.wires.convert.turns import Conversion

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ullage.core.history.raw import text_at
 from ullage.core.values.messages import Media
-from ullage.wires.base import at_path, text_at
+from ullage.wires.base import at_path
 from ullage.wires.block import Block
 from ullage.wires.convert.turns import Medium
 

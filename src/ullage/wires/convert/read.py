@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ullage.core.errors import FormatError
 from ullage.core.history.pairing import At, Pairing
+from ullage.core.history.raw import field
 from ullage.core.history.snapshots import snapshot_at
 from ullage.core.values.messages import (
     WHOLE,
@@ -25,7 +26,7 @@ from ullage.core.values.messages import (
     ToolResult,
 )
 from ullage.wires import FORMATS, wire_named
-from ullage.wires.base import at_path, field, get, snake, unmarked
+from ullage.wires.base import at_path, get, snake, unmarked
 from ullage.wires.block import Block, fields
 from ullage.wires.convert.media import medium_of
 from ullage.wires.convert.turns import (

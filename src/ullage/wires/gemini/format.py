@@ -24,9 +24,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ullage.core.contract.format import HeldHistory
+from ullage.core.contract.choice import NONE, Choice
+from ullage.core.contract.format import Change, HeldHistory
 from ullage.core.errors import FormatError
 from ullage.core.history.pairing import is_made_up, made_up
+from ullage.core.history.raw import as_json, text_at, unexpected
 from ullage.core.values.messages import (
     WHOLE,
     Content,
@@ -41,7 +43,6 @@ from ullage.core.values.messages import (
 )
 from ullage.core.values.notices import NO_REASONING
 from ullage.wires.base import (
-    as_json,
     check_object,
     detail_of,
     get,
@@ -49,11 +50,8 @@ from ullage.wires.base import (
     opaque_json,
     optional_text_at,
     ordered,
-    text_at,
-    unexpected,
 )
-from ullage.wires.choice import NONE, Choice
-from ullage.wires.format import Change, WireFormat
+from ullage.wires.format import WireFormat
 from ullage.wires.gemini import fields
 from ullage.wires.gemini.blocks import BLOCKS, PARTS, ROLES
 from ullage.wires.gemini.models import FAMILIES

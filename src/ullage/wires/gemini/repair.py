@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from ullage.core.history.pairing import At
-from ullage.wires.base import field, get
+from ullage.core.history.raw import field
+from ullage.wires.base import get
 from ullage.wires.gemini.fields import is_content, parts_of, unsigned, with_field
 from ullage.wires.gemini.format import Gemini
 from ullage.wires.repair.base import BEGIN, EMPTY, GO_ON, is_interrupted, is_object

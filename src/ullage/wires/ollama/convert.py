@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ullage.core.history.raw import field
 from ullage.core.values.messages import Media, Opaque, Part, Text, ToolCall
 from ullage.core.values.toolset import ToolSpec
-from ullage.wires.base import field, plain
+from ullage.wires.base import plain
 from ullage.wires.convert.media import medium_of
 from ullage.wires.convert.names import OPENAI_NAME
 from ullage.wires.convert.read import Reader, json_text

@@ -20,7 +20,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ullage.core.contract.choice import ANY, Choice
+from ullage.core.contract.format import Change
 from ullage.core.history.pairing import is_made_up, made_up
+from ullage.core.history.raw import as_json, field, text_at
 from ullage.core.values.messages import (
     WHOLE,
     Content,
@@ -34,18 +37,9 @@ from ullage.core.values.messages import (
 )
 from ullage.core.values.toolset import ToolSpec
 from ullage.core.values.usage import Usage
-from ullage.wires.base import (
-    as_json,
-    field,
-    list_at,
-    optional_text_at,
-    ordered,
-    plain,
-    text_at,
-)
+from ullage.wires.base import list_at, optional_text_at, ordered, plain
 from ullage.wires.block import arguments_of, cannot_edit
-from ullage.wires.choice import ANY, Choice
-from ullage.wires.format import Change, WireFormat
+from ullage.wires.format import WireFormat
 from ullage.wires.ollama.blocks import BLOCKS, ROLES, TOOL_NAMES
 from ullage.wires.ollama.models import FAMILIES, is_hosted
 from ullage.wires.usages import Counts

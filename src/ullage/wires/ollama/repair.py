@@ -11,7 +11,8 @@ from typing import Any
 
 from ullage.core.errors import FormatError
 from ullage.core.history.pairing import NAMELESS, At
-from ullage.wires.base import field, plain
+from ullage.core.history.raw import field
+from ullage.wires.base import plain
 from ullage.wires.block import arguments_of
 from ullage.wires.ollama.format import Ollama, named
 from ullage.wires.repair.base import HistoryRepair, copy_of, is_interrupted, is_object

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ullage.core.history.pairing import At, Pairing
-from ullage.wires.base import field, plain
+from ullage.core.history.raw import field
+from ullage.wires.base import plain
 from ullage.wires.openai_chat.blocks import CALLS, INSTEAD_OF_CONTENT, PARTS
 from ullage.wires.openai_chat.format import OpenAIChat
 from ullage.wires.repair.base import (

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ullage.core.history.pairing import INTERRUPTED, At, Pairing
-from ullage.wires.base import field
+from ullage.core.history.raw import field
 from ullage.wires.openai_responses.blocks import (
     CALLERS_OWN,
     CALLS,

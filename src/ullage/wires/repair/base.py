@@ -15,16 +15,16 @@ from typing import Any, ClassVar, TypeAlias
 
 from msgspec import Struct, field
 
-from ullage.core.history import canon
+from ullage.core.history import canon, raw
 from ullage.core.history.pairing import INTERRUPTED, At, Pairing
+from ullage.core.history.raw import as_json
 from ullage.core.history.transcript import Transcript
 from ullage.core.redaction import Redact, in_json
 from ullage.core.values.effects import Output
 from ullage.core.values.events import Event
 from ullage.core.values.messages import Message, ToolCall
 from ullage.core.values.notices import aside
-from ullage.wires import base
-from ullage.wires.base import as_json, plain, unmarked
+from ullage.wires.base import plain, unmarked
 from ullage.wires.format import WireFormat
 
 MOVED = "[ullage: a result that came late now stands behind its call]"
@@ -299,7 +299,7 @@ class HistoryRepair(ABC):
 
     def _given_id(self, call: At, field: str) -> Any:
         """The id that a call has, whatever it is."""
-        return base.field(self.block(call), field)
+        return raw.field(self.block(call), field)
 
     def _name(self, call: At, taken: dict[str, int], field: str = "id") -> None:
         """Give a call an id: its own if that is legal and free, else one derived from it."""
@@ -370,7 +370,7 @@ def is_blank(text: Any) -> bool:
 def is_interrupted(content: Any) -> bool:
     """Whether the content of a result is our own: a text, or one item that holds it."""
     if isinstance(content, (list, tuple)) and len(content) == 1:
-        content = base.field(content[0], "text") or base.field(content[0], "stderr")
+        content = raw.field(content[0], "text") or raw.field(content[0], "stderr")
     return isinstance(content, str) and content == INTERRUPTED
 
 
