@@ -175,7 +175,8 @@ else:
             "ullage.core.values.notices": "NO_REASONING Words pointers",
             "ullage.core.values.numbers": "Number as_written number_of",
             "ullage.core.values.toolset": "RECALL_TOOLS",
-            "ullage.wires.base": "as_json content_at field list_at name_of_call ordered plain "
+            "ullage.core.history.raw": "as_json field",
+            "ullage.wires.base": "content_at list_at name_of_call ordered plain "
             "sealed_bytes",
             "ullage.wires.block": "Block arguments_of cannot_edit filled read_part replaced",
             "ullage.wires.hidden_turns.dialect": "Dialect",
