@@ -49,11 +49,14 @@ class OllamaCheck(Check):
         self._images(message, where)
         if role == "tool":
             self._result(message, at, where)
-        elif role == "assistant" and self._has(
-            "O0", message, "tool_calls", list, where
-        ):
-            for number, call in enumerate(items_of(message.get("tool_calls"))):
-                self._call(call, at, number, f"{where}.tool_calls[{number}]")
+        elif role == "assistant":
+            self._calls(message, at, where)
+
+    def _calls(self, message: JsonObject, at: int, where: str) -> None:
+        if not self._has("O0", message, "tool_calls", list, where):
+            return
+        for number, call in enumerate(items_of(message.get("tool_calls"))):
+            self._call(call, at, number, f"{where}.tool_calls[{number}]")
 
     def _end(self) -> None:
         """The calls still open."""
@@ -76,25 +79,24 @@ class OllamaCheck(Check):
     ) -> bool:
         """Whether a field that is there has its type; else ``rule`` is broken."""
         value = thing.get(name)
-        fits = value is None or type(value) is kind
+        if value is None or type(value) is kind:
+            return True
         sentence = f"{name} is {kind_of(kind())}, and it is {kind_of(value)}"
-        self.need(fits, rule, where if where == name else f"{where}.{name}", sentence)
-        return fits
+        self.add(rule, where if where == name else f"{where}.{name}", sentence)
+        return False
 
     def _images(self, message: JsonObject, where: str) -> None:
         self._has("O0", message, "images", list, where)
+        sentence = "an image is base64, without a URL"
         for at, image in enumerate(items_of(message.get("images"))):
             is_data = isinstance(image, str) and _BASE64(_LINE_ENDS.sub("", image))
-            self.need(
-                is_data,
-                "O5",
-                f"{where}.images[{at}]",
-                "an image is base64, without a URL",
-            )
+            self.need(is_data, "O5", f"{where}.images[{at}]", sentence)
 
     def _result(self, message: JsonObject, at: int, where: str) -> None:
         call_id, tool = named(message)
-        call = self.pairs.result((at, 0), call_id or ("" if tool else NAMELESS), tool)
+        if not call_id and not tool:
+            call_id = NAMELESS
+        call = self.pairs.result((at, 0), call_id, tool)
         if call is None:
             sentence = (
                 "this tool message answers no open call of the assistant message before"
@@ -109,13 +111,14 @@ class OllamaCheck(Check):
         if type(body) is not dict or not name:
             self.add("O0", where, "a call names its tool in function.name")
             return
-        call_id = call.get("id")
+        raw_id = call.get("id")
         self._has("O0", call, "id", str, where)
         arguments = body.get("arguments")
+        is_object = arguments is None or type(arguments) is dict
         sentence = f"arguments must be an object, and it is {kind_of(arguments)}"
-        fits = arguments is None or type(arguments) is dict
-        self.need(fits, "O4", f"{where}.function.arguments", sentence)
-        self.pairs.call((at, number), call_id if isinstance(call_id, str) else "", name)
+        self.need(is_object, "O4", f"{where}.function.arguments", sentence)
+        call_id = raw_id if isinstance(raw_id, str) else ""
+        self.pairs.call((at, number), call_id, name)
 
 
 CHECK = OllamaCheck
