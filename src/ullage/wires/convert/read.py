@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from ullage.core.errors import FormatError
 from ullage.core.history.pairing import At, Pairing
-from ullage.core.history.raw import field
+from ullage.core.history.raw import field, not_json
 from ullage.core.history.snapshots import snapshot_at
 from ullage.core.values.messages import (
     WHOLE,
@@ -45,6 +44,7 @@ FAILED = "[the tool failed]\n"
 
 _NOTHING: tuple[Any, ...] = (None, "", False, [], {}, {"type": "direct"})
 _NO_BLOCK = Block("")
+_CALLS = ("function_call", "custom_tool_call")
 _SAYS_NOTHING = fields(
     "type role id status created_by logprobs index"
     " thought thoughtSignature thought_signature extra_content"
@@ -52,40 +52,54 @@ _SAYS_NOTHING = fields(
 """Fields that say nothing of the conversation: names and states, and reasoning, sealed."""
 
 
-def read(raws: Sequence[Any], first: int, conversion: Conversion) -> list[Turn]:
-    """The messages of a history as turns; ``first`` is the place of the first of them."""
+def read(raws: Sequence[Any], start: int, conversion: Conversion) -> list[Turn]:
+    """The messages of a history as turns.
+
+    Args:
+        raws: the raw messages.
+        start: the index of the first of them in the history.
+        conversion: from which wire, and what to do with what is lost.
+
+    Raises:
+        FormatError: a message is not what its format says it is.
+        UnsupportedPart: something in it would be lost.
+    """
     turns: list[Turn] = []
     reader = wire_named(conversion.source).reader(conversion)
-    for index, raw in enumerate(raws, first):
+    for index, raw in enumerate(raws, start):
         for turn in reader.turns(raw, index):
             _add(turns, turn, merge=reader.joins_items)
-    _phases(raws, first, conversion)
+    _phases(raws, start, conversion)
     return turns
 
 
-def _phases(raws: Sequence[Any], first: int, conversion: Conversion) -> None:
+def _phases(raws: Sequence[Any], start: int, conversion: Conversion) -> None:
     """Name each text that is said to be no answer, but for those that calls follow: they tell."""
     for at, raw in enumerate(raws):
         phase = field(raw, "phase")
         if phase is None or phase == "final_answer":
             continue
-        behind = (raws[later] for later in range(at + 1, len(raws)))
-        kinds = (field(item, "type") for item in behind)
-        follows = next((kind for kind in kinds if kind != "reasoning"), None)
-        if phase != "commentary" or follows not in (
-            "function_call",
-            "custom_tool_call",
-        ):
-            conversion.lose(
-                f"input[{first + at}].phase", "that a text is no final answer"
-            )
+        is_followed_by_call = _kind_behind(raws, at) in _CALLS
+        if phase != "commentary" or not is_followed_by_call:
+            path = f"input[{start + at}].phase"
+            conversion.lose(path, "that a text is no final answer")
+
+
+def _kind_behind(raws: Sequence[Any], at: int) -> Any:
+    """The type of the next item that is no reasoning; None if there is none."""
+    for index in range(at + 1, len(raws)):
+        kind = field(raws[index], "type")
+        if kind != "reasoning":
+            return kind
+    return None
 
 
 def _add(turns: list[Turn], turn: Turn, *, merge: bool) -> None:
     """Add a turn, or to the turn before: a batch of results, and the items of one reply."""
-    together = turn.who == "results" or (merge and turn.who == "assistant")
-    if together and turns and turns[-1].who == turn.who:
-        turns[-1] = replace(turns[-1], pieces=turns[-1].pieces + turn.pieces)
+    is_mergeable = turn.who == "results" or (merge and turn.who == "assistant")
+    if is_mergeable and turns and turns[-1].who == turn.who:
+        pieces = turns[-1].pieces + turn.pieces
+        turns[-1] = replace(turns[-1], pieces=pieces)
     else:
         turns.append(turn)
 
@@ -188,23 +202,21 @@ class Reader(ABC):
         if kind is not None:
             self._beside(bare, kind, where)
         results: list[Piece] = []
-        said: list[Piece] = []
+        spoken: list[Piece] = []
         for number, part in enumerate(message.parts):
-            piece = self._piece(part, *self.block(part, bare, where), (index, number))
+            block, place = self.block(part, bare, where)
+            piece = self._piece(part, block, place, (index, number))
             if isinstance(piece, Result):
                 results.append(piece)
-            elif piece is not None and not (
-                isinstance(piece, Text) and piece.text in ("", EMPTY)
-            ):
-                said.append(piece)
+            elif piece is not None and not _is_empty(piece):
+                spoken.append(piece)
         if results:
             yield Turn("results", tuple(results), where)
-        if not said and not results and message.role == "user":
-            said.append(Text(""))
-        if said:
-            yield Turn(
-                "user" if message.role == "tool" else message.role, tuple(said), where
-            )
+        if not spoken and not results and message.role == "user":
+            spoken.append(Text(""))
+        if spoken:
+            who = "user" if message.role == "tool" else message.role
+            yield Turn(who, tuple(spoken), where)
 
     def _piece(self, part: Part, block: Any, where: str, at: At) -> Piece | None:
         match part:
@@ -213,14 +225,15 @@ class Reader(ABC):
                 return Text(self.lose(where, "a call that may be answered later"))
             case ToolCall():
                 self._beside(block, self._kind_of(block), where)
-                call = self.calls[at] = self._call(part, block, where, at)
+                call = self._call(part, block, where, at)
+                self.calls[at] = call
                 return call
             case ToolResult():
-                asked = self.pairs.of(at) or NOWHERE
-                if asked in self.late:
+                call_at = self.pairs.of(at) or NOWHERE
+                if call_at in self.late:
                     return Text(self.lose(where, "the result of such a call"))
                 self._beside(block, self._kind_of(block), where)
-                return self._result(part, block, where, asked)
+                return self._result(part, block, where, call_at)
             case Frame():
                 return self._without_frame(block, where)
             case Text() | Media() | Opaque():
@@ -233,25 +246,36 @@ class Reader(ABC):
         kind = self._kind_of(block)
         if isinstance(part, Passage):
             return Text(part.text)
-        if isinstance(part, Opaque) or (isinstance(part, Media) and part.block is None):
-            named = part.kind if isinstance(part, Opaque) else kind
-            return Text(self.lose(where, f"a part of type {named!r} of {self.name}"))
+        if isinstance(part, Opaque):
+            return self._unknown(part.kind, where)
+        if isinstance(part, Media) and part.block is None:
+            return self._unknown(kind, where)
         if kind == "refusal":
             self.lose(where, "that a text is a refusal", "Give it as text.")
         else:
             self._beside(block, kind, where)
-        return (
-            part if isinstance(part, Text) else medium_of(part, self.rows[kind], where)
-        )
+        if isinstance(part, Media):
+            return medium_of(part, self.rows[kind], where)
+        return part
+
+    def _unknown(self, kind: str, where: str) -> Text:
+        """The text in place of a part that no other wire has."""
+        return Text(self.lose(where, f"a part of type {kind!r} of {self.name}"))
 
     def _call(self, part: ToolCall, block: Any, where: str, at: At) -> Call:
         """A call with its arguments in the order of keys they have on the wire."""
-        free = block.get("type") in ("custom", "custom_tool_call")
         text, value = self.arguments(part, block, where)
-        value = value if isinstance(value, Mapping) else None
-        return Call(part.id, part.name, text, value, where, free, at)
+        return Call(
+            id=part.id,
+            name=part.name,
+            arguments=text,
+            value=value if isinstance(value, Mapping) else None,
+            where=where,
+            is_free_text=block.get("type") in ("custom", "custom_tool_call"),
+            at=at,
+        )
 
-    def _result(self, part: ToolResult, block: Any, where: str, at: At) -> Piece:
+    def _result(self, part: ToolResult, block: Any, where: str, call_at: At) -> Piece:
         """A result, with what the call that it belongs to tells of it."""
         kind = block.get("type")
         row = self.rows.get(kind)
@@ -259,38 +283,43 @@ class Reader(ABC):
             return Text(self.lose(where, f"an item of type {kind!r} of {self.name}"))
         content = tuple(self._items(part, block, where))
         is_error = part.is_error
-        first = content[0].text if content and isinstance(content[0], Text) else ""
-        if not self.flags_errors and first.startswith(FAILED):
-            content = (Text(first.removeprefix(FAILED)), *content[1:])
+        text = content[0].text if content and isinstance(content[0], Text) else ""
+        if not self.flags_errors and text.startswith(FAILED):
             is_error = True
-        name, call = part.name or str(block.get("name") or ""), self.calls.get(at)
-        if call is not None and name not in ("", call.name):
-            self.lose(f"{where}.name", "the name of a result that is not its call's")
-        free = call is not None and call.is_free_text
+            content = (Text(text.removeprefix(FAILED)), *content[1:])
+        name = part.name or str(block.get("name") or "")
+        call = self.calls.get(call_at)
+        if call is not None:
+            if name not in ("", call.name):
+                problem = "the name of a result that is not its call's"
+                self.lose(f"{where}.name", problem)
+            name = call.name
         return Result(
-            part.call_id,
-            call.name if call else name,
-            content,
-            is_error,
-            where,
-            free,
-            at,
+            call_id=part.call_id,
+            name=name,
+            content=content,
+            is_error=is_error,
+            where=where,
+            is_free_text=call is not None and call.is_free_text,
+            call=call_at,
         )
 
     def _items(
         self, part: ToolResult, block: Any, where: str
     ) -> Iterator[Text | Medium]:
+        """What a result says, item by item."""
         path = self.result_content
-        held = at_path(block, path)
+        blocks = at_path(block, path)
         for item in part.content:
-            if item.at == WHOLE:
-                block, place = {}, where
-            else:
-                block, place = held[item.at], f"{where}.{path}[{item.at}]"
+            item_block: Any = {}
+            place = where
+            if item.at != WHOLE:
+                item_block = blocks[item.at]
+                place = f"{where}.{path}[{item.at}]"
             if isinstance(item, Frame):
-                yield self._without_frame(block, place)
+                yield self._without_frame(item_block, place)
             else:
-                yield self._content(item, block, place)
+                yield self._content(item, item_block, place)
 
     def _without_frame(self, block: Any, where: str) -> Text:
         """What is said of a block whose texts are carried, and nothing else of it."""
@@ -316,10 +345,16 @@ class Reader(ABC):
     def _all_but(
         self, carried: frozenset[str], block: Mapping[str, Any], kind: str, where: str
     ) -> None:
-        known = carried.union(map(snake, carried), _SAYS_NOTHING)
+        snake_case = {snake(name) for name in carried}
+        names = carried | snake_case | _SAYS_NOTHING
         for key, value in block.items():
-            if key not in known and value not in _NOTHING:
+            if key not in names and value not in _NOTHING:
                 self.lose(f"{where}.{key}", f"the {key!r} of a {kind}")
+
+
+def _is_empty(piece: Piece) -> bool:
+    """Whether a text says nothing, or is our own for a message that was empty."""
+    return isinstance(piece, Text) and piece.text in ("", EMPTY)
 
 
 def json_text(value: Any, where: str) -> str:
@@ -327,9 +362,7 @@ def json_text(value: Any, where: str) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise FormatError(
-            where, f"not JSON ({error})", "Give plain JSON values."
-        ) from None
+        raise not_json(where, error) from None
 
 
 def json_value(text: str) -> Any:
