@@ -244,7 +244,7 @@ def _repair(
     return repair(wire, raws, *arguments, **options)
 
 
-_HELD_HISTORIES = [held for wire in WIRES for held in wire.format.held_histories]
+_HELD_HISTORIES = [field for wire in WIRES for field in wire.format.held_histories]
 
 ALL_FORMATS = Formats(
     named=format_of,

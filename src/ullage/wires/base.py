@@ -17,18 +17,18 @@ MARKERS = frozenset(("cache_control", "prompt_cache_breakpoint"))
 """What a client puts on a block to have it cached: it has no say in what the block is."""
 
 
-def check_object(value: Any, where: str) -> None:
+def check_object(value: Any, path: str) -> None:
     """Raise FormatError unless ``value`` is a dict or an object of an SDK."""
     if not isinstance(value, (dict, Mapping)) and not hasattr(value, "model_dump"):
         remedy = "Give a dict as sent on the wire, or the SDK's own object."
-        raise unexpected(value, where, "an object", remedy)
+        raise unexpected(value, path, "an object", remedy)
 
 
-def plain(value: Any, where: str) -> Mapping[str, Any]:
+def plain(value: Any, path: str) -> Mapping[str, Any]:
     """A dict itself, or the fields of an SDK object. Raises FormatError if it is neither."""
     if type(value) is dict or isinstance(value, Mapping):
         return value
-    check_object(value, where)
+    check_object(value, path)
     # As the vendors' own clients write it: a null they were given is a null they send.
     fields: Mapping[str, Any] = value.model_dump(
         mode="json", by_alias=True, exclude_unset=True
@@ -86,12 +86,12 @@ def name_of_call(call: Any) -> str:
     return name
 
 
-def opaque_json(value: Any, where: str) -> str:
+def opaque_json(value: Any, path: str) -> str:
     """What says which block this is: canonical JSON without cache markers and nulls.
 
     Clients move the first and drop the second. Raises FormatError if it is not JSON.
     """
-    return as_json(_without_nulls(unmarked(value)), where)
+    return as_json(_without_nulls(unmarked(value)), path)
 
 
 def _without_nulls(value: Any) -> Any:
@@ -118,28 +118,28 @@ def ordered(parts: Sequence[Part]) -> tuple[Part, ...]:
     return (*spoken, *reasoning)
 
 
-def list_at(value: Any, where: str) -> Sequence[Any]:
+def list_at(value: Any, path: str) -> Sequence[Any]:
     """``value`` if it is a list, nothing if it is None. Raises FormatError if it is neither."""
     if value is None or isinstance(value, (list, tuple)):
         return value or ()
-    raise unexpected(value, where, "a list", "Give a list, or leave it out.")
+    raise unexpected(value, path, "a list", "Give a list, or leave it out.")
 
 
-def optional_text_at(value: Any, where: str) -> str:
+def optional_text_at(value: Any, path: str) -> str:
     """``value`` if it is a string, ``""`` if it is None. Raises FormatError if it is neither."""
     if value is None:
         return ""
-    return text_at(value, where)
+    return text_at(value, path)
 
 
 def content_at(
-    content: Any, where: str, read: Callable[[Any, int, str], PartT]
+    content: Any, path: str, read: Callable[[Any, int, str], PartT]
 ) -> list[Text | PartT]:
     """The parts of a content: one text, or what ``read`` makes of each of its blocks.
 
     Args:
         content: as it stands on the wire.
-        where: its path.
+        path: its path.
         read: reads a block, given the block, its index in the list, and its path.
 
     Raises:
@@ -150,12 +150,12 @@ def content_at(
     if content is None:
         return []
     if isinstance(content, (list, tuple)):
-        return [read(block, at, f"{where}[{at}]") for at, block in enumerate(content)]
+        return [read(block, at, f"{path}[{at}]") for at, block in enumerate(content)]
     expected = "a string or a list of parts"
-    raise unexpected(content, where, expected, "Give content as the API takes it.")
+    raise unexpected(content, path, expected, "Give content as the API takes it.")
 
 
-def block_at(value: Any, where: str) -> Any:
+def block_at(value: Any, path: str) -> Any:
     """A block as it stands on the wire, in containers of its own, without cache markers.
 
     What is set aside is written down as JSON: FormatError names the place of anything that is none.
@@ -163,18 +163,17 @@ def block_at(value: Any, where: str) -> Any:
     if isinstance(value, Mapping):
         unmarked_items = {k: item for k, item in value.items() if k not in MARKERS}
         if not all(isinstance(key, str) for key in unmarked_items):
-            raise not_json(where, "a key that is no string")
+            raise not_json(path, "a key that is no string")
         return {
-            key: block_at(item, f"{where}.{key}")
-            for key, item in unmarked_items.items()
+            key: block_at(item, f"{path}.{key}") for key, item in unmarked_items.items()
         }
     if isinstance(value, (list, tuple)):
-        return [block_at(item, f"{where}[{at}]") for at, item in enumerate(value)]
+        return [block_at(item, f"{path}[{at}]") for at, item in enumerate(value)]
     if value is None or isinstance(value, (str, int, float)):
         return value
     if hasattr(value, "model_dump"):
-        return block_at(plain(value, where), where)
-    raise not_json(where, f"a {type(value).__name__}")
+        return block_at(plain(value, path), path)
+    raise not_json(path, f"a {type(value).__name__}")
 
 
 def unmarked(value: Any) -> Any:

@@ -171,12 +171,12 @@ def table(*rows: Block) -> Blocks:
 
 
 def cannot_edit(
-    kind: object, what: str = "stands as it came or not at all"
+    kind: object, reason: str = "stands as it came or not at all"
 ) -> UnsupportedPart:
     """The error for an edit that would not be legal."""
     return UnsupportedPart(
         f"a part of type {str(kind)[:64]!r}",
-        f"it {what}",
+        f"it {reason}",
         "Leave it out with its message, or edit another part.",
     )
 
@@ -218,21 +218,21 @@ def arguments_of(text: str) -> dict[str, Any]:
     raise FormatError("arguments", "not a JSON object", remedy)
 
 
-def read_part(rows: Blocks, raw: Any, at: int, where: str) -> Content:
+def read_part(rows: Blocks, raw: Any, at: int, path: str) -> Content:
     """One part of a content as its row says: a text, a medium, or what is carried through.
 
     Raises FormatError if it is not what its type says it is.
     """
     if type(raw) is str:
         return Text(raw, at)
-    part = raw if type(raw) is dict else plain(raw, where)
+    part = raw if type(raw) is dict else plain(raw, path)
     kind = part.get("type")
     row = rows.get(kind, _UNKNOWN) if type(kind) is str else _UNKNOWN
     if row.becomes == "text":
-        return Text(text_at(part.get(row.text), f"{where}.{row.text}"), at)
+        return Text(text_at(part.get(row.text), f"{path}.{row.text}"), at)
     if row.media:
-        return medium_at(part, row, at, where)
-    text = opaque_json(part, where)
+        return medium_at(part, row, at, path)
+    text = opaque_json(part, path)
     tokens = row.tokens
     if tokens is None:
         tokens = media_tokens_of(part)
@@ -242,21 +242,21 @@ def read_part(rows: Blocks, raw: Any, at: int, where: str) -> Content:
 # ── media ────────────────────────────────────────────────────────────────────────────────
 
 
-def medium_at(block: Mapping[str, Any], row: Block, at: int, where: str) -> Media:
+def medium_at(block: Mapping[str, Any], row: Block, at: int, path: str) -> Media:
     """The medium in a block whose row says where. Raises FormatError naming the path."""
-    path = _data_path(block, row)
+    data_path = _data_path(block, row)
     mime = row.type
     if row.mime:
         holder, has_holder, _ = row.mime.partition(".")
         body = block.get(holder) or {} if has_holder else block
-        plain(body, f"{where}.{holder}")  # only to refuse what is no object
-        mime = optional_text_at(at_path(block, row.mime), f"{where}.{row.mime}")
+        plain(body, f"{path}.{holder}")  # only to refuse what is no object
+        mime = optional_text_at(at_path(block, row.mime), f"{path}.{row.mime}")
     return Media(
         kind=row.media[0],
         mime=mime,
-        data=optional_text_at(at_path(block, path), f"{where}.{path}"),
+        data=optional_text_at(at_path(block, data_path), f"{path}.{data_path}"),
         at=at,
-        block=block_at(block, where),
+        block=block_at(block, path),
         detail=detail_of(at_path(block, row.detail)) if row.detail else "",
     )
 

@@ -111,11 +111,11 @@ class WireFormat(Format):
         for at, tool in enumerate(self.tools(request)):
             yield f"tools[{at}]", tool
 
-    def tool_text(self, tool: Any, where: str) -> str:
+    def tool_text(self, tool: Any, path: str) -> str:
         """See `Format.tool_text`."""
-        fields = plain(tool, where)
+        fields = plain(tool, path)
         definition = {key: fields[key] for key in fields if key not in MARKERS}
-        return as_json(definition, where)
+        return as_json(definition, path)
 
     def choice(self, request: Mapping[str, Any]) -> Choice:
         """See `Format.choice`."""
@@ -129,7 +129,7 @@ class WireFormat(Format):
         for at, raw in enumerate(leading):
             message = self.parse(raw, f"{self.key}[{at}]")
             texts += [part.text for part in message.parts if isinstance(part, Text)]
-        texts += [self.tool_text(tool, where) for where, tool in definitions]
+        texts += [self.tool_text(tool, path) for path, tool in definitions]
         settings = self.settings(request)
         return Head(
             leading=len(leading),
@@ -164,8 +164,8 @@ class WireFormat(Format):
 
     # ── messages ─────────────────────────────────────────────────────────────────────
 
-    def role_of(self, name: Any, where: str) -> Role:
-        """The role of the message at ``where``, by its name on the wire.
+    def role_of(self, name: Any, path: str) -> Role:
+        """The role of the message at ``path``, by its name on the wire.
 
         Raises:
             FormatError: this format has no such role.
@@ -173,12 +173,12 @@ class WireFormat(Format):
         role = self.roles.get(name) if isinstance(name, str) else None
         if role is not None:
             return role
-        shown = f"of type {type(name).__name__}"
+        quoted = f"of type {type(name).__name__}"
         if isinstance(name, str):
-            shown = repr(name[:64])
+            quoted = repr(name[:64])
         raise FormatError(
-            f"{where}.role",
-            f"unknown role {shown}",
+            f"{path}.role",
+            f"unknown role {quoted}",
             f"Roles here are {', '.join(self.roles)}.",
         )
 

@@ -158,7 +158,7 @@ class Host(WireFormat):
 
     # ── messages ─────────────────────────────────────────────────────────────────────
 
-    def parse(self, raw: Any, where: str) -> Message:
+    def parse(self, raw: Any, path: str) -> Message:
         """See `Format.parse`."""
         return self._parse(raw)
 

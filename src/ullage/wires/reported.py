@@ -60,8 +60,8 @@ def usage_of(reply: Any, wire: Format) -> Usage | Unreadable:
     elif is_raw(reply):
         return _parsed(reply, wire)
     elif is_stream(reply):
-        why = "a stream reports its usage to whoever reads it: give its events"
-        return Unreadable(why)
+        reason = "a stream reports its usage to whoever reads it: give its events"
+        return Unreadable(reason)
     else:
         usage = wire.usage(reply)
     if isinstance(usage, Unreadable):
@@ -196,6 +196,6 @@ def _parsed(response: Any, wire: Format) -> Usage | Unreadable:
         return Unreadable(f"a raw response that does not parse ({name})")
     if inspect.iscoroutine(reply):
         reply.close()
-        why = "a raw response that is parsed with await: give what it parses to"
-        return Unreadable(why)
+        reason = "a raw response that is parsed with await: give what it parses to"
+        return Unreadable(reason)
     return usage_of(reply, wire)

@@ -40,14 +40,12 @@ class ConverseReader(Reader):
     flags_errors = True
     result_content = "toolResult.content"
 
-    def tool_body(self, raw: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    def tool_body(self, raw: Mapping[str, Any], path: str) -> Mapping[str, Any]:
         """See `Reader.tool_body`."""
         body = raw.get("toolSpec")
         return body if isinstance(body, Mapping) else raw
 
-    def schema(
-        self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str
-    ) -> Any:
+    def schema(self, raw: Mapping[str, Any], body: Mapping[str, Any], path: str) -> Any:
         """See `Reader.schema`: a tool of the model's maker has none."""
         return at_path(body, "inputSchema.json")
 
@@ -55,23 +53,23 @@ class ConverseReader(Reader):
         """See `Reader.kind`: the field that a block has is its kind."""
         return kind_of(block) or "block"
 
-    def arguments(self, part: ToolCall, block: Any, where: str) -> tuple[str, Any]:
+    def arguments(self, part: ToolCall, block: Any, path: str) -> tuple[str, Any]:
         """See `Reader.arguments`."""
         value = at_path(block, "toolUse.input")
         if isinstance(value, Mapping):
-            return json_text(value, where), value
+            return json_text(value, path), value
         return part.arguments, value
 
     def _content(
-        self, part: Text | Media | Opaque, block: Any, where: str
+        self, part: Text | Media | Opaque, block: Any, path: str
     ) -> Text | Medium:
-        piece = super()._content(part, block, where)
+        piece = super()._content(part, block, path)
         if isinstance(piece, Medium) and _UNNAMED.match(piece.name):
             return replace(piece, name="")
         return piece
 
-    def _result(self, part: ToolResult, block: Any, where: str, at: At) -> Piece:
-        piece = super()._result(part, block, where, at)
+    def _result(self, part: ToolResult, block: Any, path: str, at: At) -> Piece:
+        piece = super()._result(part, block, path, at)
         no_reason = (Text(NO_REASON, 0),)
         if isinstance(piece, Result) and piece.content == no_reason:
             return replace(piece, content=())
@@ -131,10 +129,10 @@ class ConverseWriter(Writer):
                 return block
         return self._spoken(piece.text, turn.where)
 
-    def _spoken(self, text: str, where: str) -> WireDict:
+    def _spoken(self, text: str, path: str) -> WireDict:
         """A block of text in a message, which may not be blank (B6)."""
         if text.isspace():
-            return _text(self.conversion.lose(where, "text of nothing but spaces"))
+            return _text(self.conversion.lose(path, "text of nothing but spaces"))
         return _text(text)
 
     def _result(self, result: Result) -> WireDict:

@@ -60,7 +60,7 @@ from ullage.wires.bedrock_converse.blocks import (
     kind_of,
 )
 from ullage.wires.bedrock_converse.models import FAMILIES, call_ids, family
-from ullage.wires.block import arguments_of, cannot_edit, filled
+from ullage.wires.block import Block, arguments_of, cannot_edit, filled
 from ullage.wires.format import WireFormat
 from ullage.wires.unknown_media import media_tokens_of
 from ullage.wires.usages import Counts
@@ -113,13 +113,13 @@ class BedrockConverse(WireFormat):
         for at, block in enumerate(list_at(request.get("system"), "system")):
             if is_cache_point(block):
                 continue
-            where = f"system[{at}]"
+            path = f"system[{at}]"
             text = field(block, "text")
             if text is None:
                 text = at_path(block, "guardContent.text.text")
             if text is not None:
-                text = text_at(text, f"{where}.text")
-            yield where, text
+                text = text_at(text, f"{path}.text")
+            yield path, text
 
     def settings(self, request: Mapping[str, Any]) -> Any:
         """See `Format.settings`: those of the answer's length, beside those of its form."""
@@ -133,10 +133,10 @@ class BedrockConverse(WireFormat):
 
     def definitions(self, request: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         """See `Format.definitions`."""
-        where = "toolConfig.tools"
-        for at, tool in enumerate(list_at(at_path(request, where), where)):
+        path = "toolConfig.tools"
+        for at, tool in enumerate(list_at(at_path(request, path), path)):
             if not is_cache_point(tool):
-                yield f"{where}[{at}]", tool
+                yield f"{path}[{at}]", tool
 
     def choice(self, request: Mapping[str, Any]) -> Choice:
         """See `Format.choice`: that no tool may be called cannot be said here."""
@@ -181,33 +181,33 @@ class BedrockConverse(WireFormat):
 
     # ── messages ─────────────────────────────────────────────────────────────────────
 
-    def parse(self, raw: Any, where: str) -> Message:
+    def parse(self, raw: Any, path: str) -> Message:
         """See `Format.parse`."""
-        message = raw if type(raw) is dict else plain(raw, where)
-        role = self.role_of(message.get("role"), where)
+        message = raw if type(raw) is dict else plain(raw, path)
+        role = self.role_of(message.get("role"), path)
         content = message.get("content")
         if not isinstance(content, (list, tuple)):
             remedy = "Give a list of blocks."
-            raise unexpected(content, f"{where}.content", "a list", remedy)
+            raise unexpected(content, f"{path}.content", "a list", remedy)
         parts: list[Part] = []
         for at, block in enumerate(content):
-            parts += self._parts(block, at, f"{where}.content[{at}]")
+            parts += self._parts(block, at, f"{path}.content[{at}]")
         return Message(role, ordered(parts), before_reply=role == "system")
 
-    def _parts(self, raw: Any, at: int, where: str) -> Sequence[Part]:
+    def _parts(self, raw: Any, at: int, path: str) -> Sequence[Part]:
         """The parts of a block: none of a cache point, several of one with texts inside."""
-        block = raw if type(raw) is dict else plain(raw, where)
+        block = raw if type(raw) is dict else plain(raw, path)
         if is_cache_point(block):
             return ()
         kind = kind_of(block)
         body = body_of(block, kind)
         if kind == "toolUse" and not is_by_server(body):
-            return (_call(body, at, f"{where}.toolUse"),)
+            return (_call(body, at, f"{path}.toolUse"),)
         if kind == "toolResult" and not is_by_server(body):
-            return (_result(body, at, f"{where}.toolResult"),)
+            return (_result(body, at, f"{path}.toolResult"),)
         if kind == "reasoningContent":
             return (_reasoning(body, at),)
-        return _contents(block, kind, at, where)
+        return _contents(block, kind, at, path)
 
     def edit(
         self,
@@ -387,18 +387,18 @@ def _thinking(request: Mapping[str, Any]) -> list[Any]:
 # ── blocks ───────────────────────────────────────────────────────────────────────────────
 
 
-def _call(body: Mapping[str, Any], at: int, where: str) -> ToolCall:
-    arguments = as_json(body.get("input"), f"{where}.input")
-    name = text_at(body.get("name"), f"{where}.name")
+def _call(body: Mapping[str, Any], at: int, path: str) -> ToolCall:
+    arguments = as_json(body.get("input"), f"{path}.input")
+    name = text_at(body.get("name"), f"{path}.name")
     return ToolCall(str(body.get("toolUseId") or ""), name, arguments, at)
 
 
-def _result(body: Mapping[str, Any], at: int, where: str) -> ToolResult:
+def _result(body: Mapping[str, Any], at: int, path: str) -> ToolResult:
     content: list[Content] = []
-    for inner, raw in enumerate(list_at(body.get("content"), f"{where}.content")):
-        path = f"{where}.content[{inner}]"
-        item = raw if type(raw) is dict else plain(raw, path)
-        content += _contents(item, kind_of(item), inner, path)
+    for inner, raw in enumerate(list_at(body.get("content"), f"{path}.content")):
+        item_path = f"{path}.content[{inner}]"
+        item = raw if type(raw) is dict else plain(raw, item_path)
+        content += _contents(item, kind_of(item), inner, item_path)
     call_id = str(body.get("toolUseId") or "")
     is_error = body.get("status") == "error"
     return ToolResult(call_id, tuple(content), is_error, at)
@@ -422,28 +422,28 @@ def _without_reasoning(blocks: Sequence[Any], message: Message) -> list[Any]:
 
 
 def _contents(
-    block: Mapping[str, Any], kind: str, at: int, where: str
+    block: Mapping[str, Any], kind: str, at: int, path: str
 ) -> Sequence[Content]:
     """The texts inside a block and its frame, or the one content that it is."""
-    texts = passages.passages_of(block, at, where)
+    texts = passages.passages_of(block, at, path)
     if texts:
         return texts
-    return (_content(block, kind, at, where),)
+    return (_content(block, kind, at, path),)
 
 
-def _content(block: Mapping[str, Any], kind: str, at: int, where: str) -> Content:
+def _content(block: Mapping[str, Any], kind: str, at: int, path: str) -> Content:
     """A text, a medium, or what is carried through."""
     if kind == "text":
-        return Text(text_at(block["text"], f"{where}.text"), at)
+        return Text(text_at(block["text"], f"{path}.text"), at)
     if kind == "json":
-        return Text(_text_of_json(block["json"], f"{where}.json"), at)
+        return Text(_text_of_json(block["json"], f"{path}.json"), at)
     if media.is_medium(block):
-        return _medium(block, kind, at, where)
+        return _medium(block, kind, at, path)
     call_id = f"{SERVER}{body_of(block, kind).get('toolUseId')}"
     row = BLOCKS.get(kind)
     return Opaque(
         kind=kind or "block",
-        text=opaque_json(block, where),
+        text=opaque_json(block, path),
         at=at,
         tokens=media_tokens_of(block),
         opens=call_id if kind == "toolUse" else "",
@@ -452,37 +452,42 @@ def _content(block: Mapping[str, Any], kind: str, at: int, where: str) -> Conten
     )
 
 
-def _medium(block: Mapping[str, Any], kind: str, at: int, where: str) -> Media:
+def _medium(block: Mapping[str, Any], kind: str, at: int, path: str) -> Media:
     row = BLOCKS[kind]
-    path = next(path for path in row.data if at_path(block, path) is not None)
-    data = media.b64_of(at_path(block, path))
+    data_path = _data_path(block, row)
+    data = media.b64_of(at_path(block, data_path))
     form = at_path(block, row.mime)
     return Media(
         kind=row.media[0],
         mime=media.type_of(kind, form) if isinstance(form, str) else "",
-        data=text_at(data, f"{where}.{path}"),
+        data=text_at(data, f"{path}.{data_path}"),
         at=at,
-        block=media.as_json(block, where),
+        block=media.as_json(block, path),
     )
 
 
-def _text_of_json(value: Any, where: str) -> str:
+def _data_path(block: Mapping[str, Any], row: Block) -> str:
+    """The path of a medium's bytes, or of its address; `media.is_medium` says there is one."""
+    return next(name for name in row.data if at_path(block, name) is not None)
+
+
+def _text_of_json(value: Any, path: str) -> str:
     """The text of a JSON item: of a blank text (`blank`) that text, of all else the JSON."""
     if isinstance(value, Mapping) and len(value) == 1:
         text = value.get(_OUTPUT)
         if isinstance(text, str) and text.isspace():
             return text
-    return json_text(value, where)
+    return json_text(value, path)
 
 
-def json_text(value: Any, where: str) -> str:
+def json_text(value: Any, path: str) -> str:
     """A JSON result as text, in its own order of keys. Raises FormatError if it is no JSON."""
     try:
         return json.dumps(
             value, ensure_ascii=False, separators=(",", ":"), default=jsonable
         )
     except (TypeError, ValueError, RecursionError) as error:
-        raise not_json(where, error) from None
+        raise not_json(path, error) from None
 
 
 def _as_item(block: Any) -> dict[str, Any]:

@@ -106,8 +106,8 @@ class ConverseDialect(Dialect):
         points = [block for block in blocks if is_cache_point(block)]
         if not points or not turns:
             return list(turns)
-        *others, turn = turns
-        return [*others, {**turn, "content": [*turn["content"], points[-1]]}]
+        *earlier, newest = turns
+        return [*earlier, {**newest, "content": [*newest["content"], points[-1]]}]
 
 
 def _with(message: Any, stays: Callable[[Any], bool]) -> Any:

@@ -83,11 +83,11 @@ def is_medium(block: Mapping[str, Any]) -> bool:
     return source.get("bytes") is not None or source.get("s3Location") is not None
 
 
-def as_json(block: Mapping[str, Any], where: str) -> Any:
+def as_json(block: Mapping[str, Any], path: str) -> Any:
     """A block of a medium in containers of its own, its bytes as base64. Raises FormatError."""
     kind = kind_of(block)
     data = b64_of(_source(block, kind).get("bytes"))
-    return block_at(_with_bytes(block, kind, data), where)
+    return block_at(_with_bytes(block, kind, data), path)
 
 
 def as_sdk(block: Mapping[str, Any]) -> dict[str, Any]:

@@ -35,13 +35,13 @@ _MOST_FRAME_CHARS = 4_000
 """A longer frame can hold what has to leave the view, and a frame stays in it."""
 
 
-def passages_of(block: Mapping[str, Any], at: int, where: str) -> list[Content]:
+def passages_of(block: Mapping[str, Any], at: int, path: str) -> list[Content]:
     """The texts of a block and what is beside them; nothing of a block that holds no such text.
 
     Args:
         block: a block.
         at: its place in its content.
-        where: its path.
+        path: its path.
 
     Raises:
         FormatError: the block is not JSON.
@@ -52,7 +52,7 @@ def passages_of(block: Mapping[str, Any], at: int, where: str) -> list[Content]:
     frame = block
     for inner in texts:
         frame = _with_text(frame, inner, "")
-    text = opaque_json(frame, where)
+    text = opaque_json(frame, path)
     tokens = media_tokens_of(frame)
     if tokens is None and len(text) > _MOST_FRAME_CHARS:
         return []

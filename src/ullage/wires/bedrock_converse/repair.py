@@ -136,8 +136,8 @@ class ConverseRepair(BlockRepair):
     def _arranged(self, at: int, caller: int, blocks: list[Any]) -> list[list[Any]]:
         if self.is_whole(at, caller):
             return [blocks]
-        others = [block for block in blocks if not self._is_result(block)]
-        return [[*self._answers(caller, at), *others]]
+        user_blocks = [block for block in blocks if not self._is_result(block)]
+        return [[*self._answers(caller, at), *user_blocks]]
 
     # ── blocks ───────────────────────────────────────────────────────────────────────
 

@@ -106,9 +106,9 @@ def _request(request: Mapping[str, Any], conversion: Conversion) -> dict[str, An
     reader = wire_named(source).reader(conversion)
     _check(request, conversion, reader)
     system = tuple(_system(request, conversion, reader))
-    for key, what in reader.beside.items():
+    for key, description in reader.beside.items():
         if request.get(key):
-            conversion.lose(key, what)
+            conversion.lose(key, description)
     tools = _tools(request, conversion, reader)
     start = len(wire.leading(request))
     turns = read(wire.history(request)[start:], start, conversion)
@@ -149,9 +149,9 @@ def _system(
         for piece in turn.pieces:
             text = piece.text if isinstance(piece, Text) else None
             texts.append((turn.where, text))
-    for where, text in texts:
+    for path, text in texts:
         if text is None:
-            text = conversion.lose(where, "system text that is no text", "Give text.")
+            text = conversion.lose(path, "system text that is no text", "Give text.")
         yield text
 
 
@@ -159,38 +159,38 @@ def _tools(
     request: Mapping[str, Any], conversion: Conversion, reader: Reader
 ) -> list[ToolSpec]:
     tools = []
-    for where, raw in FORMATS[conversion.source].definitions(request):
-        tool = _tool(raw, where, conversion, reader)
+    for path, raw in FORMATS[conversion.source].definitions(request):
+        tool = _tool(raw, path, conversion, reader)
         if tool is not None:
             tools.append(tool)
     model = conversion.model or ""
     if not tools or FORMATS[conversion.target].takes_tools({}, model):
         return tools
-    what = f"each tool that {conversion.model!r} would be given"
-    conversion.lose("tools", what, "Leave them out.")
+    description = f"each tool that {conversion.model!r} would be given"
+    conversion.lose("tools", description, "Leave them out.")
     return []
 
 
 def _tool(
-    definition: Any, where: str, conversion: Conversion, reader: Reader
+    definition: Any, path: str, conversion: Conversion, reader: Reader
 ) -> ToolSpec | None:
     """The definition of a function; any other tool has its meaning with its vendor alone."""
     if isroutine(definition):
-        conversion.lose(where, "a function of Python that is given as a tool")
+        conversion.lose(path, "a function of Python that is given as a tool")
         return None
-    raw = plain(unmarked(plain(definition, where)), where)
-    body = reader.tool_body(raw, where)
-    schema = reader.schema(raw, body, where)
+    raw = plain(unmarked(plain(definition, path)), path)
+    body = reader.tool_body(raw, path)
+    schema = reader.schema(raw, body, path)
     if schema is None:
         kind = raw.get("type") or next(iter(raw), "tool")
-        conversion.lose(where, f"a tool of type {kind!r}")
+        conversion.lose(path, f"a tool of type {kind!r}")
         return None
     fields = list(body.items())
     if body is not raw:
         fields += raw.items()
     for key, value in fields:
         if key not in reader.tool_fields and value not in (None, False, [], {}):
-            conversion.lose(f"{where}.{key}", f"the {key!r} of a tool")
-    name = text_at(body.get("name"), f"{where}.name")
-    description = text_at(body.get("description") or "", f"{where}.description")
-    return ToolSpec(name, description, plain(schema, f"{where}.parameters"))
+            conversion.lose(f"{path}.{key}", f"the {key!r} of a tool")
+    name = text_at(body.get("name"), f"{path}.name")
+    description = text_at(body.get("description") or "", f"{path}.description")
+    return ToolSpec(name, description, plain(schema, f"{path}.parameters"))

@@ -29,13 +29,13 @@ _STORED = re.compile(r"gs://|s3://|https://generativelanguage\.googleapis\.com/"
 """How the address of a file begins that only its own cloud can open."""
 
 
-def medium_of(part: Media, row: Block, where: str) -> Medium:
+def medium_of(part: Media, row: Block, path: str) -> Medium:
     """The medium in a block, apart from any wire.
 
     Args:
         part: the block, as it was parsed.
         row: of its type.
-        where: its path.
+        path: its path.
 
     Raises:
         FormatError: its title is no text.
@@ -45,9 +45,9 @@ def medium_of(part: Media, row: Block, where: str) -> Medium:
     title = at_path(part.block, row.title) if row.title else None
     medium = Medium(
         kind=part.kind,
-        where=where,
+        where=path,
         mime=part.mime,
-        name=text_at(title or "", f"{where}.{row.title}"),
+        name=text_at(title or "", f"{path}.{row.title}"),
         detail=part.detail if row.detail else "",
     )
     is_address = field in ("fileUri", "uri")

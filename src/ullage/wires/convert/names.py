@@ -38,10 +38,10 @@ def tool_names(
     names: dict[str, str] = {}
     legal = wire_named(conversion.target).writer(conversion).tool_name
     problem = "a tool's name of these characters or this length"
-    for name, where in places:
+    for name, path in places:
         if name in names or legal.match(name):
             continue
-        conversion.lose(where, problem, "Rename the tool.")
+        conversion.lose(path, problem, "Rename the tool.")
         names[name] = _free(name, used)
         used.add(names[name])
     return names

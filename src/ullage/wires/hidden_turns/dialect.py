@@ -107,9 +107,9 @@ class Dialect(ABC):
         candidates = reply.get(self.several) if self.several else None
         if not candidates:
             return reply
-        head, *others = candidates
-        cleaned = [self.other(candidate) for candidate in others]
-        if cleaned == others:
+        head, *alternatives = candidates
+        cleaned = [self.other(candidate) for candidate in alternatives]
+        if cleaned == alternatives:
             return reply
         return {**reply, self.several: [head, *cleaned]}
 

@@ -113,31 +113,31 @@ def summed(usages: Sequence[Any], added: Sequence[str], total: str = "") -> Any:
     return total_usage
 
 
-def _plus(left: Any, right: Any) -> Any:
+def _plus(earlier: Any, later: Any) -> Any:
     """The sum of two counts, of two objects of them, or of two lists of them by modality."""
-    if left is None:
-        return right
-    if right is None:
-        return left
-    if _is_number(left) and _is_number(right):
-        return left + right
-    if isinstance(left, Mapping) and isinstance(right, Mapping):
-        names = {**left, **right}
-        return {name: _plus(left.get(name), right.get(name)) for name in names}
-    if isinstance(left, list) and isinstance(right, list):
-        return _by_modality(left, right)
-    return right
+    if earlier is None:
+        return later
+    if later is None:
+        return earlier
+    if _is_number(earlier) and _is_number(later):
+        return earlier + later
+    if isinstance(earlier, Mapping) and isinstance(later, Mapping):
+        names = {**earlier, **later}
+        return {name: _plus(earlier.get(name), later.get(name)) for name in names}
+    if isinstance(earlier, list) and isinstance(later, list):
+        return _by_modality(earlier, later)
+    return later
 
 
-def _by_modality(left: list[Any], right: list[Any]) -> list[Any]:
+def _by_modality(earlier: list[Any], later: list[Any]) -> list[Any]:
     counts: dict[Any, Any] = {}
-    for count in (*left, *right):
-        if not isinstance(count, Mapping):
-            return right
-        modality = str(count.get("modality"))
+    for item in (*earlier, *later):
+        if not isinstance(item, Mapping):
+            return later
+        modality = str(item.get("modality"))
         sum_so_far = counts.get(modality, {}).get("tokenCount")
-        tokens = _plus(sum_so_far, count.get("tokenCount"))
-        counts[modality] = {**count, "tokenCount": tokens}
+        tokens = _plus(sum_so_far, item.get("tokenCount"))
+        counts[modality] = {**item, "tokenCount": tokens}
     return list(counts.values())
 
 

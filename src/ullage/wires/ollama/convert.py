@@ -21,25 +21,23 @@ class OllamaReader(Reader):
 
     result_content = "images"
 
-    def tool_body(self, raw: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    def tool_body(self, raw: Mapping[str, Any], path: str) -> Mapping[str, Any]:
         """See `Reader.tool_body`."""
-        return plain(raw.get("function") or {}, f"{where}.function")
+        return plain(raw.get("function") or {}, f"{path}.function")
 
-    def schema(
-        self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str
-    ) -> Any:
+    def schema(self, raw: Mapping[str, Any], body: Mapping[str, Any], path: str) -> Any:
         """See `Reader.schema`."""
         if raw.get("type") not in (None, "function") or not body:
             return None
         return body.get("parameters") or {"type": "object"}
 
-    def block(self, part: Part, bare: Any, where: str) -> tuple[Any, str]:
+    def block(self, part: Part, bare: Any, path: str) -> tuple[Any, str]:
         """See `Reader.block`: calls and images stand in lists of their own."""
         if isinstance(part, ToolCall):
-            return bare["tool_calls"][part.at], f"{where}.tool_calls[{part.at}]"
+            return bare["tool_calls"][part.at], f"{path}.tool_calls[{part.at}]"
         if isinstance(part, Media):
-            return part.block, f"{where}.images[{part.at}]"
-        return super().block(part, bare, where)
+            return part.block, f"{path}.images[{part.at}]"
+        return super().block(part, bare, path)
 
     def kind(self, block: Mapping[str, Any]) -> str:
         """See `Reader.kind`: no field says it."""
@@ -50,21 +48,21 @@ class OllamaReader(Reader):
                 return name
         return "content"
 
-    def arguments(self, part: ToolCall, block: Any, where: str) -> tuple[str, Any]:
+    def arguments(self, part: ToolCall, block: Any, path: str) -> tuple[str, Any]:
         """See `Reader.arguments`."""
         value = field(field(block, "function"), "arguments")
         if value is None:
             value = {}
         if isinstance(value, Mapping):
-            return json_text(value, where), value
+            return json_text(value, path), value
         return part.arguments, value
 
     def _content(
-        self, part: Text | Media | Opaque, block: Any, where: str
+        self, part: Text | Media | Opaque, block: Any, path: str
     ) -> Text | Medium:
         if isinstance(part, Media):
-            return medium_of(part, self.rows["images"], where)
-        return super()._content(part, block, where)
+            return medium_of(part, self.rows["images"], path)
+        return super()._content(part, block, path)
 
 
 class OllamaWriter(Writer):

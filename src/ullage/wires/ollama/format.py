@@ -95,12 +95,12 @@ class Ollama(WireFormat):
         """See `Format.choice`: a request has no word for it."""
         return ANY
 
-    def tool_text(self, tool: Any, where: str) -> str:
+    def tool_text(self, tool: Any, path: str) -> str:
         """See `Format.tool_text`: of a function, what its client makes a definition from."""
         if inspect.isroutine(tool):
             signature = str(inspect.signature(tool))
-            return as_json([tool.__name__, signature, tool.__doc__], where)
-        return super().tool_text(tool, where)
+            return as_json([tool.__name__, signature, tool.__doc__], path)
+        return super().tool_text(tool, path)
 
     def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
         """See `Format.wrap_up`: without tools, as a request cannot forbid them."""
@@ -111,17 +111,17 @@ class Ollama(WireFormat):
 
     # ── messages ─────────────────────────────────────────────────────────────────────
 
-    def parse(self, raw: Any, where: str) -> Message:
+    def parse(self, raw: Any, path: str) -> Message:
         """See `Format.parse`."""
-        fields = raw if type(raw) is dict else plain(raw, where)
-        role = self.role_of(fields.get("role"), where)
-        content = [*_text(fields, where), *_images(fields, where)]
+        fields = raw if type(raw) is dict else plain(raw, path)
+        role = self.role_of(fields.get("role"), path)
+        content = [*_text(fields, path), *_images(fields, path)]
         if role == "tool":
             return Message(role, (_result(fields, tuple(content)),))
         parts: list[Part] = [*content]
         if role == "assistant":
-            parts += _calls(fields, where)
-            thought = optional_text_at(fields.get("thinking"), f"{where}.thinking")
+            parts += _calls(fields, path)
+            thought = optional_text_at(fields.get("thinking"), f"{path}.thinking")
             if thought:
                 parts.append(Reasoning(thought, WHOLE))
         return Message(role, ordered(parts))
@@ -222,19 +222,19 @@ class Ollama(WireFormat):
 # ── reading ──────────────────────────────────────────────────────────────────────────────
 
 
-def _text(fields: Mapping[str, Any], where: str) -> list[Content]:
+def _text(fields: Mapping[str, Any], path: str) -> list[Content]:
     content = fields.get("content")
     if content is None:
         return []
-    return [Text(text_at(content, f"{where}.content"))]
+    return [Text(text_at(content, f"{path}.content"))]
 
 
-def _images(fields: Mapping[str, Any], where: str) -> list[Content]:
-    images = list_at(fields.get("images"), f"{where}.images")
-    return [_image(raw, at, f"{where}.images[{at}]") for at, raw in enumerate(images)]
+def _images(fields: Mapping[str, Any], path: str) -> list[Content]:
+    images = list_at(fields.get("images"), f"{path}.images")
+    return [_image(raw, at, f"{path}.images[{at}]") for at, raw in enumerate(images)]
 
 
-def _image(raw: Any, at: int, where: str) -> Media:
+def _image(raw: Any, at: int, path: str) -> Media:
     """An image in any form that a client takes: base64, bytes, a path, or its own object."""
     if hasattr(raw, "model_dump"):
         raw = raw.model_dump(mode="json")
@@ -242,7 +242,7 @@ def _image(raw: Any, at: int, where: str) -> Media:
         raw = b64encode(raw).decode()
     elif hasattr(raw, "__fspath__"):
         raw = raw.__fspath__()
-    data = text_at(raw, where)
+    data = text_at(raw, path)
     return Media("image", _mime_of(data), data, at, block={"images": [data]})
 
 
@@ -254,13 +254,13 @@ def _mime_of(data: str) -> str:
     return ""
 
 
-def _calls(fields: Mapping[str, Any], where: str) -> list[Part]:
+def _calls(fields: Mapping[str, Any], path: str) -> list[Part]:
     """The calls of a message; each without an id gets one of its tool and number."""
     calls: list[Part] = []
     numbers: Counter[str] = Counter()
-    raw_calls = list_at(fields.get("tool_calls"), f"{where}.tool_calls")
+    raw_calls = list_at(fields.get("tool_calls"), f"{path}.tool_calls")
     for at, raw in enumerate(raw_calls):
-        call = _call(raw, at, f"{where}.tool_calls[{at}]")
+        call = _call(raw, at, f"{path}.tool_calls[{at}]")
         numbers[call.name] += 1
         if not call.id:
             call = replace(call, id=made_up(call.name, numbers[call.name]))
@@ -268,15 +268,15 @@ def _calls(fields: Mapping[str, Any], where: str) -> list[Part]:
     return calls
 
 
-def _call(raw: Any, at: int, where: str) -> ToolCall:
-    call = plain(raw, where)
-    body = plain(call.get("function"), f"{where}.function")
-    name = text_at(body.get("name"), f"{where}.function.name")
+def _call(raw: Any, at: int, path: str) -> ToolCall:
+    call = plain(raw, path)
+    body = plain(call.get("function"), f"{path}.function")
+    name = text_at(body.get("name"), f"{path}.function.name")
     arguments = body.get("arguments")
     if arguments is None:
         arguments = {}
     if not isinstance(arguments, str):
-        arguments = as_json(arguments, f"{where}.function.arguments")
+        arguments = as_json(arguments, f"{path}.function.arguments")
     return ToolCall(str(call.get("id") or ""), name, arguments, at)
 
 

@@ -101,10 +101,10 @@ class OllamaRepair(HistoryRepair):
         if self._is_followed(caller):
             results = sorted(self.pairs.answers[call] for call in calls)
             calls = [self.pairs.calls[result] for result in results]
-        behind = caller + 1
-        while self.roles.get(behind) == "tool":
-            behind += 1
-        return list(self.answered(calls, lambda result: result[0] <= behind))
+        end = caller + 1
+        while self.roles.get(end) == "tool":
+            end += 1
+        return list(self.answered(calls, lambda result: result[0] <= end))
 
     def _result(self, result: At) -> Any:
         """As it is, but under the tool of its call where it is told by its order alone."""

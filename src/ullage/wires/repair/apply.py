@@ -84,11 +84,11 @@ def repair(
 
 
 def _prefixes(
-    known: Sequence[Repaired], count: int, id_form: re.Pattern[str]
+    earlier: Sequence[Repaired], count: int, id_form: re.Pattern[str]
 ) -> list[RepairedPrefix]:
     """The closed prefixes that may be one of a history of ``count`` messages, longest first."""
     prefixes = [RepairedPrefix()]
-    for repaired in known:
+    for repaired in earlier:
         closed = repaired.closed
         if not closed or closed.stop >= count:
             continue
@@ -190,11 +190,11 @@ def _stripped(repaired: Repaired, wire: Format) -> Repaired:
     """A history without the reasoning that is bound to a result which is no longer shown."""
     messages = list(repaired.messages)
     events = list(repaired.events)
-    why = "it was bound to a result in whose place a late one stands now"
+    reason = "it was bound to a result in whose place a late one stands now"
     for at in repaired.stale:
         message = wire.parse(messages[at], f"{wire.key}[{at}]")
         if any(isinstance(part, Reasoning) and part.bound for part in message.parts):
             messages[at] = wire.edit(messages[at], message, (), drop_reasoning=True)
-            where = f"message {at + 1}"
-            events.append(Event(kind="reasoning", where=where, why=why))
+            path = f"message {at + 1}"
+            events.append(Event(kind="reasoning", where=path, why=reason))
     return replace(repaired, messages=messages, events=tuple(events))

@@ -296,9 +296,9 @@ class HistoryRepair(ABC):
             messages += self._before(at, messages[-1] if messages else previous)
             batch = self.batches[at]
             if self.names_calls:
-                taken = self.ids if self.ids_once else {}
+                used_ids = self.ids if self.ids_once else {}
                 for call in batch:
-                    self._name(call, taken)
+                    self._name(call, used_ids)
             messages += self._content(at, callers.get(at))
             if not batch:
                 continue
@@ -354,12 +354,12 @@ class HistoryRepair(ABC):
         """The id that a call has, whatever it is."""
         return field(self.block(call), key)
 
-    def _name(self, call: At, taken: dict[str, int], key: str = "id") -> None:
+    def _name(self, call: At, used_ids: dict[str, int], key: str = "id") -> None:
         """Give a call an id: its own if that is legal and free, else one derived from it.
 
         Args:
             call: the call.
-            taken: the ids that are not free, and the message of each; the new one is added.
+            used_ids: the ids that are not free, and the message of each; the new one is added.
             key: the field that holds the id.
         """
         own_id = self._given_id(call, key)
@@ -368,7 +368,7 @@ class HistoryRepair(ABC):
             base = f"call_{canon.ref_of(str(own_id))}"
         name = base
         number = 1
-        while name in taken:
+        while name in used_ids:
             number += 1
             name = f"{base}_{number}"
             if not self.legal_id.match(name):
@@ -377,7 +377,7 @@ class HistoryRepair(ABC):
         if name != own_id:
             self.report(call[0], "a call had an id that is not legal or not its own")
         self.names[call] = name
-        taken[name] = call[0]
+        used_ids[name] = call[0]
 
     def text_of(self, arguments: Any, at: int) -> str:
         """Arguments that were to be text, as text; which is reported."""
@@ -387,45 +387,47 @@ class HistoryRepair(ABC):
         return as_json(arguments, f"{self.wire.key}[{at}]")
 
     def report(
-        self, at: int, why: str, ref: str | None = None, *, where: str = ""
+        self, at: int, reason: str, ref: str | None = None, *, where: str = ""
     ) -> None:
         """Report one thing that was repaired.
 
         Args:
             at: the index of the message.
-            why: what was wrong.
+            reason: what was wrong.
             ref: of the output that was set aside, if any was.
             where: the part of the message.
         """
         place = f"message {at + 1}"
         if where:
             place = f"{place}, {where}"
-        event = Event(kind="repaired", where=place, why=why, ref=ref)
+        event = Event(kind="repaired", where=place, why=reason, ref=ref)
         self._reports.append((at, event))
 
-    def remove(self, at: int, why: str, raw: Any) -> None:
+    def remove(self, at: int, reason: str, raw: Any) -> None:
         """Keep a raw thing that leaves no line in the view: only the event names its ref."""
         text = canon.canonical_json(unmarked(raw))
         if self.redact is not None:
             text = in_json(text, self.redact)
         output = Output(canon.ref_of(text, "block"), text, "block")
         self._outputs.append(output)
-        self.report(at, why, output.ref)
+        self.report(at, reason, output.ref)
 
-    def set_aside(self, at: int, what: str, raw: Any) -> str:
+    def set_aside(self, at: int, description: str, raw: Any) -> str:
         """Keep what a message holds, which may not stand there; returns the line that names it."""
         outputs = [output for output in self._outputs_in(at, raw) if output.text]
         self._outputs += outputs
         ref = outputs[0].ref if outputs else None
-        self.report(at, f"{what} was set aside", ref)
-        return aside(what, [(output.ref, len(output.text)) for output in outputs])
+        self.report(at, f"{description} was set aside", ref)
+        return aside(
+            description, [(output.ref, len(output.text)) for output in outputs]
+        )
 
     def left_over(self, result: At, raw: Any) -> str:
         """The line in place of a result that answers no call, or one that has an answer."""
-        what = "a second result of one call"
+        description = "a second result of one call"
         if result in self.pairs.strays:
-            what = "a tool result without its call"
-        return self.set_aside(result[0], what, raw)
+            description = "a tool result without its call"
+        return self.set_aside(result[0], description, raw)
 
     def _outputs_in(self, at: int, raw: Any) -> Iterator[Output]:
         """The texts of a raw message, as outputs."""

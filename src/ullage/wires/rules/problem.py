@@ -126,7 +126,7 @@ class Check(ABC):
         return message
 
     @abstractmethod
-    def _judge(self, message: Any, at: int, where: str) -> None:
+    def _judge(self, message: Any, at: int, path: str) -> None:
         """Judge a message by itself and by those before it."""
 
     @abstractmethod
@@ -139,25 +139,25 @@ class Check(ABC):
 
     # -- what is broken -------------------------------------------------------------------
 
-    def add(self, rule: str, where: str, sentence: str) -> None:
-        """Note that ``rule`` is broken at ``where``."""
+    def add(self, rule: str, path: str, sentence: str) -> None:
+        """Note that ``rule`` is broken at ``path``."""
         row = RULES[rule]
         problem = Problem(
             rule=rule,
-            where=where,
+            where=path,
             sentence=sentence,
             remedy=row.remedy,
             verified=row.verified,
         )
         self.found.append(problem)
 
-    def need(self, holds: object, rule: str, where: str, sentence: str) -> None:
+    def need(self, holds: object, rule: str, path: str, sentence: str) -> None:
         """Note it unless ``holds``."""
         if not holds:
-            self.add(rule, where, sentence)
+            self.add(rule, path, sentence)
 
     def block(
-        self, rule: str, block: JsonObject, row: Block, where: str, unknown: str = ""
+        self, rule: str, block: JsonObject, row: Block, path: str, unknown: str = ""
     ) -> None:
         """Judge the fields of a block by the row of its type.
 
@@ -165,56 +165,56 @@ class Check(ABC):
             rule: broken by a field that is missing or of another type.
             block: the block.
             row: of its type.
-            where: its path.
+            path: its path.
             unknown: the rule broken by a field that the row does not have; ``""`` if any may
                 stand there.
         """
         if unknown:
-            self.unknown(row.unknown or unknown, row.unknown_fields(block), where)
-        if not self.fields(rule, block, row.needs, where):
+            self.unknown(row.unknown or unknown, row.unknown_fields(block), path)
+        if not self.fields(rule, block, row.needs, path):
             return
         if row.one_of and not any(block.get(name) for name in row.one_of):
-            self.add(rule, where, f"one of {', '.join(row.one_of)} is asked for")
+            self.add(rule, path, f"one of {', '.join(row.one_of)} is asked for")
         for name, types in row.inner.items():
-            self._inner(rule, block[name], types, f"{where}.{name}", unknown)
+            self._inner(rule, block[name], types, f"{path}.{name}", unknown)
 
     def _inner(
         self,
         rule: str,
         inner: JsonObject,
         types: Mapping[str, tuple[str, ...]],
-        where: str,
+        path: str,
         unknown: str,
     ) -> None:
         """Judge an object in a field, by the fields that its type needs."""
         needed = types.get(name_in(inner, "type") or "")
         if needed is None:
             sentence = f"one of {', '.join(types)} is asked for"
-            self.add(rule, f"{where}.type", sentence)
+            self.add(rule, f"{path}.type", sentence)
             return
-        field = where.rpartition(".")[2]
+        field = path.rpartition(".")[2]
         for name in needed:
             sentence = f"a {field} of this type has the field {name!r}"
-            self.need(inner.get(name) is not None, rule, where, sentence)
+            self.need(inner.get(name) is not None, rule, path, sentence)
         extra = [key for key in inner if key != "type" and key not in needed]
-        self.unknown(unknown, extra, where)
+        self.unknown(unknown, extra, path)
 
     def fields(
-        self, rule: str, thing: JsonObject, needs: Mapping[str, Any], where: str
+        self, rule: str, thing: JsonObject, needs: Mapping[str, Any], path: str
     ) -> bool:
         """Whether each of these fields is there with its type; else ``rule`` is broken."""
         is_complete = True
         for name, kind in needs.items():
             if not isinstance(thing.get(name), kind):
                 is_complete = False
-                self.add(rule, where, _lacks(name, kind))
+                self.add(rule, path, _lacks(name, kind))
         return is_complete
 
-    def unknown(self, rule: str, names: Iterable[object], where: str) -> None:
+    def unknown(self, rule: str, names: Iterable[object], path: str) -> None:
         """Note the fields that nothing of this type has."""
         extra = ", ".join(repr(name) for name in names)
         if extra:
-            self.add(rule, where, f"fields the API does not know: {extra[:200]}")
+            self.add(rule, path, f"fields the API does not know: {extra[:200]}")
 
 
 def plain(thing: Any) -> Any:
