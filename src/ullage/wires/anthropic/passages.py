@@ -17,8 +17,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ullage.core.history.raw import field
 from ullage.core.values.messages import WHOLE, BlockFrame, Content, Passage
-from ullage.wires.base import field, opaque_json, plain
+from ullage.wires.base import opaque_json, plain
 from ullage.wires.block import filled
 from ullage.wires.unknown_media import media_tokens_of
 
