@@ -35,7 +35,7 @@ _NO_RESULT = "an interrupted call of a server tool"
 _STRAY = "a server tool's result without its call"
 
 
-class Messages(Hosted):
+class AnthropicRepair(Hosted):
     """A history with its calls paired, and the messages that come of it."""
 
     wire = Anthropic()
@@ -308,4 +308,4 @@ def _only_answers(reading: Reading, at: int, caller: int) -> bool:
     )
 
 
-READING = Messages
+READING = AnthropicRepair

@@ -36,7 +36,7 @@ _MARKERS = 4
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z").match
 
 
-class Check(problem.Check):
+class AnthropicCheck(problem.Check):
     """One pass over the messages.
 
     The state: the role before; of the newest assistant message its place and the ids it calls by,
@@ -495,4 +495,4 @@ def _path(at: At) -> str:
     return f"messages[{at[0]}].content[{at[1]}]"
 
 
-CHECK = Check
+CHECK = AnthropicCheck

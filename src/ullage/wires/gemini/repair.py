@@ -17,7 +17,7 @@ from ullage.wires.repair.base import BEGIN, EMPTY, GO_ON, is_interrupted, is_obj
 from ullage.wires.repair.hosted import Hosted
 
 
-class Contents(Hosted):
+class GeminiRepair(Hosted):
     """A history with its calls paired, and the contents that come of it."""
 
     wire = Gemini()
@@ -162,4 +162,4 @@ def _named(body: Any) -> str:
     return str(get(body, "name") or "")
 
 
-READING = Contents
+READING = GeminiRepair

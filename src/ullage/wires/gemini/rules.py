@@ -25,7 +25,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/_-]*={0,2}\Z").match
 _NOT_BESIDE_A_CACHE = ("systemInstruction", "tools", "toolConfig")
 
 
-class Check(problem.Check):
+class GeminiCheck(problem.Check):
     """One pass over the contents.
 
     The state: which call each response answers; the calls of the content before, and its role; and
@@ -248,4 +248,4 @@ def _is_signed(part: JsonObject) -> bool:
     )
 
 
-CHECK = Check
+CHECK = GeminiCheck

@@ -21,7 +21,7 @@ _BESIDE = "[ullage: what a tool gave beside text follows]"
 _SEE = "[ullage: what this tool gave is in the next message of the user]"
 
 
-class Messages(Reading):
+class ChatRepair(Reading):
     """A history with its calls paired, and the messages that come of it."""
 
     wire = OpenAIChat()
@@ -145,4 +145,4 @@ def _is_medium(part: Any) -> bool:
     return isinstance(kind, str) and kind in PARTS and bool(PARTS[kind].media)
 
 
-READING = Messages
+READING = ChatRepair

@@ -23,7 +23,7 @@ _NOT_IN_GPT_6_2 = ("tools", "temperature", "top_p", "logprobs")
 _FUNCTION = Block("function", needs={"name": str})
 
 
-class Check(problem.Check):
+class ChatCheck(problem.Check):
     """One pass over the messages.
 
     The state is which call each result answers, and the newest message that is no result: a call
@@ -166,4 +166,4 @@ class Check(problem.Check):
                 )
 
 
-CHECK = Check
+CHECK = ChatCheck

@@ -40,7 +40,7 @@ _ORPHANS = {
 _UNFOLLOWED = "reasoning stood without what it was made with"
 
 
-class Items(Reading):
+class ResponsesRepair(Reading):
     """A history with its calls paired, and the items that come of it. Each is its one block."""
 
     wire = OpenAIResponses()
@@ -328,4 +328,4 @@ def _is_async(raw: Any) -> bool:
     return bool(field(raw, "async") or field(raw, "async_"))
 
 
-READING = Items
+READING = ResponsesRepair

@@ -36,7 +36,7 @@ _UNKNOWN = Block("")
 _CHUNK = Block("chunk", needs={"stdout": str, "stderr": str})
 
 
-class Check(problem.Check):
+class ResponsesCheck(problem.Check):
     """One pass over the items.
 
     The state is which call each output answers, what the calls are called, the ids seen, and the
@@ -230,4 +230,4 @@ def _is_held_elsewhere(item: JsonObject, kind: str) -> bool:
     )
 
 
-CHECK = Check
+CHECK = ResponsesCheck
