@@ -148,7 +148,9 @@ class Anthropic(WireFormat):
                 return _call_in(block, row, at, where)
             case "result":
                 content: list[Content] = _with_passages(
-                    block.get("content"), f"{where}.content", self._item
+                    block.get("content"),
+                    f"{where}.content",
+                    self._item,
                 )
                 call_id = str(block.get("tool_use_id") or "")
                 is_error = bool(block.get("is_error"))

@@ -57,7 +57,9 @@ class AnthropicRepair(Hosted):
         kind = field(block, "type")
         if kind == "tool_result":
             self.answer(
-                here, field(block, "tool_use_id"), is_placeholder=self._is_ours(block)
+                here,
+                field(block, "tool_use_id"),
+                is_placeholder=self._is_ours(block),
             )
             if self.is_late(here):
                 self._outdated.update(self.spoken(self.pairs.calls[here][0], here[0]))

@@ -498,8 +498,12 @@ class AnthropicCheck(problem.Check):
     def _judge_image(self, data: str, most_px: int, where: str) -> None:
         """A25 of one image: ``data`` is its base64, ``most_px`` the most pixels of a side."""
         side_px = max(image_size(data))
-        sentence = f"{side_px} pixels a side, {most_px} are allowed"
-        self.need(side_px <= most_px, "A25", where, sentence)
+        self.need(
+            side_px <= most_px,
+            "A25",
+            where,
+            f"{side_px} pixels a side, {most_px} are allowed",
+        )
         padding = data[-2:].count("=")
         size_bytes = (len(data) - padding) * 3 // 4
         most_bytes = ANTHROPIC_MEDIA.image_bytes

@@ -208,13 +208,18 @@ def response_text(value: Any, where: str) -> str:
         return _dumps(value)
     except (TypeError, ValueError) as error:
         raise FormatError(
-            where, f"not JSON ({error})", "Give plain JSON values."
+            where,
+            f"not JSON ({error})",
+            "Give plain JSON values.",
         ) from None
 
 
 def _dumps(value: Any) -> str:
     return json.dumps(
-        value, ensure_ascii=False, separators=(",", ":"), default=as_google
+        value,
+        ensure_ascii=False,
+        separators=(",", ":"),
+        default=as_google,
     )
 
 
@@ -233,7 +238,9 @@ def edited(raw: Any, part: Part, item: int, text: str) -> Any:
             )
         call = get(raw, "functionCall")
         return with_field(
-            raw, "functionCall", with_field(call, "args", arguments_of(text))
+            raw,
+            "functionCall",
+            with_field(call, "args", arguments_of(text)),
         )
     if isinstance(part, ToolResult):
         leaf = part.content[item]

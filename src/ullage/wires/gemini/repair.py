@@ -46,7 +46,10 @@ class GeminiRepair(Hosted):
         elif is_object(response):
             ours = self._is_ours(block)
             self.answer(
-                here, get(response, "id"), _named(response), is_placeholder=ours
+                here,
+                get(response, "id"),
+                _named(response),
+                is_placeholder=ours,
             )
 
     def _tool(self, call: At) -> str:

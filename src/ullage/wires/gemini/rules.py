@@ -121,7 +121,9 @@ class GeminiCheck(problem.Check):
         unknown = part.keys() - KNOWN
         if len(data) != 1 and not (unknown and not data):
             self.add(
-                "G2", where, f"one field with data is asked for, here are {len(data)}"
+                "G2",
+                where,
+                f"one field with data is asked for, here are {len(data)}",
             )
             return
         if not data:
@@ -165,7 +167,9 @@ class GeminiCheck(problem.Check):
         fits = [self._fits(at, body) for at, body in by_id]
         if answered and not asked:
             self.add(
-                "G5", where, "these responses do not follow the content of their call"
+                "G5",
+                where,
+                "these responses do not follow the content of their call",
             )
         elif len(answered) != len(asked):
             self.add("G3", where, f"{len(answered)} responses to {len(asked)} calls")

@@ -155,7 +155,9 @@ class OpenAIChat(WireFormat):
         body = call.get(kind)
         if body is None:
             raise FormatError(
-                where, f"a {kind} call without its {kind!r}", "Give the whole call."
+                where,
+                f"a {kind} call without its {kind!r}",
+                "Give the whole call.",
             )
         arguments = field(body, CALLS.get(kind, _CUSTOM).text, "")
         if not isinstance(arguments, str):

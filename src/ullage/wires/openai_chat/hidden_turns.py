@@ -89,7 +89,9 @@ class ChatDialect(Dialect):
         kept = {name: first[name] for name in ("id", "created") if name in first}
         new = {**last, **kept, "choices": [choice, *map(self.other, others)]}
         usage = summed(
-            [reply.get("usage") for reply in replies], self.added, self.total
+            [reply.get("usage") for reply in replies],
+            self.added,
+            self.total,
         )
         return {**new, "usage": usage} if usage is not None else new
 

@@ -52,7 +52,10 @@ class ChatCheck(problem.Check):
                 if content is None:
                     says = any(message.get(key) for key in INSTEAD_OF_CONTENT)
                     self.need(
-                        says, "C5", f"{where}.content", "content is null and no calls"
+                        says,
+                        "C5",
+                        f"{where}.content",
+                        "content is null and no calls",
                     )
                     return
             if type(content) is not str:
@@ -68,10 +71,13 @@ class ChatCheck(problem.Check):
         self._length(call_id, f"{where}.tool_call_id")
         call = self.pairs.result((at, 0), call_id)
         if call is None:
-            sentence = (
-                "this tool message answers no open call of the assistant message before"
+            self.add(
+                "C2",
+                f"{where}.tool_call_id",
+                (
+                    "this tool message answers no open call of the assistant message before"
+                ),
             )
-            self.add("C2", f"{where}.tool_call_id", sentence)
         elif call[0] != self._newest:
             self.add("C3", where, "something stands between the call and this result")
 
@@ -108,8 +114,11 @@ class ChatCheck(problem.Check):
         if type(body) is not dict or not name_in(body, "name"):
             self.add("C0", where, f"a call names its tool in {kind}.name")
         elif type(body.get(field)) is not str:
-            sentence = f"{field} must be a string, and it is {kind_of(body.get(field))}"
-            self.add("C7", f"{where}.{kind}.{field}", sentence)
+            self.add(
+                "C7",
+                f"{where}.{kind}.{field}",
+                f"{field} must be a string, and it is {kind_of(body.get(field))}",
+            )
 
     def _length(self, call_id: str, where: str) -> None:
         sentence = f"an id of {len(call_id)} characters, {ID_LENGTH} are allowed"
@@ -119,18 +128,24 @@ class ChatCheck(problem.Check):
     def _content(self, content: Any, role: str, where: str) -> None:
         """Content that is not a string: a list of parts this role may hold."""
         if not isinstance(content, list) or not content:
-            sentence = (
-                f"content must be text or a list of parts, and it is {kind_of(content)}"
+            self.add(
+                "C0",
+                where,
+                (
+                    f"content must be text or a list of parts, and it is {kind_of(content)}"
+                ),
             )
-            self.add("C0", where, sentence)
         for index, part in enumerate(items_of(content)):
             row = PARTS.get(name_in(part, "type") or "")
             if row is not None and role in row.roles:
                 self.block("C0", part, row, f"{where}[{index}]")
             else:
                 rule = "C8" if role == "tool" else "C0"
-                sentence = f"a part of this type may not stand in a {role} message"
-                self.add(rule, f"{where}[{index}].type", sentence)
+                self.add(
+                    rule,
+                    f"{where}[{index}].type",
+                    f"a part of this type may not stand in a {role} message",
+                )
 
     def _request(self, head: JsonObject) -> None:
         """C10 to C12, and that tools are a list."""
@@ -162,7 +177,10 @@ class ChatCheck(problem.Check):
                 signed = name_in(google, "thought_signature")
                 where = f"messages[{at}].tool_calls[0]"
                 self.need(
-                    signed, "C12", where, "the first call of this step has no signature"
+                    signed,
+                    "C12",
+                    where,
+                    "the first call of this step has no signature",
                 )
 
 

@@ -159,7 +159,10 @@ ITEMS = table(
     _opaque("mcp_call"),
     _opaque("mcp_approval_request", opens="id"),
     _opaque(
-        "mcp_approval_response", "user", closes="approval_request_id", words="reason"
+        "mcp_approval_response",
+        "user",
+        closes="approval_request_id",
+        words="reason",
     ),
     _opaque("program", opens="call_id", needs={"code": str, "fingerprint": str}),
     _opaque("program_output", closes="call_id", author="program"),

@@ -25,7 +25,9 @@ class ResponsesReader(Reader):
         """See `Reader.held_system`."""
         if request.get("prompt"):
             yield self.lose(
-                "prompt", "a prompt that the provider holds", "Give its text."
+                "prompt",
+                "a prompt that the provider holds",
+                "Give its text.",
             )
 
     def schema(

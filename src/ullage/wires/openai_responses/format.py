@@ -167,7 +167,9 @@ class OpenAIResponses(WireFormat):
         role = self.role_of(item.get("role"), where)
         if item.get("content") is None:
             raise FormatError(
-                f"{where}.content", "there is none", "Give text, or parts."
+                f"{where}.content",
+                "there is none",
+                "Give text, or parts.",
             )
         return Message(
             role, tuple(content_at(item["content"], f"{where}.content", _part))
@@ -232,7 +234,9 @@ class OpenAIResponses(WireFormat):
         """See `Format.wrap_up`. A compaction_trigger stays the last item (R14)."""
         items = self.history(request)
         items = before_last(
-            items, self.user(text), lambda it: field(it, "type") == _TRIGGER
+            items,
+            self.user(text),
+            lambda it: field(it, "type") == _TRIGGER,
         )
         new = self.compose(request, items, ())
         if new.get("tools") or any(
@@ -251,7 +255,9 @@ class OpenAIResponses(WireFormat):
         if calls:
             return calls[0]
         raise FormatError(
-            "call", "not a function_call item", "Give the item the model sent."
+            "call",
+            "not a function_call item",
+            "Give the item the model sent.",
         )
 
     def result(

@@ -65,7 +65,9 @@ class ResponsesDialect(Dialect):
     ) -> dict[str, Any]:
         """See `Dialect.joined`."""
         usage = summed(
-            [reply.get("usage") for reply in replies], self.added, self.total
+            [reply.get("usage") for reply in replies],
+            self.added,
+            self.total,
         )
         output = [*said, note_item(replies[0], note)] if note else list(said)
         kept = {

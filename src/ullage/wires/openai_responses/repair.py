@@ -67,7 +67,9 @@ class ResponsesRepair(Reading):
         elif kind in CALLS:
             self.batches.setdefault(run, []).append(here)
             self.pairs.call(
-                here, paired_by(kind, field(block, "call_id")), is_whole=True
+                here,
+                paired_by(kind, field(block, "call_id")),
+                is_whole=True,
             )
         elif kind in OUTPUTS:
             local = kind == "local_shell_call_output"
@@ -75,7 +77,10 @@ class ResponsesRepair(Reading):
             if asked is not None or kind != "function_call_output":
                 ours = is_interrupted(field(block, "output"))
                 self.answer(
-                    here, paired_by(kind, asked), is_placeholder=ours, is_free=local
+                    here,
+                    paired_by(kind, asked),
+                    is_placeholder=ours,
+                    is_free=local,
                 )
         elif kind == _ASKS:
             self.pairs.call(here, paired_by(kind, field(block, "id")), is_whole=True)

@@ -78,12 +78,17 @@ class ResponsesCheck(problem.Check):
         is_model = not is_callers(item, kind)
         self.pairs.speaker(is_model=is_model)
         if self._waiting and not is_model:
-            sentence = "the item it was made with does not follow this reasoning"
-            self.add("R3", self._waiting, sentence)
+            self.add(
+                "R3",
+                self._waiting,
+                "the item it was made with does not follow this reasoning",
+            )
         self._waiting = (self._waiting or where) if kind == "reasoning" else ""
         if self._holds_nothing and _is_held_elsewhere(item, kind):
             self.add(
-                "R7", where, "with store set to false nothing is held under this id"
+                "R7",
+                where,
+                "with store set to false nothing is held under this id",
             )
         self._id(item, kind, where)
         self._shape(item, kind, where)
@@ -93,8 +98,11 @@ class ResponsesCheck(problem.Check):
         """Calls without an answer, reasoning without what follows."""
         for call, may_stay_open in self.pairs.unanswered.items():
             if not may_stay_open:
-                sentence = f"the {self._names[call]} has no answer behind it"
-                self.add("R1", f"input[{call[0]}]", sentence)
+                self.add(
+                    "R1",
+                    f"input[{call[0]}]",
+                    f"the {self._names[call]} has no answer behind it",
+                )
         if self._waiting:
             self.add("R3", self._waiting, "nothing follows this reasoning")
 
@@ -195,10 +203,13 @@ class ResponsesCheck(problem.Check):
     def _content(self, content: Any, role: str | None, where: str) -> None:
         """What somebody said or, where nobody's ``role`` is given, what a tool gave."""
         if not isinstance(content, (str, list)):
-            sentence = (
-                f"content must be text or a list of parts, and it is {kind_of(content)}"
+            self.add(
+                "R0",
+                where,
+                (
+                    f"content must be text or a list of parts, and it is {kind_of(content)}"
+                ),
             )
-            self.add("R0", where, sentence)
         for index, part in enumerate(items_of(content)):
             row = PARTS.get(name_in(part, "type") or "", _UNKNOWN)
             if row.in_result if role is None else role in row.roles:
