@@ -24,7 +24,8 @@ class AnthropicDialect(Dialect):
     """The Messages format."""
 
     added = ("output_tokens", "output_tokens_details", "server_tool_use")
-    calls_stop, end_stop = "tool_use", "end_turn"
+    calls_stop = "tool_use"
+    end_stop = "end_turn"
 
     def is_held(self, request: Mapping[str, Any]) -> bool:
         """See `Dialect.is_held`: where a message thread is created or continued."""
