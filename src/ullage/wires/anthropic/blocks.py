@@ -42,7 +42,10 @@ def _server_call(kind: str, may: str) -> Block:
 
 
 def _server_result(
-    name: str, content: Any = (list, dict), *, author: Author = "tool"
+    name: str,
+    content: Any = (list, dict),
+    *,
+    author: Author = "tool",
 ) -> Block:
     """The result of a tool that the server runs."""
     needs = {"tool_use_id": str, "content": content}

@@ -28,7 +28,10 @@ class AnthropicReader(Reader):
     flags_errors = True
 
     def schema(
-        self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str
+        self,
+        raw: Mapping[str, Any],
+        body: Mapping[str, Any],
+        where: str,
     ) -> Any:
         """See `Reader.schema`: a tool of Anthropic's own has none."""
         return raw.get("input_schema")

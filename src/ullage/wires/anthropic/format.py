@@ -238,7 +238,12 @@ class Anthropic(WireFormat):
         raise FormatError("call", "not a tool_use block", remedy)
 
     def result(
-        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
+        self,
+        call: ToolCall,
+        text: str,
+        *,
+        is_error: bool = False,
+        block: Any = None,
     ) -> dict[str, Any]:
         """See `Format.result`: a block, to stand first in the next user message (A5)."""
         content = text if block is None else [block]
@@ -351,7 +356,9 @@ def _loaded(block: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _with_passages(
-    content: Any, where: str, read: Callable[[Any, int, str], PartT]
+    content: Any,
+    where: str,
+    read: Callable[[Any, int, str], PartT],
 ) -> list[PartT | Any]:
     """The parts of a content (`content_at`); a block with passages is these and its frame."""
     if not isinstance(content, (list, tuple)):

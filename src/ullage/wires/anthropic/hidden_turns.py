@@ -34,7 +34,9 @@ class AnthropicDialect(Dialect):
     is_thread = is_held
 
     def going_on_from(
-        self, request: Mapping[str, Any], reply_id: str
+        self,
+        request: Mapping[str, Any],
+        reply_id: str,
     ) -> dict[str, Any]:
         """See `Dialect.going_on_from`."""
         thread = {**object_at(request, "thread"), "previous_message_id": reply_id}
@@ -83,7 +85,10 @@ class AnthropicDialect(Dialect):
         return is_call and self.owns(block)
 
     def joined(
-        self, replies: Sequence[Mapping[str, Any]], messages: Sequence[Any], note: str
+        self,
+        replies: Sequence[Mapping[str, Any]],
+        messages: Sequence[Any],
+        note: str,
     ) -> dict[str, Any]:
         """See `Dialect.joined`."""
         ending = replies[-1]
@@ -105,7 +110,10 @@ class AnthropicDialect(Dialect):
         return reply
 
     def deferred(
-        self, results: Sequence[Any], raw: Any, message: Message | None
+        self,
+        results: Sequence[Any],
+        raw: Any,
+        message: Message | None,
     ) -> list[Any]:
         """See `Dialect.deferred`: first in the user's next message (A5, A6)."""
         if raw is None or raw.get("role") != "user":

@@ -84,7 +84,11 @@ class AnthropicRepair(Hosted):
         return role == "assistant" and not all(map(_is_void, blocks))
 
     def _make(
-        self, since: int, stop: int, count: int, last: Any
+        self,
+        since: int,
+        stop: int,
+        count: int,
+        last: Any,
     ) -> tuple[list[Any], bool]:
         self._server_tools, is_paused = _open_server_tools(self, since, stop)
         messages, _ = super()._make(since, stop, count, last)
@@ -268,7 +272,9 @@ def _is_server_result(kind: Any) -> bool:
 
 
 def _open_server_tools(
-    reading: Reading, since: int, stop: int
+    reading: Reading,
+    since: int,
+    stop: int,
 ) -> tuple[dict[At, str], bool]:
     """The blocks of server tools that may not stand where they are, and what each is.
 

@@ -152,7 +152,11 @@ class AnthropicCheck(problem.Check):
         self._ends_with_server_result = False
 
     def _user(
-        self, kinds: set[str | None], where: str, *, has_only_results: bool
+        self,
+        kinds: set[str | None],
+        where: str,
+        *,
+        has_only_results: bool,
     ) -> None:
         """A18 and A19: what may follow a reply with calls of the server's open."""
         if kinds != {"tool_result"}:

@@ -28,7 +28,10 @@ class GeminiReader(Reader):
     result_content = "functionResponse.parts"
 
     def schema(
-        self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str
+        self,
+        raw: Mapping[str, Any],
+        body: Mapping[str, Any],
+        where: str,
     ) -> Any:
         """See `Reader.schema`: a tool of Google's own has no name."""
         if get(raw, "name") is None:

@@ -156,7 +156,9 @@ def with_declarations(
 
 
 def _declaring(
-    tool: Any, declared: Sequence[Any], more: Sequence[Mapping[str, Any]]
+    tool: Any,
+    declared: Sequence[Any],
+    more: Sequence[Mapping[str, Any]],
 ) -> Any:
     """A copy of a tool that declares more functions, each in the form of its own."""
     if not isinstance(tool, Mapping):

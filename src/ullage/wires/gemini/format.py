@@ -366,7 +366,12 @@ class Gemini(WireFormat):
         raise FormatError("call", "not a functionCall", "Give the part the model sent.")
 
     def result(
-        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
+        self,
+        call: ToolCall,
+        text: str,
+        *,
+        is_error: bool = False,
+        block: Any = None,
     ) -> dict[str, Any]:
         """See `Format.result`: a part, to stand with the other results of its step (G3).
 

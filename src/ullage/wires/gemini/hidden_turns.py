@@ -58,7 +58,10 @@ class GeminiDialect(Dialect):
         return {**message, "parts": parts} if parts else None
 
     def joined(
-        self, replies: Sequence[Mapping[str, Any]], said: Sequence[Any], note: str
+        self,
+        replies: Sequence[Mapping[str, Any]],
+        said: Sequence[Any],
+        note: str,
     ) -> dict[str, Any]:
         """See `Dialect.joined`."""
         last = replies[-1]
@@ -87,7 +90,10 @@ class GeminiDialect(Dialect):
         }
 
     def deferred(
-        self, waiting: Sequence[Any], raw: Any, message: Message | None
+        self,
+        waiting: Sequence[Any],
+        raw: Any,
+        message: Message | None,
     ) -> list[Any]:
         """See `Dialect.deferred`: with the client's own responses (G3)."""
         if message is None or not message.results:

@@ -38,7 +38,10 @@ class ChatReader(Reader):
         return plain(raw.get("function") or {}, f"{where}.function")
 
     def schema(
-        self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str
+        self,
+        raw: Mapping[str, Any],
+        body: Mapping[str, Any],
+        where: str,
     ) -> Any:
         """See `Reader.schema`."""
         if raw.get("type") != "function" and not _is_old_function(where):

@@ -77,7 +77,10 @@ class ChatDialect(Dialect):
         return silent if _has_any(silent, (*_TEXTS, *_LISTS, "tool_calls")) else None
 
     def joined(
-        self, replies: Sequence[Mapping[str, Any]], messages: Sequence[Any], note: str
+        self,
+        replies: Sequence[Mapping[str, Any]],
+        messages: Sequence[Any],
+        note: str,
     ) -> dict[str, Any]:
         """See `Dialect.joined`."""
         opening = replies[0]

@@ -46,20 +46,19 @@ class ChatCheck(problem.Check):
         elif role not in ROLES:
             self.add("C0", f"{where}.role", "no such role in this format")
         else:
-            content = message.get("content")
-            if role == "assistant":
-                self._calls(message.get("tool_calls"), at, f"{where}.tool_calls")
-                if content is None:
-                    says = any(message.get(key) for key in INSTEAD_OF_CONTENT)
-                    self.need(
-                        says,
-                        "C5",
-                        f"{where}.content",
-                        "content is null and no calls",
-                    )
-                    return
-            if type(content) is not str:
-                self._content(content, role, f"{where}.content")
+            self._body(message, role, at, where)
+
+    def _body(self, message: JsonObject, role: str, at: int, where: str) -> None:
+        """The calls and the content of a message."""
+        content = message.get("content")
+        place = f"{where}.content"
+        if role == "assistant":
+            self._calls(message.get("tool_calls"), at, f"{where}.tool_calls")
+        if role == "assistant" and content is None:
+            says = any(message.get(key) for key in INSTEAD_OF_CONTENT)
+            self.need(says, "C5", place, "content is null and no calls")
+        elif type(content) is not str:
+            self._content(content, role, place)
 
     def _end(self) -> None:
         """The calls still open."""
@@ -110,7 +109,8 @@ class ChatCheck(problem.Check):
         if kind is None or kind not in CALLS:
             self.add("C0", f"{where}.type", "a call is of type function or custom")
             return
-        body, field = call.get(kind), CALLS[kind].text
+        body = call.get(kind)
+        field = CALLS[kind].text
         if type(body) is not dict or not name_in(body, "name"):
             self.add("C0", where, f"a call names its tool in {kind}.name")
         elif type(body.get(field)) is not str:
@@ -166,22 +166,25 @@ class ChatCheck(problem.Check):
 
     def _signatures(self) -> None:
         """C12: each step since the user last spoke begins with a signed call."""
-        for at in range(len(self.messages) - 1, -1, -1):
+        for at in reversed(range(len(self.messages))):
             message = self.messages[at]
             if name_in(message, "role") == "user":
                 return
-            calls = items_of(message.get("tool_calls")) if type(message) is dict else []
-            for call in calls[:1]:
-                extra = call.get("extra_content") if type(call) is dict else None
-                google = extra.get("google") if type(extra) is dict else None
-                signed = name_in(google, "thought_signature")
-                where = f"messages[{at}].tool_calls[0]"
-                self.need(
-                    signed,
-                    "C12",
-                    where,
-                    "the first call of this step has no signature",
-                )
+            calls = items_of(_in(message, "tool_calls"))
+            if not calls:
+                continue
+            google = _in(_in(calls[0], "extra_content"), "google")
+            self.need(
+                name_in(google, "thought_signature"),
+                "C12",
+                f"messages[{at}].tool_calls[0]",
+                "the first call of this step has no signature",
+            )
+
+
+def _in(thing: Any, key: str) -> Any:
+    """The field of an object; None of anything else."""
+    return thing.get(key) if type(thing) is dict else None
 
 
 CHECK = ChatCheck

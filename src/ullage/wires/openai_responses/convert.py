@@ -31,7 +31,10 @@ class ResponsesReader(Reader):
             )
 
     def schema(
-        self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str
+        self,
+        raw: Mapping[str, Any],
+        body: Mapping[str, Any],
+        where: str,
     ) -> Any:
         """See `Reader.schema`."""
         if raw.get("type") != "function":

@@ -176,7 +176,10 @@ class OpenAIResponses(WireFormat):
         )
 
     def _output(
-        self, item: Mapping[str, Any], kind: str, where: str
+        self,
+        item: Mapping[str, Any],
+        kind: str,
+        where: str,
     ) -> Iterable[Content]:
         """What a tool answered: text, a list of parts, chunks of a shell, or a screenshot."""
         output = item.get("output")
@@ -261,7 +264,12 @@ class OpenAIResponses(WireFormat):
         )
 
     def result(
-        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
+        self,
+        call: ToolCall,
+        text: str,
+        *,
+        is_error: bool = False,
+        block: Any = None,
     ) -> dict[str, Any]:
         """See `Format.result`. The wire has no error flag: the text says what went wrong.
 

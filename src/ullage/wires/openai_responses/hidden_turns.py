@@ -34,7 +34,9 @@ class ResponsesDialect(Dialect):
         return request.get("store") is not False
 
     def going_on_from(
-        self, request: Mapping[str, Any], reply_id: str
+        self,
+        request: Mapping[str, Any],
+        reply_id: str,
     ) -> dict[str, Any]:
         """See `Dialect.going_on_from`."""
         return {**request, "previous_response_id": reply_id}
@@ -61,7 +63,10 @@ class ResponsesDialect(Dialect):
         return self.public(reply)
 
     def joined(
-        self, replies: Sequence[Mapping[str, Any]], said: Sequence[Any], note: str
+        self,
+        replies: Sequence[Mapping[str, Any]],
+        said: Sequence[Any],
+        note: str,
     ) -> dict[str, Any]:
         """See `Dialect.joined`."""
         usage = summed(

@@ -104,7 +104,11 @@ class ResponsesRepair(Reading):
     # ── the items ────────────────────────────────────────────────────────────────────
 
     def _make(
-        self, since: int, stop: int, count: int, last: Any
+        self,
+        since: int,
+        stop: int,
+        count: int,
+        last: Any,
     ) -> tuple[list[Any], bool]:
         """What is left out in repair may leave reasoning alone (R3)."""
         alone, nameless, is_over = _unfollowed(self.raws[since:stop])
