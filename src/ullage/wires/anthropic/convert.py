@@ -141,4 +141,5 @@ class AnthropicWriter(Writer):
         return {**self.model(), **settings, "messages": messages}
 
 
-READER, WRITER = AnthropicReader, AnthropicWriter
+READER = AnthropicReader
+WRITER = AnthropicWriter

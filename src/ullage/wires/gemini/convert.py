@@ -183,4 +183,5 @@ def _plain_file(text: str) -> WireDict:
     return {"inlineData": {"mimeType": "text/plain", "data": data}}
 
 
-READER, WRITER = GeminiReader, GeminiWriter
+READER = GeminiReader
+WRITER = GeminiWriter

@@ -85,24 +85,35 @@ class ChatWriter(Writer):
         """See `Writer.messages`."""
         for turn in turns:
             results = [piece for piece in turn.pieces if isinstance(piece, Result)]
-            if results:
-                yield from (self._result(result) for result in results)
-            else:
+            for result in results:
+                yield self._result(result)
+            if not results:
                 yield self._message(turn)
 
     def _message(self, turn: Turn) -> WireDict:
-        calls = [self.call(piece) for piece in turn.pieces if isinstance(piece, Call)]
+        calls = []
+        pieces: list[Any] = []
+        for piece in turn.pieces:
+            if isinstance(piece, Call):
+                calls.append(self.call(piece))
+            else:
+                pieces.append(piece)
         if calls and signs_calls(self.conversion.model):  # C12
             calls[0]["extra_content"] = {"google": {"thought_signature": UNCHECKED}}
-        said: Sequence[Any] = [
-            piece for piece in turn.pieces if not isinstance(piece, Call)
-        ]
-        if turn.who != "user":
-            said = self.texts(said, REPLY)
-        text = alone(said)
-        content = self.blocks(said, text_block) if said and text is None else text
+        content = self._content(pieces, turn)
         message = {"role": turn.who, "content": content}
-        return {**message, "tool_calls": calls} if calls else message
+        if calls:
+            message["tool_calls"] = calls
+        return message
+
+    def _content(self, pieces: Sequence[Any], turn: Turn) -> Any:
+        """Texts and media as one string where they are one text, else as parts."""
+        if turn.who != "user":  # none but the user's hold media
+            pieces = self.texts(pieces, REPLY)
+        text = alone(pieces)
+        if text is None and pieces:
+            return self.blocks(pieces, text_block)
+        return text
 
     def call(self, call: Call) -> WireDict:
         """See `Writer.call`."""
@@ -147,4 +158,5 @@ def _image(medium: Medium) -> WireDict:
     return {"type": "image_url", "image_url": image}
 
 
-READER, WRITER = ChatReader, ChatWriter
+READER = ChatReader
+WRITER = ChatWriter

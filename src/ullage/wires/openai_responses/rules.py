@@ -55,17 +55,16 @@ class ResponsesCheck(problem.Check):
         self._waiting = ""
         self._trigger = ""
         self._holds_nothing = self.head.get("store") is False
-        continued = self.head.get("previous_response_id") or self.head.get(
-            "conversation"
+        self._is_continued = bool(
+            self.head.get("previous_response_id") or self.head.get("conversation")
         )
-        self._is_continued = bool(continued)
 
     @classmethod
     def listed(cls, history: Any) -> Any:
         """See `problem.Check.listed`: a text alone is what the user says."""
-        return (
-            [{"role": "user", "content": history}] if type(history) is str else history
-        )
+        if type(history) is str:
+            return [{"role": "user", "content": history}]
+        return history
 
     def _judge(self, item: Any, at: int, where: str) -> None:
         kind = type_of(item)
@@ -83,7 +82,10 @@ class ResponsesCheck(problem.Check):
                 self._waiting,
                 "the item it was made with does not follow this reasoning",
             )
-        self._waiting = (self._waiting or where) if kind == "reasoning" else ""
+        if kind != "reasoning":
+            self._waiting = ""
+        elif not self._waiting:
+            self._waiting = where
         if self._holds_nothing and _is_held_elsewhere(item, kind):
             self.add(
                 "R7",
@@ -118,25 +120,28 @@ class ResponsesCheck(problem.Check):
             self.fields("R0", head, {"tools": list}, "tools")
 
     def _id(self, item: JsonObject, kind: str, where: str) -> None:
-        name = item.get("id")
-        if name is None:
+        item_id = item.get("id")
+        if item_id is None:
             return
-        where, prefix = f"{where}.id", ITEMS.get(kind, _UNKNOWN).prefix
-        if type(name) is not str or not _ID(name):
+        where = f"{where}.id"
+        if type(item_id) is not str:
+            self.add("R5", where, "the id has characters not allowed in it")
+            return
+        prefix = ITEMS.get(kind, _UNKNOWN).prefix
+        if not _ID(item_id):
             self.add("R5", where, "the id has characters not allowed in it")
         elif prefix:
             self.need(
-                name.startswith(prefix),
+                item_id.startswith(prefix),
                 "R5",
                 where,
                 f"the id must begin with {prefix!r}",
             )
-        elif kind not in _ANY_ID and name.startswith(_PREFIXES):
+        elif kind not in _ANY_ID and item_id.startswith(_PREFIXES):
             self.add("R5", where, "the id is that of an item of another type")
-        if type(name) is str:
-            if name in self._ids:
-                self.add("R6", where, "an item with this id was sent before")
-            self._ids.add(name)
+        if item_id in self._ids:
+            self.add("R6", where, "an item with this id was sent before")
+        self._ids.add(item_id)
 
     # ── calls and answers ────────────────────────────────────────────────────────────
 
@@ -147,27 +152,37 @@ class ResponsesCheck(problem.Check):
         elif kind == _APPROVAL:
             self._ask(f"{kind} {str(item.get('id'))[:64]!r}", at, where)
         elif kind == "mcp_approval_response":
-            asked = str(item.get("approval_request_id"))
-            self._answer(f"{_APPROVAL} {asked[:64]!r}", at, where)
+            request_id = str(item.get("approval_request_id"))
+            self._answer(f"{_APPROVAL} {request_id[:64]!r}", at, where)
         elif kind in CALLS or kind in OUTPUTS:
-            local = kind == "local_shell_call_output"
-            call_id = item.get("call_id") or (item.get("id") if local else None)
-            if call_id is None and kind == "function_call_output":
-                return
-            if type(call_id) is not str or (kind in CALLS and not call_id):
-                self.add("R0", f"{where}.call_id", "it names the call_id of its call")
-                return
-            sentence = f"{len(call_id)} characters, {CALL_ID_LENGTH} are allowed"
-            fits = len(call_id) <= CALL_ID_LENGTH or is_elsewhere(
-                self.head.get("model")
-            )
-            self.need(fits, "C6", f"{where}.call_id", sentence)
-            name = f"{kind.removesuffix('_output')} {call_id!r}"
-            if kind in CALLS:
-                late = bool(item.get("async") or item.get("async_"))
-                self._ask(name, at, where, late=late)
-            else:
-                self._answer(name, at, where, is_free=local)
+            self._pair_by_call_id(item, kind, at, where)
+
+    def _pair_by_call_id(self, item: JsonObject, kind: str, at: At, where: str) -> None:
+        """A call or an output; that of a local shell may have the id of its call as its own."""
+        is_call = kind in CALLS
+        is_local = kind == "local_shell_call_output"
+        call_id = item.get("call_id")
+        if not call_id:
+            call_id = item.get("id") if is_local else None
+        if call_id is None and kind == "function_call_output":
+            return
+        place = f"{where}.call_id"
+        if type(call_id) is not str or (is_call and not call_id):
+            self.add("R0", place, "it names the call_id of its call")
+            return
+        is_short = len(call_id) <= CALL_ID_LENGTH
+        self.need(
+            is_short or is_elsewhere(self.head.get("model")),
+            "C6",
+            place,
+            f"{len(call_id)} characters, {CALL_ID_LENGTH} are allowed",
+        )
+        name = f"{kind.removesuffix('_output')} {call_id!r}"
+        if is_call:
+            late = bool(item.get("async") or item.get("async_"))
+            self._ask(name, at, where, late=late)
+        else:
+            self._answer(name, at, where, is_free=is_local)
 
     def _ask(self, name: str, at: At, where: str, *, late: bool = False) -> None:
         """R1: something stands here that wants an answer, unless it may come late."""
@@ -195,10 +210,15 @@ class ResponsesCheck(problem.Check):
         elif kind in ("function_call_output", "custom_tool_call_output"):
             self._content(item.get("output"), None, f"{where}.output")
         elif kind == "shell_call_output":
-            chunks = item.get("output")
-            for index, chunk in enumerate(chunks if type(chunks) is list else [chunks]):
-                place = f"{where}.output[{index}]"
-                self.block("R0", chunk if type(chunk) is dict else {}, _CHUNK, place)
+            self._chunks(item.get("output"), where)
+
+    def _chunks(self, chunks: Any, where: str) -> None:
+        """The chunks of a shell's output."""
+        if type(chunks) is not list:
+            chunks = [chunks]
+        for index, chunk in enumerate(chunks):
+            fields = chunk if type(chunk) is dict else {}
+            self.block("R0", fields, _CHUNK, f"{where}.output[{index}]")
 
     def _content(self, content: Any, role: str | None, where: str) -> None:
         """What somebody said or, where nobody's ``role`` is given, what a tool gave."""
@@ -212,12 +232,14 @@ class ResponsesCheck(problem.Check):
             )
         for index, part in enumerate(items_of(content)):
             row = PARTS.get(name_in(part, "type") or "", _UNKNOWN)
-            if row.in_result if role is None else role in row.roles:
-                self.block("R0", part, row, f"{where}[{index}]")
+            is_legal = row.in_result if role is None else role in row.roles
+            place = f"{where}[{index}]"
+            if is_legal:
+                self.block("R0", part, row, place)
             else:
                 self.add(
                     "R0",
-                    f"{where}[{index}].type",
+                    f"{place}.type",
                     "a part of this type may not stand here",
                 )
 
@@ -236,9 +258,8 @@ def _is_held_elsewhere(item: JsonObject, kind: str) -> bool:
     """Whether an item stands for something that only the server holds."""
     if kind != "reasoning":
         return kind == "item_reference"
-    return item.get("id") is not None and not (
-        item.get("encrypted_content") or item.get("content")
-    )
+    is_whole = item.get("encrypted_content") or item.get("content")
+    return item.get("id") is not None and not is_whole
 
 
 CHECK = ResponsesCheck
