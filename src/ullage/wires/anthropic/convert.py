@@ -37,16 +37,16 @@ class AnthropicReader(Reader):
         self,
         raw: Mapping[str, Any],
         body: Mapping[str, Any],
-        where: str,
+        path: str,
     ) -> Any:
         """See `Reader.schema`: a tool of Anthropic's own has none."""
         return raw.get("input_schema")
 
-    def arguments(self, part: ToolCall, block: Any, where: str) -> tuple[str, Any]:
+    def arguments(self, part: ToolCall, block: Any, path: str) -> tuple[str, Any]:
         """See `Reader.arguments`."""
         value = block.get("input")
         if isinstance(value, Mapping):
-            return json_text(value, where), value
+            return json_text(value, path), value
         return part.arguments, value
 
 

@@ -88,13 +88,13 @@ class Anthropic(WireFormat):
         system = request.get("system")
         blocks = [system] if isinstance(system, str) else list_at(system, "system")
         for at, block in enumerate(blocks):
-            where = f"system[{at}]"
+            path = f"system[{at}]"
             if isinstance(block, str):
-                yield where, block
+                yield path, block
             elif field(block, "type") in (None, "text"):
-                yield where, text_at(field(block, "text"), f"{where}.text")
+                yield path, text_at(field(block, "text"), f"{path}.text")
             else:
-                yield where, None
+                yield path, None
 
     def previous(self, request: Mapping[str, Any]) -> str:
         """See `Format.previous`: what a message thread is continued from."""
@@ -129,27 +129,27 @@ class Anthropic(WireFormat):
             case _:
                 return ANY
 
-    def parse(self, raw: Any, where: str) -> Message:
+    def parse(self, raw: Any, path: str) -> Message:
         """See `Format.parse`."""
-        message = raw if type(raw) is dict else plain(raw, where)
-        role = self.role_of(message.get("role"), where)
+        message = raw if type(raw) is dict else plain(raw, path)
+        role = self.role_of(message.get("role"), path)
         content = message.get("content")
-        place = f"{where}.content"
+        place = f"{path}.content"
         if content is None:
             raise FormatError(place, "there is none", "Give text, or blocks.")
         parts: list[Part] = _with_passages(content, place, self._block)
         return Message(role, ordered(parts), before_reply=role == "system")
 
-    def _block(self, raw: Any, at: int, where: str) -> Part:
-        block = raw if type(raw) is dict else plain(raw, where)
+    def _block(self, raw: Any, at: int, path: str) -> Part:
+        block = raw if type(raw) is dict else plain(raw, path)
         row = _row_of(block)
         match row.becomes:
             case "call":
-                return _call_in(block, row, at, where)
+                return _call_in(block, row, at, path)
             case "result":
                 content: list[Content] = _with_passages(
                     block.get("content"),
-                    f"{where}.content",
+                    f"{path}.content",
                     self._item,
                 )
                 call_id = str(block.get("tool_use_id") or "")
@@ -158,14 +158,14 @@ class Anthropic(WireFormat):
             case "reasoning":
                 return _reasoning_in(block, row, at)
             case _:
-                return _content(block, row, at, where)
+                return _content(block, row, at, path)
 
-    def _item(self, raw: Any, at: int, where: str) -> Content:
+    def _item(self, raw: Any, at: int, path: str) -> Content:
         """An item of a result, where text may stand bare."""
         if type(raw) is str:
             return Text(raw, at)
-        block = plain(raw, where)
-        return _content(block, _row_of(block), at, where)
+        block = plain(raw, path)
+        return _content(block, _row_of(block), at, path)
 
     def edit(
         self,
@@ -296,9 +296,9 @@ def _row_of(block: Mapping[str, Any]) -> Block:
     return BLOCKS.get(kind, _UNKNOWN) if type(kind) is str else _UNKNOWN
 
 
-def _call_in(block: Mapping[str, Any], row: Block, at: int, where: str) -> ToolCall:
-    arguments = as_json(block.get("input"), f"{where}.input")
-    name = text_at(block.get("name"), f"{where}.name")
+def _call_in(block: Mapping[str, Any], row: Block, at: int, path: str) -> ToolCall:
+    arguments = as_json(block.get("input"), f"{path}.input")
+    name = text_at(block.get("name"), f"{path}.name")
     call_id = str(block.get("id") or "")
     author: Author = "program" if row.is_of_program(block) else "model"
     return ToolCall(call_id, name, arguments, at, author=author)
@@ -313,15 +313,15 @@ def _reasoning_in(block: Mapping[str, Any], row: Block, at: int) -> Reasoning:
     return Reasoning(text, at, is_bound, size)
 
 
-def _content(block: Mapping[str, Any], row: Block, at: int, where: str) -> Content:
+def _content(block: Mapping[str, Any], row: Block, at: int, path: str) -> Content:
     if row.becomes == "text":
-        return Text(text_at(block.get(row.text), f"{where}.{row.text}"), at)
+        return Text(text_at(block.get(row.text), f"{path}.{row.text}"), at)
     if row.media and field(block.get("source"), "type") in ("base64", "url", "file"):
-        return medium_at(block, row, at, where)
-    return _opaque(block, row, at, where)
+        return medium_at(block, row, at, path)
+    return _opaque(block, row, at, path)
 
 
-def _opaque(block: Mapping[str, Any], row: Block, at: int, where: str) -> Opaque:
+def _opaque(block: Mapping[str, Any], row: Block, at: int, path: str) -> Opaque:
     """A block that is carried through."""
     kind = block.get("type")
     call_id = block.get("tool_use_id")
@@ -331,7 +331,7 @@ def _opaque(block: Mapping[str, Any], row: Block, at: int, where: str) -> Opaque
     has_summary = bool(block.get("content") or block.get("encrypted_content"))
     return Opaque(
         str(kind),
-        opaque_json(block, where),
+        opaque_json(block, path),
         at,
         media_tokens_of(block),
         opens=opens,
@@ -357,16 +357,16 @@ def _loaded(block: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _with_passages(
     content: Any,
-    where: str,
+    path: str,
     read: Callable[[Any, int, str], PartT],
 ) -> list[PartT | Any]:
     """The parts of a content (`content_at`); a block with passages is these and its frame."""
     if not isinstance(content, (list, tuple)):
-        return list(content_at(content, where, read))
+        return list(content_at(content, path, read))
     parts: list[Any] = []
     for at, block in enumerate(content):
-        path = f"{where}[{at}]"
-        parts += passages_of(block, at, path) or [read(block, at, path)]
+        place = f"{path}[{at}]"
+        parts += passages_of(block, at, place) or [read(block, at, place)]
     return parts
 
 
@@ -408,8 +408,8 @@ def _with_leaf(raw: Any, part: Part, text: str) -> dict[str, Any]:
 def _without_reasoning(blocks: Sequence[Any], parts: Sequence[Part]) -> list[Any]:
     """The blocks of a message without its thoughts; a line of text if it has no others."""
     thoughts = {part.at for part in parts if isinstance(part, Reasoning)}
-    others = [block for at, block in enumerate(blocks) if at not in thoughts]
-    return others or [{"type": "text", "text": NO_REASONING}]
+    rest = [block for at, block in enumerate(blocks) if at not in thoughts]
+    return rest or [{"type": "text", "text": NO_REASONING}]
 
 
 # ── the history ──────────────────────────────────────────────────────────────────────────

@@ -111,17 +111,17 @@ class AnthropicDialect(Dialect):
 
     def deferred(
         self,
-        results: Sequence[Any],
+        waiting: Sequence[Any],
         raw: Any,
         message: Message | None,
     ) -> list[Any]:
         """See `Dialect.deferred`: first in the user's next message (A5, A6)."""
         if raw is None or raw.get("role") != "user":
-            return super().deferred(results, raw, message)
+            return super().deferred(waiting, raw, message)
         blocks = raw["content"]
         if isinstance(blocks, str):
             blocks = [{"type": "text", "text": blocks}]
-        return [{**raw, "content": [*results, *blocks]}]
+        return [{**raw, "content": [*waiting, *blocks]}]
 
     # ── reasoning and cache markers ──────────────────────────────────────────────────
 

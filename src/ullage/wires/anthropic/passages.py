@@ -27,13 +27,13 @@ _MOST_FRAME_CHARS = 4_000
 """A longer frame can hold what has to leave the view, and a frame stays in it."""
 
 
-def passages_of(raw: Any, at: int, where: str) -> list[Content]:
+def passages_of(raw: Any, at: int, path: str) -> list[Content]:
     """The texts of a block and what is beside them.
 
     Args:
         raw: a block, or a string.
         at: its place in its content.
-        where: its path.
+        path: its path.
 
     Returns:
         A passage for each text and, last, the frame; nothing for a block without such a text, and
@@ -44,7 +44,7 @@ def passages_of(raw: Any, at: int, where: str) -> list[Content]:
     """
     if isinstance(raw, str) or field(raw, "type") not in _KINDS:
         return []
-    block = plain(raw, where)
+    block = plain(raw, path)
     texts = _texts(_text_holder(block))
     if not any(texts.values()):
         return []
@@ -52,7 +52,7 @@ def passages_of(raw: Any, at: int, where: str) -> list[Content]:
     frame = block
     for inner in texts:
         frame = with_passage(frame, inner, "")
-    frame_text = opaque_json(frame, where)
+    frame_text = opaque_json(frame, path)
     tokens = media_tokens_of(frame)
     if tokens is None and len(frame_text) > _MOST_FRAME_CHARS:
         return []

@@ -90,15 +90,15 @@ class AnthropicRepair(Hosted):
 
     def _make(
         self,
-        since: int,
+        start: int,
         stop: int,
         count: int,
-        last: Any,
+        previous: Any,
     ) -> tuple[list[Any], bool]:
-        self._server_flaws, is_paused = _open_server_tools(self, since, stop)
-        messages, _ = super()._make(since, stop, count, last)
+        self._server_flaws, is_paused = _open_server_tools(self, start, stop)
+        messages, _ = super()._make(start, stop, count, previous)
         messages = _with_system_placed(messages, self, count)
-        if not since:
+        if not start:
             messages = _begun(messages, self)
         return messages, not is_paused
 

@@ -78,15 +78,15 @@ class AnthropicCheck(problem.Check):
                 if _is_marked(block):
                     self._marker(block, f"{key}[{index}]")
 
-    def _judge(self, message: Any, at: int, where: str) -> None:
+    def _judge(self, message: Any, at: int, path: str) -> None:
         role = name_in(message, "role")
         if role is None or role not in ROLES:
-            self.add("A0", f"{where}.role", "no such role in this format")
+            self.add("A0", f"{path}.role", "no such role in this format")
             return
         if self._empty:
             self.add("A9", self._empty, "only the last assistant message may be empty")
         legal = _SYSTEM_MESSAGE if role == "system" else _MESSAGE
-        self.unknown("A23", [key for key in message if key not in legal], where)
+        self.unknown("A23", [key for key in message if key not in legal], path)
 
         content = message.get("content")
         blocks = items_of(content)
@@ -95,12 +95,12 @@ class AnthropicCheck(problem.Check):
             self.need(
                 is_compacted,
                 "A1",
-                f"{where}.role",
+                f"{path}.role",
                 "the first message must be the user's",
             )
         self.pairs.speaker(is_model=role == "assistant")
-        self._turn(role, content, at, where)
-        self._text(content, role, f"{where}.content")
+        self._turn(role, content, at, path)
+        self._text(content, role, f"{path}.content")
         for index, block in enumerate(blocks):
             here = (at, index)
             self._block(block, role, here, _path(here))
@@ -113,15 +113,15 @@ class AnthropicCheck(problem.Check):
 
     # -- between messages -----------------------------------------------------------------
 
-    def _turn(self, role: str, content: Any, at: int, where: str) -> None:
+    def _turn(self, role: str, content: Any, at: int, path: str) -> None:
         """Judge the change of roles from the message before to this one."""
         if role == "system":
-            self._system(at, where)
+            self._system(at, path)
             return
         if self._role == "system" and role == "user":
             self.add(
                 "A20",
-                where,
+                path,
                 "an assistant message must follow the system message",
             )
         kinds = {name_in(block, "type") for block in items_of(content)}
@@ -132,7 +132,7 @@ class AnthropicCheck(problem.Check):
             self._assistant(at, begins_reply=speaker != "assistant")
         else:
             has_only_results = type(content) is list and kinds <= {"tool_result"}
-            self._user(kinds, where, has_only_results=has_only_results)
+            self._user(kinds, path, has_only_results=has_only_results)
 
     def _assistant(self, at: int, *, begins_reply: bool) -> None:
         """A message of the assistant opens a batch, and a reply where the user spoke before."""
@@ -154,7 +154,7 @@ class AnthropicCheck(problem.Check):
     def _user(
         self,
         kinds: set[str | None],
-        where: str,
+        path: str,
         *,
         has_only_results: bool,
     ) -> None:
@@ -165,23 +165,23 @@ class AnthropicCheck(problem.Check):
         if self._reply_calls:
             sentence = "an unfinished server tool allows nothing but results here"
             is_legal = has_only_results or not self._open
-            self.need(is_legal, "A19", f"{where}.content", sentence)
+            self.need(is_legal, "A19", f"{path}.content", sentence)
             return
-        sentence = f"this server tool call has no result before {where}"
+        sentence = f"this server tool call has no result before {path}"
         for call in self._open:
             self.add("A18", _path(call), sentence)
         self._open = {}
 
-    def _system(self, at: int, where: str) -> None:
+    def _system(self, at: int, path: str) -> None:
         follows_assistant = self._role == "assistant"
         if takes_no_system_messages(self.head.get("model")):
-            self.add("A0", f"{where}.role", "this model takes no system messages here")
+            self.add("A0", f"{path}.role", "this model takes no system messages here")
         if follows_assistant and self._unanswered():
-            self.add("A20", where, "a system message parts a call from its result")
+            self.add("A20", path, "a system message parts a call from its result")
         elif at == 0:
-            self.add("A20", where, "a system message may not be the first")
+            self.add("A20", path, "a system message may not be the first")
         elif follows_assistant and not self._ends_with_server_result:
-            self.add("A20", where, "a system message must follow a user message")
+            self.add("A20", path, "a system message must follow a user message")
 
     def _missed(self) -> None:
         sentence = "this call has no tool_result in the next message"
@@ -200,177 +200,177 @@ class AnthropicCheck(problem.Check):
                 calls.append(call)
         return calls
 
-    def _text(self, content: Any, role: str, where: str) -> None:
+    def _text(self, content: Any, role: str, path: str) -> None:
         """A9: content that is no list of blocks, or an empty one."""
         # The last one of the assistant may be empty, so it is judged when another follows.
         is_empty_reply = role == "assistant" and content in ("", [])
-        self._empty = where if is_empty_reply else ""
+        self._empty = path if is_empty_reply else ""
         if type(content) is str:
             if role == "user":
                 self._only_results = False
             if not is_empty_reply:
-                self._words(content, where)
+                self._words(content, path)
         elif type(content) is not list:
             self.add(
                 "A9",
-                where,
+                path,
                 f"content must be text or a list, and it is {kind_of(content)}",
             )
         elif not content and not is_empty_reply:
-            self.add("A9", where, "the message has no content")
+            self.add("A9", path, "the message has no content")
 
     # -- within a message -----------------------------------------------------------------
 
-    def _block(self, block: Any, role: str, here: At, where: str) -> None:
+    def _block(self, block: Any, role: str, here: At, path: str) -> None:
         kind = name_in(block, "type")
         if kind is None:
-            self.add("A0", where, "a block is an object with a type")
+            self.add("A0", path, "a block is an object with a type")
             return
         row = BLOCKS.get(kind)
         if row is not None:
             self.need(
                 role in row.roles,
                 "A0",
-                where,
+                path,
                 f"a {kind} block may not stand in a {role} message",
             )
-            self._fields(block, row, where)
+            self._fields(block, row, path)
         match kind:
             case "text":
-                self._words(block.get("text"), where)
+                self._words(block.get("text"), path)
             case "tool_use":
-                self._call(block, role, here, where)
+                self._call(block, role, here, path)
             case "tool_result":
-                self._result(block, role, here, where)
+                self._result(block, role, here, path)
             case "compaction":
-                self._compaction(block, here, where)
-        self._server_tool(block, kind, here, where)
+                self._compaction(block, here, path)
+        self._server_tool(block, kind, here, path)
         if kind != "tool_result" and role == "user":
             self._only_results = False
         if _is_marked(block):
-            self._block_marker(block, where)
+            self._block_marker(block, path)
 
-    def _fields(self, block: JsonObject, row: Block, where: str) -> None:
+    def _fields(self, block: JsonObject, row: Block, path: str) -> None:
         """A0, A8 and A23."""
         fields = block
         if row.kind in THOUGHTS and _is_marked(block):  # A21 says so
             fields = {key: block[key] for key in block if key != "cache_control"}
-        self.block("A0", fields, row, where, "A23")
-        self._names(block, row, where)
+        self.block("A0", fields, row, path, "A23")
+        self._names(block, row, path)
         if row.media == ("image",):
-            self._images.append((where, block))
+            self._images.append((path, block))
         for index, item in enumerate(items_of(block.get("content"))):
-            place = f"{where}.content[{index}]"
+            place = f"{path}.content[{index}]"
             if row.kind == "tool_result":
                 self._item(item, place)
             elif row.kind == "search_result":
                 self._search_item(item, place)
         if row.kind == "document":
-            self._document(block.get("source"), f"{where}.source")
+            self._document(block.get("source"), f"{path}.source")
 
-    def _names(self, block: JsonObject, row: Block, where: str) -> None:
+    def _names(self, block: JsonObject, row: Block, path: str) -> None:
         """A8: the id of a call or a result, and the name of its tool."""
         field = _ID_FIELDS.get(row.becomes, "")
         call_id = name_in(block, field)
         legal_id = call_ids(self.head.get("model"))
         if call_id is not None and not legal_id.match(call_id):
-            self.add("A8", where, f"the {field} has characters not allowed in it")
+            self.add("A8", path, f"the {field} has characters not allowed in it")
         if row.becomes != "call":
             return
         tool = name_in(block, "name")
         if tool is not None and not _TOOL_NAME(tool):
-            self.add("A8", where, "the tool's name is not allowed")
+            self.add("A8", path, "the tool's name is not allowed")
 
-    def _call(self, block: JsonObject, role: str, here: At, where: str) -> None:
+    def _call(self, block: JsonObject, role: str, here: At, path: str) -> None:
         call_id = block.get("id")
         if type(call_id) is not str or role != "assistant":
             return
         if call_id in self._seen:
-            self.add("A7", where, "this tool_use id was used before")
+            self.add("A7", path, "this tool_use id was used before")
         if call_id not in self._batch:
             self.pairs.call(here, call_id)
         self._reply_calls = True
         self._seen.add(call_id)
         self._batch.add(call_id)
 
-    def _result(self, block: JsonObject, role: str, here: At, where: str) -> None:
+    def _result(self, block: JsonObject, role: str, here: At, path: str) -> None:
         call_id = block.get("tool_use_id")
         if type(call_id) is not str or role != "user":
             return
         call = self.pairs.result(here, call_id)
         if call_id in self._answered:
-            self.add("A7", where, "this call already has a result")
+            self.add("A7", path, "this call already has a result")
         self._answered.add(call_id)
 
         is_first_result = call is not None and call[0] == self._caller
         if call_id not in self._batch:
-            self.add("A4", where, "no such call just before")
+            self.add("A4", path, "no such call just before")
         elif is_first_result and not self._only_results:
-            self.add("A5", where, "a result stands behind another block")
+            self.add("A5", path, "a result stands behind another block")
         elif is_first_result and self._answering > 1:
             self.add(
                 "A6",
-                where,
+                path,
                 "the results of one batch are split over several user messages",
             )
         content = block.get("content", "")
         if not isinstance(content, (str, list)):
             self.add(
                 "A0",
-                f"{where}.content",
+                f"{path}.content",
                 f"text or a list, not {kind_of(content)}",
             )
 
-    def _item(self, item: Any, where: str) -> None:
+    def _item(self, item: Any, path: str) -> None:
         """An item of a result."""
         row = BLOCKS.get(name_in(item, "type") or "")
         if row is None or not row.in_result:
-            self.add("A0", where, "a block of this type may not stand in a tool_result")
+            self.add("A0", path, "a block of this type may not stand in a tool_result")
         else:
-            self._fields(item, row, where)
+            self._fields(item, row, path)
         if _is_marked(item):
-            self._block_marker(item, where)
+            self._block_marker(item, path)
 
-    def _search_item(self, item: Any, where: str) -> None:
+    def _search_item(self, item: Any, path: str) -> None:
         """An item of a search result: text and nothing else, and never a blank one."""
         if name_in(item, "type") != "text":
-            self.add("A0", where, "a search_result holds blocks of text alone")
+            self.add("A0", path, "a search_result holds blocks of text alone")
             return
-        self._item(item, where)
-        self._words(item.get("text"), where)
+        self._item(item, path)
+        self._words(item.get("text"), path)
 
-    def _document(self, source: Any, where: str) -> None:
+    def _document(self, source: Any, path: str) -> None:
         """The texts of a document: its data, its content, or the texts in its content."""
         match name_in(source, "type"):
             case "text":
-                self._words(source.get("data"), f"{where}.data")
+                self._words(source.get("data"), f"{path}.data")
             case "content":
                 content = source.get("content")
-                self._words(content, f"{where}.content")
+                self._words(content, f"{path}.content")
                 for index, item in enumerate(items_of(content)):
                     if name_in(item, "type") == "text":
-                        self._words(item.get("text"), f"{where}.content[{index}]")
+                        self._words(item.get("text"), f"{path}.content[{index}]")
 
-    def _words(self, text: Any, where: str) -> None:
+    def _words(self, text: Any, path: str) -> None:
         """A9: a text has words in it. What is no text is judged by its block."""
         is_blank = type(text) is str and (not text or text.isspace())
-        self.need(not is_blank, "A9", where, "the text is empty or only spaces")
+        self.need(not is_blank, "A9", path, "the text is empty or only spaces")
 
-    def _compaction(self, block: JsonObject, here: At, where: str) -> None:
+    def _compaction(self, block: JsonObject, here: At, path: str) -> None:
         """A22, as far as a request shows it: one signed block, first."""
-        self.need(block.get("content") != "", "A22", where, "an empty summary")
+        self.need(block.get("content") != "", "A22", path, "an empty summary")
         if not block.get("signature"):
             return
         self._signed += 1
-        self.need(here == (0, 0), "A22", where, "a signed summary is not the first")
+        self.need(here == (0, 0), "A22", path, "a signed summary is not the first")
         self.need(
             self._signed < 2,
             "A22",
-            where,
+            path,
             f"{self._signed} signed summaries, and one is allowed",
         )
 
-    def _server_tool(self, block: JsonObject, kind: str, here: At, where: str) -> None:
+    def _server_tool(self, block: JsonObject, kind: str, here: At, path: str) -> None:
         """A18: a tool of the server's, whoever made the block."""
         self._ends_with_server_result = kind.endswith("_tool_result")
         if kind in SERVER_CALLS:
@@ -385,7 +385,7 @@ class AnthropicCheck(problem.Check):
             elif call in self._carried:
                 del self._carried[call]
             else:
-                self.add("A18", where, "a server tool's result without its call")
+                self.add("A18", path, "a server tool's result without its call")
 
     # -- where a request ends -------------------------------------------------------------
 
@@ -403,14 +403,14 @@ class AnthropicCheck(problem.Check):
 
     def _ending(self, head: JsonObject, block: Any) -> None:
         """A11 and A12. A paused turn may end the request; its open server tool shows it."""
-        where = f"messages[{len(self.messages) - 1}]"
+        path = f"messages[{len(self.messages) - 1}]"
         model = claude(head.get("model"))
         if model is not None and model[1] >= _NO_PREFILL_SINCE:
-            self.need(self._open, "A11", where, "the last message is the assistant's")
+            self.need(self._open, "A11", path, "the last message is the assistant's")
         elif name_in(block, "type") == "text":
             text = name_in(block, "text") or ""
             is_trimmed = text == text.rstrip()
-            self.need(is_trimmed, "A12", where, "its text ends with white space")
+            self.need(is_trimmed, "A12", path, "its text ends with white space")
 
     def _manual_thinking(self, head: JsonObject) -> None:
         """A14: with manual thinking the open turn begins with its thinking."""
@@ -418,11 +418,11 @@ class AnthropicCheck(problem.Check):
             return
         blocks = blocks_of(self.messages[self._loop])
         is_thought = bool(blocks) and name_in(blocks[0], "type") in _TURN_BEGINS
-        where = f"messages[{self._loop}].content"
+        path = f"messages[{self._loop}].content"
         self.need(
             is_thought,
             "A14",
-            where,
+            path,
             "the open turn does not begin with thinking, and thinking is manual",
         )
 
@@ -471,8 +471,8 @@ class AnthropicCheck(problem.Check):
         for index, tool in enumerate(items_of(head.get("tools"))):
             name = tool.get("name") if type(tool) is dict else None
             is_legal = name is None or (type(name) is str and _TOOL_NAME(name))
-            where = f"tools[{index}].name"
-            self.need(is_legal, "A8", where, "the tool's name is not allowed")
+            path = f"tools[{index}].name"
+            self.need(is_legal, "A8", path, "the tool's name is not allowed")
 
     def _judge_images(self, head: JsonObject) -> None:
         """A25. The size shows of images whose data is in the request."""
@@ -492,20 +492,20 @@ class AnthropicCheck(problem.Check):
         most_px = limits.side_px
         if count > limits.many_images:
             most_px = limits.many_side_px
-        for where, block in self._images:
+        for path, block in self._images:
             source = block.get("source")
             if name_in(source, "type") == "base64":
                 data = name_in(source, "data")
                 if data is not None:
-                    self._judge_image(data, most_px, where)
+                    self._judge_image(data, most_px, path)
 
-    def _judge_image(self, data: str, most_px: int, where: str) -> None:
+    def _judge_image(self, data: str, most_px: int, path: str) -> None:
         """A25 of one image: ``data`` is its base64, ``most_px`` the most pixels of a side."""
         side_px = max(image_size(data))
         self.need(
             side_px <= most_px,
             "A25",
-            where,
+            path,
             f"{side_px} pixels a side, {most_px} are allowed",
         )
         padding = data[-2:].count("=")
@@ -514,28 +514,28 @@ class AnthropicCheck(problem.Check):
         self.need(
             size_bytes <= most_bytes,
             "A25",
-            where,
+            path,
             f"{size_bytes} bytes, {most_bytes} are allowed",
         )
 
     # -- cache markers --------------------------------------------------------------------
 
-    def _block_marker(self, block: JsonObject, where: str) -> None:
+    def _block_marker(self, block: JsonObject, path: str) -> None:
         """A21 of the marker that a block of a message carries."""
         if block.get("type") in THOUGHTS:
-            self.add("A21", where, "thinking carries no cache marker")
+            self.add("A21", path, "thinking carries no cache marker")
         elif block.get("type") == "text" and not block.get("text"):
-            self.add("A21", where, "empty text carries no cache marker")
-        self._marker(block, where)
+            self.add("A21", path, "empty text carries no cache marker")
+        self._marker(block, path)
 
-    def _marker(self, thing: JsonObject, where: str) -> None:
+    def _marker(self, thing: JsonObject, path: str) -> None:
         """A21 of the next marker in the order of the request: tools, system, messages."""
         ttl = _ttl(thing)
         if ttl == "1h" and "5m" in self._ttls:
-            self.add("A21", where, "a 1h marker stands behind a 5m marker")
+            self.add("A21", path, "a 1h marker stands behind a 5m marker")
         self._ttls.append(ttl)
         if len(self._ttls) == _MARKERS + 1:
-            self.add("A21", where, f"more than {_MARKERS} cache markers")
+            self.add("A21", path, f"more than {_MARKERS} cache markers")
 
     def _judge_marker(self, head: JsonObject, block: Any) -> None:
         """A21 of the marker of the request itself, which is one on its last block."""

@@ -31,7 +31,7 @@ class GeminiReader(Reader):
         self,
         raw: Mapping[str, Any],
         body: Mapping[str, Any],
-        where: str,
+        path: str,
     ) -> Any:
         """See `Reader.schema`: a tool of Google's own has no name."""
         if get(raw, "name") is None:
@@ -43,20 +43,20 @@ class GeminiReader(Reader):
         """See `Reader.message_kind`: a part may stand among the contents without one."""
         return super().message_kind(bare, message) if is_content(bare) else None
 
-    def block(self, part: Part, bare: Any, where: str) -> tuple[Any, str]:
+    def block(self, part: Part, bare: Any, path: str) -> tuple[Any, str]:
         """See `Reader.block`."""
         at = max(part.at, 0)
-        return parts_of(bare)[at], f"{where}.parts[{at}]"
+        return parts_of(bare)[at], f"{path}.parts[{at}]"
 
     def kind(self, block: Mapping[str, Any]) -> str:
         """See `Reader.kind`: the field that a part has is its kind."""
         return next((kind for kind in PARTS if get(block, kind) is not None), "part")
 
-    def arguments(self, part: ToolCall, block: Any, where: str) -> tuple[str, Any]:
+    def arguments(self, part: ToolCall, block: Any, path: str) -> tuple[str, Any]:
         """See `Reader.arguments`."""
         value = get(get(block, "functionCall"), "args") or {}
         if isinstance(value, Mapping):
-            return json_text(value, where), value
+            return json_text(value, path), value
         return part.arguments, value
 
 

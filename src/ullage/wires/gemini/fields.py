@@ -212,7 +212,7 @@ def unwrapped(response: Any) -> tuple[str | None, Any]:
     return None, response
 
 
-def response_text(value: Any, where: str) -> str:
+def response_text(value: Any, path: str) -> str:
     """Text as it is, any other value as compact JSON in its own order of keys."""
     if isinstance(value, str):
         return value
@@ -220,7 +220,7 @@ def response_text(value: Any, where: str) -> str:
         return _dumps(value)
     except (TypeError, ValueError) as error:
         raise FormatError(
-            where,
+            path,
             f"not JSON ({error})",
             "Give plain JSON values.",
         ) from None
@@ -313,13 +313,13 @@ def plain_text(blob: Media) -> str | None:
         return None
 
 
-def block_of(raw: Any, data: str, where: str) -> Any:
+def block_of(raw: Any, data: str, path: str) -> Any:
     """A blob's part as it stands on the wire, in containers of its own. Raises FormatError."""
     block = unsigned(raw)
     inline = get(block, "inlineData")
     if inline is not None:
         block = with_field(block, "inlineData", with_field(inline, "data", data))
-    return block_at(block, where)
+    return block_at(block, path)
 
 
 def _wrapped(response: Any, text: str) -> Any:

@@ -176,17 +176,17 @@ class Gemini(WireFormat):
         system = fields.setting(request, "systemInstruction")
         parts = () if system is None else fields.parts_of(system)
         for at, part in enumerate(list_at(parts, "systemInstruction.parts")):
-            where = f"systemInstruction.parts[{at}]"
+            path = f"systemInstruction.parts[{at}]"
             text: Any = part
             if not isinstance(part, str):
-                check_object(part, where)
+                check_object(part, path)
                 text = get(part, "text")
             if text is None:
-                yield where, None
+                yield path, None
             else:
-                yield where, text_at(text, f"{where}.text")
+                yield path, text_at(text, f"{path}.text")
 
-    def tool_text(self, tool: Any, where: str) -> str:
+    def tool_text(self, tool: Any, path: str) -> str:
         """See `Format.tool_text`: of a function, what its declaration will be made from."""
         if inspect.isroutine(tool):
             tool = [tool.__name__, str(inspect.signature(tool)), tool.__doc__]
@@ -194,7 +194,7 @@ class Gemini(WireFormat):
             tool = tool.model_dump(mode="json", exclude_none=True, by_alias=True)
         elif not isinstance(tool, Mapping):
             tool = {"type": type(tool).__name__}
-        return as_json(tool, where)
+        return as_json(tool, path)
 
     def media_detail(self, request: Mapping[str, Any]) -> str:
         """See `Format.media_detail`."""
@@ -202,24 +202,24 @@ class Gemini(WireFormat):
 
     # ── contents ─────────────────────────────────────────────────────────────────────
 
-    def parse(self, raw: Any, where: str) -> Message:
+    def parse(self, raw: Any, path: str) -> Message:
         """See `Format.parse`. A content without a role is the user's, as the API takes it."""
-        parts = self._parts(fields.parts_of(raw), where)
+        parts = self._parts(fields.parts_of(raw), path)
         role = get(raw, "role") if fields.is_content(raw) else None
         if role is not None:
-            return Message(self.role_of(role, where), tuple(parts))
+            return Message(self.role_of(role, path), tuple(parts))
         has_calls = any(isinstance(part, ToolCall) for part in parts)
         return Message("assistant" if has_calls else "user", tuple(parts))
 
-    def _parts(self, raws: Any, where: str) -> list[Part]:
+    def _parts(self, raws: Any, path: str) -> list[Part]:
         if not isinstance(raws, (list, tuple)):
             remedy = "Give contents as the API takes them."
-            raise unexpected(raws, f"{where}.parts", "a list of parts", remedy)
+            raise unexpected(raws, f"{path}.parts", "a list of parts", remedy)
         parts: list[Part] = []
         numbers: Counter[tuple[type, str]] = Counter()
         has_signed_call = False
         for at, raw in enumerate(raws):
-            part = self._part(raw, at, f"{where}.parts[{at}]")
+            part = self._part(raw, at, f"{path}.parts[{at}]")
             if isinstance(part, ToolCall) and get(raw, "thoughtSignature"):
                 has_signed_call = True
             if isinstance(part, (ToolCall, ToolResult)):
@@ -231,37 +231,37 @@ class Gemini(WireFormat):
             parts.append(Reasoning("", WHOLE, bound=True))
         return list(ordered(parts))
 
-    def _part(self, raw: Any, at: int, where: str) -> Part:
+    def _part(self, raw: Any, at: int, path: str) -> Part:
         if isinstance(raw, str):
             return Text(raw, at)
-        check_object(raw, where)
+        check_object(raw, path)
         text = get(raw, "text")
         if text is not None:
-            text = text_at(text, f"{where}.text")
+            text = text_at(text, f"{path}.text")
             return Reasoning(text, at) if get(raw, "thought") else Text(text, at)
         call = get(raw, "functionCall")
         if call is not None:
-            return self._call(call, at, f"{where}.functionCall")
+            return self._call(call, at, f"{path}.functionCall")
         response = get(raw, "functionResponse")
         if response is not None:
-            return self._result(response, at, f"{where}.functionResponse")
-        return self._content(raw, at, where)
+            return self._result(response, at, f"{path}.functionResponse")
+        return self._content(raw, at, path)
 
-    def _call(self, raw: Any, at: int, where: str) -> ToolCall:
-        name = text_at(get(raw, "name"), f"{where}.name")
-        arguments = as_json(get(raw, "args") or {}, f"{where}.args")
+    def _call(self, raw: Any, at: int, path: str) -> ToolCall:
+        name = text_at(get(raw, "name"), f"{path}.name")
+        arguments = as_json(get(raw, "args") or {}, f"{path}.args")
         return ToolCall(str(get(raw, "id") or ""), name, arguments, at)
 
-    def _result(self, raw: Any, at: int, where: str) -> ToolResult:
-        name = text_at(get(raw, "name") or "", f"{where}.name")
+    def _result(self, raw: Any, at: int, path: str) -> ToolResult:
+        name = text_at(get(raw, "name") or "", f"{path}.name")
         response = get(raw, "response")
         wrapper, value = fields.unwrapped(response)
         content: list[Content] = []
         if response is not None:
-            content.append(Text(fields.response_text(value, f"{where}.response")))
-        for index, part in enumerate(list_at(get(raw, "parts"), f"{where}.parts")):
-            check_object(part, f"{where}.parts[{index}]")
-            item = self._content(part, index, f"{where}.parts[{index}]")
+            content.append(Text(fields.response_text(value, f"{path}.response")))
+        for index, part in enumerate(list_at(get(raw, "parts"), f"{path}.parts")):
+            check_object(part, f"{path}.parts[{index}]")
+            item = self._content(part, index, f"{path}.parts[{index}]")
             text = fields.plain_text(item) if isinstance(item, Media) else None
             content.append(item if text is None else Text(text, index))
         return ToolResult(
@@ -272,17 +272,17 @@ class Gemini(WireFormat):
             name,
         )
 
-    def _content(self, raw: Any, at: int, where: str) -> Media | Opaque:
+    def _content(self, raw: Any, at: int, path: str) -> Media | Opaque:
         blob = get(raw, "inlineData")
         if blob is not None:
-            return self._medium(raw, blob, ("inlineData", "data"), at, where)
+            return self._medium(raw, blob, ("inlineData", "data"), at, path)
         blob = get(raw, "fileData")
         if blob is not None:
-            return self._medium(raw, blob, ("fileData", "fileUri"), at, where)
+            return self._medium(raw, blob, ("fileData", "fileUri"), at, path)
         kind = next((name for name in _OPAQUE if get(raw, name) is not None), "part")
         author = PARTS[kind].author if kind in PARTS else None
         unsigned = fields.unsigned(raw)
-        text = opaque_json(unsigned, where)
+        text = opaque_json(unsigned, path)
         return Opaque(kind, text, at, media_tokens_of(unsigned), author=author)
 
     def _medium(
@@ -291,7 +291,7 @@ class Gemini(WireFormat):
         blob: Any,
         address: tuple[str, str],
         at: int,
-        where: str,
+        path: str,
     ) -> Media:
         """A medium.
 
@@ -300,10 +300,10 @@ class Gemini(WireFormat):
             blob: what the part holds it in.
             address: the field of the part with that, and the one in it with data or address.
             at: the place of the part.
-            where: its path.
+            path: its path.
         """
         holder, name = address
-        place = f"{where}.{holder}"
+        place = f"{path}.{holder}"
         check_object(blob, place)
         mime = optional_text_at(get(blob, "mimeType"), f"{place}.mimeType")
         value = get(blob, name)
@@ -316,7 +316,7 @@ class Gemini(WireFormat):
             mime,
             data,
             at,
-            block=fields.block_of(raw, data, where),
+            block=fields.block_of(raw, data, path),
             detail=detail_of(get(raw, "mediaResolution")),
             clip_s=clip_s,
             frames_per_s=frames_per_s,
@@ -468,5 +468,5 @@ def _with_id(part: ToolCall | ToolResult, number: int) -> ToolCall | ToolResult:
 def _without_reasoning(raws: Sequence[Any], parts: Sequence[Part]) -> list[Any]:
     """The raw parts of a content without its thoughts; a line of text if it has no others."""
     thoughts = {part.at for part in parts if isinstance(part, Reasoning)}
-    others = [raw for at, raw in enumerate(raws) if at not in thoughts]
-    return others or [{"text": NO_REASONING}]
+    rest = [raw for at, raw in enumerate(raws) if at not in thoughts]
+    return rest or [{"text": NO_REASONING}]

@@ -73,9 +73,9 @@ class GeminiDialect(Dialect):
             parts += message["parts"]
         if note:
             parts.append({"text": note})
-        head, *others = ending.get("candidates") or [{}]
+        head, *alternatives = ending.get("candidates") or [{}]
         candidate = {**head, "content": _content(parts)}
-        reply = {**ending, "candidates": [candidate, *map(self.other, others)]}
+        reply = {**ending, "candidates": [candidate, *map(self.other, alternatives)]}
         if "responseId" in opening:
             reply["responseId"] = opening["responseId"]
         usages = [reply.get("usageMetadata") for reply in replies]
@@ -93,14 +93,14 @@ class GeminiDialect(Dialect):
 
     def deferred(
         self,
-        results: Sequence[Any],
+        waiting: Sequence[Any],
         raw: Any,
         message: Message | None,
     ) -> list[Any]:
         """See `Dialect.deferred`: with the client's own responses (G3)."""
         if message is None or not message.results:
-            return super().deferred(results, raw, message)
-        return [{**raw, "parts": [*results, *raw["parts"]]}]
+            return super().deferred(waiting, raw, message)
+        return [{**raw, "parts": [*waiting, *raw["parts"]]}]
 
 
 def _content(parts: Sequence[Any]) -> dict[str, Any]:
@@ -178,10 +178,10 @@ class GeminiStream(Stream):
         self._fields = {**self._fields, **event}
 
         candidates = objects_at(event, "candidates")
-        shown = [self._shown(candidate) for candidate in candidates]
-        if self.is_first and _are_same(shown, candidates):
+        results = [self._shown(candidate) for candidate in candidates]
+        if self.is_first and _are_same(results, candidates):
             return (event,)
-        public = [candidate for candidate in shown if candidate is not None]
+        public = [candidate for candidate in results if candidate is not None]
         if not public:
             return ()
         chunk = {**event, **self._identity, "candidates": public}
@@ -284,11 +284,11 @@ def _silent(candidate: Mapping[str, Any]) -> dict[str, Any]:
     return {**candidate, "content": {**content, "parts": parts}}
 
 
-def _are_same(shown: Sequence[Any], items: Sequence[Any]) -> bool:
+def _are_same(results: Sequence[Any], items: Sequence[Any]) -> bool:
     """Whether two lists hold the very same objects."""
-    if len(shown) != len(items):
+    if len(results) != len(items):
         return False
-    return all(one is item for one, item in zip(shown, items, strict=True))
+    return all(result is item for result, item in zip(results, items, strict=True))
 
 
 def _is_plain(part: Mapping[str, Any]) -> bool:

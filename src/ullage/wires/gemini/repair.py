@@ -56,21 +56,21 @@ class GeminiRepair(Hosted):
 
     # ── the contents ─────────────────────────────────────────────────────────────────
 
-    def _before(self, at: int, last: Any) -> list[Any]:
+    def _before(self, at: int, previous: Any) -> list[Any]:
         """Calls follow the user (G4)."""
         if not self.batches[at]:
             return []
-        if last is not None and not self._speaks(last):
+        if previous is not None and not self._speaks(previous):
             return []
         self.report(at, "calls did not stand behind the user")
-        return [self.wire.user(BEGIN if last is None else GO_ON)]
+        return [self.wire.user(BEGIN if previous is None else GO_ON)]
 
-    def _ending(self, last: Any) -> list[Any]:
+    def _ending(self, previous: Any) -> list[Any]:
         """The model's is not the last (G11)."""
-        if last is not None and not self._speaks(last):
+        if previous is not None and not self._speaks(previous):
             return []
         self.report(max(len(self.raws) - 1, 0), "the last content was not the user's")
-        return [self.wire.user(BEGIN if last is None else GO_ON)]
+        return [self.wire.user(BEGIN if previous is None else GO_ON)]
 
     def _speaks(self, content: Any) -> bool:
         return bool(self._opened(content)[0] == "model")

@@ -53,15 +53,15 @@ class GeminiCheck(problem.Check):
             return history
         return [history]
 
-    def _judge(self, message: Any, at: int, where: str) -> None:
+    def _judge(self, message: Any, at: int, path: str) -> None:
         role, parts = opened(message)
         if type(role) is not str or role not in ROLES:
-            self.add("G1", f"{where}.role", "no such role in this format")
+            self.add("G1", f"{path}.role", "no such role in this format")
             role = "user"  # for every other rule, so that one mistake is reported once
         if not parts:
-            self.add("G2", f"{where}.parts", "a content has at least one part")
+            self.add("G2", f"{path}.parts", "a content has at least one part")
         for index, part in enumerate(parts):
-            self._part(part, role, f"{where}.parts[{index}]")
+            self._part(part, role, f"{path}.parts[{index}]")
         self.pairs.speaker(is_model=role == "model")
         calls: dict[At, JsonObject] = {}
         responses: dict[At, JsonObject] = {}
@@ -70,9 +70,9 @@ class GeminiCheck(problem.Check):
                 calls[at, index] = part
             if part.get("functionResponse") is not None:
                 responses[at, index] = part
-        self._responses(responses, where)
+        self._responses(responses, path)
         if role == "model":
-            self._calls(calls, where)
+            self._calls(calls, path)
         elif not responses:
             self._steps = []
             self._oversigned = []
@@ -81,24 +81,24 @@ class GeminiCheck(problem.Check):
     def _end(self) -> None:
         """What a request that ends here lacks."""
         if self._open_calls:
-            where = f"contents[{self._open_calls[0][0]}]"
-            self.add("G3", where, "the calls of this step have no responses")
+            path = f"contents[{self._open_calls[0][0]}]"
+            self.add("G3", path, "the calls of this step have no responses")
         elif self._role == "model":
-            where = f"contents[{len(self.messages) - 1}]"
-            self.add("G11", where, "the last content is the model's")
+            path = f"contents[{len(self.messages) - 1}]"
+            self.add("G11", path, "the last content is the model's")
         if signs_no_calls(self._model):
             return
-        for where in self._oversigned:
-            self.add("G7", where, "only the first call of a step carries a signature")
+        for path in self._oversigned:
+            self.add("G7", path, "only the first call of a step carries a signature")
         if signs_calls(self._model) or any(signed for _, signed in self._steps):
-            for where in self.unsigned_steps():
-                self.add("G7", where, "the first call of this step has no signature")
+            for path in self.unsigned_steps():
+                self.add("G7", path, "the first call of this step has no signature")
 
     def unsigned_steps(self) -> list[str]:
         """The steps of the current turn without a signature, of a model that may sign calls."""
         if signs_no_calls(self._model):
             return []
-        return [where for where, signed in self._steps if not signed]
+        return [path for path, signed in self._steps if not signed]
 
     def _request(self, head: JsonObject) -> None:
         """G12."""
@@ -114,10 +114,10 @@ class GeminiCheck(problem.Check):
 
     # -- within a content -----------------------------------------------------------------
 
-    def _part(self, part: JsonObject, role: str, where: str) -> None:
+    def _part(self, part: JsonObject, role: str, path: str) -> None:
         if _NO_OBJECT in part:
             kind = kind_of(part[_NO_OBJECT])
-            self.add("G0", where, f"a part is an object, and it is {kind}")
+            self.add("G0", path, f"a part is an object, and it is {kind}")
             return
         data = [name for name in part if name in PARTS and part[name] is not None]
         unknown = part.keys() - KNOWN
@@ -126,49 +126,49 @@ class GeminiCheck(problem.Check):
         if len(data) != 1:
             self.add(
                 "G2",
-                where,
+                path,
                 f"one field with data is asked for, here are {len(data)}",
             )
             return
-        self.unknown("G0", sorted(unknown), where)
+        self.unknown("G0", sorted(unknown), path)
         signature = part.get("thoughtSignature")
         if isinstance(signature, str) and not _BASE64(signature):
-            self.add("G0", where, "a signature is base64, and this one is not")
+            self.add("G0", path, "a signature is base64, and this one is not")
         kind = data[0]
-        self._data(part, kind, where)
+        self._data(part, kind, path)
         if role not in PARTS[kind].roles:
-            self.add("G1", where, f"a {kind} does not stand in a content of {role}")
+            self.add("G1", path, f"a {kind} does not stand in a content of {role}")
 
-    def _data(self, part: JsonObject, kind: str, where: str) -> None:
+    def _data(self, part: JsonObject, kind: str, path: str) -> None:
         """What stands in the field of a part that holds its data."""
         if kind == "text":
-            self._text(part, where)
+            self._text(part, path)
             return
         body = part[kind]
         if type(body) is not dict:
-            self.add("G0", where, f"{kind} is an object, and it is {kind_of(body)}")
+            self.add("G0", path, f"{kind} is an object, and it is {kind_of(body)}")
             return
         fields = _camel(body)
         row = PARTS[kind]
-        self.block("G0", fields, row, where)
+        self.block("G0", fields, row, path)
         if "name" in row.needs and fields.get("name") == "":
-            self.add("G0", where, f"{kind} names its function")
+            self.add("G0", path, f"{kind} names its function")
         if kind != "functionCall":
             return
         args = fields.get("args", {})
         if type(args) is not dict:
-            self.add("G0", where, f"args is an object, and it is {kind_of(args)}")
+            self.add("G0", path, f"args is an object, and it is {kind_of(args)}")
 
-    def _text(self, part: JsonObject, where: str) -> None:
+    def _text(self, part: JsonObject, path: str) -> None:
         text = part["text"]
         if not isinstance(text, str):
-            self.add("G0", where, f"text is a string, and it is {kind_of(text)}")
+            self.add("G0", path, f"text is a string, and it is {kind_of(text)}")
         elif not text and not part.get("thoughtSignature"):
-            self.add("G2", where, "text must not be empty")
+            self.add("G2", path, "text must not be empty")
 
     # -- between contents -----------------------------------------------------------------
 
-    def _responses(self, responses: dict[At, JsonObject], where: str) -> None:
+    def _responses(self, responses: dict[At, JsonObject], path: str) -> None:
         """G3, G5, G6: the responses here against the calls of the content before."""
         calls = self._open_calls
         self._open_calls = []
@@ -181,13 +181,13 @@ class GeminiCheck(problem.Check):
         if responses and not calls:
             self.add(
                 "G5",
-                where,
+                path,
                 "these responses do not follow the content of their call",
             )
         elif len(responses) != len(calls):
-            self.add("G3", where, f"{len(responses)} responses to {len(calls)} calls")
+            self.add("G3", path, f"{len(responses)} responses to {len(calls)} calls")
         elif not all(fits):
-            self.add("G6", where, "a response fits none of the calls before it")
+            self.add("G6", path, "a response fits none of the calls before it")
 
     def _fits(self, at: At, body: JsonObject) -> bool:
         """Whether a response answers a call of the content before, under its name."""
@@ -197,16 +197,16 @@ class GeminiCheck(problem.Check):
             return False
         return self._names[call] == name
 
-    def _calls(self, calls: dict[At, JsonObject], where: str) -> None:
+    def _calls(self, calls: dict[At, JsonObject], path: str) -> None:
         """G4 and G7: the calls here against what stands before them."""
         if not calls:
             return
         if self._role not in ("user", "function"):
-            self.add("G4", where, "no user content stands directly before these calls")
+            self.add("G4", path, "no user content stands directly before these calls")
         head, *siblings = calls.values()
-        self._steps.append((where, _is_signed(head)))
+        self._steps.append((path, _is_signed(head)))
         if any(_is_signed(part) for part in siblings):
-            self._oversigned.append(where)
+            self._oversigned.append(path)
         for at, part in calls.items():
             body = _body(part, "functionCall")
             name = str(body.get("name") or "")

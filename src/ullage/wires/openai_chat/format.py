@@ -113,50 +113,50 @@ class OpenAIChat(WireFormat):
         for at, function in enumerate(list_at(request.get("functions"), "functions")):
             yield f"functions[{at}]", function
 
-    def parse(self, raw: Any, where: str) -> Message:
+    def parse(self, raw: Any, path: str) -> Message:
         """See `Format.parse`."""
-        fields = raw if type(raw) is dict else plain(raw, where)
-        role = self.role_of(fields.get("role"), where)
-        content = content_at(fields.get("content"), f"{where}.content", _part)
+        fields = raw if type(raw) is dict else plain(raw, path)
+        role = self.role_of(fields.get("role"), path)
+        content = content_at(fields.get("content"), f"{path}.content", _part)
         if role == "tool":
             return Message(role, (_result(fields, tuple(content)),))
         parts: list[Part] = [*content]
         if role == "assistant":
-            parts += self._beside_content(fields, where)
+            parts += self._beside_content(fields, path)
         return Message(role, ordered(parts))
 
-    def _beside_content(self, fields: Mapping[str, Any], where: str) -> list[Part]:
+    def _beside_content(self, fields: Mapping[str, Any], path: str) -> list[Part]:
         """What an assistant message has beside its content: a refusal, calls, thoughts."""
         parts: list[Part] = []
         if fields.get("refusal") is not None:
-            text = text_at(fields["refusal"], f"{where}.refusal")
+            text = text_at(fields["refusal"], f"{path}.refusal")
             parts.append(Text(text, REFUSAL))
-        calls = list_at(fields.get("tool_calls"), f"{where}.tool_calls")
+        calls = list_at(fields.get("tool_calls"), f"{path}.tool_calls")
         for index, call in enumerate(calls):
-            parts.append(self._call(call, index, f"{where}.tool_calls[{index}]"))
+            parts.append(self._call(call, index, f"{path}.tool_calls[{index}]"))
         if fields.get("function_call"):
-            place = f"{where}.function_call"
+            place = f"{path}.function_call"
             parts.append(_function_call(fields["function_call"], place))
         for name, row in FIELDS.items():
             if row.becomes == "opaque" and fields.get(name):
-                text = opaque_json(fields[name], f"{where}.{name}")
+                text = opaque_json(fields[name], f"{path}.{name}")
                 parts.append(Opaque(name, text, WHOLE))
         if any(_is_signed(call) for call in calls):
             parts.append(Reasoning("", WHOLE, bound=True))
         return parts + _thoughts(fields)
 
-    def _call(self, raw: Any, at: int, where: str) -> ToolCall:
-        call = plain(raw, where)
-        kind = text_at(call.get("type") or "function", f"{where}.type")
+    def _call(self, raw: Any, at: int, path: str) -> ToolCall:
+        call = plain(raw, path)
+        kind = text_at(call.get("type") or "function", f"{path}.type")
         body = call.get(kind)
         if body is None:
             problem = f"a {kind} call without its {kind!r}"
-            raise FormatError(where, problem, "Give the whole call.")
+            raise FormatError(path, problem, "Give the whole call.")
         row = CALLS.get(kind, _CUSTOM)
         arguments = field(body, row.text, "")
         if not isinstance(arguments, str):
-            arguments = as_json(arguments, f"{where}.{kind}.arguments")
-        name = text_at(field(body, "name"), f"{where}.{kind}.name")
+            arguments = as_json(arguments, f"{path}.{kind}.arguments")
+        name = text_at(field(body, "name"), f"{path}.{kind}.name")
         return ToolCall(str(call.get("id") or ""), name, arguments, at)
 
     def edit(
@@ -249,13 +249,13 @@ class OpenAIChat(WireFormat):
         return list(list_at(field(raw, "tool_calls"), "tool_calls"))
 
 
-def _function_call(raw: Any, where: str) -> ToolCall:
+def _function_call(raw: Any, path: str) -> ToolCall:
     """A deprecated call. It has no id: a ``function`` message answers it by its name."""
-    call = plain(raw, where)
-    name = text_at(call.get("name"), f"{where}.name")
+    call = plain(raw, path)
+    name = text_at(call.get("name"), f"{path}.name")
     arguments = call.get("arguments") or ""
     if not isinstance(arguments, str):
-        arguments = as_json(arguments, f"{where}.arguments")
+        arguments = as_json(arguments, f"{path}.arguments")
     return ToolCall(made_up(name, 0), name, arguments, FUNCTION_CALL)
 
 

@@ -90,14 +90,14 @@ class ChatDialect(Dialect):
             message = _extended(message, addition)
         if note:
             message = _extended(message, {"content": note})
-        head, *others = ending["choices"]
+        head, *alternatives = ending["choices"]
         choice = {
             **head,
             "message": message,
             "finish_reason": self.stop_for(ending, messages) or None,
         }
         reply = {**ending, **_identity(opening)}
-        reply["choices"] = [choice, *map(self.other, others)]
+        reply["choices"] = [choice, *map(self.other, alternatives)]
         usages = [reply.get("usage") for reply in replies]
         usage = summed(usages, self.added, self.total)
         if usage is not None:
@@ -202,10 +202,10 @@ class ChatStream(Stream):
         choices = objects_at(event, "choices")
         if not choices:
             return () if self._holds_back(event) else (event,)
-        shown = [self._shown(choice) for choice in choices]
-        if self.is_first and _are_same(shown, choices):
+        results = [self._shown(choice) for choice in choices]
+        if self.is_first and _are_same(results, choices):
             return (event,)
-        public = [choice for choice in shown if choice is not None]
+        public = [choice for choice in results if choice is not None]
         if not public:
             return ()
         return ({**event, **self._identity, "choices": public},)
@@ -418,11 +418,11 @@ class _Choice:
         return choice
 
 
-def _are_same(shown: Sequence[Any], items: Sequence[Any]) -> bool:
+def _are_same(results: Sequence[Any], items: Sequence[Any]) -> bool:
     """Whether two lists hold the very same objects."""
-    if len(shown) != len(items):
+    if len(results) != len(items):
         return False
-    return all(one is item for one, item in zip(shown, items, strict=True))
+    return all(result is item for result, item in zip(results, items, strict=True))
 
 
 ChatDialect.stream = ChatStream

@@ -87,7 +87,10 @@ class ChatRepair(Reading):
             return [raw]  # the parser will say so
         changes: dict[str, Any] = {}
         calls = [self._call((at, n), call) for n, call in enumerate(old_calls)]
-        if any(call is not old for call, old in zip(calls, old_calls, strict=True)):
+        if any(
+            call is not raw_call
+            for call, raw_call in zip(calls, old_calls, strict=True)
+        ):
             changes["tool_calls"] = calls
 
         content = field(raw, "content")
@@ -133,11 +136,11 @@ class ChatRepair(Reading):
         places = [at for at, _ in results]
         if places == list(range(caller + 1, caller + 1 + len(calls))):
             calls = [self.pairs.calls[result] for result in results]
-        behind = caller + 1
-        while self.roles.get(behind) == "tool":
-            behind += 1
+        end = caller + 1
+        while self.roles.get(end) == "tool":
+            end += 1
         self._beside = []
-        messages = list(self.answered(calls, lambda result: result[0] <= behind))
+        messages = list(self.answered(calls, lambda result: result[0] <= end))
         return messages + self._beside
 
     def _result(self, result: At) -> Any:

@@ -34,7 +34,7 @@ class ResponsesReader(Reader):
         self,
         raw: Mapping[str, Any],
         body: Mapping[str, Any],
-        where: str,
+        path: str,
     ) -> Any:
         """See `Reader.schema`."""
         if raw.get("type") != "function":
@@ -45,7 +45,7 @@ class ResponsesReader(Reader):
         """See `Reader.message_kind`: an item has a type; a message may leave it out."""
         return str(bare.get("type") or "message")
 
-    def arguments(self, part: ToolCall, block: Any, where: str) -> tuple[str, Any]:
+    def arguments(self, part: ToolCall, block: Any, path: str) -> tuple[str, Any]:
         """See `Reader.arguments`."""
         is_free_text = block.get("type") == "custom_tool_call"
         return part.arguments, None if is_free_text else json_value(part.arguments)

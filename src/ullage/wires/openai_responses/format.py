@@ -140,33 +140,33 @@ class OpenAIResponses(WireFormat):
 
     # ── reading ──────────────────────────────────────────────────────────────────────
 
-    def parse(self, raw: Any, where: str) -> Message:
+    def parse(self, raw: Any, path: str) -> Message:
         """See `Format.parse`."""
-        item = raw if type(raw) is dict else plain(raw, where)
-        kind = _kind_of(item, where)
+        item = raw if type(raw) is dict else plain(raw, path)
+        kind = _kind_of(item, path)
         row = ITEMS.get(kind, _UNKNOWN)
         match row.becomes:
             case "message":
-                return self._message(item, where)
+                return self._message(item, path)
             case "reasoning":
-                return _reasoning(item, where)
+                return _reasoning(item, path)
             case "call":
-                return Message("assistant", (_call(item, row, where),))
+                return Message("assistant", (_call(item, row, path),))
             case "result":
-                return Message("tool", (self._result(item, row, where),))
-        return _other(item, row, kind, where)
+                return Message("tool", (self._result(item, row, path),))
+        return _other(item, row, kind, path)
 
-    def _message(self, item: Mapping[str, Any], where: str) -> Message:
-        role = self.role_of(item.get("role"), where)
-        place = f"{where}.content"
+    def _message(self, item: Mapping[str, Any], path: str) -> Message:
+        role = self.role_of(item.get("role"), path)
+        place = f"{path}.content"
         if item.get("content") is None:
             raise FormatError(place, "there is none", "Give text, or parts.")
         parts = content_at(item["content"], place, _part)
         return Message(role, tuple(parts))
 
-    def _result(self, item: Mapping[str, Any], row: Block, where: str) -> ToolResult:
+    def _result(self, item: Mapping[str, Any], row: Block, path: str) -> ToolResult:
         """An output, by the id of its call, its own, or the name of a function."""
-        content = tuple(self._output(item, row.kind, f"{where}.output"))
+        content = tuple(self._output(item, row.kind, f"{path}.output"))
         name = item.get("call_id") or item.get("id") or item.get("name") or ""
         call_id = paired_by(row.kind, name)
         return ToolResult(call_id, content, False, WHOLE, reader=row.read_by(item))
@@ -175,15 +175,15 @@ class OpenAIResponses(WireFormat):
         self,
         item: Mapping[str, Any],
         kind: str,
-        where: str,
+        path: str,
     ) -> Iterable[Content]:
         """What a tool answered: text, a list of parts, chunks of a shell, or a screenshot."""
         output = item.get("output")
         if kind == "shell_call_output" and isinstance(output, (list, tuple)):
-            return _streams(output, where)
+            return _streams(output, path)
         if output is None or isinstance(output, (str, list, tuple)):
-            return content_at(output, where, _part)
-        return (_part(output, WHOLE, where),)
+            return content_at(output, path, _part)
+        return (_part(output, WHOLE, path),)
 
     # ── writing ──────────────────────────────────────────────────────────────────────
 
@@ -297,7 +297,7 @@ def _replies_in(events: Iterable[Any]) -> Iterator[Any]:
 # ── the items ────────────────────────────────────────────────────────────────────────────
 
 
-def _kind_of(item: Mapping[str, Any], where: str) -> str:
+def _kind_of(item: Mapping[str, Any], path: str) -> str:
     """The type of an item; it may be left out of messages and of references."""
     kind = item.get("type")
     if isinstance(kind, str):
@@ -306,10 +306,10 @@ def _kind_of(item: Mapping[str, Any], where: str) -> str:
         return "message"
     if kind is None and "id" in item:
         return "item_reference"
-    raise unexpected(kind, f"{where}.type", "a string", "Give items as the API does.")
+    raise unexpected(kind, f"{path}.type", "a string", "Give items as the API does.")
 
 
-def _reasoning(item: Mapping[str, Any], where: str) -> Message:
+def _reasoning(item: Mapping[str, Any], path: str) -> Message:
     """What the model thought: in the open, or sealed; then its size is all that is known."""
     seal = item.get("encrypted_content")
     if isinstance(seal, str) and seal:
@@ -318,19 +318,19 @@ def _reasoning(item: Mapping[str, Any], where: str) -> Message:
         return Message("assistant", (thought,))
     parts = item.get("content") or item.get("summary") or ()
     texts = []
-    for part in list_at(parts, f"{where}.summary"):
+    for part in list_at(parts, f"{path}.summary"):
         texts.append(str(field(part, "text") or ""))
     return Message("assistant", (Reasoning("\n".join(texts), WHOLE),))
 
 
-def _call(item: Mapping[str, Any], row: Block, where: str) -> ToolCall:
+def _call(item: Mapping[str, Any], row: Block, path: str) -> ToolCall:
     arguments = item.get(row.text)
     if not isinstance(arguments, str):
-        arguments = as_json(arguments, f"{where}.{row.text}")
+        arguments = as_json(arguments, f"{path}.{row.text}")
     author: Author = "program" if row.is_of_program(item) else "model"
     return ToolCall(
         str(item.get("call_id") or ""),
-        text_at(item.get("name"), f"{where}.name"),
+        text_at(item.get("name"), f"{path}.name"),
         arguments,
         WHOLE,
         deferred=bool(item.get("async")),
@@ -338,7 +338,7 @@ def _call(item: Mapping[str, Any], row: Block, where: str) -> ToolCall:
     )
 
 
-def _other(item: Mapping[str, Any], row: Block, kind: str, where: str) -> Message:
+def _other(item: Mapping[str, Any], row: Block, kind: str, path: str) -> Message:
     """An item that is carried through untouched."""
     role = ROLES[row.roles[0]]
     if kind == "tool_search_output" and item.get("execution") == "client":
@@ -349,7 +349,7 @@ def _other(item: Mapping[str, Any], row: Block, kind: str, where: str) -> Messag
     fields = {key: value for key, value in item.items() if key not in dropped}
     part = Opaque(
         kind,
-        opaque_json(fields, where),
+        opaque_json(fields, path),
         WHOLE,
         _tokens_of(fields),
         _paired_name(item, kind, row.opens),
@@ -358,7 +358,7 @@ def _other(item: Mapping[str, Any], row: Block, kind: str, where: str) -> Messag
         author=row.author,
         reader=row.read_by(item),
         words=_decision(item, row),
-        loads=_loaded(item, kind, where),
+        loads=_loaded(item, kind, path),
     )
     return Message(role, (part,))
 
@@ -389,25 +389,25 @@ def _decision(item: Mapping[str, Any], row: Block) -> str:
     return f"{decision}: {reason}"
 
 
-def _loaded(item: Mapping[str, Any], kind: str, where: str) -> tuple[str, ...]:
+def _loaded(item: Mapping[str, Any], kind: str, path: str) -> tuple[str, ...]:
     """The tools that an item makes callable: those of a search, and those that were added."""
     if kind not in _LOADING:
         return ()
-    tools = list_at(item.get("tools"), f"{where}.tools")
+    tools = list_at(item.get("tools"), f"{path}.tools")
     return tuple(str(field(tool, "name") or field(tool, "type")) for tool in tools)
 
 
-def _streams(chunks: Sequence[Any], where: str) -> Iterator[Content]:
+def _streams(chunks: Sequence[Any], path: str) -> Iterator[Content]:
     """The chunks of a shell's output: what it printed, its errors and how it ended."""
     for index, raw in enumerate(chunks):
-        chunk = plain(raw, f"{where}[{index}]")
+        chunk = plain(raw, f"{path}[{index}]")
         for offset, name in enumerate(_STREAMS):
             at = index * len(_STREAMS) + offset
             value = chunk.get(name)
             if isinstance(value, str):
                 yield Text(value, at)
             elif value is not None:
-                text = opaque_json(value, f"{where}[{index}].{name}")
+                text = opaque_json(value, f"{path}[{index}].{name}")
                 yield Opaque(name, text, at)
 
 

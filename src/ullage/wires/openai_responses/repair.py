@@ -125,18 +125,18 @@ class ResponsesRepair(Reading):
 
     def _make(
         self,
-        since: int,
+        start: int,
         stop: int,
         count: int,
-        last: Any,
+        previous: Any,
     ) -> tuple[list[Any], bool]:
         """What is left out in repair may leave reasoning alone (R3)."""
-        raw_flaws = _unfollowed(self.raws[since:stop])
-        self._nameless = {since + at for at in raw_flaws.nameless}
+        raw_flaws = _unfollowed(self.raws[start:stop])
+        self._nameless = {start + at for at in raw_flaws.nameless}
         self._repaired.clear()
         repaired: list[Any] = []
-        for at in range(since, stop):
-            if at - since in raw_flaws.alone:
+        for at in range(start, stop):
+            if at - start in raw_flaws.alone:
                 self.remove(at, _UNFOLLOWED, self.raws[at])
             else:
                 repaired += self._content(at, None)

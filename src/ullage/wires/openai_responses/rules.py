@@ -66,14 +66,14 @@ class ResponsesCheck(problem.Check):
             return [{"role": "user", "content": history}]
         return history
 
-    def _judge(self, item: Any, at: int, where: str) -> None:
+    def _judge(self, item: Any, at: int, path: str) -> None:
         kind = type_of(item)
         if kind is None:
-            self.add("R0", where, "an item is an object with a type or a role")
+            self.add("R0", path, "an item is an object with a type or a role")
             return
         if self._trigger:
             self.add("R14", self._trigger, "something follows the compaction_trigger")
-        self._trigger = where if kind == "compaction_trigger" else ""
+        self._trigger = path if kind == "compaction_trigger" else ""
         is_model = not is_callers(item, kind)
         self.pairs.speaker(is_model=is_model)
         if self._waiting and not is_model:
@@ -85,16 +85,16 @@ class ResponsesCheck(problem.Check):
         if kind != "reasoning":
             self._waiting = ""
         elif not self._waiting:
-            self._waiting = where
+            self._waiting = path
         if self._holds_nothing and _is_held_elsewhere(item, kind):
             self.add(
                 "R7",
-                where,
+                path,
                 "with store set to false nothing is held under this id",
             )
-        self._id(item, kind, where)
-        self._shape(item, kind, where)
-        self._pair(item, kind, (at, 0), where)
+        self._id(item, kind, path)
+        self._shape(item, kind, path)
+        self._pair(item, kind, (at, 0), path)
 
     def _end(self) -> None:
         """Calls without an answer, reasoning without what follows."""
@@ -119,45 +119,45 @@ class ResponsesCheck(problem.Check):
         if head.get("tools") is not None:
             self.fields("R0", head, {"tools": list}, "tools")
 
-    def _id(self, item: JsonObject, kind: str, where: str) -> None:
+    def _id(self, item: JsonObject, kind: str, path: str) -> None:
         item_id = item.get("id")
         if item_id is None:
             return
-        where = f"{where}.id"
+        path = f"{path}.id"
         if type(item_id) is not str:
-            self.add("R5", where, "the id has characters not allowed in it")
+            self.add("R5", path, "the id has characters not allowed in it")
             return
         prefix = ITEMS.get(kind, _UNKNOWN).prefix
         if not _ID(item_id):
-            self.add("R5", where, "the id has characters not allowed in it")
+            self.add("R5", path, "the id has characters not allowed in it")
         elif prefix:
             self.need(
                 item_id.startswith(prefix),
                 "R5",
-                where,
+                path,
                 f"the id must begin with {prefix!r}",
             )
         elif kind not in _ANY_ID and item_id.startswith(_PREFIXES):
-            self.add("R5", where, "the id is that of an item of another type")
+            self.add("R5", path, "the id is that of an item of another type")
         if item_id in self._ids:
-            self.add("R6", where, "an item with this id was sent before")
+            self.add("R6", path, "an item with this id was sent before")
         self._ids.add(item_id)
 
     # ── calls and answers ────────────────────────────────────────────────────────────
 
-    def _pair(self, item: JsonObject, kind: str, at: At, where: str) -> None:
+    def _pair(self, item: JsonObject, kind: str, at: At, path: str) -> None:
         """R1 and R2: an answer is known by the type of its call and the id."""
         if kind == "item_reference":
             self.pairs.reference()
         elif kind == _APPROVAL:
-            self._ask(f"{kind} {str(item.get('id'))[:64]!r}", at, where)
+            self._ask(f"{kind} {str(item.get('id'))[:64]!r}", at, path)
         elif kind == "mcp_approval_response":
             request_id = str(item.get("approval_request_id"))
-            self._answer(f"{_APPROVAL} {request_id[:64]!r}", at, where)
+            self._answer(f"{_APPROVAL} {request_id[:64]!r}", at, path)
         elif kind in CALLS or kind in OUTPUTS:
-            self._pair_by_call_id(item, kind, at, where)
+            self._pair_by_call_id(item, kind, at, path)
 
-    def _pair_by_call_id(self, item: JsonObject, kind: str, at: At, where: str) -> None:
+    def _pair_by_call_id(self, item: JsonObject, kind: str, at: At, path: str) -> None:
         """A call or an output; that of a local shell may have the id of its call as its own."""
         is_call = kind in CALLS
         is_local = kind == "local_shell_call_output"
@@ -166,7 +166,7 @@ class ResponsesCheck(problem.Check):
             call_id = item.get("id") if is_local else None
         if call_id is None and kind == "function_call_output":
             return
-        place = f"{where}.call_id"
+        place = f"{path}.call_id"
         if type(call_id) is not str or (is_call and not call_id):
             self.add("R0", place, "it names the call_id of its call")
             return
@@ -180,52 +180,52 @@ class ResponsesCheck(problem.Check):
         name = f"{kind.removesuffix('_output')} {call_id!r}"
         if is_call:
             late = bool(item.get("async") or item.get("async_"))
-            self._ask(name, at, where, late=late)
+            self._ask(name, at, path, late=late)
         else:
-            self._answer(name, at, where, is_free=is_local)
+            self._answer(name, at, path, is_free=is_local)
 
-    def _ask(self, name: str, at: At, where: str, *, late: bool = False) -> None:
+    def _ask(self, name: str, at: At, path: str, *, late: bool = False) -> None:
         """R1: something stands here that wants an answer, unless it may come late."""
         if not late and any(self._names[at] == name for at in self.pairs.unanswered):
-            self.add("R1", where, "a call with this call_id is still open")
+            self.add("R1", path, "a call with this call_id is still open")
         self._names[at] = name
         self.pairs.call(at, name, late=late, is_whole=True)
 
-    def _answer(self, name: str, at: At, where: str, *, is_free: bool = False) -> None:
+    def _answer(self, name: str, at: At, path: str, *, is_free: bool = False) -> None:
         """R2: what is answered here was asked before."""
         self.pairs.result(at, name, is_free=is_free or self._is_continued)
         if at in self.pairs.strays:
-            self.add("R2", where, f"no {name} stands before this answer")
+            self.add("R2", path, f"no {name} stands before this answer")
 
     # ── shapes ───────────────────────────────────────────────────────────────────────
 
-    def _shape(self, item: JsonObject, kind: str, where: str) -> None:
-        self.block("R0", item, ITEMS.get(kind, _UNKNOWN), where)
+    def _shape(self, item: JsonObject, kind: str, path: str) -> None:
+        self.block("R0", item, ITEMS.get(kind, _UNKNOWN), path)
         if kind == "message":
             role = name_in(item, "role")
             if role in ROLES:
-                self._content(item.get("content"), role, f"{where}.content")
+                self._content(item.get("content"), role, f"{path}.content")
             else:
-                self.add("R0", f"{where}.role", "no such role in this format")
+                self.add("R0", f"{path}.role", "no such role in this format")
         elif kind in ("function_call_output", "custom_tool_call_output"):
-            self._content(item.get("output"), None, f"{where}.output")
+            self._content(item.get("output"), None, f"{path}.output")
         elif kind == "shell_call_output":
-            self._chunks(item.get("output"), where)
+            self._chunks(item.get("output"), path)
 
-    def _chunks(self, chunks: Any, where: str) -> None:
+    def _chunks(self, chunks: Any, path: str) -> None:
         """The chunks of a shell's output."""
         if type(chunks) is not list:
             chunks = [chunks]
         for index, chunk in enumerate(chunks):
             fields = chunk if type(chunk) is dict else {}
-            self.block("R0", fields, _CHUNK, f"{where}.output[{index}]")
+            self.block("R0", fields, _CHUNK, f"{path}.output[{index}]")
 
-    def _content(self, content: Any, role: str | None, where: str) -> None:
+    def _content(self, content: Any, role: str | None, path: str) -> None:
         """What somebody said or, where nobody's ``role`` is given, what a tool gave."""
         if not isinstance(content, (str, list)):
             self.add(
                 "R0",
-                where,
+                path,
                 (
                     f"content must be text or a list of parts, and it is {kind_of(content)}"
                 ),
@@ -233,7 +233,7 @@ class ResponsesCheck(problem.Check):
         for index, part in enumerate(items_of(content)):
             row = PARTS.get(name_in(part, "type") or "", _UNKNOWN)
             is_legal = row.in_result if role is None else role in row.roles
-            place = f"{where}[{index}]"
+            place = f"{path}[{index}]"
             if is_legal:
                 self.block("R0", part, row, place)
             else:
