@@ -32,7 +32,7 @@ from ullage.tools.replay.cost.prices import PROFILES
 from ullage.tools.replay.engines import open_engine
 from ullage.tools.replay.evidence.atoms import Atom
 from ullage.tools.replay.evidence.common import common_in, task_of
-from ullage.tools.replay.evidence.demands import Demands, RequestHead, demands_of
+from ullage.tools.replay.evidence.demands import Demands, HeadText, demands_of
 from ullage.tools.replay.gates import Judge
 from ullage.tools.replay.many import Job, Replayer, ResultFile, replay_all
 from ullage.tools.replay.readers import Run, read
@@ -52,7 +52,7 @@ def told(run: Run, common: frozenset[str]) -> tuple[Story, list[int], Demands]:
     return (
         story,
         lengths,
-        demands_of(story, lengths, RequestHead.of(wire, run.request), common),
+        demands_of(story, lengths, HeadText.of(wire, run.request), common),
     )
 
 

@@ -32,7 +32,7 @@ from ullage.tools.replay.evidence.atoms import plain, words
 from ullage.tools.replay.evidence.demands import (
     Demand,
     Demands,
-    RequestHead,
+    HeadText,
     classes_of,
     demands_of,
 )
@@ -87,7 +87,7 @@ class Pair:
         self.run, self.lengths = run, boundaries(run)
         wire = FORMATS[run.format]
         self.story = Story(wire, run.messages)
-        self.head = RequestHead.of(wire, run.request)
+        self.head = HeadText.of(wire, run.request)
         self.demands = demands_of(self.story, self.lengths, self.head)
         self.first = dict(self._first())
         self.second = dict(self._second())

@@ -28,8 +28,8 @@ from ullage.tools.replay.evidence.atoms import Atom, holds, plain
 from ullage.tools.replay.evidence.demands import (
     BUCKETS,
     Demands,
+    HeadText,
     MessageText,
-    RequestHead,
     bucket_of,
     demands_of,
 )
@@ -186,7 +186,7 @@ def watch_over(
     story = Story(wire, run.messages, user_tools=user_tools)
     return Watch(
         story,
-        demands_of(story, lengths, RequestHead.of(wire, run.request), common),
+        demands_of(story, lengths, HeadText.of(wire, run.request), common),
         library,
     )
 

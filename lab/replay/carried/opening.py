@@ -32,7 +32,7 @@ from ullage.tools.cli.replay import runs_in
 from ullage.tools.replay.calls import boundaries, model_of, request_of, session_for
 from ullage.tools.replay.cost.prefix import head_of
 from ullage.tools.replay.evidence.atoms import Atom
-from ullage.tools.replay.evidence.demands import MessageText, RequestHead, texts_of
+from ullage.tools.replay.evidence.demands import HeadText, MessageText, texts_of
 from ullage.tools.replay.gates import Judge
 from ullage.tools.replay.readers import Damage, Run
 from ullage.wires import FORMATS
@@ -58,7 +58,7 @@ def looked(run: Run, policy_name: str, window_tokens: int | None) -> list[list[L
     story = Story(wire, run.messages)
     reader, wants = (
         Reader(story),
-        wants_of(story, lengths, RequestHead.of(wire, run.request)),
+        wants_of(story, lengths, HeadText.of(wire, run.request)),
     )
     window = window_tokens or lookup(model_of(run)).window_tokens
     session = session_for(run, POLICIES[policy_name](), window)()

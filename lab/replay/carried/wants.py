@@ -17,8 +17,8 @@ from msgspec import Struct
 from ullage.core.values.messages import ToolResult
 from ullage.tools.replay.evidence.atoms import Atom, atoms_of
 from ullage.tools.replay.evidence.demands import (
+    HeadText,
     MessageText,
-    RequestHead,
     RunHistory,
     texts_of,
 )
@@ -63,9 +63,7 @@ def unnumbered(text: str) -> str:
     return _NUMBERED.sub("", text)
 
 
-def wants_of(
-    story: RunHistory, lengths: Sequence[int], head: RequestHead
-) -> list[Wants]:
+def wants_of(story: RunHistory, lengths: Sequence[int], head: HeadText) -> list[Wants]:
     """What each reply of a run needs.
 
     Args:
@@ -81,7 +79,7 @@ def wants_of(
 
 
 def _wants(
-    story: RunHistory, length: int, head: RequestHead, results: Sequence[int]
+    story: RunHistory, length: int, head: HeadText, results: Sequence[int]
 ) -> Wants:
     pieces = [piece for message in story.reply(length) for piece in texts_of(message)]
     texts = dict.fromkeys(
@@ -101,7 +99,7 @@ def _looks_like_values(text: str) -> Iterator[str]:
 
 
 def _value(
-    story: RunHistory, text: str, length: int, head: RequestHead, results: Sequence[int]
+    story: RunHistory, text: str, length: int, head: HeadText, results: Sequence[int]
 ) -> Value | None:
     atom = Atom(text, "path" if "/" in text else "identifier")
     places = story.before(atom, length)

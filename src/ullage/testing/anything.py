@@ -70,7 +70,9 @@ def _leaf(window: Window, chance: _Chance, mark: str) -> ProposedEdit:
             "text", "no digest", chance.randint(-1, 2), chance.randint(-1, 2)
         )
         ref = ref_of(_ELSEWHERE)
-        return ProposedEdit(Replace(address, ref, _text(chance, ref), "pruned", mark), ())
+        return ProposedEdit(
+            Replace(address, ref, _text(chance, ref), "pruned", mark), ()
+        )
     place = window.transcript.address(spot)
     if chance.random() < 0.1:
         place = replace(place, ordinal=place.ordinal + chance.randint(-1, 1), item=9)

@@ -7,7 +7,7 @@ import pytest
 from tests.replay.evidence.conversation import call, first_uses, run_of, told, user
 from ullage.tools.replay.calls import boundaries
 from ullage.tools.replay.evidence.demands import (
-    RequestHead,
+    HeadText,
     RunHistory,
     bucket_of,
     classes_of,
@@ -71,7 +71,7 @@ def test_what_it_says_in_the_same_breath_is_not_before():
 def classes(run, common=frozenset()):
     """The classes of the values of all arguments."""
     story, lengths, _ = told(run)
-    head = RequestHead.of(story.wire, run.request)
+    head = HeadText.of(story.wire, run.request)
     found = [classes_of(story, length, head, common) for length in lengths]
     return [kind for of_call in found for kind, _ in of_call.values()]
 

@@ -109,14 +109,18 @@ def planned(
     if part is not None:  # a model goes on from it
         chain, reason = builder.window.transcript.chain, "it was summarised before"
         stop = chain[ids.index(part.message_id)]
-        builder.apply(ReplaceSpan(chain[0], stop, part.text, "", reason, model_text=part.summary))
+        builder.apply(
+            ReplaceSpan(chain[0], stop, part.text, "", reason, model_text=part.summary)
+        )
     window = builder.window
     return CompactionPlan(
         window, ids, _cut(window, ids.index(boundary_id), stage, loaded)
     )
 
 
-def row_of(plan: CompactionPlan, cut: ProposedEdit, store: ConversationStore) -> Row | None:
+def row_of(
+    plan: CompactionPlan, cut: ProposedEdit, store: ConversationStore
+) -> Row | None:
     """A cut of this plan's history as it is to be written down; None if it is no summary."""
     span, window = cut.edit, plan.window
     if not isinstance(span, ReplaceSpan):
@@ -136,7 +140,9 @@ def row_of(plan: CompactionPlan, cut: ProposedEdit, store: ConversationStore) ->
     return outputs, write
 
 
-def _cut(window: Window, stop: int, stage: Stage, loaded: Window) -> ProposedEdit | None:
+def _cut(
+    window: Window, stop: int, stage: Stage, loaded: Window
+) -> ProposedEdit | None:
     """The cut that summarises the history: up to a message, or as far as the stage has it."""
     if _is_ours(stage):
         limit, bound = loaded.limit_tokens, stage.keywords

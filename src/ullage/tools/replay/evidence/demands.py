@@ -223,7 +223,7 @@ Demands: TypeAlias = Sequence[Sequence[Demand]]
 """What the calls of a run demand, by call."""
 
 
-class RequestHead(Struct, frozen=True):
+class HeadText(Struct, frozen=True):
     """What a request has outside its messages, for the question who said a value first.
 
     Attributes:
@@ -235,7 +235,7 @@ class RequestHead(Struct, frozen=True):
     enums: Mapping[str, frozenset[str]]
 
     @classmethod
-    def of(cls, wire: Format, request: Mapping[str, Any]) -> RequestHead:
+    def of(cls, wire: Format, request: Mapping[str, Any]) -> HeadText:
         """The head of a request."""
         whole = {**request, wire.key: []}
         tools = {wire.tool_name(tool): tool for tool in wire.tools(whole)}
@@ -251,7 +251,7 @@ class RequestHead(Struct, frozen=True):
 def demands_of(
     story: RunHistory,
     lengths: Sequence[int],
-    head: RequestHead,
+    head: HeadText,
     common: Set[str] = frozenset(),
 ) -> Demands:
     """The demands of every call of a run."""
@@ -263,7 +263,7 @@ def demands_of(
 
 
 def classes_of(
-    story: RunHistory, length: int, head: RequestHead, common: Set[str] = frozenset()
+    story: RunHistory, length: int, head: HeadText, common: Set[str] = frozenset()
 ) -> dict[Atom, tuple[str, Sources]]:
     """The class of every value in the arguments of one reply; of demands, the sources.
 
@@ -296,7 +296,7 @@ def _class(
     tool: str,
     story: RunHistory,
     length: int,
-    head: RequestHead,
+    head: HeadText,
     common: Set[str],
 ) -> tuple[str, Sources]:
     places = story.before(atom, length)

@@ -26,8 +26,8 @@ from ullage.tools.replay.evidence.demands import (
     BUCKETS,
     Demand,
     Demands,
+    HeadText,
     MessageText,
-    RequestHead,
     RunHistory,
     bucket_of,
     demands_of,
@@ -292,7 +292,7 @@ def watch_over(
     story = RunHistory(wire, run.messages, user_tools=user_tools)
     return EvidenceMeter(
         story,
-        demands_of(story, lengths, RequestHead.of(wire, run.request), common),
+        demands_of(story, lengths, HeadText.of(wire, run.request), common),
         library,
     )
 
