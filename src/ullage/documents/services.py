@@ -228,8 +228,15 @@ def window_of(
 ) -> WindowBuilder:
     """A window over messages of a wire format as they are, without a session.
 
-    The first ``leading`` of them are left out. Notices are in our words, and tokens are counted as
-    for a model nobody knows, where nothing else is given. ``user_tools`` are plain names.
+    Args:
+        messages: the messages, which are not changed.
+        wire: their format.
+        words: the wording of notices; None: the default one.
+        leading: how many of the first messages are left out.
+        tenant: whose history it is, for the refs.
+        meter: what counts tokens; None: as for a model that is not known.
+        redact: takes secrets out of what is set aside; None: nothing does.
+        user_tools: plain names of the tools by which the user answers.
 
     Raises:
         FormatError: a message is not what its format says it is.

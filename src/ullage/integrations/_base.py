@@ -144,7 +144,11 @@ _BYTES = "__bytes__"
 
 
 def with_text(value: Any) -> Any:
-    """A block without bytes, so that it can be written down as JSON; see `with_bytes`."""
+    """A block that can be written as JSON: its bytes as base64, which `with_bytes` undoes.
+
+    Args:
+        value: the block, or anything in it.
+    """
     if isinstance(value, (bytes, bytearray, memoryview)):
         return {_BYTES: b64encode(value).decode()}
     if isinstance(value, Mapping):
@@ -155,7 +159,11 @@ def with_text(value: Any) -> Any:
 
 
 def with_bytes(value: Any) -> Any:
-    """A block as its framework has it, from what `with_text` made of it."""
+    """A block as its framework has it.
+
+    Args:
+        value: what `with_text` made of it, or anything in that.
+    """
     if isinstance(value, Mapping):
         if set(value) == {_BYTES}:
             return b64decode(value[_BYTES])
@@ -269,7 +277,11 @@ def counted(
 
 
 def wire_of(request: Mapping[str, Any]) -> str:
-    """The wire on which a framework asks this request's model: its rules of reasoning hold."""
+    """The wire whose rules of reasoning hold for a request, by the name of its model.
+
+    Args:
+        request: the request, with ``model``; without one it is Chat Completions.
+    """
     name = plain_name(str(request.get("model") or ""))
     for maker, wire in _MAKERS.items():
         if maker in name:

@@ -31,7 +31,14 @@ _ENTRY = re.compile(
 
 
 def entry_of(record: Record) -> tuple[str, str]:
-    """A record as an entry of a state: its key and its value, both text."""
+    """A record as an entry of a state.
+
+    Args:
+        record: the record.
+
+    Returns:
+        The key, which names the record's place, and its data in base64.
+    """
     name = f":{record.name}" if record.name else ""
     key = f"ullage:{record.key.hex()}:{record.kind}:{record.n}{name}"
     return key, b64encode(record.data).decode()

@@ -469,7 +469,11 @@ class PendingCalls:
         return call.session
 
     def leave(self, place: Hashable) -> None:
-        """Give back what a call had claimed of a budget, if it failed or was cancelled."""
+        """End a call that failed or was cancelled, and give back what it claimed of a budget.
+
+        Args:
+            place: of the call; nothing happens if none is under way there.
+        """
         call = self._at.pop(place, None)
         if call is not None:
             call.session.release()

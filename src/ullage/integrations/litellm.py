@@ -77,7 +77,11 @@ class UllageCallback(Portable, CustomLogger, AsyncClosing):  # type: ignore[misc
         ]
 
     def owns(self, call: Any) -> bool:
-        """Whether a tool call of a reply is for `open`, and not for a tool of the caller's."""
+        """Whether a tool call is one for `open`, and none of a tool of the caller's.
+
+        Args:
+            call: a tool call, as the reply has it.
+        """
         return field(field(call, "function"), "name") in self._names
 
     async def open(

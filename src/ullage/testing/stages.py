@@ -86,8 +86,20 @@ def check_policy(
 ) -> int:
     """Try all that a policy's stages do, on whole runs and on every wire.
 
-    The arguments and what is returned and raised are those of `check_stage`. A request that
-    cannot be made to fit is passed over.
+    A request that cannot be made to fit is passed over.
+
+    Args:
+        policy: the policy.
+        runs: the runs; None: `example_runs`.
+        window_tokens: the window that they have to fit.
+        formats: the wires, by name.
+        mends: whether cuts that the engine mends or leaves out are no fault.
+
+    Returns:
+        How many cuts its stages made.
+
+    Raises:
+        AssertionError: a promise is not kept.
     """
     notes = _Notes(mends)
     watched = replace(

@@ -236,7 +236,16 @@ class StoreContract(BlobsContract, RecordsContract):
     # Clean-up
 
     def collected(self, store: Any, tenant: str | None, bounds: Bounds) -> Collected:
-        """All steps of a clean-up, each of a few rows, as one."""
+        """Clean up to the end, in steps of two rows.
+
+        Args:
+            store: the store.
+            tenant: whose rows; None: everybody's.
+            bounds: what goes; ``limit`` is set here.
+
+        Raises:
+            AssertionError: a step was refused, or the clean-up has no end.
+        """
         cursor, total = None, Collected((), 0, 0)
         for _ in range(10_000):
             step = store.collect(tenant, replace(bounds, limit=2), cursor)

@@ -304,6 +304,9 @@ class Conversation(ConversationCore, Closing):
     def append(self, messages: Sequence[Any]) -> tuple[str, ...]:
         """Keep some messages at the end, all of them or none. Returns their ids.
 
+        Args:
+            messages: as the provider takes them; dicts, or SDK objects.
+
         Raises:
             FormatError, StoreError: see `ConversationStore.append`.
         """

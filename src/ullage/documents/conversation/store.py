@@ -178,17 +178,28 @@ class ConversationStore(Portable):
         return (*messages[:boundary], summary, *messages[boundary:])
 
     def history(self, session: str) -> tuple[StoredMessage, ...]:
-        """Every message of a conversation, the compacted ones too."""
+        """Every message of a conversation, the compacted ones too.
+
+        Args:
+            session: which conversation.
+        """
         with self._transaction("history", "BEGIN") as db:
             return rows.messages_of(db, session)
 
     def newest_compaction(self, session: str) -> CompactionPart | None:
-        """The summary that `load` shows, or None."""
+        """The summary that `load` shows; None if the conversation was never compacted.
+
+        Args:
+            session: which conversation.
+        """
         with self._transaction("newest_compaction", "BEGIN") as db:
             return rows.newest_part(db, session)
 
     def forget(self, session: str) -> int:
         """Erase a conversation: its messages, and every summary of them.
+
+        Args:
+            session: which conversation.
 
         Returns:
             How many messages went. Nothing of them is in the file then, nor in its log.

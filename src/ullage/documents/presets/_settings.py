@@ -40,6 +40,10 @@ class DocumentSettings(Struct, frozen=True, kw_only=True):
 def read(settings_type: type[S], values: Mapping[str, Any]) -> S:
     """Settings from a mapping, under the document's keys.
 
+    Args:
+        settings_type: which settings.
+        values: the mapping; a document's own section is looked for first.
+
     Raises:
         ConfigError: a key that is not known, a value that is wrong.
     """

@@ -50,7 +50,11 @@ _DEFAULTS = ContinuationSettings()
 
 
 def continuation(settings: ContinuationSettings = _DEFAULTS) -> Policy:
-    """The policy of the document."""
+    """The policy of the document.
+
+    Args:
+        settings: the document's constant.
+    """
     return Policy(
         name="continuation-1",
         at_first_sight=(partial(truncate, shape=output_shape(settings)),),
@@ -60,7 +64,11 @@ def continuation(settings: ContinuationSettings = _DEFAULTS) -> Policy:
 
 
 def output_shape(settings: ContinuationSettings = _DEFAULTS) -> Shape:
-    """What is shown of one result."""
+    """How one result is shown: its first characters, then a marker.
+
+    Args:
+        settings: the document's constant.
+    """
     limit = settings.MAX_TOOL_RESULT_CHARS
     return partial(head_chars, limit_chars=limit, marker=_MARKER, bare=_BARE)
 

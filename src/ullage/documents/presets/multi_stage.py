@@ -107,6 +107,9 @@ def multi_stage(settings: MultiStageSettings = _DEFAULTS) -> Policy:
     """The policy of the document.
 
     The most recent messages stay whole wherever they and the account fit the hard limit.
+
+    Args:
+        settings: the document's, under the names of its environment variables.
     """
     shape = partial(
         by_type,

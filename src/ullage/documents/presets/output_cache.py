@@ -117,7 +117,11 @@ _DEFAULTS = ToolOutputCacheConfig()
 
 
 def output_cache(settings: ToolOutputCacheConfig = _DEFAULTS) -> Policy:
-    """The policy of the document."""
+    """The policy of the document.
+
+    Args:
+        settings: the document's; without ``enabled`` it compacts and cuts nothing else.
+    """
     policy = Policy(
         name="output_cache-1", guard=partial(emergency), unknown_model="error"
     )
@@ -229,7 +233,11 @@ def _compacted(policy: Policy, config: CompactionConfig) -> Policy:
 
 
 def prompt_of(config: CompactionConfig) -> Prompt:
-    """The words of a compaction; the interrupt message comes after the conversation."""
+    """The words of a compaction; the interrupt message comes after the conversation.
+
+    Args:
+        config: the document's settings of a compaction.
+    """
     retain = config.retain_prompt or (_RETAIN if config.retain_directives else "")
     if retain and "<retain>" not in retain:
         retain = f"{retain} {_TAGS}"

@@ -208,6 +208,9 @@ def three_layer(settings: ThreeLayerSettings = _DEFAULTS) -> Policy:
     Layers 2 and 3 stand there once more, before the guard, by our own count and deeper: the
     document counts characters, and takes its thresholds of the whole context. Where the answer
     takes much of that, or text has few characters a token, the limit is reached below them.
+
+    Args:
+        settings: the document's constants.
     """
     threshold, target = (
         settings.compaction_threshold,

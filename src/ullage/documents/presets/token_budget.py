@@ -46,7 +46,11 @@ _DEFAULTS = TokenBudgetSettings()
 
 
 def token_budget(settings: TokenBudgetSettings = _DEFAULTS) -> Policy:
-    """The policy of the document. Recall tools are not offered unless asked for."""
+    """The policy of the document. Recall tools are not offered unless asked for.
+
+    Args:
+        settings: the document's table.
+    """
     budget = settings.input_token_budget
     stage = partial(
         prune,

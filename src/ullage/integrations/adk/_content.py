@@ -41,7 +41,11 @@ class RecallTool(BaseTool):
 
 
 def request_of(request: LlmRequest) -> dict[str, Any]:
-    """The keyword arguments that ADK would give to google-genai, as they are now."""
+    """The keyword arguments that ADK would give to google-genai, as they are now.
+
+    Args:
+        request: ADK's request.
+    """
     return {
         "model": request.model or "",
         "contents": list(request.contents),
@@ -53,6 +57,9 @@ def has_functions(request: Mapping[str, Any]) -> bool:
     """Whether a request offers functions: only then may others stand beside them.
 
     Many models take no functions next to a built-in tool or an output schema.
+
+    Args:
+        request: what `request_of` made.
     """
     return any(_declared(tool) for tool in request["config"].tools or ())
 
@@ -61,6 +68,10 @@ def show(view: AsyncView | Unfitted, request: LlmRequest) -> None:
     """Make a request the view. What the request shares with ADK's events is not touched.
 
     The recall tools join the functions that are there: some backends take one tool only.
+
+    Args:
+        view: what fits; an `Unfitted` one changes nothing.
+        request: ADK's request, which is changed.
     """
     if isinstance(view, Unfitted):
         return
@@ -112,7 +123,12 @@ def _without_ours(tool: Any, view: AsyncView) -> Any:
 
 
 def as_messages(tool: str, result: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A call and its result as messages of the wire."""
+    """A call and its result as messages of the wire.
+
+    Args:
+        tool: the tool's name.
+        result: what it returned; anything but a dict stands under ``result``.
+    """
     response = result if isinstance(result, dict) else {"result": result}
     call = {"functionCall": {"name": tool, "args": {}}}
     answer = {"functionResponse": {"name": tool, "response": response}}

@@ -108,7 +108,11 @@ class UllageAdkPlugin(Portable, BasePlugin):
         return cls(name, policy=from_env("multi_stage"), budget=budget, **settings)
 
     def family(self, session: Any) -> SessionFamily:
-        """What is held of an ADK session: its budget, the sessions of its agents."""
+        """What the agents of an ADK session share: its budget, and their sessions.
+
+        Args:
+            session: ADK's session.
+        """
         key = json.dumps([session.app_name, session.user_id, session.id])
         return self.sessions.family(key, session.state)
 
@@ -156,7 +160,11 @@ class UllageAdkPlugin(Portable, BasePlugin):
     async def after_model_callback(
         self, *, callback_context: Any, llm_response: LlmResponse
     ) -> LlmResponse | None:
-        """Take in the usage of a reply: tokens, cost, calibration."""
+        """Take in the usage of a reply: tokens, cost, calibration.
+
+        Returns:
+            None: the response stays as it is.
+        """
         if llm_response.partial:
             return None
         is_whole = llm_response.usage_metadata is not None
@@ -191,7 +199,14 @@ class UllageAdkPlugin(Portable, BasePlugin):
     async def after_tool_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, result: Any
     ) -> dict[str, Any] | None:
-        """Cut a result that is over the policy's limit, if its original can be kept."""
+        """Cut a result that is over the policy's limit, if its original can be kept.
+
+        Returns:
+            The shorter result; None if it stays as it is.
+
+        Raises:
+            StoreError: the original cannot be kept.
+        """
         session = self.sessions.get(_key(tool_context))
         if not self.sessions.lasts or session is None or not result:
             return None

@@ -108,7 +108,11 @@ _MEDIA = {row.kind: row for row in _ROWS}
 
 
 def content_of(block: Any) -> Any:
-    """What was set aside as a block, as the content it was."""
+    """The content that was set aside as a block.
+
+    Args:
+        block: the block, as `Media` holds it.
+    """
     return _CONTENT.validate_python(block)
 
 

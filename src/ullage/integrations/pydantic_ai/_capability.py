@@ -84,7 +84,11 @@ class UllageCapability(Portable, AbstractCapability[Any]):
     async def after_model_request(
         self, ctx: Any, *, request_context: Any, response: Any
     ) -> Any:
-        """Take in what a response reports, and write into its metadata how it came about."""
+        """Take in what a response reports, and write the new entries into its metadata.
+
+        Returns:
+            The response with the metadata; itself where its call is not known here.
+        """
         session = await self._calls.observe(ctx.run_id, response)
         if session is None:
             return response
@@ -94,7 +98,12 @@ class UllageCapability(Portable, AbstractCapability[Any]):
     async def on_model_request_error(
         self, ctx: Any, *, request_context: Any, error: Any
     ) -> Any:
-        """Ask for another attempt where the provider called the request too long, twice at most."""
+        """Ask for another attempt where the provider called the request too long, twice at most.
+
+        Raises:
+            RetryModelRequest: a shorter request is worth an attempt.
+            Exception: the error itself, where it says anything else.
+        """
         if self._calls.may_retry(ctx.run_id, error):
             raise RetryModelRequest from error
         raise error
@@ -102,7 +111,11 @@ class UllageCapability(Portable, AbstractCapability[Any]):
     async def wrap_model_request(
         self, ctx: Any, *, request_context: Any, handler: Any
     ) -> Any:
-        """Give back what a request that failed, or was cancelled, had claimed of a budget."""
+        """Run a request, and give back what it claimed of a budget if it failed or was cancelled.
+
+        Returns:
+            What ``handler`` returns.
+        """
         try:
             return await handler(request_context)
         finally:

@@ -130,7 +130,11 @@ def _mime_of(item: Any) -> str | None:
 
 
 def content_of(block: Any) -> Any:
-    """What was set aside as a block, as the content it was."""
+    """The content that was set aside as a block.
+
+    Args:
+        block: the block, as `Media` holds it.
+    """
     return _CONTENT.validate_python(block)
 
 
