@@ -7,7 +7,7 @@ from tests.histories import Turn
 from ullage import Limits, Session
 from ullage.policy.stages.goals import (
     CHARS_PER_TOKEN,
-    Wanted,
+    SummaryNeeds,
     by_budget,
     by_count,
     by_rough,
@@ -22,7 +22,7 @@ from ullage.policy.stages.goals import (
 
 SAID = "Keep the loader as it is, and mend the cache. " * 40
 TURNS = [Turn(user=f"{n}. {SAID}", said=f"Done {n}. " * 40) for n in range(8)]
-WANTED = Wanted(account_tokens=1_000, user_chars=100_000, words_tokens=500)
+WANTED = SummaryNeeds(account_tokens=1_000, user_chars=100_000, words_tokens=500)
 
 
 @pytest.fixture(scope="module")

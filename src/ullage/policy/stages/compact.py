@@ -38,8 +38,8 @@ from ullage.policy.stages.facts import actions, essentials
 from ullage.policy.stages.goals import (
     CHARS_PER_TOKEN,
     Goal,
-    Room,
-    Wanted,
+    SummaryNeeds,
+    SummaryRoom,
     by_count,
     held_tokens,
     left_tokens,
@@ -175,7 +175,7 @@ def any_of(window: Window, *, conditions: Sequence[IsDue]) -> bool:
     return any(condition(window) for condition in conditions)
 
 
-class Plan(NamedTuple):
+class CompactionPlan(NamedTuple):
     """What a summary stands for, and how large it may be.
 
     Attributes:
@@ -188,7 +188,7 @@ class Plan(NamedTuple):
     start: int
     stop: int
     goals: Sequence[Goal]
-    room: Room
+    room: SummaryRoom
 
     @property
     def around(self) -> tuple[Sequence[Goal], int, int]:
@@ -238,7 +238,7 @@ def compact(
         return ()
     start, since = summarised(window) or [begin(window, keeps_task=keeps_task)] * 2
     limit = window.limit_tokens
-    wanted = Wanted(
+    wanted = SummaryNeeds(
         account_tokens=_at_most(limit * account_share, account_tokens),
         user_chars=_at_most(limit * user_share, user_tokens) * CHARS_PER_TOKEN,
         words_tokens=prompt.most_tokens * 5 // 4,
@@ -258,7 +258,11 @@ def compact(
 
 
 def _made(
-    window: Window, plan: Plan, prompt: Prompt, held_tokens: int, least_tokens: int
+    window: Window,
+    plan: CompactionPlan,
+    prompt: Prompt,
+    held_tokens: int,
+    least_tokens: int,
 ) -> Sequence[Cut] | Skipped:
     """The cut of a plan, or nothing where it wins too little of what its range holds."""
     outputs = set_aside(window, plan.start, plan.stop)
@@ -278,7 +282,9 @@ def _made(
     return [Cut(edit, outputs, replace(brief, room_tokens=words_tokens))]
 
 
-def _words_tokens(window: Window, plan: Plan, prompt: Prompt, text: str) -> int:
+def _words_tokens(
+    window: Window, plan: CompactionPlan, prompt: Prompt, text: str
+) -> int:
     """What a model may add: its room, and what the rest of the summary left of its own."""
     most, left = prompt.most_tokens * 5 // 4, left_tokens(window, *plan.around, text)
     return most if left is None else min(most, max(left, plan.room.words_tokens))
@@ -288,7 +294,7 @@ def _at_most(tokens: float, bound_tokens: int | None) -> int:
     return int(tokens) if bound_tokens is None else min(int(tokens), bound_tokens)
 
 
-def _too_little(room: Room) -> Sequence[Cut] | Skipped:
+def _too_little(room: SummaryRoom) -> Sequence[Cut] | Skipped:
     """Nothing; it is told where what must stay is over the goal by itself."""
     return Skipped(_MUST_STAY) if room.missed_tokens else ()
 
@@ -298,19 +304,19 @@ def _planned(
     start: int,
     ends: Sequence[int],
     goals: Sequence[Goal],
-    wanted: Wanted,
-) -> Plan:
+    wanted: SummaryNeeds,
+) -> CompactionPlan:
     """The shortest range with which the goals are reached, or the longest there is."""
 
     def reaches(end: int) -> bool:
         return not room_in(window, goals, start, end, wanted).short_tokens
 
     end = ends[min(bisect_left(ends, True, key=reaches), len(ends) - 1)]
-    return Plan(start, end, goals, room_in(window, goals, start, end, wanted))
+    return CompactionPlan(start, end, goals, room_in(window, goals, start, end, wanted))
 
 
 def _composed(
-    window: Window, plan: Plan, prompt: Prompt, ref: str
+    window: Window, plan: CompactionPlan, prompt: Prompt, ref: str
 ) -> tuple[Brief, tuple[str, ...]]:
     """The brief of a plan, and what the user said later (`later_words`).
 
@@ -339,7 +345,9 @@ def _joined(text: str, later: Sequence[str]) -> str:
     return "\n".join((text, *filter(None, later)))
 
 
-def _edit(window: Window, plan: Plan, text: str, ref: str, held_tokens: int) -> Summary:
+def _edit(
+    window: Window, plan: CompactionPlan, text: str, ref: str, held_tokens: int
+) -> Summary:
     """The summary as it is shown, with its reason."""
     chain = window.transcript.chain
     why = f"messages {plan.start + 1} to {plan.stop} held {held_tokens:,} tokens"
@@ -350,7 +358,7 @@ def _edit(window: Window, plan: Plan, text: str, ref: str, held_tokens: int) -> 
 
 
 def _brief(
-    window: Window, plan: Plan, room: Room, prompt: Prompt, ref: str
+    window: Window, plan: CompactionPlan, room: SummaryRoom, prompt: Prompt, ref: str
 ) -> tuple[Brief, tuple[str, ...]]:
     transcript, start, stop = window.transcript, plan.start, plan.stop
     earlier, upto = said_before(window)

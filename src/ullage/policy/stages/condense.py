@@ -38,21 +38,21 @@ _SUMMARY_SHARE = 0.6
 _TRIES = 4
 
 
-class Room(NamedTuple):
+class AccountRoom(NamedTuple):
     """What an account may take, and why room is short.
 
     Attributes:
         account_chars: characters of its head and its bullets.
         user_chars: and of what the user said.
         most_tokens: tokens of both, and of results that the model has not seen yet.
-        why: the reason, with its numbers.
+        reason: the reason, with its numbers.
         is_owed: whether the account is shown though it wins nothing: the view is illegal as it is.
     """
 
     account_chars: int
     user_chars: int
     most_tokens: int
-    why: str
+    reason: str
     is_owed: bool = False
 
 
@@ -147,13 +147,15 @@ class Condensed(NamedTuple):
     tokens: int
 
 
-def condense(window: Window, each: Range, room: Room) -> Condensed | None:
+def condense(window: Window, each: Range, room: AccountRoom) -> Condensed | None:
     """An account of a range; None if it would win nothing.
 
     Bullets make room for results that the model has not seen yet, and both for what the user said.
     """
     chain, outputs = window.transcript.chain, set_aside(window, each.start, each.stop)
-    bare = Summary(chain[each.start], chain[each.stop], "", outputs[-1].ref, room.why)
+    bare = Summary(
+        chain[each.start], chain[each.stop], "", outputs[-1].ref, room.reason
+    )
     record, edit = take_over(window, bare, each, room.account_chars)
     text, later = _text(window, each, edit, record, room)
     edit = replace(edit, text=text, later=later)
@@ -194,7 +196,7 @@ def _within(window: Window, spot: Location, account: Summary, user_chars: int) -
 
 
 def _text(
-    window: Window, each: Range, edit: Summary, record: str, room: Room
+    window: Window, each: Range, edit: Summary, record: str, room: AccountRoom
 ) -> tuple[str, tuple[str, ...]]:
     """What stands for a range, in no more than its room if that can be; see `Summary.later`."""
     transcript, around = window.transcript, (each.start, each.stop)

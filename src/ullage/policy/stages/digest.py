@@ -19,7 +19,7 @@ from typing import NamedTuple
 from ullage.policy.stages.names import (
     ALARMS,
     WORTH,
-    Known,
+    KnownNames,
     names_in,
     words_in,
     worth_of,
@@ -35,7 +35,7 @@ _MOST_LINES = 1 << 16
 """The rank of a line is lower, the more it earns for its length; of equals, the earlier it is."""
 
 
-class Reading(NamedTuple):
+class RankedLines(NamedTuple):
     """What a text tells that is not known: enough to make digests of it at any price not lower.
 
     Attributes:
@@ -76,7 +76,7 @@ class Reading(NamedTuple):
         )
 
 
-def read(text: str, known: Known, price: int) -> Reading:
+def read(text: str, known: KnownNames, price: int) -> RankedLines:
     """What a text tells that is not known; its names are known from now on.
 
     A line of more than 240 characters is taken in pieces, and of a text of more than 24,000 the
@@ -86,7 +86,7 @@ def read(text: str, known: Known, price: int) -> Reading:
     words = words_in(" \n ".join(lines))
     names = names_in(words)
     worth = worth_of(names, known)
-    known.told.update(names.values())
+    known.outputs.update(names.values())
     number, line, found, ranks = (
         0,
         dict[str, int](),
@@ -105,7 +105,7 @@ def read(text: str, known: Known, price: int) -> Reading:
             else:
                 line.clear()
         number += 1
-    return Reading(lines, worth, found, ranks)
+    return RankedLines(lines, worth, found, ranks)
 
 
 def _lines(text: str) -> list[str]:
@@ -125,7 +125,7 @@ def _pieces(line: str) -> Iterator[str]:
     yield line[start:]
 
 
-def _choose(reading: Reading, price: int, room: int) -> tuple[list[int], set[str]]:
+def _choose(reading: RankedLines, price: int, room: int) -> tuple[list[int], set[str]]:
     """The numbers of the lines that earn their price, by greedy cover, in order; and their words.
 
     What a line earns only falls as others are chosen, so it is reckoned anew when its turn comes.

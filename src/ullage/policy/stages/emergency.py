@@ -31,8 +31,8 @@ from ullage.core.values.edits import Cut
 from ullage.policy.stages.account import done_chars, said_chars
 from ullage.policy.stages.condense import (
     CHARS_PER_TOKEN,
+    AccountRoom,
     Range,
-    Room,
     condense,
     head_of_loop,
     held_tokens,
@@ -93,7 +93,7 @@ def emergency(
         whole.most(int(limit * kept_share)), anew.most(int(limit * start))
     )
     most_chars = int(chars * account_share), int(chars * user_share)
-    room = Room(*most_chars, most_tokens, why, is_owed=parted is not None)
+    room = AccountRoom(*most_chars, most_tokens, why, is_owed=parted is not None)
     first, end = reach(window)
     said_tokens = (
         min(room.user_chars, said_chars(window.transcript, first, end))
@@ -156,7 +156,7 @@ def _pressed(window: Window, start: float, start_tokens: int | None) -> str | No
 
 
 def _plan(
-    window: Window, ranges: Sequence[Range], room: Room, tiers: Sequence[Tier]
+    window: Window, ranges: Sequence[Range], room: AccountRoom, tiers: Sequence[Tier]
 ) -> tuple[Sequence[Cut], int]:
     """Condense ranges, and cut what is kept to size: the cuts, and the uncalibrated tokens left.
 
@@ -211,7 +211,7 @@ def _late(
 
 
 def _said_over(
-    window: Window, kept: Sequence[int], ranges: Sequence[Range], room: Room
+    window: Window, kept: Sequence[int], ranges: Sequence[Range], room: AccountRoom
 ) -> int:
     """About how many tokens users said more than their room holds, here and in accounts."""
     chars = sum(said_chars(window.transcript, each.start, each.stop) for each in ranges)
@@ -221,7 +221,7 @@ def _said_over(
     return max(chars - room.user_chars, 0) // CHARS_PER_TOKEN
 
 
-def _wanted_tokens(window: Window, each: Range, room: Room) -> int:
+def _wanted_tokens(window: Window, each: Range, room: AccountRoom) -> int:
     """Tokens that an account should have: what was said, what is new, and its bullets."""
     said = min(room.user_chars, said_chars(window.transcript, each.start, each.stop))
     done = min(room.account_chars, done_chars(window.transcript, each.start, each.stop))

@@ -94,19 +94,21 @@ class Action(Struct, frozen=True, kw_only=True):
     refs: tuple[tuple[str, int], ...] = ()
 
 
-class Said(Struct, frozen=True):
+class Utterance(Struct, frozen=True):
     """A text of the user or the model: its message and the text.
 
-    ``asked`` is the question that it answers, where it came through a tool: the tool's name and
+    ``question`` is the question that it answers, where it came through a tool: the tool's name and
     what it was asked.
     """
 
     index: int
     text: str
-    asked: str = ""
+    question: str = ""
 
 
-def said(transcript: Transcript, start: int, stop: int, role: str) -> Iterator[Said]:
+def utterances(
+    transcript: Transcript, start: int, stop: int, role: str
+) -> Iterator[Utterance]:
     """What a role said in a range of messages, in order; of the user also what tools were told."""
     if role == "user":
         yield from _user_said(transcript, start, stop)
@@ -115,10 +117,10 @@ def said(transcript: Transcript, start: int, stop: int, role: str) -> Iterator[S
         message = transcript.messages[index]
         texts = [part.text for part in message.parts if isinstance(part, Text)]
         if message.role == role and (text := "\n".join(texts).strip()):
-            yield Said(index, text)
+            yield Utterance(index, text)
 
 
-def _user_said(transcript: Transcript, start: int, stop: int) -> Iterator[Said]:
+def _user_said(transcript: Transcript, start: int, stop: int) -> Iterator[Utterance]:
     for index in transcript.marked("words", start, stop):
         spoken = []
         for number, part in enumerate(transcript.messages[index].parts):
@@ -126,9 +128,9 @@ def _user_said(transcript: Transcript, start: int, stop: int) -> Iterator[Said]:
             if words and isinstance(part, Text):
                 spoken.append(words)
             elif words:
-                yield Said(index, words, question_of(transcript, index, number))
+                yield Utterance(index, words, question_of(transcript, index, number))
         if spoken:
-            yield Said(index, "\n".join(spoken))
+            yield Utterance(index, "\n".join(spoken))
 
 
 def question_of(transcript: Transcript, index: int, number: int) -> str:
@@ -167,7 +169,7 @@ def _actions(
 _ACTIONS = Measure("ullage.actions", _actions)
 
 
-class Calls:
+class CallHistory:
     """The tool calls of a range: how often each was made, and which wait for their results.
 
     Attributes:
@@ -214,7 +216,7 @@ class Calls:
         return sum(known)
 
 
-CALLS = Fold("ullage.calls", Calls, Calls.add)
+CALLS = Fold("ullage.calls", CallHistory, CallHistory.add)
 
 
 def _signature(action: Action) -> _Signature:
@@ -317,29 +319,29 @@ class ModelTexts:
     """
 
     def __init__(self) -> None:
-        self.decisions: list[Said] = []
-        self._tasks: list[Said] = []
-        self._newest: Said | None = None
+        self.decisions: list[Utterance] = []
+        self._tasks: list[Utterance] = []
+        self._newest: Utterance | None = None
 
     def add(self, transcript: Transcript, index: int) -> None:
         """Take in what it says in a message."""
-        for text in said(transcript, index, index + 1, "assistant"):
+        for text in utterances(transcript, index, index + 1, "assistant"):
             self._newest = text
             decided = (each for each in sentences(text.text) if _DECIDED.search(each))
-            self.decisions += [Said(index, sentence) for sentence in decided]
+            self.decisions += [Utterance(index, sentence) for sentence in decided]
         calls = transcript.messages[index].calls
         self._tasks = [
-            Said(index, task) for call in calls for task in _tasks(call)
+            Utterance(index, task) for call in calls for task in _tasks(call)
         ] or self._tasks
 
     @property
-    def open_items(self) -> list[Said]:
+    def open_items(self) -> list[Utterance]:
         """What is not done: the newest list of tasks, and what the model said is to come."""
         if self._newest is None:
             return [*self._tasks]
         index, text = self._newest.index, self._newest.text
         to_come = (sentence for sentence in sentences(text) if _OPEN.search(sentence))
-        return [*self._tasks, *(Said(index, sentence) for sentence in to_come)]
+        return [*self._tasks, *(Utterance(index, sentence) for sentence in to_come)]
 
 
 MODEL_TEXTS = Fold("ullage.model_texts", ModelTexts, ModelTexts.add)

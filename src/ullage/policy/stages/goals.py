@@ -20,7 +20,7 @@ from ullage.core.history.measures import Fold
 from ullage.core.history.transcript import Transcript
 from ullage.core.history.window import Window
 from ullage.policy.stages import rough
-from ullage.policy.stages.facts import Said, said
+from ullage.policy.stages.facts import Utterance, utterances
 
 CHARS_PER_TOKEN = 3
 """What a room in tokens is in characters, before anything is counted."""
@@ -54,7 +54,7 @@ class Goal(Struct, frozen=True):
     text_tokens: Callable[[Window, str], int]
 
 
-class Wanted(NamedTuple):
+class SummaryNeeds(NamedTuple):
     """The most that the parts of a summary take where there is room for all of them.
 
     Attributes:
@@ -68,7 +68,7 @@ class Wanted(NamedTuple):
     words_tokens: int
 
 
-class Room(NamedTuple):
+class SummaryRoom(NamedTuple):
     """What the parts of a summary may take.
 
     Attributes:
@@ -188,15 +188,15 @@ class _UserSizes:
     """How much what the user said takes, up to each message of a range."""
 
     def __init__(self) -> None:
-        self._said: list[Said] = []
+        self._said: list[Utterance] = []
         self._chars = [0]
         self._tokens: dict[object, list[int]] = {}
 
     def add(self, transcript: Transcript, index: int) -> None:
         """Take in what the user says in a message."""
-        for text in said(transcript, index, index + 1, "user"):
+        for text in utterances(transcript, index, index + 1, "user"):
             self._said.append(text)
-            chars = len(text.text) + len(text.asked) + FRAME_CHARS
+            chars = len(text.text) + len(text.question) + FRAME_CHARS
             self._chars.append(self._chars[-1] + chars)
 
     def _before(self, stop: int) -> int:
@@ -213,7 +213,7 @@ class _UserSizes:
             self._tokens.setdefault(goal.text_tokens, [0]),
         )
         for text in self._said[len(tokens) - 1 : count]:
-            line_tokens = goal.text_tokens(window, f"{text.asked}\n{text.text}")
+            line_tokens = goal.text_tokens(window, f"{text.question}\n{text.text}")
             tokens.append(tokens[-1] + line_tokens + FRAME_TOKENS)
         return tokens[count]
 
@@ -222,8 +222,8 @@ _USER_SIZES = Fold("ullage.user_sizes", _UserSizes, _UserSizes.add, looks_back=T
 
 
 def room_in(
-    window: Window, goals: Sequence[Goal], start: int, stop: int, wanted: Wanted
-) -> Room:
+    window: Window, goals: Sequence[Goal], start: int, stop: int, wanted: SummaryNeeds
+) -> SummaryRoom:
     """What a summary of a range may take, so that every goal is reached if that can be."""
     user = window.transcript.folded(_USER_SIZES, start, stop)
     chars = user.chars_before(stop)
@@ -236,7 +236,7 @@ def room_in(
             whole = user.tokens_before(stop, window, goal)
             user_tokens = whole * wanted.user_chars // chars
         rooms.append(_shared(wanted, user_tokens, spare, _least_tokens(window, goal)))
-    return Room(
+    return SummaryRoom(
         account_chars=min(room.account_chars for room in rooms),
         user_chars=min(room.user_chars for room in rooms),
         words_tokens=min(room.words_tokens for room in rooms),
@@ -245,7 +245,9 @@ def room_in(
     )
 
 
-def wanted_in(window: Window, goals: Sequence[Goal], wanted: Wanted) -> Wanted:
+def wanted_in(
+    window: Window, goals: Sequence[Goal], wanted: SummaryNeeds
+) -> SummaryNeeds:
     """What a summary would hold, a model's words in proportion to the goals."""
     most = [int(goal.most_tokens(window) * _WORDS_SHARE) for goal in goals]
     return wanted._replace(words_tokens=min(wanted.words_tokens, *most, 1 << 62))
@@ -263,15 +265,15 @@ def left_tokens(
     return min(left, default=None)
 
 
-def _whole(wanted: Wanted) -> Room:
-    return Room(
+def _whole(wanted: SummaryNeeds) -> SummaryRoom:
+    return SummaryRoom(
         wanted.account_tokens * CHARS_PER_TOKEN, wanted.user_chars, wanted.words_tokens
     )
 
 
 def _shared(
-    wanted: Wanted, user_tokens: int, spare_tokens: int, least_tokens: int
-) -> Room:
+    wanted: SummaryNeeds, user_tokens: int, spare_tokens: int, least_tokens: int
+) -> SummaryRoom:
     """How what a goal leaves is shared out.
 
     A model's words come first, for they are asked for later and must find room; then the account
@@ -289,7 +291,7 @@ def _shared(
     user_chars = wanted.user_chars
     if user_tokens > left - account:
         user_chars = user_chars * (left - account) // user_tokens
-    return Room(
+    return SummaryRoom(
         account_chars=account * CHARS_PER_TOKEN,
         user_chars=user_chars,
         words_tokens=words,

@@ -51,7 +51,7 @@ _NAME_BYTES = 80
 """About what a name takes in a set beside its characters."""
 
 
-class Known(NamedTuple):
+class KnownNames(NamedTuple):
     """The names that a view tells beside the outputs that are about to leave it.
 
     Attributes:
@@ -59,11 +59,11 @@ class Known(NamedTuple):
         told: by outputs that stay. Grows by the names of each output that was looked at.
     """
 
-    said: Set[str]
-    told: set[str]
+    dialogue: Set[str]
+    outputs: set[str]
 
     @classmethod
-    def of(cls, said: Set[str], told: Iterable[str], root: bytes = b"") -> Known:
+    def of(cls, said: Set[str], told: Iterable[str], root: bytes = b"") -> KnownNames:
         """These names, and those in texts that are told; of each text remembered, under a root."""
         return cls(said, set().union(*(_told(text, root) for text in told)))
 
@@ -123,7 +123,7 @@ def _worths() -> list[int]:
 _WORTHS = _worths()
 
 
-def worth_of(names: Mapping[str, str], known: Known) -> dict[str, int]:
+def worth_of(names: Mapping[str, str], known: KnownNames) -> dict[str, int]:
     """What each word is worth that holds a name."""
     said, told = known
     return {
@@ -149,7 +149,7 @@ def _said(transcript: Transcript, index: int) -> tuple[str, ...]:
 _SAID_NAMES = Measure("ullage.said_names", _said)
 
 
-def said_in(window: Window) -> frozenset[str]:
+def dialogue_names(window: Window) -> frozenset[str]:
     """The names that the user and the model have said."""
     once = window.transcript.once
     return frozenset().union(
@@ -157,7 +157,7 @@ def said_in(window: Window) -> frozenset[str]:
     )
 
 
-def told_in(window: Window, leaving: Set[Location]) -> list[str]:
+def visible_texts(window: Window, leaving: Set[Location]) -> list[str]:
     """What a view shows of results and in summaries, but for the results at these places."""
     staying = (spot for spot in window.results(0, window.size) if spot not in leaving)
     shown = (window.edit_at(spot) or window.transcript.leaf(spot) for spot in staying)

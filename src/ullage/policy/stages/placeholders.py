@@ -15,7 +15,7 @@ from ullage.core.values.effects import Output
 from ullage.core.values.messages import Media, Text, ToolCall
 from ullage.core.values.notices import ref_line
 from ullage.policy.stages.digest import read
-from ullage.policy.stages.names import Known, said_in, told_in
+from ullage.policy.stages.names import KnownNames, dialogue_names, visible_texts
 from ullage.policy.stages.shorten import safe_cut
 
 PAGE_GONE = (
@@ -68,7 +68,7 @@ def digests_of(
         spot: window.transcript.output(spot) for spot in sorted(spots, reverse=True)
     }
     outputs = {spot: output for spot, output in found.items() if output is not None}
-    said, told = said_in(window), told_in(window, spots)
+    said, told = dialogue_names(window), visible_texts(window, spots)
     refs = tuple(output.ref for output in outputs.values())
     root = window.transcript.chain[0]
     key = (
@@ -83,7 +83,7 @@ def digests_of(
     )
     digests: list[str] | None = REMEMBERED.get(key)
     if digests is None:
-        known = Known.of(said, told, root)
+        known = KnownNames.of(said, told, root)
         readings = [read(output.text, known, price) for output in outputs.values()]
         most = sum(len(output.text) for output in outputs.values()) * most_share
         digests = [each.digest(price, most_chars) for each in readings]

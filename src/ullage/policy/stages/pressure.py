@@ -9,7 +9,7 @@ from ullage.core.contract.bound import editable_from
 from ullage.core.history.measures import Measure
 from ullage.core.history.window import Window
 from ullage.policy.stages import rough
-from ullage.policy.stages.rent import pays
+from ullage.policy.stages.carrying_cost import pays
 
 GUARD_SHARE = 0.94
 """The share of the limit at which the guard acts, by the upper bound of the view."""
@@ -33,7 +33,7 @@ def over_or_pays(
 ) -> str | None:
     """Why a batch is due: the upper bound is over ``high`` of the limit, or it pays; else None.
 
-    The other settings are those of `ullage.policy.stages.rent.pays`.
+    The other settings are those of `ullage.policy.stages.carrying_cost.pays`.
     """
     if not window.within(int(window.limit_tokens * high), surely=True):
         return f"the view was over {high:.0%} of its limit of {window.limit_tokens:,} tokens"

@@ -24,9 +24,9 @@ from ullage.core.history.window import Window
 from ullage.core.values.edits import Cut, Replace, Skipped
 from ullage.core.values.messages import Text, ToolResult
 from ullage.policy.stages import rough
+from ullage.policy.stages.carrying_cost import LEFT_SHARE
 from ullage.policy.stages.placeholders import placeholder
 from ullage.policy.stages.pressure import newest_share, over_share
-from ullage.policy.stages.rent import LEFT_SHARE
 
 _LEFT_TOKENS = 40
 """No more than these tokens, and `LEFT_SHARE`, are left of a leaf."""

@@ -39,11 +39,11 @@ from ullage.core.values.messages import (
     ToolResult,
 )
 from ullage.core.values.texts import on_one_line
+from ullage.policy.stages.carrying_cost import new_from, shown_chars, winnable_chars
 from ullage.policy.stages.facts import is_change
 from ullage.policy.stages.placeholders import digests_of, placeholder
 from ullage.policy.stages.pressure import newest_share, over_or_pays
 from ullage.policy.stages.prune import Protected
-from ullage.policy.stages.rent import new_from, shown_chars, winnable_chars
 from ullage.policy.stages.shorten import safe_cut
 
 IsDue: TypeAlias = Callable[[Window], str | None]

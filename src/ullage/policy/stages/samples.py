@@ -1,4 +1,6 @@
-"""Samples: what stages are shown to find out what they decide (`ullage.policy.stages.prints`).
+"""Samples: histories that stages are shown to find out what they decide.
+
+They are what a fingerprint is made of (`ullage.policy.stages.fingerprints`).
 
 Each is a short history whose newest result is of one kind: a log, JSON, a table, an image. One
 more history, `pressed`, is longer and has everything that a record or an account speaks of. All

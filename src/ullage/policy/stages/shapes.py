@@ -15,7 +15,7 @@ import msgspec
 
 from ullage.core.values.notices import Words, ref_line
 from ullage.policy.stages.shorten import safe_cut, utf8_bytes
-from ullage.policy.stages.truncate import Extent, Shown, Source, TextSize
+from ullage.policy.stages.truncate import ResultView, ShownExtent, Source, TextSize
 
 DEFAULT_TOOL = "default"
 """The key of the limit of every tool that has none of its own."""
@@ -31,7 +31,7 @@ _decoder: msgspec.json.Decoder[_Value] = msgspec.json.Decoder(_Value)
 
 def head_chars(
     source: Source, words: Words, /, *, limit_chars: int, marker: str, bare: str
-) -> Shown | None:
+) -> ResultView | None:
     """The first characters, the ref, and a marker that names the call to read on with.
 
     Fields of ``marker``: ``shown``, ``total``, ``call_id`` (the ref where there is none) and
@@ -49,7 +49,7 @@ def head_chars(
     )
     text = f"{source.text[:shown]}\n{ref_line(source.ref, total)}\n{last}"
     why = f"{total:,} characters, over {limit_chars:,}"
-    return Shown(text, why) if len(text) < total else None
+    return ResultView(text, why) if len(text) < total else None
 
 
 def head_lines(
@@ -65,7 +65,7 @@ def head_lines(
     ellipsis: str = "",
     spilled: str = "",
     lines_notice: str | None = None,
-) -> Shown | None:
+) -> ResultView | None:
     """The first whole lines, each cut to a length, up to a number of lines and of bytes.
 
     A result within the limits keeps all its lines, but each is cut to the length. Where
@@ -97,7 +97,7 @@ def head_lines(
 
 def _ended(
     source: Source, words: Words, body: str, notice: str, spilled: str
-) -> Shown | None:
+) -> ResultView | None:
     """A body with the notice behind it, or None where that is no shorter than the text.
 
     Fields of the notice: ``lines``, ``kept_lines``, ``size`` and ``kept_size`` (as text), ``ref``.
@@ -117,7 +117,7 @@ def _ended(
     shown = f"{body}\n\n{named}{last}"
     why = f"{whole.lines:,} lines, {whole.bytes:,} bytes; shown {kept.lines:,} and {kept.bytes:,}"
     return (
-        Shown(shown, why, Extent(whole, kept, last))
+        ResultView(shown, why, ShownExtent(whole, kept, last))
         if len(shown) < len(source.text)
         else None
     )
@@ -137,7 +137,7 @@ def _over(text: str, max_lines: int | None, max_bytes: int, limit_chars: int) ->
 
 def _lines_cut(
     source: Source, words: Words, max_line_chars: int, ellipsis: str, notice: str | None
-) -> Shown | None:
+) -> ResultView | None:
     """All lines, each cut to a length; None if that changes nothing or wins nothing."""
     text = source.text
     longest = _longest_line(text, max_line_chars)
@@ -150,8 +150,8 @@ def _lines_cut(
         last = f"\n\n{notice.format(ref=source.ref)}"
     shown = f"{body}{last}"
     why = f"a line of {longest:,} characters, over {max_line_chars:,}"
-    extent = Extent(text_size(text), text_size(body))
-    return Shown(shown, why, extent) if len(shown) < len(text) else None
+    extent = ShownExtent(text_size(text), text_size(body))
+    return ResultView(shown, why, extent) if len(shown) < len(text) else None
 
 
 def _longest_line(text: str, enough: int) -> int:
@@ -195,7 +195,7 @@ def by_type(
     text_marker: str,
     list_marker: str,
     dict_error: str,
-) -> Shown | None:
+) -> ResultView | None:
     """A text cut with an indicator, a list capped, a dict replaced by advice and a preview.
 
     JSON inside a text is taken as what it is (DESIGN §10 "structured results"), so a list stays a
@@ -240,7 +240,7 @@ def by_type(
         why = (
             f"{len(value):,} items, {chars:,} characters; the first {shown:,} are shown"
         )
-    return Shown(body, why) if len(body) < chars else None
+    return ResultView(body, why) if len(body) < chars else None
 
 
 # A text cut by the same limits before it came here, as a callback may do, is known by how it ends.

@@ -23,10 +23,10 @@ from ullage.core.values.texts import on_one_line
 from ullage.policy.stages.facts import (
     MODEL_TEXTS,
     Action,
-    Said,
+    Utterance,
     actions,
-    said,
     unresolved,
+    utterances,
 )
 from ullage.policy.stages.quotes import quotes
 from ullage.policy.stages.user_texts import USER_TEXTS, opening
@@ -57,7 +57,7 @@ def summary(
     """
     done = actions(transcript, start, stop)
     model = transcript.folded(MODEL_TEXTS, start, stop)
-    has_task = next(said(transcript, 0, start, "user"), None) is None
+    has_task = next(utterances(transcript, 0, start, "user"), None) is None
     user = _user(
         transcript,
         start,
@@ -113,7 +113,7 @@ def _quote(text: str) -> str:
     return json.dumps(on_one_line(text, _QUOTE_CHARS), ensure_ascii=False)
 
 
-def _quoted(each: Said) -> str:
+def _quoted(each: Utterance) -> str:
     return f"{_quote(each.text)} (message {each.index + 1})"
 
 
@@ -152,15 +152,15 @@ def later_words(
     for first, last in pairwise([*stands, stop]):
         begins, ends = user.before(first + 1), user.before(last)
         within = numbers[bisect_left(numbers, begins) : bisect_left(numbers, ends)]
-        lines = [f"{_speaker(user.said[at])}: {shown[at]}" for at in within]
+        lines = [f"{_speaker(user.utterances[at])}: {shown[at]}" for at in within]
         missing = ends - begins - len(lines)
         lines += [f"- … {missing:,} more: see the index"] if missing else []
         later.append("\n".join([_THEN, *lines]) if lines else "")
     return stands[0], tuple(later)
 
 
-def _speaker(each: Said) -> str:
-    asked = f", answer to {each.asked}" if each.asked else ""
+def _speaker(each: Utterance) -> str:
+    asked = f", answer to {each.question}" if each.question else ""
     return f"- user{asked}"
 
 
@@ -180,14 +180,14 @@ def _user(
     user = transcript.folded(USER_TEXTS, start, stop)
     shown = quotes(
         user.texts,
-        room_chars - user.asked_chars,
+        room_chars - user.question_chars,
         frame_chars=_FRAME_CHARS,
         keeps_first=has_task,
         ref_of=None if words is None else user.ref_of,
     )
-    count = len(user.said) if until is None else user.before(until)
+    count = len(user.utterances) if until is None else user.before(until)
     here = [at for at in sorted(shown) if at < count]
-    lines = [f"{_heading(user.said[at])}:\n{shown[at]}" for at in here]
+    lines = [f"{_heading(user.utterances[at])}:\n{shown[at]}" for at in here]
     absent = count - len(here)
     if absent:
         absent_chars = user.chars_of(count) - sum(len(user.texts[at]) for at in here)
@@ -200,8 +200,8 @@ def _user(
     return "\n".join([*title, *lines])
 
 
-def _heading(each: Said) -> str:
-    asked = f", answer to {each.asked}" if each.asked else ""
+def _heading(each: Utterance) -> str:
+    asked = f", answer to {each.question}" if each.question else ""
     return f"Message {each.index + 1}{asked}"
 
 
@@ -248,7 +248,7 @@ def _command(of: Sequence[Action]) -> str:
     return f"{_quote(last.subject)}{times}: {how} (message {last.index + 1})"
 
 
-def _open(item: Action | Said) -> str:
+def _open(item: Action | Utterance) -> str:
     """A call that waits for its result, or what the model said is to come."""
     if isinstance(item, Action):
         return f"no result yet: {item.tool} {_quote(item.subject)}"

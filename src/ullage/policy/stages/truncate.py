@@ -60,35 +60,35 @@ class TextSize(NamedTuple):
     bytes: int
 
 
-class Extent(NamedTuple):
+class ShownExtent(NamedTuple):
     """How much of a result is shown.
 
     Attributes:
-        whole: the size of the original.
-        kept: the size of what of it is shown.
+        original: the size of the original.
+        excerpt: the size of what of it is shown.
         notice: the document's notice at the end; None if lines were cut and nothing else.
     """
 
-    whole: TextSize
-    kept: TextSize
+    original: TextSize
+    excerpt: TextSize
     notice: str | None = None
 
 
-class Shown(NamedTuple):
+class ResultView(NamedTuple):
     """What is shown in a result's place, why, with its numbers, and its extent if known."""
 
     text: str
-    why: str
-    extent: Extent | None = None
+    reason: str
+    extent: ShownExtent | None = None
 
     @property
     def left_out_bytes(self) -> int:
         """Bytes of the original that are not shown; 0 where the shape does not say."""
         of = self.extent
-        return 0 if of is None else max(of.whole.bytes - of.kept.bytes, 0)
+        return 0 if of is None else max(of.original.bytes - of.excerpt.bytes, 0)
 
 
-Shape: TypeAlias = Callable[[Source, Words], Shown | None]
+Shape: TypeAlias = Callable[[Source, Words], ResultView | None]
 """Says what is shown in place of a result; None if it may stay whole."""
 
 
@@ -100,7 +100,7 @@ def by_kind(
     limit_chars: Mapping[ToolKind, int] = LIMIT_CHARS,
     slack: float = SLACK,
     data_slack: float = DATA_SLACK,
-) -> Shown | None:
+) -> ResultView | None:
     """Our own shape: head, tail and error lines, or smaller JSON, by kind of tool.
 
     Limits are generous, for flat ones lose the lines that an agent quotes from files (`frontier`).
@@ -140,7 +140,7 @@ def by_kind(
         shown = view or ""
         REMEMBERED.put(key, shown, len(shown))
     why = f"{chars:,} characters, over {limit:,} for {kind} tools"
-    return Shown(shown, why) if shown else None
+    return ResultView(shown, why) if shown else None
 
 
 def truncate(window: Window, /, *, shape: Shape = by_kind) -> Sequence[Cut]:
@@ -176,5 +176,5 @@ def cut_by(window: Window, spot: Location, shape: Shape) -> Cut | None:
     if shown is None or (output := known()) is None:
         return None
     place, left_out = transcript.place(spot), shown.left_out_bytes
-    edit = Replace(place, output.ref, shown.text, "truncated", shown.why, left_out)
+    edit = Replace(place, output.ref, shown.text, "truncated", shown.reason, left_out)
     return Cut(edit, (output,))

@@ -12,14 +12,14 @@ from ullage.core.history.transcript import Transcript, leaves_of
 from ullage.core.values.effects import Output
 from ullage.core.values.messages import Text
 from ullage.core.values.notices import Words
-from ullage.policy.stages.facts import Said, said
+from ullage.policy.stages.facts import Utterance, utterances
 from ullage.policy.stages.quotes import Texts
 
 NAMED = re.compile(r"ref=([0-9a-z]{16})")
 """Where an account names a ref."""
 
 
-def output_of(transcript: Transcript, text: Said) -> Output:
+def output_of(transcript: Transcript, text: Utterance) -> Output:
     """What opens a text of the user: the text as it was sent, or as the account quotes it.
 
     A message of several texts is quoted as one; then that one is set aside.
@@ -36,29 +36,29 @@ class UserTexts:
     """What the user said in a range, oldest first.
 
     Attributes:
-        said: each text with its place.
+        utterances: each text with its place.
         texts: the same as `ullage.policy.stages.quotes` takes them.
-        asked_chars: characters of the questions that were answered.
+        question_chars: characters of the questions that were answered.
     """
 
     def __init__(self) -> None:
-        self.said: list[Said] = []
+        self.utterances: list[Utterance] = []
         self.texts = Texts()
-        self.asked_chars = 0
+        self.question_chars = 0
         self._refs: list[str] = []
         self._by_ref: dict[str, int] = {}
         self._chars = [0]
 
     def add(self, transcript: Transcript, index: int) -> None:
         """Take in what the user says in a message."""
-        for text in said(transcript, index, index + 1, "user"):
+        for text in utterances(transcript, index, index + 1, "user"):
             ref = output_of(transcript, text).ref
-            self._by_ref.setdefault(ref, len(self.said))
+            self._by_ref.setdefault(ref, len(self.utterances))
             self._refs.append(ref)
-            self.said.append(text)
+            self.utterances.append(text)
             self.texts.append(text.text)
             self._chars.append(self._chars[-1] + len(text.text))
-            self.asked_chars += len(text.asked)
+            self.question_chars += len(text.question)
 
     def ref_of(self, at: int) -> str:
         """What opens a text."""
@@ -66,17 +66,17 @@ class UserTexts:
 
     def before(self, index: int) -> int:
         """How many of the texts were said before a message."""
-        return bisect_left(self.said, index, key=lambda text: text.index)
+        return bisect_left(self.utterances, index, key=lambda text: text.index)
 
     def chars_of(self, count: int) -> int:
         """Characters of the first so many texts."""
         return self._chars[count]
 
-    def named_in(self, shown: str) -> list[Said]:
+    def named_in(self, shown: str) -> list[Utterance]:
         """The texts that an account names by their refs, each once."""
         refs = NAMED.findall(shown)
         numbers = {self._by_ref[ref] for ref in refs if ref in self._by_ref}
-        return [self.said[number] for number in sorted(numbers)]
+        return [self.utterances[number] for number in sorted(numbers)]
 
 
 USER_TEXTS = Fold("ullage.user_texts", UserTexts, UserTexts.add)
