@@ -92,14 +92,14 @@ MUTANTS = (
     ),
     Mutant(
         _GUARD,
-        "whole = first < end == control_tail(window) and window.transcript.closed(end)",
-        "whole = False",
+        "may_take_all = reaches_tail and window.transcript.closed(end)",
+        "may_take_all = False",
         _TESTS_GUARD,
         "the newest turn is never condensed",
     ),
     Mutant(
         "policy/stages/shrink.py",
-        "kinds = Text if signed else (Text, ToolCall)",
+        "kinds = Text if window.signed(index) else (Text, ToolCall)",
         "kinds = (Text, ToolCall)",
         _TESTS_GUARD,
         "the arguments of a signed call are cut",

@@ -41,7 +41,7 @@ WORDS = (
     (record._gave, "characters, ref=", "letters, ref=", UNDER_PRESSURE),
     (record._read_by_program, "for the program", "for a program", UNDER_PRESSURE),
     (record._block, "a block", "one block", UNDER_PRESSURE),
-    (record.steps, "error: ", "failed: ", UNDER_PRESSURE),
+    (record._answer, "error: ", "failed: ", UNDER_PRESSURE),
     ((record, "_ANSWERED"), "the user's answer", "the user's reply", UNDER_PRESSURE),
     (account.account, "are condensed here", "are told here", UNDER_PRESSURE),
     (index.index_of, "Index of messages", "List of messages", UNDER_PRESSURE),

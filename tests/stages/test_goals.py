@@ -13,11 +13,11 @@ from ullage.policy.stages.goals import (
     by_rough,
     held_tokens,
     left_tokens,
+    needs_in,
     of_messages,
     places,
     room_in,
     spare_tokens,
-    wanted_in,
 )
 
 SAID = "Keep the loader as it is, and mend the cache. " * 40
@@ -75,8 +75,8 @@ def test_a_goal_below_what_stays_is_missed_and_the_summary_has_its_least_room(wi
 
 
 def test_a_models_words_are_in_proportion_to_the_goal(window):
-    assert wanted_in(window, [by_budget(tokens=800)], WANTED).words_tokens == 100
-    assert wanted_in(window, [], WANTED) == WANTED
+    assert needs_in(window, [by_budget(tokens=800)], WANTED).words_tokens == 100
+    assert needs_in(window, [], WANTED) == WANTED
 
 
 def test_what_a_summary_leaves_of_its_goal(window):

@@ -1,10 +1,10 @@
-"""Rent or buy: when does a batch pay, whatever the window?
+"""Carrying cost: when does a batch pay, whatever the window?
 
-What is old is paid for again at every call: that is its rent. A batch ends it, and has what
-is behind the first edit written to the cache anew: that is its price. The rent is added up call
-by call, and when the sum comes to so many times the price, the batch is made (`frontier`, "What
-works" 4). Both are in characters, for only their proportion counts, and functions of what is
-shown now, so that a cold start comes to the same.
+This is the ski-rental problem. What is old is paid for again at every call: that is its rent. A
+batch ends it, and has what is behind the first edit written to the cache anew: that is its price.
+The rent is added up call by call, and when the sum comes to so many times the price, the batch is
+made (`frontier`, "What works" 4). Both are in characters, for only their proportion counts, and
+functions of what is shown now, so that a cold start comes to the same.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from ullage.core.history.measures import Measure
 from ullage.core.history.window import Window
 from ullage.core.values.messages import Frame, Reasoning
 
-LEFT_SHARE, _LEFT_CHARS = 0.20, 150
-"""About what is left of a text in a batch: a share of it, and the notice."""
+LEFT_SHARE = 0.20
+"""About this share of a text is left of it in a batch,"""
+_LEFT_CHARS = 150
+"""and the notice."""
 
 
 def pays(
@@ -44,26 +46,28 @@ def pays(
     """
     if window.applied.get(window.transcript.decision_key(window.size)):
         return None
-    first = max(start, new_from(window), window.settled_to(window.size, _NOTHING))
-    lengths = window.transcript.boundaries(first, window.size)
-    if len(lengths) < least_calls:
+    start = max(start, new_from(window), window.settled_to(window.size, _NOTHING))
+    requests = window.transcript.boundaries(start, window.size)
+    if len(requests) < least_calls:
         return None
-    shown = [0, *accumulate(window.tally(SHOWN_CHARS).each[first:])]
-    winnable = [0, *accumulate(window.tally(_WINNABLE).each[first:])]
-    rent = freed = seen = 0
-    for length in lengths:
-        seen = length - first
-        tail = (
-            bisect_right(shown, shown[seen] - tail_chars, 1, seen + 1) - 1
-        )  # begins there
-        freed = winnable[tail]
+    # sums of characters: up to each message from the start on
+    shown = [0, *accumulate(window.tally(SHOWN_CHARS).each[start:])]
+    winnable = [0, *accumulate(window.tally(_WINNABLE).each[start:])]
+    rent = 0
+    freed = 0
+    sent = 0
+    for length in requests:
+        sent = length - start
+        tail_start = shown[sent] - tail_chars
+        before_tail = bisect_right(shown, tail_start, 1, sent + 1) - 1
+        freed = winnable[before_tail]
         rent += freed
-    rewritten = shown[seen] - freed
+    rewritten = shown[sent] - freed
     if freed <= 0 or rent < times * rewritten:
         return None
     return (
         f"a batch pays: it takes out {freed:,} characters and rewrites {rewritten:,}; "
-        f"the last {len(lengths)} requests carried {rent:,} old ones"
+        f"the last {len(requests)} requests carried {rent:,} old ones"
     )
 
 
@@ -72,13 +76,15 @@ def new_from(window: Window) -> int:
 
     What a batch left as it was would be an edit far back another time, for little.
     """
-    newest = max([placed.stop for placed in window.open_summaries[-1:]], default=0)
+    summaries = window.open_summaries
+    recorded = summaries[-1].stop if summaries else 0
     pruned = window.tally(_PRUNED)
     if not pruned.sum:
-        return newest
-    return max(
-        newest, next(at for at in range(len(pruned.each), 0, -1) if pruned.each[at - 1])
-    )
+        return recorded
+    stop = len(pruned.each)
+    while not pruned.each[stop - 1]:
+        stop -= 1
+    return max(recorded, stop)
 
 
 def winnable_chars(window: Window, start: int, stop: int) -> int:
@@ -93,32 +99,35 @@ def shown_chars(window: Window, start: int, stop: int) -> int:
 
 def _winnable_chars(window: Window, index: int) -> int:
     """About how many characters a batch wins in a message: none of what users and systems say."""
-    transcript, dropped = window.transcript, index in window.reasoning_dropped
-    message, won, shown = transcript.messages[index], 0, window.shown(index)
+    transcript = window.transcript
+    is_model = transcript.messages[index].role == "assistant"
+    is_dropped = index in window.reasoning_dropped
+    edits = window.shown(index)
+    total = 0
     for number, item, leaf in leaves(window, index):
-        chars = chars_of(shown.get((number, item)), leaf)
-        if isinstance(leaf, Reasoning):
-            won += 0 if dropped else chars
-        elif isinstance(leaf, Frame):
+        if isinstance(leaf, Frame):
             continue
-        elif message.role == "assistant" or transcript.may_shorten(index, number):
-            won += max(int(chars * (1 - LEFT_SHARE)) - _LEFT_CHARS, 0)
-    return won
+        chars = chars_of(edits.get((number, item)), leaf)
+        if isinstance(leaf, Reasoning):
+            total += 0 if is_dropped else chars
+        elif is_model or transcript.may_shorten(index, number):
+            total += max(int(chars * (1 - LEFT_SHARE)) - _LEFT_CHARS, 0)
+    return total
 
 
-_PRUNED = Measure[int](
-    "ullage.pruned",
-    lambda window, at: int(
-        any(edit.kind == "pruned" for edit in window.shown(at).values())
-    ),
-)
+def _pruned(window: Window, index: int) -> int:
+    """1 for a message in which a batch left a placeholder, else 0."""
+    edits = window.shown(index).values()
+    return int(any(edit.kind == "pruned" for edit in edits))
+
+
+def _nothing_to_win(window: Window, index: int) -> bool:
+    """Whether a batch would win nothing in a message, now and ever."""
+    if index < window.read_from or window.hidden(index):
+        return True
+    return window.tally(_WINNABLE).each[index] == 0
+
+
+_PRUNED = Measure[int]("ullage.pruned", _pruned)
 _WINNABLE = Measure("ullage.winnable_chars", _winnable_chars)
-_NOTHING = Measure[bool](
-    "ullage.nothing_to_win",
-    lambda window, at: (
-        at < window.read_from
-        or window.hidden(at)
-        or window.tally(_WINNABLE).each[at] == 0
-    ),
-)
-"""Whether a batch would win nothing in a message, now and ever."""
+_NOTHING = Measure[bool]("ullage.nothing_to_win", _nothing_to_win)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -79,7 +78,8 @@ class _SampleMeter(Meter):
     """Counts as no model does, and as every version does."""
 
     def __init__(self) -> None:
-        self.model = self.detail = ""
+        self.model = ""
+        self.detail = ""
         self.counter = _Quarter(name="a quarter of the characters")
         self.text = self.counter.count
         self.counts_as = self.counter.name, False
@@ -98,24 +98,27 @@ class _SampleMeter(Meter):
 def arrivals() -> tuple[Sample, ...]:
     """The samples of what arrives, each kind once."""
     text = "\n".join(_lines(490, ""))
-    rows = [
-        {"id": row, "lamp": row % 9, "note": _phrase(row, 4)} for row in range(1_020)
-    ]
-    nested = {f"section_{number}": {"rows": rows[number::30]} for number in range(30)}
-    table = "\n".join(
-        f"{number},{_phrase(number, 4)},{number % 13}" for number in range(1_000)
-    )
-    document = "\n".join(_document(420))
+    rows = []
+    for number in range(1_020):
+        note = _phrase(number, 4)
+        rows.append({"id": number, "lamp": number % 9, "note": note})
+    nested = {}
+    for number in range(30):
+        nested[f"section_{number}"] = {"rows": rows[number::30]}
+    cells = []
+    for number in range(1_000):
+        cells.append(f"{number},{_phrase(number, 4)},{number % 13}")
+    long_lines = "\n".join(_lines(3, "x" * 21_000))
     beyond_ascii = "\n".join(_lines(900, "Ærø ålegræs 潮汐 🌊\u0301"))
     failure = "\n".join([*_lines(170, "at pier.py"), "TideError: no water"])
     return (
         _arrival("a log", "bash", Text("\n".join(_log(160)))),
         _arrival("JSON", "web_fetch", Text(json.dumps(nested, indent=1))),
         _arrival("JSON rows", "orders", Text(json.dumps(rows[::2]))),
-        _arrival("a table", "grep", Text(table)),
-        _arrival("long lines", "read", Text("\n".join(_lines(3, "x" * 21_000)))),
+        _arrival("a table", "grep", Text("\n".join(cells))),
+        _arrival("long lines", "read", Text(long_lines)),
         _arrival("a diff", "bash", Text("\n".join(_diff(290)))),
-        _arrival("a document", "read_file", Text(document)),
+        _arrival("a document", "read_file", Text("\n".join(_document(420)))),
         _arrival("text beyond ASCII", "read", Text(beyond_ascii)),
         _arrival("a short text", "bash", Text("done")),
         _arrival("texts", "search", Text(text, at=0), Text(text[::-1], at=1)),
@@ -130,34 +133,34 @@ def arrivals() -> tuple[Sample, ...]:
 def pressed() -> Sample:
     """A history in which much is old: what is said, done, changed, asked and found out."""
     messages = [
-        _said("user", "Find out why the gate opens late. Never touch notes.txt.")
+        _spoken("user", "Find out why the gate opens late. Never touch notes.txt.")
     ]
     for number in range(3):
-        messages += _step(
-            f"c{number}", "bash", {"command": f"make {number}"}, _log(45, number * 9)
-        )
-    messages.append(_said("assistant", "The gate waits for the pump. I mend it now."))
-    messages.append(
-        _said("user", f"Then do so.\n{' '.join(_lines(30, 'and mind this'))}")
-    )
-    messages.append(Message("system", (Text("The gate is closed at night."),)))
-    messages.append(_said("user", "Open it slowly."))
+        command = {"command": f"make {number}"}
+        messages += _step(f"c{number}", "bash", command, _log(45, number * 9))
+    messages += [
+        _spoken("assistant", "The gate waits for the pump. I mend it now."),
+        _spoken("user", f"Then do so.\n{' '.join(_lines(30, 'and mind this'))}"),
+        Message("system", (Text("The gate is closed at night."),)),
+        _spoken("user", "Open it slowly."),
+    ]
     change = {"path": "src/gate.py", "content": "\n".join(_lines(30, "open()"))}
     messages += _step("c3", "write_file", change, ["written"])
-    messages += _step(
-        "c4", "AskUserQuestion", {"question": "Which pump?"}, ["The left one."]
+    question = {"question": "Which pump?"}
+    messages += _step("c4", "AskUserQuestion", question, ["The left one."])
+    steps = (
+        _arrival("", "screenshot", _image(), Text("the gate", at=1)),
+        _error("", "bash", "GateError: stuck"),
+        _programs_result("", "\n".join(_lines(30, ""))),
     )
-    messages += _arrival("", "screenshot", _image(), Text("the gate", at=1)).messages[
-        1:
-    ]
-    messages += _error("", "bash", "GateError: stuck").messages[1:]
-    messages += _programs_result("", "\n".join(_lines(30, ""))).messages[1:]
+    for sample in steps:
+        messages += sample.messages[1:]  # without the user's question
     messages += _step("c5", CONTINUATION, {"tool_call_id": "c0"}, _log(20))
     for number in range(6, 9):
         path = {"path": f"src/part{number}.py"}
         messages += _step(f"c{number}", "read_file", path, _lines(60, f"part {number}"))
-    messages.append(_said("assistant", "It is mended."))
-    messages.append(_said("user", "And now the lamp."))
+    messages.append(_spoken("assistant", "It is mended."))
+    messages.append(_spoken("user", "And now the lamp."))
     rows = [json.dumps({"id": row, "lamp": _phrase(row, 2)}) for row in range(30)]
     messages += _step("c9", "search", {"query": "lamp"}, rows)
     return Sample("a long history", tuple(messages))
@@ -194,39 +197,42 @@ def pressing(transcript: Transcript, words: Words) -> WindowBuilder:
 # ── how they are made ────────────────────────────────────────────────────────────────────
 
 
-class _Call(NamedTuple):
-    """A call and its result, before they are messages."""
-
-    call: ToolCall
-    result: ToolResult
+_ARGUMENTS = '{"of": "all"}'
 
 
 def _arrival(name: str, tool: str, *content: Content) -> Sample:
-    call = ToolCall("c1", tool, '{"of": "all"}', 0)
-    return _sample(name, _Call(call, ToolResult("c1", content, is_error=False, at=0)))
+    """What a tool gave, as it came."""
+    call = ToolCall("c1", tool, _ARGUMENTS, 0)
+    result = ToolResult("c1", content, is_error=False, at=0)
+    return _sample(name, call, result)
 
 
 def _error(name: str, tool: str, text: str) -> Sample:
-    call = ToolCall("c1", tool, '{"of": "all"}', 0)
-    return _sample(
-        name, _Call(call, ToolResult("c1", (Text(text),), is_error=True, at=0))
-    )
+    """What a tool gave that failed."""
+    call = ToolCall("c1", tool, _ARGUMENTS, 0)
+    result = ToolResult("c1", (Text(text),), is_error=True, at=0)
+    return _sample(name, call, result)
 
 
 def _programs_result(name: str, text: str) -> Sample:
     """A result that code asked for, and that no model reads."""
-    call = ToolCall("c1", "read", '{"of": "all"}', 0, author="program")
+    call = ToolCall("c1", "read", _ARGUMENTS, 0, author="program")
     result = ToolResult("c1", (Text(text),), is_error=False, at=0, reader="program")
-    return _sample(name, _Call(call, result))
+    return _sample(name, call, result)
 
 
-def _sample(name: str, made: _Call) -> Sample:
-    asked = _said("user", "Look at it.")
-    called, given = Message("assistant", (made.call,)), Message("tool", (made.result,))
-    return Sample(name, (asked, called, given))
+def _sample(name: str, call: ToolCall, result: ToolResult) -> Sample:
+    """A history that ends in a result."""
+    messages = (
+        _spoken("user", "Look at it."),
+        Message("assistant", (call,)),
+        Message("tool", (result,)),
+    )
+    return Sample(name, messages)
 
 
-def _said(role: str, text: str) -> Message:
+def _spoken(role: str, text: str) -> Message:
+    """A message of one text."""
     parts: tuple[Part, ...] = (Text(text),)
     return Message("user" if role == "user" else "assistant", parts)
 
@@ -234,8 +240,10 @@ def _said(role: str, text: str) -> Message:
 def _step(
     id: str, tool: str, arguments: dict[str, str], lines: Sequence[str]
 ) -> list[Message]:
+    """A call and its result."""
     call = ToolCall(id, tool, json.dumps(arguments), 0)
-    result = ToolResult(id, (Text("\n".join(lines)),), is_error=False, at=0)
+    content = (Text("\n".join(lines)),)
+    result = ToolResult(id, content, is_error=False, at=0)
     return [Message("assistant", (call,)), Message("tool", (result,))]
 
 
@@ -246,9 +254,12 @@ def _image() -> Media:
 
 
 def _phrase(number: int, words: int) -> str:
-    return " ".join(
-        _WORDS[(number * 7 + word * 3) % len(_WORDS)] for word in range(words)
-    )
+    """So many words; each number has words of its own."""
+    start = number * 7
+    phrase = []
+    for word in range(words):
+        phrase.append(_WORDS[(start + word * 3) % len(_WORDS)])
+    return " ".join(phrase)
 
 
 def _lines(count: int, end: str) -> list[str]:
@@ -259,9 +270,9 @@ def _log(count: int, start: int = 0) -> list[str]:
     lines = []
     for number in range(start, start + count):
         level = "ERROR" if number % 61 == 40 else "INFO"
-        lines.append(
-            f"06:{number % 60:02d} {level} quay {_phrase(number, 8)} code={number * 13}"
-        )
+        phrase = _phrase(number, 8)
+        minute = number % 60
+        lines.append(f"06:{minute:02d} {level} quay {phrase} code={number * 13}")
     return lines
 
 

@@ -24,6 +24,8 @@ LEAST_TOKENS = 60
 """No text is cut below this: less says nothing."""
 _WORTH_SHARE = 0.95
 """What was cut before is not cut again for less, so that the same request is shown as it was."""
+_TRIES = 8
+"""Cut smaller less often than this: a size in characters is an estimate."""
 
 
 class Tier(Enum):
@@ -42,86 +44,107 @@ BEFORE_NEW = (Tier.OLD, Tier.OPEN)
 
 
 def shrink(
-    window: Window, kept: Sequence[int], tiers: Sequence[Tier], excess_tokens: int
+    window: Window, staying: Sequence[int], tiers: Sequence[Tier], excess_tokens: int
 ) -> tuple[list[Cut], int]:
-    """Cuts of texts among the kept messages, and the tokens they win: the excess, if that can be.
+    """Cuts of texts among messages that stay, and the tokens they win: the excess, if that can be.
 
     What the tiers name is cut, in their order, and nothing more than is needed.
+
+    Args:
+        window: the window at the boundary at hand.
+        staying: the messages that are looked at, in order.
+        tiers: what may be cut.
+        excess_tokens: how many tokens are to be won.
     """
-    cuts, found = list[Cut](), {tier: list[tuple[Location, int]]() for tier in tiers}
-    for spot, tier in texts_of(window, kept) if excess_tokens > 0 else ():
-        if tier in found:
-            found[tier].append((spot, window.leaf_tokens(spot)))
-    left = excess_tokens
-    for tier, texts in found.items():
-        sizes, is_oldest_first = [tokens for _, tokens in texts], tier is Tier.OPEN
-        cap = 0 if is_oldest_first else level(sizes, sum(sizes) - left)
-        for spot, tokens in (
-            texts if is_oldest_first else sorted(texts, key=lambda each: -each[1])
-        ):
-            cut = cut_to(window, spot, tokens, max(cap, LEAST_TOKENS))
+    cuts = list[Cut]()
+    if excess_tokens <= 0:
+        return cuts, 0
+    texts = {tier: list[tuple[Location, int]]() for tier in tiers}
+    for spot, tier in texts_of(window, staying):
+        if tier in texts:
+            texts[tier].append((spot, window.leaf_tokens(spot)))
+    excess = excess_tokens
+    for tier, sized in texts.items():
+        sizes = [tokens for _, tokens in sized]
+        oldest_first = tier is Tier.OPEN
+        cap = LEAST_TOKENS
+        if not oldest_first:
+            # all of one tier come down to one height
+            cap = max(level(sizes, sum(sizes) - excess), LEAST_TOKENS)
+            sized.sort(key=lambda text: -text[1])
+        for spot, tokens in sized:
+            cut = cut_to(window, spot, tokens, cap)
             if cut is not None:
                 cuts.append(cut)
-                left -= tokens_won(window, spot, cut)
-            if left <= 0 and is_oldest_first:
+                excess -= tokens_won(window, spot, cut)
+            if excess <= 0 and oldest_first:
                 break
-        if left <= 0:
+        if excess <= 0:
             break
-    return cuts, excess_tokens - left
+    return cuts, excess_tokens - excess
 
 
 def reducible_tokens(
     window: Window,
-    kept: Sequence[int] | None = None,
+    staying: Sequence[int] | None = None,
     tiers: Sequence[Tier] = BEFORE_NEW,
 ) -> int:
     """Tokens that could still be won of what the tiers name.
 
     Args:
         window: the window at the boundary at hand.
-        kept: the messages that are looked at. None: all that are shown and may be edited.
+        staying: the messages that are looked at. None: all that are shown and may be edited.
         tiers: what may be cut. By default what goes before new results.
     """
-    if kept is None:
-        kept = [index for index in window.visible if index >= editable_from(window)]
-    texts = (spot for spot, tier in texts_of(window, kept) if tier in tiers)
-    return sum(max(window.leaf_tokens(spot) - LEAST_TOKENS, 0) for spot in texts)
+    if staying is None:
+        start = editable_from(window)
+        staying = [index for index in window.visible if index >= start]
+    total = 0
+    for spot, tier in texts_of(window, staying):
+        if tier in tiers:
+            total += max(window.leaf_tokens(spot) - LEAST_TOKENS, 0)
+    return total
 
 
-def texts_of(window: Window, kept: Sequence[int]) -> Iterator[tuple[Location, Tier]]:
+def texts_of(window: Window, staying: Sequence[int]) -> Iterator[tuple[Location, Tier]]:
     """Every text and every call that may be cut, and when; what a program reads has no tokens."""
     transcript = window.transcript
-    asked = transcript.newest_asked(window.size)
-    newest = (asked, transcript.newest_words(window.size))
-    task = next(
-        (at for at in range(window.size) if transcript.messages[at].role == "user"), -1
-    )
-    for index in kept:
-        message = transcript.messages[index]
+    question = transcript.newest_asked(window.size)
+    protected = {question, transcript.newest_words(window.size), _task(window)}
+    for index in staying:
         if window.hidden(index):
             continue
-        signed, is_last = window.signed(index), index in (task, *newest)
+        message = transcript.messages[index]
+        is_new = window.age_of(index) >= window.turn_start
+        is_open = question is not None and index > question
+        # a signed call may not be changed (A14)
+        kinds = Text if window.signed(index) else (Text, ToolCall)
         for number, item, leaf in leaves_of(message):
             spot = index, number, item
-            kinds = Text if signed else (Text, ToolCall)
-            if (
-                not isinstance(leaf, kinds)
-                or window.holds_account(spot)
-                or window.is_pinned(spot)
-            ):
+            if not isinstance(leaf, kinds):
                 continue
-            is_new = window.age_of(index) >= window.turn_start
+            if window.holds_account(spot) or window.is_pinned(spot):
+                continue
             is_document = isinstance(leaf, Passage)
-            is_said = transcript.author(index, number) == "user" and not is_document
+            is_user = transcript.author(index, number) == "user" and not is_document
             if message.role == "system":
                 tier = Tier.SYSTEM
-            elif is_said:
-                tier = Tier.TASK if is_last or is_new else Tier.SAID
+            elif is_user:
+                tier = Tier.TASK if is_new or index in protected else Tier.SAID
             elif is_new and not isinstance(leaf, ToolCall):
                 tier = Tier.NEW
             else:
-                tier = Tier.OPEN if asked is not None and index > asked else Tier.OLD
+                tier = Tier.OPEN if is_open else Tier.OLD
             yield spot, tier
+
+
+def _task(window: Window) -> int | None:
+    """The first message of the user, or None."""
+    messages = window.transcript.messages
+    for index in range(window.size):
+        if messages[index].role == "user":
+            return index
+    return None
 
 
 def cut_to(window: Window, spot: Location, tokens: int, cap: int) -> Cut | None:
@@ -129,14 +152,19 @@ def cut_to(window: Window, spot: Location, tokens: int, cap: int) -> Cut | None:
     output = window.transcript.output(spot)
     if output is None or tokens <= cap:
         return None
-    edit = window.edit_at(spot)
-    shown_chars = len(edit.text) if edit is not None else len(output.text)
+    shown = window.edit_at(spot) or output
+    shown_chars = len(shown.text)
     text = _to_size(window, spot, output, shown_chars * cap // tokens, cap)
     if len(text) > shown_chars * _WORTH_SHARE:
         return None
-    why = f"{tokens:,} tokens in one text; the view was over its hard limit"
-    replace = Replace(window.transcript.place(spot), output.ref, text, "cut", why)
-    return Cut(replace, (output,))
+    edit = Replace(
+        place=window.transcript.place(spot),
+        ref=output.ref,
+        text=text,
+        kind="cut",
+        why=f"{tokens:,} tokens in one text; the view was over its hard limit",
+    )
+    return Cut(edit, (output,))
 
 
 def _to_size(
@@ -147,17 +175,21 @@ def _to_size(
     Its ref alone is the least that may be shown; nothing that goes before a new result takes
     more once it has to make room (gate G8).
     """
-    words, ref, original = window.words, output.ref, output.text
+    words = window.words
+    ref = output.ref
+    original = output.text
     if isinstance(window.transcript.leaf(spot), ToolCall):
-        return canon.canonical_json({"_ullage": words.arguments(ref, len(original))})
-    for _ in range(8):
+        notice = words.arguments(ref, len(original))
+        return canon.canonical_json({"_ullage": notice})
+    for _ in range(_TRIES):
         text = shorten(original, chars, ref, words)
         if text is None:
             break
         if window.meter.text(text) <= cap:
             return text
         chars = chars * 4 // 5
-    named = words.placeholder(ref, original)
-    if window.tool_of(spot) and window.meter.text(named) <= cap:
-        return named
+    if window.tool_of(spot):
+        placeholder = words.placeholder(ref, original)
+        if window.meter.text(placeholder) <= cap:
+            return placeholder
     return words.aside(ref, len(original))

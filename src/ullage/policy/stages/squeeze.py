@@ -63,11 +63,13 @@ def data_in(text: str) -> Any:
 def is_data(text: str) -> bool:
     """Whether a text is a JSON list or object, and no mere frame around a plain text."""
     value = data_in(text)
-    block = value[0] if isinstance(value, list) and len(value) == 1 else value
-    if isinstance(block, dict) and block.get("type") == "text":
-        inner = block.get("text")
-        return not isinstance(inner, str) or data_in(inner) is not None
-    return value is not None
+    block = value
+    if isinstance(value, list) and len(value) == 1:
+        block = value[0]
+    if not (isinstance(block, dict) and block.get("type") == "text"):
+        return value is not None
+    inner = block.get("text")
+    return not isinstance(inner, str) or data_in(inner) is not None
 
 
 def squeezed(raw: bytes, *, tables: bool = True) -> bytes:
@@ -76,31 +78,56 @@ def squeezed(raw: bytes, *, tables: bool = True) -> bytes:
     Args:
         raw: the value as compact JSON.
         tables: like objects become a table.
+
+    Returns:
+        Compact JSON; ``raw`` itself where it is short, a number, or a string of plain text.
     """
-    kind = raw[:1]
     if len(raw) <= _LEAST_BYTES:
         return raw
-    if kind == b'"':
-        inner = data_in(_loads(raw))
-        return raw if inner is None else squeezed(_encode(inner), tables=tables)
-    if kind == b"[":
-        items = list(map(bytes, _raws(raw)))
-        table = table_of(items) if tables else None
-        if table is not None:
-            return b"[%b]" % b",".join([table.names, *table.rows])
-        return b"[%b]" % b",".join(squeezed(item, tables=tables) for item in items)
-    if kind == b"{":
-        fields = _raw_dict(raw).items()
-        small = ((key, squeezed(bytes(value), tables=tables)) for key, value in fields)
-        return b"{%b}" % b",".join(
-            b"%b:%b" % (_encode(key), value) for key, value in small
-        )
-    return raw
+    match raw[:1]:
+        case b'"':
+            inner = data_in(_loads(raw))
+            return raw if inner is None else squeezed(_encode(inner), tables=tables)
+        case b"[":
+            return _squeezed_list(raw, tables=tables)
+        case b"{":
+            return _squeezed_object(raw, tables=tables)
+        case _:
+            return raw
+
+
+def _squeezed_list(raw: bytes, *, tables: bool) -> bytes:
+    """A list as a table, if it makes one, or with each item squeezed."""
+    items = [bytes(item) for item in _raws(raw)]
+    table = table_of(items) if tables else None
+    if table is None:
+        pieces = [squeezed(item, tables=tables) for item in items]
+    else:
+        pieces = [table.names, *table.rows]
+    return b"[%b]" % b",".join(pieces)
+
+
+def _squeezed_object(raw: bytes, *, tables: bool) -> bytes:
+    """An object with each value squeezed."""
+    pairs = []
+    for key, value in _raw_dict(raw).items():
+        small = squeezed(bytes(value), tables=tables)
+        pairs.append(b"%b:%b" % (_encode(key), small))
+    return b"{%b}" % b",".join(pairs)
 
 
 def table_of(items: Sequence[bytes]) -> Table | None:
-    """Objects as a table; None where they are too few or not alike, or it is hardly shorter."""
-    if len(items) < _LEAST_ROWS or any(item[:1] != b"{" for item in items):
+    """Objects as a table.
+
+    Args:
+        items: JSON values, each compact.
+
+    Returns:
+        The table; None where the items are too few or not alike, or it is hardly shorter.
+    """
+    if len(items) < _LEAST_ROWS:
+        return None
+    if any(item[:1] != b"{" for item in items):
         return None
     rows = list[dict[str, Any]]()
     for item in items:
@@ -110,12 +137,19 @@ def table_of(items: Sequence[bytes]) -> Table | None:
             return None  # two values would have one name
         rows.append(row)
     names = list(dict.fromkeys(name for row in rows for name in row))
-    filled = sum(map(len, rows))
-    if len(names) < _LEAST_COLUMNS or filled < _FILLED_SHARE * len(names) * len(rows):
+    cells = len(names) * len(rows)
+    filled_cells = sum(len(row) for row in rows)
+    if len(names) < _LEAST_COLUMNS or filled_cells < _FILLED_SHARE * cells:
         return None
-    lines = [_encode([row.get(name, "") for name in names]) for row in rows]
+    lines = []
+    for row in rows:
+        values = [row.get(name, "") for name in names]
+        lines.append(_encode(values))
     table = Table(_encode(names), lines)
-    return table if table.size_bytes <= _TABLE_SHARE * sum(map(len, items)) else None
+    items_bytes = sum(len(item) for item in items)
+    if table.size_bytes > _TABLE_SHARE * items_bytes:
+        return None
+    return table
 
 
 def _leaves(value: dict[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:

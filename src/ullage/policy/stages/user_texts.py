@@ -19,17 +19,18 @@ NAMED = re.compile(r"ref=([0-9a-z]{16})")
 """Where an account names a ref."""
 
 
-def output_of(transcript: Transcript, text: Utterance) -> Output:
+def output_of(transcript: Transcript, utterance: Utterance) -> Output:
     """What opens a text of the user: the text as it was sent, or as the account quotes it.
 
     A message of several texts is quoted as one; then that one is set aside.
     """
-    for number, item, leaf in leaves_of(transcript.messages[text.index]):
-        if isinstance(leaf, Text) and leaf.text.strip() == text.text:
-            output = transcript.output((text.index, number, item))
+    index = utterance.index
+    for number, item, leaf in leaves_of(transcript.messages[index]):
+        if isinstance(leaf, Text) and leaf.text.strip() == utterance.text:
+            output = transcript.output((index, number, item))
             if output is not None:
                 return output
-    return Output(canon.ref_of(text.text), text.text)
+    return Output(canon.ref_of(utterance.text), utterance.text)
 
 
 class UserTexts:
@@ -51,31 +52,35 @@ class UserTexts:
 
     def add(self, transcript: Transcript, index: int) -> None:
         """Take in what the user says in a message."""
-        for text in utterances(transcript, index, index + 1, "user"):
-            ref = output_of(transcript, text).ref
+        for utterance in utterances(transcript, index, index + 1, "user"):
+            ref = output_of(transcript, utterance).ref
             self._by_ref.setdefault(ref, len(self.utterances))
             self._refs.append(ref)
-            self.utterances.append(text)
-            self.texts.append(text.text)
-            self._chars.append(self._chars[-1] + len(text.text))
-            self.question_chars += len(text.question)
+            self.utterances.append(utterance)
+            self.texts.append(utterance.text)
+            self._chars.append(self._chars[-1] + len(utterance.text))
+            self.question_chars += len(utterance.question)
 
     def ref_of(self, at: int) -> str:
         """What opens a text."""
         return self._refs[at]
 
-    def before(self, index: int) -> int:
+    def count_before(self, index: int) -> int:
         """How many of the texts were said before a message."""
-        return bisect_left(self.utterances, index, key=lambda text: text.index)
+        return bisect_left(
+            self.utterances, index, key=lambda utterance: utterance.index
+        )
 
     def chars_of(self, count: int) -> int:
         """Characters of the first so many texts."""
         return self._chars[count]
 
-    def named_in(self, shown: str) -> list[Utterance]:
+    def named_in(self, account: str) -> list[Utterance]:
         """The texts that an account names by their refs, each once."""
-        refs = NAMED.findall(shown)
-        numbers = {self._by_ref[ref] for ref in refs if ref in self._by_ref}
+        numbers = set[int]()
+        for ref in NAMED.findall(account):
+            if ref in self._by_ref:
+                numbers.add(self._by_ref[ref])
         return [self.utterances[number] for number in sorted(numbers)]
 
 
@@ -83,11 +88,19 @@ USER_TEXTS = Fold("ullage.user_texts", UserTexts, UserTexts.add)
 
 
 def named_in(
-    shown: str, transcript: Transcript, start: int, stop: int
+    account: str, transcript: Transcript, start: int, stop: int
 ) -> Iterator[Output]:
-    """The user's texts of a range that an account names by their refs, each once."""
-    user = transcript.folded(USER_TEXTS, start, stop)
-    return (output_of(transcript, text) for text in user.named_in(shown))
+    """The user's texts of a range that an account names by their refs, each once.
+
+    Args:
+        account: what is shown in place of the range.
+        transcript: the history.
+        start: the first message of the range.
+        stop: one past the last.
+    """
+    user_texts = transcript.folded(USER_TEXTS, start, stop)
+    for utterance in user_texts.named_in(account):
+        yield output_of(transcript, utterance)
 
 
 def opening(words: Words) -> str:
