@@ -85,7 +85,10 @@ def account(
     )
     steps = transcript.folded(_STEPS, start, stop)
     quotations = quotes(
-        steps.texts, user_chars, frame_chars=len(f"{_USER}\n"), ref_of=steps.ref_of
+        steps.texts,
+        user_chars,
+        frame_chars=len(f"{_USER}\n"),
+        ref_of=steps.ref_of,
     )
     bullets_chars = room_chars - len(head) - _MISSING_CHARS
     bullets = _newest(transcript, steps, bullets_chars)
@@ -117,7 +120,10 @@ def _names_a_ref(steps: _Steps, quotations: Mapping[int, str]) -> bool:
 
 
 def user_outputs(
-    transcript: Transcript, start: int, stop: int, text: str
+    transcript: Transcript,
+    start: int,
+    stop: int,
+    text: str,
 ) -> list[Output]:
     """What the user said in a range and its account names by a ref, each once."""
     steps = transcript.folded(_STEPS, start, stop)
@@ -323,7 +329,10 @@ def flatten(transcript: Transcript, start: int, stop: int) -> tuple[str, ...]:
 
 
 def _flat_result(
-    transcript: Transcript, index: int, number: int, result: ToolResult
+    transcript: Transcript,
+    index: int,
+    number: int,
+    result: ToolResult,
 ) -> str:
     """A result as plain text: the user's answer, or the ends of what the tool gave."""
     call = transcript.call_for(index, number)

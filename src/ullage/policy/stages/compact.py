@@ -133,7 +133,10 @@ def reported_full(window: Window, *, share: float) -> bool:
 
 
 def over_and_pruned(
-    window: Window, *, share: float, prunes: Callable[[Window], Sequence[Cut] | Skipped]
+    window: Window,
+    *,
+    share: float,
+    prunes: Callable[[Window], Sequence[Cut] | Skipped],
 ) -> bool:
     """The upper bound of the view is over a share of the limit, and nothing is left to prune."""
     if not surely_over(window, share=share):
@@ -292,7 +295,10 @@ def _cuts(
 
 
 def _words_tokens(
-    window: Window, plan: CompactionPlan, prompt: Prompt, text: str
+    window: Window,
+    plan: CompactionPlan,
+    prompt: Prompt,
+    text: str,
 ) -> int:
     """What a model may add: its room, and what the rest of the summary left of its own."""
     most = _with_slack(prompt.most_tokens)
@@ -339,7 +345,10 @@ def _planned(
 
 
 def _composed(
-    window: Window, plan: CompactionPlan, prompt: Prompt, ref: str
+    window: Window,
+    plan: CompactionPlan,
+    prompt: Prompt,
+    ref: str,
 ) -> tuple[Brief, tuple[str, ...]]:
     """The brief of a plan, and what the user said later (`later_words`).
 
@@ -370,7 +379,11 @@ def _joined(text: str, later: Sequence[str]) -> str:
 
 
 def _edit(
-    window: Window, plan: CompactionPlan, text: str, ref: str, range_tokens: int
+    window: Window,
+    plan: CompactionPlan,
+    text: str,
+    ref: str,
+    range_tokens: int,
 ) -> Summary:
     """The summary as it is shown, with its reason."""
     chain = window.transcript.chain
@@ -389,7 +402,11 @@ def _edit(
 
 
 def _brief(
-    window: Window, plan: CompactionPlan, room: SummaryRoom, prompt: Prompt, ref: str
+    window: Window,
+    plan: CompactionPlan,
+    room: SummaryRoom,
+    prompt: Prompt,
+    ref: str,
 ) -> tuple[Brief, tuple[str, ...]]:
     """What a model is asked, with the deterministic summary; and what the user said later."""
     transcript = window.transcript

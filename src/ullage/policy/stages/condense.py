@@ -255,7 +255,11 @@ def _within(window: Window, spot: Location, account: Summary, user_chars: int) -
 
 
 def _text(
-    window: Window, span: Range, edit: Summary, record: str, room: AccountRoom
+    window: Window,
+    span: Range,
+    edit: Summary,
+    record: str,
+    room: AccountRoom,
 ) -> tuple[str, tuple[str, ...]]:
     """What stands for a range, in no more than its room if that can be; see `Summary.later`."""
     transcript = window.transcript
@@ -331,7 +335,10 @@ def _result_text(window: Window, spot: Location, cut: Cut | None) -> str:
 
 
 def take_over(
-    window: Window, edit: Summary, span: Range, room_chars: int
+    window: Window,
+    edit: Summary,
+    span: Range,
+    room_chars: int,
 ) -> tuple[str, Summary]:
     """The deterministic summary of a range where one was shown, and the guard's edit with the rest.
 

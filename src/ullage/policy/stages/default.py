@@ -33,7 +33,10 @@ DEFAULT = Policy(
         emergency, user_share=0.67
     ),  # at three characters a token; so half of the limit
     on_request=partial(
-        compact, is_due=asked, keep_from=partial(newest_turns, turns=1), least_share=0.0
+        compact,
+        is_due=asked,
+        keep_from=partial(newest_turns, turns=1),
+        least_share=0.0,
     ),
     toolset=SHORT,
 )

@@ -118,7 +118,11 @@ def emergency(
 
 
 def _ways(
-    window: Window, start: int, end: int, target_tokens: int, keep: int
+    window: Window,
+    start: int,
+    end: int,
+    target_tokens: int,
+    keep: int,
 ) -> Iterator[tuple[int, Sequence[Tier]]]:
     """Where what is condensed may end and what of the rest may be cut, the mildest way first.
 
@@ -177,7 +181,10 @@ def _pressed(window: Window, start: float, start_tokens: int | None) -> str | No
 
 
 def _plan(
-    window: Window, ranges: Sequence[Range], room: AccountRoom, tiers: Sequence[Tier]
+    window: Window,
+    ranges: Sequence[Range],
+    room: AccountRoom,
+    tiers: Sequence[Tier],
 ) -> tuple[Sequence[Cut], int]:
     """Condense ranges, and cut what is kept to size: the cuts, and the uncalibrated tokens left.
 
@@ -248,7 +255,10 @@ def _late(
 
 
 def _spoken_over(
-    window: Window, staying: Sequence[int], ranges: Sequence[Range], room: AccountRoom
+    window: Window,
+    staying: Sequence[int],
+    ranges: Sequence[Range],
+    room: AccountRoom,
 ) -> int:
     """About how many tokens users said more than their room holds, here and in accounts."""
     chars = 0
@@ -296,7 +306,12 @@ def _tokens_of(window: Window, start: int, stop: int) -> int:
 
 
 def _tail_start(
-    window: Window, begin: int, end: int, target: int, keep: int, in_result: bool
+    window: Window,
+    begin: int,
+    end: int,
+    target: int,
+    keep: int,
+    in_result: bool,
 ) -> int:
     """Where the kept tail begins: at a reply of the model.
 

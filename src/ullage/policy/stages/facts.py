@@ -110,7 +110,10 @@ class Utterance(Struct, frozen=True):
 
 
 def utterances(
-    transcript: Transcript, start: int, stop: int, role: str
+    transcript: Transcript,
+    start: int,
+    stop: int,
+    role: str,
 ) -> Iterator[Utterance]:
     """What a role said in a range of messages, in order; of the user also what tools were told."""
     if role == "user":
@@ -127,7 +130,9 @@ def utterances(
 
 
 def _user_utterances(
-    transcript: Transcript, start: int, stop: int
+    transcript: Transcript,
+    start: int,
+    stop: int,
 ) -> Iterator[Utterance]:
     for index in transcript.marked("words", start, stop):
         spoken = []

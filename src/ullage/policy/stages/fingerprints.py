@@ -120,7 +120,9 @@ class _Key(Struct, frozen=True, eq=False):
 
 
 def fingerprint(
-    policy: Policy, redact: Redact | None = None, user_tools: tuple[str, ...] = ()
+    policy: Policy,
+    redact: Redact | None = None,
+    user_tools: tuple[str, ...] = (),
 ) -> str:
     """What decides, as ledgers hold it: two policies of one fingerprint decide alike.
 
@@ -201,7 +203,9 @@ def _lasting_words(words: Words) -> Iterator[str]:
 
 
 def _shown_on_arrival(
-    stages: Sequence[Stage], samples: Sequence[Transcript], words: Words
+    stages: Sequence[Stage],
+    samples: Sequence[Transcript],
+    words: Words,
 ) -> Iterator[str]:
     """What stages show of each sample, each seeing what those before it did."""
     if not stages:
@@ -264,7 +268,9 @@ def _pressed_rows(policy: Policy) -> tuple[_StageRow, ...]:
 
 
 def _shown_under_pressure(
-    policy: Policy, sample: Transcript, words: Words
+    policy: Policy,
+    sample: Transcript,
+    words: Words,
 ) -> Iterator[str]:
     """What our stages show of a long history, each function once: settings tell the rest.
 

@@ -231,7 +231,11 @@ _USER_SIZES = Fold("ullage.user_sizes", _UserSizes, _UserSizes.add, looks_back=T
 
 
 def room_in(
-    window: Window, goals: Sequence[Goal], start: int, stop: int, needs: SummaryNeeds
+    window: Window,
+    goals: Sequence[Goal],
+    start: int,
+    stop: int,
+    needs: SummaryNeeds,
 ) -> SummaryRoom:
     """What a summary of a range may take, so that every goal is reached if that can be.
 
@@ -264,7 +268,9 @@ def room_in(
 
 
 def needs_in(
-    window: Window, goals: Sequence[Goal], needs: SummaryNeeds
+    window: Window,
+    goals: Sequence[Goal],
+    needs: SummaryNeeds,
 ) -> SummaryNeeds:
     """What a summary would hold, a model's words in proportion to the goals."""
     words_tokens = needs.words_tokens
@@ -275,7 +281,11 @@ def needs_in(
 
 
 def left_tokens(
-    window: Window, goals: Sequence[Goal], start: int, stop: int, text: str
+    window: Window,
+    goals: Sequence[Goal],
+    start: int,
+    stop: int,
+    text: str,
 ) -> int | None:
     """What the goals leave beside the summary of a range; None without goals."""
     rests = []
@@ -295,7 +305,10 @@ def _whole(needs: SummaryNeeds) -> SummaryRoom:
 
 
 def _shared(
-    needs: SummaryNeeds, user_tokens: int, spare_tokens: int, least_tokens: int
+    needs: SummaryNeeds,
+    user_tokens: int,
+    spare_tokens: int,
+    least_tokens: int,
 ) -> SummaryRoom:
     """How what a goal leaves is shared out.
 

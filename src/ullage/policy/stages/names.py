@@ -69,7 +69,10 @@ class KnownNames(NamedTuple):
 
     @classmethod
     def of(
-        cls, dialogue: Set[str], texts: Iterable[str], root: bytes = b""
+        cls,
+        dialogue: Set[str],
+        texts: Iterable[str],
+        root: bytes = b"",
     ) -> KnownNames:
         """These names, and those of texts that the view shows.
 

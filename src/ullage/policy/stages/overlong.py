@@ -81,7 +81,10 @@ def _cut(window: Window, spot: Location, limit: TextLimit) -> Cut | None:
 
 
 def _excerpt(
-    window: Window, spot: Location, output: Output, limit: TextLimit
+    window: Window,
+    spot: Location,
+    output: Output,
+    limit: TextLimit,
 ) -> str | None:
     """What is shown of a text; of arguments, that they are set aside."""
     original = output.text

@@ -118,7 +118,13 @@ def _digests(
 
 
 def head_and_marker(
-    window: Window, spot: Location, /, *, retain_chars: int, marker: str, why: str
+    window: Window,
+    spot: Location,
+    /,
+    *,
+    retain_chars: int,
+    marker: str,
+    why: str,
 ) -> Cut | None:
     """A document's: the first characters, the ref where the marker names none, the marker.
 
@@ -179,7 +185,11 @@ def _shown_text(window: Window, spot: Location, output: Output) -> str:
 
 
 def _shorter(
-    window: Window, spot: Location, output: Output, text: str, reason: str = ""
+    window: Window,
+    spot: Location,
+    output: Output,
+    text: str,
+    reason: str = "",
 ) -> Cut | None:
     """A cut, if it makes what is shown shorter."""
     if len(text) >= len(_shown_text(window, spot, output)):
@@ -188,7 +198,11 @@ def _shorter(
 
 
 def _cut(
-    window: Window, spot: Location, output: Output, text: str, reason: str = ""
+    window: Window,
+    spot: Location,
+    output: Output,
+    text: str,
+    reason: str = "",
 ) -> Cut:
     """A cut. A page of recall is not set aside: the same call makes it again."""
     if not reason:

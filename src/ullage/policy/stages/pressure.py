@@ -31,7 +31,12 @@ def over_share(window: Window, *, high: float, low: float) -> int | None:
 
 
 def over_or_pays(
-    window: Window, *, high: float, times: float, tail_chars: int, least_calls: int
+    window: Window,
+    *,
+    high: float,
+    times: float,
+    tail_chars: int,
+    least_calls: int,
 ) -> str | None:
     """Why a batch is due: the upper bound is over ``high`` of the limit, or it pays; else None.
 
@@ -110,7 +115,10 @@ What the user answered through a tool is none."""
 
 
 def newest_share(
-    window: Window, *, share: float, most_tokens: int = EVERYTHING
+    window: Window,
+    *,
+    share: float,
+    most_tokens: int = EVERYTHING,
 ) -> tuple[int, int]:
     """The newest share of the limit stays, but no more than so many tokens; whole turns of it.
 

@@ -165,7 +165,10 @@ def _chars(quotations: Mapping[int, str]) -> int:
 
 
 def _chosen(
-    texts: Texts, edges: Set[int], room: int, frame_chars: int
+    texts: Texts,
+    edges: Set[int],
+    room: int,
+    frame_chars: int,
 ) -> tuple[list[int], list[int]]:
     """The texts of which a beginning fits, by their rank, up to the first that does not fit.
 
@@ -228,7 +231,10 @@ class _Repeat(NamedTuple):
 
 
 def _again(
-    texts: Texts, quoted: Mapping[int, str], room: int, frame_chars: int
+    texts: Texts,
+    quoted: Mapping[int, str],
+    room: int,
+    frame_chars: int,
 ) -> dict[int, str]:
     """What stands where a text that is shown was said before, the oldest first."""
     again = dict[int, str]()
@@ -253,7 +259,10 @@ def _again(
 
 
 def _heights(
-    texts: Texts, chosen: Sequence[int], edges: Set[int], room: int
+    texts: Texts,
+    chosen: Sequence[int],
+    edges: Set[int],
+    room: int,
 ) -> dict[int, int]:
     """How many characters of each chosen text are shown: all of the edges, if that can be."""
     heights = dict[int, int]()

@@ -77,7 +77,11 @@ def record(
     /,
     *,
     is_due: IsDue = partial(
-        over_or_pays, high=0.90, times=15, tail_chars=16_000, least_calls=45
+        over_or_pays,
+        high=0.90,
+        times=15,
+        tail_chars=16_000,
+        least_calls=45,
     ),
     protected: Protected = partial(newest_share, share=0.12, most_tokens=4_000),
     digests: Digests = LINES,
@@ -169,7 +173,11 @@ def _stays(message: Message) -> bool:
 
 
 def _cut(
-    window: Window, start: int, stop: int, digests: Mapping[Location, str], reason: str
+    window: Window,
+    start: int,
+    stop: int,
+    digests: Mapping[Location, str],
+    reason: str,
 ) -> Cut | None:
     """The record of a stretch in its place, or None if that wins too little."""
     outputs = set_aside(window, start, stop)
@@ -203,7 +211,10 @@ def digestible(window: Window, start: int, stop: int) -> Iterator[Location]:
 
 
 def steps(
-    window: Window, start: int, stop: int, digests: Mapping[Location, str]
+    window: Window,
+    start: int,
+    stop: int,
+    digests: Mapping[Location, str],
 ) -> Iterator[str]:
     """Each step of the messages from ``start`` up to ``stop``, in order.
 
@@ -309,7 +320,10 @@ def _beginning(text: str, most_chars: int, head_chars: int) -> str:
 
 
 def _gave(
-    window: Window, index: int, number: int, digests: Mapping[Location, str]
+    window: Window,
+    index: int,
+    number: int,
+    digests: Mapping[Location, str],
 ) -> Iterator[str]:
     """What a call gave: each item word for word, its lines that are kept, or its ref alone."""
     transcript = window.transcript

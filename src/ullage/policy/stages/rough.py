@@ -63,7 +63,9 @@ def view_tokens(window: Window) -> int:
 
 
 def part_tokens(
-    part: Part, number: int, edits: Mapping[tuple[int, int], Replace] = _WHOLE
+    part: Part,
+    number: int,
+    edits: Mapping[tuple[int, int], Replace] = _WHOLE,
 ) -> int:
     """Tokens of a part.
 

@@ -238,7 +238,10 @@ def _spoken(role: str, text: str) -> Message:
 
 
 def _step(
-    id: str, tool: str, arguments: dict[str, str], lines: Sequence[str]
+    id: str,
+    tool: str,
+    arguments: dict[str, str],
+    lines: Sequence[str],
 ) -> list[Message]:
     """A call and its result."""
     call = ToolCall(id, tool, json.dumps(arguments), 0)

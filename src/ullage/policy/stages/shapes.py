@@ -30,7 +30,13 @@ _decoder: msgspec.json.Decoder[_Value] = msgspec.json.Decoder(_Value)
 
 
 def head_chars(
-    source: Source, words: Words, /, *, limit_chars: int, marker: str, bare: str
+    source: Source,
+    words: Words,
+    /,
+    *,
+    limit_chars: int,
+    marker: str,
+    bare: str,
 ) -> ResultView | None:
     """The first characters, the ref, and a marker that names the call to read on with.
 
@@ -102,7 +108,11 @@ def head_lines(
 
 
 def _ended(
-    source: Source, words: Words, body: str, notice: str, spilled: str
+    source: Source,
+    words: Words,
+    body: str,
+    notice: str,
+    spilled: str,
 ) -> ResultView | None:
     """A body with the notice behind it, or None where that is no shorter than the text.
 
@@ -145,7 +155,11 @@ def _over(text: str, max_lines: int | None, max_bytes: int, limit_chars: int) ->
 
 
 def _lines_cut(
-    source: Source, words: Words, max_line_chars: int, ellipsis: str, notice: str | None
+    source: Source,
+    words: Words,
+    max_line_chars: int,
+    ellipsis: str,
+    notice: str | None,
 ) -> ResultView | None:
     """All lines, each cut to a length; None if that changes nothing or wins nothing."""
     text = source.text
@@ -286,7 +300,11 @@ def _is_marked(text: str, limit_chars: int, marker: str) -> bool:
 
 
 def _capped(
-    items: list[msgspec.Raw], limit_chars: int, most: int, marker: str, read_on: str
+    items: list[msgspec.Raw],
+    limit_chars: int,
+    most: int,
+    marker: str,
+    read_on: str,
 ) -> tuple[str, int]:
     """As many first items as fit, a notice as the last one; and how many they are."""
     total = len(items)

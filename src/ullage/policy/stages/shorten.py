@@ -221,7 +221,13 @@ def _joined(left: str, right: str) -> bool:
 
 
 def _json(
-    text: str, limit: int, most: int, ref: str, words: Words, *, tables: bool
+    text: str,
+    limit: int,
+    most: int,
+    ref: str,
+    words: Words,
+    *,
+    tables: bool,
 ) -> str | None:
     """A smaller document of the same kind, or None if the text is not JSON, or none fits.
 
@@ -256,7 +262,12 @@ def _compact(text: str) -> bytes:
 
 
 def _squeezed_view(
-    text: str, whole: bytes, ref: str, words: Words, *, tables: bool
+    text: str,
+    whole: bytes,
+    ref: str,
+    words: Words,
+    *,
+    tables: bool,
 ) -> str:
     """All of a document in less room."""
     body = squeezed(whole, tables=tables).decode()
@@ -265,7 +276,13 @@ def _squeezed_view(
 
 
 def _fitted_view(
-    text: str, whole: bytes, size: int, ref: str, words: Words, *, tables: bool
+    text: str,
+    whole: bytes,
+    size: int,
+    ref: str,
+    words: Words,
+    *,
+    tables: bool,
 ) -> str:
     """A document in about ``size`` bytes; its notice says where something is left out first."""
     fitting = _Fitting(tables=tables)
@@ -340,7 +357,12 @@ class _Fitting:
         return b"[%b]" % b",".join(pieces)
 
     def _ends(
-        self, items: Sequence[bytes], total: int, room: int, path: Path, shrink: _Shrink
+        self,
+        items: Sequence[bytes],
+        total: int,
+        room: int,
+        path: Path,
+        shrink: _Shrink,
     ) -> list[bytes]:
         """The first and the last items, two of those for one of these; a large one is smaller.
 

@@ -44,7 +44,10 @@ BEFORE_NEW = (Tier.OLD, Tier.OPEN)
 
 
 def shrink(
-    window: Window, staying: Sequence[int], tiers: Sequence[Tier], excess_tokens: int
+    window: Window,
+    staying: Sequence[int],
+    tiers: Sequence[Tier],
+    excess_tokens: int,
 ) -> tuple[list[Cut], int]:
     """Cuts of texts among messages that stay, and the tokens they win: the excess, if that can be.
 
@@ -168,7 +171,11 @@ def cut_to(window: Window, spot: Location, tokens: int, cap: int) -> Cut | None:
 
 
 def _to_size(
-    window: Window, spot: Location, output: Output, chars: int, cap: int
+    window: Window,
+    spot: Location,
+    output: Output,
+    chars: int,
+    cap: int,
 ) -> str:
     """A text in at most ``cap`` tokens: an excerpt, a few words of a result, or its ref alone.
 

@@ -100,7 +100,10 @@ def summary(
 
 
 def _section(
-    title: str, items: Sequence[T], line_of: Callable[[T], str], room: int
+    title: str,
+    items: Sequence[T],
+    line_of: Callable[[T], str],
+    room: int,
 ) -> str:
     """A section with the newest of its items that fit, in order; ``""`` if there are none.
 

@@ -88,7 +88,10 @@ USER_TEXTS = Fold("ullage.user_texts", UserTexts, UserTexts.add)
 
 
 def named_in(
-    account: str, transcript: Transcript, start: int, stop: int
+    account: str,
+    transcript: Transcript,
+    start: int,
+    stop: int,
 ) -> Iterator[Output]:
     """The user's texts of a range that an account names by their refs, each once.
 
