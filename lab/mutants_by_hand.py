@@ -85,8 +85,8 @@ MUTANTS = (
     ),
     Mutant(
         _GUARD,
-        "int(window.limit_tokens * start), surely=True)",
-        "int(window.limit_tokens * start))",
+        "window.within(start_limit, surely=True)",
+        "window.within(start_limit)",
         _TESTS_GUARD,
         "the guard trusts an estimate that may be too low",
     ),

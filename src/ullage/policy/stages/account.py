@@ -136,13 +136,15 @@ def user_outputs(
 
 def said_chars(transcript: Transcript, start: int, stop: int) -> int:
     """About how many characters an account takes that quotes all the user said in a range."""
-    return transcript.folded(_SAID, start, stop).chars_before(stop)
+    sizes = transcript.folded(_SAID, start, stop)
+    return sizes.chars_before(stop)
 
 
 def done_chars(transcript: Transcript, start: int, stop: int) -> int:
     """About how many characters an account takes that has a bullet for everything else."""
     steps = transcript.folded(_STEPS, start, stop)
-    return len(steps.unspoken) * _BULLET_CHARS
+    count = len(steps.unspoken)
+    return count * _BULLET_CHARS
 
 
 class _Steps:
@@ -205,10 +207,15 @@ class _SaidChars:
         """Take in what the user says in a message."""
         for step in _steps(transcript, index):
             text = _user_words(transcript, step)
-            if text and text not in self._texts:
+            if not text:
+                continue
+            # a text that is said again is quoted once
+            if text not in self._texts:
+                bullet_chars = len(_USER) + len(text) + len("\n")
+                total = self._chars[-1] + bullet_chars
                 self._texts.add(text)
                 self._places.append(index)
-                self._chars.append(self._chars[-1] + len(text) + len(_USER) + 1)
+                self._chars.append(total)
 
     def chars_before(self, stop: int) -> int:
         """Of what was said before a message."""
@@ -270,15 +277,19 @@ def _bullet(transcript: Transcript, step: _Step) -> str:
         document = _by_ref(transcript, (index, number, 0), part.text)
         return f"- {role}: a document, {document}"
     if isinstance(part, Text):
-        return f"- {role}: {on_one_line(part.text, _SAID_CHARS)}"
+        line = on_one_line(part.text, _SAID_CHARS)
+        return f"- {role}: {line}"
     if transcript.words(index, number):
         question = question_of(transcript, index, number) or "a tool"
         return f"- {question} → the user's answer:"
+    line = "a tool"
     call = transcript.call_for(index, number)
-    line = line_of_call(call) if call else "a tool"
-    failed = "error: " if isinstance(part, ToolResult) and part.is_error else ""
-    results = "; ".join(_results(transcript, index, number))
-    return f"- {line} → {failed}{results or 'nothing'}"
+    if call is not None:
+        line = line_of_call(call)
+    results = "; ".join(_results(transcript, index, number)) or "nothing"
+    if isinstance(part, ToolResult) and part.is_error:
+        results = f"error: {results}"
+    return f"- {line} → {results}"
 
 
 def _results(transcript: Transcript, index: int, number: int) -> Iterator[str]:
@@ -290,7 +301,8 @@ def _results(transcript: Transcript, index: int, number: int) -> Iterator[str]:
         if output is None:
             continue
         text = output.text
-        if output.kind == "text" and len(text) <= _GAVE_CHARS and text.isprintable():
+        is_short = output.kind == "text" and len(text) <= _GAVE_CHARS
+        if is_short and text.isprintable():
             yield text
         else:
             yield _by_ref(transcript, spot, text)
@@ -318,13 +330,15 @@ def flatten(transcript: Transcript, start: int, stop: int) -> tuple[str, ...]:
             if isinstance(part, Opaque) and part.words:
                 lines.append(part.words)
             if isinstance(part, ToolResult):
-                lines.append(_flat_result(transcript, index, number, part))
+                line = _flat_result(transcript, index, number, part)
+                lines.append(line)
         if index < stop - 1:
             for call in message.calls:
                 arguments = ends_of(call.arguments, _ARGUMENTS_CHARS, _GAP)
                 lines.append(f"calls {call.name} {arguments}")
         if lines:
-            pieces.append("\n".join([f"[{message.role}]", *lines, ""]))
+            text = "\n".join(lines)
+            pieces.append(f"[{message.role}]\n{text}\n")
     return tuple(pieces)
 
 
@@ -340,11 +354,12 @@ def _flat_result(
     words = transcript.words(index, number)
     if words:
         return f"the user answers {tool}: {words}"
-    text = "\n".join(item.text for item in result.content if isinstance(item, Text))
-    failed = "error: " if result.is_error else ""
-    return (
-        f"result of {tool}: {failed}{ends_of(text, _RESULT_CHARS, _GAP) or 'no text'}"
-    )
+    texts = [item.text for item in result.content if isinstance(item, Text)]
+    text = "\n".join(texts)
+    excerpt = ends_of(text, _RESULT_CHARS, _GAP) or "no text"
+    if result.is_error:
+        excerpt = f"error: {excerpt}"
+    return f"result of {tool}: {excerpt}"
 
 
 def _texts_of(message: Message) -> Iterator[str]:

@@ -89,12 +89,14 @@ def new_from(window: Window) -> int:
 
 def winnable_chars(window: Window, start: int, stop: int) -> int:
     """About how many characters a batch wins in a range of messages."""
-    return sum(window.tally(_WINNABLE).each[start:stop])
+    winnable = window.tally(_WINNABLE).each
+    return sum(winnable[start:stop])
 
 
 def shown_chars(window: Window, start: int, stop: int) -> int:
     """Characters of a range of messages as they are shown."""
-    return sum(window.tally(SHOWN_CHARS).each[start:stop])
+    shown = window.tally(SHOWN_CHARS).each
+    return sum(shown[start:stop])
 
 
 def _winnable_chars(window: Window, index: int) -> int:

@@ -94,7 +94,8 @@ def asked(window: Window) -> bool:
 
 def surely_over(window: Window, *, share: float) -> bool:
     """The upper bound of the view is over a share of the limit: before the guard has to act."""
-    return not window.within(int(window.limit_tokens * share), surely=True)
+    share_tokens = int(window.limit_tokens * share)
+    return not window.within(share_tokens, surely=True)
 
 
 def events_over(window: Window, *, tokens: int, budget_tokens: int) -> bool:
@@ -118,7 +119,8 @@ def events_over(window: Window, *, tokens: int, budget_tokens: int) -> bool:
 
 def rough_full(window: Window, *, share: float) -> bool:
     """By the rough estimate the view has reached a share of the whole context."""
-    return view_tokens(window) >= int(window.context_tokens * share)
+    share_tokens = int(window.context_tokens * share)
+    return view_tokens(window) >= share_tokens
 
 
 def reported_full(window: Window, *, share: float) -> bool:
@@ -245,7 +247,11 @@ def compact(
     """
     if not is_due(window):
         return ()
-    start, since = summarised(window) or [begin(window, keeps_task=keeps_task)] * 2
+    start = begin(window, keeps_task=keeps_task)
+    since = start
+    summary_range = summarised(window)
+    if summary_range is not None:
+        start, since = summary_range
     limit = window.limit_tokens
     user_room_tokens = _at_most(limit * user_share, user_tokens)
     needs = SummaryNeeds(
@@ -288,10 +294,13 @@ def _cuts(
     text = _joined(edit.text, later)
     user_outputs = named_in(text, window.transcript, plan.start, plan.stop)
     outputs = (*user_outputs, *outputs)
-    words_tokens = min(_words_tokens(window, plan, prompt, text), won // 2)
+    words_tokens = _words_tokens(window, plan, prompt, text)
+    # a model's words take no more than half of what is won
+    words_tokens = min(words_tokens, won // 2)
     if words_tokens < _LEAST_ROOM_TOKENS:
         return [Cut(edit, outputs)]
-    return [Cut(edit, outputs, replace(brief, room_tokens=words_tokens))]
+    brief = replace(brief, room_tokens=words_tokens)
+    return [Cut(edit, outputs, brief)]
 
 
 def _words_tokens(
@@ -302,10 +311,15 @@ def _words_tokens(
 ) -> int:
     """What a model may add: its room, and what the rest of the summary left of its own."""
     most = _with_slack(prompt.most_tokens)
-    rest = left_tokens(window, plan.goals, plan.start, plan.stop, text)
+    rest = _rest_tokens(window, plan, text)
     if rest is None:
         return most
     return min(most, max(rest, plan.room.words_tokens))
+
+
+def _rest_tokens(window: Window, plan: CompactionPlan, text: str) -> int | None:
+    """What the goals leave beside a summary of a plan's range; None without goals."""
+    return left_tokens(window, plan.goals, plan.start, plan.stop, text)
 
 
 def _with_slack(tokens: int) -> int:
@@ -358,7 +372,7 @@ def _composed(
     brief, later = _brief(window, plan, room, prompt, ref)
     for _ in range(_TRIES):
         text = _joined(brief.compose(""), later)
-        rest = left_tokens(window, plan.goals, plan.start, plan.stop, text)
+        rest = _rest_tokens(window, plan, text)
         if rest is None or rest >= room.words_tokens:
             break
         excess = room.words_tokens - rest
@@ -387,7 +401,8 @@ def _edit(
 ) -> Summary:
     """The summary as it is shown, with its reason."""
     chain = window.transcript.chain
-    reason = f"messages {plan.start + 1} to {plan.stop} held {range_tokens:,} tokens"
+    number = plan.start + 1
+    reason = f"messages {number} to {plan.stop} held {range_tokens:,} tokens"
     if plan.room.missed_tokens:
         reason = f"{reason}; {_MUST_STAY}"
     return Summary(

@@ -115,9 +115,11 @@ def _texts_for_model(window: Window, index: int) -> list[Location]:
     transcript = window.transcript
     spots = []
     for spot in transcript.results(index):
-        if transcript.reader(*spot[:2]) != "model":
+        reader = transcript.reader(*spot[:2])
+        if reader != "model" or window.is_pinned(spot):
             continue
-        if isinstance(transcript.leaf(spot), Text) and not window.is_pinned(spot):
+        leaf = transcript.leaf(spot)
+        if isinstance(leaf, Text):
             spots.append(spot)
     return spots
 
@@ -167,7 +169,8 @@ def unread(window: Window, span: Range) -> list[Location]:
     spots = []
     for index in range(max(window.turn_start, span.start), span.stop):
         for spot in transcript.tool_results(index):
-            if isinstance(transcript.leaf(spot), Text):
+            leaf = transcript.leaf(spot)
+            if isinstance(leaf, Text):
                 spots.append(spot)
     return spots
 
@@ -204,7 +207,8 @@ def condense(window: Window, span: Range, room: AccountRoom) -> Condensed | None
         The cuts and their cost in tokens; None if the account would win nothing.
     """
     transcript = window.transcript
-    start, stop = span.start, span.stop
+    start = span.start
+    stop = span.stop
     outputs = set_aside(window, start, stop)
     edit = Summary(
         after=transcript.chain[start],
@@ -216,23 +220,29 @@ def condense(window: Window, span: Range, room: AccountRoom) -> Condensed | None
     record, edit = take_over(window, edit, span, room.account_chars)
     text, later = _text(window, span, edit, record, room)
     edit = replace(edit, text=text, later=later)
-    quoted = "\n".join((text, *later))
-    outputs = (*user_outputs(transcript, start, stop, quoted), *outputs)
+    quoted = "\n".join([text, *later])
+    named = user_outputs(transcript, start, stop, quoted)
+    outputs = (*named, *outputs)
     if span.inside is None:
-        cuts: tuple[Cut, ...] = (Cut(edit, outputs),)
         tokens = window.texts_tokens(edit.texts)
+        condensed = Condensed((Cut(edit, outputs),), tokens)
     else:
         # the range shows nothing in its own place: its account stands in the result before it
         within = _within(window, span.inside, edit, room.user_chars)
         silent = replace(edit, text="", retain="", later=())
-        cuts = (Cut(silent, outputs), within)
-        tokens = -tokens_won(window, span.inside, within)
-    if room.is_owed or tokens < held_tokens(window, span):
-        return Condensed(cuts, tokens)
+        won = tokens_won(window, span.inside, within)
+        condensed = Condensed((Cut(silent, outputs), within), -won)
+    if room.is_owed or condensed.tokens < held_tokens(window, span):
+        return condensed
     return None
 
 
-def _within(window: Window, spot: Location, account: Summary, user_chars: int) -> Cut:
+def _within(
+    window: Window,
+    spot: Location,
+    account: Summary,
+    user_chars: int,
+) -> Cut:
     """An account at the end of the result before its range; of the user's words more is shown."""
     output = window.transcript.output(spot)
     if output is None:  # `head_of_loop` gives no such place
@@ -263,7 +273,8 @@ def _text(
 ) -> tuple[str, tuple[str, ...]]:
     """What stands for a range, in no more than its room if that can be; see `Summary.later`."""
     transcript = window.transcript
-    start, stop = span.start, span.stop
+    start = span.start
+    stop = span.stop
     earlier = "\n\n".join(text for text in (quotation(edit.said), record) if text)
     results = unread(window, span)
     results_tokens = sum(window.leaf_tokens(spot) for spot in results)
@@ -275,9 +286,8 @@ def _text(
         results_tokens = 0
         least_results_tokens = 0
     all_user_chars = min(room.user_chars, said_chars(transcript, start, stop))
-    least_tokens = min(
-        all_user_chars // CHARS_PER_TOKEN, room.most_tokens - least_results_tokens
-    )
+    user_tokens = all_user_chars // CHARS_PER_TOKEN
+    least_tokens = min(user_tokens, room.most_tokens - least_results_tokens)
     spare = max(room.most_tokens - results_tokens, least_tokens, LEAST_TOKENS)
     chars = spare * CHARS_PER_TOKEN
     text = ""
@@ -317,18 +327,21 @@ def _quoted(window: Window, spots: Sequence[Location], room_tokens: int) -> str:
     """The results that the model has not seen yet, each as large as it would be on arrival."""
     sizes = [window.leaf_tokens(spot) for spot in spots]
     cap = max(level(sizes, room_tokens), LEAST_TOKENS)
-    pieces = []
+    quoted = ""
     for spot, tokens in zip(spots, sizes, strict=True):
-        text = _result_text(window, spot, cut_to(window, spot, tokens, cap))
+        cut = cut_to(window, spot, tokens, cap)
+        text = _result_text(window, spot, cut)
         tool = window.tool_of(spot) or "a tool"
-        pieces.append(f"\n\n## Result of {tool}, new\n{text}")
-    return "".join(pieces)
+        quoted += f"\n\n## Result of {tool}, new\n{text}"
+    return quoted
 
 
 def _result_text(window: Window, spot: Location, cut: Cut | None) -> str:
     """A result as a cut shows it, else as the view does, else as it came."""
-    edit = cut.edit if cut else window.shown(spot[0]).get(spot[1:])
-    if isinstance(edit, Replace):
+    if cut is not None and isinstance(cut.edit, Replace):
+        return cut.edit.text
+    edit = window.edit_at(spot)
+    if edit is not None:
         return edit.text
     text: str = getattr(window.transcript.leaf(spot), "text", "")
     return text

@@ -10,7 +10,6 @@ Figures are whole numbers and ties go to the earlier line, so a digest is the sa
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple
@@ -74,13 +73,16 @@ class RankedLines(NamedTuple):
         unknown -= words
         if not unknown:
             return ""
-        counts = Counter[str]()
+        counts = dict.fromkeys(sorted(unknown), 0)
         for line in self.names.values():
-            counts.update(word for word in line if word in unknown)
-        by_count = sorted(sorted(unknown), key=counts.__getitem__, reverse=True)
+            for word in line:
+                if word in counts:
+                    counts[word] += 1
+        by_count = sorted(counts, key=counts.__getitem__, reverse=True)
         # whole words alone: a space ends each, the last one too
         listed = " ".join([*by_count, ""])
-        names = listed[: _NAMES_CHARS + 1].rpartition(" ")[0]
+        listed = listed[: _NAMES_CHARS + 1]
+        names = listed.rpartition(" ")[0]
         return f", with {names}" if names else ""
 
 

@@ -104,9 +104,11 @@ def emergency(
     )
     begin_at, end = reach(window)
     user_chars = min(room.user_chars, said_chars(window.transcript, begin_at, end))
-    account_tokens = room.account_chars // CHARS_PER_TOKEN
-    beside_account = most_tokens - user_chars // CHARS_PER_TOKEN - account_tokens
-    target_tokens = min(whole_view.most(int(limit * target)), beside_account)
+    beside_account = most_tokens
+    beside_account -= user_chars // CHARS_PER_TOKEN
+    beside_account -= room.account_chars // CHARS_PER_TOKEN
+    target_tokens = whole_view.most(int(limit * target))
+    target_tokens = min(target_tokens, beside_account)
     cuts: Sequence[Cut] = ()
     for stop, tiers in _ways(window, begin_at, end, target_tokens, keep_messages):
         ranges = ranges_for(window, begin_at, stop)
@@ -136,7 +138,14 @@ def _ways(
     reaches_tail = start < end == control_tail(window)
     may_take_all = reaches_tail and window.transcript.closed(end)
     head = head_of_loop(window)
-    tail = _tail_start(window, start, end, target_tokens, keep, head is not None)
+    tail = _tail_start(
+        window,
+        start,
+        end,
+        target=target_tokens,
+        keep=keep,
+        in_result=head is not None,
+    )
     is_parted = _parted(window) is not None
     if is_frozen(window):
         # what stands before the newest thinking of the turn goes whole or not at all (A14)
@@ -175,8 +184,10 @@ def _pressed(window: Window, start: float, start_tokens: int | None) -> str | No
     """Why something must be done, or None."""
     if start_tokens is not None and not window.within(start_tokens - 1):
         return f"the view had reached the {start_tokens:,} tokens of the brake"
-    if not window.within(int(window.limit_tokens * start), surely=True):
-        return f"the view was near its limit of {window.limit_tokens:,} tokens"
+    limit = window.limit_tokens
+    start_limit = int(limit * start)
+    if not window.within(start_limit, surely=True):
+        return f"the view was near its limit of {limit:,} tokens"
     return None
 
 
@@ -216,7 +227,14 @@ def _plan(
         tokens += account.tokens
     gives = window.tokens if Tier.NEW in tiers else lent
     excess = tokens - room.most_tokens
-    late, won = _late(window, staying, tiers, excess, spoken_over, gives)
+    late, won = _late(
+        window,
+        staying,
+        tiers,
+        excess=excess,
+        spoken_over=spoken_over,
+        gives=gives,
+    )
     return [*cuts, *early, *late], tokens - won
 
 
@@ -266,18 +284,24 @@ def _spoken_over(
         chars += said_chars(window.transcript, span.start, span.stop)
     for spot, tier in texts_of(window, staying):
         if tier in (Tier.SAID, Tier.TASK):
-            chars += len(getattr(window.transcript.leaf(spot), "text", ""))
-    return max(chars - room.user_chars, 0) // CHARS_PER_TOKEN
+            leaf = window.transcript.leaf(spot)
+            chars += len(getattr(leaf, "text", ""))
+    excess = max(chars - room.user_chars, 0)
+    return excess // CHARS_PER_TOKEN
 
 
 def _account_tokens(window: Window, span: Range, room: AccountRoom) -> int:
     """Tokens that an account should have: what was said, what is new, and its bullets."""
     transcript = window.transcript
-    user_chars = said_chars(transcript, span.start, span.stop)
-    step_chars = done_chars(transcript, span.start, span.stop)
-    chars = min(room.user_chars, user_chars) + min(room.account_chars, step_chars)
-    results_tokens = sum(window.leaf_tokens(spot) for spot in unread(window, span))
-    return results_tokens + chars // CHARS_PER_TOKEN + _LEAST_ACCOUNT_TOKENS
+    start = span.start
+    stop = span.stop
+    user_chars = min(room.user_chars, said_chars(transcript, start, stop))
+    step_chars = min(room.account_chars, done_chars(transcript, start, stop))
+    total = _LEAST_ACCOUNT_TOKENS
+    total += (user_chars + step_chars) // CHARS_PER_TOKEN
+    for spot in unread(window, span):
+        total += window.leaf_tokens(spot)
+    return total
 
 
 def reach(window: Window) -> tuple[int, int]:
@@ -295,7 +319,9 @@ def reach(window: Window) -> tuple[int, int]:
     compactions = window.transcript.marked("compacted", start, tail)
     # of what stands between them, the part that shows the most
     edges = [start - 1, *compactions, tail]
-    stretches = [(edge + 1, next_edge) for edge, next_edge in pairwise(edges)]
+    stretches = []
+    for edge, next_edge in pairwise(edges):
+        stretches.append((edge + 1, next_edge))
     return max(stretches, key=lambda stretch: _tokens_of(window, *stretch))
 
 

@@ -22,7 +22,8 @@ from ullage.core.values.effects import Output
 from ullage.core.values.messages import Text, ToolCall, ToolResult
 from ullage.core.values.texts import on_one_line
 
-_Signature: TypeAlias = tuple[str, str, tuple[tuple[str, int], ...]]
+_Refs: TypeAlias = tuple[tuple[str, int], ...]
+_Signature: TypeAlias = tuple[str, str, _Refs]
 Verb: TypeAlias = Literal["read", "changed", "removed", "ran", "did"]
 
 _PATHS = (
@@ -91,7 +92,7 @@ class Action(Struct, frozen=True, kw_only=True):
     subject: str
     ended: bool | None
     error: str = ""
-    refs: tuple[tuple[str, int], ...] = ()
+    refs: _Refs = ()
 
 
 class Utterance(Struct, frozen=True):
@@ -270,11 +271,14 @@ def _ended(action: Action, result: ToolResult, outputs: Sequence[Output]) -> Act
     is_failure = result.is_error
     if action.verb == "ran" and not is_failure:
         is_failure = _tells_failure(edges)
+    refs = []
+    for output in outputs:
+        refs.append((output.ref, len(output.text)))
     return replace(
         action,
         ended=not is_failure,
         error=_error_line(edges) if is_failure else "",
-        refs=tuple((output.ref, len(output.text)) for output in outputs),
+        refs=tuple(refs),
     )
 
 
@@ -301,10 +305,17 @@ def _tells_failure(text: str) -> bool:
 
 def _error_line(text: str) -> str:
     """The last line that speaks of an error, or the last line."""
-    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
-    errors = [line for line in lines if _ERROR.search(line)]
-    candidates = errors or lines or ["no output"]
-    return candidates[-1][:_LINE_CHARS]
+    newest = "no output"
+    newest_error = ""
+    for line in text.splitlines():
+        words = line.split()
+        if not words:
+            continue
+        newest = " ".join(words)
+        if _ERROR.search(newest):
+            newest_error = newest
+    error = newest_error or newest
+    return error[:_LINE_CHARS]
 
 
 def is_change(tool: str) -> bool:
@@ -326,8 +337,9 @@ def unresolved(done: Sequence[Action]) -> list[Action]:
     newest: dict[tuple[str, str], Action] = {}
     for action in done:
         if action.ended is not None:
-            newest.pop((action.tool, action.subject), None)
-            newest[action.tool, action.subject] = action
+            key = action.tool, action.subject
+            newest.pop(key, None)  # it stands where it came up last
+            newest[key] = action
     return [action for action in newest.values() if not action.ended]
 
 
@@ -352,9 +364,11 @@ def _facts(done: Sequence[Action]) -> Iterator[tuple[str, ...]]:
     for action in done:
         if action.verb in _CHANGED and action.ended:
             path = action.subject
-            yield path, path, path.rsplit("/", 1)[-1]
+            file_name = path.rsplit("/", 1)[-1]
+            yield path, path, file_name
     for action in unresolved(done):
-        yield action.error, action.subject, *_NAME.findall(action.error)
+        names = _NAME.findall(action.error)
+        yield action.error, action.subject, *names
     for action in done:
         if action.ended is None:
             yield f"{action.tool} {action.subject}", action.tool, action.subject
@@ -431,5 +445,8 @@ def _is_open(task: Mapping[str, Any]) -> bool:
 def _task_line(task: Mapping[str, Any]) -> str:
     """A task in one line: its text, id and state."""
     text = _first_text(task, _TASK_TEXTS)
-    details = ", ".join(str(task[key]) for key in ("id", "status") if task.get(key))
-    return f"{text} ({details})" if details else text
+    details = []
+    for key in ("id", "status"):
+        if task.get(key):
+            details.append(str(task[key]))
+    return f"{text} ({', '.join(details)})" if details else text

@@ -165,6 +165,7 @@ def _on_arrival(key: _Key) -> Iterator[str]:
     if without_recall != policy.at_first_sight:
         rows.append(_StageRow("without_recall", without_recall))
     for row in rows:
+        # ours are known by what they show: two that have the same settings are written alike
         settings = written(row.stages, row.name, names_ours=False)
         yield settings.text
         yield "" if settings.is_ours else policy.name
@@ -333,10 +334,13 @@ def _shown(cut: Cut) -> Iterator[str]:
     yield str(edit.__struct_config__.tag)
     if isinstance(edit, Replace):
         place = edit.place
-        yield f"{edit.kind} {place.kind} {place.id} {place.ordinal} {place.item}"
+        address = f"{place.kind} {place.id} {place.ordinal} {place.item}"
+        yield f"{edit.kind} {address}"
         yield edit.text
     elif isinstance(edit, (Summary, Drop)):
         yield f"{edit.after.hex()} {edit.upto.hex()}"
     if isinstance(edit, Summary):
-        yield from (edit.ref, *edit.texts)
-    yield from (output.ref for output in cut.outputs)
+        yield edit.ref
+        yield from edit.texts
+    for output in cut.outputs:
+        yield output.ref

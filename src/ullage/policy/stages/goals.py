@@ -113,7 +113,8 @@ def by_rough(*, share: float) -> Goal:
 def of_messages(goal: Goal, window: Window) -> Goal:
     """A goal of this window, for one that holds the messages alone and has no limit of its own."""
     tokens = goal.most_tokens(window) - window.head_tokens
-    return replace(goal, most_tokens=partial(_fixed, tokens=max(tokens, 0)))
+    most_tokens = partial(_fixed, tokens=max(tokens, 0))
+    return replace(goal, most_tokens=most_tokens)
 
 
 def _by_count(most_tokens: Callable[[Window], int]) -> Goal:
@@ -162,7 +163,12 @@ def _rough_text(_: Window, text: str) -> int:
     return rough.text_tokens(text)
 
 
-def held_tokens(window: Window, goal: Goal, start: int, stop: int) -> int:
+def held_tokens(
+    window: Window,
+    goal: Goal,
+    start: int,
+    stop: int,
+) -> int:
     """What is shown of a range now, and a summary would take the place of."""
     total = 0
     for index in coverable(window, start, stop):
@@ -174,14 +180,25 @@ def held_tokens(window: Window, goal: Goal, start: int, stop: int) -> int:
     return total
 
 
-def places(window: Window, start: int, earliest: int, latest: int) -> Iterator[int]:
+def places(
+    window: Window,
+    start: int,
+    earliest: int,
+    latest: int,
+) -> Iterator[int]:
     """Where a summary from ``start`` on may end, from ``earliest`` to ``latest``."""
-    for index in range(max(earliest, start + 1), latest + 1):
+    earliest = max(earliest, start + 1)
+    for index in range(earliest, latest + 1):
         if window.may_summarise(start, index) and window.may_cut(index):
             yield index
 
 
-def spare_tokens(window: Window, goal: Goal, start: int, stop: int) -> int:
+def spare_tokens(
+    window: Window,
+    goal: Goal,
+    start: int,
+    stop: int,
+) -> int:
     """What a goal leaves for the summary of a range, when all else stays as it is.
 
     Returns:
@@ -203,9 +220,11 @@ class _UserSizes:
     def add(self, transcript: Transcript, index: int) -> None:
         """Take in what the user says in a message."""
         for utterance in utterances(transcript, index, index + 1, "user"):
+            total = self._chars[-1] + FRAME_CHARS
+            total += len(utterance.text)
+            total += len(utterance.question)
             self._utterances.append(utterance)
-            chars = len(utterance.text) + len(utterance.question) + FRAME_CHARS
-            self._chars.append(self._chars[-1] + chars)
+            self._chars.append(total)
 
     def _count_before(self, stop: int) -> int:
         return bisect_left(
@@ -221,9 +240,13 @@ class _UserSizes:
         count = self._count_before(stop)
         # sums up to each text; what was counted for an earlier message is not counted again
         sums = self._tokens.setdefault(goal.text_tokens, [0])
-        for utterance in self._utterances[len(sums) - 1 : count]:
+        total = sums[-1]
+        uncounted = self._utterances[len(sums) - 1 : count]
+        for utterance in uncounted:
             text = f"{utterance.question}\n{utterance.text}"
-            sums.append(sums[-1] + goal.text_tokens(window, text) + FRAME_TOKENS)
+            total += goal.text_tokens(window, text)
+            total += FRAME_TOKENS
+            sums.append(total)
         return sums[count]
 
 

@@ -43,9 +43,10 @@ def refused_media(window: Window) -> list[Cut]:
         return []
     is_claude = "claude" in family_of(window.meter.model)
     limits = ANTHROPIC_MEDIA if is_claude else OTHER_MEDIA
-    small = [
-        medium for medium in shown if limits.takes(medium.side_px, medium.sent_bytes)
-    ]
+    small = []
+    for medium in shown:
+        if limits.takes(medium.side_px, medium.sent_bytes):
+            small.append(medium)
     excess = _excess(small, limits, window.context_tokens)
     staying = small[excess:]
     start = editable_from(window)
@@ -74,19 +75,34 @@ def _shown_media(window: Window) -> list[_Medium]:
 
 def _excess(media: list[_Medium], limits: MediaLimits, context_tokens: int) -> int:
     """How many of the oldest go: none, or half of what may be sent, so that it is done seldom."""
-    is_small_window = context_tokens <= limits.small_window_tokens
-    most = limits.images_small_window if is_small_window else limits.images
-    if any(medium.side_px > limits.many_side_px for medium in media):
-        most = min(most, limits.many_images)
+    most = _most_images(media, limits, context_tokens)
     total_bytes = sum(medium.sent_bytes for medium in media)
     if len(media) <= most and total_bytes <= limits.request_bytes:
         return 0
     count = max(len(media) - most // 2, 0)
-    rest_bytes = sum(medium.sent_bytes for medium in media[count:])
-    while count < len(media) - 1 and rest_bytes > limits.request_bytes // 2:
-        rest_bytes -= media[count].sent_bytes
+    for medium in media[:count]:
+        total_bytes -= medium.sent_bytes
+    for medium in media[count:-1]:  # the newest stays
+        if total_bytes <= limits.request_bytes // 2:
+            break
+        total_bytes -= medium.sent_bytes
         count += 1
     return count
+
+
+def _most_images(
+    media: list[_Medium],
+    limits: MediaLimits,
+    context_tokens: int,
+) -> int:
+    """The most images of one request; fewer where one of them is large."""
+    most = limits.images
+    if context_tokens <= limits.small_window_tokens:
+        most = limits.images_small_window
+    largest_px = max((medium.side_px for medium in media), default=0)
+    if largest_px > limits.many_side_px:
+        most = min(most, limits.many_images)
+    return most
 
 
 def _media(transcript: Transcript, index: int) -> tuple[_Medium, ...]:
@@ -94,8 +110,12 @@ def _media(transcript: Transcript, index: int) -> tuple[_Medium, ...]:
     media = []
     for number, item, leaf in leaves_of(transcript.messages[index]):
         if isinstance(leaf, Media):
-            side_px = max(image_size(leaf.data))
-            media.append(_Medium((index, number, item), side_px, len(leaf.data)))
+            medium = _Medium(
+                spot=(index, number, item),
+                side_px=max(image_size(leaf.data)),
+                sent_bytes=len(leaf.data),
+            )
+            media.append(medium)
     return tuple(media)
 
 

@@ -43,14 +43,16 @@ ALARMS = frozenset(
 """Plain words that count as names, anew in each output: a line that speaks of errors stays."""
 _LEAST_CHARS = 4
 _MOST_CHARS = 80
-_PLAIN = "".join(sorted({*string.ascii_letters} - {alarm[0] for alarm in ALARMS}))
+_ALARM_LETTERS = {alarm[0] for alarm in ALARMS}
+_PLAIN = "".join(sorted({*string.ascii_letters} - _ALARM_LETTERS))
 _words = re.compile(rf"(?:[{_PLAIN}][a-z]*+ ++|[0-9]++ ++)*+([^ ]++) *+").findall
 """Passes over whole numbers, and plain words but those that begin as an alarm does."""
 _SEPARATORS = re.compile(rf"[^\w\n{re.escape(_MARKS)}]")
 _ASCII = bytes(range(128))
 _FEW_SEPARATORS = 32
 """Up to so many kinds of them it is quicker to replace one after the other."""
-_SPACED = _SEPARATORS.sub(" ", _ASCII.decode()).encode() + bytes(range(128, 256))
+_SPACED_ASCII = _SEPARATORS.sub(" ", _ASCII.decode())
+_SPACED = _SPACED_ASCII.encode() + bytes(range(128, 256))
 """Each byte, with a space for an ASCII character that is in no name."""
 _NAME_BYTES = 80
 """About what a name takes in a set beside its characters."""
@@ -96,7 +98,8 @@ def spaced(text: str) -> str:
         if len(separators) > _FEW_SEPARATORS:
             return _SEPARATORS.sub(" ", text)
         for char in separators:
-            raw = raw.replace(char.encode("utf-8", "surrogatepass"), b" ")
+            encoded = char.encode("utf-8", "surrogatepass")
+            raw = raw.replace(encoded, b" ")
     return raw.translate(_SPACED).decode("utf-8", "surrogatepass")
 
 
@@ -131,7 +134,9 @@ def _remembered_names(text: str, root: bytes) -> tuple[str, ...]:
     names: tuple[str, ...] | None = REMEMBERED.get(key)
     if names is None:
         names = _names(text)
-        size_bytes = sum(len(name) + _NAME_BYTES for name in names)
+        size_bytes = len(names) * _NAME_BYTES
+        for name in names:
+            size_bytes += len(name)
         REMEMBERED.put(key, names, size_bytes)
     return names
 
@@ -187,9 +192,10 @@ _DIALOGUE_NAMES = Measure("ullage.said_names", _dialogue_names)
 
 def dialogue_names(window: Window) -> frozenset[str]:
     """The names that the user and the model have said."""
+    transcript = window.transcript
     names = set[str]()
     for index in range(window.size):
-        names.update(window.transcript.once(_DIALOGUE_NAMES, index))
+        names.update(transcript.once(_DIALOGUE_NAMES, index))
     return frozenset(names)
 
 
@@ -197,9 +203,10 @@ def visible_texts(window: Window, leaving: Set[Location]) -> list[str]:
     """What a view shows of results and in summaries, but for the results at these places."""
     texts = []
     for spot in window.results(0, window.size):
-        if spot not in leaving:
-            leaf = window.edit_at(spot) or window.transcript.leaf(spot)
-            texts.append(getattr(leaf, "text", ""))
+        if spot in leaving:
+            continue
+        shown = window.edit_at(spot) or window.transcript.leaf(spot)
+        texts.append(getattr(shown, "text", ""))
     for placed in window.open_summaries:
         texts.append(placed.edit.text)
     return texts

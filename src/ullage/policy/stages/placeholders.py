@@ -93,7 +93,13 @@ def digests_of(
     if digests is None:
         known = KnownNames.of(dialogue, texts, root)
         originals = [output.text for output in outputs.values()]
-        digests = _digests(originals, known, price, most_chars, most_share)
+        digests = _digests(
+            originals,
+            known,
+            price=price,
+            most_chars=most_chars,
+            most_share=most_share,
+        )
         REMEMBERED.put(key, digests, sum(len(digest) for digest in digests))
     return dict(zip(outputs, digests, strict=True))
 
@@ -155,7 +161,8 @@ def bare_placeholder(window: Window, spot: Location, /, *, words: str) -> Cut | 
     if output is None or not isinstance(window.transcript.leaf(spot), (Text, Media)):
         return None
     line = words.format(ref=output.ref)
-    if window.meter.text(line) >= window.leaf_tokens(spot):
+    tokens = window.meter.text(line)
+    if tokens >= window.leaf_tokens(spot):
         return None
     reason = "all outputs together were over their budget"
     return _shorter(window, spot, output, line, reason)
@@ -172,8 +179,8 @@ def _set_aside(window: Window, spot: Location, *, again: bool = False) -> Output
         return None
     if transcript.reader(spot[0], spot[1]) == "program":
         return None
-    is_text = isinstance(transcript.leaf(spot), Text)
-    if is_text and transcript.words(spot[0], spot[1]):
+    words = transcript.words(spot[0], spot[1])
+    if words and isinstance(transcript.leaf(spot), Text):
         return None
     return transcript.output(spot)
 
@@ -208,7 +215,9 @@ def _cut(
     if not reason:
         tokens = f"{window.tokens:,} of {window.limit_tokens:,} tokens"
         reason = f"it was old, and the view held {tokens}"
-    size = f"{len(output.text):,} characters" if output.kind == "text" else "a block"
+    size = "a block"
+    if output.kind == "text":
+        size = f"{len(output.text):,} characters"
     edit = Replace(
         place=window.transcript.place(spot),
         ref=output.ref,
@@ -219,13 +228,23 @@ def _cut(
     return Cut(edit, () if window.is_recall(spot) else (output,))
 
 
-def _stub(window: Window, spot: Location, call: ToolCall, ref: str) -> str | None:
+def _stub(
+    window: Window,
+    spot: Location,
+    call: ToolCall,
+    ref: str,
+) -> str | None:
     """Arguments with their long strings left out: the same keys, still valid JSON."""
     fields = fields_of(call.arguments)
-    if fields is None or window.signed(spot[0]) or window.is_recall(spot):
+    if fields is None:
         return None
-    stub = {key: _short(item) for key, item in fields.items()}
-    stub["_ullage"] = window.words.arguments(ref, len(call.arguments))
+    if window.signed(spot[0]) or window.is_recall(spot):
+        return None
+    stub = {}
+    for key, item in fields.items():
+        stub[key] = _short(item)
+    chars = len(call.arguments)
+    stub["_ullage"] = window.words.arguments(ref, chars)
     return canon.canonical_json(stub)
 
 
@@ -235,7 +254,8 @@ def _short(value: Any) -> Any:
         if len(value) <= _VALUE_CHARS:
             return value
         head = value[: _VALUE_CHARS // 2]
-        return f"{head}[… {len(value) - len(head):,} characters …]"
+        rest_chars = len(value) - len(head)
+        return f"{head}[… {rest_chars:,} characters …]"
     if isinstance(value, (dict, list)):
         chars = len(canon.canonical_json(value))
         if chars > _VALUE_CHARS:

@@ -48,16 +48,18 @@ def place_of(text: str, path: Path) -> int:
     rest = path[1:]
     value = _read(text)
     if isinstance(value, str):
-        preceding = value[: place_of(value, rest)]
+        inner = place_of(value, rest)
         # what comes before it is longer as it is written: quotes and escapes
-        written = json.dumps(preceding, ensure_ascii=text.isascii())
+        written = json.dumps(value[:inner], ensure_ascii=text.isascii())
         return start + len(written) - len('"')
     at = start + 1
     for key, raw in _items(value):
         if isinstance(key, str):
-            at = max(text.find(":", at + len(key)), at)
+            colon = text.find(":", at + len(key))
+            at = max(colon, at)
         item = bytes(raw).decode()
-        at = max(text.find(item, at), at)
+        item_start = text.find(item, at)
+        at = max(item_start, at)
         if key == step:
             return at + place_of(item, rest)
         at += len(item)

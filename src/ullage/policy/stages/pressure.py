@@ -98,7 +98,8 @@ def outputs_over(window: Window, *, budget_tokens: int | None) -> int | None:
     """
     if budget_tokens is None:
         quarter = window.context_tokens * 0.25
-        budget_tokens = int(min(max(quarter, 20_000), 60_000))
+        bounded = min(max(quarter, 20_000), 60_000)
+        budget_tokens = int(bounded)
     excess = window.total(output_tokens) - budget_tokens
     return excess if excess > 0 else None
 

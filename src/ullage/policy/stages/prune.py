@@ -50,7 +50,13 @@ def tokens_won(window: Window, spot: Location, cut: Cut) -> int:
     return window.leaf_tokens(spot) - edit_tokens
 
 
-def rough_won(window: Window, spot: Location, cut: Cut, *, retain_chars: int) -> int:
+def rough_won(
+    window: Window,
+    spot: Location,
+    cut: Cut,
+    *,
+    retain_chars: int,
+) -> int:
     """Tokens that a head of ``retain_chars`` wins by the rough estimate, its marker not counted.
 
     The three-layer document counts so: what the text was before, less what is kept of it.
@@ -71,10 +77,12 @@ def _shown_text(window: Window, spot: Location) -> str:
 
 def results_only(window: Window, protected: tuple[int, int]) -> Sequence[Location]:
     """Every result, the oldest first."""
-    message, part = protected
-    stop = message + 1 if part else message
+    stop, part = protected
+    if part:  # some results of that message may leave
+        stop += 1
+    stop = min(stop, window.size)
     spots = []
-    for spot in window.results(0, min(stop, window.size)):
+    for spot in window.results(0, stop):
         if spot[:2] < protected and not window.is_pinned(spot):
             spots.append(spot)
     return spots
@@ -84,7 +92,8 @@ def strings_only(window: Window, protected: tuple[int, int]) -> Sequence[Locatio
     """Every result that is one string, and not a list of blocks, the oldest first."""
     spots = []
     for spot in results_only(window, protected):
-        part = window.transcript.messages[spot[0]].parts[spot[1]]
+        index, number, _ = spot
+        part = window.transcript.messages[index].parts[number]
         if isinstance(part, ToolResult) and part.is_string:
             spots.append(spot)
     return spots
@@ -123,7 +132,7 @@ def prune(
     least = min(window.limit_tokens * least_share, least_tokens)
     cuts = list[Cut]()
     if need > 0 and _surely_won(window, editable) >= least:
-        cuts = _cuts(window, editable, need, show, won)
+        cuts = _cuts(window, editable, need=need, show=show, won=won)
     if cuts or len(editable) == len(spots):
         return cuts
     if _surely_won(window, spots) >= least:

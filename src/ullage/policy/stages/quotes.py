@@ -107,9 +107,11 @@ class Texts:
     def repeated(self, numbers: Container[int]) -> Iterator[tuple[int, Sequence[int]]]:
         """Which of these texts were said before, and where, the oldest first."""
         for text, earlier in self._earlier.items():
-            newest = self._demands if text in self._demands else self._small_talk
-            if newest[text] in numbers:
-                yield newest[text], earlier
+            number = self._demands.get(text)
+            if number is None:
+                number = self._small_talk[text]
+            if number in numbers:
+                yield number, earlier
 
 
 def quotes(
@@ -145,9 +147,18 @@ def quotes(
     lines = dict[int, str]()
     if ref_of is not None and len(chosen) < texts.distinct:
         lines_chars = int(room_chars * _LINES_SHARE)
-        chosen = chosen[: bisect_right(chars, room_chars - lines_chars)]
-        lines = _lines(texts, set(chosen), lines_chars, frame_chars, opened_by)
-    room_chars -= _chars(lines) + (len(lines) + len(chosen)) * frame_chars
+        count = bisect_right(chars, room_chars - lines_chars)
+        chosen = chosen[:count]
+        lines = _lines(
+            texts,
+            set(chosen),
+            room=lines_chars,
+            frame_chars=frame_chars,
+            opened_by=opened_by,
+        )
+    frames = len(lines) + len(chosen)
+    room_chars -= frames * frame_chars
+    room_chars -= _chars(lines)
     quoted = dict[int, str]()
     for number, height in _heights(texts, chosen, edges, room_chars).items():
         text = texts[number]
@@ -276,25 +287,35 @@ def _heights(
             heights[number] = chars
             least = least_of_rest
             room -= chars
+    # what is left is poured over the others alike
     leveled = [number for number in chosen if number not in heights]
-    height = level([len(texts[number]) for number in leveled], room)
+    sizes = [len(texts[number]) for number in leveled]
+    height = level(sizes, room)
     return heights | dict.fromkeys(leveled, height)
 
 
 def _excerpt(text: str, chars: int, opened_by: str) -> str:
     """Of a text in at most so many characters what it demands, its head and its tail."""
-    gap_chars = len(_CUT.format(len(text), opened_by))
-    demands = _demanding_spans(text, int(chars * _DEMANDS_SHARE), gap_chars)
+    longest_gap = _CUT.format(len(text), opened_by)
+    gap_chars = len(longest_gap)
+    demands_chars = int(chars * _DEMANDS_SHARE)
+    demands = _demanding_spans(text, demands_chars, gap_chars)
     ends_chars = chars - gap_chars
     for start, stop in demands:
         ends_chars -= stop - start + gap_chars
     ends_chars = max(ends_chars, 0)
-    tail = safe_cut(text, len(text) - ends_chars + int(ends_chars * _HEAD_SHARE))
-    head = safe_cut(text, ends_chars - (len(text) - tail))
-    spans = [(start, stop) for start, stop in demands if head <= start and stop <= tail]
-    spans.append((tail, len(text)))
-    excerpt = text[:head]
-    reached = head
+    total = len(text)
+    head_chars = int(ends_chars * _HEAD_SHARE)
+    tail_start = safe_cut(text, total - ends_chars + head_chars)
+    tail_chars = total - tail_start
+    head_stop = safe_cut(text, ends_chars - tail_chars)
+    spans = []
+    for start, stop in demands:
+        if head_stop <= start and stop <= tail_start:
+            spans.append((start, stop))
+    spans.append((tail_start, total))
+    excerpt = text[:head_stop]
+    reached = head_stop
     for start, stop in spans:
         if start > reached:
             excerpt += _CUT.format(start - reached, opened_by)

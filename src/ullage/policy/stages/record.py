@@ -130,8 +130,9 @@ def _aged(window: Window, unrecorded: int, stop: int) -> Iterator[Location]:
     """
     movable = editable_from(window)
     for index, arrived in window.arrived.items():
-        is_old = movable <= index < unrecorded and arrived < stop
-        if is_old and not window.hidden(index):
+        if not movable <= index < unrecorded:
+            continue
+        if arrived < stop and not window.hidden(index):
             yield from window.transcript.results(index)
 
 
@@ -163,8 +164,8 @@ def _stays(message: Message) -> bool:
     """Whether a message stays: what the user or the system says, and what only a provider reads."""
     if message.stands:
         return True
-    results = message.results
     parts = [*message.parts]
+    results = message.results
     for result in results:
         parts += result.content
     if any(isinstance(part, Opaque) for part in parts):
@@ -251,9 +252,11 @@ def _answered(window: Window, start: int, stop: int) -> set[int]:
     transcript = window.transcript
     answered = set[int]()
     for index in range(start, stop):
-        for number, part in enumerate(transcript.messages[index].parts):
+        message = transcript.messages[index]
+        for number, part in enumerate(message.parts):
             if isinstance(part, ToolResult):
-                answered.add(id(transcript.call_for(index, number)))
+                call = transcript.call_for(index, number)
+                answered.add(id(call))
     return answered
 
 
@@ -268,7 +271,8 @@ def _said(message: Message, text: str, calls_so_far: int) -> str:
         return f"- {message.role}: {text}"
     concludes = calls_so_far >= _WORKED_CALLS and not message.calls
     most_chars = _CONCLUDED_CHARS if concludes else _SAID_CHARS
-    return _defused(f"- {message.role}: {_beginning(text, most_chars, most_chars)}")
+    beginning = _beginning(text, most_chars, most_chars)
+    return _defused(f"- {message.role}: {beginning}")
 
 
 def _answer(
@@ -302,7 +306,10 @@ def _called(call: ToolCall, *, asks: bool = False) -> str:
     most_chars = _CHANGE_CHARS if asks or is_change(call.name) else _VALUE_CHARS
     if not isinstance(arguments, dict):
         return f"- {call.name}({_short(arguments, most_chars)})"
-    fields = [f"{key}={_short(item, most_chars)}" for key, item in arguments.items()]
+    fields = []
+    for key, item in arguments.items():
+        value = _short(item, most_chars)
+        fields.append(f"{key}={value}")
     return f"- {call.name}({', '.join(fields)})"
 
 
@@ -350,7 +357,8 @@ def _gave(
             if output is None:
                 yield leaf.text
                 continue
-            digest = f"{len(leaf.text):,} characters, ref={output.ref}{digests[spot]}"
+            size = f"{len(leaf.text):,} characters, ref={output.ref}"
+            digest = f"{size}{digests[spot]}"
             yield min(leaf.text, digest, key=len)
 
 

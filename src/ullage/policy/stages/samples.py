@@ -53,6 +53,7 @@ _TALE = (
     "its rope was taut while the keeper counted hulls by lamp light and wrote each name down"
 )
 _WORDS = tuple(_TALE.split())
+_BEYOND_ASCII = "Ærø ålegræs 潮汐 🌊\u0301"
 
 
 class Sample(Struct, frozen=True):
@@ -98,32 +99,28 @@ class _SampleMeter(Meter):
 def arrivals() -> tuple[Sample, ...]:
     """The samples of what arrives, each kind once."""
     text = "\n".join(_lines(490, ""))
-    rows = []
-    for number in range(1_020):
-        note = _phrase(number, 4)
-        rows.append({"id": number, "lamp": number % 9, "note": note})
+    reverse = text[::-1]
+    long_lines = _lines(3, "x" * 21_000)
+    beyond_ascii = _lines(900, _BEYOND_ASCII)
+    rows = _rows(1_020)
+    flat = json.dumps(rows[::2])
     nested = {}
     for number in range(30):
         nested[f"section_{number}"] = {"rows": rows[number::30]}
-    cells = []
-    for number in range(1_000):
-        cells.append(f"{number},{_phrase(number, 4)},{number % 13}")
-    long_lines = "\n".join(_lines(3, "x" * 21_000))
-    beyond_ascii = "\n".join(_lines(900, "Ærø ålegræs 潮汐 🌊\u0301"))
-    failure = "\n".join([*_lines(170, "at pier.py"), "TideError: no water"])
+    failure = [*_lines(170, "at pier.py"), "TideError: no water"]
     return (
-        _arrival("a log", "bash", Text("\n".join(_log(160)))),
+        _arrival("a log", "bash", _text(_log(160))),
         _arrival("JSON", "web_fetch", Text(json.dumps(nested, indent=1))),
-        _arrival("JSON rows", "orders", Text(json.dumps(rows[::2]))),
-        _arrival("a table", "grep", Text("\n".join(cells))),
-        _arrival("long lines", "read", Text(long_lines)),
-        _arrival("a diff", "bash", Text("\n".join(_diff(290)))),
-        _arrival("a document", "read_file", Text("\n".join(_document(420)))),
-        _arrival("text beyond ASCII", "read", Text(beyond_ascii)),
+        _arrival("JSON rows", "orders", Text(flat)),
+        _arrival("a table", "grep", _text(_table(1_000))),
+        _arrival("long lines", "read", _text(long_lines)),
+        _arrival("a diff", "bash", _text(_diff(290))),
+        _arrival("a document", "read_file", _text(_document(420))),
+        _arrival("text beyond ASCII", "read", _text(beyond_ascii)),
         _arrival("a short text", "bash", Text("done")),
-        _arrival("texts", "search", Text(text, at=0), Text(text[::-1], at=1)),
+        _arrival("texts", "search", Text(text, at=0), Text(reverse, at=1)),
         _arrival("an image", "screenshot", _image(), Text("the page", at=1)),
-        _error("an error", "bash", failure),
+        _error("an error", "bash", "\n".join(failure)),
         _programs_result("a program's result", text),
         _arrival("an answer of the user's", "AskUserQuestion", Text(text)),
     )
@@ -138,30 +135,37 @@ def pressed() -> Sample:
     for number in range(3):
         command = {"command": f"make {number}"}
         messages += _step(f"c{number}", "bash", command, _log(45, number * 9))
+    request = " ".join(_lines(30, "and mind this"))
     messages += [
         _spoken("assistant", "The gate waits for the pump. I mend it now."),
-        _spoken("user", f"Then do so.\n{' '.join(_lines(30, 'and mind this'))}"),
+        _spoken("user", f"Then do so.\n{request}"),
         Message("system", (Text("The gate is closed at night."),)),
         _spoken("user", "Open it slowly."),
     ]
-    change = {"path": "src/gate.py", "content": "\n".join(_lines(30, "open()"))}
+    program = "\n".join(_lines(30, "open()"))
+    change = {"path": "src/gate.py", "content": program}
     messages += _step("c3", "write_file", change, ["written"])
     question = {"question": "Which pump?"}
     messages += _step("c4", "AskUserQuestion", question, ["The left one."])
+    lines = "\n".join(_lines(30, ""))
     steps = (
         _arrival("", "screenshot", _image(), Text("the gate", at=1)),
         _error("", "bash", "GateError: stuck"),
-        _programs_result("", "\n".join(_lines(30, ""))),
+        _programs_result("", lines),
     )
     for sample in steps:
         messages += sample.messages[1:]  # without the user's question
     messages += _step("c5", CONTINUATION, {"tool_call_id": "c0"}, _log(20))
     for number in range(6, 9):
         path = {"path": f"src/part{number}.py"}
-        messages += _step(f"c{number}", "read_file", path, _lines(60, f"part {number}"))
+        content = _lines(60, f"part {number}")
+        messages += _step(f"c{number}", "read_file", path, content)
     messages.append(_spoken("assistant", "It is mended."))
     messages.append(_spoken("user", "And now the lamp."))
-    rows = [json.dumps({"id": row, "lamp": _phrase(row, 2)}) for row in range(30)]
+    rows = []
+    for number in range(30):
+        row = {"id": number, "lamp": _phrase(number, 2)}
+        rows.append(json.dumps(row))
     messages += _step("c9", "search", {"query": "lamp"}, rows)
     return Sample("a long history", tuple(messages))
 
@@ -217,7 +221,13 @@ def _error(name: str, tool: str, text: str) -> Sample:
 def _programs_result(name: str, text: str) -> Sample:
     """A result that code asked for, and that no model reads."""
     call = ToolCall("c1", "read", _ARGUMENTS, 0, author="program")
-    result = ToolResult("c1", (Text(text),), is_error=False, at=0, reader="program")
+    result = ToolResult(
+        call_id="c1",
+        content=(Text(text),),
+        is_error=False,
+        at=0,
+        reader="program",
+    )
     return _sample(name, call, result)
 
 
@@ -253,7 +263,19 @@ def _step(
 def _image() -> Media:
     source = {"type": "base64", "media_type": "image/png", "data": _PNG}
     block = {"type": "image", "source": source}
-    return Media("image", "image/png", _PNG, 0, width=1, height=1, block=block)
+    return Media(
+        kind="image",
+        mime="image/png",
+        data=_PNG,
+        at=0,
+        width=1,
+        height=1,
+        block=block,
+    )
+
+
+def _text(lines: Sequence[str]) -> Text:
+    return Text("\n".join(lines))
 
 
 def _phrase(number: int, words: int) -> str:
@@ -261,12 +283,33 @@ def _phrase(number: int, words: int) -> str:
     start = number * 7
     phrase = []
     for word in range(words):
-        phrase.append(_WORDS[(start + word * 3) % len(_WORDS)])
+        place = (start + word * 3) % len(_WORDS)
+        phrase.append(_WORDS[place])
     return " ".join(phrase)
 
 
 def _lines(count: int, end: str) -> list[str]:
-    return [f"{number}: {_phrase(number, 9)} {end}" for number in range(count)]
+    lines = []
+    for number in range(count):
+        phrase = _phrase(number, 9)
+        lines.append(f"{number}: {phrase} {end}")
+    return lines
+
+
+def _rows(count: int) -> list[dict[str, object]]:
+    rows = list[dict[str, object]]()
+    for number in range(count):
+        note = _phrase(number, 4)
+        rows.append({"id": number, "lamp": number % 9, "note": note})
+    return rows
+
+
+def _table(count: int) -> list[str]:
+    lines = []
+    for number in range(count):
+        phrase = _phrase(number, 4)
+        lines.append(f"{number},{phrase},{number % 13}")
+    return lines
 
 
 def _log(count: int, start: int = 0) -> list[str]:
@@ -275,17 +318,24 @@ def _log(count: int, start: int = 0) -> list[str]:
         level = "ERROR" if number % 61 == 40 else "INFO"
         phrase = _phrase(number, 8)
         minute = number % 60
-        lines.append(f"06:{minute:02d} {level} quay {phrase} code={number * 13}")
+        code = number * 13
+        lines.append(f"06:{minute:02d} {level} quay {phrase} code={code}")
     return lines
 
 
 def _diff(count: int) -> list[str]:
-    lines = ["--- a/src/gate.py", "+++ b/src/gate.py"]
+    lines = [
+        "--- a/src/gate.py",
+        "+++ b/src/gate.py",
+    ]
+    signs = ("+", "-", " ", " ")
     for number in range(count):
         if number % 25 == 0:
-            lines.append(f"@@ -{number + 1},25 +{number + 1},25 @@")
-        sign = ("+", "-", " ", " ")[number % 4]
-        lines.append(f"{sign}    {_phrase(number, 6)}")
+            line = number + 1
+            lines.append(f"@@ -{line},25 +{line},25 @@")
+        sign = signs[number % len(signs)]
+        phrase = _phrase(number, 6)
+        lines.append(f"{sign}    {phrase}")
     return lines
 
 
@@ -293,6 +343,8 @@ def _document(count: int) -> list[str]:
     paragraphs = []
     for number in range(count):
         if number % 12 == 0:
-            paragraphs.append(f"## {_phrase(number, 2)}")
-        paragraphs.append(f"{_phrase(number, 30)}.")
+            heading = _phrase(number, 2)
+            paragraphs.append(f"## {heading}")
+        sentence = _phrase(number, 30)
+        paragraphs.append(f"{sentence}.")
     return paragraphs

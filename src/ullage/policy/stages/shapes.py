@@ -100,7 +100,13 @@ def head_lines(
     max_bytes = max(max_bytes - earlier_bytes, 0)
     limit_chars = limits.get(source.tool, limits.get(DEFAULT_TOOL, len(text)))
     if not _over(text, max_lines, max_bytes, limit_chars):
-        return _lines_cut(source, words, max_line_chars, ellipsis, lines_notice)
+        return _lines_cut(
+            source,
+            words,
+            max_line_chars=max_line_chars,
+            ellipsis=ellipsis,
+            notice=lines_notice,
+        )
     lines = islice(_clipped_lines(text, max_line_chars, ellipsis), max_lines)
     body = "\n".join(_as_many(lines, max_bytes))
     body = body[: safe_cut(body, limit_chars)]
@@ -131,7 +137,9 @@ def _ended(
     file = words.file_of(source.ref)
     if file is not None:
         ending += spilled.format(path=file)
-    named = "" if source.ref in ending else f"{ref_line(source.ref, len(text))}\n"
+    named = ""
+    if source.ref not in ending:
+        named = f"{ref_line(source.ref, len(text))}\n"
     view = f"{body}\n\n{named}{ending}"
     if len(view) >= len(text):
         return None
@@ -142,7 +150,12 @@ def _ended(
     return ResultView(view, reason, ShownExtent(original, excerpt, ending))
 
 
-def _over(text: str, max_lines: int | None, max_bytes: int, limit_chars: int) -> bool:
+def _over(
+    text: str,
+    max_lines: int | None,
+    max_bytes: int,
+    limit_chars: int,
+) -> bool:
     """Whether a text is over a limit; its bytes are counted only where they decide."""
     chars = len(text)
     if chars > min(limit_chars, max_bytes):
@@ -266,7 +279,13 @@ def by_type(
         preview = text[: safe_cut(text, min(preview_chars, limit_chars))]
         body = _dumps({"error": error, "preview": preview})
     if isinstance(value, list):
-        items, count = _capped(value, limit_chars, max_items, list_marker, read_on)
+        items, count = _capped(
+            value,
+            limit_chars=limit_chars,
+            most=max_items,
+            marker=list_marker,
+            read_on=read_on,
+        )
         body = items if count else f"[{body}]"
         reason = (
             f"{len(value):,} items, {chars:,} characters; the first {count:,} are shown"
@@ -284,8 +303,9 @@ def _is_capped(items: list[msgspec.Raw], most_items: int, marker: str) -> bool:
     """Whether a list ends in the notice of a list that was capped."""
     if len(items) != most_items + 1:
         return False
+    last_item = bytes(items[-1])
     opening = f'"{marker}'.partition("{")[0]
-    return bytes(items[-1]).startswith(opening.encode())
+    return last_item.startswith(opening.encode())
 
 
 def _is_marked(text: str, limit_chars: int, marker: str) -> bool:
@@ -294,9 +314,10 @@ def _is_marked(text: str, limit_chars: int, marker: str) -> bool:
     at = text.rfind(opening)
     if not 0 <= at <= limit_chars:
         return False
-    if len(text) - at > _NOTICE_CHARS:
+    ending = text[at:]
+    if len(ending) > _NOTICE_CHARS:
         return False
-    return "\n" not in text[at + 1 :]
+    return "\n" not in ending[1:]
 
 
 def _capped(
@@ -322,7 +343,12 @@ def _capped(
     return f"[{','.join(texts)}]", count
 
 
-def _notice(marker: str, count: int, total: int, read_on: str) -> str:
+def _notice(
+    marker: str,
+    count: int,
+    total: int,
+    read_on: str,
+) -> str:
     """The last item of a capped list, which shows ``count`` of its items."""
     return _dumps(marker.format(shown=count, total=total, read_on=read_on))
 

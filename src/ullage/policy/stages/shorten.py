@@ -13,13 +13,20 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
 from ullage.core.values.notices import Words
 from ullage.policy.stages.places import Path, named, place_of
-from ullage.policy.stages.squeeze import NOT_JSON, data_in, squeezed, table_of
+from ullage.policy.stages.squeeze import (
+    NOT_JSON,
+    data_in,
+    json_list,
+    json_object,
+    squeezed,
+    table_of,
+)
 
 ERRORS = re.compile(
     r"[aefptAEFPT](?:(?<=\b.)(?i:"  # a set of first letters comes first: the scan skips the rest
@@ -86,7 +93,14 @@ def shorten(
     view = None
     if text.lstrip()[:1] in ("{", "["):
         most_chars = max(limit_chars, whole_chars)
-        view = _json(text, limit_chars, most_chars, ref, words, tables=tables)
+        view = _json(
+            text,
+            limit=limit_chars,
+            most=most_chars,
+            ref=ref,
+            words=words,
+            tables=tables,
+        )
     if view is None:
         room = max(limit_chars - _NOTICE_ROOM_CHARS, limit_chars // 2)
         view = _lines(text, room, ref, words, head_share)
@@ -111,24 +125,36 @@ def utf8_bytes(text: str) -> int:
 # ── plain text ───────────────────────────────────────────────────────────────────────────
 
 
-def _lines(text: str, room: int, ref: str, words: Words, head_share: float) -> str:
+def _lines(
+    text: str,
+    room: int,
+    ref: str,
+    words: Words,
+    head_share: float,
+) -> str:
     """Head and tail of a text, the lines between them that speak of errors, and the notice."""
     error_room = int(room * _ERROR_SHARE)
     ends_room = room - error_room
-    head_stop = _line_end(text, int(ends_room * head_share))
-    tail_start = _line_start(text, len(text) - int(ends_room * (1 - head_share)))
+    head_room = int(ends_room * head_share)
+    tail_room = int(ends_room * (1 - head_share))
+    total = len(text)
+    head_stop = _line_end(text, head_room)
+    tail_start = _line_start(text, total - tail_room)
     tail_start = max(tail_start, head_stop)
     errors = _error_lines(text, head_stop, tail_start, error_room)
-    error_chars = sum(len(line) for line in errors)
-    tail_chars = len(text) - tail_start
-    notice = words.cut(ref, head_stop + tail_chars + error_chars, len(text), head_stop)
-    pieces = [text[:head_stop].removesuffix("\n")]
-    pieces.append(f"[… {tail_start - head_stop:,} characters left out …]")
+    shown = head_stop + total - tail_start
+    for line in errors:
+        shown += len(line)
+    left_out = tail_start - head_stop
+    pieces = [
+        text[:head_stop].removesuffix("\n"),
+        f"[… {left_out:,} characters left out …]",
+    ]
     if errors:
         pieces += errors
         pieces.append("[… end of the lines that speak of errors …]")
     pieces.append(text[tail_start:])
-    pieces.append(notice)
+    pieces.append(words.cut(ref, shown, total, head_stop))
     return "\n".join(pieces)
 
 
@@ -149,16 +175,23 @@ def _line_start(text: str, at: int) -> int:
     return safe_cut(text, at)
 
 
-def _error_lines(text: str, start: int, stop: int, room: int) -> list[str]:
+def _error_lines(
+    text: str,
+    start: int,
+    stop: int,
+    room: int,
+) -> list[str]:
     """The first lines between two places that speak of errors, as many as fit a room."""
     lines: list[str] = []
     reached = start
     for match in ERRORS.finditer(text, start, stop):
-        begin = text.rfind("\n", start, match.start()) + 1 or start
-        if begin < reached:
+        newline = text.rfind("\n", start, match.start())
+        begin = newline + 1 or start
+        if begin < reached:  # a second one in the same line
             continue
-        end = text.find("\n", match.end(), stop)
-        reached = stop if end < 0 else end
+        reached = text.find("\n", match.end(), stop)
+        if reached < 0:
+            reached = stop
         line_stop = min(reached, begin + _ERROR_LINE_CHARS)
         line = text[begin : safe_cut(text, line_stop)]
         room -= len(line) + 1
@@ -175,15 +208,21 @@ def safe_cut(text: str, at: int) -> int:
     whole.
     """
     at = max(0, min(at, len(text)))
-    if 0 < at < len(text) and text[at] in _FLAG_HALVES:
-        # a flag is two letters: an odd number of them before the cut ends in half a flag
-        preceding = text[max(0, at - _FLAG_WINDOW_CHARS) : at]
-        letters = len(preceding) - len(preceding.rstrip(_FLAG_HALVES))
-        at -= letters % 2
+    if not 0 < at < len(text):
+        return at
+    if text[at] in _FLAG_HALVES:
+        at -= _halves_before(text, at) % 2
     earliest = max(0, at - _JOIN_WINDOW_CHARS)
-    while earliest < at < len(text) and _joined(text[at - 1], text[at]):
+    while at > earliest and _joined(text[at - 1], text[at]):
         at -= 1
     return at
+
+
+def _halves_before(text: str, at: int) -> int:
+    """How many halves of flags stand before an index: a flag is two letters of a kind."""
+    preceding = text[max(0, at - _FLAG_WINDOW_CHARS) : at]
+    without = preceding.rstrip(_FLAG_HALVES)
+    return len(preceding) - len(without)
 
 
 def ends_of(text: str, chars: int, gap: str = "[… {:,} characters …]") -> str:
@@ -194,12 +233,15 @@ def ends_of(text: str, chars: int, gap: str = "[… {:,} characters …]") -> st
     """
     if len(text) <= chars:
         return text
-    ends_chars = max(chars - len(gap.format(len(text))), 0)
-    tail_start = safe_cut(text, len(text) - ends_chars // 3)
-    tail_chars = len(text) - tail_start
+    total = len(text)
+    longest_gap = gap.format(total)
+    ends_chars = max(chars - len(longest_gap), 0)
+    tail_start = safe_cut(text, total - ends_chars // 3)
+    tail_chars = total - tail_start
     head_stop = safe_cut(text, ends_chars - tail_chars)
-    middle = gap.format(tail_start - head_stop)
-    return f"{text[:head_stop]}{middle}{text[tail_start:]}"
+    head = text[:head_stop]
+    tail = text[tail_start:]
+    return head + gap.format(tail_start - head_stop) + tail
 
 
 def _joined(left: str, right: str) -> bool:
@@ -244,7 +286,14 @@ def _json(
             if len(view) <= most:
                 return view
         for _ in range(_TRIES):
-            view = _fitted_view(text, whole, size, ref, words, tables=tables)
+            view = _fitted_view(
+                text,
+                whole,
+                size=size,
+                ref=ref,
+                words=words,
+                tables=tables,
+            )
             if len(view) <= room + _JSON_NOTICE_ROOM_CHARS:
                 return view
             size = size * 3 // 4
@@ -295,10 +344,12 @@ def _fitted_view(
 
 def _noticed(body: str, notice: str) -> str:
     """A document with a notice as the last item of its list, or under a key of its object."""
-    key = '"_ullage":' if body[0] == "{" else ""
+    opening = body[:-1]
+    closing = body[-1]
     comma = "," if len(body) > len("[]") else ""
+    key = '"_ullage":' if closing == "}" else ""
     item = _encode(notice).decode()
-    return f"{body[:-1]}{comma}{key}{item}{body[-1]}"
+    return opening + comma + key + item + closing
 
 
 class _Fitting:
@@ -346,7 +397,9 @@ class _Fitting:
         total = len(items)
         most_items = room // _LEAST_ITEM_BYTES
         if total > 2 * most_items:  # of what is between nothing could be shown
-            items = items[:most_items] + items[-most_items:]
+            first_items = items[:most_items]
+            last_items = items[-most_items:]
+            items = first_items + last_items
         table = table_of(items) if self._tables else None
         if table is None:
             pieces = self._ends(items, total, room, path, self.fit)
@@ -354,7 +407,7 @@ class _Fitting:
             room -= len(table.names) + 1
             rows = self._ends(table.rows, total, room, path, self._row)
             pieces = [table.names, *rows]
-        return b"[%b]" % b",".join(pieces)
+        return json_list(pieces)
 
     def _ends(
         self,
@@ -373,22 +426,30 @@ class _Fitting:
             path: what leads to the list.
             shrink: makes an item smaller.
         """
-        share = max(room, 0) // min(len(items), _LEAST_ITEMS)
+        item_count = min(len(items), _LEAST_ITEMS)
+        share = max(room, 0) // item_count
         costs = [min(len(item), share) + 1 for item in items]
-        if sum(costs) <= room and total == len(items):
-            return [shrink(item, share, (*path, at)) for at, item in enumerate(items)]
-        head = max(_count_that_fits(costs, room * 2 // 3), 1)
-        tail_room = room - sum(costs[:head])
-        tail = _count_that_fits(costs[: head - 1 : -1], tail_room)
+        head = len(items)
+        tail = 0
+        if sum(costs) > room or total > len(items):
+            head = max(_count_that_fits(costs, room * 2 // 3), 1)
+            tail_room = room - sum(costs[:head])
+            tail_costs = costs[head:]
+            tail_costs.reverse()
+            tail = _count_that_fits(tail_costs, tail_room)
         pieces = list[bytes]()
-        for at, item in enumerate(items[:head]):
-            pieces.append(shrink(item, share, (*path, at)))
+        for at in range(head):
+            piece = shrink(items[at], share, (*path, at))
+            pieces.append(piece)
         missing = total - head - tail
         if missing > 0:
             self.gaps.append((*path, head))
-            pieces.append(_encode(f"[… {missing:,} of {total:,} items …]"))
-        for at, item in enumerate(items[len(items) - tail :], total - tail):
-            pieces.append(shrink(item, share, (*path, at)))
+            gap = f"[… {missing:,} of {total:,} items …]"
+            pieces.append(_encode(gap))
+        for from_end in range(tail, 0, -1):
+            at = total - from_end
+            piece = shrink(items[-from_end], share, (*path, at))
+            pieces.append(piece)
         return pieces
 
     def _row(self, raw: bytes, room: int, path: Path) -> bytes:
@@ -398,47 +459,77 @@ class _Fitting:
         cells = [bytes(cell) for cell in _raws(raw)]
         sizes = [len(cell) for cell in cells]
         most_bytes = level(sizes, room - len(cells))
-        return b"[%b]" % b",".join(self.fit(cell, most_bytes, path) for cell in cells)
+        small = [self.fit(cell, most_bytes, path) for cell in cells]
+        return json_list(small)
 
     def _dict(self, raw: bytes, room: int, path: Path) -> bytes:
         """The first keys that have room, each with a value; what is left goes to all alike."""
-        fields = {key: bytes(value) for key, value in _raw_dict(raw).items()}
-        keys = list(fields)
-        names = [_encode(key) for key in keys]
-        small = [squeezed(value, tables=self._tables) for value in fields.values()]
-        least = [
-            len(name) + min(len(value), _LEAST_BYTES)
-            for name, value in zip(names, small, strict=True)
-        ]
+        fields = self._fields(raw)
+        total = len(fields)
+        least = [len(field.name) + field.least_bytes for field in fields]
         count = max(_count_that_fits(least, room), 1)
-        names_bytes = sum(len(name) for name in names[:count])
-        sizes = [len(value) for value in small[:count]]
-        most_bytes = level(sizes, room - names_bytes)
-        pieces = list[bytes]()
-        for number, key in enumerate(keys[:count]):
-            value = fields[key]
-            if len(small[number]) <= most_bytes < len(value):
-                value = small[number]
-            else:
-                value = self.fit(value, most_bytes, (*path, key))
-            pieces.append(b"%b:%b" % (names[number], value))
-        if count < len(keys):
-            self.gaps.append((*path, keys[count]))
-            missing = f"{len(keys) - count:,} of {len(keys):,} keys left out"
-            pieces.append(b"%b:%b" % (_encode("…"), _encode(missing)))
-        return b"{%b}" % b",".join(pieces)
+        chosen = fields[:count]
+        for field in chosen:
+            room -= len(field.name)
+        sizes = [len(field.small) for field in chosen]
+        most_bytes = level(sizes, room)
+        pairs = []
+        for field in chosen:
+            value = field.small
+            if not len(value) <= most_bytes < len(field.value):
+                value = self.fit(field.value, most_bytes, (*path, field.key))
+            pairs.append((field.name, value))
+        missing = total - count
+        if missing > 0:
+            self.gaps.append((*path, fields[count].key))
+            notice = f"{missing:,} of {total:,} keys left out"
+            pairs.append((_encode("…"), _encode(notice)))
+        return json_object(pairs)
+
+    def _fields(self, raw: bytes) -> list[_Field]:
+        """The fields of an object, in order."""
+        fields = []
+        for key, item in _raw_dict(raw).items():
+            value = bytes(item)
+            small = squeezed(value, tables=self._tables)
+            fields.append(_Field(key, _encode(key), value, small))
+        return fields
+
+
+class _Field(NamedTuple):
+    """A field of an object.
+
+    Attributes:
+        key: its key.
+        name: the key as JSON.
+        value: its value as JSON.
+        small: all of the value in less room.
+    """
+
+    key: str
+    name: bytes
+    value: bytes
+    small: bytes
+
+    @property
+    def least_bytes(self) -> int:
+        """What the value takes at least."""
+        return min(len(self.small), _LEAST_BYTES)
 
 
 def _size_alone(raw: bytes) -> str:
     """What stands for a list or an object of which nothing is shown."""
     if raw[:1] == b"[":
-        return f"[… {len(_raws(raw)):,} items …]"
-    return f"[… {len(_raw_dict(raw)):,} keys …]"
+        count = len(_raws(raw))
+        return f"[… {count:,} items …]"
+    count = len(_raw_dict(raw))
+    return f"[… {count:,} keys …]"
 
 
 def _count_that_fits(costs: Sequence[int], room: int) -> int:
     """How many of the first costs come to no more than a room together."""
-    return bisect_right(list(accumulate(costs)), room)
+    sums = list(accumulate(costs))
+    return bisect_right(sums, room)
 
 
 def level(sizes: Sequence[int], room: int) -> int:

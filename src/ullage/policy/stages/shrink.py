@@ -113,32 +113,51 @@ def texts_of(window: Window, staying: Sequence[int]) -> Iterator[tuple[Location,
     """Every text and every call that may be cut, and when; what a program reads has no tokens."""
     transcript = window.transcript
     question = transcript.newest_asked(window.size)
-    protected = {question, transcript.newest_words(window.size), _task(window)}
+    newest = {question, transcript.newest_words(window.size), _task(window)}
     for index in staying:
         if window.hidden(index):
             continue
-        message = transcript.messages[index]
-        is_new = window.age_of(index) >= window.turn_start
-        is_open = question is not None and index > question
         # a signed call may not be changed (A14)
         kinds = Text if window.signed(index) else (Text, ToolCall)
-        for number, item, leaf in leaves_of(message):
+        for number, item, leaf in leaves_of(transcript.messages[index]):
             spot = index, number, item
             if not isinstance(leaf, kinds):
                 continue
             if window.holds_account(spot) or window.is_pinned(spot):
                 continue
-            is_document = isinstance(leaf, Passage)
-            is_user = transcript.author(index, number) == "user" and not is_document
-            if message.role == "system":
-                tier = Tier.SYSTEM
-            elif is_user:
-                tier = Tier.TASK if is_new or index in protected else Tier.SAID
-            elif is_new and not isinstance(leaf, ToolCall):
-                tier = Tier.NEW
-            else:
-                tier = Tier.OPEN if is_open else Tier.OLD
-            yield spot, tier
+            yield spot, _tier(window, spot, question, is_last=index in newest)
+
+
+def _tier(
+    window: Window,
+    spot: Location,
+    question: int | None,
+    *,
+    is_last: bool,
+) -> Tier:
+    """When a text may be cut.
+
+    Args:
+        window: the window at the boundary at hand.
+        spot: where the text stands.
+        question: the message that opened the turn.
+        is_last: whether it stands in the first task or in what the user said last.
+    """
+    transcript = window.transcript
+    index, number, _ = spot
+    leaf = transcript.leaf(spot)
+    is_new = window.age_of(index) >= window.turn_start
+    if transcript.messages[index].role == "system":
+        return Tier.SYSTEM
+    author = transcript.author(index, number)
+    # a document that the user handed over is not the user's words
+    if author == "user" and not isinstance(leaf, Passage):
+        return Tier.TASK if is_last or is_new else Tier.SAID
+    if is_new and not isinstance(leaf, ToolCall):
+        return Tier.NEW
+    if question is not None and index > question:
+        return Tier.OPEN
+    return Tier.OLD
 
 
 def _task(window: Window) -> int | None:
@@ -150,15 +169,20 @@ def _task(window: Window) -> int | None:
     return None
 
 
-def cut_to(window: Window, spot: Location, tokens: int, cap: int) -> Cut | None:
+def cut_to(
+    window: Window,
+    spot: Location,
+    tokens: int,
+    cap: int,
+) -> Cut | None:
     """A cut of one text to at most ``cap`` tokens, or None if that would win too little."""
     output = window.transcript.output(spot)
     if output is None or tokens <= cap:
         return None
-    shown = window.edit_at(spot) or output
-    shown_chars = len(shown.text)
-    text = _to_size(window, spot, output, shown_chars * cap // tokens, cap)
-    if len(text) > shown_chars * _WORTH_SHARE:
+    edited = window.edit_at(spot)
+    chars = len(output.text if edited is None else edited.text)
+    text = _to_size(window, spot, output, chars * cap // tokens, cap)
+    if len(text) > chars * _WORTH_SHARE:
         return None
     edit = Replace(
         place=window.transcript.place(spot),

@@ -9,7 +9,7 @@ Values are passed on as they are written in compact JSON.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -17,7 +17,8 @@ from msgspec import Struct
 
 _LEAST_BYTES = 80
 """A value in fewer stays as it is."""
-_LEAST_ROWS, _LEAST_COLUMNS = 3, 2
+_LEAST_ROWS = 3
+_LEAST_COLUMNS = 2
 _FILLED_SHARE = 0.5
 """Of the cells of a table so many hold something; else the objects are not alike."""
 _TABLE_SHARE = 0.9
@@ -47,7 +48,21 @@ class Table(Struct, frozen=True):
     @property
     def size_bytes(self) -> int:
         """Of all rows, with what parts them."""
-        return len(self.names) + sum(map(len, self.rows)) + len(self.rows) + len("[]")
+        total = len("[]") + len(self.names)
+        for row in self.rows:
+            total += len(row) + len(",")
+        return total
+
+
+def json_list(items: Iterable[bytes]) -> bytes:
+    """A list of values that are compact JSON."""
+    return b"[%b]" % b",".join(items)
+
+
+def json_object(pairs: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """An object of keys and values that are compact JSON."""
+    fields = [b"%b:%b" % pair for pair in pairs]
+    return b"{%b}" % b",".join(fields)
 
 
 def data_in(text: str) -> Any:
@@ -66,10 +81,12 @@ def is_data(text: str) -> bool:
     block = value
     if isinstance(value, list) and len(value) == 1:
         block = value[0]
-    if not (isinstance(block, dict) and block.get("type") == "text"):
+    if not isinstance(block, dict) or block.get("type") != "text":
         return value is not None
     inner = block.get("text")
-    return not isinstance(inner, str) or data_in(inner) is not None
+    if not isinstance(inner, str):
+        return True
+    return data_in(inner) is not None
 
 
 def squeezed(raw: bytes, *, tables: bool = True) -> bytes:
@@ -104,16 +121,17 @@ def _squeezed_list(raw: bytes, *, tables: bool) -> bytes:
         pieces = [squeezed(item, tables=tables) for item in items]
     else:
         pieces = [table.names, *table.rows]
-    return b"[%b]" % b",".join(pieces)
+    return json_list(pieces)
 
 
 def _squeezed_object(raw: bytes, *, tables: bool) -> bytes:
     """An object with each value squeezed."""
     pairs = []
     for key, value in _raw_dict(raw).items():
+        name = _encode(key)
         small = squeezed(bytes(value), tables=tables)
-        pairs.append(b"%b:%b" % (_encode(key), small))
-    return b"{%b}" % b",".join(pairs)
+        pairs.append((name, small))
+    return json_object(pairs)
 
 
 def table_of(items: Sequence[bytes]) -> Table | None:
@@ -127,29 +145,43 @@ def table_of(items: Sequence[bytes]) -> Table | None:
     """
     if len(items) < _LEAST_ROWS:
         return None
-    if any(item[:1] != b"{" for item in items):
+    rows = _rows(items)
+    if rows is None:
         return None
-    rows = list[dict[str, Any]]()
-    for item in items:
-        leaves = list(_leaves(_loads(item), ""))
-        row = dict(leaves)
-        if len(row) < len(leaves):
-            return None  # two values would have one name
-        rows.append(row)
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    names = dict[str, None]()  # as a set that keeps its order
+    filled_cells = 0
+    for row in rows:
+        names.update(dict.fromkeys(row))
+        filled_cells += len(row)
+    if len(names) < _LEAST_COLUMNS:
+        return None
     cells = len(names) * len(rows)
-    filled_cells = sum(len(row) for row in rows)
-    if len(names) < _LEAST_COLUMNS or filled_cells < _FILLED_SHARE * cells:
+    if filled_cells < _FILLED_SHARE * cells:
         return None
     lines = []
     for row in rows:
         values = [row.get(name, "") for name in names]
         lines.append(_encode(values))
-    table = Table(_encode(names), lines)
+    table = Table(_encode(list(names)), lines)
     items_bytes = sum(len(item) for item in items)
     if table.size_bytes > _TABLE_SHARE * items_bytes:
         return None
     return table
+
+
+def _rows(items: Sequence[bytes]) -> list[dict[str, Any]] | None:
+    """What is not empty in each item; None where one is no object, or has no row of its own."""
+    if any(item[:1] != b"{" for item in items):
+        return None
+    rows = []
+    for item in items:
+        value = _loads(item)
+        leaves = list(_leaves(value, ""))
+        row = dict(leaves)
+        if len(row) < len(leaves):
+            return None  # two values would have one name
+        rows.append(row)
+    return rows
 
 
 def _leaves(value: dict[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:

@@ -131,7 +131,12 @@ def _quote(text: str) -> str:
 
 
 def _quoted(utterance: Utterance) -> str:
-    return f"{_quote(utterance.text)} (message {utterance.index + 1})"
+    return f"{_quote(utterance.text)} {_place(utterance)}"
+
+
+def _place(item: Action | Utterance) -> str:
+    """Where it stands, counted from one as the index does."""
+    return f"(message {item.index + 1})"
 
 
 # ── the user ─────────────────────────────────────────────────────────────────────────────
@@ -247,8 +252,9 @@ def _heading(utterance: Utterance) -> str:
 
 
 def _failure(action: Action) -> str:
-    subject, error = _quote(action.subject), _quote(action.error)
-    return f"{action.tool} {subject}: {error} (message {action.index + 1})"
+    subject = _quote(action.subject)
+    error = _quote(action.error)
+    return f"{action.tool} {subject}: {error} {_place(action)}"
 
 
 def _by_subject(done: Sequence[Action], *verbs: str) -> list[list[Action]]:
@@ -266,7 +272,10 @@ def _file(on_file: Sequence[Action]) -> str:
     """A file, with what was done to it and how the last of it ended."""
     parts = []
     for verb in ("read", "changed", "removed"):
-        times = sum(action.verb == verb and action.ended is True for action in on_file)
+        times = 0
+        for action in on_file:
+            if action.verb == verb and action.ended:
+                times += 1
         if times == 1:
             parts.append(verb)
         elif times:
@@ -274,10 +283,11 @@ def _file(on_file: Sequence[Action]) -> str:
     newest = on_file[-1]
     if newest.ended is not True:
         attempt = "changing" if newest.verb == "changed" else newest.verb
-        outcome = "failed" if newest.ended is False else "unanswered"
+        outcome = "unanswered" if newest.ended is None else "failed"
         parts.append(f"last try at {attempt} {outcome}")
     path = _quote(newest.subject)
-    return f"{path}: {', '.join(parts)} (message {newest.index + 1})"
+    history = ", ".join(parts)
+    return f"{path}: {history} {_place(newest)}"
 
 
 def _command(runs: Sequence[Action]) -> str:
@@ -291,7 +301,7 @@ def _command(runs: Sequence[Action]) -> str:
     else:
         outcome = f"failed, {_quote(newest.error)}"
     command = _quote(newest.subject)
-    return f"{command}{times}: {outcome} (message {newest.index + 1})"
+    return f"{command}{times}: {outcome} {_place(newest)}"
 
 
 def _open(item: Action | Utterance) -> str:

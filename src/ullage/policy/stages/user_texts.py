@@ -53,13 +53,16 @@ class UserTexts:
     def add(self, transcript: Transcript, index: int) -> None:
         """Take in what the user says in a message."""
         for utterance in utterances(transcript, index, index + 1, "user"):
-            ref = output_of(transcript, utterance).ref
-            self._by_ref.setdefault(ref, len(self.utterances))
-            self._refs.append(ref)
+            number = len(self.utterances)
             self.utterances.append(utterance)
-            self.texts.append(utterance.text)
-            self._chars.append(self._chars[-1] + len(utterance.text))
+            text = utterance.text
+            self.texts.append(text)
+            total = self._chars[-1] + len(text)
+            self._chars.append(total)
             self.question_chars += len(utterance.question)
+            ref = output_of(transcript, utterance).ref
+            self._refs.append(ref)
+            self._by_ref.setdefault(ref, number)
 
     def ref_of(self, at: int) -> str:
         """What opens a text."""
