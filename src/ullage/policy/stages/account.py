@@ -211,8 +211,8 @@ class _SaidChars:
                 continue
             # a text that is said again is quoted once
             if text not in self._texts:
-                bullet_chars = len(_USER) + len(text) + len("\n")
-                total = self._chars[-1] + bullet_chars
+                total = self._chars[-1]
+                total += len(_USER) + len(text) + len("\n")
                 self._texts.add(text)
                 self._places.append(index)
                 self._chars.append(total)

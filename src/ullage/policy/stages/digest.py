@@ -96,6 +96,7 @@ def read(text: str, known: KnownNames, price: int) -> RankedLines:
     words = words_in(" \n ".join(lines))
     names = names_in(words)
     worth = worth_of(names, known)
+    # from here on the same names earn less in any other output
     known.outputs.update(names.values())
     names_by_line = dict[int, Mapping[str, int]]()
     ranks = list[int]()

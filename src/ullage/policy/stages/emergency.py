@@ -114,7 +114,8 @@ def emergency(
         ranges = ranges_for(window, begin_at, stop)
         cuts, tokens = _plan(window, ranges, room, tiers)
         removed = calibration.removed_tokens + window.tokens - tokens
-        if calibration.without(removed).upper(tokens) <= start_limit:
+        rest = calibration.without(removed)
+        if rest.upper(tokens) <= start_limit:
             break
     return cuts
 
@@ -245,7 +246,8 @@ def _staying(window: Window, ranges: Sequence[Range]) -> list[int]:
         leaving.update(coverable(window, span.start, span.stop))
         if span.inside:
             leaving.add(span.inside[0])
-    visible = window.visible_in(editable_from(window), window.size)
+    start = editable_from(window)
+    visible = window.visible_in(start, window.size)
     return [index for index in visible if index not in leaving]
 
 

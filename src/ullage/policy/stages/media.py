@@ -64,7 +64,8 @@ def _shown_media(window: Window) -> list[_Medium]:
     """The media that the view shows, the oldest first."""
     transcript = window.transcript
     shown = []
-    for index in transcript.marked("media", window.read_from, window.size):
+    holders = transcript.marked("media", window.read_from, window.size)
+    for index in holders:
         if window.hidden(index):
             continue
         for medium in transcript.once(_MEDIA, index):

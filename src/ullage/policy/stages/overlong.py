@@ -21,7 +21,11 @@ from ullage.core.values.messages import ToolCall
 from ullage.policy.stages.shorten import shorten, utf8_bytes
 from ullage.policy.stages.shrink import texts_of
 
-_MEASURES: Mapping[str, Callable[[str], int]] = {"characters": len, "bytes": utf8_bytes}
+_MEASURES: Mapping[str, Callable[[str], int]] = {
+    "characters": len,
+    "bytes": utf8_bytes,
+}
+"""How long a text is, by the unit of a provider's limit."""
 
 
 def overlong(window: Window, limit: TextLimit) -> Sequence[Cut]:
@@ -36,7 +40,8 @@ def overlong(window: Window, limit: TextLimit) -> Sequence[Cut]:
     measure = _MEASURES[limit.unit]
     cuts = []
     for spot, _ in texts_of(window, messages):
-        if measure(_shown(window, spot)) <= limit.most:
+        size = measure(_shown(window, spot))
+        if size <= limit.most:
             continue
         cut = _cut(window, spot, limit)
         if cut is not None:

@@ -36,14 +36,17 @@ def placeholder(window: Window, spot: Location, /, *, why: str = "") -> Cut | No
     match window.transcript.leaf(spot):
         case ToolCall() as call:
             stub = _stub(window, spot, call, output.ref)
-            return None if stub is None else _shorter(window, spot, output, stub)
+            if stub is None:
+                return None
+            return _shorter(window, spot, output, stub)
         case Media(mime=mime, kind=kind):
             line = words.media(output.ref, mime or kind)
             return _cut(window, spot, output, line, why)
         case Text() if window.is_recall(spot):
             return _cut(window, spot, output, PAGE_GONE)
         case Text(text=text):
-            return _shorter(window, spot, output, words.placeholder(output.ref, text))
+            line = words.placeholder(output.ref, text)
+            return _shorter(window, spot, output, line)
         case _:
             return None
 

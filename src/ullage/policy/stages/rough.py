@@ -55,7 +55,8 @@ def message_tokens(
 
 def view_tokens(window: Window) -> int:
     """Tokens of the whole view: system text, tools, and the messages as they are shown."""
-    total = window.total(_SHOWN) + head_tokens(window.head_texts)
+    total = head_tokens(window.head_texts)
+    total += window.total(_SHOWN)
     for placed in window.open_summaries:
         for text in placed.edit.texts:
             total += text_tokens(text)
@@ -94,8 +95,10 @@ def head_tokens(texts: Iterable[str]) -> int:
     """Tokens of what is outside the messages: system texts, and tools as JSON."""
     total = 0
     for text in texts:
-        is_tool = text.startswith("{")
-        total += _tool_tokens(text) if is_tool else text_tokens(text)
+        if text.startswith("{"):
+            total += _tool_tokens(text)
+        else:
+            total += text_tokens(text)
     return total
 
 

@@ -40,7 +40,7 @@ _ERROR_LINE_CHARS = 300
 _NOTICE_ROOM_CHARS = 260
 _JSON_NOTICE_ROOM_CHARS = 320
 _JOINER = "\u200d"
-_FLAG_HALVES = "".join(map(chr, range(0x1F1E6, 0x1F200)))
+_FLAG_HALVES = "".join(chr(code) for code in range(0x1F1E6, 0x1F200))
 
 _CONTAINERS = frozenset((b"[", b"{", b'"'))
 _LEAST_BYTES = 80

@@ -104,7 +104,9 @@ def squeezed(raw: bytes, *, tables: bool = True) -> bytes:
     match raw[:1]:
         case b'"':
             inner = data_in(_loads(raw))
-            return raw if inner is None else squeezed(_encode(inner), tables=tables)
+            if inner is None:
+                return raw
+            return squeezed(_encode(inner), tables=tables)
         case b"[":
             return _squeezed_list(raw, tables=tables)
         case b"{":
@@ -162,7 +164,8 @@ def table_of(items: Sequence[bytes]) -> Table | None:
     for row in rows:
         values = [row.get(name, "") for name in names]
         lines.append(_encode(values))
-    table = Table(_encode(list(names)), lines)
+    header = _encode(list(names))
+    table = Table(header, lines)
     items_bytes = sum(len(item) for item in items)
     if table.size_bytes > _TABLE_SHARE * items_bytes:
         return None

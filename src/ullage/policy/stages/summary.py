@@ -127,7 +127,8 @@ def _section(
 
 def _quote(text: str) -> str:
     """A text from a tool or a model as data: on one line, in quotes."""
-    return json.dumps(on_one_line(text, _QUOTE_CHARS), ensure_ascii=False)
+    line = on_one_line(text, _QUOTE_CHARS)
+    return json.dumps(line, ensure_ascii=False)
 
 
 def _quoted(utterance: Utterance) -> str:
@@ -190,7 +191,9 @@ def later_words(
 
 def _between(numbers: Sequence[int], start: int, stop: int) -> Sequence[int]:
     """Those of some sorted numbers from ``start`` up to ``stop``."""
-    return numbers[bisect_left(numbers, start) : bisect_left(numbers, stop)]
+    begin = bisect_left(numbers, start)
+    end = bisect_left(numbers, stop)
+    return numbers[begin:end]
 
 
 def _speaker(utterance: Utterance) -> str:
