@@ -40,8 +40,8 @@ from ullage.core.values.events import Event
 from ullage.core.values.limits import Limits, ServedWindow
 from ullage.core.values.usage import Usage
 from ullage.policy.stages.default import HELD_OUT, SAFEGUARDS, SUMMARISED
+from ullage.policy.stages.fingerprints import fingerprint
 from ullage.policy.stages.named import PolicyName, preset
-from ullage.policy.stages.prints import fingerprint
 from ullage.session import reports
 from ullage.session.answering import Answering
 from ullage.session.arguments import check_arguments
