@@ -35,7 +35,7 @@ class AsyncClosing:
         await self.close()
 
 
-class Lent(Portable):
+class SharedStore(Portable):
     """A store that many sessions share: closing one of them does not close it."""
 
     def __init__(self, store: Any) -> None:
@@ -48,8 +48,8 @@ class Lent(Portable):
         """Nothing: whoever lent it closes it."""
 
 
-class AsyncLent(Lent):
-    """`Lent` for an event loop."""
+class AsyncSharedStore(SharedStore):
+    """`SharedStore` for an event loop."""
 
     async def close(self) -> None:
-        """See `Lent.close`."""
+        """See `SharedStore.close`."""

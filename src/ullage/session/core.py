@@ -43,14 +43,14 @@ from ullage.policy.stages.default import HELD_OUT, SAFEGUARDS, SUMMARISED
 from ullage.policy.stages.named import PolicyName, preset
 from ullage.policy.stages.prints import fingerprint
 from ullage.session import reports
-from ullage.session.answering import Answering
+from ullage.session.answering import RecallMixin
 from ullage.session.arguments import check_arguments
-from ullage.session.copies import Copied
-from ullage.session.deciding import Deciding
+from ullage.session.copies import CopyMixin
+from ullage.session.deciding import DecisionMixin
 from ullage.session.drivers import Actions
-from ullage.session.host import Hosted
-from ullage.session.reading import Readable
-from ullage.session.receipts import Payer
+from ullage.session.host import HostMixin
+from ullage.session.reading import ReadMixin
+from ullage.session.receipts import ReceiptWriter
 from ullage.session.refusals import (
     SHORT_REPLIES,
     after_refusal,
@@ -64,7 +64,7 @@ from ullage.session.state import SessionState
 from ullage.session.summarise import Summariser, of
 from ullage.session.telling import OnEvent, tell
 from ullage.session.unfitted import Unfitted, fit_or_pass, went_as_it_came
-from ullage.session.view import Sent
+from ullage.session.view import RequestInfo
 from ullage.stores import AsyncStore, Store, with_files
 from ullage.stores.objects.opening import beside
 from ullage.wires import (
@@ -87,7 +87,7 @@ _OURS: dict[str, Any] = {"safeguards": SAFEGUARDS, "formats": ALL_FORMATS}
 """What every session has of ours."""
 
 
-class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
+class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, ABC):
     """What both sessions share: settings, state, and everything that does no I/O.
 
     The arguments are those of `Session`.
@@ -227,16 +227,16 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         """
         return self._refused(error, None)
 
-    def _refused(self, error: Any, sent: Sent | None) -> Overflow | None:
+    def _refused(self, error: Any, info: RequestInfo | None) -> Overflow | None:
         overflow = is_overflow(error)
         if overflow is None:
             return None
-        refused, is_shorter = sent or self._newest, False
+        view, is_shorter = info or self._newest, False
 
         def learn(state: SessionState) -> Change:
             nonlocal is_shorter
             ledger = state.persisted.ledger
-            verdict = after_refusal(state.learnt, overflow, refused, ledger)
+            verdict = after_refusal(state.learnt, overflow, view, ledger)
             is_shorter = verdict.helps
             return replace(state, learnt=verdict.learnt), (verdict.event,)
 
@@ -305,7 +305,7 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         """Count what a request came to that was sent as it came."""
         call = self.budget.charge(usage, model, agent=self._account.agent)
         self._change(lambda state: (state.with_spent(call.spent), ()))
-        self._payer.paid_as_it_came(usage, model)
+        self._receipts.paid_as_it_came(usage, model)
 
     # ── a turn ───────────────────────────────────────────────────────────────────────
 
@@ -319,17 +319,19 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         """A view the budget allows; once that is spent, the view with the request to sum up."""
         self.budget.begin(self._account)
         yield from self.budget.synced()
-        shown = partial(self._shown, request, kind, may_add_tools=may_add_tools)
-        view, sent = yield from shown()
-        if not self.budget.claim(self._account, partial(self._most, sent)):
-            words = self.budget.allowance.words
-            added_tokens = sent.frozen.meter.message(words)
-            view, sent = yield from shown(words=words, added_tokens=added_tokens)
-            self.budget.claim_wrap_up(self._account, self._most(sent), added_tokens)
-        self.budget.send(self._account, partial(reports.under_way, sent))
+        make_view = partial(self._make_view, request, kind, may_add_tools=may_add_tools)
+        view, info = yield from make_view()
+        if not self.budget.claim(self._account, partial(self._largest_claim, info)):
+            wording = self.budget.allowance.words
+            added_tokens = info.frozen.meter.message(wording)
+            view, info = yield from make_view(words=wording, added_tokens=added_tokens)
+            self.budget.claim_wrap_up(
+                self._account, self._largest_claim(info), added_tokens
+            )
+        self.budget.send(self._account, partial(reports.under_way, info))
         return view
 
-    def _shown(
+    def _make_view(
         self,
         request: Mapping[str, Any],
         kind: Callable[..., V],
@@ -337,39 +339,39 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         may_add_tools: bool,
         words: str = "",
         added_tokens: int = 0,
-    ) -> Steps[tuple[V, Sent]]:
+    ) -> Steps[tuple[V, RequestInfo]]:
         """The view that a turn comes to, with the request to sum up if there are words for it."""
-        turned = yield from self._turn(
+        result = yield from self._turn(
             request, added_tokens, may_add_tools=may_add_tools
         )
-        made = turned.wire.wrap_up(turned.request, words) if words else turned.request
-        sent = Sent(turned)
-        view = kind(made, sent, self)
-        return view, self._finish(turned, sent)
+        body = result.wire.wrap_up(result.request, words) if words else result.request
+        info = RequestInfo(result)
+        view = kind(body, info, self)
+        return view, self._finish(result, info)
 
-    def _most(self, sent: Sent) -> Claim:
+    def _largest_claim(self, info: RequestInfo) -> Claim:
         """The most that the call of a view can come to."""
-        self._count_view(sent)
-        info = lookup(sent.model)
-        lesson = self._state.learnt.of(sent.transcript, sent.model)
-        limits = limits_for(sent.model, sent.limits, lesson)
-        reserve = limits.window_tokens - sent.limit_tokens
-        output = min(reserve, info.max_output_tokens or reserve)
+        self._count_view(info)
+        model_info = lookup(info.model)
+        lesson = self._state.learnt.of(info.transcript, info.model)
+        limits = limits_for(info.model, info.limits, lesson)
+        reserve = limits.window_tokens - info.limit_tokens
+        output = min(reserve, model_info.max_output_tokens or reserve)
         return self.budget.most(
-            sent.frozen.calibration.upper(sent.tokens), output, info.id
+            info.frozen.calibration.upper(info.tokens), output, model_info.id
         )
 
-    def _count_view(self, sent: Sent) -> Window | None:
+    def _count_view(self, info: RequestInfo) -> Window | None:
         """Count a view on the working window, if that has not moved on; under the session's lock.
 
         So a text is counted once in the conversation, and not once a view. Returns that window.
         """
         state = self._state
         working = (
-            sent.working if state.newest is sent and state.memo is not None else None
+            info.working if state.newest is info and state.memo is not None else None
         )
-        if working is not None and not sent.frozen.is_counted:
-            sent.frozen.take_count(working.tokens)
+        if working is not None and not info.frozen.is_counted:
+            info.frozen.take_count(working.tokens)
         return working
 
     def _take_memo(self) -> SessionState:
@@ -393,11 +395,11 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         memo = state.memo or Memo()
         fields = MODEL_FIELDS if isinstance(request, Mapping) else ()
         model = next((request[name] for name in fields if request.get(name)), None)
-        named = model if isinstance(model, str) and model else self.settings.model
+        model_name = model if isinstance(model, str) and model else self.settings.model
         settings = replace(
             self.settings,
             learnt=state.learnt,
-            asking=self._asking(named),
+            asking=self._summary_request(model_name),
             policy=self._policy_now(),
             outlines=self._outlines,
             may_add_tools=may_add_tools,
@@ -412,7 +414,9 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         except OverLimitError as over:
             limit_tokens = over.limit_tokens
             # nothing fits what a refusal left: it must not stand in the way of the next request
-            self._change(lambda state: (state.without_room(limit_tokens, named), ()))
+            self._change(
+                lambda state: (state.without_room(limit_tokens, model_name), ())
+            )
             raise
 
     def _keep_count(self) -> None:
@@ -427,25 +431,25 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         if newest.frozen.is_counted:
             newest.working.count()
 
-    def _finish(self, turned: Turned, view: Sent | None = None) -> Sent:
+    def _finish(self, result: Turned, view: RequestInfo | None = None) -> RequestInfo:
         """Know what a turn came to from now on."""
-        sent, spent = view or Sent(turned), Spent()
+        info, spent = view or RequestInfo(result), Spent()
         if self._summaries is not None:
-            is_refused = any(event.kind == "summary_refused" for event in turned.events)
+            is_refused = any(event.kind == "summary_refused" for event in result.events)
             spent = self._summaries.take(is_refused=is_refused)
 
-        sent.is_undercounted = turned.lesson.short_replies >= SHORT_REPLIES
+        info.is_undercounted = result.lesson.short_replies >= SHORT_REPLIES
 
         def finish(state: SessionState) -> Change:
-            new = state.with_persisted(turned.state).with_spent(spent)
-            return replace(new, memo=turned.memo, newest=sent), turned.events
+            next_state = state.with_persisted(result.state).with_spent(spent)
+            return replace(next_state, memo=result.memo, newest=info), result.events
 
         self._change(finish)
         if spent.usage.total_tokens:
-            self._payer.paid_beside(spent, sent.model)
-        return sent
+            self._receipts.paid_beside(spent, info.model)
+        return info
 
-    def _asking(self, model: str) -> Asking | None:
+    def _summary_request(self, model: str) -> Asking | None:
         """Who is asked for summaries of this model's conversation."""
         if self._summaries is None:
             return None
@@ -463,23 +467,23 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
             )
         if self._summaries is not None:
             self._summaries.try_again()
-        sent = self._finish((yield from self._turn(request, now=True)))
-        return any(event.kind == "compacted" for event in sent.events)
+        info = self._finish((yield from self._turn(request, now=True)))
+        return any(event.kind == "compacted" for event in info.events)
 
     def _flush(self, request: Mapping[str, Any]) -> Steps[None]:
         self._finish((yield from self._turn(request)))
 
     # ── a reply ──────────────────────────────────────────────────────────────────────
 
-    def _observe(self, sent: Sent, reply: Any) -> Steps[None]:
-        payer = self._payer
-        payer.look_at(sent, self._count_view(sent))
-        report = reports.report_of(reply, sent, self.settings.limits)
-        thread = reports.thread_record(reply, report, sent, self.settings.tenant)
+    def _observe(self, info: RequestInfo, reply: Any) -> Steps[None]:
+        payer = self._receipts
+        payer.look_at(info, self._count_view(info))
+        report = reports.report_of(reply, info, self.settings.limits)
+        thread = reports.thread_record(reply, report, info, self.settings.tenant)
         if thread is not None:
             yield Commit((), (thread,))
         if isinstance(report, Unreadable):
-            yield from self._leave_unreported(sent, report)
+            yield from self._leave_unreported(info, report)
             return
         earlier = (
             None if self.budget.is_new(report) else self._state.observed_before(report)
@@ -488,62 +492,66 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
             report, self._account
         ):
             return  # the very reply that was observed before, here or by another (F104)
-        before = self._take_memo()  # what is observed is written to it
+        prior = self._take_memo()  # what is observed is written to it
         transcript = (
-            sent.transcript if sent.working is None else sent.working.transcript
+            info.transcript if info.working is None else info.working.transcript
         )
         persisted = yield from observe(
             report.usage,
             report.cost_usd,
-            before.persisted,
+            prior.persisted,
             transcript,
-            sent.size,
-            model=sent.model,
-            estimated_tokens=sent.tokens,
-            outlining=self._outlining(sent),
+            info.size,
+            model=info.model,
+            estimated_tokens=info.tokens,
+            outlining=self._outlining(info),
         )
         spent = reports.spent_by(report, instead_of=earlier)
-        self.budget.settle(self._account, report, sent.model, sent.estimate)
+        self.budget.settle(self._account, report, info.model, info.estimate)
         yield from self.budget.synced()
-        if before.memo is not None:
-            before.memo.observed(transcript, sent.key)
+        if prior.memo is not None:
+            prior.memo.observed(transcript, info.key)
 
         def count(state: SessionState) -> Change:
-            new, warnings = _learnt_from(state, sent, report.usage.sent_tokens or None)
-            new = new.with_persisted(persisted).with_spent(spent)
-            sent.reported = report.usage
+            next_state, warnings = _learn_from(
+                state, info, report.usage.sent_tokens or None
+            )
+            next_state = next_state.with_persisted(persisted).with_spent(spent)
+            info.reply_usage = report.usage
             events = (*reports.reported_in(reply, report.usage), *warnings)
-            return replace(new.with_observed(report, earlier), memo=before.memo), events
+            return replace(
+                next_state.with_observed(report, earlier), memo=prior.memo
+            ), events
 
         caches = _caches(self._state.persisted.usage)
         self._change(count)
         counted = None if earlier is None else earlier.usage
-        yield from payer.paid(sent, report.usage, counted, caches=caches)
+        yield from payer.paid(info, report.usage, counted, caches=caches)
 
-    def _leave_unreported(self, sent: Sent, report: Unreadable) -> Steps[None]:
+    def _leave_unreported(self, info: RequestInfo, report: Unreadable) -> Steps[None]:
         """Count our estimate for a reply of which nobody knows what it came to."""
         output_tokens = report.output_tokens
         self.budget.leave_unreported(
-            self._account, reports.under_way(sent, output_tokens)
+            self._account, reports.under_way(info, output_tokens)
         )
 
         def leave_uncounted(state: SessionState) -> Change:
-            new, warnings = _learnt_from(state, sent, report.input_tokens or None)
-            return new, (reports.unreported(report, sent), *warnings)
+            next_state, warnings = _learn_from(state, info, report.input_tokens or None)
+            return next_state, (reports.unreported(report, info), *warnings)
 
         self._change(leave_uncounted)
-        estimate = Usage(fresh_tokens=sent.estimate, output_tokens=output_tokens)
-        yield from self._payer.paid(sent, estimate, is_reported=False)
+        estimate = Usage(fresh_tokens=info.estimate, output_tokens=output_tokens)
+        yield from self._receipts.paid(info, estimate, is_reported=False)
 
     @property
-    def _payer(self) -> Payer:
+    def _receipts(self) -> ReceiptWriter:
         """Whose receipts this session's are."""
         adds_tools = self.settings.recall != "host"
         is_held_out = self.settings.policy.name == HELD_OUT.name
         tenant, agent = self.settings.tenant, self._account.agent
-        return Payer(self.store, tenant, agent, adds_tools, is_held_out)
+        return ReceiptWriter(self.store, tenant, agent, adds_tools, is_held_out)
 
-    def _opened(self, request: Mapping[str, Any] | None) -> Steps[Sent]:
+    def _latest_view(self, request: Mapping[str, Any] | None) -> Steps[RequestInfo]:
         """The newest view, decided now if there is none and its request is there."""
         if request is not None and self._state.newest is None:
             yield from self._flush(request)
@@ -560,10 +568,10 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         changed meanwhile is lost. It does no I/O.
         """
         with self._state_lock:
-            before = self._state.events
+            earlier_events = self._state.events
             state, events = change(self._state)
             self._state = state.with_events(*events)
-        tell(events, self._on_event, before)
+        tell(events, self._on_event, earlier_events)
 
 
 def _caches(usage: Usage) -> bool:
@@ -571,15 +579,15 @@ def _caches(usage: Usage) -> bool:
     return bool(usage.cache_read_tokens or usage.cache_write_tokens)
 
 
-def _learnt_from(
-    state: SessionState, sent: Sent, reported_tokens: int | None
+def _learn_from(
+    state: SessionState, info: RequestInfo, reported_tokens: int | None
 ) -> tuple[SessionState, tuple[Event, ...]]:
     """What is known of the provider's limits once a view was answered, and what to warn of."""
-    lesson = state.learnt.of(sent.transcript, sent.model)
-    new = after_reply(lesson, reported_tokens, sent)
-    sent.warning = short_event(lesson, new, sent)
-    warnings = () if sent.warning is None else (sent.warning,)
-    learnt = state.learnt.with_lesson(new, lesson, sent.transcript, sent.size)
+    lesson = state.learnt.of(info.transcript, info.model)
+    next_lesson = after_reply(lesson, reported_tokens, info)
+    info.warning = short_event(lesson, next_lesson, info)
+    warnings = () if info.warning is None else (info.warning,)
+    learnt = state.learnt.with_lesson(next_lesson, lesson, info.transcript, info.size)
     return replace(state, learnt=learnt), warnings
 
 

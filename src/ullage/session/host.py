@@ -24,7 +24,7 @@ from ullage.core.values.messages import Message
 from ullage.session.state import SessionState
 
 
-class Hosted:
+class HostMixin:
     """The part of a session that is for its host.
 
     Attributes:

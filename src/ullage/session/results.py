@@ -50,8 +50,10 @@ def cut_text(
         return None
     ref = ref_of(text)
     head_share = head_share_of(kind)
-    shown = shorten(text, limit_chars, ref, words, head_share=head_share, tables=True)
-    return None if shown is None else (shown, Output(ref, text))
+    short_text = shorten(
+        text, limit_chars, ref, words, head_share=head_share, tables=True
+    )
+    return None if short_text is None else (short_text, Output(ref, text))
 
 
 def cut_result(
@@ -73,9 +75,9 @@ def cut_result(
     cut = cut_text(text, tool=tool, limit_chars=limit_chars, words=words)
     if cut is None:
         return text
-    shown, output = cut
+    short_text, output = cut
     store.put(tenant, (output,))
-    return shown
+    return short_text
 
 
 def open_result(
@@ -101,17 +103,16 @@ def open_result(
     Raises:
         StoreError: the store failed.
     """
-    kept = cast("Store", store)  # they only read outputs
+    full_store = cast("Store", store)  # they only read outputs
 
     def corpus_of(ref: str | None) -> OutputCorpus | None:
-        return (
-            _everything(kept, tenant) if is_one_conversation and ref is None else None
-        )
+        if is_one_conversation and ref is None:
+            return _everything(full_store, tenant)
+        return None
 
     call = call_of(name, arguments)
-    return run(
-        answer(call, words, lambda wanted, thoroughly: None, corpus_of), kept, tenant
-    )
+    steps = answer(call, words, lambda name, thoroughly: None, corpus_of)
+    return run(steps, full_store, tenant)
 
 
 def _everything(store: Store, tenant: str) -> OutputCorpus:

@@ -13,9 +13,9 @@ from ullage.core.turn.learnt import Learnt
 from ullage.core.turn.memo import Memo
 from ullage.core.values.effects import Record
 from ullage.core.values.events import Event
-from ullage.session.spend.book import Report
+from ullage.session.spend.book import UsageReport
 from ullage.session.spend.calls import Spent
-from ullage.session.view import Sent
+from ullage.session.view import RequestInfo
 
 EVENTS_KEPT = 4_096
 """The newest events that a session still lists."""
@@ -40,10 +40,10 @@ class SessionState(Struct, frozen=True):
     persisted: State
     learnt: Learnt = Learnt()
     memo: Memo | None = None
-    newest: Sent | None = None
+    newest: RequestInfo | None = None
     events: tuple[Event, ...] = ()
     carried: Ledger = Ledger()
-    observed: tuple[Report, ...] = ()
+    observed: tuple[UsageReport, ...] = ()
     waiting: tuple[Record, ...] = ()
 
     def with_persisted(self, persisted: State) -> SessionState:
@@ -76,21 +76,25 @@ class SessionState(Struct, frozen=True):
             else self
         )
 
-    def observed_before(self, report: Report) -> Report | None:
+    def observed_before(self, report: UsageReport) -> UsageReport | None:
         """What was observed before of the same reply, if anything was."""
         return next(
             (earlier for earlier in self.observed if earlier.is_of(report)), None
         )
 
-    def with_observed(self, observed: Report, before: Report | None) -> SessionState:
+    def with_observed(
+        self, observed: UsageReport, earlier: UsageReport | None
+    ) -> SessionState:
         """With this reply among those that count no second time; the oldest are forgotten.
 
-        Of several reports of one reply the newest is kept; ``before`` is `observed_before`.
+        Of several reports of one reply the newest is kept; ``earlier`` is `observed_before`.
         """
-        others = [
-            it for it in self.observed if before is None or not it.is_of(observed)
+        reports = [
+            report
+            for report in self.observed
+            if earlier is None or not report.is_of(observed)
         ]
-        return replace(self, observed=(*others, observed)[-OBSERVED_KEPT:])
+        return replace(self, observed=(*reports, observed)[-OBSERVED_KEPT:])
 
     def with_news(self) -> tuple[SessionState, tuple[Record, ...]]:
         """The session whose host has every record, and the records that it did not have."""
@@ -102,7 +106,9 @@ class SessionState(Struct, frozen=True):
         records = (*self.waiting, *records)
         ledger, waiting = merge_records(self.persisted.ledger, records)
         carried, _ = merge_records(self.carried, records)
-        new = replace(self, carried=carried, waiting=waiting)
+        state = replace(self, carried=carried, waiting=waiting)
         if ledger is self.persisted.ledger:
-            return new
-        return replace(new, persisted=replace(self.persisted, ledger=ledger), memo=None)
+            return state
+        return replace(
+            state, persisted=replace(self.persisted, ledger=ledger), memo=None
+        )

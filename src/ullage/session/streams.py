@@ -20,7 +20,7 @@ from ullage.session.closing import AsyncClosing, Closing
 from ullage.session.drivers import Actions
 
 if TYPE_CHECKING:
-    from ullage.session.call import Round
+    from ullage.session.call import ProviderCall
 
 _END = object()
 
@@ -52,8 +52,8 @@ def source_of(stream: Any) -> tuple[Any, Any]:
 class _Tapped:
     """What both taps share: the events of one call, read once; those that speak of usage."""
 
-    def __init__(self, round: Round, events: Any, source: Any) -> None:
-        self._round, self._events, self._source = round, events, source
+    def __init__(self, call: ProviderCall, events: Any, source: Any) -> None:
+        self._call, self._events, self._source = call, events, source
         self._has_given = False
         self._reporting: list[Any] = []
 
@@ -63,17 +63,17 @@ class _Tapped:
             try:
                 event = yield partial(next_of, self._events, _END)
             except BaseException as error:
-                if self._has_given or not self._round.may_retry(error):
-                    yield from self._round.observe(self._reporting)
+                if self._has_given or not self._call.may_retry(error):
+                    yield from self._call.observe(self._reporting)
                     raise
             else:
                 break
-            self._events, self._source = yield from self._round.events_again()
+            self._events, self._source = yield from self._call.reopen_stream()
         if event is _END:
-            yield from self._round.observe(self._reporting)
+            yield from self._call.observe(self._reporting)
             return _END
         self._has_given = True
-        if self._round.view.reports(event):
+        if self._call.view.reports(event):
             self._reporting.append(event)
         return event
 
@@ -82,7 +82,7 @@ class _Tapped:
         try:
             yield next(filter(None, map(self._closing, names)), lambda: None)
         finally:
-            yield from self._round.observe(self._reporting)
+            yield from self._call.observe(self._reporting)
 
     def _closing(self, name: str) -> Callable[[], Any] | None:
         """What closes the source, if it has such a thing.
@@ -106,14 +106,14 @@ class Tap(_Tapped, Closing):
         return self
 
     def __next__(self) -> Any:
-        event = self._round.run(self._event(next))
+        event = self._call.run(self._event(next))
         if event is _END:
             raise StopIteration
         return event
 
     def close(self) -> None:
         """Close the stream, and observe what it reported until now."""
-        self._round.run(self._closed("close"))
+        self._call.run(self._closed("close"))
 
 
 class AsyncTap(_Tapped, AsyncClosing):
@@ -123,13 +123,13 @@ class AsyncTap(_Tapped, AsyncClosing):
         return self
 
     async def __anext__(self) -> Any:
-        event = await self._round.run(self._event(anext))
+        event = await self._call.run(self._event(anext))
         if event is _END:
             raise StopAsyncIteration
         return event
 
     async def close(self) -> None:
         """See `Tap.close`."""
-        await self._round.run(self._closed("close", "aclose"))
+        await self._call.run(self._closed("close", "aclose"))
 
     aclose = close

@@ -54,7 +54,7 @@ A warning says that a figure is a guess, or that more was given up than the poli
 
 
 def tell(
-    events: Sequence[Event], on_event: OnEvent | None, before: Sequence[Event] = ()
+    events: Sequence[Event], on_event: OnEvent | None, earlier: Sequence[Event] = ()
 ) -> None:
     """Tell of events, in order. No turn fails for it: what the function raises is logged.
 
@@ -64,7 +64,7 @@ def tell(
     Args:
         events: what happened now.
         on_event: the caller's function, which is given each of them.
-        before: what happened in the session before.
+        earlier: what happened in the session before.
     """
     if not events:
         return
@@ -73,7 +73,7 @@ def tell(
     log = logging.getLogger("ullage")
     warned: set[Kind] = set()
     if any(LEVELS.get(event.kind) == _WARNING for event in events):
-        warned = {event.kind for event in before}
+        warned = {event.kind for event in earlier}
     for event in events:
         ref = f", ref={event.ref}" if event.ref else ""
         level = LEVELS.get(event.kind, _DEBUG)
@@ -82,7 +82,7 @@ def tell(
         warned.add(event.kind)
         log.log(level, "%s: %s: %s%s", event.kind, event.where, event.why, ref)
         if event.kind == "diagnostic":
-            _say(event.why)
+            _write_line(event.why)
         if on_event is not None:
             try:
                 on_event(event)
@@ -90,7 +90,7 @@ def tell(
                 log.error("on_event failed: %s", type(error).__name__)
 
 
-def _say(line: str) -> None:
+def _write_line(line: str) -> None:
     """Say a line on stderr, where a document wants it there, and if that takes it."""
     if sys.stderr is not None:
         with suppress(OSError, ValueError):

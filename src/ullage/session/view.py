@@ -24,7 +24,7 @@ from ullage.core.values.events import Event
 from ullage.core.values.limits import Limits
 from ullage.core.values.notices import Words
 from ullage.core.values.usage import Usage
-from ullage.session.picture import Drawn, OneWindow, one_window
+from ullage.session.picture import OneWindow, PictureMixin, one_window
 from ullage.wires import Format
 from ullage.wires.base import name_of_call
 from ullage.wires.overflow import Overflow
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from ullage.session.aio import AsyncSession
     from ullage.session.core import SessionCore
     from ullage.session.preview import Preview
-    from ullage.session.reckoning import Request
+    from ullage.session.reckoning import RequestCounts
     from ullage.session.session import Session
 
 _NUMBERS = count()
 
 
-class Sent:
+class RequestInfo:
     """What one view was made of: enough to take in its reply after later views were made.
 
     It is read from any thread, and without a lock: the window behind it is frozen.
@@ -64,9 +64,9 @@ class Sent:
         events: what happened when it was made.
         standing: why nothing of the conversation is cut at first sight; None: it is.
         number: of the view, in this process.
-        reported: what its reply reported, as it was observed last; None: nothing yet.
-        noted: what was noted of its reply for the ledger of receipts; None: nothing yet.
-        counted: the view as receipts count it; None: nothing is to be noted, or not yet.
+        reply_usage: what its reply reported, as it was observed last; None: nothing yet.
+        noted_usage: what was noted of its reply for the ledger of receipts; None: nothing yet.
+        counts: the view as receipts count it; None: nothing is to be noted, or not yet.
         is_undercounted: whether the provider counted far less than was sent of the views before
             it, again and again.
         warning: what the reply gave reason to warn of, or None.
@@ -89,17 +89,17 @@ class Sent:
         self.events: tuple[Event, ...] = turned.events
         self.standing: Standing | None = turned.standing
         self.number: int = next(_NUMBERS)
-        self.reported: Usage | None = None
-        self.noted: Usage | None = None
-        self.counted: Request | None = None
+        self.reply_usage: Usage | None = None
+        self.noted_usage: Usage | None = None
+        self.counts: RequestCounts | None = None
         self.is_undercounted: bool = False
         self.warning: Event | None = None
 
-    def apart(self) -> Sent:
+    def apart(self) -> RequestInfo:
         """The same for another session, which shares no lock with the one that made the view."""
-        other = copy(self)
-        other.working = None
-        return other
+        detached = copy(self)
+        detached.working = None
+        return detached
 
     @property
     def window(self) -> Window:
@@ -126,7 +126,7 @@ class Sent:
         return self.offers and self.words.is_recall(name_of_call(call))
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """How large the view is, against its limit."""
         share = (
             f" ({self.estimate / self.limit_tokens:.0%})"
@@ -138,11 +138,11 @@ class Sent:
 
     def picture(self) -> OneWindow:
         """What of the history is shown."""
-        return one_window(self.window, self.told)
+        return one_window(self.window, self.summary)
 
     def explain(self) -> str:
         """What was done to make the view, in words; see `View.explain`."""
-        lines = [self.told]
+        lines = [self.summary]
         lines += [_line(event) for event in self.events]
         if not self.events:
             lines.append("nothing was changed for this request")
@@ -158,16 +158,16 @@ def _line(event: Event) -> str:
     return f"{event.kind}: {event.where}{sizes if event.tokens_before else ''}{ref}: {event.why}"
 
 
-class _Handle(Drawn, dict[str, Any]):
+class _Handle(PictureMixin, dict[str, Any]):
     """What both views share: a dict to be sent, and what is known of it without waiting."""
 
     __slots__ = ("__weakref__", "_sent", "_session")
 
     def __init__(
-        self, request: dict[str, Any], sent: Sent, session: SessionCore
+        self, request: dict[str, Any], info: RequestInfo, session: SessionCore
     ) -> None:
         super().__init__(request)
-        self._sent = sent
+        self._sent = info
         self._session = session
 
     def __copy__(self) -> Self:
@@ -183,7 +183,7 @@ class _Handle(Drawn, dict[str, Any]):
 
     def __repr__(self) -> str:
         """How large it is: error reports show this, and what a view says is the user's."""
-        return f"<{type(self).__name__}: {self._sent.told}>"
+        return f"<{type(self).__name__}: {self._sent.summary}>"
 
     __str__ = dict.__repr__
 
@@ -196,7 +196,7 @@ class _Handle(Drawn, dict[str, Any]):
         return self._sent.wire
 
     @property
-    def sent(self) -> Sent:
+    def sent(self) -> RequestInfo:
         """What is known of what is sent: its size, its limit, its place in the history."""
         return self._sent
 
@@ -240,10 +240,12 @@ class View(_Handle):
         """Answer a call that `owns` said is ours; see `Session.recall`."""
         return self._session._run(self._session._recall(call, self._sent))
 
-    def preview(self, verb: Verb, target: Any = None, **given: Any) -> Preview:
+    def preview(self, verb: Verb, target: Any = None, **options: Any) -> Preview:
         """What a decision about this view would change and cost; see `Session.preview`."""
         session = self._session
-        return session._run(session._previewed(verb, target, None, self._sent, **given))
+        return session._run(
+            session._preview_decision(verb, target, None, self._sent, **options)
+        )
 
 
 class AsyncView(_Handle):
@@ -258,11 +260,11 @@ class AsyncView(_Handle):
 
     async def recall(self, call: Any) -> dict[str, Any]:
         """See `View.recall`."""
-        return await self._session._recalling(self._session._recall(call, self._sent))
+        return await self._session._run_recall(self._session._recall(call, self._sent))
 
-    async def preview(self, verb: Verb, target: Any = None, **given: Any) -> Preview:
+    async def preview(self, verb: Verb, target: Any = None, **options: Any) -> Preview:
         """See `View.preview`."""
         session = self._session
         return await session._run(
-            session._previewed(verb, target, None, self._sent, **given)
+            session._preview_decision(verb, target, None, self._sent, **options)
         )

@@ -11,8 +11,13 @@ import re
 
 from ullage.core.errors import RefNotFound
 from ullage.core.values.effects import Get, Look, Output, Shape, Steps
-from ullage.session.recall.corpus import MOST_CHARS, Corpus, Longer, OutputCorpus
-from ullage.session.recall.source import Source
+from ullage.session.recall.corpus import (
+    MOST_CHARS,
+    Corpus,
+    ExtendedCorpus,
+    OutputCorpus,
+)
+from ullage.session.recall.source import OutputReader
 
 INDEX = "Index of messages "
 _ENTRY = re.compile(
@@ -32,7 +37,9 @@ def with_earlier(corpus: Corpus) -> Steps[Corpus]:
             outputs |= {
                 output.ref: (output, about) for output, about in earlier.outputs
             }
-    return Longer(OutputCorpus([*outputs.values()]), corpus) if outputs else corpus
+    return (
+        ExtendedCorpus(OutputCorpus([*outputs.values()]), corpus) if outputs else corpus
+    )
 
 
 def corpus_beneath(output: Output | Shape) -> Steps[OutputCorpus | None]:
@@ -40,7 +47,7 @@ def corpus_beneath(output: Output | Shape) -> Steps[OutputCorpus | None]:
 
     What is not kept any more is passed over, and so is what is oldest beyond `MOST_CHARS`.
     """
-    source = Source(output)
+    source = OutputReader(output)
     if (yield from source.span(0, len(INDEX))) != INDEX:
         return None
     text = yield from source.span(0, source.chars)

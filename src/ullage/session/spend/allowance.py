@@ -54,11 +54,11 @@ class Allowance(Struct, frozen=True, kw_only=True):
                 "warn_at", f"{self.warn_at} is not a share", "Give 0.8 for 80 %."
             )
         if self.on_exceeded not in get_args(OnExceeded):
-            known = ", ".join(get_args(OnExceeded))
+            choices = ", ".join(get_args(OnExceeded))
             raise ConfigError(
                 "on_exceeded",
                 f"{self.on_exceeded!r} is not known",
-                f"Use one of {known}.",
+                f"Use one of {choices}.",
             )
         if not isinstance(self.words, str) or not self.words.strip():
             raise ConfigError(
@@ -81,9 +81,9 @@ def check_amount(name: str, value: Any, *, whole: bool) -> None:
     """Refuse what is no amount: another type, a bool, a negative, NaN or infinity."""
     kinds = int if whole else (int, float)
     if isinstance(value, bool) or not isinstance(value, kinds):
-        what = "a whole number" if whole else "a number"
+        expected = "a whole number" if whole else "a number"
         raise ConfigError(
-            name, f"a {type(value).__name__} is not {what}", "Give 0 or more."
+            name, f"a {type(value).__name__} is not {expected}", "Give 0 or more."
         )
     if not math.isfinite(value) or value < 0:
         raise ConfigError(name, f"{value} is no amount", "Give 0 or more.")

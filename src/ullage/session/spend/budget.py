@@ -29,7 +29,7 @@ from ullage.core.values.carried import Arguments, Portable
 from ullage.core.values.effects import Steps
 from ullage.core.values.events import Event
 from ullage.core.values.usage import Usage
-from ullage.session.spend.account import Account, Dropped, UnderWay
+from ullage.session.spend.account import AbandonedCall, Account, PendingCall
 from ullage.session.spend.allowance import (
     NOTHING,
     WRAP_UP,
@@ -39,7 +39,7 @@ from ullage.session.spend.allowance import (
     Unit,
     check_amount,
 )
-from ullage.session.spend.book import Book, Report, Row
+from ullage.session.spend.book import Book, BookEntry, UsageReport
 from ullage.session.spend.calls import By, Call, Spent, totals
 from ullage.session.spend.cost import priced, worst_usd
 from ullage.session.spend.environment import TOKEN_BUDGET, whole_number
@@ -87,8 +87,8 @@ class Budget(Portable):
         **unknown: Never,
     ) -> None:
         for name in unknown:
-            known = "Budgets are in tokens and usd; the settings are those of ullage.Budget."
-            raise ConfigError("budget", f"{name!r} is no unit and no setting", known)
+            remedy = "Budgets are in tokens and usd; the settings are those of ullage.Budget."
+            raise ConfigError("budget", f"{name!r} is no unit and no setting", remedy)
         if tokens is None and usd is None:
             raise ConfigError("budget", "nothing is given", "Give tokens, usd or both.")
         if tokens == 0 and usd == 0:
@@ -108,7 +108,7 @@ class Budget(Portable):
         self.wait_s = wait_s
         self._lock = Lock()
         self._accounts: WeakSet[Account] = WeakSet()
-        self._dropped: deque[Dropped] = deque()
+        self._abandoned: deque[AbandonedCall] = deque()
         self._book = Book(spent or Spent())
         self._has_warned = False
         self._has_reported_exceeded = False
@@ -142,7 +142,7 @@ class Budget(Portable):
     def spent(self) -> Spent:
         """The sum of all calls so far."""
         with self._lock:
-            self._take_dropped()
+            self._book_abandoned()
             return self._book.spent
 
     @property
@@ -155,14 +155,14 @@ class Budget(Portable):
     def is_used_up(self) -> bool:
         """Whether what is spent has reached the allowance."""
         with self._lock:
-            self._take_dropped()
+            self._book_abandoned()
             return self.allowance.used_up(self._spent()) is not None
 
     @property
     def calls(self) -> tuple[Call, ...]:
         """Every call of every session, in the order they were reported."""
         with self._lock:
-            self._take_dropped()
+            self._book_abandoned()
             return self._book.calls()
 
     def calls_of(self, account: Account) -> tuple[Call, ...]:
@@ -177,7 +177,7 @@ class Budget(Portable):
 
     def join(self, agent: str, tell: Callable[[Event], None]) -> Account:
         """A new account. What it has claimed is given back when nobody holds it any more."""
-        account = Account(agent, tell, self._dropped.append)
+        account = Account(agent, tell, self._abandoned.append)
         with self._lock:
             self._accounts.add(account)
         return account
@@ -215,22 +215,24 @@ class Budget(Portable):
         """
         if not self.allowance.is_limited:
             return True
-        asked = ask()
+        amount = ask()
         with self._lock:
             if self._book.spent.cost_usd is None and self.allowance.usd:
                 raise _unpriced("a call was counted whose price is not known", "")
-            taken = self.allowance.used_up(self._spent() + self._claimed(but=account))
+            reached = self.allowance.used_up(self._spent() + self._claimed(but=account))
             used_up = self.allowance.used_up(self._spent())
             if self.allowance.on_exceeded == "wrap_up" and used_up is not None:
                 return False
-            if self.allowance.on_exceeded != "warn" and taken is not None:
-                raise self._exceeded(account, used_up or taken)
-            account.claim = asked
+            if self.allowance.on_exceeded != "warn" and reached is not None:
+                raise self._exceeded(account, used_up or reached)
+            account.claim = amount
             if used_up is not None and not self._has_reported_exceeded:
                 self._has_reported_exceeded = True
                 account.tell(
                     Event(
-                        kind="warned", where="budget", why=self._why(used_up, account)
+                        kind="warned",
+                        where="budget",
+                        why=self._describe(used_up, account),
                     )
                 )
             return True
@@ -254,37 +256,40 @@ class Budget(Portable):
             if unit is not None and self.allowance.on_exceeded != "warn":
                 raise self._exceeded(account, unit)
 
-    def claim_wrap_up(self, account: Account, asked: Claim, added_tokens: int) -> None:
+    def claim_wrap_up(self, account: Account, amount: Claim, added_tokens: int) -> None:
         """Claim the one wrap-up of an account, which may go over the allowance."""
         with self._lock:
             unit = self.allowance.used_up(self._spent())
             unit = unit or ("tokens" if self.allowance.tokens else "usd")
-            account.claim, account.wrapped_up = asked, True
-            where, why = "after the last message", self._why(unit, account)
+            account.claim, account.wrapped_up = amount, True
+            place, reason = "after the last message", self._describe(unit, account)
             account.tell(
                 Event(
-                    kind="wrapped_up", where=where, why=why, tokens_after=added_tokens
+                    kind="wrapped_up",
+                    where=place,
+                    why=reason,
+                    tokens_after=added_tokens,
                 )
             )
 
-    def send(self, account: Account, sent: Callable[[], UnderWay]) -> None:
+    def send(self, account: Account, pending_call: Callable[[], PendingCall]) -> None:
         """A view is given out. Where something is limited, it counts if nobody reports it."""
         if self.allowance.is_limited:
-            account.sent = sent()
+            account.pending = pending_call()
 
-    def is_new(self, report: Report) -> bool:
+    def is_new(self, report: UsageReport) -> bool:
         """Whether surely nobody has reported this reply."""
         with self._lock:
             return self._book.is_new(report)
 
-    def knows(self, report: Report, but: Account) -> bool:
+    def knows(self, report: UsageReport, but: Account) -> bool:
         """Whether another account has reported this reply."""
         with self._lock:
             row = self._book.row_of(report)
         return row is not None and row.account != but.number
 
     def settle(
-        self, account: Account, report: Report, model: str, estimated_tokens: int
+        self, account: Account, report: UsageReport, model: str, estimated_tokens: int
     ) -> None:
         """A provider reported a call: what it claimed is given back, what it used is spent.
 
@@ -292,7 +297,7 @@ class Budget(Portable):
         takes its place, as does the first one that of our estimate.
         """
         with self._lock:
-            if account.sent is None or account.sent.view == report.view:
+            if account.pending is None or account.pending.view == report.view:
                 self._free(account)
             row = self._book.row_of(report)
             if row is not None and row.report is not None:
@@ -306,14 +311,14 @@ class Budget(Portable):
             )
             self._warn(account)
 
-    def leave_unreported(self, account: Account, sent: UnderWay) -> None:
+    def leave_unreported(self, account: Account, call: PendingCall) -> None:
         """A reply came without usage. If none follows, our estimate of the prompt is spent."""
         with self._lock:
-            is_newest = account.sent is None or account.sent.view <= sent.view
-            is_booked = self._book.row_for(account.number, sent.view) is not None
+            is_newest = account.pending is None or account.pending.view <= call.view
+            is_booked = self._book.row_for(account.number, call.view) is not None
             if account.is_calling and is_newest and not is_booked:
-                account.sent = sent
-                self._claim_estimate(account, sent)
+                account.pending = call
+                self._claim_estimate(account, call)
 
     def end(self, account: Account) -> None:
         """The account makes no more calls for now: its claim is given back."""
@@ -369,11 +374,11 @@ class Budget(Portable):
 
     # ── under the lock ───────────────────────────────────────────────────────────────
 
-    def _take_dropped(self) -> None:
+    def _book_abandoned(self) -> None:
         """Book the calls of sessions that are gone, of which nothing was heard."""
-        while self._dropped:
-            agent, account, sent = self._dropped.popleft()
-            self._book.add(sent.as_call(agent), account, view=sent.view)
+        while self._abandoned:
+            agent, account, pending_call = self._abandoned.popleft()
+            self._book.add(pending_call.as_call(agent), account, view=pending_call.view)
 
     def _claimed(self, but: Account | None = None) -> Claim:
         claims = (account.claim for account in self._accounts if account is not but)
@@ -384,36 +389,38 @@ class Budget(Portable):
         return Claim(spent.tokens, spent.cost_usd or 0.0)
 
     def _free(self, account: Account) -> None:
-        account.claim, account.is_calling, account.sent = NOTHING, False, None
+        account.claim, account.is_calling, account.pending = NOTHING, False, None
 
-    def _claim_estimate(self, account: Account, sent: UnderWay) -> None:
+    def _claim_estimate(self, account: Account, pending_call: PendingCall) -> None:
         """The call is over: nobody waits any more for what it could have come to at most."""
         if account.claim is NOTHING:
             return
-        call = sent.as_call(account.agent)
+        call = pending_call.as_call(account.agent)
         usd = account.claim.usd if call.cost_usd is None else call.cost_usd
         account.claim = Claim(call.usage.total_tokens, usd)
 
     def _end(self, account: Account) -> None:
-        self._take_dropped()
-        sent = account.sent
-        if sent is not None:
-            known = self._estimate(account, sent.view)
-            call = sent.as_call(account.agent)
-            self._book.add(call, account.number, view=sent.view, replaces=known)
-            account.sent = None
+        self._book_abandoned()
+        pending_call = account.pending
+        if pending_call is not None:
+            estimate = self._estimate(account, pending_call.view)
+            call = pending_call.as_call(account.agent)
+            self._book.add(
+                call, account.number, view=pending_call.view, replaces=estimate
+            )
+            account.pending = None
             tokens = call.usage.total_tokens
-            why = (
+            reason = (
                 f"nobody reported the last call; {tokens:,} tokens are counted for it, "
             )
-            why += "our estimate"
+            reason += "our estimate"
             account.tell(
-                Event(kind="unreported", where="call", why=why, tokens_after=tokens)
+                Event(kind="unreported", where="call", why=reason, tokens_after=tokens)
             )
             self._warn(account)
         self._free(account)
 
-    def _estimate(self, account: Account, view: int) -> Row | None:
+    def _estimate(self, account: Account, view: int) -> BookEntry | None:
         """Our estimate for a view, where it is booked and nothing was reported."""
         row = self._book.row_for(account.number, view)
         return row if row is not None and row.report is None else None
@@ -424,19 +431,19 @@ class Budget(Portable):
         if unit is not None and not self._has_warned:
             self._has_warned = True
             account.tell(
-                Event(kind="warned", where="budget", why=self._why(unit, account))
+                Event(kind="warned", where="budget", why=self._describe(unit, account))
             )
 
     def _figures(self, unit: Unit, account: Account) -> tuple[float, ...]:
         """The allowance in a unit, what of it is spent, and what others have claimed."""
         amounts = (self.allowance, self._spent(), self._claimed(but=account))
-        return tuple(getattr(each, unit) for each in amounts)
+        return tuple(getattr(amount, unit) for amount in amounts)
 
-    def _why(self, unit: Unit, account: Account) -> str:
-        allowed, spent, others = self._figures(unit, account)
+    def _describe(self, unit: Unit, account: Account) -> str:
+        allowed, spent, claimed = self._figures(unit, account)
         return (
             f"{spent:,.12g} of {allowed:,.12g} {unit} are spent, "
-            f"and {others:,.12g} are claimed by others"
+            f"and {claimed:,.12g} are claimed by others"
         )
 
     def _exceeded(self, account: Account, unit: Unit) -> BudgetExceeded:

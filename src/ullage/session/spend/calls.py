@@ -41,13 +41,13 @@ class Spent(Struct, frozen=True, kw_only=True):
         """What is left without calls that were in the sum."""
         return self._with(sub, other)
 
-    def _with(self, of: Callable[[Any, Any], Any], other: Spent) -> Spent:
-        is_known = self.cost_usd is not None and other.cost_usd is not None
+    def _with(self, operation: Callable[[Any, Any], Any], operand: Spent) -> Spent:
+        is_known = self.cost_usd is not None and operand.cost_usd is not None
         return Spent(
-            usage=of(self.usage, other.usage),
-            cost_usd=of(self.cost_usd, other.cost_usd) if is_known else None,
-            calls=of(self.calls, other.calls),
-            estimated_tokens=of(self.estimated_tokens, other.estimated_tokens),
+            usage=operation(self.usage, operand.usage),
+            cost_usd=operation(self.cost_usd, operand.cost_usd) if is_known else None,
+            calls=operation(self.calls, operand.calls),
+            estimated_tokens=operation(self.estimated_tokens, operand.estimated_tokens),
         )
 
 
@@ -85,8 +85,8 @@ class Call(Struct, frozen=True, kw_only=True):
 
 def totals(calls: Iterable[Call], by: By) -> dict[str, Spent]:
     """What calls came to, by agent or by model, in the order each first called."""
-    found: dict[str, Spent] = {}
+    sums: dict[str, Spent] = {}
     for call in calls:
         name = call.agent if by == "agent" else call.model
-        found[name] = found.get(name, Spent()) + call.spent
-    return found
+        sums[name] = sums.get(name, Spent()) + call.spent
+    return sums

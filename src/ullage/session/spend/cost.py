@@ -30,20 +30,20 @@ def cost_usd(usage: Usage, info: ModelInfo) -> float | None:
     price = info.prices_at(usage.sent_tokens or usage.input_tokens)
     if price.input_usd is None or price.output_usd is None:
         return None
-    read_usd = _first(price.cache_read_usd, price.input_usd)
-    write_usd = _first(price.cache_write_usd, price.input_usd)
+    read_usd = _price_or(price.cache_read_usd, price.input_usd)
+    write_usd = _price_or(price.cache_write_usd, price.input_usd)
     is_text = usage.input_media == usage.cache_read_media == usage.output_media == _TEXT
     audio, read_audio, spoken = (0, 0, 0) if is_text else _audio(usage)
     long_writes = min(usage.long_write_tokens, usage.cache_write_tokens)
     total = (  # what there is none of needs no price
         (usage.fresh_tokens - audio) * price.input_usd
-        + (audio and audio * _first(price.audio_input_usd, price.input_usd))
+        + (audio and audio * _price_or(price.audio_input_usd, price.input_usd))
         + (usage.cache_read_tokens - read_audio) * read_usd
-        + (read_audio and read_audio * _first(price.audio_cache_read_usd, read_usd))
+        + (read_audio and read_audio * _price_or(price.audio_cache_read_usd, read_usd))
         + (usage.cache_write_tokens - long_writes) * write_usd
-        + (long_writes and long_writes * _first(price.long_write_usd, write_usd))
+        + (long_writes and long_writes * _price_or(price.long_write_usd, write_usd))
         + (usage.output_tokens - spoken) * price.output_usd
-        + (spoken and spoken * _first(price.audio_output_usd, price.output_usd))
+        + (spoken and spoken * _price_or(price.audio_output_usd, price.output_usd))
     )
     return total / _MILLION
 
@@ -90,5 +90,5 @@ def worst_usd(prompt_tokens: int, output_tokens: int, info: ModelInfo) -> float 
     return max(costs, default=None)
 
 
-def _first(price_usd: float | None, otherwise_usd: float) -> float:
+def _price_or(price_usd: float | None, otherwise_usd: float) -> float:
     return otherwise_usd if price_usd is None else price_usd
