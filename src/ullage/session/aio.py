@@ -50,7 +50,7 @@ _recalls: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = (
 
 
 def _recalls_at_once() -> asyncio.Semaphore:
-    """What lets so many recall calls through at once, on the event loop that runs."""
+    """The semaphore that bounds concurrent recall calls on the running event loop."""
     return _recalls.setdefault(
         asyncio.get_running_loop(), asyncio.Semaphore(_RECALLS_AT_ONCE)
     )
@@ -60,7 +60,7 @@ _open_sessions: WeakSet[AsyncSession] = WeakSet()
 
 
 def _free_all() -> None:
-    """In the child of a fork no loop runs, so none of its tasks holds a session."""
+    """Give sessions new locks in the child of a fork: no task there releases the old ones."""
     for session in tuple(_open_sessions):
         session._lock = asyncio.Lock()
 
@@ -121,21 +121,21 @@ class AsyncSession(SessionCore, AsyncClosing):
     async def fit(
         self, request: Mapping[str, Any], *, may_add_tools: bool = True
     ) -> AsyncView:
-        """See `Session.fit`."""
+        """Return a request that fits, to be sent by an asynchronous client; see `Session.fit`."""
         with self._account.sending():
             steps = self._fit(request, AsyncView, may_add_tools=may_add_tools)
             return await self._run(steps, request)
 
     async def flush(self, request: Mapping[str, Any]) -> None:
-        """See `Session.flush`."""
+        """Decide now what the next `fit` of this history would decide; see `Session.flush`."""
         await self._run(self._flush(request), request)
 
     async def compact(self, request: Mapping[str, Any]) -> bool:
-        """See `Session.compact`."""
+        """Compact this history now; see `Session.compact`."""
         return await self._run(self._compact(request), request)
 
     async def observe(self, reply: Any) -> None:
-        """See `Session.observe`."""
+        """Take in the reply to the newest view; see `Session.observe`."""
         await self._run(self._observe(self._newest, reply))
 
     @overload
@@ -145,7 +145,10 @@ class AsyncSession(SessionCore, AsyncClosing):
     @overload
     async def call(self, create: Callable[..., T], /, **request: Any) -> T: ...
     async def call(self, create: Callable[..., Any], /, **request: Any) -> Any:
-        """See `Session.call`. A client's stream manager is given back to be entered."""
+        """Fit a request, await the call, and observe the reply; see `Session.call`.
+
+        A client's stream manager is returned as it is, to be entered.
+        """
         from ullage.session.call import ProviderCall
 
         return await adrive(
@@ -153,13 +156,13 @@ class AsyncSession(SessionCore, AsyncClosing):
         )
 
     async def wait_for_budget(self) -> bool:
-        """See `Session.wait_for_budget`."""
+        """Wait until the calls of others leave budget; see `Session.wait_for_budget`."""
         return await adrive(pauses(self.budget, self._account), asyncio.sleep)
 
     async def recall(
         self, call: Any, *, request: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """See `Session.recall`."""
+        """Answer a tool call that `owns` said is ours; see `Session.recall`."""
         return await self._run_recall(self._recall(call, request=request), request)
 
     async def answer(
@@ -170,13 +173,13 @@ class AsyncSession(SessionCore, AsyncClosing):
         *,
         request: Mapping[str, Any] | None = None,
     ) -> Answer:
-        """See `Session.answer`."""
+        """Answer a call of one of `tools` by its name and arguments; see `Session.answer`."""
         return await self._run_recall(
             self._answer_named(name, arguments, call_id, request), request
         )
 
     async def open(self, ref: str) -> str:
-        """See `Session.open`."""
+        """Return the whole text of what was set aside; see `Session.open`."""
         return await self._run(self._open_text(ref))
 
     # ── a user's decisions ───────────────────────────────────────────────────────────
@@ -190,7 +193,7 @@ class AsyncSession(SessionCore, AsyncClosing):
         author: str = "",
         request: Mapping[str, Any] | None = None,
     ) -> str:
-        """See `Session.pin`."""
+        """Keep something whole in every view from the next one on; see `Session.pin`."""
         options: dict[str, Any] = {"lines": lines, "reason": reason, "author": author}
         return await self._run(self._decide("pin", target, request, **options))
 
@@ -202,7 +205,7 @@ class AsyncSession(SessionCore, AsyncClosing):
         author: str = "",
         request: Mapping[str, Any] | None = None,
     ) -> str:
-        """See `Session.drop`."""
+        """Take something out of the view; see `Session.drop`."""
         return await self._run(
             self._decide("drop", target, request, reason=reason, author=author)
         )
@@ -217,7 +220,7 @@ class AsyncSession(SessionCore, AsyncClosing):
         author: str = "",
         request: Mapping[str, Any] | None = None,
     ) -> str:
-        """See `Session.restore`."""
+        """Bring back, whole, what left the view; see `Session.restore`."""
         if when not in ("batch", "end", "now"):
             raise ConfigError(
                 "when", f"{when!r} is no time", 'Give "batch", "end" or "now".'
@@ -238,7 +241,7 @@ class AsyncSession(SessionCore, AsyncClosing):
         author: str = "",
         request: Mapping[str, Any] | None = None,
     ) -> str:
-        """See `Session.undo`."""
+        """Take back a batch, a compaction, or an earlier decision; see `Session.undo`."""
         return await self._run(
             self._decide("undo", name, request, reason=reason, author=author)
         )
@@ -251,7 +254,7 @@ class AsyncSession(SessionCore, AsyncClosing):
         author: str = "",
         request: Mapping[str, Any] | None = None,
     ) -> str:
-        """See `Session.note`."""
+        """Show a text of the user's in every view from the next one on; see `Session.note`."""
         options: dict[str, Any] = {"text": text, "reason": reason, "author": author}
         return await self._run(self._decide("note", None, request, **options))
 
@@ -263,15 +266,15 @@ class AsyncSession(SessionCore, AsyncClosing):
         request: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> Preview:
-        """See `Session.preview`."""
+        """Work out what a decision would change and cost; see `Session.preview`."""
         return await self._run(self._preview_decision(verb, target, request, **options))
 
     async def take(self, records: Iterable[Record]) -> None:
-        """See `Session.take`."""
+        """Take in the `news` of another session of this conversation; see `Session.take`."""
         await self._run(self._take(records))
 
     async def output_ref(self, wanted: str) -> ToolOutputRef:
-        """See `Session.output_ref`."""
+        """Return the ref and the size of a tool output; see `Session.output_ref`."""
         return await self._run(self._output_ref(wanted))
 
     async def close(self) -> None:
@@ -302,7 +305,7 @@ class AsyncSession(SessionCore, AsyncClosing):
     async def _run(
         self, steps: Steps[T], request: Mapping[str, Any] | None = None
     ) -> T:
-        """Run one thing at a time; of a turn's request also look ahead.
+        """Run steps under the session's lock; after those of a turn's request, look ahead.
 
         A turn that may take longer than the loop can wait is worked out in a thread.
         """
@@ -316,9 +319,9 @@ class AsyncSession(SessionCore, AsyncClosing):
     async def _run_recall(
         self, steps: Steps[T], request: Mapping[str, Any] | None = None
     ) -> T:
-        """Answer a recall call, in a thread: a search takes as long as a model's pattern wants.
+        """Run the steps of a recall call in a thread: a search may take long.
 
-        A few at a time, so that they leave threads to turns.
+        A few run at a time, so that threads are left for turns.
         """
         async with self._lock, _recalls_at_once():
             result = await self._beside(steps, is_heavy=True)
@@ -327,7 +330,7 @@ class AsyncSession(SessionCore, AsyncClosing):
             return result
 
     async def _beside(self, steps: Steps[T], *, is_heavy: bool = False) -> T:
-        """Run what does not wait for a turn."""
+        """Run steps: on the loop, or in a thread where they are heavy and the store blocks."""
         model, tenant = self.settings.model, self.settings.tenant
         if not is_ready(model):
             await asyncio.to_thread(make_ready, model)

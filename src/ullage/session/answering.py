@@ -25,7 +25,7 @@ from ullage.session.view import RequestInfo
 
 
 class RecallMixin(ReadMixin):
-    """The part of a session that reads what was set aside."""
+    """The part of a session that answers recall calls and opens what was set aside."""
 
     @abstractmethod
     def emit(self, event: Event) -> None:
@@ -33,7 +33,7 @@ class RecallMixin(ReadMixin):
 
     @abstractmethod
     def _latest_view(self, request: Mapping[str, Any] | None) -> Steps[RequestInfo]:
-        """The newest view, decided now if there is none and its request is there."""
+        """The newest view; decided now from ``request`` if there is none yet."""
 
     def _recall(
         self,
@@ -110,4 +110,4 @@ class RecallMixin(ReadMixin):
 
 
 def _find_nothing(name: str, thorough: bool) -> None:
-    """What is found in the history where nothing was fitted yet."""
+    """Finds no output, for a session that has fitted no request yet."""

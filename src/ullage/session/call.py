@@ -52,11 +52,11 @@ class ProviderCall:
         self._refusal: BaseException | None = None
 
     def steps(self) -> Actions[Any]:
-        """From the request to the reply as the caller gets it."""
+        """Steps from the request to the reply as the caller gets it."""
         return (yield from self.deliver((yield from self.send())))
 
     def send(self) -> Actions[Any]:
-        """What the client returns for the view; a shorter one if the first is too long."""
+        """Steps that send the view, or a shorter one; they return what the client returns."""
         while True:
             refusal = (
                 self._refusal
@@ -69,7 +69,11 @@ class ProviderCall:
                     raise
 
     def may_retry(self, error: BaseException) -> bool:
-        """Whether a call that failed may be made once more. If not, it is over."""
+        """Whether a call that failed may be made once more; if not, it is over.
+
+        Args:
+            error: what the call raised. A refusal is reported to the session.
+        """
         refused = isinstance(error, Exception) and self.view.refused(error) is not None
         if not refused:
             self.session.release()
@@ -78,7 +82,15 @@ class ProviderCall:
         return retry
 
     def deliver(self, reply: Any) -> Actions[Any]:
-        """A reply as the caller gets it, and observed: now, or when it has been read."""
+        """Steps that return a reply as the caller gets it.
+
+        Args:
+            reply: what the client returned. A complete reply is observed now; a stream, a manager
+                or a raw response when it has been read.
+
+        Raises:
+            ConfigError: the reply is one of the other kind of client.
+        """
         kind, foreign_methods = type(reply), _NAMES[not self._is_awaited]
         if is_raw(reply):
             yield from self.deliver((yield partial(_parse, reply)))
@@ -96,7 +108,11 @@ class ProviderCall:
         return reply
 
     def deliver_opened(self, opened: Any) -> Actions[Any]:
-        """What a manager was entered for: a stream, or a response whose body is to be read."""
+        """Steps that return what a manager was entered for, as the caller gets it.
+
+        Args:
+            opened: a stream, or a response whose body is still to be read.
+        """
         if not is_raw(opened):
             return (yield from self.deliver(opened))
         parse = opened.parse
@@ -104,7 +120,7 @@ class ProviderCall:
         return opened
 
     def reopen_stream(self) -> Actions[Any]:
-        """The events of another try, and what they come from."""
+        """Steps that send the request again; they return the new events and their source."""
         stream = yield from self.send()
         stream = stream_in(stream) or stream
         while not hasattr(type(stream), self._next):
@@ -114,7 +130,11 @@ class ProviderCall:
         return source_of(stream)[1], stream
 
     def observe(self, reply: Any) -> Actions[None]:
-        """Take a reply in, the first time."""
+        """Steps that take in a reply, the first time they run.
+
+        Args:
+            reply: as for `ullage.Session.observe`.
+        """
         if self.is_over:
             return
         self.is_over = True
@@ -133,7 +153,7 @@ class ProviderCall:
         return (yield from self.deliver((yield parse)))
 
     def _misfit(self, reply: Any) -> ConfigError:
-        """The error for a client of the other kind."""
+        """The error for a client of the other kind: sync for async, or async for sync."""
         if inspect.iscoroutine(reply):
             reply.close()
         if self._is_awaited:
@@ -149,7 +169,7 @@ _NAMES = {False: ("__next__", "__enter__"), True: ("__anext__", "__aenter__")}
 
 
 class _Entered:
-    """What both managers share: entering it makes the request."""
+    """The part both managers share: the request is sent when the manager is entered."""
 
     def __init__(self, call: ProviderCall, manager: Any) -> None:
         self._call, self._manager = call, manager
@@ -199,7 +219,7 @@ class _AsyncManager(_Entered):
 
 
 def _unparsed_content(opened: Any) -> Any:
-    """What of a response was read without being parsed: its body, or its events."""
+    """The body or the events of a response that was read but not parsed; else the response."""
     try:
         text = opened.http_response.text
         if text.startswith(("event:", "data:")):
@@ -211,7 +231,7 @@ def _unparsed_content(opened: Any) -> Any:
 
 
 def _parse(response: Any) -> Any:
-    """What a raw response parses to; where the SDK cannot read it, that is for the caller."""
+    """The value that a raw response parses to; `Unreadable` where the SDK fails."""
     try:
         return response.parse()
     except Exception as error:  # noqa: BLE001 - an SDK raises what it likes

@@ -8,10 +8,10 @@ from ullage.core.values.carried import Portable
 
 
 class Closing:
-    """Closed at the end of its block."""
+    """A context manager that calls `close` at the end of its block."""
 
     def close(self) -> None:
-        """Let go of what is held."""
+        """Release the resources that are held."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:
@@ -25,7 +25,7 @@ class AsyncClosing:
     """`Closing` for an event loop."""
 
     async def close(self) -> None:
-        """Let go of what is held."""
+        """Release the resources that are held."""
         raise NotImplementedError
 
     async def __aenter__(self) -> Self:
@@ -45,7 +45,7 @@ class SharedStore(Portable):
         return getattr(self.store, name)
 
     def close(self) -> Any:
-        """Nothing: whoever lent it closes it."""
+        """Do nothing: the owner of the store closes it."""
 
 
 class AsyncSharedStore(SharedStore):

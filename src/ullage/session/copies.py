@@ -22,7 +22,7 @@ from ullage.session.telling import OnEvent
 
 
 class CopyMixin:
-    """What a session is when it is copied or pickled.
+    """The part of a session that copies and pickles it.
 
     Attributes:
         store: where it keeps what is set aside.
@@ -45,7 +45,7 @@ class CopyMixin:
     @staticmethod
     @abstractmethod
     def _new_lock() -> AbstractContextManager[bool]:
-        """A lock that its thread may take again."""
+        """A reentrant lock."""
 
     @abstractmethod
     def emit(self, event: Event) -> None:
@@ -53,7 +53,7 @@ class CopyMixin:
 
     @abstractmethod
     def _use(self, store: Any) -> None:
-        """Use a store that is open, and make the lock; each session its own kind."""
+        """Use an open store, and make the session's lock; sync and async sessions differ."""
 
     def _begin(
         self,
@@ -65,7 +65,7 @@ class CopyMixin:
         has_limits: bool,
         served: ServedWindow | None = None,
     ) -> None:
-        """Open an account at the budget, and know whom to call and what was said of the window."""
+        """Open an account at the budget, and keep what a copy is given as well."""
         self._state_lock = self._new_lock()
         self._has_limits, self._served = has_limits, served
         self._on_event = on_event
@@ -118,9 +118,9 @@ class CopyMixin:
         )
 
     def _carried(self) -> tuple[Settings, SessionState, dict[str, Any]]:
-        """Everything that another session is the same with.
+        """Settings, state and resources: everything that a copy needs.
 
-        Another thread may be in a turn just now: then this is what was before it.
+        Another thread may be in a turn just now: then this is the state before it.
         """
         state = self._state  # one value, read once
         newest = None if state.newest is None else state.newest.apart()
@@ -131,7 +131,7 @@ class CopyMixin:
 def _restore_session(
     kind: type[Any], settings: Settings, state: SessionState, beside: Mapping[str, Any]
 ) -> Any:
-    """A session that goes on from what another one is, here or in another process."""
+    """A session with the state of another one, in this process or in a new one."""
     session = object.__new__(kind)
     session.settings, session._state = settings, state
     options = dict(beside)

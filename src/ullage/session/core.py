@@ -149,10 +149,10 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
 
     @abstractmethod
     def _hold(self, store: Any) -> None:
-        """Open the store and make the lock; each session its own kind."""
+        """Open the store and make the lock; sync and async sessions differ."""
 
     def _with_files(self, store: Store) -> Store:
-        """The store as the policy wants it; the policy then knows where its files are."""
+        """The store with the spill files that the policy wants; tells the policy their place."""
         policy = self.settings.policy
         store, directory = with_files(
             store, policy.spill_directory, self.settings.tenant
@@ -167,11 +167,14 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
     # ── a host's own state ───────────────────────────────────────────────────────────
 
     def news(self) -> tuple[Record, ...]:
-        """What was decided and observed since the last call: what a host's state is to add.
+        """The records decided and observed since the last call, for a host's own checkpoints.
 
-        For a host that carries the conversation's ledger in its own checkpoints. Records are
-        small, frozen, and go through JSON (``msgspec.json``) and pickle. A session that has
-        taken all of them (`take`) shows the views of the one they came from.
+        A host that carries the conversation's ledger adds them to its state. Records are small,
+        frozen, and go through JSON (``msgspec.json``) and pickle. A session that has taken all of
+        them (`take`) shows the views of the one they came from.
+
+        Returns:
+            The records, in order; each is returned once.
         """
         with self._state_lock:
             self._state, records = self._state.with_news()
@@ -185,12 +188,15 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
     # ── accounts ─────────────────────────────────────────────────────────────────────
 
     def serve_with(self, served: ServedWindow) -> Event | None:
-        """Take in the window that the model's server tells.
+        """Take in the context window that the model's server reports.
 
         It holds from the next `fit` on, unless the session was made with limits of its own.
 
+        Args:
+            served: the window in tokens, and the event that tells of it.
+
         Returns:
-            The event that was told of it; None if that was told before, or nothing changes.
+            The event; None if it was told before, or nothing changes.
         """
         if self._has_limits or served is self._served:
             return None
@@ -202,7 +208,7 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         return served.event
 
     def release(self) -> None:
-        """The call that the last view was for was not made: give back what it had reserved."""
+        """Give back what the last view reserved of the budget: its call was not made."""
         self.budget.release(self._account)
 
     def refused(self, error: Any) -> Overflow | None:
@@ -268,7 +274,7 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         return fit_or_pass(self, request, refusal)
 
     def leave_uncounted(self, error: Exception) -> None:
-        """Tell that a reply's usage could not be taken in. The reply is there, and paid for.
+        """Report that the usage of a reply, which is paid for, could not be taken in.
 
         Args:
             error: what `View.observe` raised.
@@ -293,7 +299,11 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         return Unfitted(request, self, self.wire_of(request))
 
     def wire_of(self, request: Mapping[str, Any]) -> Format | None:
-        """The format of a request of this conversation; None if it cannot be told."""
+        """The format of a request of this conversation; None if it cannot be told.
+
+        Args:
+            request: as for `Session.fit`.
+        """
         wire = wire_of(self.state, self.settings)
         if wire is not None:
             return wire
@@ -302,7 +312,7 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         return None
 
     def _count(self, usage: Usage, model: str) -> None:
-        """Count what a request came to that was sent as it came."""
+        """Count the usage of a request that was sent as it came."""
         call = self.budget.charge(usage, model, agent=self._account.agent)
         self._change(lambda state: (state.with_spent(call.spent), ()))
         self._receipts.paid_as_it_came(usage, model)
@@ -316,7 +326,7 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         *,
         may_add_tools: bool = True,
     ) -> Steps[V]:
-        """A view the budget allows; once that is spent, the view with the request to sum up."""
+        """A view within the budget; once that is spent, the view that asks the model to sum up."""
         self.budget.begin(self._account)
         yield from self.budget.synced()
         make_view = partial(self._make_view, request, kind, may_add_tools=may_add_tools)
@@ -340,7 +350,7 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         words: str = "",
         added_tokens: int = 0,
     ) -> Steps[tuple[V, RequestInfo]]:
-        """The view that a turn comes to, with the request to sum up if there are words for it."""
+        """The view of one turn; with ``words``, the request to sum up is added to it."""
         result = yield from self._turn(
             request, added_tokens, may_add_tools=may_add_tools
         )
@@ -350,7 +360,7 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         return view, self._finish(result, info)
 
     def _largest_claim(self, info: RequestInfo) -> Claim:
-        """The most that the call of a view can come to."""
+        """The most tokens and money that the call of a view can use."""
         self._count_view(info)
         model_info = lookup(info.model)
         lesson = self._state.learnt.of(info.transcript, info.model)
@@ -362,7 +372,7 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         )
 
     def _count_view(self, info: RequestInfo) -> Window | None:
-        """Count a view on the working window, if that has not moved on; under the session's lock.
+        """Count a view on the working window, if that still shows it; under the session's lock.
 
         So a text is counted once in the conversation, and not once a view. Returns that window.
         """
@@ -375,7 +385,7 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         return working
 
     def _take_memo(self) -> SessionState:
-        """The state, whose memo is this call's from now on."""
+        """The state; its memo belongs to this call from now on."""
         with self._state_lock:
             state = self._state
             self._state = replace(state, memo=None)
@@ -389,7 +399,7 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         now: bool = False,
         may_add_tools: bool = True,
     ) -> Steps[Turned]:
-        """One turn. What it comes to is the session's once it is taken (`_finish`)."""
+        """One turn; the session has its result once `_finish` took it."""
         self._keep_count()
         state = self._take_memo()
         memo = state.memo or Memo()
@@ -422,7 +432,7 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
     def _keep_count(self) -> None:
         """Have the working window count what a reader of the newest view has counted.
 
-        Whoever looks at each view finds it counted but for what is new then.
+        So a reader of every view counts what is new in each, and nothing twice.
         """
         state = self._state
         newest = state.newest
@@ -432,7 +442,7 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
             newest.working.count()
 
     def _finish(self, result: Turned, view: RequestInfo | None = None) -> RequestInfo:
-        """Know what a turn came to from now on."""
+        """Make the result of a turn the session's newest state."""
         info, spent = view or RequestInfo(result), Spent()
         if self._summaries is not None:
             is_refused = any(event.kind == "summary_refused" for event in result.events)
@@ -450,7 +460,7 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         return info
 
     def _summary_request(self, model: str) -> Asking | None:
-        """Who is asked for summaries of this model's conversation."""
+        """How summaries are asked for in this model's conversation; None without a summariser."""
         if self._summaries is None:
             return None
         return Asking(
@@ -529,7 +539,7 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         yield from payer.paid(info, report.usage, counted, caches=caches)
 
     def _leave_unreported(self, info: RequestInfo, report: Unreadable) -> Steps[None]:
-        """Count our estimate for a reply of which nobody knows what it came to."""
+        """Count our estimate for a reply whose usage nobody reported."""
         output_tokens = report.output_tokens
         self.budget.leave_unreported(
             self._account, reports.under_way(info, output_tokens)
@@ -545,24 +555,28 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
 
     @property
     def _receipts(self) -> ReceiptWriter:
-        """Whose receipts this session's are."""
+        """The writer of this session's receipts."""
         adds_tools = self.settings.recall != "host"
         is_held_out = self.settings.policy.name == HELD_OUT.name
         tenant, agent = self.settings.tenant, self._account.agent
         return ReceiptWriter(self.store, tenant, agent, adds_tools, is_held_out)
 
     def _latest_view(self, request: Mapping[str, Any] | None) -> Steps[RequestInfo]:
-        """The newest view, decided now if there is none and its request is there."""
+        """The newest view; decided now from ``request`` if there is none yet."""
         if request is not None and self._state.newest is None:
             yield from self._flush(request)
         return self._newest
 
     def emit(self, event: Event) -> None:
-        """List an event with the others."""
+        """Add an event to `events`, the log and ``on_event``.
+
+        Args:
+            event: what happened.
+        """
         self._change(lambda state: (state, (event,)))
 
     def _change(self, change: Callable[[SessionState], Change]) -> None:
-        """Have a function make the next state of this one, all at once; then tell what happened.
+        """Replace the state by what a function makes of it, in one assignment, and emit its events.
 
         The function is given the state as it is then, so that nothing of what another thread
         changed meanwhile is lost. It does no I/O.
@@ -582,7 +596,7 @@ def _caches(usage: Usage) -> bool:
 def _learn_from(
     state: SessionState, info: RequestInfo, reported_tokens: int | None
 ) -> tuple[SessionState, tuple[Event, ...]]:
-    """What is known of the provider's limits once a view was answered, and what to warn of."""
+    """The state with what a reply taught of the provider's limits, and the events to warn of."""
     lesson = state.learnt.of(info.transcript, info.model)
     next_lesson = after_reply(lesson, reported_tokens, info)
     info.warning = short_event(lesson, next_lesson, info)
@@ -592,7 +606,7 @@ def _learn_from(
 
 
 def _policy(policy: str | Policy, *, summarised: bool) -> Policy:
-    """The policy of this name; the default has a compaction if somebody writes summaries."""
+    """The policy of a name; with a summariser the default is the one that compacts."""
     if not isinstance(policy, str):
         return policy
     return SUMMARISED if policy == "default" and summarised else preset(policy)

@@ -54,7 +54,7 @@ class DecisionMixin:
         return hand_of(newest.transcript, self._state.persisted.ledger).decisions
 
     def _outlining(self, info: RequestInfo) -> tuple[Window, str] | None:
-        """What an outline of a view's history is made of; None where none is kept."""
+        """The window and wire that a view's outline is made of; None where no outline is kept."""
         window = info.working
         if window is None or window.size < info.size or not self._outlines:
             return None
@@ -67,7 +67,7 @@ class DecisionMixin:
 
     @property
     def _outlines(self) -> bool:
-        """Whether outlines are kept: not in a store that nobody else can look at."""
+        """Whether outlines are kept: in memory nobody else could read them."""
         return self.settings.outlines and self.store.name != "memory"
 
     def _decide(
@@ -78,7 +78,7 @@ class DecisionMixin:
         info: RequestInfo | None = None,
         **fields: Any,
     ) -> Steps[str]:
-        """Write a decision to the ledger; its name."""
+        """Write a decision to the ledger, and return its name."""
         info = info or (yield from self._latest_view(request))
         ledger = yield from self._refresh_ledger(info)
         decision = self._decision(info, ledger, verb, reference, **fields)
@@ -95,7 +95,7 @@ class DecisionMixin:
         return name_of(handle)
 
     def _refresh_ledger(self, info: RequestInfo) -> Steps[Ledger]:
-        """The ledger with what others decided meanwhile."""
+        """The ledger with what other workers decided meanwhile."""
         ledger = self._state.persisted.ledger
         records = yield Find((info.key, *info.transcript.chain))
         return ledger.with_records(records)
@@ -108,7 +108,7 @@ class DecisionMixin:
         info: RequestInfo | None = None,
         **fields: Any,
     ) -> Steps[Preview]:
-        """What a decision would come to."""
+        """Work out the next turn with a decision that is not written."""
         if verb == "note":
             reference, fields["text"] = None, reference
         info = info or (yield from self._latest_view(request))
@@ -162,7 +162,7 @@ class DecisionMixin:
         )
 
     def _clean_text(self, text: str) -> str:
-        """A text of the user's as the ledger keeps it: without secrets."""
+        """A text of the user's without secrets, as the ledger stores it."""
         redact = self.settings.redact
         return whole(text if redact is None else redact(text))
 
@@ -170,7 +170,7 @@ class DecisionMixin:
 def _with_lost_race(
     lost: Sequence[Record], ledger: Ledger, handle: LedgerRef
 ) -> Ledger:
-    """The ledger with what another wrote in the place of a decision.
+    """The ledger with the records that another worker wrote where our decision was to be.
 
     Raises:
         StoreError: it cannot be read: a newer version wrote it.

@@ -64,10 +64,16 @@ async def adrive(
     *,
     is_heavy: bool = False,
 ) -> T:
-    """`drive` for an event loop: what ``do`` gives is awaited where it can be.
+    """`drive` for an event loop: what ``do`` returns is awaited where it can be.
 
-    With ``is_heavy`` what is worked out between two of these is worked out in a thread, so that
-    the loop stays free. Cancelled, it waits for the thread.
+    Args:
+        steps: what is to be run.
+        do: does one thing; it may return an awaitable.
+        is_heavy: whether the work between two things is done in a thread, so that the loop stays
+            free. Cancelled, this waits for the thread.
+
+    Returns:
+        What the steps return.
     """
     if is_heavy:
         from ullage.stores.threaded import in_thread  # it imports asyncio
@@ -101,14 +107,14 @@ async def adrive(
 
 
 class _StepsEnded(Exception):
-    """The steps have come to their end; no thread can raise StopIteration into a coroutine."""
+    """The steps have returned: no thread can raise StopIteration into a coroutine."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
 
 def _next(move: Callable[[Any], Any], answer: Any) -> Any:
-    """What is asked for next."""
+    """The next thing that the steps ask for."""
     try:
         return move(answer)
     except StopIteration as stop:
@@ -121,7 +127,20 @@ def _next(move: Callable[[Any], Any], answer: Any) -> Any:
 def run(
     steps: Steps[T], store: Store, tenant: str, summaries: Summaries | None = None
 ) -> T:
-    """Run steps of the core, doing each effect on ``store``."""
+    """Run steps of the core on a store.
+
+    Args:
+        steps: what is to be run.
+        store: does the effects that they ask for.
+        tenant: whose content and records they are about.
+        summaries: the summariser; None: no summary is written.
+
+    Returns:
+        What the steps return.
+
+    Raises:
+        StoreError: the store failed, and the steps let that pass.
+    """
     ask = None if summaries is None else asking(summaries, store, tenant)
     return drive(
         steps, partial(_perform, ask=ask, act=call, store=store, tenant=tenant)
@@ -143,7 +162,7 @@ async def arun(
 
 
 async def _act(act: Callable[[], Any]) -> Any:
-    """What a function returns: awaited, or in a thread if it may block."""
+    """The value of a function: awaited, or computed in a thread if it may block."""
     from inspect import iscoroutinefunction
 
     from ullage.stores.threaded import in_thread  # it imports asyncio
@@ -154,7 +173,7 @@ async def _act(act: Callable[[], Any]) -> Any:
 def asking(
     summaries: Summaries, store: object, tenant: str
 ) -> Callable[[Summarise], Any]:
-    """How a session asks for summaries: by way of leases, where its store has them."""
+    """A function that asks for a summary: under a lease, where the store has leases."""
     ask, longest_s = summaries.ask, summaries.summariser.timeout_s
     return lambda request: drive(once(request, ask, store, tenant, longest_s))
 
@@ -175,7 +194,7 @@ def _perform(
     store: Store | AsyncStore,
     tenant: str,
 ) -> Any:
-    """What an effect comes to: a reply, or an awaitable of it where the store is awaited."""
+    """Do one effect: return its reply, or an awaitable of it where the store is awaited."""
     match effect:
         case Find(keys=keys):
             return store.find(tenant, keys)

@@ -99,7 +99,7 @@ def preview(
 
 
 def _dry(steps: Steps[T]) -> Steps[T]:
-    """Steps that read, and of which nothing is kept; no model is asked."""
+    """Steps that read from the store, write nothing and ask no model."""
     answer: Any = None
     try:
         while True:

@@ -26,7 +26,7 @@ from ullage.session.view import RequestInfo
 
 
 class ReadMixin(PictureMixin):
-    """The part of a session that is read.
+    """The part of a session that may be read at any time.
 
     Attributes:
         settings: what the session was asked to be.

@@ -72,10 +72,10 @@ class ReceiptNote(NamedTuple):
     beside: Spent | None = None
 
     def sums(self, gap_s: float) -> ReceiptTotals:
-        """What it adds.
+        """The sums that this reply adds.
 
         Args:
-            gap_s: how long ago the reply before it came, in this process; 0: not known.
+            gap_s: seconds since the reply before it, in this process; 0: not known.
         """
         if self.beside is not None:
             return beside(self.beside)
@@ -116,7 +116,14 @@ class ReceiptLedger:
         self._written_at_s = float("-inf")
 
     def note(self, note: ReceiptNote) -> bool:
-        """Note a reply; whether it is time to `write`."""
+        """Note a reply.
+
+        Args:
+            note: what it came to.
+
+        Returns:
+            Whether it is time to `write`.
+        """
         with self._lock:
             if self._pid != os.getpid():
                 self._begin()
@@ -186,7 +193,7 @@ class ReceiptLedger:
                 yield note.place, as_it_came(note.usage, note.place.model)
 
     def _gap_s(self, note: ReceiptNote) -> float:
-        """How long before it a reply of its conversation came, which its first message names."""
+        """Seconds since the reply before this one in its conversation; 0: not known."""
         if note.request is None:
             return 0.0
         begins = note.request.begins
@@ -197,7 +204,7 @@ class ReceiptLedger:
         return note.at_s - before_s
 
     def _place(self, place: ReceiptKey) -> ReceiptKey:
-        """The place of a receipt; one for all others, where there are too many."""
+        """The place of a receipt; beyond `_MOST_PLACES` one for all others."""
         if place in self._sums or len(self._sums) < _MOST_PLACES:
             return place
         return replace(place, model=_OTHERS, client=_OTHERS)
@@ -212,7 +219,7 @@ class ReceiptLedger:
 
 
 def is_awaited(keeper: Any) -> bool:
-    """Whether a store that keeps receipts is awaited."""
+    """Whether the methods of a store that keeps receipts are coroutines."""
     return iscoroutinefunction(keeper.keep_receipts)
 
 
@@ -225,7 +232,11 @@ _opening = Lock()
 
 
 def ledger_of(keeper: Any) -> ReceiptLedger:
-    """The ledger of this process in a store; the stores at one place have one."""
+    """This process's ledger of receipts for a store; stores at one place share it.
+
+    Args:
+        keeper: the part of the store that keeps receipts.
+    """
     shared = getattr(keeper, "shared", keeper)
     with _opening:
         ledger = _ledgers.get(shared)
@@ -236,7 +247,15 @@ def ledger_of(keeper: Any) -> ReceiptLedger:
 
 
 def writes(store: object, *, is_over: bool = False) -> Callable[[], Any] | None:
-    """What writes what was noted for a store, to be called or awaited; None: it keeps none."""
+    """The function that writes the receipts noted for a store; None if the store keeps none.
+
+    Args:
+        store: any store, however it is wrapped.
+        is_over: whether no more receipts are expected.
+
+    Returns:
+        A function or a coroutine function, as the store's methods are.
+    """
     keeper = receipts_of(store)
     if keeper is None:
         return None
@@ -246,7 +265,11 @@ def writes(store: object, *, is_over: bool = False) -> Callable[[], Any] | None:
 
 
 def close(store: object) -> None:
-    """Write what was noted for a store that is about to be closed, or may be."""
+    """Write the receipts noted for a store that is about to be closed.
+
+    Args:
+        store: any store, however it is wrapped.
+    """
     write = writes(store, is_over=True)
     if write is not None:
         write()
@@ -262,7 +285,7 @@ async def aclose(store: object) -> None:
 
 
 class ReceiptWriter(NamedTuple):
-    """Whose receipts they are that a session writes.
+    """Notes the receipts of one session.
 
     Attributes:
         store: the session's store.

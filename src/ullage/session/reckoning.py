@@ -59,7 +59,7 @@ _NEVER_RECALL = frozenset((Text, Reasoning, Media))
 
 
 class RangeTokens(Struct):
-    """Some messages of a history, counted as the session counts.
+    """Tokens of some messages of a history, as we count them.
 
     Attributes:
         raw: tokens as they came, without recall.
@@ -73,10 +73,10 @@ class RangeTokens(Struct):
 
 
 class RequestCounts(Struct, frozen=True, kw_only=True):
-    """One request, counted as the session counts.
+    """One request, counted in our own tokens.
 
     Attributes:
-        prefix: what the request before it held, the head left out.
+        prefix: what the request before it held, without the head.
         suffix: what came since then: the newest reply and what follows it.
         head: tokens of the head without our tools.
         tools: tokens of our tools in it.
@@ -86,7 +86,7 @@ class RequestCounts(Struct, frozen=True, kw_only=True):
         is_first: whether it is the first of its conversation.
         model: the model it was made for.
         tokens: uncalibrated tokens of the whole view.
-        breaks: whether its view shows what was sent before otherwise.
+        breaks: whether its view changes what was sent before, which breaks the prompt cache.
         begins: names its conversation, by the first message.
     """
 
@@ -151,7 +151,12 @@ def sums_of(
 
 
 def as_it_came(usage: Usage, model: str) -> ReceiptTotals:
-    """What a request came to that was sent as it came: the same on both sides."""
+    """The sums of a request that was sent as it came: the same on both sides.
+
+    Args:
+        usage: what its reply came to.
+        model: the model that was called.
+    """
     usd = cost_usd(usage, lookup(model))
     tokens = _tokens(usage)
     return ReceiptTotals(
@@ -165,7 +170,11 @@ def as_it_came(usage: Usage, model: str) -> ReceiptTotals:
 
 
 def beside(spent: Spent) -> ReceiptTotals:
-    """What summaries cost that a model wrote: without ullage nobody would have asked for them."""
+    """The sums of summaries that a model wrote: without ullage nobody would have asked for them.
+
+    Args:
+        spent: what they cost.
+    """
     return ReceiptTotals(
         unpriced=int(spent.cost_usd is None),
         sent=_tokens(spent.usage),
@@ -234,7 +243,7 @@ def counted(
 def _reckoned(
     usage: Usage, request: RequestCounts, *, is_warm: bool
 ) -> tuple[Usage, Usage]:
-    """What would have been reported without ullage; and of what was, that without recall."""
+    """The usage without ullage; and the usage with it, but without recall."""
     scale = _scale(request, usage)
     prefix, suffix = request.prefix, request.suffix
     hit = _hit_share(usage, request, scale)
@@ -302,14 +311,14 @@ def _less(
 
 
 def _scale(request: RequestCounts, usage: Usage) -> float:
-    """The provider's tokens for each of ours."""
+    """How many tokens the provider counts for each of ours."""
     reported = usage.sent_tokens or usage.input_tokens
     scale = reported / request.tokens if request.tokens and reported else 1.0
     return min(max(scale, 1 / _MOST_SCALE), _MOST_SCALE)
 
 
 def _hit_share(usage: Usage, request: RequestCounts, scale: float) -> float:
-    """How much of what was sent before the provider read from its cache, from 0 to 1."""
+    """The share of the prefix that the provider read from its cache, from 0 to 1."""
     prefix_tokens = scale * (request.head + request.tools + request.prefix.view)
     share = usage.cache_read_tokens / prefix_tokens if prefix_tokens > 0 else 0.0
     return 1.0 if share >= _HIT_SHARE else share

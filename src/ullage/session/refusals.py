@@ -48,11 +48,11 @@ _SHORT_SLACK_TOKENS = 200
 
 
 class RefusalOutcome(Struct, frozen=True):
-    """What a refusal comes to.
+    """What follows from a refusal.
 
     Attributes:
         learnt: what is known of limits now.
-        event: what to tell.
+        event: the event that tells of it.
         helps: whether a shorter view is to be sent now. If not, the provider's error stands.
     """
 
@@ -84,7 +84,7 @@ def after_refusal(
 def _view_refused(
     lesson: Lesson, overflow: Overflow, info: RequestInfo, ledger: Ledger
 ) -> tuple[Lesson, Event, bool]:
-    """The whole view was too long."""
+    """The lesson, event and outcome where the whole view was too long."""
     limits = info.limits
     tokens, room = info.estimate, overflow.room_tokens(info.estimate)
     accepted = max(lesson.accepted_tokens, _reported_tokens(info, ledger))
@@ -169,7 +169,7 @@ def _most_counted(tokens: int) -> int:
 def _text_refused(
     lesson: Lesson, overflow: Overflow, info: RequestInfo
 ) -> tuple[Lesson, Event, bool]:
-    """One text of the view was over a limit of its own."""
+    """The lesson, event and outcome where one text of the view was over a limit of its own."""
     most, tokens = overflow.limit_chars or 0, info.estimate
     size = "" if overflow.size_chars is None else f" of {overflow.size_chars:,}"
     reason = f"the provider refused a text{size} for a limit of {most:,} characters"
@@ -188,7 +188,7 @@ def _text_refused(
 def after_reply(
     lesson: Lesson, reported_tokens: int | None, info: RequestInfo
 ) -> Lesson:
-    """What is known of a conversation's limits once a view was answered.
+    """The lesson on a conversation's limits after a view was answered.
 
     Args:
         lesson: what was known.
@@ -212,7 +212,7 @@ def after_reply(
 
 
 def _accepted_unreported(lesson: Lesson, tokens: int) -> Lesson:
-    """A view was accepted, and nobody says how large it was: the next may be a quarter larger."""
+    """The lesson of a view that was accepted without a count: the next may be a quarter larger."""
     room, named_window = lesson.room_tokens, lesson.window_tokens
     if room is not None:
         room = max(room, tokens) * 5 // 4
@@ -225,7 +225,13 @@ def _accepted_unreported(lesson: Lesson, tokens: int) -> Lesson:
 
 
 def short_event(previous: Lesson, lesson: Lesson, info: RequestInfo) -> Event | None:
-    """The event of a provider that seems to cut prompts silently, told at the third time."""
+    """The event of a provider that seems to cut prompts silently, told at the third such reply.
+
+    Args:
+        previous: the lesson before the reply.
+        lesson: the lesson after it.
+        info: the view that was answered.
+    """
     if not (previous.short_replies < lesson.short_replies == SHORT_REPLIES):
         return None
     reason = (
@@ -244,7 +250,7 @@ def short_event(previous: Lesson, lesson: Lesson, info: RequestInfo) -> Event | 
 
 
 def _numbers_of(overflow: Overflow) -> str:
-    """The numbers of a refusal."""
+    """The size and the limit that a refusal names, in words."""
     size = "a size it does not name"
     if overflow.size_tokens is not None:
         size = f"{overflow.size_tokens:,}"

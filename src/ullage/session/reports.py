@@ -22,11 +22,11 @@ from ullage.wires.reported import Unreadable, id_of, left_out_of, plausible, usa
 def report_of(
     reply: Any, info: RequestInfo, limits: Limits | None
 ) -> UsageReport | Unreadable:
-    """What a reply to a view reports, or why that cannot be read, or cannot be.
+    """The usage that a reply to a view reports, or why it cannot be read.
 
     Args:
         reply: any of the forms of `ullage.wires.reported`.
-        info: what it answers.
+        info: the view it answers.
         limits: those of the session, None if it was given none.
     """
     try:
@@ -47,7 +47,14 @@ def report_of(
 def thread_record(
     reply: Any, report: UsageReport | Unreadable, info: RequestInfo, tenant: str
 ) -> Record | None:
-    """What is kept of a message thread, for the request that goes on from this reply."""
+    """The record of a message thread, for the request that goes on from this reply; or None.
+
+    Args:
+        reply: the reply.
+        report: what it reports.
+        info: the view it answers.
+        tenant: whose thread it is.
+    """
     reply_id = id_of(reply) if info.is_thread else ""
     if not reply_id:
         return None
@@ -61,7 +68,12 @@ def thread_record(
 
 
 def under_way(info: RequestInfo, output_tokens: int = 0) -> PendingCall:
-    """The call of a view, as it counts if nobody reports it."""
+    """The call of a view, with our estimate in case that nobody reports it.
+
+    Args:
+        info: the view.
+        output_tokens: what is known of its reply so far.
+    """
     return PendingCall(info.number, info.model, info.estimate, output_tokens)
 
 
@@ -79,7 +91,12 @@ def spent_by(report: UsageReport, *, instead_of: UsageReport | None = None) -> S
 
 
 def unreported(unreadable: Unreadable, info: RequestInfo) -> Event:
-    """The event of a reply of which nobody knows what it came to: our estimate counts."""
+    """The event of a reply without a readable usage: our estimate is counted.
+
+    Args:
+        unreadable: why it cannot be read.
+        info: the view it answers.
+    """
     estimate = info.estimate
     reason = (
         f"{unreadable.why}; {estimate:,} input tokens are counted for it, our estimate"
@@ -88,14 +105,23 @@ def unreported(unreadable: Unreadable, info: RequestInfo) -> Event:
 
 
 def unkept_usage(error: Exception) -> Event:
-    """The event of a reply that is there, and paid for, and whose usage could not be taken in."""
+    """The event of a reply whose usage could not be stored.
+
+    Args:
+        error: what was raised. An error of ours is quoted, any other is named.
+    """
     detail = str(error) if isinstance(error, UllageError) else type(error).__name__
     reason = f"the reply's usage could not be kept: {detail}"
     return Event(kind="unreported", where="reply", why=reason)
 
 
 def reported_in(reply: Any, usage: Usage) -> tuple[Event, ...]:
-    """The events of a reply: what reasoning its provider left out, and its usage."""
+    """The events of a reply: the reasoning that its provider left out, and its usage.
+
+    Args:
+        reply: the reply.
+        usage: what it reports.
+    """
     reason = f"the provider reported {usage.input_tokens:,} input tokens"
     observed = Event(
         kind="observed", where="reply", why=reason, tokens_after=usage.input_tokens

@@ -34,13 +34,16 @@ _WORDS = Words(toolset=SHORT)
 def cut_text(
     text: str, *, tool: str = "", limit_chars: int | None = None, words: Words = _WORDS
 ) -> tuple[str, Output] | None:
-    """What is shown of a result, and the original to be kept first; None if it may stay whole.
+    """Cut a result; None if it may stay whole.
 
     Args:
         text: the result.
         tool: the name of the tool that gave it. Of one that asks the user all is shown.
         limit_chars: the most characters shown. None: by the kind of tool, judged by its name.
         words: the wording of the notice. It names the tool of `recall_tools` if none is given.
+
+    Returns:
+        The text to show, and the original, which is to be stored first.
     """
     if limit_chars is None and plain_tool_name(tool) in KNOWN_USER_TOOLS:
         return None
@@ -65,9 +68,17 @@ def cut_result(
     tenant: str = "",
     words: Words = _WORDS,
 ) -> str:
-    """What a model is to see of a result: itself, or a part of it whose notice opens the rest.
+    """Cut a result for a model: the result itself, or a part of it whose notice opens the rest.
 
-    The original is kept before this returns. Arguments as of `cut_text`.
+    The original is stored before this returns.
+
+    Args:
+        text: the result.
+        store: where the original is kept.
+        tool: see `cut_text`.
+        limit_chars: see `cut_text`.
+        tenant: whose it is.
+        words: see `cut_text`.
 
     Raises:
         StoreError: the original could not be kept.

@@ -58,7 +58,7 @@ _RECENT = 16
 
 
 class _SessionEntry(Generic[S]):
-    """A session, and about how many bytes it holds of its conversation."""
+    """A session, and about how many bytes of memory its conversation takes."""
 
     def __init__(self, session: S) -> None:
         self.session = session
@@ -67,7 +67,7 @@ class _SessionEntry(Generic[S]):
         self._sizes: list[int] = []
 
     def measure(self) -> bool:
-        """Count what came since the last time; False: nothing was fitted yet."""
+        """Count the messages since the last time; False: nothing was fitted yet."""
         messages = self.session.messages
         if not messages:
             return False
@@ -84,7 +84,7 @@ class _SessionEntry(Generic[S]):
 
 
 def _count_bytes(value: Any, seen: set[int]) -> int:
-    """Bytes of a value and of all it holds; what was ``seen`` before counts no more."""
+    """The bytes of a value and of all it holds, without what is in ``seen``."""
     total, queue = 0, [value]
     while queue:
         item = queue.pop()
@@ -102,7 +102,7 @@ def _count_bytes(value: Any, seen: set[int]) -> int:
 
 
 class _Sessions(Portable, Generic[S]):
-    """What both kinds share. The arguments are those of `Sessions`."""
+    """The part that both kinds share. The arguments are those of `Sessions`."""
 
     _lent: type[SharedStore] = SharedStore
 
@@ -196,7 +196,11 @@ class _Sessions(Portable, Generic[S]):
             return entry.session
 
     def drop(self, key: str) -> None:
-        """Let go of a conversation; what it keeps in the store stays there."""
+        """Let go of a conversation; what it keeps in the store stays there.
+
+        Args:
+            key: as for `of`.
+        """
         with self._lock:
             entry = self._session_entries.pop(key, None)
             if entry is not None:
@@ -263,6 +267,7 @@ class _Sessions(Portable, Generic[S]):
         return self._bytes - sum(entry.bytes for entry in recent) > self._older_bytes
 
     def _make_session(self, key: str, settings: dict[str, Any]) -> S:
+        """A new session with the settings of all, and with its own in their place."""
         budget = self._budget(key) if callable(self._budget) else self._budget
         options = {
             "store": self._lent(self.store),
@@ -332,7 +337,15 @@ class Sessions(_Sessions[Session], Closing):
         self.store.close()
 
     def run(self, steps: Steps[T], tenant: str) -> T:
-        """See `_Sessions.run`."""
+        """Run steps on the store; see `AsyncSessions.run`.
+
+        Args:
+            steps: what is to be done, as `Find` and other effects.
+            tenant: whose content and records they are about.
+
+        Raises:
+            StoreError: the store failed, and the steps let that pass.
+        """
         return run(steps, self.store, tenant)
 
     def _create(self, settings: dict[str, Any]) -> Session:
@@ -356,7 +369,7 @@ class AsyncSessions(_Sessions["AsyncSession"], AsyncClosing):
         await self.store.close()
 
     def run(self, steps: Steps[T], tenant: str) -> Awaitable[T]:
-        """See `_Sessions.run`."""
+        """Run steps on the store, awaited; see `Sessions.run`."""
         return arun(steps, self.store, tenant)
 
     def _open(self, store: Any) -> Any:

@@ -47,9 +47,12 @@ class SessionState(Struct, frozen=True):
     waiting: tuple[Record, ...] = ()
 
     def with_persisted(self, persisted: State) -> SessionState:
-        """With what a call made of what lasts. What was spent is summed up apart (`with_spent`).
+        """The state with a new persisted part. Its sums are added apart (`with_spent`).
 
         A call may take long, and another reply may have been counted meanwhile.
+
+        Args:
+            persisted: as a call made it.
         """
         usage, cost_usd = self.persisted.usage, self.persisted.cost_usd
         return replace(
@@ -57,7 +60,11 @@ class SessionState(Struct, frozen=True):
         )
 
     def with_spent(self, spent: Spent) -> SessionState:
-        """With what some calls came to in the sums."""
+        """The state with the usage of some calls added to its sums.
+
+        Args:
+            spent: the usage and cost.
+        """
         total = (
             Spent(usage=self.persisted.usage, cost_usd=self.persisted.cost_usd) + spent
         )
@@ -65,11 +72,20 @@ class SessionState(Struct, frozen=True):
         return replace(self, persisted=persisted)
 
     def without_room(self, room_tokens: int, model: str) -> SessionState:
-        """Without what a refusal left of a model's window (`Learnt.without_room`)."""
+        """The state without the room that a refusal left of a model's window.
+
+        Args:
+            room_tokens: that room.
+            model: the model.
+        """
         return replace(self, learnt=self.learnt.without_room(room_tokens, model))
 
     def with_events(self, *events: Event) -> SessionState:
-        """With these events behind the others; the oldest are forgotten."""
+        """The state with these events behind the others; the oldest are forgotten.
+
+        Args:
+            events: in order.
+        """
         return (
             replace(self, events=(*self.events, *events)[-EVENTS_KEPT:])
             if events
@@ -77,7 +93,11 @@ class SessionState(Struct, frozen=True):
         )
 
     def observed_before(self, report: UsageReport) -> UsageReport | None:
-        """What was observed before of the same reply, if anything was."""
+        """The earlier report of the same reply, if there is one.
+
+        Args:
+            report: of a reply.
+        """
         return next(
             (earlier for earlier in self.observed if earlier.is_of(report)), None
         )
@@ -102,7 +122,11 @@ class SessionState(Struct, frozen=True):
         return replace(self, carried=ledger), records_since(ledger, self.carried)
 
     def with_records(self, records: Iterable[Record]) -> SessionState:
-        """With records that the host has; where they are new, what is remembered is dropped."""
+        """The state with records that the host has; new ones drop what is remembered for speed.
+
+        Args:
+            records: in any order.
+        """
         records = (*self.waiting, *records)
         ledger, waiting = merge_records(self.persisted.ledger, records)
         carried, _ = merge_records(self.carried, records)

@@ -133,6 +133,10 @@ class StoredConversation(Struct, frozen=True, eq=False):
 def conversations(store: Store, tenant: str) -> list[ConversationEntry]:
     """The conversations of a tenant, the newest first.
 
+    Args:
+        store: where they are kept.
+        tenant: whose they are.
+
     Raises:
         StoreError: the store cannot list, or it failed.
     """
@@ -193,7 +197,15 @@ def conversation(
 
 
 def decide(store: Store, stored: StoredConversation, decision: Decision) -> str:
-    """Write a decision about a conversation (`decision_of`); its name.
+    """Write a decision about a conversation.
+
+    Args:
+        store: where the conversation is kept.
+        stored: the conversation.
+        decision: as `decision_of` made it.
+
+    Returns:
+        The name of the decision.
 
     Raises:
         StoreError: it could not be kept, or a newer version decided here.
@@ -226,8 +238,18 @@ def decision_of(
 ) -> Decision:
     """A decision about a stored conversation, not yet written.
 
-    See `ullage.Session.pin` and its siblings for arguments and errors. Texts are kept as they are
-    given: what redacts is known to the session alone.
+    Args:
+        stored: the conversation.
+        verb: see `ullage.Session.preview`.
+        reference: what is meant: a name of a leaf or decision, or a ref.
+        lines: see `ullage.Session.pin`.
+        when: see `ullage.Session.restore`.
+        text: of a note.
+        reason: see `ullage.Session.pin`.
+        author: see `ullage.Session.pin`.
+
+    Texts are kept as they are given: the function that redacts is known to the session alone. See
+    `ullage.Session.pin` for errors.
     """
     target, undoes = None, None
     if verb == "note":
@@ -249,9 +271,16 @@ def decision_of(
 
 
 def about_tokens(stored: StoredConversation, decision: Decision) -> tuple[int, int]:
-    """About how many tokens a decision adds to the view, and how many are written anew for it.
+    """Estimate what a decision adds to the view, and how much is written to the cache anew.
 
     Four characters count as a token: the texts themselves are with their caller alone.
+
+    Args:
+        stored: the conversation.
+        decision: the decision.
+
+    Returns:
+        Tokens that are added (below zero: removed), and tokens that are written anew.
     """
     leaves = stored.leaves()
     if decision.verb == "note":
@@ -278,7 +307,7 @@ def about_tokens(stored: StoredConversation, decision: Decision) -> tuple[int, i
 def _about_undo(
     stored: StoredConversation, undoes: LedgerRef, leaves: Sequence[Leaf]
 ) -> tuple[int, int]:
-    """The same of an undo: what its batch had won comes back, from its first message on."""
+    """The same of an undo: the tokens come back from its batch's first message on."""
     entered = {
         decision.ref: decision
         for decision in entered_in(stored.transcript, stored.ledger)
@@ -327,7 +356,7 @@ def _load_outlines(store: Store, tenant: str, newest: Outline) -> list[Outline]:
 def _target(
     stored: StoredConversation, reference: str, lines: tuple[int, int] | None
 ) -> Target:
-    """What a name or a ref means; of a ref the leaf that a batch set aside under it."""
+    """The target of a name or a ref; a ref means the leaf that a batch set aside under it."""
     for leaf in stored.leaves():
         if reference and leaf.ref == reference:
             reference = leaf.name
@@ -351,7 +380,7 @@ def _spots(stored: StoredConversation, target: Target) -> Sequence[Location]:
 
 
 class _LeafState(NamedTuple):
-    """What became of a leaf."""
+    """The state of a leaf, and the batch that caused it."""
 
     state: State
     batch: str
@@ -410,7 +439,7 @@ def _number_of(stored: StoredConversation, spot: Location) -> int:
 def _find_states(
     stored: StoredConversation,
 ) -> tuple[dict[Location, _LeafState | None], dict[int, _LeafState]]:
-    """What became of each leaf and of each hidden message, by the batches that are not undone."""
+    """The state of each leaf and of each hidden message, by the batches that are not undone."""
     leaf_states, message_states = (
         dict[Location, "_LeafState | None"](),
         dict[int, _LeafState](),

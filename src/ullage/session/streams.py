@@ -44,13 +44,17 @@ def tapped(stream: Any, tap: Callable[[Any, Any], Any]) -> Any:
 
 
 def source_of(stream: Any) -> tuple[Any, Any]:
-    """Where a stream's events come from: what holds their iterator, and the iterator."""
+    """The object that holds a stream's iterator, and that iterator.
+
+    Args:
+        stream: what a client returned.
+    """
     raw = getattr(stream, "_raw_stream", stream)
     return raw, getattr(raw, "_iterator", stream)
 
 
 class _Tapped:
-    """What both taps share: the events of one call, read once; those that speak of usage."""
+    """The part both taps share: events are read once, those that report usage are kept."""
 
     def __init__(self, call: ProviderCall, events: Any, source: Any) -> None:
         self._call, self._events, self._source = call, events, source
@@ -85,7 +89,7 @@ class _Tapped:
             yield from self._call.observe(self._reporting)
 
     def _closing(self, name: str) -> Callable[[], Any] | None:
-        """What closes the source, if it has such a thing.
+        """The function that closes the source, if it has one.
 
         The SDK's stream is not held: one that is dropped closes its connection at once.
         """

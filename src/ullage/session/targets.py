@@ -35,7 +35,7 @@ def target_of(
     reference: Any,
     lines: tuple[int, int] | None = None,
 ) -> Target:
-    """The target that somebody names.
+    """The target that a user names.
 
     Args:
         transcript: the history.
@@ -95,7 +95,7 @@ def _newest_first(transcript: Transcript) -> Iterator[Location]:
 
 
 def _target_by_message(transcript: Transcript, wire: Format, message: Any) -> Target:
-    """The newest message that says the same as one of the request's own."""
+    """The newest message that equals one of the request's own."""
     if isinstance(message, (int, float, bytes)) or message is None:
         raise ConfigError(
             "target",
@@ -191,7 +191,7 @@ def batches_in(
 def _newest_standing(
     transcript: Transcript, ledger: Ledger, hand: UserDecisions
 ) -> LedgerRef | None:
-    """The newest decision that is due, or else what was carried out or decided last."""
+    """The newest decision that is due, else the newest that was carried out and stands."""
     standing = {one.name: one for one in hand.decisions if one.decision.verb != "undo"}
     for due in reversed(hand.due):
         if due.name in standing:
@@ -209,7 +209,7 @@ def _newest_standing(
 
 
 def _follows_from_one(handle: LedgerRef, ledger: Ledger) -> bool:
-    """Whether a batch was made at the place of a decision, because of it: it goes with that."""
+    """Whether a batch was made at the place of a decision and because of it, and goes with it."""
     batches = ledger.at(handle.key).batches
     follows = any(batch.decision for batch in batches[: handle.n])
     return follows and not batches[handle.n].decision

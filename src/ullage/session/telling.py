@@ -56,10 +56,11 @@ A warning says that a figure is a guess, or that more was given up than the poli
 def tell(
     events: Sequence[Event], on_event: OnEvent | None, earlier: Sequence[Event] = ()
 ) -> None:
-    """Tell of events, in order. No turn fails for it: what the function raises is logged.
+    """Log events, in order, and pass them to the caller's function.
 
-    A session warns once of each kind; what comes again goes to the log as information. What is
-    wrong in one turn is mostly wrong in the next one as well.
+    A session warns once of each kind; a kind that comes again is logged as information. What is
+    wrong in one turn is mostly wrong in the next one as well. No turn fails for it: what the
+    function raises is logged.
 
     Args:
         events: what happened now.
@@ -91,7 +92,7 @@ def tell(
 
 
 def _write_line(line: str) -> None:
-    """Say a line on stderr, where a document wants it there, and if that takes it."""
+    """Write a line to stderr, if there is one and it takes it."""
     if sys.stderr is not None:
         with suppress(OSError, ValueError):
             sys.stderr.write(f"{line}\n")

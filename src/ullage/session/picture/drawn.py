@@ -11,7 +11,7 @@ from ullage.session.picture.values import OneWindow, OverCalls
 
 
 class PictureMixin:
-    """Has a picture, or none yet."""
+    """Shows a class as a picture in notebooks and under `rich`."""
 
     __slots__ = ()
 

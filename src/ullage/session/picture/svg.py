@@ -41,7 +41,7 @@ def svg(picture: OneWindow | OverCalls) -> str:
 
 
 def _page(picture: OneWindow | OverCalls, height: int, lines: Sequence[str]) -> str:
-    """What every picture has: its paper, its title, and what it comes to."""
+    """The frame of every picture: its paper, its title and its summary."""
     over = ' class="over"' if isinstance(picture, OverCalls) else ""
     title = html.escape(f"{picture.title}: {picture.summary}")
     head = [

@@ -225,7 +225,7 @@ def _required_runs(node: Node) -> tuple[_Run, ...]:
 
 
 def _rarest(items: Sequence) -> tuple[_Run, ...]:
-    """Of what is needed in a sequence, the longest: characters in a row, or a part of it."""
+    """Of the runs that a sequence needs, those that are longest."""
     run = list[Chars]()
     candidates: list[tuple[_Run, ...]] = [()]
     for node in items:
@@ -239,7 +239,10 @@ def _rarest(items: Sequence) -> tuple[_Run, ...]:
 
 
 def _class(chars: Chars) -> str:
-    """For the standard library: one of these characters; a single one by itself is found faster."""
+    """A regular expression of the standard library for these characters.
+
+    A single character is written without brackets: so it is found faster.
+    """
     low_end, high_end = chars.ranges[0]
     ranges = "".join(
         f"{re.escape(low)}-{re.escape(high)}" for low, high in chars.ranges

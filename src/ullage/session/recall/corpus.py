@@ -17,7 +17,11 @@ _NUMBERED = re.compile(r"\s*\d+(?:\t|→|[:|-] ?)")
 
 
 def bare(line: str) -> str:
-    """A line without the number and the spaces that a tool put before it."""
+    """A line without the number and the spaces that a tool put before it.
+
+    Args:
+        line: one line of a tool's output.
+    """
     return _NUMBERED.sub("", line, count=1).strip()
 
 

@@ -31,13 +31,13 @@ _loads = msgspec.json.Decoder().decode
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a recall call gives.
+    """The answer to a recall call.
 
     Attributes:
         text: what the model reads.
         ref: the ref that was opened, or None if none was.
         is_error: whether the call could not be answered.
-        block: a content block to give back as what it was, or None.
+        block: a content block to return as what it was, or None.
     """
 
     text: str
@@ -109,7 +109,7 @@ def _unknown(reference: str, words: Words) -> Answer:
 
 
 def _query_in(arguments: dict[str, Any]) -> SearchQuery:
-    """What a call looks for."""
+    """The search that a call's arguments ask for."""
     words, pattern = arguments.get("words"), arguments.get("pattern")
     if isinstance(words, list):  # as some models write several
         words = " ".join(word for word in words if isinstance(word, str))
@@ -154,7 +154,7 @@ def _open_output(
     words: Words,
     reference: str,
 ) -> Steps[Answer]:
-    """What a call gives of one output: its block, its lines that match, or a page."""
+    """The answer from one output: its block, its matching lines, or a page."""
     searches = name == GREP or (
         words.toolset.searches and bool(arguments.get("pattern"))
     )

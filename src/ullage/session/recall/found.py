@@ -31,7 +31,15 @@ class ToolOutputRef(Struct, frozen=True):
 
 
 def find(name: str, from_history: FromHistory) -> Steps[Output | Shape | None]:
-    """The output that is named, or what the store says of it; None if nothing is."""
+    """Find an output by its ref or the id of its call.
+
+    Args:
+        name: the ref, or the id.
+        from_history: finds outputs in the history at hand.
+
+    Returns:
+        The output, or its shape in the store; None if neither has it.
+    """
     at_hand = from_history(name, False)
     if at_hand is not None:
         return at_hand
@@ -43,7 +51,12 @@ def find(name: str, from_history: FromHistory) -> Steps[Output | Shape | None]:
 
 
 def output_ref(name: str, from_history: FromHistory) -> Steps[ToolOutputRef | None]:
-    """The ref of the output that is named; None if nothing is."""
+    """The ref and the size of an output; None if nothing has this name.
+
+    Args:
+        name: the ref, or the id of a tool call.
+        from_history: finds outputs in the history at hand.
+    """
     match = yield from find(name, from_history)
     if match is None:
         return None

@@ -24,10 +24,13 @@ _MOST_BEGINNINGS = 8
 def find_in_history(
     window: Window, name: str, length: int, *, thorough: bool
 ) -> Output | None:
-    """What a ref, or the id of a tool call (the newest one's), names in the history at hand.
+    """Find an output in the history of a view.
 
-    That is the history of a view, made of ``length`` messages. A ``thorough`` look is at every
-    leaf of it, and at the index behind each summary.
+    Args:
+        window: the view, or a window that has grown since then.
+        name: a ref, or the id of a tool call, of which the newest result is meant.
+        length: how many messages the view was made of.
+        thorough: whether to look at every leaf, and at the index behind each summary.
     """
     transcript = window.transcript
     location = window.location_of(name) or transcript.newest_result(name, length)
@@ -57,10 +60,15 @@ def corpus_in_history(window: Window, ref: str | None) -> HistoryCorpus | None:
 
 
 def find_in_ledger(window: Window, ledger: Ledger, ref: str) -> Output | None:
-    """The index of messages that a summary stood for once, and a longer one stands for now.
+    """Find the index of messages that a summary stood for once, and a longer one stands for now.
 
     A history that is first seen long is decided turn by turn, and each decision is an event that
     names its ref. What a later decision took over is in no view and so in no store.
+
+    Args:
+        window: the newest window.
+        ledger: the decisions of its history.
+        ref: of the index.
     """
     for key in dict.fromkeys(window.transcript.chain):
         for batch in ledger.at(key).batches:

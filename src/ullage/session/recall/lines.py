@@ -213,7 +213,7 @@ def _line(span: Span) -> str:
 
 
 def _scope_text(corpus: Corpus, blocks: Sequence[Block]) -> str:
-    """How much is looked through."""
+    """How many characters were searched, in words."""
     chars = sum(map(len, corpus.texts[blocks[0][0] :])) if blocks else 0
     if chars < corpus.chars:
         return f"the newest {chars:,} of {corpus.chars:,} characters searched"
@@ -221,7 +221,7 @@ def _scope_text(corpus: Corpus, blocks: Sequence[Block]) -> str:
 
 
 def _footer(skipped: int, count: int, searched: str, *, is_more: bool) -> str:
-    """The last line of a page: what it is, and how to go on."""
+    """The last line of a page: which lines it has, and how to read on."""
     if not count:
         return f"[{'no more lines' if skipped else 'no line'}; {searched}]"
     stop = skipped + count

@@ -34,7 +34,11 @@ class PendingCall(NamedTuple):
     output_tokens: int = 0
 
     def as_call(self, agent: str) -> Call:
-        """The call by our estimate."""
+        """The call, priced by our estimate.
+
+        Args:
+            agent: the name it is listed under.
+        """
         usage = Usage(fresh_tokens=self.tokens, output_tokens=self.output_tokens)
         return priced(agent, self.model, usage, self.tokens, reported=False)
 
@@ -78,13 +82,17 @@ class Account:
         self._drop = drop
 
     def tell(self, event: Event) -> None:
-        """Pass an event on to the session, if it is still there."""
+        """Pass an event on to the session, if it is still there.
+
+        Args:
+            event: what happened.
+        """
         if tell := self._tell():
             tell(event)
 
     @contextmanager
     def sending(self) -> Iterator[None]:
-        """While a view is given out. If that fails, no call is made for it, and none counts."""
+        """A block in which a view is made. If it fails, no call is made for it, and none counts."""
         previous = self.pending
         try:
             yield

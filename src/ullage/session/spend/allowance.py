@@ -71,14 +71,28 @@ class Allowance(Struct, frozen=True, kw_only=True):
         return bool(self.tokens or self.usd)
 
     def used_up(self, claim: Claim, share: float = 1.0) -> Unit | None:
-        """The unit of which this much reaches a share of the allowance, or None."""
+        """The unit of which an amount reaches a share of the allowance, or None.
+
+        Args:
+            claim: the amount.
+            share: of the allowance, from 0 to 1.
+        """
         if self.tokens and claim.tokens >= share * self.tokens:
             return "tokens"
         return "usd" if self.usd and claim.usd >= share * self.usd else None
 
 
 def check_amount(name: str, value: Any, *, whole: bool) -> None:
-    """Refuse what is no amount: another type, a bool, a negative, NaN or infinity."""
+    """Refuse a value that is no amount: another type, a bool, a negative, NaN or infinity.
+
+    Args:
+        name: of the setting, for the error.
+        value: what was given.
+        whole: whether it has to be a whole number.
+
+    Raises:
+        ConfigError: it is no amount.
+    """
     kinds = int if whole else (int, float)
     if isinstance(value, bool) or not isinstance(value, kinds):
         expected = "a whole number" if whole else "a number"

@@ -36,7 +36,7 @@ class UsageReport(NamedTuple):
 
     @property
     def named(self) -> tuple[object, ...]:
-        """What another report of the same reply has one of (`is_of`)."""
+        """The keys of which another report of the same reply has at least one (`is_of`)."""
         return (self.view, (self.reply, self.usage)) if self.reply else (self.view,)
 
     def as_call(self, agent: str, model: str, estimated_tokens: int) -> Call:
@@ -45,14 +45,21 @@ class UsageReport(NamedTuple):
         return replace(call, estimated_tokens=estimated_tokens)
 
     def is_full(self, report: UsageReport) -> bool:
-        """Whether another report of the same reply tells no more than this one."""
+        """Whether another report of the same reply tells no more than this one.
+
+        Args:
+            report: the other one.
+        """
         return self.usage.total_tokens >= report.usage.total_tokens
 
     def is_of(self, report: UsageReport) -> bool:
-        """Whether both speak of one reply.
+        """Whether both reports are of one reply.
 
-        Without an id, those of one view do. With one, a server may give all its replies the same:
-        then those of other views are others, unless they came to the very same.
+        Without an id, those of one view are. With one, a server may give all its replies the same
+        id: then those of other views are of other replies, unless they came to the very same.
+
+        Args:
+            report: the other one.
         """
         return self.reply == report.reply and (
             self.view == report.view
@@ -91,7 +98,11 @@ class Book:
         return self._rows[-1].spent
 
     def calls(self, account: int | None = None) -> tuple[Call, ...]:
-        """Every call that counts, or those of one account, as they were booked."""
+        """Every call that counts, in the order they were booked.
+
+        Args:
+            account: whose; None: everybody's.
+        """
         rows = tuple(self._rows)
         replaced = {row.replaces for row in rows}
         return tuple(
@@ -111,7 +122,18 @@ class Book:
         report: UsageReport | None = None,
         replaces: BookEntry | None = None,
     ) -> Call:
-        """Book a call, as of `BookEntry`, and give it back."""
+        """Book a call.
+
+        Args:
+            call: the call.
+            account: whose it is; 0: nobody's.
+            view: the number of the view it was for.
+            report: what was reported; None: the call is our estimate.
+            replaces: the entry whose place it takes.
+
+        Returns:
+            The call.
+        """
         replaced_spent = replaces.call.spent if replaces and replaces.call else None
         spent = (
             self.spent - replaced_spent if replaced_spent else self.spent
@@ -126,7 +148,11 @@ class Book:
         return call
 
     def carry(self, spent: Spent) -> None:
-        """Count what was spent elsewhere; it is no call of this book."""
+        """Count what was spent elsewhere; it is no call of this book.
+
+        Args:
+            spent: the sum.
+        """
         self._rows.append(BookEntry(len(self._rows), None, self.spent + spent))
 
     def is_new(self, report: UsageReport) -> bool:

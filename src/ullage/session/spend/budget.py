@@ -166,28 +166,47 @@ class Budget(Portable):
             return self._book.calls()
 
     def calls_of(self, account: Account) -> tuple[Call, ...]:
-        """Every call of one session, in the order they were reported."""
+        """Every call of one session, in the order they were reported.
+
+        Args:
+            account: of the session.
+        """
         return self._book.calls(account.number)
 
     def totals(self, by: By) -> dict[str, Spent]:
-        """What was spent by each agent, or on each model."""
+        """What was spent by each agent, or on each model.
+
+        Args:
+            by: ``"agent"`` or ``"model"``.
+
+        Returns:
+            The sums by name, in the order each first called.
+        """
         return totals(self.calls, by)
 
     # ── what a session asks ──────────────────────────────────────────────────────────
 
     def join(self, agent: str, tell: Callable[[Event], None]) -> Account:
-        """A new account. What it has claimed is given back when nobody holds it any more."""
+        """Open an account. What it has claimed is given back when nobody holds it any more.
+
+        Args:
+            agent: the name its calls are listed under.
+            tell: takes the events that concern it.
+        """
         account = Account(agent, tell, self._abandoned.append)
         with self._lock:
             self._accounts.add(account)
         return account
 
     def synced(self) -> Steps[None]:
-        """Where others spend of it too: tell them, and hear of them."""
+        """Steps that exchange sums with other workers of a shared budget; here there are none."""
         yield from ()
 
     def begin(self, account: Account) -> None:
-        """A call is to be made: what the last one claimed and did not use is given back.
+        """Prepare a new call: give back what the last one claimed and did not use.
+
+        Args:
+            account: who calls.
 
         Raises:
             BudgetExceeded: the account has had its wrap-up, and there is no room again.
@@ -238,7 +257,11 @@ class Budget(Portable):
             return True
 
     def others(self, account: Account) -> Claim | None:
-        """What others have reserved, where that alone is in the way of a call; else None."""
+        """What others have reserved, where that alone prevents a call; else None.
+
+        Args:
+            account: who wants to call.
+        """
         with self._lock:
             spent, reserved = self._spent(), self._claimed(but=account)
             if self.allowance.on_exceeded == "warn" or self.allowance.used_up(spent):
@@ -246,7 +269,10 @@ class Budget(Portable):
             return reserved if self.allowance.used_up(spent + reserved) else None
 
     def check(self, account: Account) -> None:
-        """A call is to be made that nothing can be claimed for.
+        """Check that a call may be made for which nothing can be claimed.
+
+        Args:
+            account: who calls.
 
         Raises:
             BudgetExceeded: the allowance is spent.
@@ -257,7 +283,13 @@ class Budget(Portable):
                 raise self._exceeded(account, unit)
 
     def claim_wrap_up(self, account: Account, amount: Claim, added_tokens: int) -> None:
-        """Claim the one wrap-up of an account, which may go over the allowance."""
+        """Claim the one wrap-up of an account, which may go over the allowance.
+
+        Args:
+            account: who calls.
+            amount: the most that the call may come to.
+            added_tokens: tokens of the request to sum up.
+        """
         with self._lock:
             unit = self.allowance.used_up(self._spent())
             unit = unit or ("tokens" if self.allowance.tokens else "usd")
@@ -273,17 +305,31 @@ class Budget(Portable):
             )
 
     def send(self, account: Account, pending_call: Callable[[], PendingCall]) -> None:
-        """A view is given out. Where something is limited, it counts if nobody reports it."""
+        """Note that a view is handed out; under a limit it counts if nobody reports it.
+
+        Args:
+            account: who calls.
+            pending_call: works out the call by our estimate.
+        """
         if self.allowance.is_limited:
             account.pending = pending_call()
 
     def is_new(self, report: UsageReport) -> bool:
-        """Whether surely nobody has reported this reply."""
+        """Whether certainly nobody has reported this reply.
+
+        Args:
+            report: of the reply.
+        """
         with self._lock:
             return self._book.is_new(report)
 
     def knows(self, report: UsageReport, but: Account) -> bool:
-        """Whether another account has reported this reply."""
+        """Whether another account has reported this reply.
+
+        Args:
+            report: of the reply.
+            but: the account that asks.
+        """
         with self._lock:
             row = self._book.row_of(report)
         return row is not None and row.account != but.number
@@ -291,10 +337,16 @@ class Budget(Portable):
     def settle(
         self, account: Account, report: UsageReport, model: str, estimated_tokens: int
     ) -> None:
-        """A provider reported a call: what it claimed is given back, what it used is spent.
+        """Book a call that a provider reported, and give back what it claimed.
 
         The same report again, after an interrupt, is booked once; a fuller one of the same reply
         takes its place, as does the first one that of our estimate.
+
+        Args:
+            account: who called.
+            report: what was reported.
+            model: the model that was called.
+            estimated_tokens: our estimate of its prompt.
         """
         with self._lock:
             if account.pending is None or account.pending.view == report.view:
@@ -312,7 +364,12 @@ class Budget(Portable):
             self._warn(account)
 
     def leave_unreported(self, account: Account, call: PendingCall) -> None:
-        """A reply came without usage. If none follows, our estimate of the prompt is spent."""
+        """Note a reply without usage. If no report follows, our estimate of the prompt is spent.
+
+        Args:
+            account: who called.
+            call: the call by our estimate.
+        """
         with self._lock:
             is_newest = account.pending is None or account.pending.view <= call.view
             is_booked = self._book.row_for(account.number, call.view) is not None
@@ -321,12 +378,20 @@ class Budget(Portable):
                 self._claim_estimate(account, call)
 
     def end(self, account: Account) -> None:
-        """The account makes no more calls for now: its claim is given back."""
+        """Give back the claim of an account that makes no more calls for now.
+
+        Args:
+            account: the account.
+        """
         with self._lock:
             self._end(account)
 
     def release(self, account: Account) -> None:
-        """The call that was claimed was not made: give it back, a wrap-up as well."""
+        """Give back the claim of a call that was not made; a wrap-up may be had again.
+
+        Args:
+            account: the account.
+        """
         with self._lock:
             if account.is_calling:
                 account.wrapped_up = False
@@ -354,12 +419,21 @@ class Budget(Portable):
             return self._book.add(priced(agent, model, usage, reported=reported))
 
     def carry(self, spent: Spent) -> None:
-        """Count what another process has spent of the same allowance; see `spent`, an argument."""
+        """Count what another process has spent of the same allowance.
+
+        Args:
+            spent: the sum.
+        """
         with self._lock:
             self._book.carry(spent)
 
     def most(self, prompt_tokens: int, output_tokens: int, model: str) -> Claim:
         """The most that a call can come to.
+
+        Args:
+            prompt_tokens: the upper estimate of its prompt.
+            output_tokens: what is kept free for the answer.
+            model: the model that is called.
 
         Raises:
             ConfigError: money is limited and the model's prices are not known.
@@ -375,7 +449,7 @@ class Budget(Portable):
     # ── under the lock ───────────────────────────────────────────────────────────────
 
     def _book_abandoned(self) -> None:
-        """Book the calls of sessions that are gone, of which nothing was heard."""
+        """Book, by our estimate, the unreported calls of sessions that are gone."""
         while self._abandoned:
             agent, account, pending_call = self._abandoned.popleft()
             self._book.add(pending_call.as_call(agent), account, view=pending_call.view)
@@ -392,7 +466,7 @@ class Budget(Portable):
         account.claim, account.is_calling, account.pending = NOTHING, False, None
 
     def _claim_estimate(self, account: Account, pending_call: PendingCall) -> None:
-        """The call is over: nobody waits any more for what it could have come to at most."""
+        """Lower the claim of a finished call from the most it could come to to our estimate."""
         if account.claim is NOTHING:
             return
         call = pending_call.as_call(account.agent)

@@ -49,7 +49,7 @@ def cost_usd(usage: Usage, info: ModelInfo) -> float | None:
 
 
 def _audio(usage: Usage) -> tuple[int, int, int]:
-    """Tokens that were heard: fresh, read from cache; and those that were spoken."""
+    """Audio tokens: fresh, read from cache, and of the output."""
     read = min(usage.cache_read_media.audio_tokens, usage.cache_read_tokens)
     fresh = min(max(usage.input_media.audio_tokens - read, 0), usage.fresh_tokens)
     return fresh, read, min(usage.output_media.audio_tokens, usage.output_tokens)
@@ -63,7 +63,7 @@ def priced(
     *,
     reported: bool = True,
 ) -> Call:
-    """A call with its cost; see `Call`."""
+    """A call with its cost at list price; see `Call` for the arguments."""
     return Call(
         agent=agent,
         model=model,
@@ -79,6 +79,11 @@ def worst_usd(prompt_tokens: int, output_tokens: int, info: ModelInfo) -> float 
 
     The whole prompt is fresh or, where that is dearer, written to cache for the vendor's shorter
     time. One that is written for the longer time, or is sound, may cost more.
+
+    Args:
+        prompt_tokens: the upper estimate of its prompt.
+        output_tokens: the most tokens of its reply.
+        info: the model's prices.
     """
     fresh = Usage(fresh_tokens=prompt_tokens, output_tokens=output_tokens)
     written = Usage(cache_write_tokens=prompt_tokens, output_tokens=output_tokens)

@@ -33,7 +33,7 @@ _MOST = 64
 
 
 class Circuit(NamedTuple):
-    """What a session knows of its summariser's failures.
+    """The failures of a summariser in a session.
 
     Attributes:
         failures: requests that failed, one after another.
@@ -44,13 +44,13 @@ class Circuit(NamedTuple):
     left_out: int = 0
 
     def after_failure(self) -> Circuit:
-        """One more failed: from the second on, twice as many as before are left out."""
+        """The circuit after one more failure: from the second on, twice as many are left out."""
         failures = self.failures + 1
         more = failures - _TRIES
         return Circuit(failures, min(4 << more, _MOST) if more >= 0 else 0)
 
     def after_leaving_out(self) -> Circuit:
-        """One was left out."""
+        """The circuit after one request was left out."""
         return self._replace(left_out=self.left_out - 1)
 
 
@@ -79,7 +79,14 @@ class Summaries:
         self._turn: asyncio.Lock | None = None
 
     def ask(self, request: Summarise) -> Reply:
-        """The reply to a request, or what there is in its place."""
+        """Ask for a summary.
+
+        Args:
+            request: what the model is asked.
+
+        Returns:
+            Its reply, or one whose ``problem`` says why there is none.
+        """
         reply = self._stored_reply(request)
         if reply is not None:
             return reply
@@ -92,6 +99,9 @@ class Summaries:
         """`ask` for an event loop, one request after another. Cancelled, it cancels the request.
 
         So whoever asks for what is under way gets its answer, and it is not paid for twice.
+
+        Args:
+            request: what the model is asked.
         """
         import asyncio
 
@@ -121,15 +131,15 @@ class Summaries:
             )
 
     def try_again(self) -> None:
-        """The next request is made, whatever failed before: somebody asks for it by hand."""
+        """Make the next request whatever failed before: the user asked for a summary."""
         self._circuit = self._circuit._replace(left_out=0)
 
     def take(self, *, is_refused: bool = False) -> Spent:
-        """What the calls since the last time came to.
+        """The sum of the calls since the last time.
 
         Args:
-            is_refused: whether what was answered since then is not used: then it counts among
-                the failures, else they are over.
+            is_refused: whether the replies since then are not used: then they count among the
+                failures, else the failures are over.
         """
         if self._has_answered:
             self._circuit = self._circuit.after_failure() if is_refused else Circuit()
@@ -163,7 +173,7 @@ class Summaries:
         return None
 
     def _is_running(self) -> bool:
-        """Whether a request that was given up has still not ended."""
+        """Whether a request that timed out is still running."""
         running = self._running
         if isinstance(running, threading.Thread):
             return running.is_alive()
@@ -174,7 +184,7 @@ class Summaries:
         return self._record_failure(request, Reply(problem=reason, final=True))
 
     def _start(self, request: Summarise) -> Future[Reply]:
-        """The request under way in a thread of its own."""
+        """The future of a request that runs in a thread of its own."""
         from concurrent.futures import Future  # it imports logging
 
         future: Future[Reply] = Future()
@@ -210,7 +220,7 @@ class Summaries:
         )
 
     def _read(self, request: Summarise, receive: Callable[[], Any]) -> Reply:
-        """The reply in what came back, charged and remembered."""
+        """The reply in a response, charged and remembered."""
         try:
             reply = self.summariser.read(receive())
         except Exception as error:  # noqa: BLE001
@@ -235,7 +245,7 @@ class Summaries:
         return self._remember(request, reply)
 
     def _remember(self, request: Summarise, reply: Reply) -> Reply:
-        """A reply, given again to whoever asks the same."""
+        """Keep a reply for whoever asks the same again."""
         with self._lock:
             self._answered[request] = reply
             while len(self._answered) > _REMEMBERED:

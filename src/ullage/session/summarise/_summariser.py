@@ -52,11 +52,21 @@ class Summariser(Struct, frozen=True, kw_only=True):
                 raise ConfigError(name, f"{value} is not positive", "Give more than 0.")
 
     def model_for(self, model: str, caller: str) -> str:
-        """The model that is asked, given the policy's own and that of the conversation."""
+        """The name of the model that is asked.
+
+        Args:
+            model: the one that the policy names, or ``""``.
+            caller: the model of the conversation.
+        """
         return model or self.model or caller
 
     def window_for(self, model: str, caller: str) -> int:
-        """The context window of that model, in tokens."""
+        """The context window, in tokens, of the model that is asked.
+
+        Args:
+            model: see `model_for`.
+            caller: see `model_for`.
+        """
         return self.window_tokens or lookup(self.model_for(model, caller)).window_tokens
 
 
@@ -67,9 +77,14 @@ def of(
     window_tokens: int | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> Summariser:
-    """A summariser from any callable, which may be async; the settings are those of `Summariser`.
+    """A summariser from any callable.
 
-    ``call`` takes a `Summarise` and returns a `Reply`, or the text alone.
+    Args:
+        call: takes a `Summarise` and returns a `Reply`, or the text alone; it may be async. A
+            `Summariser` is returned as it is.
+        model: see `Summariser`.
+        window_tokens: see `Summariser`.
+        timeout_s: see `Summariser`.
 
     Raises:
         ConfigError: it cannot be called, or a number is not positive.
@@ -116,7 +131,14 @@ def anthropic(
 ) -> Summariser:
     """Summaries through ``anthropic.Anthropic`` or ``anthropic.AsyncAnthropic``.
 
-    ``client`` is the SDK's; the settings are those of `Summariser`.
+    Args:
+        client: the SDK's client.
+        model: the model that is asked; ``""`` for the model of the conversation.
+        window_tokens: its context window; None for what is known of the model.
+        timeout_s: how long one request may take, in seconds.
+
+    Raises:
+        ConfigError: a number is not positive.
     """
 
     def send(request: Summarise, model: str) -> Any:
@@ -166,7 +188,7 @@ def gemini(
     window_tokens: int | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> Summariser:
-    """Summaries through ``google.genai.Client`` or its ``aio``. See `anthropic`."""
+    """Summaries through ``google.genai.Client`` or its ``aio``; arguments as of `anthropic`."""
 
     def send(request: Summarise, model: str) -> Any:
         config: dict[str, Any] = {

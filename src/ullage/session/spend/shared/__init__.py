@@ -35,10 +35,10 @@ _UNKEPT = re.compile("[\0\ud800-\udfff]")
 
 
 class _Book(Book):
-    """A book of calls, some of which are booked elsewhere."""
+    """A book of calls, some of which are booked by other workers."""
 
     def know(self, spent: Spent) -> None:
-        """Go on from another sum."""
+        """Go on from the sum that the server holds."""
         if spent != self.spent:
             self._rows.append(BookEntry(len(self._rows), None, spent))
 
@@ -93,7 +93,7 @@ class SharedBudget(Budget):
         return self._arguments
 
     def synced(self) -> Steps[None]:
-        """`sync`, as a session asks for it."""
+        """`sync` as steps of a session."""
         yield Do(self.sync)
 
     def sync(self) -> None:
@@ -117,7 +117,7 @@ class SharedBudget(Budget):
         return [self._row(row) for row in rows if row.call is not None]
 
     def _row(self, row: BookEntry) -> CallRow:
-        """A call as the server books it: by how much it is more than the one it replaces."""
+        """A call as a row of the server's table; of a fuller report, what it adds."""
         call, replaced = row.call, None
         assert call is not None
         if row.replaces is not None:
