@@ -8,9 +8,9 @@ from contextlib import closing
 import click
 
 from ullage.session.drivers import run
-from ullage.session.recall.grep import Grep, search
+from ullage.session.recall.grep import GrepResult, search
 from ullage.session.recall.pattern import PatternError
-from ullage.session.recall.source import Source
+from ullage.session.recall.source import OutputReader
 from ullage.stores import every_ref
 from ullage.tools.cli._options import (
     count_option,
@@ -44,11 +44,11 @@ def command(
 
     The status is 1 if nothing matches.
     """
-    matches: dict[str, Grep] = {}
+    matches: dict[str, GrepResult] = {}
     with closing(open_kept(address)) as store:
         for ref in refs or every_ref(store, tenant):
             steps = search(
-                Source(store.look(tenant, ref)),
+                OutputReader(store.stat(tenant, ref)),
                 pattern,
                 ignore_case=ignore_case,
                 context_lines=context,
