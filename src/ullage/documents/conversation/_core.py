@@ -23,7 +23,7 @@ from ullage.core.values.limits import Limits
 from ullage.core.values.usage import Usage
 from ullage.documents import PolicyName, preset
 from ullage.documents.conversation._plan import (
-    CompactionPlan,
+    CompactionDraft,
     Row,
     planned,
     row_of,
@@ -214,7 +214,7 @@ class ConversationCore(Portable, ABC):
         boundary = self._stored(summaries[-1].stop if summaries else None)
         if boundary is None:
             return None
-        plan: CompactionPlan = yield self._planned(boundary.id)
+        plan: CompactionDraft = yield self._planned(boundary.id)
         if plan.cut is None:
             return None
         filled = self._begun(plan.window, plan.cut)

@@ -33,7 +33,7 @@ Row: TypeAlias = tuple[tuple[Output, ...], Callable[[], CompactionPart]]
 """Everything that a compaction names, which is to be kept first; and what writes its row."""
 
 
-class CompactionPlan(NamedTuple):
+class CompactionDraft(NamedTuple):
     """A compaction before a model has added to it.
 
     Attributes:
@@ -78,7 +78,7 @@ def planned(
     stage: Stage,
     loaded: Window,
     tenant: str,
-) -> CompactionPlan:
+) -> CompactionDraft:
     """Read a whole conversation and plan its compaction. It blocks, and changes nothing.
 
     The boundary is the first message that is still to be loaded. ``loaded`` is the window of what
@@ -113,13 +113,13 @@ def planned(
             ReplaceSpan(chain[0], stop, part.text, "", reason, model_text=part.summary)
         )
     window = builder.window
-    return CompactionPlan(
+    return CompactionDraft(
         window, ids, _cut(window, ids.index(boundary_id), stage, loaded)
     )
 
 
 def row_of(
-    plan: CompactionPlan, cut: ProposedEdit, store: ConversationStore
+    plan: CompactionDraft, cut: ProposedEdit, store: ConversationStore
 ) -> Row | None:
     """A cut of this plan's history as it is to be written down; None if it is no summary."""
     span, window = cut.edit, plan.window
