@@ -11,9 +11,9 @@ from tests.proxy.upstream import ask, proxy, settle, upstream
 from tests.session.test_joining import TURNS, assert_costs_little, steps
 from ullage.core.turn.standing import Standing
 from ullage.core.values.events import Event
+from ullage.doors.proxy.activity import Activity, joined
 from ullage.doors.proxy.command import summary
 from ullage.doors.proxy.config import config_of
-from ullage.doors.proxy.seen import Seen, joined
 
 WHY = "nothing is cut, and no recall tools are offered: that does not pay yet"
 WAITS = Standing("price", WHY, was_joined=True)
@@ -76,7 +76,7 @@ def test_it_is_turned_off_in_a_file_or_the_environment(tmp_path):
 
 
 def seen_of(*told):
-    found = Seen()
+    found = Activity()
     for each in told:
         found.take(each)
     return found

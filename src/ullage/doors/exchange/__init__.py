@@ -28,18 +28,25 @@ from __future__ import annotations
 from ullage.doors.exchange.exchange import Exchange
 from ullage.doors.exchange.exchanges import Exchanges, conversation
 from ullage.doors.exchange.routes import Route, route_of
-from ullage.doors.exchange.values import Answer, Counts, Passed, Reply, Report, Upstream
+from ullage.doors.exchange.values import (
+    ClientAnswer,
+    ExchangeCounts,
+    ExchangeReport,
+    Passed,
+    Upstream,
+    UpstreamReply,
+)
 
 __all__ = [
-    "Answer",
-    "Counts",
+    "ClientAnswer",
     "Exchange",
+    "ExchangeCounts",
+    "ExchangeReport",
     "Exchanges",
     "Passed",
-    "Reply",
-    "Report",
     "Route",
     "Upstream",
+    "UpstreamReply",
     "conversation",
     "route_of",
 ]

@@ -22,14 +22,19 @@ from typing import Any
 from zlib import crc32
 
 from ullage.doors.exchange import bodies
-from ullage.doors.exchange.frames import MOST_EVENT_BYTES, EventTooLong, Frame, Framing
+from ullage.doors.exchange.frames import (
+    MOST_EVENT_BYTES,
+    EventFrame,
+    EventTooLong,
+    Framing,
+)
 
 _PRELUDE_BYTES, _CHECKSUM_BYTES, _MOST_BYTES = 12, 4, 25 << 20
 _TEXT = b"\x07"
 
 
 class AmazonReader:
-    """See `ullage.doors.exchange.frames.Reader`. What is no frame is held to the end."""
+    """See `ullage.doors.exchange.frames.FrameReader`. What is no frame is held to the end."""
 
     def __init__(self) -> None:
         self._held = bytearray()
@@ -43,9 +48,9 @@ class AmazonReader:
         except ValueError:
             return None
 
-    def feed(self, data: bytes) -> list[Frame]:
+    def feed(self, data: bytes) -> list[EventFrame]:
         """See `Reader.feed`."""
-        frames = list[Frame]()
+        frames = list[EventFrame]()
         self._held += data
         while len(self._held) >= _PRELUDE_BYTES:
             size, headers = _number(self._held[:4]), _number(self._held[4:8])
@@ -56,7 +61,7 @@ class AmazonReader:
             del self._held[:size]
             start = _PRELUDE_BYTES + headers
             event = self._event(raw[_PRELUDE_BYTES:start], raw[start:-_CHECKSUM_BYTES])
-            frames.append(Frame(raw, event))
+            frames.append(EventFrame(raw, event))
         if len(self._held) > MOST_EVENT_BYTES:
             raise EventTooLong
         return frames

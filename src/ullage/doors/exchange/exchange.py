@@ -21,14 +21,14 @@ from msgspec.structs import replace
 
 from ullage.core.errors import BudgetExceeded
 from ullage.doors.exchange import bodies, requests
-from ullage.doors.exchange.additions import Target
-from ullage.doors.exchange.answers import Teed, Untouched, Whole
+from ullage.doors.exchange.additions import RequestTarget
+from ullage.doors.exchange.answers import TeedAnswer, UntouchedAnswer, WholeAnswer
+from ullage.doors.exchange.parsed_body import ParsedBody
 from ullage.doors.exchange.problems import problem_of, reason_of
-from ullage.doors.exchange.reading import Reading
 from ullage.doors.exchange.replies import error_of, is_error, refusal
 from ullage.doors.exchange.reporting import Reporting
 from ullage.doors.exchange.routes import Route, route_of
-from ullage.doors.exchange.streamed import Streamed, framing_of
+from ullage.doors.exchange.streamed import StreamedAnswer, framing_of
 from ullage.doors.exchange.trials import (
     Trial,
     is_bad_request,
@@ -36,24 +36,30 @@ from ullage.doors.exchange.trials import (
     with_additions,
     words_of,
 )
-from ullage.doors.exchange.values import Answer, Passed, Reply, TooLong, Upstream
-from ullage.doors.host import Actions, ServedWindow
-from ullage.doors.splice import (
-    Again,
-    Calls,
-    Done,
-    Knitted,
+from ullage.doors.exchange.values import (
+    ClientAnswer,
+    Passed,
+    TooLong,
+    Upstream,
+    UpstreamReply,
+)
+from ullage.doors.hidden_turns import (
+    FinishedReply,
+    NextRound,
+    PrivateCalls,
+    RestoredRequest,
     Rounds,
     is_thread,
-    knit,
+    restore_hidden_turns,
     takes_rounds,
 )
-from ullage.doors.splice.stored import (
+from ullage.doors.hidden_turns.stored import (
     rounds_of,
     stored_items,
     stored_replies,
     stored_reply,
 )
+from ullage.doors.host import Actions, ServedWindow
 from ullage.wires import FORMATS, Format, model_in
 
 if TYPE_CHECKING:
@@ -76,7 +82,7 @@ class Exchange(Reporting):
     Attributes, beside those of `Reporting`:
         route: what is asked at its path, or None.
         request: what it was fitted from.
-        rounds: what becomes of the reply (`ullage.doors.splice`); None if no reply is asked for.
+        rounds: what becomes of the reply (`ullage.doors.hidden_turns`); None if none is asked for.
         hides_usage: whether the client did not ask for the chunk of usage that it would get.
         is_thread: whether the client's next request goes on from the reply by its id alone. Then
             the reply is taken in before its end is given.
@@ -107,7 +113,7 @@ class Exchange(Reporting):
         self._body, self._sent = body, body  # as it came, and as it goes
         self._fields: Collection[str] = ()  # what it names
         self._write: bodies.Write = bodies.write
-        self._reading: Reading | None = None
+        self._reading: ParsedBody | None = None
         self._client: Mapping[str, Any] = {}  # the same as a request, with its model
         self._takes = True  # whether recall calls in the reply can be answered
         self._session: Any = None
@@ -116,7 +122,7 @@ class Exchange(Reporting):
         self._where = f"{origin}{path.partition('?')[0].rpartition('/')[0]}"
         self._recall_s = 0.0  # that its private calls took
 
-    def steps(self) -> Actions[Answer]:
+    def steps(self) -> Actions[ClientAnswer]:
         """Fit the request, send it, and give the answer once its head is there.
 
         A request refused as too long is made shorter and sent once more. What cannot be fitted is
@@ -135,13 +141,13 @@ class Exchange(Reporting):
 
     # ── what the provider keeps ──────────────────────────────────────────────────────
 
-    def _stored(self, route: Route) -> Actions[Answer]:
+    def _stored(self, route: Route) -> Actions[ClientAnswer]:
         """Ask for what the provider keeps, and give it as the client got it."""
         self.passed = "path"
         self._note(wire=route.wire)
-        reply: Reply = yield partial(self._upstream.send, self._sent)
+        reply: UpstreamReply = yield partial(self._upstream.send, self._sent)
         if reply.status != 200 or "json" not in reply.content_type:
-            return Untouched(self, reply)
+            return UntouchedAnswer(self, reply)
         body: bytes = yield reply.read
         value = bodies.read(body)
         if route.kind == "delete":
@@ -154,7 +160,7 @@ class Exchange(Reporting):
             public = yield from self._tried(do)
             if public not in (None, value):
                 body = bodies.write(public)
-        return Whole(self, reply, reply.status, body)
+        return WholeAnswer(self, reply, reply.status, body)
 
     def _delete_rounds(self, route: Route) -> Actions[None]:
         """What is done away with goes with the rounds that the client does not know of."""
@@ -174,7 +180,7 @@ class Exchange(Reporting):
 
     # ── the request ──────────────────────────────────────────────────────────────────
 
-    def _fit_or_pass(self) -> Actions[Answer | None]:
+    def _fit_or_pass(self) -> Actions[ClientAnswer | None]:
         """Fit the request, or find why not; an answer of ours where it may not be sent."""
         if self.route is None:
             return None
@@ -184,7 +190,7 @@ class Exchange(Reporting):
             return self._pass(error)
         return None
 
-    def _pass(self, error: Exception) -> Answer | None:
+    def _pass(self, error: Exception) -> ClientAnswer | None:
         """Send what came, because of an error; an answer of ours where it may not be sent."""
         if isinstance(error, BudgetExceeded):
             return self._refuse(error)
@@ -193,11 +199,11 @@ class Exchange(Reporting):
         self.view, self._sent = None, self._body
         return None
 
-    def _refuse(self, error: BudgetExceeded) -> Answer:
+    def _refuse(self, error: BudgetExceeded) -> ClientAnswer:
         """The answer to a request that may not be sent."""
         assert self.route is not None
         said = error_of(self.route.wire, _SPENT, str(error))
-        return Whole(self, None, _SPENT, bodies.write(said))
+        return WholeAnswer(self, None, _SPENT, bodies.write(said))
 
     def _fit(self) -> Actions[None]:
         assert self.route is not None
@@ -253,7 +259,7 @@ class Exchange(Reporting):
             conversation="" if is_held else key, model=str(model_in(self._client) or "")
         )
         self._take_window(session, self._client)
-        target = Target(self._tenant, self._where, wire.name, self.report.model)
+        target = RequestTarget(self._tenant, self._where, wire.name, self.report.model)
         self._trial = Trial(
             self._exchanges.refusals, target, len(wire.tools(self._client))
         )
@@ -263,8 +269,10 @@ class Exchange(Reporting):
         )
         self._exchanges.headers.give(session, tenant, wire.name)
         self._client = session.intern(self._client)
-        steps = knit(self._client, wire, tenant, self._exchanges.read.get(session))
-        knitted: Knitted = yield partial(self._exchanges.do, steps, tenant)
+        steps = restore_hidden_turns(
+            self._client, wire, tenant, self._exchanges.read.get(session)
+        )
+        knitted: RestoredRequest = yield partial(self._exchanges.do, steps, tenant)
         if knitted.read is not None:
             self._exchanges.read[session] = knitted.read
         if (
@@ -378,12 +386,12 @@ class Exchange(Reporting):
 
     # ── upstream ─────────────────────────────────────────────────────────────────────
 
-    def send(self) -> Actions[tuple[Reply, bytes | None]]:
+    def send(self) -> Actions[tuple[UpstreamReply, bytes | None]]:
         """The reply to what is to be sent, and its body if it is a refusal, read already."""
         while True:
             self._note(tries=self.report.tries + 1)
             try:
-                reply: Reply = yield partial(self._upstream.send, self._sent)
+                reply: UpstreamReply = yield partial(self._upstream.send, self._sent)
                 if reply.status < 400:
                     self._accept()
                 if reply.status < 400 or self.view is None:
@@ -467,30 +475,32 @@ class Exchange(Reporting):
 
     # ── the reply ────────────────────────────────────────────────────────────────────
 
-    def _answer(self, reply: Reply, body: bytes | None) -> Actions[Answer]:
+    def _answer(
+        self, reply: UpstreamReply, body: bytes | None
+    ) -> Actions[ClientAnswer]:
         if body is not None:
-            return Whole(self, reply, reply.status, body)
+            return WholeAnswer(self, reply, reply.status, body)
         if self.view is None or self.route is None or reply.status >= 400:
-            return Untouched(self, reply)
+            return UntouchedAnswer(self, reply)
         if self.route.kind in ("count", "compact"):
             self._release()
-            return Untouched(self, reply)
+            return UntouchedAnswer(self, reply)
         framing = framing_of(self.route.wire, reply.content_type)
         if framing is not None:
-            return Streamed(self, reply, framing)
+            return StreamedAnswer(self, reply, framing)
         if self.route.streams:
-            return Teed(self, reply)
+            return TeedAnswer(self, reply)
         try:
             body = yield reply.read
         except TooLong:
             self._release()
-            return Untouched(self, reply)
+            return UntouchedAnswer(self, reply)
         except BaseException:
             self._release()
             raise
         return (yield from self._observed(reply, body))
 
-    def _observed(self, reply: Reply, body: bytes) -> Actions[Answer]:
+    def _observed(self, reply: UpstreamReply, body: bytes) -> Actions[ClientAnswer]:
         """A reply in one piece, taken in; one that is an error under status 200, asked again."""
         wire, value = self.view.wire.wire, bodies.read(body)
         if is_error(wire, value) and (yield from self.may_retry(value)):
@@ -502,20 +512,20 @@ class Exchange(Reporting):
             or is_error(self.view.wire.wire, value)
             or self.rounds is None
         ):
-            return Whole(self, reply, reply.status, body, observe)
+            return WholeAnswer(self, reply, reply.status, body, observe)
         try:
             step = self.rounds.take(value)
-            is_last = isinstance(step, Done)
+            is_last = isinstance(step, FinishedReply)
             if not is_last:
                 yield from observe()
             step = yield from self.settled(step, self.rounds.answer)
-            if isinstance(step, Done):
+            if isinstance(step, FinishedReply):
                 same = step.reply in (value, None)
                 said = body if same else bodies.write(step.reply or {})
                 if is_last and self.is_thread:
                     yield from observe()
                     is_last = False
-                return Whole(
+                return WholeAnswer(
                     self, reply, reply.status, said, observe if is_last else None
                 )
             yield from self.see(step.request)
@@ -527,15 +537,17 @@ class Exchange(Reporting):
         return (yield from self._answer(*(yield from self.send())))
 
     def settled(
-        self, step: Calls | Again | Done, answer: Callable[[list[Any]], Again | Done]
-    ) -> Actions[Again | Done]:
+        self,
+        step: PrivateCalls | NextRound | FinishedReply,
+        answer: Callable[[list[Any]], NextRound | FinishedReply],
+    ) -> Actions[NextRound | FinishedReply]:
         """What follows a round: its private calls answered, what is to be kept committed."""
-        if isinstance(step, Calls):
+        if isinstance(step, PrivateCalls):
             results = []
             for call in step.calls:
                 results.append((yield from self._result_of(call)))
             step = answer(results)
-        if isinstance(step, Done) and step.records:
+        if isinstance(step, FinishedReply) and step.records:
             tenant = self._exchanges.tenant(self._tenant, self._name)
             store = self._exchanges.sessions.store
             yield from self._tried(partial(store.commit, tenant, (), step.records))

@@ -13,15 +13,20 @@ from blake3 import blake3
 
 from ullage import AsyncSessions, Sessions
 from ullage.core.locks import Lock
+from ullage.doors.exchange.body_cache import BodyCache
 from ullage.doors.exchange.exchange import Exchange
 from ullage.doors.exchange.headers import SharedHeaders
-from ullage.doors.exchange.readings import Readings
 from ullage.doors.exchange.refusals import KnownRefusals
-from ullage.doors.exchange.requests import Beginning
+from ullage.doors.exchange.requests import HistoryStart
 from ullage.doors.exchange.routes import Route
-from ullage.doors.exchange.values import Counts, Passed, Report, Upstream
+from ullage.doors.exchange.values import (
+    ExchangeCounts,
+    ExchangeReport,
+    Passed,
+    Upstream,
+)
+from ullage.doors.hidden_turns import ParsedHistory
 from ullage.doors.host import ServedWindow, Steps
-from ullage.doors.splice import Read
 from ullage.wires import model_in
 
 T = TypeVar("T")
@@ -57,7 +62,7 @@ class Exchanges:
     Args:
         sessions: the sessions of its conversations: `Sessions` where the steps are run with
             `drive`, `AsyncSessions` where they are run with `adrive`.
-        tell: is called with the `Report` of each exchange when it is over.
+        tell: is called with the `ExchangeReport` of each exchange when it is over.
         recalls: whether requests that have tools are offered the recall tools, and the model's
             calls of them answered here, unseen by the client.
         marks_cache: whether requests get cache markers (`ullage.doors.exchange.markers`).
@@ -81,16 +86,16 @@ class Exchanges:
     def __init__(
         self,
         sessions: Sessions | AsyncSessions,
-        tell: Callable[[Report], None] | None = None,
+        tell: Callable[[ExchangeReport], None] | None = None,
         *,
         recalls: bool = True,
         marks_cache: bool = False,
         refusals: KnownRefusals | None = None,
     ) -> None:
         self.sessions, self.recalls, self.marks_cache = sessions, recalls, marks_cache
-        self.counts = Counts()
-        self.read: WeakKeyDictionary[Any, Read] = WeakKeyDictionary()
-        self.headers, self.readings = SharedHeaders(), Readings()
+        self.counts = ExchangeCounts()
+        self.read: WeakKeyDictionary[Any, ParsedHistory] = WeakKeyDictionary()
+        self.headers, self.readings = SharedHeaders(), BodyCache()
         self.now_s = time.monotonic
         self.refusals = refusals or KnownRefusals(time.monotonic)
         self._tell, self._lock = tell, Lock()
@@ -148,7 +153,7 @@ class Exchanges:
         request: Mapping[str, Any],
         tenant: str,
         name: str | None,
-        begins: Beginning,
+        begins: HistoryStart,
         *,
         can_recall: bool,
         client: str = "",
@@ -166,7 +171,7 @@ class Exchanges:
         """
         owner = self.tenant(tenant, name) + ("" if can_recall else _UNATTENDED)
         if name is not None:
-            begins = Beginning(name.encode("utf-8", "surrogatepass"))
+            begins = HistoryStart(name.encode("utf-8", "surrogatepass"))
         key = _key(owner, route.wire, str(model_in(request)), begins.first.hex())
         if begins.reply and self._first_to(key, begins.reply) != begins.reply:
             key = _key(key, begins.reply.hex())
@@ -195,7 +200,7 @@ class Exchanges:
         """Run steps of the core on the store."""
         return self.sessions.run(steps, tenant)
 
-    def over(self, report: Report) -> None:
+    def over(self, report: ExchangeReport) -> None:
         """Count an exchange that is over, and tell of it."""
         with self._lock:
             self.counts = self.counts.plus(report)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from ullage.doors.exchange.values import Passed, Report
+from ullage.doors.exchange.values import ExchangeReport, Passed
 from ullage.doors.host import Actions
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Reporting:
     def __init__(self, exchanges: Exchanges, path: str, passed: Passed | None) -> None:
         self.passed: Passed | None = passed
         self.view: Any = None
-        self.report = Report(path=path.partition("?")[0])
+        self.report = ExchangeReport(path=path.partition("?")[0])
         self._exchanges, self._is_over = exchanges, False
 
     def _note(self, **fields: Any) -> None:

@@ -76,7 +76,7 @@ def with_usage(route: Route, view: Mapping[str, Any]) -> dict[str, Any] | None:
     return wire_named(route.wire).http.with_usage(view)
 
 
-class Beginning(Struct, frozen=True):
+class HistoryStart(Struct, frozen=True):
     """How a history begins.
 
     Attributes:
@@ -90,7 +90,7 @@ class Beginning(Struct, frozen=True):
     read: int = 0
 
 
-def beginning(wire: str, request: Mapping[str, Any]) -> Beginning:
+def beginning(wire: str, request: Mapping[str, Any]) -> HistoryStart:
     """How the history of a request begins.
 
     Raises:
@@ -103,8 +103,8 @@ def beginning(wire: str, request: Mapping[str, Any]) -> Beginning:
         message = format.parse(raw, f"{format.key}[{at}]")
         first = first or digest_of(message)
         if message.role == "assistant" and not message.only_thought:
-            return Beginning(first, digest_of(message), at + 1)
-    return Beginning(first, read=stop)
+            return HistoryStart(first, digest_of(message), at + 1)
+    return HistoryStart(first, read=stop)
 
 
 def with_each(

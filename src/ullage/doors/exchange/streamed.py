@@ -1,6 +1,6 @@
 """An answer that comes as events: passed on as they come, observed when they end.
 
-    upstream ─▶ bytes ─▶ frames ─▶ events ─▶ `ullage.doors.splice` ─▶ bytes ─▶ the client
+    upstream ─▶ bytes ─▶ frames ─▶ events ─▶ `ullage.doors.hidden_turns` ─▶ bytes ─▶ the client
                   ▲                             │
                   └── another round ◀───────────┘  where the model called a recall tool
 
@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from ullage.doors.exchange import bodies
 from ullage.doors.exchange.amazon import AMAZON, AMAZON_NAMED
-from ullage.doors.exchange.frames import EventTooLong, Frame, Framing
+from ullage.doors.exchange.frames import EventFrame, EventTooLong, Framing
 from ullage.doors.exchange.lines import LINES
 from ullage.doors.exchange.replies import error_event, is_error, is_opening
 from ullage.doors.exchange.sse import SSE
-from ullage.doors.exchange.values import Answer, Reply, TooLong
+from ullage.doors.exchange.values import ClientAnswer, TooLong, UpstreamReply
+from ullage.doors.hidden_turns import NextRound, StreamedRounds
 from ullage.doors.host import RECALL_TOOLS, Actions
-from ullage.doors.splice import Again
-from ullage.doors.splice import Streamed as Spliced
 from ullage.wires import wire_named
 
 if TYPE_CHECKING:
@@ -49,23 +48,27 @@ def framing_of(wire: str, content_type: str) -> Framing | None:
     )
 
 
-class Streamed(Answer):
-    """A streamed answer. See `Answer` for the attributes."""
+class StreamedAnswer(ClientAnswer):
+    """A streamed answer. See `ClientAnswer` for the attributes."""
 
-    def __init__(self, exchange: Exchange, reply: Reply, framing: Framing) -> None:
+    def __init__(
+        self, exchange: Exchange, reply: UpstreamReply, framing: Framing
+    ) -> None:
         self.reply, self.status, self.content_type = (
             reply,
             reply.status,
             reply.content_type,
         )
         self._exchange, self._format = exchange, exchange.view.wire
-        self._spliced = None if exchange.rounds is None else Spliced(exchange.rounds)
+        self._spliced = (
+            None if exchange.rounds is None else StreamedRounds(exchange.rounds)
+        )
         self._is_over = self._is_mistaken = False
         self._framing, self._closing = framing, b""
         self._begin(reply)
         exchange.note_stream()
 
-    def _begin(self, reply: Reply) -> None:
+    def _begin(self, reply: UpstreamReply) -> None:
         """Another stream of events comes."""
         self._upstream, self._reader = reply, self._framing.reader()
         self._has_content = self._has_ended = self._is_observed = False
@@ -75,7 +78,7 @@ class Streamed(Answer):
     # ── what the client asks for ─────────────────────────────────────────────────────
 
     def next(self) -> Actions[bytes]:
-        """See `Answer.next`."""
+        """See `ClientAnswer.next`."""
         while not self._has_ended:
             data: bytes = yield self._upstream.next
             given = (
@@ -86,7 +89,7 @@ class Streamed(Answer):
         return b""
 
     def close(self) -> Actions[None]:
-        """See `Answer.close`."""
+        """See `ClientAnswer.close`."""
         if self._is_over:
             return
         self._is_over = self._has_ended = True
@@ -136,7 +139,7 @@ class Streamed(Answer):
         self._has_ended = True
         return self._framing.written(error_event(self._format.wire, 502, b""))
 
-    def _passed(self, frame: Frame) -> bytes:
+    def _passed(self, frame: EventFrame) -> bytes:
         """The bytes of an event as the client gets them: mostly its own."""
         if frame.data is None:
             return frame.raw
@@ -194,7 +197,7 @@ class Streamed(Answer):
         except Exception as error:  # noqa: BLE001 - ours; the client has all that came
             self._exchange.note_problem(error)
             return given + self._closing
-        if isinstance(step, Again):
+        if isinstance(step, NextRound):
             yield from self._observe()
             return given + (yield from self._go_on(step.request))
         if self._exchange.is_thread:
@@ -221,7 +224,7 @@ class Streamed(Answer):
         yield reply.close
         return self._framing.written(error_event(wire, reply.status, body))
 
-    def _replace(self, reply: Reply) -> Actions[None]:
+    def _replace(self, reply: UpstreamReply) -> Actions[None]:
         yield self._upstream.close
         self._begin(reply)
 

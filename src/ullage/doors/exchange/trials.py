@@ -20,7 +20,7 @@ from ullage.doors.exchange.additions import (
     ADDITIONS,
     HOLDS_S,
     Addition,
-    Target,
+    RequestTarget,
     named_in,
 )
 from ullage.doors.exchange.markers import marked
@@ -53,7 +53,9 @@ class Trial:
         is_refused: whether it was refused with an addition.
     """
 
-    def __init__(self, known: KnownRefusals, target: Target, own_tools: int) -> None:
+    def __init__(
+        self, known: KnownRefusals, target: RequestTarget, own_tools: int
+    ) -> None:
         self.own_tools = own_tools
         self.left_out: frozenset[Addition] = known.of(target, own_tools)
         self.added: frozenset[Addition] = frozenset()
@@ -100,7 +102,7 @@ class Trial:
             self._known.forget(self._target, self.added, self.own_tools)
 
 
-class Added(NamedTuple):
+class AugmentedView(NamedTuple):
     """A view, and what is added to it.
 
     Attributes:
@@ -123,7 +125,7 @@ def with_additions(
     trial: Trial,
     *,
     marks_cache: bool,
-) -> Added:
+) -> AugmentedView:
     """A view with what may be added to it.
 
     Args:
@@ -147,7 +149,7 @@ def with_additions(
     if with_usage is not None:
         (names if trial.takes("stream_options") else without).add("stream_options")
         sent = with_usage if trial.takes("stream_options") else shown
-    return Added(shown, sent, frozenset(names), listed(frozenset(without)))
+    return AugmentedView(shown, sent, frozenset(names), listed(frozenset(without)))
 
 
 def may_fit(view: View | AsyncView, sent: bytes, came: bytes) -> bool:

@@ -19,7 +19,13 @@ from msgspec import Raw
 
 from ullage import Output
 from ullage.doors.host import Words, cut_text
-from ullage.doors.mcp.frames import Unreadable, encode, fields_of, items_of, value_of
+from ullage.doors.mcp.frames import (
+    UnreadableFrame,
+    encode,
+    fields_of,
+    items_of,
+    value_of,
+)
 from ullage.doors.mcp.noticed import declared_names, notice_name
 from ullage.doors.mcp.schema import faults_of
 from ullage.doors.mcp.shorter import Fault, shorter
@@ -240,7 +246,7 @@ def _says_the_same(structure: bytes, leaves: Sequence[_Leaf]) -> bool:
         return inner in (joined, leaves[0].text)
     try:
         said = [value_of(leaf.text.encode("utf-8", "surrogatepass")) for leaf in leaves]
-    except Unreadable:
+    except UnreadableFrame:
         return False
     return value in (said[0], said) or (inner is not None and inner in (said[0], said))
 

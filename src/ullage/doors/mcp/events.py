@@ -17,7 +17,7 @@ class Blocks(Protocol):
 
 
 @dataclass(slots=True)
-class Place:
+class StreamPosition:
     """How far a stream has been read.
 
     Attributes:
@@ -30,7 +30,7 @@ class Place:
 
 
 async def events(
-    stream: Blocks, most_bytes: int, place: Place, tell: Callable[[str], None]
+    stream: Blocks, most_bytes: int, place: StreamPosition, tell: Callable[[str], None]
 ) -> AsyncIterator[bytes]:
     """The data of a stream's events.
 

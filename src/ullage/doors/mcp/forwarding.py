@@ -26,10 +26,10 @@ from ullage.doors.mcp.stdio import (
 )
 
 if TYPE_CHECKING:
-    from ullage.doors.mcp.frames import Piece
+    from ullage.doors.mcp.frames import FramePiece
     from ullage.doors.mcp.hub import Move
-    from ullage.doors.mcp.relay import Relay
-    from ullage.doors.mcp.settings import Server, Settings
+    from ullage.doors.mcp.relay import SessionRelay
+    from ullage.doors.mcp.settings import McpSettings, ServerConfig
     from ullage.doors.mcp.spool import Spool
     from ullage.stores import Store
 
@@ -43,7 +43,7 @@ class Link(Protocol):
     def send(self, frame: bytes) -> None:
         """Give it a frame."""
 
-    def pass_on(self, piece: Piece, is_inside: bool) -> None:
+    def pass_on(self, piece: FramePiece, is_inside: bool) -> None:
         """Give it a part of an overlong frame (`Pipe.pass_on`)."""
 
     def close(self) -> None:
@@ -62,7 +62,7 @@ class Link(Protocol):
         """Its exit code once it has ended, or minus the signal's number."""
 
 
-def run(command: Sequence[str], settings: Callable[[], Settings]) -> NoReturn:
+def run(command: Sequence[str], settings: Callable[[], McpSettings]) -> NoReturn:
     """Stand between the client on our own pipes and a server; leave as it leaves.
 
     Args:
@@ -82,7 +82,7 @@ def run(command: Sequence[str], settings: Callable[[], Settings]) -> NoReturn:
     leave(code)
 
 
-def forward(links: Mapping[str, Link], settings: Settings) -> int:
+def forward(links: Mapping[str, Link], settings: McpSettings) -> int:
     """Pass frames between the client and its servers until they have ended.
 
     Args:
@@ -92,13 +92,15 @@ def forward(links: Mapping[str, Link], settings: Settings) -> int:
     Returns:
         The code of the first that did not end well, or 0.
     """
-    from ullage.doors.mcp.relay import Relay
+    from ullage.doors.mcp.relay import SessionRelay
 
     pass_signals_on(links.values())
     if find_spec("jsonschema_rs") is None:
         tell(f"structured results under some schemas go whole: {install_remedy('mcp')}")
     store = open_store(settings)
-    _Forwarding(links, Relay(settings, store, tell), settings.most_frame_bytes).run()
+    _Forwarding(
+        links, SessionRelay(settings, store, tell), settings.most_frame_bytes
+    ).run()
     store.close()
     return next((link.code for link in links.values() if link.code), 0)
 
@@ -107,7 +109,7 @@ class _Forwarding:
     """The client on our own pipes, and its servers."""
 
     def __init__(
-        self, links: Mapping[str, Link], relay: Relay, most_bytes: int
+        self, links: Mapping[str, Link], relay: SessionRelay, most_bytes: int
     ) -> None:
         self._links = links
         self._relay = relay
@@ -174,11 +176,11 @@ class _Forwarding:
 class _Unread:
     """Where the parts of an overlong frame go: to the only server, and the relay is told."""
 
-    def __init__(self, link: Link, relay: Relay) -> None:
+    def __init__(self, link: Link, relay: SessionRelay) -> None:
         self._link = link
         self._relay = relay
 
-    def pass_on(self, piece: Piece, is_inside: bool) -> None:
+    def pass_on(self, piece: FramePiece, is_inside: bool) -> None:
         """`ullage.doors.mcp.stdio.Overlong.pass_on`."""
         self._relay.ask_unread()
         self._link.pass_on(piece, is_inside)
@@ -230,7 +232,7 @@ class _Joined:
         ]
 
 
-def run_several(settings: Settings) -> NoReturn:
+def run_several(settings: McpSettings) -> NoReturn:
     """Stand between the client and the servers of the settings, as one.
 
     Raises:
@@ -255,7 +257,7 @@ def run_several(settings: Settings) -> NoReturn:
     leave(code)
 
 
-def link_of(server: Server) -> Link:
+def link_of(server: ServerConfig) -> Link:
     """A server of the settings, started.
 
     Raises:
@@ -268,7 +270,7 @@ def link_of(server: Server) -> Link:
     return Process(started([server.command, *server.args], server.env, server.cwd))
 
 
-def open_store(settings: Settings) -> Spool | Store:
+def open_store(settings: McpSettings) -> Spool | Store:
     """Where what is cut is kept: for this session, or in a file for later ones too.
 
     Raises:

@@ -20,8 +20,8 @@ from msgspec.structs import replace
 from ullage.doors.mcp.forwarding import open_store
 from ullage.doors.mcp.frames import Id, batch_of, batched
 from ullage.doors.mcp.headers import credentials_of
-from ullage.doors.mcp.relay import Asked, Known, Relay
-from ullage.doors.mcp.settings import Settings
+from ullage.doors.mcp.relay import PendingRequest, RelayState, SessionRelay
+from ullage.doors.mcp.settings import McpSettings
 from ullage.doors.mcp.stdio import tell
 from ullage.stores import ref_of
 
@@ -54,10 +54,10 @@ class _Session:
     """What the requests of one tenant have told."""
 
     def __init__(self) -> None:
-        self.known = Known()
-        self.asked: dict[Id, Asked] = {}
+        self.known = RelayState()
+        self.asked: dict[Id, PendingRequest] = {}
 
-    def remember(self, asked: Mapping[Id, Asked]) -> None:
+    def remember(self, asked: Mapping[Id, PendingRequest]) -> None:
         """Remember what was asked, of late."""
         self.asked |= asked
         while len(self.asked) > _MOST_ASKED:
@@ -78,7 +78,7 @@ class Front:
         self,
         url: str,
         headers: Mapping[str, str],
-        settings: Settings,
+        settings: McpSettings,
         host: str = "127.0.0.1",
     ) -> None:
         self._url = url
@@ -110,7 +110,7 @@ class Front:
         # a GET may take a stream up again; POSTs of two clients may count their requests alike
         asked = {} if is_post else told.asked
         settings = replace(self._settings, tenant=tenant)
-        relay = Relay(
+        relay = SessionRelay(
             settings, self._store, tell, told.known, asked, is_complete=is_post
         )
         body, back = await request.read(), b""
@@ -134,7 +134,7 @@ class Front:
         return told
 
     async def _passed(
-        self, request: web.Request, body: bytes, back: bytes, relay: Relay
+        self, request: web.Request, body: bytes, back: bytes, relay: SessionRelay
     ) -> web.StreamResponse:
         """The server's answer, changed where it is ours to change, with what is ours before it."""
         assert self._http is not None
@@ -185,7 +185,7 @@ class Front:
         return f"{self._settings.tenant} {whose}".strip()
 
 
-def _answered(whole: bytes, relay: Relay) -> bytes:
+def _answered(whole: bytes, relay: SessionRelay) -> bytes:
     """The body of a response; where all of it was dropped, an error for what was asked."""
     changed = relay.from_server(whole)
     if changed or not whole.strip():
@@ -239,7 +239,7 @@ def _end_of_event(held: bytes) -> int:
     return min(ends, default=0)
 
 
-def _changed(event: bytes, relay: Relay) -> bytes:
+def _changed(event: bytes, relay: SessionRelay) -> bytes:
     """An event whose message is what the relay gives on; the same bytes where that is the same."""
     lines = event.splitlines()
     data = [line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:")]
@@ -254,7 +254,7 @@ def _changed(event: bytes, relay: Relay) -> bytes:
 
 
 def serve(
-    url: str, headers: Mapping[str, str], settings: Settings, host: str, port: int
+    url: str, headers: Mapping[str, str], settings: McpSettings, host: str, port: int
 ) -> None:
     """Serve until a signal comes.
 

@@ -16,7 +16,13 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
-from ullage.doors.mcp.frames import Envelope, Unreadable, fields_of, items_of, value_of
+from ullage.doors.mcp.frames import (
+    RpcMessage,
+    UnreadableFrame,
+    fields_of,
+    items_of,
+    value_of,
+)
 from ullage.doors.mcp.tools import version_of
 
 Marked = Mapping[tuple[str, ...], str]
@@ -83,7 +89,7 @@ def _marks(schema: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
         yield from _marks(inner, (*path, name))
 
 
-def said(message: Envelope | None, marked: Mapping[str, Marked]) -> dict[str, str]:
+def said(message: RpcMessage | None, marked: Mapping[str, Marked]) -> dict[str, str]:
     """The headers of a request; none before 2026-07-28.
 
     Args:
@@ -106,7 +112,7 @@ def said(message: Envelope | None, marked: Mapping[str, Marked]) -> dict[str, st
             headers |= _arguments(
                 value_of(given.get("arguments", b"null")), marked[name]
             )
-    except Unreadable:
+    except UnreadableFrame:
         return {}
     return headers
 

@@ -22,16 +22,16 @@ from msgspec import UNSET, Raw, Struct
 from ullage import __version__
 from ullage.core.locks import Lock
 from ullage.doors.mcp.frames import (
-    Envelope,
     Id,
-    Unreadable,
+    RpcMessage,
+    UnreadableFrame,
     batch_of,
     encode,
-    envelope_of,
     failure,
     fields_of,
     items_of,
     reply,
+    rpc_message_of,
     value_of,
     with_field,
 )
@@ -108,7 +108,7 @@ class Hub:
 
     def from_client(self, frame: bytes) -> list[Move]:
         """Where a client's frame goes."""
-        message = envelope_of(frame)
+        message = rpc_message_of(frame)
         if message is None:
             moves = [
                 move for each in batch_of(frame) for move in self.from_client(each)
@@ -121,19 +121,19 @@ class Hub:
                 return self._notified(frame, message)
             try:
                 return self._requested(frame, str(message.method), message)
-            except Unreadable:
+            except UnreadableFrame:
                 return [
                     (None, failure(message.id, _INVALID, "the params cannot be read"))
                 ]
 
-    def _answered(self, frame: bytes, message: Envelope) -> list[Move]:
+    def _answered(self, frame: bytes, message: RpcMessage) -> list[Move]:
         """The client's answer to what a server asked, under the server's own id."""
         known = (
             self._asked.pop(message.id, None) if isinstance(message.id, Id) else None
         )
         return [] if known is None else [(known[0], with_field(frame, "id", known[1]))]
 
-    def _notified(self, frame: bytes, message: Envelope) -> list[Move]:
+    def _notified(self, frame: bytes, message: RpcMessage) -> list[Move]:
         if message.method == "notifications/cancelled":
             wanted = _request_id(message)
             if wanted in self._routed:
@@ -141,7 +141,7 @@ class Hub:
             self._joined.pop(wanted, None)
         return [(name, frame) for name in self._servers]
 
-    def _requested(self, frame: bytes, method: str, message: Envelope) -> list[Move]:
+    def _requested(self, frame: bytes, method: str, message: RpcMessage) -> list[Move]:
         id = message.id
         assert isinstance(id, Id)
         given = {} if message.params is UNSET else fields_of(message.params)
@@ -194,7 +194,7 @@ class Hub:
 
     def from_server(self, server: str, frame: bytes) -> list[Move]:
         """Where a server's frame goes."""
-        message = envelope_of(frame)
+        message = rpc_message_of(frame)
         if message is None:
             moves = [
                 move
@@ -210,7 +210,7 @@ class Hub:
         return [(None, frame)]
 
     def _answers(
-        self, server: str, frame: bytes, message: Envelope, id: Id
+        self, server: str, frame: bytes, message: RpcMessage, id: Id
     ) -> list[Move]:
         """What becomes of an answer: only those whom a request went to can answer it, once."""
         joined, routed = same_id(id, self._joined), same_id(id, self._routed)
@@ -224,7 +224,7 @@ class Hub:
             del self._routed[routed]
         return [(None, frame)]
 
-    def _as_asked(self, server: str, frame: bytes, message: Envelope) -> bytes:
+    def _as_asked(self, server: str, frame: bytes, message: RpcMessage) -> bytes:
         """What a server asks or tells the client; what it asks, under an id of ours."""
         if isinstance(message.id, Id):
             number = f"{server}:{next(self._numbers)}"
@@ -239,12 +239,14 @@ class Hub:
                     return with_field(frame, "params", encode(params))
         return frame
 
-    def _join(self, server: str, frame: bytes, message: Envelope, id: Id) -> list[Move]:
+    def _join(
+        self, server: str, frame: bytes, message: RpcMessage, id: Id
+    ) -> list[Move]:
         joined = self._joined[id]
         joined.waiting.discard(server)
         try:
             result = None if message.result is UNSET else fields_of(message.result)
-        except Unreadable:
+        except UnreadableFrame:
             result = None
         joined.answers[server] = result
         if result is None and not joined.error:
@@ -376,11 +378,11 @@ def _with_param(frame: bytes, given: Mapping[str, Raw], name: str, value: Any) -
     return with_field(frame, "params", encode({**given, name: value}))
 
 
-def _request_id(message: Envelope) -> Any:
+def _request_id(message: RpcMessage) -> Any:
     try:
         params = fields_of(message.params or b"{}")
         wanted = value_of(params.get("requestId", b"null"))
-    except Unreadable:
+    except UnreadableFrame:
         return None
     return wanted if isinstance(wanted, Id) else None
 

@@ -25,21 +25,27 @@ from ullage.core.locks import Lock
 from ullage.doors.host import Words
 from ullage.doors.mcp.cutting import UNLISTED, CutResult, cut
 from ullage.doors.mcp.frames import (
-    Envelope,
     Id,
-    Unreadable,
+    RpcMessage,
+    UnreadableFrame,
     batch_of,
     batched,
     encode,
-    envelope_of,
     failure,
     fields_of,
     reply,
+    rpc_message_of,
     value_of,
     with_field,
 )
-from ullage.doors.mcp.settings import Settings, limit_of, may_cut
-from ullage.doors.mcp.tools import Listed, extended, is_our_name, our_words, version_of
+from ullage.doors.mcp.settings import McpSettings, limit_of, may_cut
+from ullage.doors.mcp.tools import (
+    ToolListing,
+    extended,
+    is_our_name,
+    our_words,
+    version_of,
+)
 from ullage.doors.mcp.waiting import Strays, Waiting
 from ullage.stores import Blobs
 
@@ -54,7 +60,7 @@ _MOST_TASKS = 1_000
 _GONE = -32000
 
 
-class Asked(Struct, frozen=True, gc=False):
+class PendingRequest(Struct, frozen=True, gc=False):
     """A request that the server has not answered.
 
     Attributes:
@@ -71,7 +77,7 @@ class Asked(Struct, frozen=True, gc=False):
 
 
 @dataclass(slots=True)
-class Known:
+class RelayState:
     """What a session has told so far. Relays of one session may share it.
 
     Attributes:
@@ -80,12 +86,12 @@ class Known:
         lock: held where tasks change.
     """
 
-    listed: Listed = field(default_factory=Listed)
-    tasks: dict[str, Asked] = field(default_factory=dict)
+    listed: ToolListing = field(default_factory=ToolListing)
+    tasks: dict[str, PendingRequest] = field(default_factory=dict)
     lock: AbstractContextManager[Any] = field(default_factory=Lock)
 
 
-class Relay:
+class SessionRelay:
     """One session between a client and a server. Each direction may have a thread of its own.
 
     Args:
@@ -100,23 +106,23 @@ class Relay:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: McpSettings,
         store: Blobs,
         tell: Told,
-        known: Known | None = None,
-        asked: Mapping[Id, Asked] | None = None,
+        known: RelayState | None = None,
+        asked: Mapping[Id, PendingRequest] | None = None,
         *,
         is_complete: bool = True,
     ) -> None:
         self._settings = settings
         self._store = store
         self._tell = tell
-        self._known = known or Known()
+        self._known = known or RelayState()
         self._waiting = Waiting(asked, is_complete=is_complete)
         self._strays = Strays(tell)
 
     @property
-    def asked(self) -> dict[Id, Asked]:
+    def asked(self) -> dict[Id, PendingRequest]:
         """What the server has not answered."""
         return self._waiting.open
 
@@ -128,7 +134,7 @@ class Relay:
 
     def from_client(self, frame: bytes) -> tuple[bytes, bytes]:
         """What goes on to the server, and what goes back to the client."""
-        message = envelope_of(frame)
+        message = rpc_message_of(frame)
         if message is None and (batch := batch_of(frame)):
             ways = [self.from_client(each) for each in batch]
             back = batched([each for _, each in ways if each])
@@ -145,8 +151,8 @@ class Relay:
             return frame, b""
         try:
             asked, given = self._read(message)
-        except Unreadable:
-            asked, given = Asked(str(message.method)), {}
+        except UnreadableFrame:
+            asked, given = PendingRequest(str(message.method)), {}
         ours = (
             self._our_words(asked.tool, given) if asked.method == "tools/call" else None
         )
@@ -168,42 +174,44 @@ class Relay:
             arguments = value_of(given.get("arguments", b"{}"))
             ref = next((arguments[name] for name in _REFS if name in arguments), "")
             self._store.stat(self._settings.tenant, str(ref))
-        except (Unreadable, TypeError, StoreError):
+        except (UnreadableFrame, TypeError, StoreError):
             return None
         return our_words(tool)
 
-    def _notified(self, message: Envelope) -> None:
+    def _notified(self, message: RpcMessage) -> None:
         if message.method == "notifications/cancelled":
             try:
                 wanted = value_of(
                     fields_of(message.params or b"{}").get("requestId", b"null")
                 )
-            except Unreadable:
+            except UnreadableFrame:
                 return
             if isinstance(wanted, Id):
                 self._waiting.cancel(wanted)
 
-    def _read(self, message: Envelope) -> tuple[Asked, dict[str, Raw]]:
+    def _read(self, message: RpcMessage) -> tuple[PendingRequest, dict[str, Raw]]:
         """What is asked for, and its parameters."""
         method = str(message.method)
         if method not in _READ:
-            return Asked(method), {}
+            return PendingRequest(method), {}
         given = {} if message.params is UNSET else fields_of(message.params)
         if method == "tools/list":
             cursor = value_of(given["cursor"]) if "cursor" in given else None
-            return Asked(method, is_first_page=cursor is None), given
+            return PendingRequest(method, is_first_page=cursor is None), given
         if method.startswith("tasks/"):
             task = self._task(given)
-            return Asked(method, task.tool, task.limit_chars), given
+            return PendingRequest(method, task.tool, task.limit_chars), given
         tool = _text(given.get("name"))
         limits, user_tools = self._settings.limits, self._settings.user_tools
         limit = limit_of(limits, tool, given.get("arguments"), user_tools)
-        return Asked(method, tool, limit), given
+        return PendingRequest(method, tool, limit), given
 
-    def _task(self, given: dict[str, Raw]) -> Asked:
+    def _task(self, given: dict[str, Raw]) -> PendingRequest:
         """The call that became a task; of an earlier session, one of any tool."""
         known = self._known.tasks.get(_text(given.get("taskId")))
-        return known or Asked("", limit_chars=limit_of(self._settings.limits, "", None))
+        return known or PendingRequest(
+            "", limit_chars=limit_of(self._settings.limits, "", None)
+        )
 
     def _answer(self, tool: str, given: dict[str, Raw], words: Words) -> dict[str, Any]:
         arguments = bytes(given.get("arguments", b"{}")).decode()
@@ -226,7 +234,7 @@ class Relay:
 
     def from_server(self, frame: bytes) -> bytes:
         """What goes on to the client; b"" of an answer to nothing that is open."""
-        message = envelope_of(frame)
+        message = rpc_message_of(frame)
         if message is None:
             batch = batch_of(frame)
             shown = [self.from_server(each) for each in batch]
@@ -240,7 +248,7 @@ class Relay:
             self._strays.dropped()
             return b""
         if message.method == "notifications/tasks":  # as if it had been asked for
-            asked = Asked("tasks/get")
+            asked = PendingRequest("tasks/get")
         part = "result" if message.method is UNSET else "params"
         raw: Raw | UnsetType = getattr(message, part)
         if asked is None or asked.method not in _READ or raw is UNSET:
@@ -256,7 +264,7 @@ class Relay:
             changed = with_field(frame, part, made.result)
             self._store.put(self._settings.tenant, made.outputs)
             return changed
-        except (Unreadable, UnicodeError, RecursionError):
+        except (UnreadableFrame, UnicodeError, RecursionError):
             self._tell(
                 f"an answer to {asked.method} could not be read; it was passed on as it is"
             )
@@ -266,7 +274,7 @@ class Relay:
             )
         return frame
 
-    def _listing(self, frame: bytes, result: Raw, asked: Asked) -> bytes:
+    def _listing(self, frame: bytes, result: Raw, asked: PendingRequest) -> bytes:
         page, listed = extended(
             result,
             self._known.listed,
@@ -278,7 +286,7 @@ class Relay:
         self._known.listed = listed
         return frame if page is None else with_field(frame, "result", page)
 
-    def _cut(self, result: Raw, asked: Asked) -> CutResult | None:
+    def _cut(self, result: Raw, asked: PendingRequest) -> CutResult | None:
         limit, listed = asked.limit_chars, self._known.listed
         if limit is None or len(result) <= limit:
             if b'"task"' in bytes(result) and len(result) < 10_000:
@@ -301,7 +309,7 @@ class Relay:
             return None
         return CutResult(encode({**fields, "result": Raw(made.result)}), made.outputs)
 
-    def _remember_task(self, result: Raw, asked: Asked) -> None:
+    def _remember_task(self, result: Raw, asked: PendingRequest) -> None:
         """A call became a task: its result, asked for later, is one of this tool."""
         fields = fields_of(result)
         task = fields_of(fields["task"]) if "task" in fields else fields
@@ -320,7 +328,9 @@ class Relay:
 _Key = TypeVar("_Key")
 
 
-def _add(to: dict[_Key, Asked], key: _Key, asked: Asked, most: int) -> None:
+def _add(
+    to: dict[_Key, PendingRequest], key: _Key, asked: PendingRequest, most: int
+) -> None:
     """Remember one more; the oldest is forgotten, of a server that answers nothing."""
     to[key] = asked
     if len(to) > most:

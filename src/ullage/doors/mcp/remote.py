@@ -18,16 +18,16 @@ from msgspec import UNSET
 
 from ullage.core.errors import ConfigError
 from ullage.core.installing import install_remedy
-from ullage.doors.mcp.events import Place, events
+from ullage.doors.mcp.events import StreamPosition, events
 from ullage.doors.mcp.frames import (
-    Envelope,
     Id,
-    Unreadable,
+    RpcMessage,
+    UnreadableFrame,
     batch_of,
     compact,
-    envelope_of,
     failure,
     fields_of,
+    rpc_message_of,
     value_of,
 )
 from ullage.doors.mcp.headers import Marked, marked_in, said
@@ -36,7 +36,7 @@ from ullage.doors.mcp.stdio import Pipe, tell
 if TYPE_CHECKING:
     import aiohttp
 
-    from ullage.doors.mcp.frames import Piece
+    from ullage.doors.mcp.frames import FramePiece
 
 ACCEPTED = {
     "Content-Type": "application/json",
@@ -95,7 +95,7 @@ class Remote:
         with suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(self._begin, frame)
 
-    def pass_on(self, piece: Piece, is_inside: bool) -> None:
+    def pass_on(self, piece: FramePiece, is_inside: bool) -> None:
         """`Link.pass_on`: a request has to be whole."""
         self._parts.append(piece.data)
         if piece.is_end:
@@ -145,7 +145,7 @@ class Remote:
                         await self._http.delete(self._url, headers=headers)
 
     def _begin(self, frame: bytes) -> None:
-        message = envelope_of(frame)
+        message = rpc_message_of(frame)
         wanted = _cancelled(message)
         if wanted is not None and wanted in self._running and not self._session_id:
             self._running[wanted].cancel()  # without a session, to hang up is to cancel
@@ -167,13 +167,13 @@ class Remote:
         return task
 
     async def _post(
-        self, frame: bytes, message: Envelope | None, id: Id | None
+        self, frame: bytes, message: RpcMessage | None, id: Id | None
     ) -> None:
         import aiohttp
 
         assert self._http is not None
         headers = {**self._headers, **self._session(), **said(message, self._marked)}
-        why, place = "the stream ended", Place()
+        why, place = "the stream ended", StreamPosition()
         try:
             posted = self._http.post(
                 self._url, data=frame.strip(), headers=headers, allow_redirects=False
@@ -197,7 +197,7 @@ class Remote:
         else:
             tell(f"a message did not reach the server: {why}")
 
-    async def _taken_up(self, id: Id, place: Place) -> bool:
+    async def _taken_up(self, id: Id, place: StreamPosition) -> bool:
         """Go on with a stream that broke off; whether the answer came."""
         import aiohttp
 
@@ -218,7 +218,7 @@ class Remote:
         """The stream on which a server of a session tells of itself, again and again."""
         import aiohttp
 
-        place = Place()
+        place = StreamPosition()
         while True:
             with suppress(aiohttp.ClientError, OSError, TimeoutError):
                 async with self._again(place) as response:
@@ -228,7 +228,7 @@ class Remote:
             await asyncio.sleep(place.wait_s)
 
     def _again(
-        self, place: Place
+        self, place: StreamPosition
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         """A stream of the session, from a place on."""
         assert self._http is not None
@@ -237,7 +237,7 @@ class Remote:
         return self._http.get(self._url, headers=headers, allow_redirects=False)
 
     async def _taken(
-        self, response: aiohttp.ClientResponse, id: Id | None, place: Place
+        self, response: aiohttp.ClientResponse, id: Id | None, place: StreamPosition
     ) -> bool:
         """Give on what a response holds; whether the answer to its request was among it."""
         self._session_id = response.headers.get("Mcp-Session-Id", self._session_id)
@@ -254,7 +254,7 @@ class Remote:
         is_answered = False
         for each in batch_of(data) or [data]:
             frame = each.strip()
-            message = envelope_of(frame)
+            message = rpc_message_of(frame)
             if message is None:
                 continue
             if b"\n" in frame or b"\r" in frame:
@@ -265,13 +265,13 @@ class Remote:
             self._take(frame + b"\n")
         return is_answered
 
-    def _learn(self, answer: Envelope, id: Id) -> None:
+    def _learn(self, answer: RpcMessage, id: Id) -> None:
         """What later requests are to say in their headers."""
         is_list = id in self._lists
         self._lists.discard(id)
         if answer.result is UNSET:
             return
-        with suppress(Unreadable, AttributeError):
+        with suppress(UnreadableFrame, AttributeError):
             if is_list:
                 self._marked |= marked_in(answer.result)
             elif not self._version:
@@ -288,11 +288,11 @@ class Remote:
         return {name: value for name, value in found.items() if value}
 
 
-def _cancelled(message: Envelope | None) -> Id | None:
+def _cancelled(message: RpcMessage | None) -> Id | None:
     """The id of the request that a notification cancels."""
     if message is None or message.method != "notifications/cancelled":
         return None
-    with suppress(Unreadable):
+    with suppress(UnreadableFrame):
         wanted = value_of(fields_of(message.params or b"{}").get("requestId", b"null"))
         return wanted if isinstance(wanted, Id) else None
     return None

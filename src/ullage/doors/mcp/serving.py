@@ -18,12 +18,12 @@ from ullage.core.errors import RefNotFound, StoreError
 from ullage.doors.host import Words
 from ullage.doors.mcp.frames import (
     Id,
-    Unreadable,
+    UnreadableFrame,
     encode,
-    envelope_of,
     failure,
     fields_of,
     reply,
+    rpc_message_of,
     value_of,
 )
 from ullage.doors.mcp.tools import TOOLSET, as_listed, version_of
@@ -136,13 +136,13 @@ class Shelf:
 
 def answered(frame: bytes, shelf: Shelf) -> bytes:
     """The frame that answers one; b"" where none is due."""
-    message = envelope_of(frame)
+    message = rpc_message_of(frame)
     if message is None or message.method is UNSET or not isinstance(message.id, Id):
         return b""
     try:
         given = {} if message.params is UNSET else fields_of(message.params)
         params = {name: value_of(raw) for name, raw in given.items()}
-    except Unreadable:
+    except UnreadableFrame:
         return failure(message.id, _NO_PARAMS, "the params are no object")
     return _reply(message.id, str(message.method), params, shelf)
 

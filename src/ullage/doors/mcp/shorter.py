@@ -14,7 +14,7 @@ from typing import TypeAlias
 from msgspec import Raw
 
 from ullage.doors.mcp.frames import (
-    Unreadable,
+    UnreadableFrame,
     compact,
     encode,
     fields_of,
@@ -54,7 +54,7 @@ def shorter(raw: bytes, room: int, fault: Fault) -> bytes | None:
             if place is None:
                 return shown if len(shown) < len(raw) else None
             _keep(place, whole, deep)
-    except (Unreadable, RecursionError):
+    except (UnreadableFrame, RecursionError):
         pass
     return None
 

@@ -17,7 +17,13 @@ from msgspec.structs import replace
 
 from ullage import ToolSpec
 from ullage.doors.host import Words
-from ullage.doors.mcp.frames import Unreadable, encode, fields_of, items_of, value_of
+from ullage.doors.mcp.frames import (
+    UnreadableFrame,
+    encode,
+    fields_of,
+    items_of,
+    value_of,
+)
 from ullage.doors.mcp.noticed import schema_with_notice
 
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
@@ -40,7 +46,7 @@ TOOLSET = replace(_TOOLSET, tools=tuple(map(_of_a_server, _TOOLSET.tools)))
 _PREFIXES = ("ullage_", *(f"ullage{n}_" for n in range(2, 10)))
 
 
-class Listed(Struct, frozen=True):
+class ToolListing(Struct, frozen=True):
     """What the lists of a server have told of its tools.
 
     Attributes:
@@ -80,16 +86,16 @@ def prefix_beside(names: Collection[str], prefix: str = "") -> str:
     for each in (prefix, *_PREFIXES):
         if not any(each + tool.name in names for tool in TOOLSET.tools):
             return each
-    raise Unreadable("a server with a tool under every name of ours")
+    raise UnreadableFrame("a server with a tool under every name of ours")
 
 
 def extended(
     result: bytes | Raw,
-    listed: Listed,
+    listed: ToolListing,
     *,
     is_first_page: bool,
     may_cut: Callable[[str], bool] = lambda tool: True,
-) -> tuple[bytes | None, Listed]:
+) -> tuple[bytes | None, ToolListing]:
     """A page of ``tools/list`` as the client is given it, and what it tells.
 
     The last page has our tools at its end. A page of which nothing changes stays as it is: None.
@@ -105,7 +111,7 @@ def extended(
     """
     fields = fields_of(result)
     if "tools" not in fields:
-        raise Unreadable("a list without tools")
+        raise UnreadableFrame("a list without tools")
     tools = items_of(fields["tools"])
     schemas = {} if is_first_page else dict(listed.schemas)
     schemas.update(map(_declared, tools))
@@ -116,7 +122,7 @@ def extended(
         return page, replace(listed, schemas=schemas)
     prefix = prefix_beside(schemas, listed.prefix)
     ours = [Raw(encode(as_listed(tool, prefix))) for tool in TOOLSET.tools]
-    return encode({**fields, "tools": [*shown, *ours]}), Listed(schemas, prefix)
+    return encode({**fields, "tools": [*shown, *ours]}), ToolListing(schemas, prefix)
 
 
 def _as_given(tool: Raw, may_cut: Callable[[str], bool]) -> Raw:
@@ -138,7 +144,7 @@ def _declared(tool: Raw) -> tuple[str, bytes | None]:
     fields = fields_of(tool)
     name = value_of(fields.get("name", b"null"))
     if not isinstance(name, str):
-        raise Unreadable("a tool without a name")
+        raise UnreadableFrame("a tool without a name")
     schema = bytes(fields.get("outputSchema", b"null"))
     return name, None if schema.strip() == b"null" else schema
 

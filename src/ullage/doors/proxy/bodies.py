@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from aiohttp import StreamReader
 
 
-class Held:
+class BodyBudget:
     """How many bytes of bodies a worker holds at once, of at most so many."""
 
     def __init__(self, most: int) -> None:
@@ -75,7 +75,9 @@ class Body:
             raise
 
 
-async def read_body(stream: StreamReader, most: int, held: Held, idle_s: float) -> Body:
+async def read_body(
+    stream: StreamReader, most: int, held: BodyBudget, idle_s: float
+) -> Body:
     """Read a body, but no more of it than may be held.
 
     What was read is counted in ``held``; whoever is done with the body gives it back.

@@ -17,12 +17,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ullage.core.errors import ConfigError
+from ullage.doors.proxy.activity import ConversationActivity, Totals
 from ullage.doors.proxy.config import Config
-from ullage.doors.proxy.door import Door
+from ullage.doors.proxy.observers import Observers, observers_of
 from ullage.doors.proxy.relayed import Relayed
-from ullage.doors.proxy.seen import Shown, Totals
+from ullage.doors.proxy.run_keys import RunKeys
 from ullage.doors.proxy.server import bound, running
-from ullage.doors.proxy.watch import Watch, watch_of
 
 _PASSED_ON = ("SIGTERM", "SIGHUP", "SIGQUIT")
 """Signals for this process that are meant for the command. An interrupt from the terminal reaches
@@ -31,8 +31,8 @@ both; it is the command's to act on."""
 
 @contextlib.contextmanager
 def behind_a_proxy(
-    config: Config, *tell: Callable[[Relayed], None], door: Door | None = None
-) -> Iterator[tuple[str, Watch]]:
+    config: Config, *tell: Callable[[Relayed], None], door: RunKeys | None = None
+) -> Iterator[tuple[str, Observers]]:
     """A proxy in a thread, as long as the block lasts.
 
     Args:
@@ -48,7 +48,7 @@ def behind_a_proxy(
     """
     listening = bound(config)
     host, port = listening.getsockname()[:2]
-    watch = watch_of(config, *tell)
+    watch = observers_of(config, *tell)
     thread = _Thread(config, listening, watch, door)
     thread.start()
     try:
@@ -62,7 +62,11 @@ class _Thread(threading.Thread):
     """The event loop of a proxy."""
 
     def __init__(
-        self, config: Config, listening: socket.socket, watch: Watch, door: Door | None
+        self,
+        config: Config,
+        listening: socket.socket,
+        watch: Observers,
+        door: RunKeys | None,
     ) -> None:
         super().__init__(name="ullage-proxy", daemon=True)
         self._door = door
@@ -99,7 +103,9 @@ class _Thread(threading.Thread):
         self.join()
 
 
-def summary(totals: Totals, store: str, shown: Sequence[Shown] = ()) -> list[str]:
+def summary(
+    totals: Totals, store: str, shown: Sequence[ConversationActivity] = ()
+) -> list[str]:
     """What a proxy came to, in a few lines; none if nothing went through it.
 
     Args:
@@ -122,7 +128,7 @@ def summary(totals: Totals, store: str, shown: Sequence[Shown] = ()) -> list[str
     ]
 
 
-def _met_under_way(shown: Sequence[Shown]) -> Iterator[str]:
+def _met_under_way(shown: Sequence[ConversationActivity]) -> Iterator[str]:
     """What became of the conversations that were under way when they were first seen."""
     joined = sum(one.is_joined for one in shown)
     if joined:
@@ -134,7 +140,7 @@ def _met_under_way(shown: Sequence[Shown]) -> Iterator[str]:
         yield f"{_conversations(count)} under way when first seen: {why}"
 
 
-def _refused(shown: Sequence[Shown]) -> Iterator[str]:
+def _refused(shown: Sequence[ConversationActivity]) -> Iterator[str]:
     """What upstreams refuse of what is added to requests."""
     refused = Counter(addition for one in shown for addition in one.without)
     for addition, count in refused.items():

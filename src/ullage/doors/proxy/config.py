@@ -40,7 +40,7 @@ _ORIGIN = re.compile(
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-class Room(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ProxyLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How much a proxy holds, and how long it waits. What is over is passed on, never refused,
     except where a number of connections says so.
 
@@ -165,7 +165,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     allowed_hosts: list[str] = []
     allowed_origins: list[str] = []
     use_system_proxy: bool = True
-    limits: Room = Room()
+    limits: ProxyLimits = ProxyLimits()
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant."""

@@ -214,7 +214,7 @@ class Connection(web.RequestHandler):
         return failure(status, words, Connection="close")
 
 
-class Server(web.Server):
+class BoundedServer(web.Server):
     """An HTTP server whose connections are bounded.
 
     Args:

@@ -23,7 +23,7 @@ from yarl import URL
 from ullage import Event
 from ullage.doors.host import ServedWindow, lookup
 from ullage.doors.proxy.config import UPSTREAMS, Config, is_loopback
-from ullage.doors.proxy.routes import Route
+from ullage.doors.proxy.routes import UpstreamRoute
 from ullage.doors.proxy.served import (
     Served,
     from_lm_studio,
@@ -84,7 +84,7 @@ class Discovery:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def of(
-        self, route: Route, headers: Mapping[str, str], model: str
+        self, route: UpstreamRoute, headers: Mapping[str, str], model: str
     ) -> ServedWindow | None:
         """What is known of a model at the upstream of a request; asks for it if it is due.
 
@@ -117,7 +117,7 @@ class Discovery:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _may_ask(self, route: Route, model: str) -> bool:
+    def _may_ask(self, route: UpstreamRoute, model: str) -> bool:
         """Whether an upstream is asked about a model at all."""
         wanted, url = self._config.discover, urlsplit(route.url)
         if (
@@ -133,7 +133,11 @@ class Discovery:
         return is_near and not lookup(model).has_one_window
 
     async def _ask(
-        self, known: _Known, route: Route, credentials: dict[str, str], model: str
+        self,
+        known: _Known,
+        route: UpstreamRoute,
+        credentials: dict[str, str],
+        model: str,
     ) -> None:
         """Ask everything that servers are asked, until one answer says which window is served."""
         found: Served | None = None
@@ -160,7 +164,7 @@ class Discovery:
             known.until_s = asyncio.get_running_loop().time() + holds_s
 
     def _questions(
-        self, route: Route, credentials: dict[str, str], model: str
+        self, route: UpstreamRoute, credentials: dict[str, str], model: str
     ) -> list[Callable[[], Awaitable[Served | None]]]:
         """What is asked, in order: what most servers understand first."""
         api = _api_of(route.url)

@@ -15,7 +15,7 @@ from ullage.stores import MemoryStore, Store, Threaded, is_url, open_lasting
 _MOST_CONVERSATIONS, _FEW_KEYS = 10_000, 256
 
 
-class Near(Threaded):
+class LocalStore(Threaded):
     """A store on this machine: what takes no longer than a thread would is asked at once.
 
     Args:
@@ -54,7 +54,7 @@ class Near(Threaded):
         await super().close()
 
 
-def near(store: Store, acceptance: Acceptance | None = None) -> Near:
+def local_store(store: Store, acceptance: Acceptance | None = None) -> LocalStore:
     """A store on this machine, for an event loop.
 
     Args:
@@ -70,8 +70,8 @@ def near(store: Store, acceptance: Acceptance | None = None) -> Near:
                 if acceptance is None
                 else HoldingStore(quick, acceptance, waits=False)
             )
-            return Near(kept, quick)
-    return Near(kept)
+            return LocalStore(kept, quick)
+    return LocalStore(kept)
 
 
 def _threaded(store: Store, acceptance: Acceptance | None) -> Threaded:
@@ -92,13 +92,13 @@ def exchanges_of(config: Config, acceptance: Acceptance | None = None) -> Exchan
         StoreError: the store cannot be opened.
     """
     if config.dry_run:
-        store: Threaded = Near(MemoryStore())
+        store: Threaded = LocalStore(MemoryStore())
     else:
         kept = open_lasting(config.store or "sqlite", config.blobs, config.cache)
         store = (
             _threaded(kept, acceptance)
             if is_url(config.store)
-            else near(kept, acceptance)
+            else local_store(kept, acceptance)
         )
     limits = (
         None

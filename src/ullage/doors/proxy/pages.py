@@ -20,13 +20,13 @@ from urllib.parse import unquote
 from aiohttp import web
 
 from ullage.doors.proxy.access import Access
+from ullage.doors.proxy.activity import ConversationActivity, Totals, joined
 from ullage.doors.proxy.answers import failure, json_answer
 from ullage.doors.proxy.config import Config
 from ullage.doors.proxy.metrics import merged
-from ullage.doors.proxy.relay import Relay
-from ullage.doors.proxy.seen import Shown, Totals, joined
+from ullage.doors.proxy.observers import Observers
+from ullage.doors.proxy.relay import RequestRelay
 from ullage.doors.proxy.siblings import Siblings
-from ullage.doors.proxy.watch import Watch
 
 _ROOT = "/_ullage"
 _DRAWING = "ullage.tools.replay.report.live"
@@ -57,7 +57,7 @@ class Pages:
     """
 
     def __init__(
-        self, config: Config, relay: Relay, watch: Watch, siblings: Siblings
+        self, config: Config, relay: RequestRelay, watch: Observers, siblings: Siblings
     ) -> None:
         self._config, self._relay = config, relay
         self._access = Access(config, relay.guard)
@@ -147,7 +147,9 @@ class Pages:
     # ── conversations ────────────────────────────────────────────────────────────────
 
     async def _state(self) -> web.Response:
-        others = await self._siblings.ask_as("/state", tuple[Totals, tuple[Shown, ...]])
+        others = await self._siblings.ask_as(
+            "/state", tuple[Totals, tuple[ConversationActivity, ...]]
+        )
         own = self._watch.seen.totals, self._watch.seen.shown
         totals = sum((each for each, _ in others), own[0])
         shown = joined([own[1], *(each for _, each in others)])

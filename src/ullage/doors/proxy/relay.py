@@ -22,28 +22,28 @@ import aiohttp
 from aiohttp import web
 
 from ullage.core.errors import StoreError
-from ullage.doors.exchange import Answer, Exchange, Exchanges, Passed
+from ullage.doors.exchange import ClientAnswer, Exchange, Exchanges, Passed
 from ullage.doors.exchange import route_of as asked_at
-from ullage.doors.exchange.values import Report
+from ullage.doors.exchange.values import ExchangeReport
 from ullage.doors.host import adrive, to_its_end
 from ullage.doors.proxy.acceptance import Acceptance
 from ullage.doors.proxy.answers import failure
-from ullage.doors.proxy.bodies import Body, Held, decoded, read_body
+from ullage.doors.proxy.bodies import Body, BodyBudget, decoded, read_body
 from ullage.doors.proxy.config import Config
 from ullage.doors.proxy.discovery import Discovery
 from ullage.doors.proxy.fitting import exchanges_of
 from ullage.doors.proxy.guard import Guard
 from ullage.doors.proxy.headers import TOLD, passed_down, passed_up, program_of
 from ullage.doors.proxy.relayed import Relayed, told
-from ullage.doors.proxy.routes import Route, route_of
+from ullage.doors.proxy.routes import UpstreamRoute, route_of
 from ullage.doors.proxy.tenants import Tenants
-from ullage.doors.proxy.upstream import Reply, Upstream, proxies_of
+from ullage.doors.proxy.upstream import HttpReply, HttpUpstream, proxies_of
 
 _TRACEPARENT_CHARS = 256
 _REFUSES = (401, 403)
 
 
-class Relay:
+class RequestRelay:
     """Passes requests on. One for each worker.
 
     Args:
@@ -87,7 +87,7 @@ class Relay:
         self.connections: Sized | None = None
         self.proxies = proxies_of(config)
         self.discovery = Discovery(config, client, self.proxies)
-        self.held = Held(config.limits.held_bytes)
+        self.held = BodyBudget(config.limits.held_bytes)
         self.in_flight, self.is_stopping = 0, False
         self.idle = asyncio.Event()
         self.idle.set()
@@ -165,16 +165,20 @@ class Relay:
 class _Relaying:
     """One request, until its reply is over."""
 
-    def __init__(self, relay: Relay, request: web.BaseRequest, route: Route) -> None:
+    def __init__(
+        self, relay: RequestRelay, request: web.BaseRequest, route: UpstreamRoute
+    ) -> None:
         self._relay, self._request, self._route = relay, request, route
         self._config = relay.config
         self.tenant = relay.tenants.of(route.url, request.headers)
         self._made: Exchange | None = None
-        self._report: Report | None = None  # where it is not that of the exchange
+        self._report: ExchangeReport | None = (
+            None  # where it is not that of the exchange
+        )
         self._began, self._read_s = time.time(), time.monotonic()
         self._began_s = self._read_s
         self._head_s = 0.0
-        self._upstream: Upstream | None = None
+        self._upstream: HttpUpstream | None = None
         self._came_bytes = 0
         self._is_dry = self._is_broken = False
 
@@ -253,14 +257,14 @@ class _Relaying:
         reply = await _sent(self._upstream.pass_on())
         self._head_s = time.monotonic()
         if passed is not None:
-            self._report = Report(
+            self._report = ExchangeReport(
                 path=self._route.path, passed=passed, status=reply.status
             )
             self._relay.exchanges.over(self._report)
         async with reply.response:
             return await self._down_as_it_is(reply, told(passed, is_dry=self._is_dry))
 
-    async def _down_as_it_is(self, reply: Reply, done: str) -> web.StreamResponse:
+    async def _down_as_it_is(self, reply: HttpReply, done: str) -> web.StreamResponse:
         """Pass a reply on as it comes."""
         response = self._response(reply, done)
         await response.prepare(self._request)
@@ -322,9 +326,9 @@ class _Relaying:
         )
         return self._made
 
-    async def _down(self, answer: Answer, done: str) -> web.StreamResponse:
+    async def _down(self, answer: ClientAnswer, done: str) -> web.StreamResponse:
         """Give an answer that an exchange has read."""
-        reply: Reply | None = answer.reply
+        reply: HttpReply | None = answer.reply
         if reply is None or "Content-Length" in reply.response.headers:
             parts = []
             while data := await adrive(answer.next()):
@@ -348,11 +352,11 @@ class _Relaying:
 
     # ── both ─────────────────────────────────────────────────────────────────────────
 
-    def _to(self, headers: Any, data: Any, plain: bytes | None = None) -> Upstream:
+    def _to(self, headers: Any, data: Any, plain: bytes | None = None) -> HttpUpstream:
         method, url = self._request.method, self._route.url
         proxy = self._relay.proxies.get(self._route.upstream)
         most = self._config.limits.reply_bytes
-        return Upstream(
+        return HttpUpstream(
             self._relay.client,
             method,
             url,
@@ -364,7 +368,7 @@ class _Relaying:
             judged=partial(self._relay.judge, self.tenant),
         )
 
-    def _headers(self, reply: Reply, done: str, *, is_read: bool) -> Any:
+    def _headers(self, reply: HttpReply, done: str, *, is_read: bool) -> Any:
         """Those of a reply; what is said of its body only where that goes on as it came."""
         without = ["content-length"] if is_read else []
         without += ["content-encoding"] if is_read and reply.is_decoded else []
@@ -373,7 +377,7 @@ class _Relaying:
         return headers
 
     def _response(
-        self, reply: Reply, done: str, *, is_read: bool = False
+        self, reply: HttpReply, done: str, *, is_read: bool = False
     ) -> web.StreamResponse:
         response = web.StreamResponse(
             status=reply.status,
@@ -406,7 +410,9 @@ class _Relaying:
         made, report = self._made, self._report
         if report is None:
             report = (
-                made.report if made else Report(path=self._route.path, passed=passed)
+                made.report
+                if made
+                else ExchangeReport(path=self._route.path, passed=passed)
             )
         now, upstream = time.monotonic(), self._upstream
         sent_s = upstream.began_s if upstream is not None and upstream.began_s else now
@@ -458,7 +464,7 @@ class _Nowhere:
         raise _Dry
 
 
-def _unreached(route: Route, error: Exception) -> web.Response:
+def _unreached(route: UpstreamRoute, error: Exception) -> web.Response:
     """What is answered where an upstream could not be asked, or broke off before it answered."""
     kind = type(error.__cause__ or error).__name__
     if isinstance(error, _Unsent):

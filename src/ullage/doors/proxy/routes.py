@@ -22,7 +22,7 @@ _OLLAMAS = re.compile(
 """The paths of Ollama's own API. Its other one is OpenAI's, and goes where that goes."""
 
 
-class Route(Struct, frozen=True):
+class UpstreamRoute(Struct, frozen=True):
     """Where a request goes.
 
     Attributes:
@@ -38,7 +38,7 @@ class Route(Struct, frozen=True):
 
 def route_of(
     target: str, headers: Mapping[str, str], upstreams: Mapping[str, str]
-) -> Route | None:
+) -> UpstreamRoute | None:
     """The upstream of a request, or None if it asks for none of ours, or leaves its path.
 
     A path that begins with the name of an upstream goes there, without the name. Else the path
@@ -63,7 +63,7 @@ def route_of(
     if base is None:
         return None
     url = base.rstrip("/") + own
-    return Route(name, url, url.partition("?")[0])
+    return UpstreamRoute(name, url, url.partition("?")[0])
 
 
 def _is_of_chatgpt(headers: Mapping[str, str], upstreams: Mapping[str, str]) -> bool:

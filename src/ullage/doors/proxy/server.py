@@ -16,21 +16,21 @@ from ullage.core.errors import ConfigError
 from ullage.doors.proxy.answers import failure
 from ullage.doors.proxy.config import Config, host_and_port
 from ullage.doors.proxy.connections import (
+    BoundedServer,
     Connections,
     Handler,
-    Server,
     most_connections,
     raise_descriptors,
 )
-from ullage.doors.proxy.door import Door
+from ullage.doors.proxy.observers import Observers, observers_of
 from ullage.doors.proxy.pages import Pages
 from ullage.doors.proxy.quiet import own_words, quiet_loop
-from ullage.doors.proxy.relay import Relay
+from ullage.doors.proxy.relay import RequestRelay
+from ullage.doors.proxy.run_keys import RunKeys
 from ullage.doors.proxy.siblings import ALONE, Siblings
 from ullage.doors.proxy.stderr import unwaited
 from ullage.doors.proxy.tenants import Tenants, secret_of
 from ullage.doors.proxy.upstream import client_of
-from ullage.doors.proxy.watch import Watch, watch_of
 
 _NO_KEY = "this proxy is for the command that it was started with, at the addresses it was given."
 _BACKLOG = 1_024
@@ -102,7 +102,7 @@ async def _serve(
     for each in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError):  # Windows has none of it
             loop.add_signal_handler(each, stop.set)
-    async with running(config, listening, watch_of(config), siblings):
+    async with running(config, listening, observers_of(config), siblings):
         ready()
         await stop.wait()
         if leash is not None:
@@ -113,10 +113,10 @@ async def _serve(
 async def running(
     config: Config,
     listening: socket.socket,
-    watch: Watch,
+    watch: Observers,
     siblings: Siblings = ALONE,
-    door: Door | None = None,
-) -> AsyncIterator[Relay]:
+    door: RunKeys | None = None,
+) -> AsyncIterator[RequestRelay]:
     """A relay that answers on a socket while the block lasts; leaving it waits for replies.
 
     Args:
@@ -128,7 +128,7 @@ async def running(
     """
     secret = b"" if config.tenant is not None else secret_of(config.store)
     async with client_of(config) as client:
-        relay = Relay(config, client, Tenants(config, secret), watch)
+        relay = RequestRelay(config, client, Tenants(config, secret), watch)
         pages = Pages(config, relay, watch, siblings)
 
         async def answer(request: web.BaseRequest) -> web.StreamResponse:
@@ -161,8 +161,8 @@ async def running(
             await relay.close()
 
 
-def _http(answer: Handler, connections: Connections) -> Server:
-    return Server(
+def _http(answer: Handler, connections: Connections) -> BoundedServer:
+    return BoundedServer(
         answer,
         connections,
         auto_decompress=False,
@@ -174,7 +174,7 @@ def _http(answer: Handler, connections: Connections) -> Server:
     )
 
 
-async def _drained(relay: Relay, most_s: float, site: web.SockSite) -> None:
+async def _drained(relay: RequestRelay, most_s: float, site: web.SockSite) -> None:
     """Take no more connections, and wait for the replies under way."""
     await site.stop()
     with contextlib.suppress(TimeoutError):

@@ -55,7 +55,7 @@ def proxies_of(config: Config) -> dict[str, str]:
     return found
 
 
-class Upstream:
+class HttpUpstream:
     """Sends a request of which all but the body is settled; see `ullage.doors.exchange.Upstream`.
 
     Args:
@@ -93,7 +93,7 @@ class Upstream:
         self._headers, self._came, self._plain = headers, came, plain
         self._proxy, self._reply_bytes, self._judged = proxy, reply_bytes, judged
 
-    async def send(self, body: bytes) -> Reply:
+    async def send(self, body: bytes) -> HttpReply:
         """Send it with this body, and give the reply once its head is there."""
         self.sent_bytes, self.is_changed = len(body), body is not self._plain
         if not self.is_changed:
@@ -103,10 +103,10 @@ class Upstream:
             headers.popall(name, None)
         return await self._send(body, headers)
 
-    async def delete(self, named: str, other: str) -> Reply:
+    async def delete(self, named: str, other: str) -> HttpReply:
         """See `ullage.doors.exchange.Upstream.delete`."""
         url = str(self._url).replace(named, other)
-        gone = Upstream(
+        gone = HttpUpstream(
             self._client,
             self._method,
             url,
@@ -116,11 +116,11 @@ class Upstream:
         )
         return await gone.pass_on()
 
-    async def pass_on(self) -> Reply:
+    async def pass_on(self) -> HttpReply:
         """Send it as it came."""
         return await self._send(self._came, self._headers)
 
-    async def _send(self, data: Any, headers: CIMultiDict[str]) -> Reply:
+    async def _send(self, data: Any, headers: CIMultiDict[str]) -> HttpReply:
         self.began_s = time.monotonic()
         reply = await self._client.request(
             self._method,
@@ -132,11 +132,11 @@ class Upstream:
         )
         if self._judged is not None:
             await self._judged(reply.status)
-        return Reply(reply, self._reply_bytes)
+        return HttpReply(reply, self._reply_bytes)
 
 
-class Reply:
-    """What an upstream answered; see `ullage.doors.exchange.Reply`. Its body is read decoded.
+class HttpReply:
+    """An upstream's reply, read decoded; see `ullage.doors.exchange.UpstreamReply`.
 
     Args:
         response: aiohttp's; its body is as it came.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ullage.doors.exchange import Answer, route_of
+from ullage.doors.exchange import ClientAnswer, route_of
 from ullage.doors.host import Actions, drive
 from ullage.doors.wrapping.wrapped import Wrapped
 
@@ -140,7 +140,7 @@ class _Upstream:
 
 
 class _Reply:
-    """A response that is read as it comes; see `ullage.doors.exchange.Reply`."""
+    """A response that is read as it comes; see `ullage.doors.exchange.UpstreamReply`."""
 
     def __init__(self, response: Any) -> None:
         self.response, self.status = response, response.status_code
@@ -176,7 +176,7 @@ def _text(value: Any) -> str:
 # ── the response ─────────────────────────────────────────────────────────────────────────
 
 
-def _response(answer: Answer, request: Any) -> Any:
+def _response(answer: ClientAnswer, request: Any) -> Any:
     """An answer as a response of botocore: the upstream's own, where nothing is changed."""
     from botocore.awsrequest import AWSResponse
 
@@ -196,7 +196,7 @@ def _response(answer: Answer, request: Any) -> Any:
 class _Raw:
     """The body of an answer, with what botocore asks of urllib3's."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: ClientAnswer) -> None:
         self._answer, self._rest = answer, answer.body
 
     def stream(self, *_: Any, **__: Any) -> Iterator[bytes]:

@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 from weakref import ref
 
-from ullage.doors.exchange import Answer, Passed, route_of
+from ullage.doors.exchange import ClientAnswer, Passed, route_of
 from ullage.doors.host import Actions, adrive, drive
 from ullage.doors.wrapping._signing import Signer, is_signed
 from ullage.doors.wrapping.wrapped import Wrapped
@@ -118,7 +118,7 @@ class _Upstream:
 
 
 class _Reply:
-    """A response that is read as it comes; see `ullage.doors.exchange.Reply`."""
+    """A response that is read as it comes; see `ullage.doors.exchange.UpstreamReply`."""
 
     def __init__(self, response: Any, names: _Names) -> None:
         self.response, self.status = response, response.status_code
@@ -158,7 +158,7 @@ class _Body:
         response: the response that it is the body of.
     """
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: ClientAnswer) -> None:
         self._answer = answer
         self.response: Callable[[], Any] = lambda: None
 
@@ -261,7 +261,7 @@ class _Fitting:
             yield getattr(response, self.names.read)
         return response
 
-    def _response(self, answer: Answer, request: Any) -> Any:
+    def _response(self, answer: ClientAnswer, request: Any) -> Any:
         """An answer as a response of the library: the upstream's own, where nothing is changed."""
         if answer.reply is None:
             return self.library.Response(

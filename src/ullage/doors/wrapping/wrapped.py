@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from ullage import AsyncSessions, Sessions
 from ullage.core.locks import Lock
-from ullage.doors.exchange import Counts, Exchanges, Report
+from ullage.doors.exchange import ExchangeCounts, ExchangeReport, Exchanges
 from ullage.doors.exchange.refusals import KnownRefusals
 from ullage.stores import open_store
 
@@ -35,8 +35,8 @@ class Wrapped:
         store: the store.
         tenant: as given.
         counts: how many requests there were, and what came of them
-        (`ullage.doors.exchange.Counts`).
-        reports: what came of the newest 256, each a `ullage.doors.exchange.Report`.
+        (`ullage.doors.exchange.ExchangeCounts`).
+        reports: what came of the newest 256, each a `ullage.doors.exchange.ExchangeReport`.
     """
 
     def __init__(
@@ -52,8 +52,8 @@ class Wrapped:
         is_awaited = inspect.iscoroutinefunction(getattr(store, "commit", None))
         self.store = store if is_awaited else open_store(store)
         self.tenant = tenant
-        self.counts = Counts()
-        self.reports: deque[Report] = deque(maxlen=_NEWEST)
+        self.counts = ExchangeCounts()
+        self.reports: deque[ExchangeReport] = deque(maxlen=_NEWEST)
         self._offers: dict[str, Any] = {
             "recalls": recalls,
             "marks_cache": marks_cache,
@@ -69,7 +69,7 @@ class Wrapped:
 
     @property
     def sessions(self) -> tuple[Sessions | AsyncSessions, ...]:
-        """The sessions of the conversations that were used last, by `Report.conversation`.
+        """The sessions of the conversations that were used last, by `ExchangeReport.conversation`.
 
         One collection for the threads, and one for each event loop.
         """
@@ -101,7 +101,7 @@ class Wrapped:
             kind(store=self.store, **self._settings), self._took, **self._offers
         )
 
-    def _took(self, report: Report) -> None:
+    def _took(self, report: ExchangeReport) -> None:
         with self._lock:
             self.counts = self.counts.plus(report)
             self.reports.append(report)

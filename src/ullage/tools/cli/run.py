@@ -35,8 +35,8 @@ def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
         run_command,
         summary,
     )  # aiohttp
-    from ullage.doors.proxy.door import new_door
     from ullage.doors.proxy.quiet import own_words
+    from ullage.doors.proxy.run_keys import new_run_keys
 
     environment = dict(os.environ)
     if MARK in environment:
@@ -51,7 +51,7 @@ def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
     )
     if setting.note:
         click.echo(f"ullage: {setting.note}", err=True)
-    door = new_door()
+    door = new_run_keys()
     with (
         own_words(tells_events=False),
         behind_a_proxy(_for_one(config, setting.upstreams), door=door) as (url, watch),

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from ullage.doors.proxy.activity import Activity
 from ullage.doors.proxy.config import Config
 from ullage.doors.proxy.logs import lines_to
 from ullage.doors.proxy.metrics import Metrics
 from ullage.doors.proxy.relayed import Relayed
-from ullage.doors.proxy.seen import Seen
 from ullage.doors.proxy.spans import spans
 
 
-class Watch:
+class Observers:
     """Who looks on in one worker. A mistake of theirs never reaches a request.
 
     Args:
@@ -25,7 +25,7 @@ class Watch:
     """
 
     def __init__(self, more: Iterable[Callable[[Relayed], None]] = ()) -> None:
-        self.metrics, self.seen, self.mistakes = Metrics(), Seen(), 0
+        self.metrics, self.seen, self.mistakes = Metrics(), Activity(), 0
         self._told = (self.metrics.take, self.seen.take, *more)
 
     def __call__(self, relayed: Relayed) -> None:
@@ -37,7 +37,7 @@ class Watch:
                 self.mistakes += 1
 
 
-def watch_of(config: Config, *more: Callable[[Relayed], None]) -> Watch:
+def observers_of(config: Config, *more: Callable[[Relayed], None]) -> Observers:
     """Who looks on as the configuration says, and some more."""
     logs, tracing = lines_to() if config.log else None, spans()
-    return Watch([*(each for each in (logs, tracing) if each is not None), *more])
+    return Observers([*(each for each in (logs, tracing) if each is not None), *more])

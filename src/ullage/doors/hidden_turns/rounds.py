@@ -11,10 +11,8 @@ from msgspec.structs import replace
 
 from ullage import Record
 from ullage.core.redaction import Redact, in_json
-from ullage.doors.host import Dialect, Message, Text
-from ullage.doors.splice.knit import Knitted, chain_behind, chain_of
-from ullage.doors.splice.record import (
-    Splice,
+from ullage.doors.hidden_turns.record import (
+    HiddenTurns,
     held_key,
     hidden_key,
     key_of,
@@ -22,6 +20,12 @@ from ullage.doors.splice.record import (
     opening_key,
     record_of,
 )
+from ullage.doors.hidden_turns.restore import (
+    RestoredRequest,
+    chain_behind,
+    chain_of,
+)
+from ullage.doors.host import Dialect, Message, Text
 from ullage.wires import Format, model_in, wire_named
 
 MOST_ROUNDS = 8
@@ -42,7 +46,7 @@ _AT_LIMIT = json.dumps(
 _NOTE = "[no answer: the model kept looking things up, and {rounds} rounds of that are the limit]"
 
 
-class Calls(Struct, frozen=True):
+class PrivateCalls(Struct, frozen=True):
     """Private calls that are to be answered, each by ``view.recall``.
 
     Attributes:
@@ -52,7 +56,7 @@ class Calls(Struct, frozen=True):
     calls: tuple[Any, ...]
 
 
-class Again(Struct, frozen=True):
+class NextRound(Struct, frozen=True):
     """Another round is to be made.
 
     Attributes:
@@ -62,7 +66,7 @@ class Again(Struct, frozen=True):
     request: dict[str, Any]
 
 
-class Done(Struct, frozen=True):
+class FinishedReply(Struct, frozen=True):
     """The reply is whole.
 
     Attributes:
@@ -100,7 +104,7 @@ class Rounds:
     def __init__(
         self,
         wire: Format,
-        knitted: Knitted,
+        knitted: RestoredRequest,
         owns: Callable[[Any], bool],
         most: int = MOST_ROUNDS,
         redact: Redact | None = None,
@@ -120,10 +124,10 @@ class Rounds:
 
     # ── the reply of a round ─────────────────────────────────────────────────────────
 
-    def take(self, reply: dict[str, Any]) -> Calls | Again | Done:
+    def take(self, reply: dict[str, Any]) -> PrivateCalls | NextRound | FinishedReply:
         """Take in the reply of a round, unstreamed, as JSON.
 
-        `Calls` are answered with `answer`, even where the client has calls of its own in the
+        `PrivateCalls` are answered with `answer`, even where the client has calls of its own in the
         reply. Those of a reply that was cut short (``max_tokens``, a refusal) are left out, and
         beyond the limit they are answered here.
         """
@@ -136,14 +140,14 @@ class Rounds:
         if not self._calls or self.dialect.is_cut(reply) or not self.knitted.takes:
             return self._done(self._public(said), ())
         if len(self._replies) <= self._most:
-            return Calls(self._calls)
+            return PrivateCalls(self._calls)
         limit = f"the limit of {self._most} rounds of such calls is reached"
         told = {"error": limit, "remedy": "Answer now, with what is known."}
         return self._go_on(
             [self._result(call, json.dumps(told)) for call in self._calls]
         )
 
-    def answer(self, results: Sequence[Any]) -> Again | Done:
+    def answer(self, results: Sequence[Any]) -> NextRound | FinishedReply:
         """Take in the wire results of the calls that `take` gave, in their order.
 
         None in the place of a result: it cannot be had now, and the model is told so.
@@ -163,7 +167,7 @@ class Rounds:
     def _result(self, call: Any, text: str) -> Any:
         return self._wire.result(self._wire.call(call), text, is_error=True)
 
-    def _go_on(self, results: Sequence[Any]) -> Again | Done:
+    def _go_on(self, results: Sequence[Any]) -> NextRound | FinishedReply:
         """Another round, unless the client has to answer first, or the model goes on for ever."""
         said = self._said[-1]
         count = sum(len(self._wire.calls(message)) for message in said)
@@ -172,7 +176,7 @@ class Rounds:
         given = self._wire.results(results)
         self._turns += [*said, *given]
         request = self.knitted.request
-        return Again(
+        return NextRound(
             self.dialect.next_round(request, self._turns, given, self._replies)
         )
 
@@ -182,7 +186,7 @@ class Rounds:
         shown = map(self.dialect.shown, said)
         return [message for message in shown if message is not None]
 
-    def _done(self, said: Sequence[Any], waiting: Sequence[Any]) -> Done:
+    def _done(self, said: Sequence[Any], waiting: Sequence[Any]) -> FinishedReply:
         """The end.
 
         Args:
@@ -193,7 +197,7 @@ class Rounds:
         if len(self._replies) == 1 and not self._calls:
             given = self.dialect.plain(reply)
             held = [self._held(given, ())] if self.dialect.is_thread(client) else []
-            return Done(given, tuple(held))
+            return FinishedReply(given, tuple(held))
         speaker = self._speaker()
         public = self._heard(speaker)
         if waiting and not self._says_anything(public):
@@ -212,7 +216,7 @@ class Rounds:
         records = (
             self._records(given, turns, waiting, heard) if self.knitted.takes else ()
         )
-        return Done(
+        return FinishedReply(
             given, tuple(record for record in records if self._is_clean(record))
         )
 
@@ -287,7 +291,7 @@ class Rounds:
         key = key_of(before, said, with_ids=self.dialect.sends_call_ids)
         if key is not None and (waiting or self._turns):
             yield record_of(
-                key, Splice(turns, list(waiting), model, self.note, heard=heard)
+                key, HiddenTurns(turns, list(waiting), model, self.note, heard=heard)
             )
         if self.dialect.is_held(client):
             yield self._held(reply, waiting)
@@ -299,7 +303,7 @@ class Rounds:
         """What the client's next request goes on from, where it names the reply."""
         knitted = self.knitted
         last = str(self._replies[-1].get("id") or "")
-        held = Splice(
+        held = HiddenTurns(
             [], list(waiting), str(model_in(knitted.client) or ""), reply_id=last
         )
         if not self.dialect.is_thread(knitted.client):

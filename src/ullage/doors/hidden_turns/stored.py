@@ -1,8 +1,8 @@
 """What a provider keeps of a reply, as its client may see it when it asks for it again.
 
 The first round stands under the id that the client has, with the private call in it; what the
-client was given is in the record of the reply (`ullage.doors.splice.record`). Lists of items and
-messages hold private calls that were sent on with a later request.
+client was given is in the record of the reply (`ullage.doors.hidden_turns.record`). Lists of
+items and messages hold private calls that were sent on with a later request.
 
     public = run(stored_reply(reply, wire, tenant), store, tenant)
     public = run(stored_items(page, wire, tenant), store, tenant)
@@ -16,9 +16,14 @@ from functools import lru_cache
 from typing import Any
 
 from ullage.documents import NAMES, preset
+from ullage.doors.hidden_turns.record import (
+    HiddenTurns,
+    held_key,
+    hidden_key,
+    splice_in,
+)
 from ullage.doors.host import Dialect, Find, Steps, Words, name_of_call
 from ullage.doors.host import root as root_of
-from ullage.doors.splice.record import Splice, held_key, hidden_key, splice_in
 from ullage.wires import Format, wire_named
 
 _PREFIX = "ullage_"
@@ -69,7 +74,7 @@ def stored_replies(
 def rounds_of(reply_id: str, wire: Format, tenant: str) -> Steps[tuple[str, ...]]:
     """The ids of the rounds behind a reply that its client never saw."""
     key = held_key(root_of(wire.name, tenant), reply_id)
-    splice = splice_in((yield Find((key,))), key) or Splice([], [])
+    splice = splice_in((yield Find((key,))), key) or HiddenTurns([], [])
     return tuple(splice.rounds)
 
 

@@ -9,12 +9,12 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from msgspec.structs import replace
 
 from ullage.core.locks import Lock
-from ullage.doors.exchange.reading import Reading, read_anew, read_on
+from ullage.doors.exchange.parsed_body import ParsedBody, read_anew, read_on
 
 _LEAST_BYTES, _SAMPLE_BYTES = 256, 48
 
 
-class Readings:
+class BodyCache:
     """The newest reading of each conversation, as long as its session is held.
 
     Which one a body goes on is found by samples of its bytes at a few places; that decides about
@@ -22,17 +22,17 @@ class Readings:
     """
 
     def __init__(self) -> None:
-        self._newest: WeakKeyDictionary[Any, Reading] = WeakKeyDictionary()
-        self._sampled: WeakValueDictionary[tuple[str, bytes], Reading] = (
+        self._newest: WeakKeyDictionary[Any, ParsedBody] = WeakKeyDictionary()
+        self._sampled: WeakValueDictionary[tuple[str, bytes], ParsedBody] = (
             WeakValueDictionary()
         )
-        self._last: WeakValueDictionary[str, Reading] = WeakValueDictionary()
+        self._last: WeakValueDictionary[str, ParsedBody] = WeakValueDictionary()
         self._lock = Lock()
 
     def __len__(self) -> int:
         return len(self._newest)
 
-    def read(self, body: bytes, key: str, owner: str) -> Reading | None:
+    def read(self, body: bytes, key: str, owner: str) -> ParsedBody | None:
         """A body, read; None if it has to be read whole.
 
         Args:
@@ -50,7 +50,7 @@ class Readings:
             known = next((each for each in found if each is not None), None)
         return (known and read_on(known, body)) or read_anew(body, key)
 
-    def keep(self, session: Any, owner: str, body: bytes, reading: Reading) -> None:
+    def keep(self, session: Any, owner: str, body: bytes, reading: ParsedBody) -> None:
         """Keep a reading as the newest of its conversation.
 
         Args:
@@ -70,7 +70,7 @@ class Readings:
                 self._sampled[owner, sample] = reading
 
 
-def _sharing(reading: Reading, other: Reading) -> Reading:
+def _sharing(reading: ParsedBody, other: ParsedBody) -> ParsedBody:
     """A reading with what stands around its messages held once with another's where it is alike.
 
     Conversations of one owner mostly have the same tools, and more bytes of them than of messages.

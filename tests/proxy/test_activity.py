@@ -2,12 +2,12 @@
 
 from tests.proxy.told import of, passed, relayed
 from ullage.core.values.events import Event
-from ullage.doors.proxy import seen
-from ullage.doors.proxy.seen import Seen, Totals, joined, totalled
+from ullage.doors.proxy import activity
+from ullage.doors.proxy.activity import Activity, Totals, joined, totalled
 
 
 def seen_of(*told):
-    found = Seen()
+    found = Activity()
     for each in told:
         found.take(each)
     return found
@@ -38,8 +38,8 @@ def test_what_two_workers_served_is_one_conversation():
 
 
 def test_only_the_newest_are_kept(monkeypatch):
-    monkeypatch.setattr(seen, "_CONVERSATIONS", 2)
-    monkeypatch.setattr(seen, "_TURNS", 3)
+    monkeypatch.setattr(activity, "_CONVERSATIONS", 2)
+    monkeypatch.setattr(activity, "_TURNS", 3)
     found = seen_of(*(of(key, at) for at, key in enumerate("aaaaabca")))
     assert [shown.key for shown in found.shown] == ["a", "c"]
     found = seen_of(*(of("a", at) for at in range(9)))

@@ -17,6 +17,15 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ullage.doors.hidden_turns.record import (
+    HiddenTurns,
+    held_key,
+    key_of,
+    mark_key,
+    opening_key,
+    says_the_same,
+    splice_in,
+)
 from ullage.doors.host import (
     Dialect,
     Find,
@@ -27,15 +36,6 @@ from ullage.doors.host import (
     extend,
 )
 from ullage.doors.host import root as root_of
-from ullage.doors.splice.record import (
-    Splice,
-    held_key,
-    key_of,
-    mark_key,
-    opening_key,
-    says_the_same,
-    splice_in,
-)
 from ullage.wires import Format, model_in, wire_named
 
 
@@ -49,7 +49,7 @@ class _Run(NamedTuple):
     seals: dict[str, bytes]
 
 
-class Read(Struct, frozen=True):
+class ParsedHistory(Struct, frozen=True):
     """A client's history, read; the next request of the conversation is read from there on.
 
     Attributes:
@@ -65,7 +65,7 @@ class Read(Struct, frozen=True):
     runs: list[_Run]
 
 
-class Knitted(Struct, frozen=True):
+class RestoredRequest(Struct, frozen=True):
     """A client's request with the hidden turns in it.
 
     Attributes:
@@ -85,12 +85,15 @@ class Knitted(Struct, frozen=True):
     start: bytes
     opening: bytes = b""
     takes: bool = True
-    read: Read | None = None
+    read: ParsedHistory | None = None
 
 
-def knit(
-    request: Mapping[str, Any], wire: Format, tenant: str, before: Read | None = None
-) -> Steps[Knitted]:
+def restore_hidden_turns(
+    request: Mapping[str, Any],
+    wire: Format,
+    tenant: str,
+    before: ParsedHistory | None = None,
+) -> Steps[RestoredRequest]:
     """Put back what was hidden from the client: its turns, and the results that waited.
 
     Asks first whether the conversation has any splice; where it has, for the records of every
@@ -116,7 +119,7 @@ def knit(
     if history and not opening:
         opening = opening_key(_chain(start, _parsed(history[:1], wire, leading))[-1])
     takes = dialect.is_single(request)
-    knitted = Knitted(request, request, root, start, opening, takes)
+    knitted = RestoredRequest(request, request, root, start, opening, takes)
     has_splices = bool(history and (yield Find((opening,))))
     if has_splices:
         read = _read(request, wire, dialect, start, before)
@@ -133,12 +136,12 @@ def knit(
     return replace(knitted, request=new)
 
 
-def _held(previous: str, root: bytes) -> Steps[Splice]:
+def _held(previous: str, root: bytes) -> Steps[HiddenTurns]:
     """What is known of the reply that a request goes on from, by the id that the client has."""
     if not previous:
-        return Splice([], [])
+        return HiddenTurns([], [])
     key = held_key(root, previous)
-    return splice_in((yield Find((key,))), key) or Splice([], [])
+    return splice_in((yield Find((key,))), key) or HiddenTurns([], [])
 
 
 def _with_waiting(
@@ -210,18 +213,18 @@ def _read(
     wire: Format,
     dialect: Dialect,
     root: bytes,
-    before: Read | None,
-) -> Read:
+    before: ParsedHistory | None,
+) -> ParsedHistory:
     """A client's history, read from where it differs from an earlier one."""
     leading, raws = _parted(request, wire)
     if before is None or before.chain[0] != root:
-        before = Read((), [], [root], [])
+        before = ParsedHistory((), [], [root], [])
     same = next(differing(before.raws, raws), min(len(before.raws), len(raws)))
     messages = before.messages[:same] + _parsed(raws[same:], wire, leading + same)
     chain = before.chain[:same] + _chain(before.chain[same], messages[same:])
     runs = [run for run in before.runs if run.stop < same]  # one at the end may go on
     runs += _runs(raws, messages, chain, dialect, runs[-1].stop if runs else 0)
-    return Read([*before.raws[:same], *raws[same:]], messages, chain, runs)
+    return ParsedHistory([*before.raws[:same], *raws[same:]], messages, chain, runs)
 
 
 def _runs(
@@ -246,7 +249,7 @@ def _runs(
 
 
 def _knitted(
-    read: Read, dialect: Dialect, request: Mapping[str, Any]
+    read: ParsedHistory, dialect: Dialect, request: Mapping[str, Any]
 ) -> Steps[list[Any]]:
     """The history with what is found of it put in."""
     raws, messages, runs = _parted(request, dialect.wire)[1], read.messages, read.runs
@@ -276,7 +279,7 @@ def _knitted(
 
 
 def _turns(
-    splice: Splice,
+    splice: HiddenTurns,
     run: _Run,
     said: Sequence[Any],
     dialect: Dialect,

@@ -11,13 +11,13 @@ from aiohttp import web
 from tests.proxy.upstream import all_of, ask, talking, upstream
 from ullage.doors.proxy.command import behind_a_proxy
 from ullage.doors.proxy.config import Config
-from ullage.doors.proxy.door import new_door
+from ullage.doors.proxy.run_keys import new_run_keys
 
 
 @pytest.fixture(scope="module")
 def run():
     """The bare address of a proxy, its keys, and what stands behind it."""
-    door = new_door()
+    door = new_run_keys()
 
     async def answer(request):
         return web.json_response({"path": request.raw_path})
@@ -91,7 +91,7 @@ def test_a_path_cannot_climb_out_of_the_key(run):
 def test_keys_are_not_told(run):
     _, door, _ = run
     assert door.key not in repr(door)
-    assert new_door() != new_door()
+    assert new_run_keys() != new_run_keys()
 
 
 @pytest.mark.skipif(

@@ -26,7 +26,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ullage.doors.exchange.bodies import decode
-from ullage.doors.exchange.requests import Beginning
+from ullage.doors.exchange.requests import HistoryStart
 
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
 _items = msgspec.json.Decoder(list[Raw]).decode
@@ -44,7 +44,7 @@ _LOOSE = 4
 """So many of the newest messages are in no span: these change, and all of a span is read again."""
 
 
-class Span(Struct, frozen=True, gc=False):
+class MessageSpan(Struct, frozen=True, gc=False):
     """Messages of a body that follow each other.
 
     Attributes:
@@ -58,7 +58,7 @@ class Span(Struct, frozen=True, gc=False):
     digest: bytes
 
 
-class Reading(Struct, frozen=True, weakref=True):
+class ParsedBody(Struct, frozen=True, weakref=True):
     """A body that was read.
 
     Attributes:
@@ -76,12 +76,12 @@ class Reading(Struct, frozen=True, weakref=True):
     key: str
     before: dict[str, Any]
     head: bytes
-    spans: Sequence[Span] = ()
+    spans: Sequence[MessageSpan] = ()
     pieces: Sequence[bytes] = ()
     messages: Sequence[Any] = ()
     tail: bytes = b""
     after: dict[str, Any] = {}
-    beginning: Beginning | None = None
+    beginning: HistoryStart | None = None
 
     @property
     def value(self) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class Reading(Struct, frozen=True, weakref=True):
         return len(self.head) + sum(map(len, self.pieces)) + len(self.tail)
 
 
-def read_anew(body: bytes, key: str) -> Reading | None:
+def read_anew(body: bytes, key: str) -> ParsedBody | None:
     """A body whose messages stand under a key; None if it has to be read whole."""
     try:
         members = _members(body)
@@ -109,7 +109,7 @@ def read_anew(body: bytes, key: str) -> Reading | None:
             return None
         listed = bytes(members[key])
         head, rest = body[: start + 1], body[start + 1 :]
-        begun = Reading(key, decode(head + b"]}"), head)
+        begun = ParsedBody(key, decode(head + b"]}"), head)
         behind = rest[len(listed) - 1 :]
         return _with(begun, rest, 0, _items(listed), _members_behind(behind))
     except _UNREADABLE:
@@ -133,7 +133,7 @@ def _start_of(body: bytes, members: dict[str, Raw], key: str) -> int | None:
     return None
 
 
-def read_on(known: Reading, body: bytes) -> Reading | None:
+def read_on(known: ParsedBody, body: bytes) -> ParsedBody | None:
     """A body, read from where it differs from one that was read; None: that is of no use."""
     if not body.startswith(known.head):
         return None
@@ -141,7 +141,7 @@ def read_on(known: Reading, body: bytes) -> Reading | None:
     return _read_rest(body[at:], begun)
 
 
-def _alike(known: Reading, body: bytes) -> tuple[Reading, int]:
+def _alike(known: ParsedBody, body: bytes) -> tuple[ParsedBody, int]:
     """What was read, as far as the messages of a body stand there as they did, and how far."""
     at, spans, pieces, view = len(known.head), 0, 0, memoryview(body)
     for span in known.spans:
@@ -168,7 +168,7 @@ def _alike(known: Reading, body: bytes) -> tuple[Reading, int]:
     return begun, at
 
 
-def _read_rest(rest: bytes, begun: Reading) -> Reading | None:
+def _read_rest(rest: bytes, begun: ParsedBody) -> ParsedBody | None:
     """A reading with what stands behind its pieces in the place of its tail."""
     comma = _COMMA.match(rest) if begun.messages else None
     start, tail, after = comma.end() if comma else 0, begun.tail, begun.after
@@ -196,8 +196,12 @@ def _members_behind(rest: bytes) -> dict[str, Any]:
 
 
 def _with(
-    begun: Reading, rest: bytes, start: int, items: Sequence[Raw], after: dict[str, Any]
-) -> Reading | None:
+    begun: ParsedBody,
+    rest: bytes,
+    start: int,
+    items: Sequence[Raw],
+    after: dict[str, Any],
+) -> ParsedBody | None:
     """A reading with these messages, which stand in the rest from a place on."""
     if begun.key in after:
         return None
@@ -220,13 +224,13 @@ def _with(
     )
 
 
-def _spanned(pieces: Sequence[bytes]) -> tuple[list[Span], list[bytes]]:
+def _spanned(pieces: Sequence[bytes]) -> tuple[list[MessageSpan], list[bytes]]:
     """Pieces as spans, and those behind that come to none."""
-    spans, start, size_bytes = list[Span](), 0, 0
+    spans, start, size_bytes = list[MessageSpan](), 0, 0
     for stop, piece in enumerate(pieces[:-_LOOSE], 1):
         size_bytes += len(piece)
         if size_bytes >= _SPAN_BYTES:
             digest = blake3(b"".join(pieces[start:stop])).digest()
-            spans.append(Span(stop - start, size_bytes, digest))
+            spans.append(MessageSpan(stop - start, size_bytes, digest))
             start, size_bytes = stop, 0
     return spans, [*pieces[start:]]

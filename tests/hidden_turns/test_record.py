@@ -4,8 +4,8 @@ import pytest
 
 from ullage.core.values.effects import KINDS, Record
 from ullage.core.values.messages import Message, Reasoning, Text, ToolCall
-from ullage.doors.splice.record import (
-    Splice,
+from ullage.doors.hidden_turns.record import (
+    HiddenTurns,
     key_of,
     record_of,
     says_the_same,
@@ -60,7 +60,7 @@ def test_white_space_may_differ_between_texts_alone(client, kept, same):
 @pytest.mark.parametrize("text", ["a", "\ud800", "é" * 9])
 @pytest.mark.parametrize("number", [1, 1 << 80, 1.5])
 def test_what_is_kept_comes_back(text, number):
-    splice = Splice(
+    splice = HiddenTurns(
         [{"role": "assistant", "content": text}], [{"n": number}], "m", "note", "id"
     )
     assert splice_in([record_of(CHAIN, splice)], CHAIN) == splice

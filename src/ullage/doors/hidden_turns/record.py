@@ -44,7 +44,7 @@ _decode = msgspec.json.Decoder(float_hook=number_of).decode
 _encode = msgspec.json.Encoder(enc_hook=as_written).encode
 
 
-class Splice(Struct, frozen=True):
+class HiddenTurns(Struct, frozen=True):
     """The turns behind one reply.
 
     Attributes:
@@ -189,23 +189,23 @@ def _texts(messages: Iterable[Message]) -> list[str]:
 # ── records ──────────────────────────────────────────────────────────────────────────────
 
 
-def record_of(key: bytes, splice: Splice | None) -> Record:
+def record_of(key: bytes, splice: HiddenTurns | None) -> Record:
     """The record of a splice; of None, one that says by its key all that it says."""
     return Record(key, KIND, 0, b"{}" if splice is None else _encoded(splice))
 
 
-def splice_in(records: Iterable[Record], key: bytes) -> Splice | None:
+def splice_in(records: Iterable[Record], key: bytes) -> HiddenTurns | None:
     """The splice that is kept under a key; None if there is none, or a newer version wrote it."""
     for record in records:
         if record.key == key and record.kind == KIND:
             try:
-                return msgspec.convert(_decoded(record.data), Splice)
+                return msgspec.convert(_decoded(record.data), HiddenTurns)
             except (msgspec.MsgspecError, ValueError, RecursionError):
                 return None
     return None
 
 
-def _encoded(splice: Splice) -> bytes:
+def _encoded(splice: HiddenTurns) -> bytes:
     try:
         return _encode(splice)
     except (

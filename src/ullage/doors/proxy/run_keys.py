@@ -26,7 +26,7 @@ _KEY_BYTES = 24
 _ROOT_USER = 0
 
 
-class Door(Struct, frozen=True):
+class RunKeys(Struct, frozen=True):
     """The keys of one run.
 
     Attributes:
@@ -51,9 +51,9 @@ class Door(Struct, frozen=True):
         return f"{slash}{rest}" or "/"
 
 
-def new_door() -> Door:
+def new_run_keys() -> RunKeys:
     """Keys that nobody has seen."""
-    return Door(secrets.token_urlsafe(_KEY_BYTES), secrets.token_urlsafe(_KEY_BYTES))
+    return RunKeys(secrets.token_urlsafe(_KEY_BYTES), secrets.token_urlsafe(_KEY_BYTES))
 
 
 def _is_of_own_user(request: web.BaseRequest) -> bool:

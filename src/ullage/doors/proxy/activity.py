@@ -23,7 +23,7 @@ _QUIET = frozenset(("observed", "unreported", "diagnostic"))
 """Kinds of events that decide nothing."""
 
 
-class Turn(Struct, frozen=True, array_like=True):
+class TurnFigures(Struct, frozen=True, array_like=True):
     """One request of a conversation.
 
     Attributes:
@@ -43,7 +43,7 @@ class Turn(Struct, frozen=True, array_like=True):
     cached_tokens: int
 
 
-class Decision(Struct, frozen=True, array_like=True):
+class DecisionNote(Struct, frozen=True, array_like=True):
     """One thing that was decided.
 
     Attributes:
@@ -88,7 +88,7 @@ class Totals(Struct, frozen=True):
         return Totals(*map(add, astuple(self), astuple(other)))
 
 
-class Shown(Struct, frozen=True):
+class ConversationActivity(Struct, frozen=True):
     """One conversation.
 
     Attributes:
@@ -108,8 +108,8 @@ class Shown(Struct, frozen=True):
     model: str
     tenant: str
     totals: Totals = Totals()
-    turns: tuple[Turn, ...] = ()
-    decisions: tuple[Decision, ...] = ()
+    turns: tuple[TurnFigures, ...] = ()
+    decisions: tuple[DecisionNote, ...] = ()
     standing: Standing | None = None
     without: tuple[Addition, ...] = ()
 
@@ -120,7 +120,7 @@ class Shown(Struct, frozen=True):
         return self.standing is None and is_met
 
 
-class Seen:
+class Activity:
     """What one worker has seen.
 
     Attributes:
@@ -129,7 +129,7 @@ class Seen:
 
     def __init__(self) -> None:
         self.totals = Totals()
-        self._shown: OrderedDict[str, Shown] = OrderedDict()
+        self._shown: OrderedDict[str, ConversationActivity] = OrderedDict()
 
     def take(self, relayed: Relayed) -> None:
         """Take in a request that is over."""
@@ -138,13 +138,15 @@ class Seen:
         if not report.conversation:
             return
         key = report.conversation
-        before = self._shown.pop(key, Shown(key, report.wire, "", relayed.tenant[:8]))
+        before = self._shown.pop(
+            key, ConversationActivity(key, report.wire, "", relayed.tenant[:8])
+        )
         self._shown[key] = _with(before, relayed, totals)
         if len(self._shown) > _CONVERSATIONS:
             self._shown.popitem(last=False)
 
     @property
-    def shown(self) -> tuple[Shown, ...]:
+    def shown(self) -> tuple[ConversationActivity, ...]:
         """The conversations, the one used last first."""
         return tuple(reversed(self._shown.values()))
 
@@ -166,9 +168,11 @@ def totalled(relayed: Relayed) -> Totals:
     )
 
 
-def joined(workers: Iterable[Iterable[Shown]]) -> list[Shown]:
+def joined(
+    workers: Iterable[Iterable[ConversationActivity]],
+) -> list[ConversationActivity]:
     """The conversations of several workers; what two of them served is one."""
-    found: dict[str, Shown] = {}
+    found: dict[str, ConversationActivity] = {}
     for shown in workers:
         for each in shown:
             there = found.get(each.key)
@@ -176,10 +180,12 @@ def joined(workers: Iterable[Iterable[Shown]]) -> list[Shown]:
     return sorted(found.values(), key=_last_s, reverse=True)
 
 
-def _with(shown: Shown, relayed: Relayed, totals: Totals) -> Shown:
+def _with(
+    shown: ConversationActivity, relayed: Relayed, totals: Totals
+) -> ConversationActivity:
     report, at_s = relayed.report, round(relayed.began_s, 3)
     usage = report.usage
-    turn = Turn(
+    turn = TurnFigures(
         at_s,
         totals.raw_tokens,
         report.view_tokens,
@@ -188,7 +194,7 @@ def _with(shown: Shown, relayed: Relayed, totals: Totals) -> Shown:
         0 if usage is None else usage.cache_read_tokens,
     )
     new = [_decision(at_s, each) for each in report.events if each.kind not in _QUIET]
-    return Shown(
+    return ConversationActivity(
         shown.key,
         report.wire,
         report.model,
@@ -201,19 +207,21 @@ def _with(shown: Shown, relayed: Relayed, totals: Totals) -> Shown:
     )
 
 
-def _decision(at_s: float, event: Event) -> Decision:
+def _decision(at_s: float, event: Event) -> DecisionNote:
     """A decision as it is shown: its words can name a tool, and a name has no bound."""
     where, why = event.where[:_WORDS_CHARS], event.why[:_WORDS_CHARS]
-    return Decision(
+    return DecisionNote(
         at_s, event.kind, where, why, event.tokens_before, event.tokens_after
     )
 
 
-def _both(one: Shown, other: Shown) -> Shown:
+def _both(
+    one: ConversationActivity, other: ConversationActivity
+) -> ConversationActivity:
     older, newer = sorted((one, other), key=_last_s)
     turns = sorted((*older.turns, *newer.turns), key=lambda turn: turn.at_s)
     decisions = sorted((*older.decisions, *newer.decisions), key=lambda each: each.at_s)
-    return Shown(
+    return ConversationActivity(
         newer.key,
         newer.wire,
         newer.model,
@@ -226,5 +234,5 @@ def _both(one: Shown, other: Shown) -> Shown:
     )
 
 
-def _last_s(shown: Shown) -> float:
+def _last_s(shown: ConversationActivity) -> float:
     return shown.turns[-1].at_s

@@ -15,10 +15,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ullage.doors.splice.rounds import Again, Calls, Done, Rounds
+from ullage.doors.hidden_turns.rounds import (
+    FinishedReply,
+    NextRound,
+    PrivateCalls,
+    Rounds,
+)
 
 
-class Streamed:
+class StreamedRounds:
     """`Rounds` whose replies come as events.
 
     Events are JSON values: of an SSE stream the parsed ``data`` (for the Messages and Responses
@@ -67,14 +72,14 @@ class Streamed:
             (*given, *self._stream.feed(event)) if given else self._stream.feed(event)
         )
 
-    def end(self) -> Calls | Again | Done:
+    def end(self) -> PrivateCalls | NextRound | FinishedReply:
         """The present round's stream has ended; see `Rounds.take`.
 
-        Of one that broke off the `Done` has no reply and no records.
+        Of one that broke off the `FinishedReply` has no reply and no records.
         """
         self.reply = (self._copy or self._stream).reply()
         if self.reply is None:
-            return Done(None, events=self._released(is_muted=False))
+            return FinishedReply(None, events=self._released(is_muted=False))
         return self._step(self._rounds.take(self.reply))
 
     def _released(self, *, is_muted: bool) -> tuple[dict[str, Any], ...]:
@@ -87,18 +92,20 @@ class Streamed:
         self._stream.is_muted = False
         return tuple(given)
 
-    def answer(self, results: Sequence[Any]) -> Again | Done:
+    def answer(self, results: Sequence[Any]) -> NextRound | FinishedReply:
         """See `Rounds.answer`. The next events that are fed are those of the next round."""
         step = self._step(self._rounds.answer(results))
-        assert not isinstance(step, Calls)
+        assert not isinstance(step, PrivateCalls)
         return step
 
-    def _step(self, step: Calls | Again | Done) -> Calls | Again | Done:
-        if isinstance(step, Again):
+    def _step(
+        self, step: PrivateCalls | NextRound | FinishedReply
+    ) -> PrivateCalls | NextRound | FinishedReply:
+        if isinstance(step, NextRound):
             self._given = self._released(is_muted=True)
             self._stream.begin()
             self._begin()
-        elif isinstance(step, Done) and step.reply is not None:
+        elif isinstance(step, FinishedReply) and step.reply is not None:
             events = self._released(is_muted=bool(self._rounds.spoken))
             if self._stream.holds:
                 note = self._rounds.spoken or self._rounds.note
