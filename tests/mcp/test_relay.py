@@ -133,7 +133,7 @@ def test_any_frames_in_any_order_arrive_unchanged(frames):
         else:
             message = rpc_message_of(frame)
             is_answer = (
-                message and message.method is UNSET and message.id in talk.relay.asked
+                message and message.method is UNSET and message.id in talk.relay.pending
             )
             is_other = (
                 not message

@@ -16,7 +16,7 @@ from ullage.doors.exchange.additions import ADDITIONS
 from ullage.doors.proxy.activity import Activity
 from ullage.doors.proxy.command import summary
 from ullage.doors.proxy.logs import line_of
-from ullage.doors.proxy.relayed import told
+from ullage.doors.proxy.relayed import treatment_of
 from ullage.wires import FORMATS
 
 NO_TOOLS = {
@@ -71,7 +71,7 @@ def test_the_header_the_log_and_the_page_tell_it(serve):
     shown = Activity()
     for each in seen:
         shown.take(each)
-    (one,) = shown.shown
+    (one,) = shown.conversations
     assert one.without == ("tools",)
     assert [decision.kind for decision in one.decisions] == ["addition_refused"]
     assert json.loads(state)["conversations"][0]["without"] == ["tools"]
@@ -158,7 +158,7 @@ def test_the_summary_of_a_run_says_what_was_refused():
     shown = Activity()
     shown.take(of("a", 1.0, without=("tools",), events=(event,)))
     shown.take(of("b", 2.0, without=("tools", "stream_options")))
-    lines = summary(shown.totals, "the store", shown.shown)[3:]
+    lines = summary(shown.totals, "the store", shown.conversations)[3:]
     assert sorted(lines) == [
         "1 conversation was sent without our stream_options: the upstream refuses it",
         "2 conversations were sent without our tools: the upstream refuses it",
@@ -167,6 +167,6 @@ def test_the_summary_of_a_run_says_what_was_refused():
 
 def test_the_header_names_each_addition():
     report = of("a", 1.0, without=ADDITIONS).report
-    assert told(None, is_changed=True, report=report) == (
+    assert treatment_of(None, is_changed=True, report=report) == (
         "fitted; without=tools,stream_options,cache_control"
     )

@@ -18,7 +18,7 @@ from tests.servers.loops import loop, request, user
 from ullage import SqliteStore
 from ullage.doors.exchange import ExchangeReport, Exchanges
 from ullage.doors.proxy.config import ProxyLimits
-from ullage.doors.proxy.relayed import Relayed, raw_tokens, told
+from ullage.doors.proxy.relayed import Relayed, raw_tokens, treatment_of
 from ullage.wires import FORMATS
 
 WIRES = sorted(FORMATS)
@@ -243,7 +243,7 @@ def test_sizes_before_are_reckoned_from_bytes():
     report = ExchangeReport(path="/x", view_tokens=100, is_changed=True)
     relayed = Relayed(report=report, upstream="x", came_bytes=1_000, sent_bytes=400)
     assert raw_tokens(relayed) == 250
-    assert told(None, is_changed=False) == "unchanged"
+    assert treatment_of(None, is_changed=False) == "unchanged"
 
 
 def test_an_answer_by_a_tool_that_the_operator_named_is_whole():

@@ -141,11 +141,11 @@ class Refusals(Struct, frozen=True):
         rows = {
             key: row for key, row in self.rows.items() if now_s - row.at_s < HOLDS_S
         }
-        before = rows.pop((target, addition), None)
-        if before is not None:
-            is_named = is_named or before.is_named
-            own_tools = min(own_tools, before.own_tools)
-        times = 1 if before is None else before.times + 1
+        earlier = rows.pop((target, addition), None)
+        if earlier is not None:
+            is_named = is_named or earlier.is_named
+            own_tools = min(own_tools, earlier.own_tools)
+        times = 1 if earlier is None else earlier.times + 1
         rows[target, addition] = Refusal(now_s, times, is_named, own_tools)
         of_tenant = [key for key in rows if key[0].tenant == target.tenant]
         for key in of_tenant[:-MOST_OF_A_TENANT]:

@@ -43,43 +43,43 @@ class BodyCache:
         if len(body) < _LEAST_BYTES:
             return None
         with self._lock:
-            found = (
+            candidates = (
                 self._sampled.get((owner, sample))
                 for sample in _samples(body, len(body))
             )
-            known = next((each for each in found if each is not None), None)
-        return (known and read_on(known, body)) or read_anew(body, key)
+            earlier = next((entry for entry in candidates if entry is not None), None)
+        return (earlier and read_on(earlier, body)) or read_anew(body, key)
 
-    def keep(self, session: Any, owner: str, body: bytes, reading: ParsedBody) -> None:
+    def keep(self, session: Any, owner: str, body: bytes, parsed: ParsedBody) -> None:
         """Keep a reading as the newest of its conversation.
 
         Args:
             session: that serves it. What is kept goes with it, and counts with it.
             owner: as it was read for.
             body: what was read.
-            reading: what it came to, perhaps with equal messages in the place of its own.
+            parsed: what it came to, perhaps with equal messages in the place of its own.
         """
         with self._lock:
-            last = self._last.get(owner)
-            reading = self._last[owner] = (
-                reading if last is None else _sharing(reading, last)
+            newest = self._last.get(owner)
+            parsed = self._last[owner] = (
+                parsed if newest is None else _sharing(parsed, newest)
             )
-            self._newest[session] = reading
-            session.bytes_beside = reading.held_bytes
-            for sample in _samples(body, reading.stop):
-                self._sampled[owner, sample] = reading
+            self._newest[session] = parsed
+            session.bytes_beside = parsed.held_bytes
+            for sample in _samples(body, parsed.stop):
+                self._sampled[owner, sample] = parsed
 
 
-def _sharing(reading: ParsedBody, other: ParsedBody) -> ParsedBody:
+def _sharing(parsed: ParsedBody, earlier: ParsedBody) -> ParsedBody:
     """A reading with what stands around its messages held once with another's where it is alike.
 
     Conversations of one owner mostly have the same tools, and more bytes of them than of messages.
     """
-    if reading.head is not other.head and reading.head == other.head:
-        reading = replace(reading, head=other.head, before=other.before)
-    if reading.tail is not other.tail and reading.tail == other.tail:
-        reading = replace(reading, tail=other.tail, after=other.after)
-    return reading
+    if parsed.head is not earlier.head and parsed.head == earlier.head:
+        parsed = replace(parsed, head=earlier.head, head_members=earlier.head_members)
+    if parsed.tail is not earlier.tail and parsed.tail == earlier.tail:
+        parsed = replace(parsed, tail=earlier.tail, tail_members=earlier.tail_members)
+    return parsed
 
 
 def _samples(body: bytes, stop: int) -> Iterator[bytes]:

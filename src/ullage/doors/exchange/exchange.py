@@ -202,8 +202,8 @@ class Exchange(Reporting):
     def _refuse(self, error: BudgetExceeded) -> ClientAnswer:
         """The answer to a request that may not be sent."""
         assert self.route is not None
-        said = error_of(self.route.wire, _SPENT, str(error))
-        return WholeAnswer(self, None, _SPENT, bodies.write(said))
+        error_body = error_of(self.route.wire, _SPENT, str(error))
+        return WholeAnswer(self, None, _SPENT, bodies.write(error_body))
 
     def _fit(self) -> Actions[None]:
         assert self.route is not None
@@ -213,9 +213,9 @@ class Exchange(Reporting):
             self.passed = "body"
             return
         self._fields = frozenset(body)
-        held = next((key for key in _ELSEWHERE if body.get(key)), None)
-        if held is not None:
-            self._note(problem=held)
+        field = next((key for key in _ELSEWHERE if body.get(key)), None)
+        if field is not None:
+            self._note(problem=field)
             self.passed = "elsewhere"
         elif self.route.kind == "batch":
             yield from self._fit_batch(body)
@@ -240,8 +240,8 @@ class Exchange(Reporting):
         """Fit a request with the turns that its client never saw."""
         assert self.route is not None
         self._takes = takes_rounds(self._client, wire) and not self.route.is_array
-        read = self._reading
-        begins = (read and read.beginning) or requests.beginning(
+        parsed = self._reading
+        start = (parsed and parsed.beginning) or requests.beginning(
             wire.name, self._client
         )
         key, session = self._exchanges.session(
@@ -249,7 +249,7 @@ class Exchange(Reporting):
             self._client,
             self._tenant,
             self._name,
-            begins,
+            start,
             can_recall=self._takes,
             client=self._program,
         )
@@ -272,24 +272,24 @@ class Exchange(Reporting):
         steps = restore_hidden_turns(
             self._client, wire, tenant, self._exchanges.read.get(session)
         )
-        knitted: RestoredRequest = yield partial(self._exchanges.do, steps, tenant)
-        if knitted.read is not None:
-            self._exchanges.read[session] = knitted.read
+        restored: RestoredRequest = yield partial(self._exchanges.do, steps, tenant)
+        if restored.read is not None:
+            self._exchanges.read[session] = restored.read
         if (
             is_held
         ):  # its provider waits for what waited here, whatever else becomes of it
-            self._body = self._written(knitted.request, knitted.request)
-        yield from self.see(knitted.request)
+            self._body = self._written(restored.request, restored.request)
+        yield from self.see(restored.request)
         self._exchanges.headers.take(session, tenant, wire.name)
-        if read is not None and not is_held:
+        if parsed is not None and not is_held:
             messages = session.intern(self._client)[wire.key]  # now with the new ones
-            read = replace(read, messages=messages, beginning=begins)
-            self._exchanges.readings.keep(session, self._owner, self._body, read)
+            parsed = replace(parsed, messages=messages, beginning=start)
+            self._exchanges.readings.keep(session, self._owner, self._body, parsed)
         if self.route.kind == "create" and self._takes:
             redact = session.settings.redact
             view = self.view
             self.rounds = Rounds(
-                view.wire, knitted, view.owns, redact=redact, offers=view.sent.offers
+                view.wire, restored, view.owns, redact=redact, offers=view.sent.offers
             )
 
     def _take_window(self, session: Any, request: Mapping[str, Any]) -> None:
@@ -331,25 +331,30 @@ class Exchange(Reporting):
         )
         self._sent = self._written(added.view, added.request)
 
-    def _written(self, view: Mapping[str, Any], sent: Mapping[str, Any]) -> bytes:
+    def _written(self, view: Mapping[str, Any], outgoing: Mapping[str, Any]) -> bytes:
         """The bytes of what is sent for a view; those that came, where they say the same."""
         is_same = requests.is_same(self._client, view)
         self._note(is_changed=not is_same)
-        if is_same and sent is view:
+        if is_same and outgoing is view:
             return self._body
         assert self.route is not None
-        return self._write(requests.body_of(self.route, self._fields, sent))
+        return self._write(requests.body_of(self.route, self._fields, outgoing))
 
     def _fit_batch(self, body: Mapping[str, Any]) -> Actions[None]:
         """Fit each request of a batch by itself, without recall: nobody could answer it."""
         assert self.route is not None
-        each = requests.each_of(self.route, body)
+        originals = requests.requests_of_batch(self.route, body)
         views = []
-        for request in each:
+        for request in originals:
             views.append((yield from self._fitted_alone(request)))
         fitted = iter(views)
-        changed = requests.with_each(self.route, body, lambda _: next(fitted))
-        if any(new is not old for new, old in zip(views, each, strict=True)):
+        changed = requests.with_changed_requests(
+            self.route, body, lambda _: next(fitted)
+        )
+        if any(
+            view is not original
+            for view, original in zip(views, originals, strict=True)
+        ):
             self._note(is_changed=True)
             self._sent = self._write(changed)
 
@@ -418,12 +423,12 @@ class Exchange(Reporting):
         trial = self._trial
         if trial is None or not trial.leave_out(words):
             return trial is not None and trial.is_refused and self._may_go_as_it_came()
-        before = self._sent
+        refused_body = self._sent
         try:
             yield from self.see(self.request)
         except Exception:  # noqa: BLE001 - nothing else can be sent: the provider's word holds
             return False
-        return self._sent is not before
+        return self._sent is not refused_body
 
     def _may_go_as_it_came(self) -> bool:
         """Whether what came is sent now, because what was made of it is refused in any form.
@@ -521,12 +526,12 @@ class Exchange(Reporting):
             step = yield from self.settled(step, self.rounds.answer)
             if isinstance(step, FinishedReply):
                 same = step.reply in (value, None)
-                said = body if same else bodies.write(step.reply or {})
+                content = body if same else bodies.write(step.reply or {})
                 if is_last and self.is_thread:
                     yield from observe()
                     is_last = False
                 return WholeAnswer(
-                    self, reply, reply.status, said, observe if is_last else None
+                    self, reply, reply.status, content, observe if is_last else None
                 )
             yield from self.see(step.request)
         except Exception as error:  # noqa: BLE001 - ours; nothing was given, so all can begin anew
@@ -574,15 +579,15 @@ class Exchange(Reporting):
     def observe(self, reply: Any) -> Actions[None]:
         """Take in a reply, or the events of it that report something. Nothing fails for it."""
         yield from self._tried(partial(self.view.observe, reply))
-        found, before = self.view.sent.reply_usage, self.report.usage
+        usage, earlier_usage = self.view.sent.reply_usage, self.report.usage
         if (
             reply
             and self._trial is not None
             and not is_error(self.view.wire.wire, reply)
         ):
             self._trial.confirm()
-        if found is not None:
-            self._note(usage=found if before is None else before + found)
+        if usage is not None:
+            self._note(usage=usage if earlier_usage is None else earlier_usage + usage)
         warning = self.view.sent.warning
         if warning is not None and warning not in self.report.events:
             self._note(events=(*self.report.events, warning))

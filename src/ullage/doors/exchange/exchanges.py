@@ -99,7 +99,7 @@ class Exchanges:
         self.now_s = time.monotonic
         self.refusals = refusals or KnownRefusals(time.monotonic)
         self._tell, self._lock = tell, Lock()
-        self._first: dict[
+        self._first_replies: dict[
             str, bytes
         ] = {}  # the first reply that was met to a beginning
 
@@ -153,7 +153,7 @@ class Exchanges:
         request: Mapping[str, Any],
         tenant: str,
         name: str | None,
-        begins: HistoryStart,
+        start: HistoryStart,
         *,
         can_recall: bool,
         client: str = "",
@@ -165,22 +165,22 @@ class Exchanges:
             request: as the client sent it, with its model.
             tenant: whose content it is.
             name: of the conversation, if it was named.
-            begins: how its history begins.
+            start: how its history begins.
             can_recall: whether recall calls can be answered here.
             client: the program that asks.
         """
         owner = self.tenant(tenant, name) + ("" if can_recall else _UNATTENDED)
         if name is not None:
-            begins = HistoryStart(name.encode("utf-8", "surrogatepass"))
-        key = _key(owner, route.wire, str(model_in(request)), begins.first.hex())
-        if begins.reply and self._first_to(key, begins.reply) != begins.reply:
-            key = _key(key, begins.reply.hex())
+            start = HistoryStart(name.encode("utf-8", "surrogatepass"))
+        key = _key(owner, route.wire, str(model_in(request)), start.opening.hex())
+        if start.reply and self._first_to(key, start.reply) != start.reply:
+            key = _key(key, start.reply.hex())
         recall = "auto" if can_recall and self.recalls else False
         # held out or not: whatever model it is asked of, and whoever answered it first
-        drawn = _key(self.tenant(tenant, name), begins.first.hex())
+        draw_key = _key(self.tenant(tenant, name), start.opening.hex())
         session = self.sessions.of(
             key,
-            conversation=drawn,
+            conversation=draw_key,
             tenant=owner,
             format=route.wire,
             recall=recall,
@@ -191,10 +191,10 @@ class Exchanges:
     def _first_to(self, key: str, reply: bytes) -> bytes:
         """The first reply that was met to a beginning: this one, if there was none."""
         with self._lock:
-            found = self._first.setdefault(key, reply)
-            if len(self._first) > _MOST_BEGINNINGS:
-                del self._first[next(iter(self._first))]
-            return found
+            first_reply = self._first_replies.setdefault(key, reply)
+            if len(self._first_replies) > _MOST_BEGINNINGS:
+                del self._first_replies[next(iter(self._first_replies))]
+            return first_reply
 
     def do(self, steps: Steps[T], tenant: str) -> T | Awaitable[T]:
         """Run steps of the core on the store."""

@@ -56,9 +56,9 @@ def problem_of(error: Exception) -> str:
     return kind
 
 
-def place_of(where: str) -> str:
+def place_of(location: str) -> str:
     """A place in a request, with ``…`` for each name that is none of the wires'."""
-    return _STEPS.sub(_step, where[:_MOST_CHARS])
+    return _STEPS.sub(_step, location[:_MOST_CHARS])
 
 
 def _step(match: re.Match[str]) -> str:

@@ -41,7 +41,7 @@ def error_event(wire: str, status: int, body: bytes) -> dict[str, Any]:
 def events_of(body: bytes) -> list[Any]:
     """The events of a stream that comes as the items of one JSON array, which may be cut off."""
     whole = body.rstrip()
-    found = bodies.read(
+    events = bodies.read(
         whole if whole.endswith(b"]") else whole.rstrip(b", \r\n") + b"]"
     )
-    return found if isinstance(found, list) else []
+    return events if isinstance(events, list) else []

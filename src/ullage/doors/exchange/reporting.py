@@ -54,11 +54,11 @@ class Reporting:
             return
         self._is_over = True
         if self.view is not None:
-            sent = self.view.sent
+            request_info = self.view.sent
             self._note(
-                messages=sent.size,
-                view_tokens=sent.estimate,
-                limit_tokens=sent.limit_tokens,
+                messages=request_info.size,
+                view_tokens=request_info.estimate,
+                limit_tokens=request_info.limit_tokens,
             )
         self._note(status=status, passed=self.passed)
         self._exchanges.over(self.report)

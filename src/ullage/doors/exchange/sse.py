@@ -39,9 +39,9 @@ class SseReader:
         """See `Reader.feed`."""
         frames = list[EventFrame]()
         self._held += data
-        while found := _EMPTY_LINE.search(self._held, self._searched):
-            raw = bytes(self._held[: found.end()])
-            del self._held[: found.end()]
+        while match := _EMPTY_LINE.search(self._held, self._searched):
+            raw = bytes(self._held[: match.end()])
+            del self._held[: match.end()]
             self._searched = 0
             frames.append(EventFrame(raw, _data(raw)))
         if len(self._held) > MOST_EVENT_BYTES:
@@ -57,8 +57,10 @@ class SseReader:
 
 def _data(raw: bytes) -> bytes | None:
     lines = _LINE.split(raw.removeprefix(_MARK))
-    said = [line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:")]
-    return b"\n".join(said) if said else None
+    values = [
+        line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:")
+    ]
+    return b"\n".join(values) if values else None
 
 
 def written(event: Mapping[str, Any]) -> bytes:

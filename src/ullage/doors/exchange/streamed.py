@@ -39,8 +39,10 @@ _PRIVATE = tuple(name.encode() for name in RECALL_TOOLS)
 
 def framing_of(wire: str, content_type: str) -> Framing | None:
     """How the events of a stream are framed; None if it is no such stream."""
-    known = (each for each in _FRAMINGS if content_type.startswith(each.content_type))
-    framing = next(known, None)
+    candidates = (
+        kind for kind in _FRAMINGS if content_type.startswith(kind.content_type)
+    )
+    framing = next(candidates, None)
     return (
         AMAZON_NAMED
         if framing is AMAZON and wire_named(wire).http.names_events
@@ -81,11 +83,11 @@ class StreamedAnswer(ClientAnswer):
         """See `ClientAnswer.next`."""
         while not self._has_ended:
             data: bytes = yield self._upstream.next
-            given = (
+            output = (
                 (yield from self._taken(data)) if data else (yield from self._ended())
             )
-            if given:
-                return given
+            if output:
+                return output
         return b""
 
     def close(self) -> Actions[None]:
@@ -107,7 +109,7 @@ class StreamedAnswer(ClientAnswer):
 
     def _taken(self, data: bytes) -> Actions[bytes]:
         """What of these bytes is for the client now."""
-        given = bytearray()
+        output = bytearray()
         try:
             frames = self._reader.feed(data)
         except EventTooLong as error:
@@ -126,12 +128,12 @@ class StreamedAnswer(ClientAnswer):
                 if is_error(self._format.wire, event) and (
                     yield from self._again(event)
                 ):
-                    return bytes(given)
+                    return bytes(output)
                 self._has_content = True
-            given += self._passed(frame)
+            output += self._passed(frame)
             if self._has_ended:
                 break
-        return bytes(given)
+        return bytes(output)
 
     def _broken_off(self, error: Exception) -> bytes:
         """The end of a stream that cannot be held until its next event is whole."""
@@ -153,17 +155,17 @@ class StreamedAnswer(ClientAnswer):
             self._report(event)
         self._is_named = self._is_named or any(name in frame.data for name in _PRIVATE)
         try:
-            given = (event,) if self._spliced is None else self._spliced.feed(event)
+            events = (event,) if self._spliced is None else self._spliced.feed(event)
         except Exception as error:  # noqa: BLE001 - ours; the stream goes on as it comes
             self._exchange.note_problem(error)
-            self._spliced, given = None, (event,)
+            self._spliced, events = None, (event,)
             self._is_mistaken = self._exchange.view.sent.offers
         if self._is_mistaken and self._is_named:
             self._has_ended = True
             return self._framing.written(error_event(self._format.wire, 500, b""))
-        if len(given) == 1 and given[0] is event and not self._is_hidden(event):
+        if len(events) == 1 and events[0] is event and not self._is_hidden(event):
             return frame.raw
-        return self._written(given)
+        return self._written(events)
 
     def _report(self, event: dict[str, Any]) -> None:
         """Keep an event that reports usage."""
@@ -171,8 +173,8 @@ class StreamedAnswer(ClientAnswer):
             self._reporting.append(event)
 
     def _written(self, events: Iterable[dict[str, Any]]) -> bytes:
-        shown = (event for event in events if not self._is_hidden(event))
-        return b"".join(map(self._framing.written, shown))
+        visible = (event for event in events if not self._is_hidden(event))
+        return b"".join(map(self._framing.written, visible))
 
     def _is_hidden(self, event: dict[str, Any]) -> bool:
         """Whether an event is the usage that the client did not ask for."""
@@ -186,23 +188,23 @@ class StreamedAnswer(ClientAnswer):
 
     def _ended(self) -> Actions[bytes]:
         """The upstream has no more: another round begins, or this was the end."""
-        given = self._reader.rest()
+        rest = self._reader.rest()
         self._has_ended = True
         if self._spliced is None:
-            return given + self._closing
+            return rest + self._closing
         try:
             step = yield from self._exchange.settled(
                 self._spliced.end(), self._spliced.answer
             )
         except Exception as error:  # noqa: BLE001 - ours; the client has all that came
             self._exchange.note_problem(error)
-            return given + self._closing
+            return rest + self._closing
         if isinstance(step, NextRound):
             yield from self._observe()
-            return given + (yield from self._go_on(step.request))
+            return rest + (yield from self._go_on(step.request))
         if self._exchange.is_thread:
             yield from self._observe()
-        return given + self._written(step.events) + self._closing
+        return rest + self._written(step.events) + self._closing
 
     def _go_on(self, request: dict[str, Any]) -> Actions[bytes]:
         """Begin another round; where there is none, the client hears why in its stream."""

@@ -54,14 +54,14 @@ class Trial:
     """
 
     def __init__(
-        self, known: KnownRefusals, target: RequestTarget, own_tools: int
+        self, refusals: KnownRefusals, target: RequestTarget, own_tools: int
     ) -> None:
         self.own_tools = own_tools
-        self.left_out: frozenset[Addition] = known.of(target, own_tools)
+        self.left_out: frozenset[Addition] = refusals.of(target, own_tools)
         self.added: frozenset[Addition] = frozenset()
         self.is_refused = False
-        self._known, self._target = known, target
-        self._before = self.left_out
+        self._refusals, self._target = refusals, target
+        self._already_told = self.left_out
         self._named: frozenset[Addition] = frozenset()
 
     def takes(self, addition: Addition) -> bool:
@@ -88,18 +88,18 @@ class Trial:
 
     def accept(self) -> Iterator[Event]:
         """The request was accepted: remember what was left out for that, and tell of it."""
-        for addition in listed(self.left_out - self._before):
+        for addition in listed(self.left_out - self._already_told):
             is_named = addition in self._named
-            holds = self._known.learn(
+            holds = self._refusals.learn(
                 self._target, addition, is_named=is_named, own_tools=self.own_tools
             )
             yield _event(addition, holds=holds)
-        self._before = self.left_out
+        self._already_told = self.left_out
 
     def confirm(self) -> None:
         """A reply came: what stood in the request was not refused."""
         if self.added:
-            self._known.forget(self._target, self.added, self.own_tools)
+            self._refusals.forget(self._target, self.added, self.own_tools)
 
 
 class AugmentedView(NamedTuple):
@@ -120,7 +120,7 @@ class AugmentedView(NamedTuple):
 
 def with_additions(
     view: View | AsyncView,
-    asked: Mapping[str, Any],
+    request: Mapping[str, Any],
     route: Route,
     trial: Trial,
     *,
@@ -130,31 +130,33 @@ def with_additions(
 
     Args:
         view: what `Session.fit` gave, with the recall tools if it may have them.
-        asked: the request that it was made from.
+        request: the request that it was made from.
         route: what is asked.
         trial: of the request's additions.
         marks_cache: whether it is to get cache markers.
     """
     names, without = set[Addition](), set[Addition]()
-    if len(view.wire.tools(view)) > len(view.wire.tools(asked)):
+    if len(view.wire.tools(view)) > len(view.wire.tools(request)):
         names.add("tools")
     elif trial.own_tools and not trial.takes("tools"):
         without.add("tools")
-    shown: Mapping[str, Any] = view
+    marked_view: Mapping[str, Any] = view
     with_markers = marked(view) if marks_cache else view
     if with_markers is not view:
         (names if trial.takes("cache_control") else without).add("cache_control")
-        shown = with_markers if trial.takes("cache_control") else view
-    sent, with_usage = shown, requests.with_usage(route, shown)
+        marked_view = with_markers if trial.takes("cache_control") else view
+    outgoing, with_usage = marked_view, requests.with_usage(route, marked_view)
     if with_usage is not None:
         (names if trial.takes("stream_options") else without).add("stream_options")
-        sent = with_usage if trial.takes("stream_options") else shown
-    return AugmentedView(shown, sent, frozenset(names), listed(frozenset(without)))
+        outgoing = with_usage if trial.takes("stream_options") else marked_view
+    return AugmentedView(
+        marked_view, outgoing, frozenset(names), listed(frozenset(without))
+    )
 
 
-def may_fit(view: View | AsyncView, sent: bytes, came: bytes) -> bool:
+def may_fit(view: View | AsyncView, sent_body: bytes, original_body: bytes) -> bool:
     """Whether a request fits as it came, if it has as many tokens a byte as what was sent."""
-    estimate = view.sent.estimate * len(came) / max(len(sent), 1)
+    estimate = view.sent.estimate * len(original_body) / max(len(sent_body), 1)
     return estimate <= view.sent.limit_tokens
 
 
@@ -165,13 +167,17 @@ def listed(additions: frozenset[Addition]) -> tuple[Addition, ...]:
 
 def _event(addition: Addition, *, holds: bool) -> Event:
     """What is told of an addition that was refused."""
-    what = (
+    refusal = (
         f"the upstream refused the request with {_WORDS[addition]} and took it without"
     )
-    then = "they are added to the next one, for the refusal did not name them"
+    consequence = "they are added to the next one, for the refusal did not name them"
     if holds:
-        then = f"requests for this model go without for {HOLDS_S / 60:.0f} minutes"
-    return Event(kind="addition_refused", where=addition, why=f"{what}: {then}")
+        consequence = (
+            f"requests for this model go without for {HOLDS_S / 60:.0f} minutes"
+        )
+    return Event(
+        kind="addition_refused", where=addition, why=f"{refusal}: {consequence}"
+    )
 
 
 def is_bad_request(error: Any) -> bool:

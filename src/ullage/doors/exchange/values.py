@@ -50,8 +50,8 @@ class Upstream(Protocol):
     def send(self, body: bytes) -> Any:
         """Send the request with this body, and give the `UpstreamReply` once its head is there."""
 
-    def delete(self, named: str, other: str) -> Any:
-        """Send the request, which is a DELETE, with another id in the place of ``named``."""
+    def delete(self, reply_id: str, hidden_id: str) -> Any:
+        """Send the request, which is a DELETE, with another id in the place of ``reply_id``."""
 
 
 class TooLong(Exception):

@@ -94,7 +94,7 @@ def key_of(
     if not texts and not calls:
         return None
     return _hashed(
-        b"reply", chain, _bytes("".join(texts)), *(_bytes(each) for each in calls)
+        b"reply", chain, _bytes("".join(texts)), *(_bytes(call) for call in calls)
     )
 
 
@@ -128,10 +128,10 @@ def hidden_key(root: bytes, call_id: str) -> bytes:
 
 
 def _hashed(*fields: bytes) -> bytes:
-    found = blake3(b"ullage splice 1")
+    digest = blake3(b"ullage splice 1")
     for field in fields:
-        found.update(len(field).to_bytes(8, "big") + field)
-    return found.digest(16)
+        digest.update(len(field).to_bytes(8, "big") + field)
+    return digest.digest(16)
 
 
 def _bytes(text: str) -> bytes:
@@ -157,31 +157,36 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def says_the_same(said: Sequence[Message], turns: Sequence[Message], note: str) -> bool:
+def says_the_same(
+    messages: Sequence[Message], turns: Sequence[Message], note: str
+) -> bool:
     """Whether the client's texts are those of the turns but for white space between two of them.
 
     Args:
-        said: the messages of the reply as the client sent them.
+        messages: the messages of the reply as the client sent them.
         turns: those that are kept, results of private calls among them.
         note: what the client was told besides.
     """
-    text, at = "".join(_texts(said)), 0
+    text, at = "".join(_texts(messages)), 0
     for piece in (*_texts(turns), note):
-        wanted, at = piece.strip(), _behind_space(text, at)
-        if not text.startswith(wanted, at):
+        expected, at = piece.strip(), _behind_space(text, at)
+        if not text.startswith(expected, at):
             return False
-        at += len(wanted)
+        at += len(expected)
     return _behind_space(text, at) == len(text)
 
 
 def _behind_space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
 
 
 def _texts(messages: Iterable[Message]) -> list[str]:
     parts = (
-        part for each in messages if each.role == "assistant" for part in each.parts
+        part
+        for message in messages
+        if message.role == "assistant"
+        for part in message.parts
     )
     return [part.text for part in parts if isinstance(part, Text)]
 

@@ -92,7 +92,7 @@ def restore_hidden_turns(
     request: Mapping[str, Any],
     wire: Format,
     tenant: str,
-    before: ParsedHistory | None = None,
+    earlier: ParsedHistory | None = None,
 ) -> Steps[RestoredRequest]:
     """Put back what was hidden from the client: its turns, and the results that waited.
 
@@ -104,7 +104,7 @@ def restore_hidden_turns(
         request: as the client sent it, as JSON; never changed.
         wire: its format.
         tenant: whose history it is, as of the session.
-        before: ``read`` of an earlier request, as a rule of the same conversation: what is still
+        earlier: ``read`` of an earlier request, as a rule of the same conversation: what is still
             as it was is not read again. It changes nothing but speed, and nor may its messages.
 
     Raises:
@@ -112,28 +112,28 @@ def restore_hidden_turns(
     """
     dialect = wire_named(wire.wire).dialect(wire, lambda call: False)
     root = root_of(wire.name, tenant)
-    held = yield from _held(wire.previous(request), root)
-    start = bytes.fromhex(held.chain) or root
-    opening = bytes.fromhex(held.opening)
+    continued = yield from _held(wire.previous(request), root)
+    start = bytes.fromhex(continued.chain) or root
+    opening = bytes.fromhex(continued.opening)
     leading, history = _parted(request, wire)
     if history and not opening:
         opening = opening_key(_chain(start, _parsed(history[:1], wire, leading))[-1])
     takes = dialect.is_single(request)
-    knitted = RestoredRequest(request, request, root, start, opening, takes)
+    restored = RestoredRequest(request, request, root, start, opening, takes)
     has_splices = bool(history and (yield Find((opening,))))
     if has_splices:
-        read = _read(request, wire, dialect, start, before)
+        read = _read(request, wire, dialect, start, earlier)
         history = yield from _knitted(read, dialect, request)
-        knitted = replace(knitted, read=read)
-    if not (has_splices or held.reply_id):
-        return knitted
-    first = wire.history(request)[:leading]
-    if held.waiting:
-        history = _with_waiting(held.waiting, history, dialect)
-    new = wire.compose(request, [*first, *history], ())
-    if held.reply_id:
-        new = dialect.going_on_from(new, held.reply_id)
-    return replace(knitted, request=new)
+        restored = replace(restored, read=read)
+    if not (has_splices or continued.reply_id):
+        return restored
+    system = wire.history(request)[:leading]
+    if continued.waiting:
+        history = _with_waiting(continued.waiting, history, dialect)
+    changed = wire.compose(request, [*system, *history], ())
+    if continued.reply_id:
+        changed = dialect.going_on_from(changed, continued.reply_id)
+    return replace(restored, request=changed)
 
 
 def _held(previous: str, root: bytes) -> Steps[HiddenTurns]:
@@ -183,9 +183,9 @@ def chain_of(request: Mapping[str, Any], wire: Format, start: bytes) -> list[byt
     return _chain(start, _parsed(raws, wire, leading))
 
 
-def chain_behind(before: bytes, messages: Iterable[Message]) -> bytes:
+def chain_behind(chain: bytes, messages: Iterable[Message]) -> bytes:
     """The chain behind some messages that follow a history."""
-    return _chain(before, messages)[-1]
+    return _chain(chain, messages)[-1]
 
 
 def _parted(request: Mapping[str, Any], wire: Format) -> tuple[int, list[Any]]:
@@ -194,8 +194,8 @@ def _parted(request: Mapping[str, Any], wire: Format) -> tuple[int, list[Any]]:
     return leading, wire.history(request)[leading:]
 
 
-def _parsed(raws: Sequence[Any], wire: Format, first: int) -> list[Message]:
-    return [wire.parse(raw, f"{wire.key}[{at}]") for at, raw in enumerate(raws, first)]
+def _parsed(raws: Sequence[Any], wire: Format, start: int) -> list[Message]:
+    return [wire.parse(raw, f"{wire.key}[{at}]") for at, raw in enumerate(raws, start)]
 
 
 def _chain(last: bytes, messages: Iterable[Message]) -> list[bytes]:
@@ -213,18 +213,18 @@ def _read(
     wire: Format,
     dialect: Dialect,
     root: bytes,
-    before: ParsedHistory | None,
+    earlier: ParsedHistory | None,
 ) -> ParsedHistory:
     """A client's history, read from where it differs from an earlier one."""
     leading, raws = _parted(request, wire)
-    if before is None or before.chain[0] != root:
-        before = ParsedHistory((), [], [root], [])
-    same = next(differing(before.raws, raws), min(len(before.raws), len(raws)))
-    messages = before.messages[:same] + _parsed(raws[same:], wire, leading + same)
-    chain = before.chain[:same] + _chain(before.chain[same], messages[same:])
-    runs = [run for run in before.runs if run.stop < same]  # one at the end may go on
+    if earlier is None or earlier.chain[0] != root:
+        earlier = ParsedHistory((), [], [root], [])
+    same = next(differing(earlier.raws, raws), min(len(earlier.raws), len(raws)))
+    messages = earlier.messages[:same] + _parsed(raws[same:], wire, leading + same)
+    chain = earlier.chain[:same] + _chain(earlier.chain[same], messages[same:])
+    runs = [run for run in earlier.runs if run.stop < same]  # one at the end may go on
     runs += _runs(raws, messages, chain, dialect, runs[-1].stop if runs else 0)
-    return ParsedHistory([*before.raws[:same], *raws[same:]], messages, chain, runs)
+    return ParsedHistory([*earlier.raws[:same], *raws[same:]], messages, chain, runs)
 
 
 def _runs(
@@ -240,11 +240,11 @@ def _runs(
         while stop < len(messages) and messages[stop].role == "assistant":
             stop += 1
         if stop > start:
-            said = list(messages[start:stop])
+            reply = list(messages[start:stop])
             seals = [seal for raw in raws[start:stop] for seal in dialect.seals(raw)]
             marks = {seal: mark_key(chain[0], seal) for seal in seals}
-            key = key_of(chain[start], said, with_ids=dialect.sends_call_ids)
-            yield _Run(start, stop, said, key, marks)
+            key = key_of(chain[start], reply, with_ids=dialect.sends_call_ids)
+            yield _Run(start, stop, reply, key, marks)
         start = stop + 1
 
 
@@ -256,32 +256,40 @@ def _knitted(
     keys = [
         key for run in runs for key in (run.key, *run.seals.values()) if key is not None
     ]
-    found = (yield Find(tuple(keys))) if keys else ()
-    marked, known, at = {record.key for record in found}, list[Any](), 0
+    records = (yield Find(tuple(keys))) if keys else ()
+    marked, history, at = {record.key for record in records}, list[Any](), 0
     for run in runs:
-        said = raws[run.start : run.stop]
-        known += raws[at : run.start]
+        client_messages = raws[run.start : run.stop]
+        history += raws[at : run.start]
         at = run.stop
-        splice = splice_in(found, run.key) if run.key in marked and run.key else None
-        turns = None if splice is None else _turns(splice, run, said, dialect, request)
+        splice = splice_in(records, run.key) if run.key in marked and run.key else None
+        turns = (
+            None
+            if splice is None
+            else _turns(splice, run, client_messages, dialect, request)
+        )
         if splice is None or turns is None:
             loose = {seal for seal, key in run.seals.items() if key in marked}
-            known += dialect.without(said, loose.__contains__) if loose else said
+            history += (
+                dialect.without(client_messages, loose.__contains__)
+                if loose
+                else client_messages
+            )
             continue
-        known += turns
+        history += turns
         if splice.waiting:
-            behind, message = (
+            next_raw, message = (
                 (raws[at], messages[at]) if at < len(raws) else (None, None)
             )
-            known += dialect.deferred(splice.waiting, behind, message)
-            at += behind is not None
-    return [*known, *raws[at:]]
+            history += dialect.deferred(splice.waiting, next_raw, message)
+            at += next_raw is not None
+    return [*history, *raws[at:]]
 
 
 def _turns(
     splice: HiddenTurns,
     run: _Run,
-    said: Sequence[Any],
+    client_messages: Sequence[Any],
     dialect: Dialect,
     request: Mapping[str, Any],
 ) -> list[Any] | None:
@@ -290,10 +298,10 @@ def _turns(
     To another model no thinking is sent that the client left out: it may not be its own.
     """
     turns = splice.turns
-    heard = turns if splice.heard is None else turns[slice(*splice.heard)]
-    parsed = [dialect.wire.parse(raw, "turn") for raw in heard]
+    audible = turns if splice.heard is None else turns[slice(*splice.heard)]
+    parsed = [dialect.wire.parse(raw, "turn") for raw in audible]
     if not says_the_same(run.messages, parsed, splice.note):
         return None
     if not run.seals and str(model_in(request) or "") != splice.model:
         turns = dialect.without(turns, bool)
-    return dialect.marked(turns, said)
+    return dialect.marked(turns, client_messages)

@@ -104,14 +104,19 @@ class Rounds:
     def __init__(
         self,
         wire: Format,
-        knitted: RestoredRequest,
+        restored: RestoredRequest,
         owns: Callable[[Any], bool],
         most: int = MOST_ROUNDS,
         redact: Redact | None = None,
         *,
         offers: bool = True,
     ) -> None:
-        self._wire, self.knitted, self._most, self._redact = wire, knitted, most, redact
+        self._wire, self.knitted, self._most, self._redact = (
+            wire,
+            restored,
+            most,
+            redact,
+        )
         self.dialect: Dialect = wire_named(wire.wire).dialect(wire, owns)
         self._owns = owns
         self._replies: list[dict[str, Any]] = []
@@ -120,7 +125,7 @@ class Rounds:
         self._calls: tuple[Any, ...] = ()
         self._starts: list[int] = []
         self.note, self.spoken, self.is_streamed = "", "", False
-        self.is_data = offers and wire.wants_data(knitted.client)
+        self.is_data = offers and wire.wants_data(restored.client)
 
     # ── the reply of a round ─────────────────────────────────────────────────────────
 
@@ -132,19 +137,19 @@ class Rounds:
         beyond the limit they are answered here.
         """
         self._replies.append(reply)
-        said = self._wire.reply(reply)
-        self._said.append(said)
+        messages = self._wire.reply(reply)
+        self._said.append(messages)
         self._starts.append(len(self._turns))
-        calls = (call for message in said for call in self._wire.calls(message))
+        calls = (call for message in messages for call in self._wire.calls(message))
         self._calls = tuple(call for call in calls if self._owns(call))
         if not self._calls or self.dialect.is_cut(reply) or not self.knitted.takes:
-            return self._done(self._public(said), ())
+            return self._done(self._public(messages), ())
         if len(self._replies) <= self._most:
             return PrivateCalls(self._calls)
         limit = f"the limit of {self._most} rounds of such calls is reached"
-        told = {"error": limit, "remedy": "Answer now, with what is known."}
+        error = {"error": limit, "remedy": "Answer now, with what is known."}
         return self._go_on(
-            [self._result(call, json.dumps(told)) for call in self._calls]
+            [self._result(call, json.dumps(error)) for call in self._calls]
         )
 
     def answer(self, results: Sequence[Any]) -> NextRound | FinishedReply:
@@ -155,8 +160,8 @@ class Rounds:
         pairs = zip(self._calls, results, strict=True)
         return self._go_on(
             [
-                self._result(call, _UNANSWERED) if it is None else it
-                for call, it in pairs
+                self._result(call, _UNANSWERED) if result is None else result
+                for call, result in pairs
             ]
         )
 
@@ -169,55 +174,59 @@ class Rounds:
 
     def _go_on(self, results: Sequence[Any]) -> NextRound | FinishedReply:
         """Another round, unless the client has to answer first, or the model goes on for ever."""
-        said = self._said[-1]
-        count = sum(len(self._wire.calls(message)) for message in said)
+        messages = self._said[-1]
+        count = sum(len(self._wire.calls(message)) for message in messages)
         if count > len(self._calls) or len(self._replies) > self._most + 1:
-            return self._done(said, results)
-        given = self._wire.results(results)
-        self._turns += [*said, *given]
+            return self._done(messages, results)
+        result_messages = self._wire.results(results)
+        self._turns += [*messages, *result_messages]
         request = self.knitted.request
         return NextRound(
-            self.dialect.next_round(request, self._turns, given, self._replies)
+            self.dialect.next_round(
+                request, self._turns, result_messages, self._replies
+            )
         )
 
     # ── the reply of all of them ─────────────────────────────────────────────────────
 
-    def _public(self, said: Sequence[Any]) -> list[Any]:
-        shown = map(self.dialect.shown, said)
-        return [message for message in shown if message is not None]
+    def _public(self, messages: Sequence[Any]) -> list[Any]:
+        public = map(self.dialect.shown, messages)
+        return [message for message in public if message is not None]
 
-    def _done(self, said: Sequence[Any], waiting: Sequence[Any]) -> FinishedReply:
+    def _done(self, last_turn: Sequence[Any], waiting: Sequence[Any]) -> FinishedReply:
         """The end.
 
         Args:
-            said: the last turn as it is to be kept.
+            last_turn: the last turn as it is to be kept.
             waiting: the results that stand beside the client's own.
         """
         reply, client = self._replies[-1], self.knitted.client
         if len(self._replies) == 1 and not self._calls:
-            given = self.dialect.plain(reply)
-            held = [self._held(given, ())] if self.dialect.is_thread(client) else []
-            return FinishedReply(given, tuple(held))
+            answer = self.dialect.plain(reply)
+            continuation = (
+                [self._held(answer, ())] if self.dialect.is_thread(client) else []
+            )
+            return FinishedReply(answer, tuple(continuation))
         speaker = self._speaker()
         public = self._heard(speaker)
         if waiting and not self._says_anything(public):
             self.note = _NOTE.format(rounds=self._most)
-        given = self.dialect.joined(self._replies, public, self.note)
+        answer = self.dialect.joined(self._replies, public, self.note)
         if self.dialect.is_thread(client) and not self.is_streamed:
-            given = {
-                **given,
+            answer = {
+                **answer,
                 "id": reply.get("id"),
             }  # continued without us, it still answers
-        turns = self._ended([*self._turns, *said])
+        turns = self._ended([*self._turns, *last_turn])
         heard = None
         if speaker is not None:
             start = self._starts[speaker]
             heard = start, start + len(self._said[speaker])
         records = (
-            self._records(given, turns, waiting, heard) if self.knitted.takes else ()
+            self._records(answer, turns, waiting, heard) if self.knitted.takes else ()
         )
         return FinishedReply(
-            given, tuple(record for record in records if self._is_clean(record))
+            answer, tuple(record for record in records if self._is_clean(record))
         )
 
     def _speaker(self) -> int | None:
@@ -228,15 +237,15 @@ class Rounds:
         """
         if not self.is_data or len(self._said) == 1:
             return None
-        last = len(self._said) - 1
+        newest = len(self._said) - 1
         is_over = self.dialect.is_cut(self._replies[-1]) or self._calls_client()
-        texts = [self._text_of(said) for said in self._said]
+        texts = [self._text_of(messages) for messages in self._said]
         if is_over:
-            return last
-        whole = (at for at in range(last, -1, -1) if _is_json(texts[at]))
-        spoken = (at for at in range(last, -1, -1) if texts[at].strip())
-        speaker = next(whole, next(spoken, last))
-        if speaker != last:
+            return newest
+        whole = (at for at in range(newest, -1, -1) if _is_json(texts[at]))
+        spoken = (at for at in range(newest, -1, -1) if texts[at].strip())
+        speaker = next(whole, next(spoken, newest))
+        if speaker != newest:
             self.spoken = texts[speaker]
         return speaker
 
@@ -247,20 +256,20 @@ class Rounds:
         )
         return any(not self._owns(call) for call in calls)
 
-    def _text_of(self, said: Sequence[Any]) -> str:
-        parts = (part for message in self._parsed(said) for part in message.parts)
+    def _text_of(self, messages: Sequence[Any]) -> str:
+        parts = (part for message in self._parsed(messages) for part in message.parts)
         return "".join(part.text for part in parts if isinstance(part, Text))
 
     def _heard(self, speaker: int | None) -> list[Any]:
         """What the client gets of every round."""
-        heard = list[Any]()
-        for at, said in enumerate(self._said):
-            public = self._public(said)
+        audible = list[Any]()
+        for at, messages in enumerate(self._said):
+            public = self._public(messages)
             if speaker is not None and at != speaker:
                 untold = [self.dialect.untold(message) for message in public]
                 public = [message for message in untold if message is not None]
-            heard += public
-        return heard
+            audible += public
+        return audible
 
     def _says_anything(self, messages: Sequence[Any]) -> bool:
         return key_of(b"", self._parsed(messages)) is not None
@@ -281,40 +290,40 @@ class Rounds:
         reply: dict[str, Any],
         turns: list[Any],
         waiting: Sequence[Any],
-        heard: tuple[int, int] | None,
+        audible: tuple[int, int] | None,
     ) -> Iterator[Record]:
-        knitted, client = self.knitted, self.knitted.client
+        restored, client = self.knitted, self.knitted.client
         model = str(model_in(client) or "")
-        before = self._chain_before()
-        yield record_of(knitted.opening or opening_key(before), None)
-        said = self._parsed(self._wire.reply(reply))
-        key = key_of(before, said, with_ids=self.dialect.sends_call_ids)
+        start = self._chain_before()
+        yield record_of(restored.opening or opening_key(start), None)
+        messages = self._parsed(self._wire.reply(reply))
+        key = key_of(start, messages, with_ids=self.dialect.sends_call_ids)
         if key is not None and (waiting or self._turns):
             yield record_of(
-                key, HiddenTurns(turns, list(waiting), model, self.note, heard=heard)
+                key, HiddenTurns(turns, list(waiting), model, self.note, heard=audible)
             )
         if self.dialect.is_held(client):
             yield self._held(reply, waiting)
             yield from self._hidden()
         for seal in self.dialect.loose(self._said):
-            yield record_of(mark_key(knitted.root, seal), None)
+            yield record_of(mark_key(restored.root, seal), None)
 
     def _held(self, reply: dict[str, Any], waiting: Sequence[Any]) -> Record:
         """What the client's next request goes on from, where it names the reply."""
-        knitted = self.knitted
-        last = str(self._replies[-1].get("id") or "")
-        held = HiddenTurns(
-            [], list(waiting), str(model_in(knitted.client) or ""), reply_id=last
+        restored = self.knitted
+        last_id = str(self._replies[-1].get("id") or "")
+        record = HiddenTurns(
+            [], list(waiting), str(model_in(restored.client) or ""), reply_id=last_id
         )
-        if not self.dialect.is_thread(knitted.client):
-            held = replace(held, reply=reply, rounds=self._later_ids())
-        if self.dialect.is_thread(knitted.client):
-            said = self._parsed(self._wire.reply(reply))
-            before = self._chain_before()
-            opening = knitted.opening or opening_key(before)
-            chain = chain_behind(before, said)
-            held = replace(held, chain=chain.hex(), opening=opening.hex())
-        return record_of(held_key(knitted.root, str(reply.get("id") or "")), held)
+        if not self.dialect.is_thread(restored.client):
+            record = replace(record, reply=reply, rounds=self._later_ids())
+        if self.dialect.is_thread(restored.client):
+            messages = self._parsed(self._wire.reply(reply))
+            start = self._chain_before()
+            opening = restored.opening or opening_key(start)
+            chain = chain_behind(start, messages)
+            record = replace(record, chain=chain.hex(), opening=opening.hex())
+        return record_of(held_key(restored.root, str(reply.get("id") or "")), record)
 
     def _later_ids(self) -> list[str]:
         """The ids of the replies behind the first, which the client does not know of."""
@@ -327,8 +336,8 @@ class Rounds:
         root = self.knitted.root
         for call in (
             call
-            for said in self._said
-            for raw in said
+            for messages in self._said
+            for raw in messages
             for call in self._wire.calls(raw)
         ):
             if self._owns(call):
@@ -339,10 +348,10 @@ class Rounds:
 
     def _chain_before(self) -> bytes:
         """The chain of the client's history before the reply."""
-        knitted = self.knitted
-        if knitted.read is not None:
-            return knitted.read.chain[-1]
-        return chain_of(knitted.client, self._wire, knitted.start)[-1]
+        restored = self.knitted
+        if restored.read is not None:
+            return restored.read.chain[-1]
+        return chain_of(restored.client, self._wire, restored.start)[-1]
 
     def _is_clean(self, record: Record) -> bool:
         """Whether nothing in it is a secret, as far as anybody knows."""

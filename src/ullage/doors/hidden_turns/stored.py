@@ -51,8 +51,8 @@ def stored_items(
     if not hidden or not isinstance(items, list):
         return page
     dialect = wire_named(wire.wire).dialect(wire, _owns(hidden))
-    shown = [_shown(item, dialect, hidden) for item in items]
-    return {**page, "data": [item for item in shown if item is not None]}
+    visible = [_shown(item, dialect, hidden) for item in items]
+    return {**page, "data": [item for item in visible if item is not None]}
 
 
 def stored_replies(
@@ -82,8 +82,8 @@ def _hidden(value: Mapping[str, Any], root: bytes) -> Steps[frozenset[str]]:
     """The ids of the private calls in a value."""
     ids = sorted({*_call_ids(value)})
     keys = {hidden_key(root, name): name for name in ids}
-    found = (yield Find(tuple(keys))) if keys else ()
-    return frozenset(keys[record.key] for record in found)
+    records = (yield Find(tuple(keys))) if keys else ()
+    return frozenset(keys[record.key] for record in records)
 
 
 def _call_ids(value: Any) -> Iterator[str]:
@@ -138,7 +138,7 @@ def _definitions() -> frozenset[tuple[str, Any]]:
         Words().toolset,
         *(preset(name).toolset for name in NAMES),
     )
-    tools = (tool for each in toolsets for tool in (*each.tools, *each.former))
+    tools = (tool for toolset in toolsets for tool in (*toolset.tools, *toolset.former))
     return frozenset((tool.name, tool.description) for tool in tools)
 
 

@@ -62,14 +62,14 @@ class StreamedRounds:
         Returns:
             What the client is given now, in order: often that very event, sometimes none.
         """
-        given, self._given = self._given, ()
+        events, self._given = self._given, ()
         if self._copy is not None:
             self._copy.feed(event)
             if self._waiting or self._copy.speaks(event):
                 self._waiting.append(event)
-                return given
+                return events
         return (
-            (*given, *self._stream.feed(event)) if given else self._stream.feed(event)
+            (*events, *self._stream.feed(event)) if events else self._stream.feed(event)
         )
 
     def end(self) -> PrivateCalls | NextRound | FinishedReply:
@@ -84,13 +84,13 @@ class StreamedRounds:
 
     def _released(self, *, is_muted: bool) -> tuple[dict[str, Any], ...]:
         """What the client gets of the events that waited."""
-        given, self._given = list(self._given), ()
+        events, self._given = list(self._given), ()
         waiting, self._waiting = self._waiting, []
         self._stream.is_muted = is_muted
         for event in waiting:
-            given += self._stream.feed(event)
+            events += self._stream.feed(event)
         self._stream.is_muted = False
-        return tuple(given)
+        return tuple(events)
 
     def answer(self, results: Sequence[Any]) -> NextRound | FinishedReply:
         """See `Rounds.answer`. The next events that are fed are those of the next round."""

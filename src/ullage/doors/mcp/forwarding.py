@@ -116,19 +116,21 @@ class _Forwarding:
         self._most_bytes = most_bytes
         self._client = Pipe(1)
         self._only = next(iter(links.values())) if len(links) == 1 else None
-        self._ways = _Joined(links) if self._only is None else _Direct(self._only)
-        self._whys: list[str] = []
+        self._routing = _Joined(links) if self._only is None else _Direct(self._only)
+        self._reasons: list[str] = []
 
     def run(self) -> None:
         threading.Thread(target=self._ask, daemon=True).start()
-        first, *rest = self._links
-        others = [threading.Thread(target=self._hear, args=(name,)) for name in rest]
-        for thread in others:
+        main_server, *other_servers = self._links
+        threads = [
+            threading.Thread(target=self._hear, args=(name,)) for name in other_servers
+        ]
+        for thread in threads:
             thread.start()
-        self._hear(first)
-        for thread in others:
+        self._hear(main_server)
+        for thread in threads:
             thread.join()
-        self._tell_unanswered("; ".join(self._whys))
+        self._tell_unanswered("; ".join(self._reasons))
 
     def _ask(self) -> None:
         """The client's thread."""
@@ -140,18 +142,18 @@ class _Forwarding:
     def _hear(self, name: str) -> None:
         """A server's thread."""
         link, take = self._links[name], partial(self._from_server, name)
-        why = link.receive(take, self._client, self._most_bytes)
-        self._deliver(self._ways.ended(name, why))
-        self._whys.append(f"{name}: {why}" if name else why)
+        reason = link.receive(take, self._client, self._most_bytes)
+        self._deliver(self._routing.ended(name, reason))
+        self._reasons.append(f"{name}: {reason}" if name else reason)
 
     def _from_client(self, frame: bytes) -> None:
         on, back = self._relay.from_client(frame)
         self._client.write(back)
         if on:
-            self._deliver(self._ways.from_client(on))
+            self._deliver(self._routing.from_client(on))
 
     def _from_server(self, name: str, frame: bytes) -> None:
-        self._deliver(self._ways.from_server(name, frame))
+        self._deliver(self._routing.from_server(name, frame))
 
     def _deliver(self, moves: Iterable[tuple[Link | None, bytes]]) -> None:
         for link, frame in moves:
@@ -160,8 +162,8 @@ class _Forwarding:
             else:
                 link.send(frame)
 
-    def _tell_unanswered(self, why: str) -> None:
-        unanswered = list(self._relay.ended(why))
+    def _tell_unanswered(self, reason: str) -> None:
+        unanswered = list(self._relay.ended(reason))
         for frame in unanswered:
             self._client.write(frame)
         if unanswered and self._client.is_open:
@@ -170,7 +172,7 @@ class _Forwarding:
                 if len(unanswered) == 1
                 else f"{len(unanswered):,} calls were"
             )
-            tell(f"{why}; {calls} not answered")
+            tell(f"{reason}; {calls} not answered")
 
 
 class _Unread:
@@ -200,7 +202,7 @@ class _Direct:
     ) -> Iterable[tuple[Link | None, bytes]]:
         return ((None, frame),)
 
-    def ended(self, name: str, why: str) -> Iterable[tuple[Link | None, bytes]]:
+    def ended(self, name: str, reason: str) -> Iterable[tuple[Link | None, bytes]]:
         return ()
 
 
@@ -221,9 +223,9 @@ class _Joined:
     ) -> Iterable[tuple[Link | None, bytes]]:
         return self._to(self._hub.from_server(name, frame))
 
-    def ended(self, name: str, why: str) -> Iterable[tuple[Link | None, bytes]]:
-        tell(f"{name}: {why}")
-        return self._to(self._hub.ended(name, why))
+    def ended(self, name: str, reason: str) -> Iterable[tuple[Link | None, bytes]]:
+        tell(f"{name}: {reason}")
+        return self._to(self._hub.ended(name, reason))
 
     def _to(self, moves: Iterable[Move]) -> Iterable[tuple[Link | None, bytes]]:
         return [

@@ -70,9 +70,9 @@ class FrameSplitter:
         if self._held or self._is_overlong:
             yield self._ended(b"")
 
-    def _ended(self, last: bytes) -> FramePiece:
+    def _ended(self, end_data: bytes) -> FramePiece:
         was_overlong, self._is_overlong = self._is_overlong, False
-        self._held.append(last)
+        self._held.append(end_data)
         return FramePiece(self._taken(), not was_overlong, True)
 
     def _taken(self) -> bytes:
@@ -138,7 +138,7 @@ def batch_of(frame: bytes) -> list[bytes]:
 def batched(messages: Sequence[bytes]) -> bytes:
     """Messages as one frame; b"" of none."""
     return (
-        b"[" + b",".join(each.strip() for each in messages) + b"]\n"
+        b"[" + b",".join(message.strip() for message in messages) + b"]\n"
         if messages
         else b""
     )

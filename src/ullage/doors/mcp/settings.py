@@ -134,12 +134,12 @@ def rule_of(written: str) -> LimitRule:
     Raises:
         ConfigError: it writes none.
     """
-    found = _RULE.fullmatch(written.strip())
-    number = found["chars"].replace(",", "").replace("_", "") if found else ""
-    if not found or not (number == "whole" or number.isdecimal()):
+    match = _RULE.fullmatch(written.strip())
+    number = match["chars"].replace(",", "").replace("_", "") if match else ""
+    if not match or not (number == "whole" or number.isdecimal()):
         raise ConfigError("limit", f"{written[:60]!r} is no limit", _REMEDY)
     arguments = {}
-    for pair in filter(None, (found["arguments"] or "").split(",")):
+    for pair in filter(None, (match["arguments"] or "").split(",")):
         name, equals, value = pair.partition("=")
         if not equals:
             raise ConfigError(
@@ -147,7 +147,7 @@ def rule_of(written: str) -> LimitRule:
             )
         arguments[name.strip()] = value.strip()
     chars: int | Literal["whole"] = "whole" if number == "whole" else int(number)
-    return LimitRule(chars, (found["tool"] or "*").strip(), arguments)
+    return LimitRule(chars, (match["tool"] or "*").strip(), arguments)
 
 
 def settings_of(toml: str) -> McpSettings:
@@ -180,14 +180,14 @@ def limit_of(
         arguments: of the call, as JSON.
         user_tools: tools by which the user answers, beside those that are known.
     """
-    given: Mapping[str, Any] | None = None
+    values: Mapping[str, Any] | None = None
     for rule in limits:
         if not fnmatchcase(tool, rule.tool):
             continue
-        if rule.arguments and given is None:
-            given = _read(arguments)
+        if rule.arguments and values is None:
+            values = _read(arguments)
         if all(
-            _matches((given or {}).get(name), like)
+            _matches((values or {}).get(name), like)
             for name, like in rule.arguments.items()
         ):
             return None if rule.chars == "whole" else rule.chars

@@ -202,8 +202,8 @@ def pump(
             take(piece.data)
             return
         if not is_inside:
-            done = "dropped" if overlong is None else "passed on unread"
-            tell(f"a frame of more than {most_bytes:,} bytes was {done}")
+            action = "dropped" if overlong is None else "passed on unread"
+            tell(f"a frame of more than {most_bytes:,} bytes was {action}")
         if overlong is not None:
             overlong.pass_on(piece, is_inside)
         is_inside = not piece.is_end

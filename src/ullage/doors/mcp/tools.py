@@ -83,9 +83,9 @@ def is_our_name(tool: str) -> bool:
 
 def prefix_beside(names: Collection[str], prefix: str = "") -> str:
     """The prefix under which none of our names is among these: the one at hand, if it will do."""
-    for each in (prefix, *_PREFIXES):
-        if not any(each + tool.name in names for tool in TOOLSET.tools):
-            return each
+    for candidate in (prefix, *_PREFIXES):
+        if not any(candidate + tool.name in names for tool in TOOLSET.tools):
+            return candidate
     raise UnreadableFrame("a server with a tool under every name of ours")
 
 
@@ -115,14 +115,18 @@ def extended(
     tools = items_of(fields["tools"])
     schemas = {} if is_first_page else dict(listed.schemas)
     schemas.update(map(_declared, tools))
-    shown = [_as_given(tool, may_cut) for tool in tools]
+    listed_tools = [_as_given(tool, may_cut) for tool in tools]
     is_last_page = "nextCursor" not in fields or value_of(fields["nextCursor"]) is None
     if not is_last_page:
-        page = None if shown == tools else encode({**fields, "tools": shown})
+        page = (
+            None if listed_tools == tools else encode({**fields, "tools": listed_tools})
+        )
         return page, replace(listed, schemas=schemas)
     prefix = prefix_beside(schemas, listed.prefix)
-    ours = [Raw(encode(as_listed(tool, prefix))) for tool in TOOLSET.tools]
-    return encode({**fields, "tools": [*shown, *ours]}), ToolListing(schemas, prefix)
+    own_tools = [Raw(encode(as_listed(tool, prefix))) for tool in TOOLSET.tools]
+    return encode({**fields, "tools": [*listed_tools, *own_tools]}), ToolListing(
+        schemas, prefix
+    )
 
 
 def _as_given(tool: Raw, may_cut: Callable[[str], bool]) -> Raw:

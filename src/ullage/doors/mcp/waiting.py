@@ -94,10 +94,10 @@ def same_id(id: Id, ids: Container[Id]) -> Id | None:
     if id in ids:
         return id
     if isinstance(id, str):
-        other: Id | None = int(id) if id.isdecimal() and len(id) < 20 else None
+        alternative: Id | None = int(id) if id.isdecimal() and len(id) < 20 else None
     else:
-        other = str(id)
-    return other if other is not None and other in ids else None
+        alternative = str(id)
+    return alternative if alternative is not None and alternative in ids else None
 
 
 class Strays:
@@ -115,8 +115,10 @@ class Strays:
         """One more was dropped."""
         self._lines += 1
         if self._lines <= _MOST_LINES:
-            last = "; no more of them are told of" if self._lines == _MOST_LINES else ""
-            self._tell(f"an answer to no open request was dropped{last}")
+            suffix = (
+                "; no more of them are told of" if self._lines == _MOST_LINES else ""
+            )
+            self._tell(f"an answer to no open request was dropped{suffix}")
 
 
 def _note(table: dict[Id, None], id: Id) -> None:

@@ -49,18 +49,18 @@ class DecisionNote(Struct, frozen=True, array_like=True):
     Attributes:
         at_s: when, in seconds since 1970.
         kind: of its event.
-        where: the place. Never content.
-        why: the reason, with its numbers.
-        before: tokens of the place before.
-        after: tokens of the place after.
+        place: the place. Never content.
+        reason: the reason, with its numbers.
+        tokens_before: tokens of the place before.
+        tokens_after: tokens of the place after.
     """
 
     at_s: float
     kind: str
-    where: str
-    why: str
-    before: int
-    after: int
+    place: str
+    reason: str
+    tokens_before: int
+    tokens_after: int
 
 
 class Totals(Struct, frozen=True):
@@ -73,7 +73,7 @@ class Totals(Struct, frozen=True):
         raw_tokens: of all prompts that were fitted, as they came.
         sent_tokens: the same, as they went on.
         recalled: how often something set aside was opened again.
-        cost_usd: at list price, of what was reported; unknown prices are left out.
+        cost_usd: at list price, of what was reported; unknown prices are one out.
     """
 
     requests: int = 0
@@ -129,7 +129,7 @@ class Activity:
 
     def __init__(self) -> None:
         self.totals = Totals()
-        self._shown: OrderedDict[str, ConversationActivity] = OrderedDict()
+        self._conversations: OrderedDict[str, ConversationActivity] = OrderedDict()
 
     def take(self, relayed: Relayed) -> None:
         """Take in a request that is over."""
@@ -138,17 +138,17 @@ class Activity:
         if not report.conversation:
             return
         key = report.conversation
-        before = self._shown.pop(
+        earlier = self._conversations.pop(
             key, ConversationActivity(key, report.wire, "", relayed.tenant[:8])
         )
-        self._shown[key] = _with(before, relayed, totals)
-        if len(self._shown) > _CONVERSATIONS:
-            self._shown.popitem(last=False)
+        self._conversations[key] = _with(earlier, relayed, totals)
+        if len(self._conversations) > _CONVERSATIONS:
+            self._conversations.popitem(last=False)
 
     @property
-    def shown(self) -> tuple[ConversationActivity, ...]:
+    def conversations(self) -> tuple[ConversationActivity, ...]:
         """The conversations, the one used last first."""
-        return tuple(reversed(self._shown.values()))
+        return tuple(reversed(self._conversations.values()))
 
 
 def totalled(relayed: Relayed) -> Totals:
@@ -172,16 +172,18 @@ def joined(
     workers: Iterable[Iterable[ConversationActivity]],
 ) -> list[ConversationActivity]:
     """The conversations of several workers; what two of them served is one."""
-    found: dict[str, ConversationActivity] = {}
-    for shown in workers:
-        for each in shown:
-            there = found.get(each.key)
-            found[each.key] = each if there is None else _both(there, each)
-    return sorted(found.values(), key=_last_s, reverse=True)
+    merged: dict[str, ConversationActivity] = {}
+    for conversations in workers:
+        for conversation in conversations:
+            there = merged.get(conversation.key)
+            merged[conversation.key] = (
+                conversation if there is None else _both(there, conversation)
+            )
+    return sorted(merged.values(), key=_last_s, reverse=True)
 
 
 def _with(
-    shown: ConversationActivity, relayed: Relayed, totals: Totals
+    conversation: ConversationActivity, relayed: Relayed, totals: Totals
 ) -> ConversationActivity:
     report, at_s = relayed.report, round(relayed.began_s, 3)
     usage = report.usage
@@ -193,15 +195,17 @@ def _with(
         0 if usage is None else usage.input_tokens,
         0 if usage is None else usage.cache_read_tokens,
     )
-    new = [_decision(at_s, each) for each in report.events if each.kind not in _QUIET]
+    notes = [
+        _decision(at_s, event) for event in report.events if event.kind not in _QUIET
+    ]
     return ConversationActivity(
-        shown.key,
+        conversation.key,
         report.wire,
         report.model,
-        shown.tenant,
-        shown.totals + totals,
-        (*shown.turns, turn)[-_TURNS:],
-        (*shown.decisions, *new)[-_DECISIONS:],
+        conversation.tenant,
+        conversation.totals + totals,
+        (*conversation.turns, turn)[-_TURNS:],
+        (*conversation.decisions, *notes)[-_DECISIONS:],
         report.standing,
         report.without,
     )
@@ -209,16 +213,16 @@ def _with(
 
 def _decision(at_s: float, event: Event) -> DecisionNote:
     """A decision as it is shown: its words can name a tool, and a name has no bound."""
-    where, why = event.where[:_WORDS_CHARS], event.why[:_WORDS_CHARS]
+    place, reason = event.where[:_WORDS_CHARS], event.why[:_WORDS_CHARS]
     return DecisionNote(
-        at_s, event.kind, where, why, event.tokens_before, event.tokens_after
+        at_s, event.kind, place, reason, event.tokens_before, event.tokens_after
     )
 
 
 def _both(
-    one: ConversationActivity, other: ConversationActivity
+    one: ConversationActivity, twin: ConversationActivity
 ) -> ConversationActivity:
-    older, newer = sorted((one, other), key=_last_s)
+    older, newer = sorted((one, twin), key=_last_s)
     turns = sorted((*older.turns, *newer.turns), key=lambda turn: turn.at_s)
     decisions = sorted((*older.decisions, *newer.decisions), key=lambda each: each.at_s)
     return ConversationActivity(
@@ -226,7 +230,7 @@ def _both(
         newer.wire,
         newer.model,
         newer.tenant,
-        one.totals + other.totals,
+        one.totals + twin.totals,
         tuple(turns[-_TURNS:]),
         tuple(decisions[-_DECISIONS:]),
         newer.standing,
@@ -234,5 +238,5 @@ def _both(
     )
 
 
-def _last_s(shown: ConversationActivity) -> float:
-    return shown.turns[-1].at_s
+def _last_s(conversation: ConversationActivity) -> float:
+    return conversation.turns[-1].at_s

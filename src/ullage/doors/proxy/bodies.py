@@ -76,16 +76,16 @@ class Body:
 
 
 async def read_body(
-    stream: StreamReader, most: int, held: BodyBudget, idle_s: float
+    stream: StreamReader, most: int, budget: BodyBudget, idle_s: float
 ) -> Body:
     """Read a body, but no more of it than may be held.
 
-    What was read is counted in ``held``; whoever is done with the body gives it back.
+    What was read is counted in ``budget``; whoever is done with the body gives it back.
 
     Args:
         stream: where it comes from.
         most: the most bytes of one body.
-        held: those of all.
+        budget: those of all.
         idle_s: how long the client may be silent.
 
     Raises:
@@ -98,12 +98,12 @@ async def read_body(
             while part := await stream.readany():
                 silence.reschedule(loop.time() + idle_s)
                 parts.append(part)
-                if size + len(part) > most or not held.take(len(part)):
-                    held.give(size)
+                if size + len(part) > most or not budget.take(len(part)):
+                    budget.give(size)
                     return Body(b"".join(parts), stream, idle_s)
                 size += len(part)
     except BaseException:
-        held.give(size)
+        budget.give(size)
         raise
     return Body(b"".join(parts), None, idle_s)
 

@@ -57,14 +57,14 @@ def raise_descriptors() -> None:
     except ImportError:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * _MOST + _OWN_DESCRIPTORS
+    most = 2 * _MOST + _OWN_DESCRIPTORS
     if hard != resource.RLIM_INFINITY:
-        wanted = min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = min(most, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
         with contextlib.suppress(
             OSError, ValueError
         ):  # some systems have a lower one besides
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 class Connections:
@@ -87,7 +87,9 @@ class Connections:
     def add(self, connection: Connection) -> bool:
         """Take a connection in; whether there was a place for it, or one could be made."""
         if len(self._open) >= self._most:
-            waiting = next((other for other in self._open if not other.is_busy), None)
+            waiting = next(
+                (candidate for candidate in self._open if not candidate.is_busy), None
+            )
             if waiting is None:
                 return False
             self.drop(waiting)
@@ -125,7 +127,9 @@ class Connections:
             await asyncio.sleep(min(_LOOK_S, self._head_s / 4))
             now = loop.time()
             late = [
-                each for each in self._open if each.is_late(now, self._head_s, _KEPT_S)
+                candidate
+                for candidate in self._open
+                if candidate.is_late(now, self._head_s, _KEPT_S)
             ]
             for connection in late:
                 self.drop(connection)

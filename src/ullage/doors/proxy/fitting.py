@@ -31,11 +31,11 @@ class LocalStore(Threaded):
 
     async def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
         """See `Store.find`. Reading waits for no writer."""
-        wanted = tuple(keys)
-        if len(wanted) <= _FEW_KEYS:
+        key_list = tuple(keys)
+        if len(key_list) <= _FEW_KEYS:
             with suppress(StoreError):
-                return (self._quick or self.store).find(tenant, wanted)
-        return await super().find(tenant, wanted)
+                return (self._quick or self.store).find(tenant, key_list)
+        return await super().find(tenant, key_list)
 
     async def commit(
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
@@ -61,7 +61,7 @@ def local_store(store: Store, acceptance: Acceptance | None = None) -> LocalStor
         store: the store.
         acceptance: what is held of tenants that no upstream has accepted; None: nothing is.
     """
-    kept = store if acceptance is None else HoldingStore(store, acceptance)
+    holding = store if acceptance is None else HoldingStore(store, acceptance)
     if isinstance(store, SqliteStore):
         with suppress(StoreError):  # another process holds the file just now
             quick: Store = SqliteStore(store.path, busy_timeout_s=0.0)
@@ -70,8 +70,8 @@ def local_store(store: Store, acceptance: Acceptance | None = None) -> LocalStor
                 if acceptance is None
                 else HoldingStore(quick, acceptance, waits=False)
             )
-            return LocalStore(kept, quick)
-    return LocalStore(kept)
+            return LocalStore(holding, quick)
+    return LocalStore(holding)
 
 
 def _threaded(store: Store, acceptance: Acceptance | None) -> Threaded:
@@ -94,11 +94,11 @@ def exchanges_of(config: Config, acceptance: Acceptance | None = None) -> Exchan
     if config.dry_run:
         store: Threaded = LocalStore(MemoryStore())
     else:
-        kept = open_lasting(config.store or "sqlite", config.blobs, config.cache)
+        opened = open_lasting(config.store or "sqlite", config.blobs, config.cache)
         store = (
-            _threaded(kept, acceptance)
+            _threaded(opened, acceptance)
             if is_url(config.store)
-            else local_store(kept, acceptance)
+            else local_store(opened, acceptance)
         )
     limits = (
         None

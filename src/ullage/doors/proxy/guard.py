@@ -96,10 +96,10 @@ class Guard:
 
     def is_ours(self, hosts: Iterable[str]) -> bool:
         """Whether a request's Host headers, of which there is to be one, name this proxy."""
-        found = [host_of(header) for header in hosts]
-        if len(found) != 1 or found[0] is None:
+        names = [host_of(header) for header in hosts]
+        if len(names) != 1 or names[0] is None:
             return False
-        name = found[0][0]
+        name = names[0][0]
         if name in self._hosts or is_loopback(name):
             return True
         try:

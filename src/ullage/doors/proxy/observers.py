@@ -20,13 +20,13 @@ class Observers:
 
     Attributes:
         metrics: what is counted.
-        seen: what the page shows.
+        activity: what the page shows.
         mistakes: how often one of them failed.
     """
 
     def __init__(self, more: Iterable[Callable[[Relayed], None]] = ()) -> None:
-        self.metrics, self.seen, self.mistakes = Metrics(), Activity(), 0
-        self._told = (self.metrics.take, self.seen.take, *more)
+        self.metrics, self.activity, self.mistakes = Metrics(), Activity(), 0
+        self._told = (self.metrics.take, self.activity.take, *more)
 
     def __call__(self, relayed: Relayed) -> None:
         """Take in a request that is over."""
@@ -40,4 +40,6 @@ class Observers:
 def observers_of(config: Config, *more: Callable[[Relayed], None]) -> Observers:
     """Who looks on as the configuration says, and some more."""
     logs, tracing = lines_to() if config.log else None, spans()
-    return Observers([*(each for each in (logs, tracing) if each is not None), *more])
+    return Observers(
+        [*(observer for observer in (logs, tracing) if observer is not None), *more]
+    )

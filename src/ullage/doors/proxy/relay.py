@@ -33,8 +33,13 @@ from ullage.doors.proxy.config import Config
 from ullage.doors.proxy.discovery import Discovery
 from ullage.doors.proxy.fitting import exchanges_of
 from ullage.doors.proxy.guard import Guard
-from ullage.doors.proxy.headers import TOLD, passed_down, passed_up, program_of
-from ullage.doors.proxy.relayed import Relayed, told
+from ullage.doors.proxy.headers import (
+    TREATMENT_HEADER,
+    passed_down,
+    passed_up,
+    program_of,
+)
+from ullage.doors.proxy.relayed import Relayed, treatment_of
 from ullage.doors.proxy.routes import UpstreamRoute, route_of
 from ullage.doors.proxy.tenants import Tenants
 from ullage.doors.proxy.upstream import HttpReply, HttpUpstream, proxies_of
@@ -171,7 +176,7 @@ class _Relaying:
         self._relay, self._request, self._route = relay, request, route
         self._config = relay.config
         self.tenant = relay.tenants.of(route.url, request.headers)
-        self._made: Exchange | None = None
+        self._last_exchange: Exchange | None = None
         self._report: ExchangeReport | None = (
             None  # where it is not that of the exchange
         )
@@ -262,11 +267,15 @@ class _Relaying:
             )
             self._relay.exchanges.over(self._report)
         async with reply.response:
-            return await self._down_as_it_is(reply, told(passed, is_dry=self._is_dry))
+            return await self._down_as_it_is(
+                reply, treatment_of(passed, is_dry=self._is_dry)
+            )
 
-    async def _down_as_it_is(self, reply: HttpReply, done: str) -> web.StreamResponse:
+    async def _down_as_it_is(
+        self, reply: HttpReply, treatment: str
+    ) -> web.StreamResponse:
         """Pass a reply on as it comes."""
-        response = self._response(reply, done)
+        response = self._response(reply, treatment)
         await response.prepare(self._request)
         with self._unbroken():
             async for part in reply.parts():
@@ -299,21 +308,21 @@ class _Relaying:
             return await self._as_it_is(body, "error")
         self._head_s = time.monotonic()
         try:
-            done = told(
+            treatment = treatment_of(
                 exchange.passed,
                 is_changed=self._upstream.is_changed,
                 report=exchange.report,
             )
             if answer.is_untouched:
-                return await self._down_as_it_is(answer.reply, done)
-            return await self._down(answer, done)
+                return await self._down_as_it_is(answer.reply, treatment)
+            return await self._down(answer, treatment)
         finally:
             # what came is taken in whole, also where its client is gone once it has it
             await to_its_end(adrive(answer.close()))
 
     def _exchange(self, plain: bytes, upstream: Any) -> Exchange:
         target = self._route.url
-        self._made = self._relay.exchanges.of(
+        self._last_exchange = self._relay.exchanges.of(
             self._request.method,
             target,
             plain,
@@ -324,25 +333,27 @@ class _Relaying:
             ),
             client=program_of(self._request.headers),
         )
-        return self._made
+        return self._last_exchange
 
-    async def _down(self, answer: ClientAnswer, done: str) -> web.StreamResponse:
+    async def _down(self, answer: ClientAnswer, treatment: str) -> web.StreamResponse:
         """Give an answer that an exchange has read."""
         reply: HttpReply | None = answer.reply
         if reply is None or "Content-Length" in reply.response.headers:
             parts = []
             while data := await adrive(answer.next()):
                 parts.append(data)
-            headers = {"Content-Type": answer.content_type, TOLD: done}
+            headers = {"Content-Type": answer.content_type, TREATMENT_HEADER: treatment}
             if reply is not None:
-                headers = self._headers(reply, done, is_read=True)
-            given = web.Response(
+                headers = self._headers(reply, treatment, is_read=True)
+            whole_response = web.Response(
                 status=answer.status, headers=headers, body=b"".join(parts)
             )
-            await given.prepare(self._request)
-            await given.write_eof()  # before the answer is closed, and observed
-            return given
-        response = self._response(reply, done, is_read=True)
+            await whole_response.prepare(self._request)
+            await (
+                whole_response.write_eof()
+            )  # before the answer is closed, and observed
+            return whole_response
+        response = self._response(reply, treatment, is_read=True)
         await response.prepare(self._request)
         with self._unbroken():
             while data := await adrive(answer.next()):
@@ -368,21 +379,21 @@ class _Relaying:
             judged=partial(self._relay.judge, self.tenant),
         )
 
-    def _headers(self, reply: HttpReply, done: str, *, is_read: bool) -> Any:
+    def _headers(self, reply: HttpReply, treatment: str, *, is_read: bool) -> Any:
         """Those of a reply; what is said of its body only where that goes on as it came."""
         without = ["content-length"] if is_read else []
         without += ["content-encoding"] if is_read and reply.is_decoded else []
         headers = passed_down(reply.response.headers, without=without)
-        headers[TOLD] = done
+        headers[TREATMENT_HEADER] = treatment
         return headers
 
     def _response(
-        self, reply: HttpReply, done: str, *, is_read: bool = False
+        self, reply: HttpReply, treatment: str, *, is_read: bool = False
     ) -> web.StreamResponse:
         response = web.StreamResponse(
             status=reply.status,
             reason=reply.response.reason,
-            headers=self._headers(reply, done, is_read=is_read),
+            headers=self._headers(reply, treatment, is_read=is_read),
         )
         if self._relay.is_stopping:
             response.force_close()
@@ -407,11 +418,11 @@ class _Relaying:
 
     def _tell(self, passed: Passed | None) -> None:
         """Tell what came of it; whatever that meets, the client has its reply."""
-        made, report = self._made, self._report
+        exchange, report = self._last_exchange, self._report
         if report is None:
             report = (
-                made.report
-                if made
+                exchange.report
+                if exchange
                 else ExchangeReport(path=self._route.path, passed=passed)
             )
         now, upstream = time.monotonic(), self._upstream
@@ -459,7 +470,7 @@ class _Nowhere:
         """See `ullage.doors.exchange.Upstream`."""
         raise _Dry
 
-    def delete(self, named: str, other: str) -> Any:
+    def delete(self, reply_id: str, hidden_id: str) -> Any:
         """See `ullage.doors.exchange.Upstream`."""
         raise _Dry
 

@@ -57,7 +57,7 @@ def model_in_logs(model: str) -> str:
     return model if lookup(model).known and _PLAIN.fullmatch(model) else "unknown"
 
 
-def told(
+def treatment_of(
     passed: Passed | None,
     *,
     is_changed: bool = False,
@@ -77,10 +77,10 @@ def told(
         return "dry-run"
     if passed is not None:
         return f"passed; {passed}"
-    done = "fitted" if is_changed else "unchanged"
+    treatment = "fitted" if is_changed else "unchanged"
     if report is None:
-        return done
-    return f"{done}{joined(report)}{undercounted(report)}{without(report)}"
+        return treatment
+    return f"{treatment}{joined(report)}{undercounted(report)}{without(report)}"
 
 
 def undercounted(report: ExchangeReport) -> str:

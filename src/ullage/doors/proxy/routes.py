@@ -53,16 +53,18 @@ def route_of(
         return None  # a whole URL, as for a forward proxy: it would name a host
     if _DOT_SEGMENT.search(target.partition("?")[0]):
         return None
-    first, slash, rest = target[1:].partition("/")
-    name, own = (first, f"/{rest}") if slash and first in upstreams else (None, target)
-    path, _, query = own.partition("?")
+    prefix, slash, rest = target[1:].partition("/")
+    name, upstream_target = (
+        (prefix, f"/{rest}") if slash and prefix in upstreams else (None, target)
+    )
+    path, _, query = upstream_target.partition("?")
     name = name or _vendor(path, query, headers)
     if name == "openai" and _is_of_chatgpt(headers, upstreams):
-        name, own = "chatgpt", own.removeprefix("/v1")
+        name, upstream_target = "chatgpt", upstream_target.removeprefix("/v1")
     base = upstreams.get(name)
     if base is None:
         return None
-    url = base.rstrip("/") + own
+    url = base.rstrip("/") + upstream_target
     return UpstreamRoute(name, url, url.partition("?")[0])
 
 

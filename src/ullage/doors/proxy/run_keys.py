@@ -43,9 +43,9 @@ class RunKeys(Struct, frozen=True):
     def target(self, request: web.BaseRequest) -> str | None:
         """What a request asks for, without its key; None: it has none that counts."""
         begins, slash, rest = request.raw_path.removeprefix("/").partition("/")
-        given = begins.encode("utf-8", "surrogateescape")
-        is_known = hmac.compare_digest(given, self.key.encode())
-        is_shown = hmac.compare_digest(given, self.shown_key.encode())
+        key = begins.encode("utf-8", "surrogateescape")
+        is_known = hmac.compare_digest(key, self.key.encode())
+        is_shown = hmac.compare_digest(key, self.shown_key.encode())
         if not is_known and not (is_shown and _is_of_own_user(request)):
             return None
         return f"{slash}{rest}" or "/"

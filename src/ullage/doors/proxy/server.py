@@ -99,9 +99,9 @@ async def _serve(
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     if leash is not None:
         loop.add_reader(leash, stop.set)
-    for each in (signal.SIGTERM, signal.SIGINT):
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError):  # Windows has none of it
-            loop.add_signal_handler(each, stop.set)
+            loop.add_signal_handler(signal_number, stop.set)
     async with running(config, listening, observers_of(config), siblings):
         ready()
         await stop.wait()
@@ -113,26 +113,26 @@ async def _serve(
 async def running(
     config: Config,
     listening: socket.socket,
-    watch: Observers,
+    observers: Observers,
     siblings: Siblings = ALONE,
-    door: RunKeys | None = None,
+    run_keys: RunKeys | None = None,
 ) -> AsyncIterator[RequestRelay]:
     """A relay that answers on a socket while the block lasts; leaving it waits for replies.
 
     Args:
         config: the proxy's settings.
         listening: the socket, closed at the end.
-        watch: is told of each request that is over.
+        observers: is told of each request that is over.
         siblings: the other workers on that socket.
-        door: who may use it; None: whoever reaches it.
+        run_keys: who may use it; None: whoever reaches it.
     """
     secret = b"" if config.tenant is not None else secret_of(config.store)
     async with client_of(config) as client:
-        relay = RequestRelay(config, client, Tenants(config, secret), watch)
-        pages = Pages(config, relay, watch, siblings)
+        relay = RequestRelay(config, client, Tenants(config, secret), observers)
+        pages = Pages(config, relay, observers, siblings)
 
         async def answer(request: web.BaseRequest) -> web.StreamResponse:
-            target = request.raw_path if door is None else door.target(request)
+            target = request.raw_path if run_keys is None else run_keys.target(request)
             if target is None:
                 return failure(404, _NO_KEY, Connection="close")
             return await (pages if pages.are_meant(target) else relay)(request, target)

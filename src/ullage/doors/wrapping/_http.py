@@ -83,22 +83,26 @@ class _Upstream:
     """Sends one request through the client that was there; see `ullage.doors.exchange.Upstream`."""
 
     def __init__(
-        self, client: _Fitting, request: Any, came: bytes, options: dict[str, Any]
+        self,
+        client: _Fitting,
+        request: Any,
+        original_body: bytes,
+        options: dict[str, Any],
     ) -> None:
-        self._client, self._request, self._came = client, request, came
+        self._client, self._request, self._came = client, request, original_body
         self._options = options
 
     def send(self, body: bytes) -> Any:
         """The request itself for the body that came; with another one it is signed anew."""
         return self._client.run(self._sent(body))
 
-    def delete(self, named: str, other: str) -> Any:
+    def delete(self, reply_id: str, hidden_id: str) -> Any:
         """See `ullage.doors.exchange.Upstream.delete`."""
-        return self._client.run(self._deleted(named, other))
+        return self._client.run(self._deleted(reply_id, hidden_id))
 
-    def _deleted(self, named: str, other: str) -> Actions[_Reply]:
+    def _deleted(self, reply_id: str, hidden_id: str) -> Actions[_Reply]:
         client, request = self._client, self._request
-        url = str(request.url).replace(named, other)
+        url = str(request.url).replace(reply_id, hidden_id)
         also = client.library.Request(
             request.method, url, headers=request.headers, extensions=request.extensions
         )
@@ -273,27 +277,27 @@ class _Fitting:
                 content=answer.body,
                 request=request,
             )
-        first = answer.reply.response
+        original = answer.reply.response
         if answer.is_untouched or (
-            answer.body is not None and answer.body is first.content
+            answer.body is not None and answer.body is original.content
         ):
-            return first
+            return original
         stream = None if answer.body is not None else self.body(answer)
         response = self.library.Response(
             answer.status,
             headers=[
-                pair for pair in first.headers.raw if pair[0].lower() not in _OF_BODY
+                pair for pair in original.headers.raw if pair[0].lower() not in _OF_BODY
             ],
             **({"content": answer.body} if stream is None else {"stream": stream}),
             request=request,
-            extensions=first.extensions,
-            history=first.history,
+            extensions=original.extensions,
+            history=original.history,
         )
         if stream is not None:
             stream.response = ref(response)
         else:
             with suppress(RuntimeError):
-                response.elapsed = first.elapsed
+                response.elapsed = original.elapsed
         return response
 
 

@@ -74,11 +74,11 @@ class Wrapped:
         One collection for the threads, and one for each event loop.
         """
         with self._lock:
-            every = [
+            doors = [
                 *([self._blocking] if self._blocking else []),
                 *self._awaited.values(),
             ]
-        return tuple(each.sessions for each in every)
+        return tuple(door.sessions for door in doors)
 
     def exchanges(self, is_async: bool) -> Exchanges:
         """The exchanges of this thread, or of the event loop that runs in it."""
@@ -91,10 +91,10 @@ class Wrapped:
 
         loop = asyncio.get_running_loop()
         with self._lock:
-            found = self._awaited.get(loop)
-            if found is None:
-                found = self._awaited[loop] = self._made(AsyncSessions)
-            return found
+            exchanges = self._awaited.get(loop)
+            if exchanges is None:
+                exchanges = self._awaited[loop] = self._made(AsyncSessions)
+            return exchanges
 
     def _made(self, kind: type[Sessions] | type[AsyncSessions]) -> Exchanges:
         return Exchanges(
@@ -118,7 +118,9 @@ class Wrapped:
     async def aclose(self) -> None:
         """`close` for an event loop."""
         with self._lock:
-            awaited: list[Any] = [each.sessions for each in self._awaited.values()]
+            awaited: list[Any] = [
+                exchanges.sessions for exchanges in self._awaited.values()
+            ]
             self._awaited.clear()
         for sessions in awaited:
             await sessions.close()
