@@ -1,8 +1,8 @@
 """Recall inside: the model's calls to the recall tools are answered, and the client sees none.
 
-    knitted = run(knit(body, wire, tenant), store, tenant)       # hidden turns go back in
-    rounds = Rounds(wire, knitted, owns=view.owns)               # of the view that was fitted
-    request = knitted.request
+    restored = run(knit(body, wire, tenant), store, tenant)       # hidden turns go back in
+    rounds = Rounds(wire, restored, owns=view.owns)               # of the view that was fitted
+    request = restored.request
     while True:
         view = session.fit(request)
         step = rounds.take(send(view))                           # Calls, Again or Done

@@ -1,11 +1,11 @@
-"""Knitting: the turns that a client never saw go back into its history.
+"""The turns that a client never saw go back into its history.
 
-    client    user   assistant                    user
-    knitted   user   assistant  results  assistant  user
-                     └──── the splice of that reply ────┘ and what waited, with the user's results
+    client      user   assistant                    user
+    restored    user   assistant  results  assistant  user
+                       └──── the hidden turns of it ────┘ and deferred results, with the user's
 
 A reply is the run of the model's messages between two of anybody else's, and it is looked up by
-the chain before it and what it says. So the same request is knitted alike by every worker, and
+the chain before it and what it says. So the same request is restored alike by every worker, and
 after a restart. What is not found stays as the client sent it.
 """
 
@@ -19,12 +19,12 @@ from msgspec.structs import replace
 
 from ullage.doors.hidden_turns.record import (
     HiddenTurns,
-    held_key,
+    hidden_turns_in,
     key_of,
     mark_key,
     opening_key,
+    reply_key,
     says_the_same,
-    splice_in,
 )
 from ullage.doors.host import (
     Dialect,
@@ -48,9 +48,14 @@ class _Run(NamedTuple):
     key: bytes | None
     seals: dict[str, bytes]
 
+    def lookups(self) -> list[bytes]:
+        """What is looked up for it: its record, and the mark of each seal."""
+        marks = list(self.seals.values())
+        return marks if self.key is None else [self.key, *marks]
+
 
 class ParsedHistory(Struct, frozen=True):
-    """A client's history, read; the next request of the conversation is read from there on.
+    """A client's history, parsed; the next request of the conversation is parsed from there on.
 
     Attributes:
         raws: its messages, without leading system text.
@@ -74,9 +79,9 @@ class RestoredRequest(Struct, frozen=True):
         root: the chain of the empty history of this format and tenant, 16 bytes.
         start: the chain before the first message of the request: the same, or where the history
             ends that the provider holds.
-        opening: the key that says whether the conversation has any splice; ``b""``: no history.
+        opening: the key that says whether the conversation has hidden turns; ``b""``: no history.
         takes: see `takes_rounds`.
-        read: the client's history, where it had to be read.
+        history: the client's history, where it had to be parsed.
     """
 
     request: Mapping[str, Any]
@@ -85,7 +90,7 @@ class RestoredRequest(Struct, frozen=True):
     start: bytes
     opening: bytes = b""
     takes: bool = True
-    read: ParsedHistory | None = None
+    history: ParsedHistory | None = None
 
 
 def restore_hidden_turns(
@@ -94,25 +99,26 @@ def restore_hidden_turns(
     tenant: str,
     earlier: ParsedHistory | None = None,
 ) -> Steps[RestoredRequest]:
-    """Put back what was hidden from the client: its turns, and the results that waited.
+    """Put back what was hidden from the client: turns, and deferred results.
 
-    Asks first whether the conversation has any splice; where it has, for the records of every
-    reply in the history, in one `Find`. Where nothing is found the request stays as it is, and
+    Asks first whether the conversation has any; where it has, for the records of every reply in
+    the history, in one `Find`. Where nothing is found the request stays as it is, and
     legal.
 
     Args:
         request: as the client sent it, as JSON; never changed.
         wire: its format.
         tenant: whose history it is, as of the session.
-        earlier: ``read`` of an earlier request, as a rule of the same conversation: what is still
-            as it was is not read again. It changes nothing but speed, and nor may its messages.
+        earlier: ``history`` of an earlier request, as a rule of the same conversation: what is
+            still as it was is not parsed again. It changes speed alone. Its messages are not
+            changed.
 
     Raises:
         FormatError: it is not what its format says it is.
     """
     dialect = wire_named(wire.wire).dialect(wire, lambda call: False)
     root = root_of(wire.name, tenant)
-    continued = yield from _held(wire.previous(request), root)
+    continued = yield from _held_reply(wire.previous(request), root)
     start = bytes.fromhex(continued.chain) or root
     opening = bytes.fromhex(continued.opening)
     leading, history = _parted(request, wire)
@@ -120,38 +126,38 @@ def restore_hidden_turns(
         opening = opening_key(_chain(start, _parsed(history[:1], wire, leading))[-1])
     takes = dialect.is_single(request)
     restored = RestoredRequest(request, request, root, start, opening, takes)
-    has_splices = bool(history and (yield Find((opening,))))
-    if has_splices:
-        read = _read(request, wire, dialect, start, earlier)
-        history = yield from _knitted(read, dialect, request)
-        restored = replace(restored, read=read)
-    if not (has_splices or continued.reply_id):
+    has_hidden_turns = bool(history and (yield Find((opening,))))
+    if has_hidden_turns:
+        parsed = _parsed_history(request, wire, dialect, start, earlier)
+        history = yield from _restored_history(parsed, dialect, request)
+        restored = replace(restored, history=parsed)
+    if not (has_hidden_turns or continued.reply_id):
         return restored
     system = wire.history(request)[:leading]
-    if continued.waiting:
-        history = _with_waiting(continued.waiting, history, dialect)
+    if continued.deferred:
+        history = _with_deferred(continued.deferred, history, dialect)
     changed = wire.compose(request, [*system, *history], ())
     if continued.reply_id:
         changed = dialect.going_on_from(changed, continued.reply_id)
     return replace(restored, request=changed)
 
 
-def _held(previous: str, root: bytes) -> Steps[HiddenTurns]:
-    """What is known of the reply that a request goes on from, by the id that the client has."""
+def _held_reply(previous: str, root: bytes) -> Steps[HiddenTurns]:
+    """The record of the reply that a request names as its past; an empty one without a record."""
     if not previous:
         return HiddenTurns([], [])
-    key = held_key(root, previous)
-    return splice_in((yield Find((key,))), key) or HiddenTurns([], [])
+    key = reply_key(root, previous)
+    return hidden_turns_in((yield Find((key,))), key) or HiddenTurns([], [])
 
 
-def _with_waiting(
-    waiting: Sequence[Any], history: list[Any], dialect: Dialect
+def _with_deferred(
+    results: Sequence[Any], history: list[Any], dialect: Dialect
 ) -> list[Any]:
-    """What the client sends on, with the results that waited for it."""
+    """What the client sends after a reply that the provider holds, with deferred results."""
     if not history:
-        return dialect.deferred(waiting, None, None)
+        return dialect.deferred(results, None, None)
     message = dialect.wire.parse(history[0], f"{dialect.wire.key}[0]")
-    return [*dialect.deferred(waiting, history[0], message), *history[1:]]
+    return [*dialect.deferred(results, history[0], message), *history[1:]]
 
 
 def takes_rounds(request: Mapping[str, Any], wire: Format) -> bool:
@@ -198,24 +204,26 @@ def _parsed(raws: Sequence[Any], wire: Format, start: int) -> list[Message]:
     return [wire.parse(raw, f"{wire.key}[{at}]") for at, raw in enumerate(raws, start)]
 
 
-def _chain(last: bytes, messages: Iterable[Message]) -> list[bytes]:
-    """The chain from a place on: behind it, and behind each message."""
-    chain = [last]
+def _chain(start: bytes, messages: Iterable[Message]) -> list[bytes]:
+    """The chain from a place on: at it, and behind each message.
+
+    Messages of thinking alone leave it as it is: clients may drop them.
+    """
+    chain = [start]
     for message in messages:
-        last = chain[-1]
-        is_silent = message.only_thought
-        chain.append(last if is_silent else extend(last, digest_of(message)))
+        end = chain[-1]
+        chain.append(end if message.only_thought else extend(end, digest_of(message)))
     return chain
 
 
-def _read(
+def _parsed_history(
     request: Mapping[str, Any],
     wire: Format,
     dialect: Dialect,
     root: bytes,
     earlier: ParsedHistory | None,
 ) -> ParsedHistory:
-    """A client's history, read from where it differs from an earlier one."""
+    """A client's history, parsed from where it differs from an earlier one."""
     leading, raws = _parted(request, wire)
     if earlier is None or earlier.chain[0] != root:
         earlier = ParsedHistory((), [], [root], [])
@@ -248,46 +256,46 @@ def _runs(
         start = stop + 1
 
 
-def _knitted(
-    read: ParsedHistory, dialect: Dialect, request: Mapping[str, Any]
+def _restored_history(
+    parsed: ParsedHistory, dialect: Dialect, request: Mapping[str, Any]
 ) -> Steps[list[Any]]:
-    """The history with what is found of it put in."""
-    raws, messages, runs = _parted(request, dialect.wire)[1], read.messages, read.runs
-    keys = [
-        key for run in runs for key in (run.key, *run.seals.values()) if key is not None
-    ]
+    """A client's history with the turns that the store has for its replies."""
+    _, raws = _parted(request, dialect.wire)
+    messages = parsed.messages
+    keys = [key for run in parsed.runs for key in run.lookups()]
     records = (yield Find(tuple(keys))) if keys else ()
-    marked, history, at = {record.key for record in records}, list[Any](), 0
-    for run in runs:
-        client_messages = raws[run.start : run.stop]
+    stored_keys = {record.key for record in records}
+    history: list[Any] = []
+    at = 0
+    for run in parsed.runs:
         history += raws[at : run.start]
         at = run.stop
-        splice = splice_in(records, run.key) if run.key in marked and run.key else None
-        turns = (
-            None
-            if splice is None
-            else _turns(splice, run, client_messages, dialect, request)
-        )
-        if splice is None or turns is None:
-            loose = {seal for seal, key in run.seals.items() if key in marked}
-            history += (
-                dialect.without(client_messages, loose.__contains__)
-                if loose
-                else client_messages
-            )
+        client_messages = raws[run.start : run.stop]
+        hidden = None
+        if run.key is not None and run.key in stored_keys:
+            hidden = hidden_turns_in(records, run.key)
+        turns = None
+        if hidden is not None:
+            turns = _turns(hidden, run, client_messages, dialect, request)
+        if hidden is None or turns is None:
+            loose = {seal for seal, key in run.seals.items() if key in stored_keys}
+            if loose:  # reasoning that cannot stand without the turns that are lost
+                client_messages = dialect.without(client_messages, loose.__contains__)
+            history += client_messages
             continue
         history += turns
-        if splice.waiting:
-            next_raw, message = (
-                (raws[at], messages[at]) if at < len(raws) else (None, None)
-            )
-            history += dialect.deferred(splice.waiting, next_raw, message)
-            at += next_raw is not None
+        if not hidden.deferred:
+            continue
+        if at < len(raws):
+            history += dialect.deferred(hidden.deferred, raws[at], messages[at])
+            at += 1
+        else:
+            history += dialect.deferred(hidden.deferred, None, None)
     return [*history, *raws[at:]]
 
 
 def _turns(
-    splice: HiddenTurns,
+    hidden: HiddenTurns,
     run: _Run,
     client_messages: Sequence[Any],
     dialect: Dialect,
@@ -297,11 +305,11 @@ def _turns(
 
     To another model no thinking is sent that the client left out: it may not be its own.
     """
-    turns = splice.turns
-    audible = turns if splice.heard is None else turns[slice(*splice.heard)]
+    turns = hidden.turns
+    audible = turns if hidden.audible is None else turns[slice(*hidden.audible)]
     parsed = [dialect.wire.parse(raw, "turn") for raw in audible]
-    if not says_the_same(run.messages, parsed, splice.note):
+    if not says_the_same(run.messages, parsed, hidden.note):
         return None
-    if not run.seals and str(model_in(request) or "") != splice.model:
+    if not run.seals and str(model_in(request) or "") != hidden.model:
         turns = dialect.without(turns, bool)
     return dialect.marked(turns, client_messages)

@@ -1,4 +1,4 @@
-"""Rounds: a reply in the making, from the model's first word to what the client is given."""
+"""A reply of several rounds, from the model's first one to what the client is given."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ullage import Record
 from ullage.core.redaction import Redact, in_json
 from ullage.doors.hidden_turns.record import (
     HiddenTurns,
-    held_key,
-    hidden_key,
     key_of,
     mark_key,
     opening_key,
+    private_call_key,
     record_of,
+    reply_key,
 )
 from ullage.doors.hidden_turns.restore import (
     RestoredRequest,
@@ -57,7 +57,7 @@ class PrivateCalls(Struct, frozen=True):
 
 
 class NextRound(Struct, frozen=True):
-    """Another round is to be made.
+    """Another request has to be sent.
 
     Attributes:
         request: what is to be fitted and sent: the request before, the reply and the results.
@@ -94,10 +94,10 @@ class Rounds:
 
     Args:
         wire: the format of the request.
-        knitted: the client's request as `knit` gave it.
+        restored: the client's request as `restore_hidden_turns` gave it.
         owns: whether a call in a reply is private: ``view.owns``.
         most: so many rounds of private calls are answered.
-        redact: as of the session. Turns it would change are not kept: the splice is lost.
+        redact: as of the session. Turns it would change are not recorded.
         offers: whether there may be private calls at all: ``view.sent.offers``.
     """
 
@@ -111,19 +111,17 @@ class Rounds:
         *,
         offers: bool = True,
     ) -> None:
-        self._wire, self.knitted, self._most, self._redact = (
-            wire,
-            restored,
-            most,
-            redact,
-        )
+        self._wire = wire
+        self.restored = restored
+        self._most = most
+        self._redact = redact
         self.dialect: Dialect = wire_named(wire.wire).dialect(wire, owns)
         self._owns = owns
         self._replies: list[dict[str, Any]] = []
-        self._said: list[list[Any]] = []
-        self._turns: list[Any] = []
-        self._calls: tuple[Any, ...] = ()
-        self._starts: list[int] = []
+        self._messages: list[list[Any]] = []  # of each reply
+        self._turns: list[Any] = []  # of all rounds that are over
+        self._starts: list[int] = []  # where each reply begins among them
+        self._calls: tuple[Any, ...] = ()  # the private calls of the newest reply
         self.note, self.spoken, self.is_streamed = "", "", False
         self.is_data = offers and wire.wants_data(restored.client)
 
@@ -138,32 +136,30 @@ class Rounds:
         """
         self._replies.append(reply)
         messages = self._wire.reply(reply)
-        self._said.append(messages)
+        self._messages.append(messages)
         self._starts.append(len(self._turns))
         calls = (call for message in messages for call in self._wire.calls(message))
         self._calls = tuple(call for call in calls if self._owns(call))
-        if not self._calls or self.dialect.is_cut(reply) or not self.knitted.takes:
+        if not self._calls or self.dialect.is_cut(reply) or not self.restored.takes:
             return self._done(self._public(messages), ())
         if len(self._replies) <= self._most:
             return PrivateCalls(self._calls)
         limit = f"the limit of {self._most} rounds of such calls is reached"
         error = {"error": limit, "remedy": "Answer now, with what is known."}
-        return self._go_on(
-            [self._result(call, json.dumps(error)) for call in self._calls]
-        )
+        text = json.dumps(error)
+        return self._go_on([self._result(call, text) for call in self._calls])
 
     def answer(self, results: Sequence[Any]) -> NextRound | FinishedReply:
         """Take in the wire results of the calls that `take` gave, in their order.
 
         None in the place of a result: it cannot be had now, and the model is told so.
         """
-        pairs = zip(self._calls, results, strict=True)
-        return self._go_on(
-            [
-                self._result(call, _UNANSWERED) if result is None else result
-                for call, result in pairs
-            ]
-        )
+        answered = []
+        for call, result in zip(self._calls, results, strict=True):
+            if result is None:
+                result = self._result(call, _UNANSWERED)
+            answered.append(result)
+        return self._go_on(answered)
 
     def limit_reached(self, call: Any) -> Any:
         """The wire result of a private call that is one too many, or would take too long."""
@@ -174,18 +170,16 @@ class Rounds:
 
     def _go_on(self, results: Sequence[Any]) -> NextRound | FinishedReply:
         """Another round, unless the client has to answer first, or the model goes on for ever."""
-        messages = self._said[-1]
+        messages = self._messages[-1]
         count = sum(len(self._wire.calls(message)) for message in messages)
         if count > len(self._calls) or len(self._replies) > self._most + 1:
             return self._done(messages, results)
         result_messages = self._wire.results(results)
         self._turns += [*messages, *result_messages]
-        request = self.knitted.request
-        return NextRound(
-            self.dialect.next_round(
-                request, self._turns, result_messages, self._replies
-            )
+        request = self.dialect.next_round(
+            self.restored.request, self._turns, result_messages, self._replies
         )
+        return NextRound(request)
 
     # ── the reply of all of them ─────────────────────────────────────────────────────
 
@@ -193,41 +187,37 @@ class Rounds:
         public = map(self.dialect.shown, messages)
         return [message for message in public if message is not None]
 
-    def _done(self, last_turn: Sequence[Any], waiting: Sequence[Any]) -> FinishedReply:
-        """The end.
+    def _done(self, last_turn: Sequence[Any], deferred: Sequence[Any]) -> FinishedReply:
+        """The whole reply, joined of all rounds, and its records.
 
         Args:
-            last_turn: the last turn as it is to be kept.
-            waiting: the results that stand beside the client's own.
+            last_turn: the last turn as it is to be recorded.
+            deferred: the results of private calls that stand beside the client's own calls.
         """
-        reply, client = self._replies[-1], self.knitted.client
+        reply = self._replies[-1]
+        is_thread = self.dialect.is_thread(self.restored.client)
         if len(self._replies) == 1 and not self._calls:
             answer = self.dialect.plain(reply)
-            continuation = (
-                [self._held(answer, ())] if self.dialect.is_thread(client) else []
-            )
-            return FinishedReply(answer, tuple(continuation))
+            if not is_thread:
+                return FinishedReply(answer)
+            return FinishedReply(answer, (self._continuation(answer, ()),))
         speaker = self._speaker()
         public = self._heard(speaker)
-        if waiting and not self._says_anything(public):
+        if deferred and not self._says_anything(public):
             self.note = _NOTE.format(rounds=self._most)
         answer = self.dialect.joined(self._replies, public, self.note)
-        if self.dialect.is_thread(client) and not self.is_streamed:
-            answer = {
-                **answer,
-                "id": reply.get("id"),
-            }  # continued without us, it still answers
+        if is_thread and not self.is_streamed:
+            # with the last id the provider can go on from it, also where no proxy is between
+            answer = {**answer, "id": reply.get("id")}
+        if not self.restored.takes:
+            return FinishedReply(answer)
         turns = self._ended([*self._turns, *last_turn])
-        heard = None
+        audible = None
         if speaker is not None:
             start = self._starts[speaker]
-            heard = start, start + len(self._said[speaker])
-        records = (
-            self._records(answer, turns, waiting, heard) if self.knitted.takes else ()
-        )
-        return FinishedReply(
-            answer, tuple(record for record in records if self._is_clean(record))
-        )
+            audible = start, start + len(self._messages[speaker])
+        records = self._records(answer, turns, deferred, audible)
+        return FinishedReply(answer, tuple(filter(self._is_clean, records)))
 
     def _speaker(self) -> int | None:
         """The round whose texts are the answer, where one alone may speak; None: all may.
@@ -235,26 +225,26 @@ class Rounds:
         It is the last one that says something whole. A reply that was cut short, or that has calls
         of the client's, is not the answer yet: its own words stand.
         """
-        if not self.is_data or len(self._said) == 1:
+        if not self.is_data or len(self._messages) == 1:
             return None
-        newest = len(self._said) - 1
-        is_over = self.dialect.is_cut(self._replies[-1]) or self._calls_client()
-        texts = [self._text_of(messages) for messages in self._said]
-        if is_over:
+        newest = len(self._messages) - 1
+        if self.dialect.is_cut(self._replies[-1]) or self._calls_client():
             return newest
-        whole = (at for at in range(newest, -1, -1) if _is_json(texts[at]))
-        spoken = (at for at in range(newest, -1, -1) if texts[at].strip())
-        speaker = next(whole, next(spoken, newest))
+        texts = [self._text_of(messages) for messages in self._messages]
+        backwards = range(newest, -1, -1)
+        with_json = (index for index in backwards if _is_json(texts[index]))
+        with_text = (index for index in backwards if texts[index].strip())
+        speaker = next(with_json, next(with_text, newest))
         if speaker != newest:
             self.spoken = texts[speaker]
         return speaker
 
     def _calls_client(self) -> bool:
         """Whether the last round has calls for the client."""
-        calls = (
-            call for message in self._said[-1] for call in self._wire.calls(message)
-        )
-        return any(not self._owns(call) for call in calls)
+        for message in self._messages[-1]:
+            if not all(map(self._owns, self._wire.calls(message))):
+                return True
+        return False
 
     def _text_of(self, messages: Sequence[Any]) -> str:
         parts = (part for message in self._parsed(messages) for part in message.parts)
@@ -263,11 +253,11 @@ class Rounds:
     def _heard(self, speaker: int | None) -> list[Any]:
         """What the client gets of every round."""
         audible = list[Any]()
-        for at, messages in enumerate(self._said):
+        for index, messages in enumerate(self._messages):
             public = self._public(messages)
-            if speaker is not None and at != speaker:
-                untold = [self.dialect.untold(message) for message in public]
-                public = [message for message in untold if message is not None]
+            if speaker is not None and index != speaker:
+                silent = map(self.dialect.untold, public)
+                public = [message for message in silent if message is not None]
             audible += public
         return audible
 
@@ -289,68 +279,72 @@ class Rounds:
         self,
         reply: dict[str, Any],
         turns: list[Any],
-        waiting: Sequence[Any],
+        deferred: Sequence[Any],
         audible: tuple[int, int] | None,
     ) -> Iterator[Record]:
-        restored, client = self.knitted, self.knitted.client
-        model = str(model_in(client) or "")
+        """What has to be committed of a reply; see `ullage.doors.hidden_turns.record`."""
+        restored = self.restored
         start = self._chain_before()
         yield record_of(restored.opening or opening_key(start), None)
         messages = self._parsed(self._wire.reply(reply))
         key = key_of(start, messages, with_ids=self.dialect.sends_call_ids)
-        if key is not None and (waiting or self._turns):
-            yield record_of(
-                key, HiddenTurns(turns, list(waiting), model, self.note, heard=audible)
+        if key is not None and (deferred or self._turns):
+            hidden = HiddenTurns(
+                turns=turns,
+                deferred=list(deferred),
+                model=str(model_in(restored.client) or ""),
+                note=self.note,
+                audible=audible,
             )
-        if self.dialect.is_held(client):
-            yield self._held(reply, waiting)
-            yield from self._hidden()
-        for seal in self.dialect.loose(self._said):
+            yield record_of(key, hidden)
+        if self.dialect.is_held(restored.client):
+            yield self._continuation(reply, deferred)
+            yield from self._private()
+        for seal in self.dialect.loose(self._messages):
             yield record_of(mark_key(restored.root, seal), None)
 
-    def _held(self, reply: dict[str, Any], waiting: Sequence[Any]) -> Record:
-        """What the client's next request goes on from, where it names the reply."""
-        restored = self.knitted
-        last_id = str(self._replies[-1].get("id") or "")
-        record = HiddenTurns(
-            [], list(waiting), str(model_in(restored.client) or ""), reply_id=last_id
+    def _continuation(self, reply: dict[str, Any], deferred: Sequence[Any]) -> Record:
+        """What the client's next request goes on from, where it names the reply by its id."""
+        restored = self.restored
+        hidden = HiddenTurns(
+            turns=[],
+            deferred=list(deferred),
+            model=str(model_in(restored.client) or ""),
+            reply_id=str(self._replies[-1].get("id") or ""),
         )
-        if not self.dialect.is_thread(restored.client):
-            record = replace(record, reply=reply, rounds=self._later_ids())
         if self.dialect.is_thread(restored.client):
             messages = self._parsed(self._wire.reply(reply))
             start = self._chain_before()
             opening = restored.opening or opening_key(start)
             chain = chain_behind(start, messages)
-            record = replace(record, chain=chain.hex(), opening=opening.hex())
-        return record_of(held_key(restored.root, str(reply.get("id") or "")), record)
+            hidden = replace(hidden, chain=chain.hex(), opening=opening.hex())
+        else:
+            hidden = replace(hidden, reply=reply, rounds=self._later_ids())
+        return record_of(reply_key(restored.root, str(reply.get("id") or "")), hidden)
 
     def _later_ids(self) -> list[str]:
         """The ids of the replies behind the first, which the client does not know of."""
         return [str(reply["id"]) for reply in self._replies[1:] if reply.get("id")]
 
-    def _hidden(self) -> Iterator[Record]:
-        """What the client is not to see of what the provider keeps: its private calls, by their
-        ids, and the rounds that it does not know of.
+    def _private(self) -> Iterator[Record]:
+        """What the client may not see of what the provider stores: private calls, by their ids,
+        and rounds that it does not know of.
         """
-        root = self.knitted.root
-        for call in (
-            call
-            for messages in self._said
-            for raw in messages
-            for call in self._wire.calls(raw)
-        ):
-            if self._owns(call):
-                yield record_of(hidden_key(root, self._wire.call(call).id), None)
-        if not self.dialect.is_thread(self.knitted.client):
+        root = self.restored.root
+        for messages in self._messages:
+            for message in messages:
+                for call in filter(self._owns, self._wire.calls(message)):
+                    call_id = self._wire.call(call).id
+                    yield record_of(private_call_key(root, call_id), None)
+        if not self.dialect.is_thread(self.restored.client):
             for name in self._later_ids():
-                yield record_of(held_key(root, name), None)
+                yield record_of(reply_key(root, name), None)
 
     def _chain_before(self) -> bytes:
         """The chain of the client's history before the reply."""
-        restored = self.knitted
-        if restored.read is not None:
-            return restored.read.chain[-1]
+        restored = self.restored
+        if restored.history is not None:
+            return restored.history.chain[-1]
         return chain_of(restored.client, self._wire, restored.start)[-1]
 
     def _is_clean(self, record: Record) -> bool:

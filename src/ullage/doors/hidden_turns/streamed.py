@@ -40,8 +40,8 @@ class StreamedRounds:
     def __init__(self, rounds: Rounds) -> None:
         self._rounds = rounds
         rounds.is_streamed = True
-        self._stream = rounds.dialect.stream(rounds.dialect, rounds.knitted.client)
-        self._given: tuple[dict[str, Any], ...] = ()  # with the next event
+        self._stream = rounds.dialect.stream(rounds.dialect, rounds.restored.client)
+        self._queue: tuple[dict[str, Any], ...] = ()  # goes out with the next event
         self._begin()
         self.reply: dict[str, Any] | None = None
 
@@ -51,10 +51,10 @@ class StreamedRounds:
         The copy reads all of it as it comes, so that this is known when it has ended.
         """
         rounds = self._rounds
-        self._waiting: list[dict[str, Any]] = []
+        self._undecided: list[dict[str, Any]] = []
         self._copy = None
         if rounds.is_data:
-            self._copy = rounds.dialect.stream(rounds.dialect, rounds.knitted.client)
+            self._copy = rounds.dialect.stream(rounds.dialect, rounds.restored.client)
 
     def feed(self, event: dict[str, Any]) -> tuple[dict[str, Any], ...]:
         """Take in an event of the present round.
@@ -62,15 +62,14 @@ class StreamedRounds:
         Returns:
             What the client is given now, in order: often that very event, sometimes none.
         """
-        events, self._given = self._given, ()
+        queue, self._queue = self._queue, ()
         if self._copy is not None:
             self._copy.feed(event)
-            if self._waiting or self._copy.speaks(event):
-                self._waiting.append(event)
-                return events
-        return (
-            (*events, *self._stream.feed(event)) if events else self._stream.feed(event)
-        )
+            if self._undecided or self._copy.speaks(event):
+                self._undecided.append(event)
+                return queue
+        events = self._stream.feed(event)
+        return (*queue, *events) if queue else events
 
     def end(self) -> PrivateCalls | NextRound | FinishedReply:
         """The present round's stream has ended; see `Rounds.take`.
@@ -83,11 +82,11 @@ class StreamedRounds:
         return self._step(self._rounds.take(self.reply))
 
     def _released(self, *, is_muted: bool) -> tuple[dict[str, Any], ...]:
-        """What the client gets of the events that waited."""
-        events, self._given = list(self._given), ()
-        waiting, self._waiting = self._waiting, []
+        """What the client gets of the events that were held back."""
+        events, self._queue = list(self._queue), ()
+        undecided, self._undecided = self._undecided, []
         self._stream.is_muted = is_muted
-        for event in waiting:
+        for event in undecided:
             events += self._stream.feed(event)
         self._stream.is_muted = False
         return tuple(events)
@@ -102,7 +101,7 @@ class StreamedRounds:
         self, step: PrivateCalls | NextRound | FinishedReply
     ) -> PrivateCalls | NextRound | FinishedReply:
         if isinstance(step, NextRound):
-            self._given = self._released(is_muted=True)
+            self._queue = self._released(is_muted=True)
             self._stream.begin()
             self._begin()
         elif isinstance(step, FinishedReply) and step.reply is not None:
