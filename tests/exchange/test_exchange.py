@@ -142,7 +142,7 @@ def test_conversations_that_do_not_stay_warm_are_sent_as_if_they_did(format):
     assert sent[: len(sent) // 2] == sent[len(sent) // 2 :]
     assert [door.counts.changed for door in doors] == [54, 54]
     assert [len(door.sessions) for door in doors] == [18, 16]
-    assert [len(door.readings) for door in doors] == [18, 16]
+    assert [len(door.body_cache) for door in doors] == [18, 16]
 
 
 @pytest.mark.parametrize(

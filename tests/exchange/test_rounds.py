@@ -103,15 +103,15 @@ def test_a_budget_that_ends_between_two_rounds_ends_the_answer():
 
 def failing_after(monkeypatch, times):
     """The fit of an exchange fails after it went well so many times."""
-    see, seen = Exchange.see, []
+    prepare, seen = Exchange.prepare, []
 
     def fail(self, request):
         seen.append(request)
         if len(seen) > times:
             raise ZeroDivisionError
-        yield from see(self, request)
+        yield from prepare(self, request)
 
-    monkeypatch.setattr(Exchange, "see", fail)
+    monkeypatch.setattr(Exchange, "prepare", fail)
 
 
 def test_a_mistake_of_ours_between_two_rounds_sends_what_came(monkeypatch):
@@ -261,7 +261,7 @@ def test_what_waits_for_a_client_whose_history_is_at_the_provider_is_put_in():
 def test_what_waits_goes_on_even_where_nothing_can_be_fitted(monkeypatch):
     door, reports = exchanges()
     previous, result = said_both(door)
-    monkeypatch.setattr(Exchange, "see", fails)
+    monkeypatch.setattr(Exchange, "prepare", fails)
     _, _, upstream = ask(door, "/v1/responses", held(previous, result), Reply(b"{}"))
     assert len(json.loads(upstream.sent[0])["input"]) == 2
     assert reports[1].passed == "error"

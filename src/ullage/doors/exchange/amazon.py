@@ -40,7 +40,7 @@ class AmazonReader:
         self._held = bytearray()
 
     def _event(self, headers: bytes, payload: bytes) -> bytes | None:
-        """What a frame says, as JSON; None if it is no event."""
+        """The event in a frame, as JSON; None if it holds none."""
         value = bodies.read(payload)
         packed = value.get("bytes") if isinstance(value, dict) else None
         try:
@@ -113,9 +113,8 @@ _EXCEPTION = "modelStreamErrorException"
 def _frame(kind: str, name: str, payload: Mapping[str, Any]) -> bytes:
     data = bodies.write(payload)
     headers = _header(f":{kind}-type", name)
-    headers += _header(":content-type", "application/json") + _header(
-        ":message-type", kind
-    )
+    headers += _header(":content-type", "application/json")
+    headers += _header(":message-type", kind)
     size = _PRELUDE_BYTES + len(headers) + len(data) + _CHECKSUM_BYTES
     prelude = size.to_bytes(4, "big") + len(headers).to_bytes(4, "big")
     body = prelude + crc32(prelude).to_bytes(4, "big") + headers + data
@@ -124,13 +123,8 @@ def _frame(kind: str, name: str, payload: Mapping[str, Any]) -> bytes:
 
 def _header(name: str, value: str) -> bytes:
     written = value.encode()
-    return (
-        bytes([len(name)])
-        + name.encode()
-        + _TEXT
-        + len(written).to_bytes(2, "big")
-        + written
-    )
+    size = len(written).to_bytes(2, "big")
+    return bytes([len(name)]) + name.encode() + _TEXT + size + written
 
 
 _CONTENT_TYPE = "application/vnd.amazon.eventstream"

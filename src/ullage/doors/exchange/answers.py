@@ -19,8 +19,8 @@ _MOST_BYTES = 32 << 20
 class WholeAnswer(ClientAnswer):
     """An answer whose body is there. See `ClientAnswer` for the attributes.
 
-    What it reports is taken in when it is closed. Before a client has a reply, what was hidden from
-    it must be kept, or its next request is not knitted; usage that is lost costs one calibration.
+    What it reports is taken in when it is closed. Hidden turns must be recorded before a client has
+    the reply, or its next request is not restored; usage that is lost costs one calibration.
 
     Args:
         exchange: that it ends.
@@ -67,11 +67,9 @@ class UntouchedAnswer(ClientAnswer):
     is_untouched = True
 
     def __init__(self, exchange: Exchange, reply: UpstreamReply) -> None:
-        self.reply, self.status, self.content_type = (
-            reply,
-            reply.status,
-            reply.content_type,
-        )
+        self.reply = reply
+        self.status = reply.status
+        self.content_type = reply.content_type
         exchange.over(self.status)
 
     def next(self) -> Actions[bytes]:
@@ -88,11 +86,9 @@ class TeedAnswer(ClientAnswer):
     """A stream that comes as one JSON array: it is only read, at its end."""
 
     def __init__(self, exchange: Exchange, reply: UpstreamReply) -> None:
-        self.reply, self.status, self.content_type = (
-            reply,
-            reply.status,
-            reply.content_type,
-        )
+        self.reply = reply
+        self.status = reply.status
+        self.content_type = reply.content_type
         self._exchange, self._seen, self._is_over = exchange, bytearray(), False
         exchange.note_stream()
 

@@ -1,4 +1,4 @@
-"""The newest bodies of all conversations, so that the next ones are read on from there."""
+"""The newest body of each conversation, so that the next one is parsed from there on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LEAST_BYTES, _SAMPLE_BYTES = 256, 48
 
 
 class BodyCache:
-    """The newest reading of each conversation, as long as its session is held.
+    """The newest parsed body of each conversation, as long as its session is held.
 
     Which one a body goes on is found by samples of its bytes at a few places; that decides about
     speed alone.
@@ -26,14 +26,16 @@ class BodyCache:
         self._sampled: WeakValueDictionary[tuple[str, bytes], ParsedBody] = (
             WeakValueDictionary()
         )
-        self._last: WeakValueDictionary[str, ParsedBody] = WeakValueDictionary()
+        self._newest_of_owner: WeakValueDictionary[str, ParsedBody] = (
+            WeakValueDictionary()
+        )
         self._lock = Lock()
 
     def __len__(self) -> int:
         return len(self._newest)
 
     def read(self, body: bytes, key: str, owner: str) -> ParsedBody | None:
-        """A body, read; None if it has to be read whole.
+        """Parse a body; None if it is unusual and has to be read whole.
 
         Args:
             body: the bytes.
@@ -48,22 +50,23 @@ class BodyCache:
                 for sample in _samples(body, len(body))
             )
             earlier = next((entry for entry in candidates if entry is not None), None)
-        return (earlier and read_on(earlier, body)) or read_anew(body, key)
+        parsed = read_on(earlier, body) if earlier is not None else None
+        return parsed or read_anew(body, key)
 
     def keep(self, session: Any, owner: str, body: bytes, parsed: ParsedBody) -> None:
-        """Keep a reading as the newest of its conversation.
+        """Keep a parsed body as the newest of its conversation.
 
         Args:
-            session: that serves it. What is kept goes with it, and counts with it.
-            owner: as it was read for.
-            body: what was read.
-            parsed: what it came to, perhaps with equal messages in the place of its own.
+            session: serves it. What is kept is dropped with it, and counted with it.
+            owner: as of `read`.
+            body: the bytes.
+            parsed: the same, parsed, perhaps with equal messages in the place of its own.
         """
         with self._lock:
-            newest = self._last.get(owner)
-            parsed = self._last[owner] = (
-                parsed if newest is None else _sharing(parsed, newest)
-            )
+            newest = self._newest_of_owner.get(owner)
+            if newest is not None:
+                parsed = _sharing(parsed, newest)
+            self._newest_of_owner[owner] = parsed
             self._newest[session] = parsed
             session.bytes_beside = parsed.held_bytes
             for sample in _samples(body, parsed.stop):
@@ -71,7 +74,7 @@ class BodyCache:
 
 
 def _sharing(parsed: ParsedBody, earlier: ParsedBody) -> ParsedBody:
-    """A reading with what stands around its messages held once with another's where it is alike.
+    """A parsed body that shares head and tail with an earlier one, where they are equal.
 
     Conversations of one owner mostly have the same tools, and more bytes of them than of messages.
     """

@@ -108,19 +108,23 @@ class Exchange(Reporting):
         self.request: Mapping[str, Any] = {}
         self.rounds: Rounds | None = None
         self.hides_usage = self.is_thread = False
-        self._upstream, self._tenant = upstream, tenant
-        self._name, self._served, self._program = name, served, client
-        self._body, self._sent = body, body  # as it came, and as it goes
-        self._fields: Collection[str] = ()  # what it names
+        self._upstream = upstream
+        self._tenant = tenant
+        self._name = name  # of the conversation, where it has one
+        self._served = served
+        self._program = client
+        self._body = body  # as the client sent it
+        self._sent = body  # as it goes to the upstream
+        self._fields: Collection[str] = ()  # of the body
         self._write: bodies.Write = bodies.write
-        self._reading: ParsedBody | None = None
-        self._client: Mapping[str, Any] = {}  # the same as a request, with its model
+        self._parsed: ParsedBody | None = None
+        self._client: Mapping[str, Any] = {}  # the body as a request, with its model
         self._takes = True  # whether recall calls in the reply can be answered
         self._session: Any = None
-        self._refused = False
+        self._is_refused = False  # for its length, once
         self._trial: Trial | None = None  # of what is added to it
-        self._where = f"{origin}{path.partition('?')[0].rpartition('/')[0]}"
-        self._recall_s = 0.0  # that its private calls took
+        self._folder = f"{origin}{path.partition('?')[0].rpartition('/')[0]}"
+        self._recall_s = 0.0  # how long its private calls took
 
     def steps(self) -> Actions[ClientAnswer]:
         """Fit the request, send it, and give the answer once its head is there.
@@ -157,22 +161,23 @@ class Exchange(Reporting):
                 value, FORMATS[route.wire], self._owner_of_records
             )
             do = partial(self._exchanges.do, steps, self._owner_of_records)
-            public = yield from self._tried(do)
+            public = yield from self._attempt(do)
             if public not in (None, value):
                 body = bodies.write(public)
         return WholeAnswer(self, reply, reply.status, body)
 
     def _delete_rounds(self, route: Route) -> Actions[None]:
-        """What is done away with goes with the rounds that the client does not know of."""
+        """A reply is deleted with the rounds behind it, which the client does not know of."""
         steps = rounds_of(route.reply_id, FORMATS[route.wire], self._owner_of_records)
         do = partial(self._exchanges.do, steps, self._owner_of_records)
-        names = (yield from self._tried(do)) or ()
-        for name in names if route.reply_id in self.report.path else ():
-            also = yield from self._tried(
-                partial(self._upstream.delete, route.reply_id, name)
-            )
-            if also is not None:
-                yield also.close
+        names = (yield from self._attempt(do)) or ()
+        if route.reply_id not in self.report.path:
+            return
+        for name in names:
+            delete = partial(self._upstream.delete, route.reply_id, name)
+            reply = yield from self._attempt(delete)
+            if reply is not None:
+                yield reply.close
 
     @property
     def _owner_of_records(self) -> str:
@@ -181,7 +186,11 @@ class Exchange(Reporting):
     # ── the request ──────────────────────────────────────────────────────────────────
 
     def _fit_or_pass(self) -> Actions[ClientAnswer | None]:
-        """Fit the request, or find why not; an answer of ours where it may not be sent."""
+        """Fit the request, or note why it is sent as it came.
+
+        Returns:
+            An answer of ours where it may not be sent; else None.
+        """
         if self.route is None:
             return None
         try:
@@ -224,15 +233,14 @@ class Exchange(Reporting):
             yield from self._fit_history(FORMATS[self.route.wire])
 
     def _read(self, route: Route) -> Any:
-        """What the body says; of what was read before no more than what is new."""
+        """The body as JSON; of one that goes on from an earlier body only the new end is parsed."""
         if route.kind != "batch":
-            self._owner = (
-                f"{route.wire} {self._exchanges.tenant(self._tenant, self._name)}"
-            )
+            tenant = self._exchanges.tenant(self._tenant, self._name)
+            self._owner = f"{route.wire} {tenant}"
             key = FORMATS[route.wire].key
-            self._reading = self._exchanges.readings.read(self._body, key, self._owner)
-        if self._reading is not None:
-            return self._reading.value
+            self._parsed = self._exchanges.body_cache.read(self._body, key, self._owner)
+        if self._parsed is not None:
+            return self._parsed.value
         body, self._write = bodies.read_to_write(self._body)
         return body
 
@@ -240,10 +248,10 @@ class Exchange(Reporting):
         """Fit a request with the turns that its client never saw."""
         assert self.route is not None
         self._takes = takes_rounds(self._client, wire) and not self.route.is_array
-        parsed = self._reading
-        start = (parsed and parsed.beginning) or requests.beginning(
-            wire.name, self._client
-        )
+        parsed = self._parsed
+        start = parsed.beginning if parsed else None
+        if start is None:
+            start = requests.beginning(wire.name, self._client)
         key, session = self._exchanges.session(
             self.route,
             self._client,
@@ -254,42 +262,43 @@ class Exchange(Reporting):
             client=self._program,
         )
         self.is_thread = is_thread(self._client, wire)
-        is_held = bool(wire.previous(self._client))  # each is the first of its own
-        self._note(
-            conversation="" if is_held else key, model=str(model_in(self._client) or "")
-        )
+        # where the provider holds the history, each request begins a conversation of its own
+        is_held = bool(wire.previous(self._client))
+        model = str(model_in(self._client) or "")
+        self._note(conversation="" if is_held else key, model=model)
         self._take_window(session, self._client)
-        target = RequestTarget(self._tenant, self._where, wire.name, self.report.model)
+        target = RequestTarget(self._tenant, self._folder, wire.name, self.report.model)
         self._trial = Trial(
             self._exchanges.refusals, target, len(wire.tools(self._client))
         )
-        self._session, tenant = (
-            session,
-            self._exchanges.tenant(self._tenant, self._name),
-        )
+        self._session = session
+        tenant = self._exchanges.tenant(self._tenant, self._name)
         self._exchanges.headers.give(session, tenant, wire.name)
         self._client = session.intern(self._client)
         steps = restore_hidden_turns(
-            self._client, wire, tenant, self._exchanges.read.get(session)
+            self._client, wire, tenant, self._exchanges.histories.get(session)
         )
         restored: RestoredRequest = yield partial(self._exchanges.do, steps, tenant)
-        if restored.read is not None:
-            self._exchanges.read[session] = restored.read
-        if (
-            is_held
-        ):  # its provider waits for what waited here, whatever else becomes of it
+        if restored.history is not None:
+            self._exchanges.histories[session] = restored.history
+        if is_held:
+            # the provider expects the deferred results, whatever else becomes of the request
             self._body = self._written(restored.request, restored.request)
-        yield from self.see(restored.request)
+        yield from self.prepare(restored.request)
         self._exchanges.headers.take(session, tenant, wire.name)
         if parsed is not None and not is_held:
-            messages = session.intern(self._client)[wire.key]  # now with the new ones
-            parsed = replace(parsed, messages=messages, beginning=start)
-            self._exchanges.readings.keep(session, self._owner, self._body, parsed)
+            interned = session.intern(
+                self._client
+            )  # the session has the new messages too
+            parsed = replace(parsed, messages=interned[wire.key], beginning=start)
+            self._exchanges.body_cache.keep(session, self._owner, self._body, parsed)
         if self.route.kind == "create" and self._takes:
-            redact = session.settings.redact
-            view = self.view
             self.rounds = Rounds(
-                view.wire, restored, view.owns, redact=redact, offers=view.sent.offers
+                self.view.wire,
+                restored,
+                self.view.owns,
+                redact=session.settings.redact,
+                offers=self.view.sent.offers,
             )
 
     def _take_window(self, session: Any, request: Mapping[str, Any]) -> None:
@@ -298,16 +307,17 @@ class Exchange(Reporting):
         A request that asks its server for a window has that one.
         """
         assert self.route is not None
-        asks = FORMATS[self.route.wire].window_tokens(request) is not None
-        served = (
-            None if self._served is None or asks else self._served(self.report.model)
-        )
+        if self._served is None:
+            return
+        if FORMATS[self.route.wire].window_tokens(request) is not None:
+            return
+        served = self._served(self.report.model)
         event = None if served is None else session.serve_with(served)
         if event is not None:
             self._note(events=(*self.report.events, event))
 
-    def see(self, request: Mapping[str, Any]) -> Actions[None]:
-        """Fit a request: the view of it, and the bytes that are sent for it."""
+    def prepare(self, request: Mapping[str, Any]) -> Actions[None]:
+        """Fit a request: make its view, and the bytes to send for it."""
         assert self.route is not None
         assert self._trial is not None
         trial, marks_cache = self._trial, self._exchanges.marks_cache
@@ -332,7 +342,7 @@ class Exchange(Reporting):
         self._sent = self._written(added.view, added.request)
 
     def _written(self, view: Mapping[str, Any], outgoing: Mapping[str, Any]) -> bytes:
-        """The bytes of what is sent for a view; those that came, where they say the same."""
+        """The bytes to send for a view: the client's own, where they say the same."""
         is_same = requests.is_same(self._client, view)
         self._note(is_changed=not is_same)
         if is_same and outgoing is view:
@@ -383,16 +393,18 @@ class Exchange(Reporting):
             self.note_problem(error)
             return request
         self._note(conversation=key, model=str(model_in(whole) or ""))
-        return (
-            request
-            if requests.is_same(whole, view)
-            else requests.body_of(self.route, request, view)
-        )
+        if requests.is_same(whole, view):
+            return request
+        return requests.body_of(self.route, request, view)
 
     # ── upstream ─────────────────────────────────────────────────────────────────────
 
     def send(self) -> Actions[tuple[UpstreamReply, bytes | None]]:
-        """The reply to what is to be sent, and its body if it is a refusal, read already."""
+        """Send the request.
+
+        Returns:
+            The reply, and its body if it is a refusal, as that had to be read.
+        """
         while True:
             self._note(tries=self.report.tries + 1)
             try:
@@ -413,25 +425,25 @@ class Exchange(Reporting):
             yield reply.close
 
     def may_retry(self, error: Any) -> Actions[bool]:
-        """Whether a refusal leaves something else to be sent now: shorter, or with less of ours."""
+        """Whether a refusal leaves something else to send now: shorter, or with fewer additions."""
         if (yield from self._is_shorter(error)):
             return True
         return is_bad_request(error) and (yield from self._has_less(words_of(error)))
 
     def _has_less(self, words: bytes) -> Actions[bool]:
-        """Whether there is something to be sent without additions, after a refusal."""
+        """Whether there is something else to send, with fewer additions, after a refusal."""
         trial = self._trial
         if trial is None or not trial.leave_out(words):
             return trial is not None and trial.is_refused and self._may_go_as_it_came()
         refused_body = self._sent
         try:
-            yield from self.see(self.request)
+            yield from self.prepare(self.request)
         except Exception:  # noqa: BLE001 - nothing else can be sent: the provider's word holds
             return False
         return self._sent is not refused_body
 
     def _may_go_as_it_came(self) -> bool:
-        """Whether what came is sent now, because what was made of it is refused in any form.
+        """Whether the client's own body is sent now, because the fitted one is refused in any form.
 
         It has to be what the client asked for just now, and to fit: so it is not the history of a
         further round, and no stream has begun.
@@ -441,17 +453,15 @@ class Exchange(Reporting):
         if self._sent is self._body or not may_fit(self.view, self._sent, self._body):
             return False
         self._release()
-        self.passed, self.view, self.rounds, self._sent = (
-            "refused",
-            None,
-            None,
-            self._body,
-        )
+        self.passed = "refused"
+        self.view = None
+        self.rounds = None
+        self._sent = self._body
         self._note(is_changed=False, without=())
         return True
 
     def _accept(self) -> None:
-        """The upstream took what was sent: what was left out for that is remembered and told."""
+        """The upstream took what was sent: remember and report what was left out for that."""
         if self._trial is None or self.view is None:
             return
         events = tuple(self._trial.accept())
@@ -465,10 +475,10 @@ class Exchange(Reporting):
             if self.view.refused(error) is None:
                 self._release()
                 return False
-            if self._refused:
+            if self._is_refused:
                 return False
-            self._refused = True
-            yield from self.see(self.request)
+            self._is_refused = True
+            yield from self.prepare(self.request)
         except Exception:  # noqa: BLE001 - nothing shorter can be sent: the provider's word holds
             return False
         self._note(is_retried=True)
@@ -523,7 +533,7 @@ class Exchange(Reporting):
             is_last = isinstance(step, FinishedReply)
             if not is_last:
                 yield from observe()
-            step = yield from self.settled(step, self.rounds.answer)
+            step = yield from self.settle(step, self.rounds.answer)
             if isinstance(step, FinishedReply):
                 same = step.reply in (value, None)
                 content = body if same else bodies.write(step.reply or {})
@@ -533,7 +543,7 @@ class Exchange(Reporting):
                 return WholeAnswer(
                     self, reply, reply.status, content, observe if is_last else None
                 )
-            yield from self.see(step.request)
+            yield from self.prepare(step.request)
         except Exception as error:  # noqa: BLE001 - ours; nothing was given, so all can begin anew
             refused = self._pass(error)
             if refused is not None:
@@ -541,12 +551,12 @@ class Exchange(Reporting):
         yield reply.close
         return (yield from self._answer(*(yield from self.send())))
 
-    def settled(
+    def settle(
         self,
         step: PrivateCalls | NextRound | FinishedReply,
         answer: Callable[[list[Any]], NextRound | FinishedReply],
     ) -> Actions[NextRound | FinishedReply]:
-        """What follows a round: its private calls answered, what is to be kept committed."""
+        """What follows a round, once its private calls are answered and its records committed."""
         if isinstance(step, PrivateCalls):
             results = []
             for call in step.calls:
@@ -555,7 +565,7 @@ class Exchange(Reporting):
         if isinstance(step, FinishedReply) and step.records:
             tenant = self._exchanges.tenant(self._tenant, self._name)
             store = self._exchanges.sessions.store
-            yield from self._tried(partial(store.commit, tenant, (), step.records))
+            yield from self._attempt(partial(store.commit, tenant, (), step.records))
         return step
 
     def _result_of(self, call: Any) -> Actions[Any]:
@@ -574,11 +584,11 @@ class Exchange(Reporting):
     def _recalled(self, call: Any) -> Actions[Any]:
         """The result of a private call; None if it cannot be had."""
         self._note(recalled=self.report.recalled + 1)
-        return (yield from self._tried(partial(self.view.recall, call)))
+        return (yield from self._attempt(partial(self.view.recall, call)))
 
     def observe(self, reply: Any) -> Actions[None]:
-        """Take in a reply, or the events of it that report something. Nothing fails for it."""
-        yield from self._tried(partial(self.view.observe, reply))
+        """Take in a reply, or those events of it that report usage. It never raises."""
+        yield from self._attempt(partial(self.view.observe, reply))
         usage, earlier_usage = self.view.sent.reply_usage, self.report.usage
         if (
             reply

@@ -62,7 +62,7 @@ class Exchanges:
     Args:
         sessions: the sessions of its conversations: `Sessions` where the steps are run with
             `drive`, `AsyncSessions` where they are run with `adrive`.
-        tell: is called with the `ExchangeReport` of each exchange when it is over.
+        tell: called with the `ExchangeReport` of each exchange when it is over.
         recalls: whether requests that have tools are offered the recall tools, and the model's
             calls of them answered here, unseen by the client.
         marks_cache: whether requests get cache markers (`ullage.doors.exchange.markers`).
@@ -71,10 +71,10 @@ class Exchanges:
     Attributes:
         sessions: the same.
         counts: what came of all exchanges so far.
-        read: what was read of the histories with hidden turns, by the session of each.
-        readings: the newest body of each conversation, as it was read.
+        histories: those with hidden turns as they were parsed, by session.
+        body_cache: the newest body of each conversation, parsed.
         now_s: a clock, for what may not take longer than a time.
-        around: what stood around the newest histories, for those that begin.
+        headers: what stood around the newest histories, for those that begin.
         refusals: which additions upstreams refused (`ullage.doors.exchange.additions`).
 
     The session that serves a request is found by its model, its first message and its first reply:
@@ -94,8 +94,8 @@ class Exchanges:
     ) -> None:
         self.sessions, self.recalls, self.marks_cache = sessions, recalls, marks_cache
         self.counts = ExchangeCounts()
-        self.read: WeakKeyDictionary[Any, ParsedHistory] = WeakKeyDictionary()
-        self.headers, self.readings = SharedHeaders(), BodyCache()
+        self.histories: WeakKeyDictionary[Any, ParsedHistory] = WeakKeyDictionary()
+        self.headers, self.body_cache = SharedHeaders(), BodyCache()
         self.now_s = time.monotonic
         self.refusals = refusals or KnownRefusals(time.monotonic)
         self._tell, self._lock = tell, Lock()

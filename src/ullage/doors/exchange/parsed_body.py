@@ -59,7 +59,7 @@ class MessageSpan(Struct, frozen=True, gc=False):
 
 
 class ParsedBody(Struct, frozen=True, weakref=True):
-    """A body that was read.
+    """A request body, parsed, with what it takes to know its bytes again.
 
     Attributes:
         key: the name of its list of messages, which is a member of the body itself.
@@ -85,7 +85,7 @@ class ParsedBody(Struct, frozen=True, weakref=True):
 
     @property
     def value(self) -> dict[str, Any]:
-        """What the body says, as `ullage.doors.exchange.bodies.read` has it."""
+        """The body as JSON values, equal to those of `ullage.doors.exchange.bodies.read`."""
         return {**self.head_members, self.key: [*self.messages], **self.tail_members}
 
     @property
@@ -101,7 +101,15 @@ class ParsedBody(Struct, frozen=True, weakref=True):
 
 
 def read_anew(body: bytes, key: str) -> ParsedBody | None:
-    """A body whose messages stand under a key; None if it has to be read whole."""
+    """Parse a body whose messages stand under a key.
+
+    Args:
+        body: the bytes.
+        key: the name of its list of messages.
+
+    Returns:
+        None if it is unusual and has to be read whole.
+    """
     try:
         members = _members(body)
         start = _start_of(body, members, key)
@@ -134,7 +142,15 @@ def _start_of(body: bytes, members: dict[str, Raw], key: str) -> int | None:
 
 
 def read_on(earlier: ParsedBody, body: bytes) -> ParsedBody | None:
-    """A body, read from where it differs from one that was read; None: that is of no use."""
+    """Parse a body from where it differs from an earlier one.
+
+    Args:
+        earlier: the earlier body.
+        body: the bytes of this one.
+
+    Returns:
+        None if they have too little in common, or the rest is unusual.
+    """
     if not body.startswith(earlier.head):
         return None
     prefix, at = _alike(earlier, body)
@@ -142,7 +158,7 @@ def read_on(earlier: ParsedBody, body: bytes) -> ParsedBody | None:
 
 
 def _alike(earlier: ParsedBody, body: bytes) -> tuple[ParsedBody, int]:
-    """What was read, as far as the messages of a body stand there as they did, and how far."""
+    """The earlier body, as far as this one has the same messages, and where those end."""
     at, spans, pieces, view = len(earlier.head), 0, 0, memoryview(body)
     for span in earlier.spans:
         stop = at + span.size_bytes
@@ -171,7 +187,7 @@ def _alike(earlier: ParsedBody, body: bytes) -> tuple[ParsedBody, int]:
 
 
 def _read_rest(rest: bytes, prefix: ParsedBody) -> ParsedBody | None:
-    """A reading with what stands behind its pieces in the place of its tail."""
+    """A parsed beginning with the messages and the tail that follow it in a body."""
     comma = _COMMA.match(rest) if prefix.messages else None
     start, tail, tail_members = (
         comma.end() if comma else 0,
@@ -198,7 +214,7 @@ def _read_rest(rest: bytes, prefix: ParsedBody) -> ParsedBody | None:
 
 
 def _members_behind(rest: bytes) -> dict[str, Any]:
-    """What stands behind a list in the object that it is a member of."""
+    """The members behind a list, in the object that it is a member of."""
     comma = _COMMA.match(rest)
     members: dict[str, Any] = decode(b"{" + rest[comma.end() if comma else 0 :])
     return members
@@ -211,7 +227,7 @@ def _with(
     items: Sequence[Raw],
     tail_members: dict[str, Any],
 ) -> ParsedBody | None:
-    """A reading with these messages, which stand in the rest from a place on."""
+    """A parsed beginning with more messages, which stand in ``rest`` from ``start`` on."""
     if prefix.key in tail_members:
         return None
     pieces, stop = [*prefix.pieces], 0
@@ -234,7 +250,7 @@ def _with(
 
 
 def _spanned(pieces: Sequence[bytes]) -> tuple[list[MessageSpan], list[bytes]]:
-    """Pieces as spans, and those behind that come to none."""
+    """Pieces as spans, and the newest ones that are left."""
     spans, start, size_bytes = list[MessageSpan](), 0, 0
     for stop, piece in enumerate(pieces[:-_LOOSE], 1):
         size_bytes += len(piece)

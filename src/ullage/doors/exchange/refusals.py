@@ -1,4 +1,4 @@
-"""What upstreams refused of our additions, for all threads and event loops of a process."""
+"""The additions that upstreams refuse, for all threads and event loops of a process."""
 
 from __future__ import annotations
 

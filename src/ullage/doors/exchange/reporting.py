@@ -1,4 +1,4 @@
-"""What an exchange reports: told once, when it is over."""
+"""What an exchange reports, once, when it is over."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Reporting:
     def _note(self, **fields: Any) -> None:
         self.report = replace(self.report, **fields)
 
-    def _tried(self, act: Callable[[], Any]) -> Actions[Any]:
-        """What a function gives; None, and a note of it, where it fails."""
+    def _attempt(self, act: Callable[[], Any]) -> Actions[Any]:
+        """What a function returns; None, and a note of it, where it fails."""
         try:
             return (yield act)
         except Exception as error:  # noqa: BLE001 - the reply is there, and goes on without it
@@ -41,15 +41,19 @@ class Reporting:
             return None
 
     def note_problem(self, error: Exception) -> None:
-        """Something of ours failed, and the exchange went on without it."""
+        """Note that something of ours failed, and the exchange went on without it."""
         self._note(problem=type(error).__name__)
 
     def note_stream(self) -> None:
-        """Its answer comes as events."""
+        """Note that its answer comes as events."""
         self._note(is_streamed=True)
 
     def over(self, status: int) -> None:
-        """It is over: count it, once."""
+        """Report and count the exchange, once.
+
+        Args:
+            status: the HTTP status of its answer; 0 if there was none.
+        """
         if self._is_over:
             return
         self._is_over = True

@@ -39,15 +39,12 @@ _PRIVATE = tuple(name.encode() for name in RECALL_TOOLS)
 
 def framing_of(wire: str, content_type: str) -> Framing | None:
     """How the events of a stream are framed; None if it is no such stream."""
-    candidates = (
-        kind for kind in _FRAMINGS if content_type.startswith(kind.content_type)
-    )
-    framing = next(candidates, None)
-    return (
-        AMAZON_NAMED
-        if framing is AMAZON and wire_named(wire).http.names_events
-        else framing
-    )
+    for framing in _FRAMINGS:
+        if content_type.startswith(framing.content_type):
+            if framing is AMAZON and wire_named(wire).http.names_events:
+                return AMAZON_NAMED
+            return framing
+    return None
 
 
 class StreamedAnswer(ClientAnswer):
@@ -56,25 +53,26 @@ class StreamedAnswer(ClientAnswer):
     def __init__(
         self, exchange: Exchange, reply: UpstreamReply, framing: Framing
     ) -> None:
-        self.reply, self.status, self.content_type = (
-            reply,
-            reply.status,
-            reply.content_type,
-        )
-        self._exchange, self._format = exchange, exchange.view.wire
-        self._spliced = (
+        self.reply = reply
+        self.status = reply.status
+        self.content_type = reply.content_type
+        self._exchange = exchange
+        self._format = exchange.view.wire
+        self._rounds = (
             None if exchange.rounds is None else StreamedRounds(exchange.rounds)
         )
-        self._is_over = self._is_mistaken = False
+        self._is_over = self._has_failed = False
         self._framing, self._closing = framing, b""
         self._begin(reply)
         exchange.note_stream()
 
     def _begin(self, reply: UpstreamReply) -> None:
-        """Another stream of events comes."""
-        self._upstream, self._reader = reply, self._framing.reader()
+        """Begin with the stream of a reply: the first one, or that of another round."""
+        self._upstream = reply
+        self._reader = self._framing.reader()
         self._has_content = self._has_ended = self._is_observed = False
-        self._is_replacement = self._is_named = False
+        self._is_replacement = False
+        self._names_tool = False  # of ours, in any event so far
         self._reporting: list[Any] = []
 
     # ── what the client asks for ─────────────────────────────────────────────────────
@@ -83,9 +81,10 @@ class StreamedAnswer(ClientAnswer):
         """See `ClientAnswer.next`."""
         while not self._has_ended:
             data: bytes = yield self._upstream.next
-            output = (
-                (yield from self._taken(data)) if data else (yield from self._ended())
-            )
+            if data:
+                output = yield from self._taken(data)
+            else:
+                output = yield from self._ended()
             if output:
                 return output
         return b""
@@ -100,7 +99,7 @@ class StreamedAnswer(ClientAnswer):
         yield self._upstream.close
 
     def _observe(self) -> Actions[None]:
-        """Take in what the present stream reported; once."""
+        """Take in what the present stream reported, once."""
         if not self._is_observed:
             self._is_observed = True
             yield from self._exchange.observe(self._reporting)
@@ -108,18 +107,16 @@ class StreamedAnswer(ClientAnswer):
     # ── what comes ───────────────────────────────────────────────────────────────────
 
     def _taken(self, data: bytes) -> Actions[bytes]:
-        """What of these bytes is for the client now."""
+        """The bytes that the client gets now, of those that came."""
         output = bytearray()
         try:
             frames = self._reader.feed(data)
         except EventTooLong as error:
             return self._broken_off(error)
         for frame in frames:
-            event = (
-                None
-                if self._has_content or frame.data is None
-                else bodies.read(frame.data)
-            )
+            event = None
+            if not self._has_content and frame.data is not None:
+                event = bodies.read(frame.data)
             if event is not None and is_opening(self._format.wire, event):
                 if self._is_replacement:
                     self._report(event)
@@ -153,14 +150,16 @@ class StreamedAnswer(ClientAnswer):
             return frame.raw
         if _REPORTS in frame.data:
             self._report(event)
-        self._is_named = self._is_named or any(name in frame.data for name in _PRIVATE)
+        self._names_tool = self._names_tool or any(
+            name in frame.data for name in _PRIVATE
+        )
         try:
-            events = (event,) if self._spliced is None else self._spliced.feed(event)
+            events = (event,) if self._rounds is None else self._rounds.feed(event)
         except Exception as error:  # noqa: BLE001 - ours; the stream goes on as it comes
             self._exchange.note_problem(error)
-            self._spliced, events = None, (event,)
-            self._is_mistaken = self._exchange.view.sent.offers
-        if self._is_mistaken and self._is_named:
+            self._rounds, events = None, (event,)
+            self._has_failed = self._exchange.view.sent.offers
+        if self._has_failed and self._names_tool:
             self._has_ended = True
             return self._framing.written(error_event(self._format.wire, 500, b""))
         if len(events) == 1 and events[0] is event and not self._is_hidden(event):
@@ -190,11 +189,11 @@ class StreamedAnswer(ClientAnswer):
         """The upstream has no more: another round begins, or this was the end."""
         rest = self._reader.rest()
         self._has_ended = True
-        if self._spliced is None:
+        if self._rounds is None:
             return rest + self._closing
         try:
-            step = yield from self._exchange.settled(
-                self._spliced.end(), self._spliced.answer
+            step = yield from self._exchange.settle(
+                self._rounds.end(), self._rounds.answer
             )
         except Exception as error:  # noqa: BLE001 - ours; the client has all that came
             self._exchange.note_problem(error)
@@ -210,7 +209,7 @@ class StreamedAnswer(ClientAnswer):
         """Begin another round; where there is none, the client hears why in its stream."""
         wire = self._format.wire
         try:
-            yield from self._exchange.see(request)
+            yield from self._exchange.prepare(request)
         except Exception as error:  # noqa: BLE001 - something was given: nothing else can be sent
             self._exchange.note_problem(error)
             return self._framing.written(error_event(wire, 500, b""))

@@ -1,4 +1,4 @@
-"""The additions of one request, on trial: what is left out of its next try, and what that taught.
+"""The additions of one request: what its next try leaves out, and what refusals have taught.
 
     sent with additions ─▶ 400 or 422
                              ├▶ sent without those that the words name, if they name some
@@ -135,7 +135,8 @@ def with_additions(
         trial: of the request's additions.
         marks_cache: whether it is to get cache markers.
     """
-    names, without = set[Addition](), set[Addition]()
+    names = set[Addition]()
+    without = set[Addition]()
     if len(view.wire.tools(view)) > len(view.wire.tools(request)):
         names.add("tools")
     elif trial.own_tools and not trial.takes("tools"):
@@ -143,12 +144,19 @@ def with_additions(
     marked_view: Mapping[str, Any] = view
     with_markers = marked(view) if marks_cache else view
     if with_markers is not view:
-        (names if trial.takes("cache_control") else without).add("cache_control")
-        marked_view = with_markers if trial.takes("cache_control") else view
-    outgoing, with_usage = marked_view, requests.with_usage(route, marked_view)
+        if trial.takes("cache_control"):
+            names.add("cache_control")
+            marked_view = with_markers
+        else:
+            without.add("cache_control")
+    outgoing = marked_view
+    with_usage = requests.with_usage(route, marked_view)
     if with_usage is not None:
-        (names if trial.takes("stream_options") else without).add("stream_options")
-        outgoing = with_usage if trial.takes("stream_options") else marked_view
+        if trial.takes("stream_options"):
+            names.add("stream_options")
+            outgoing = with_usage
+        else:
+            without.add("stream_options")
     return AugmentedView(
         marked_view, outgoing, frozenset(names), listed(frozenset(without))
     )
@@ -166,7 +174,7 @@ def listed(additions: frozenset[Addition]) -> tuple[Addition, ...]:
 
 
 def _event(addition: Addition, *, holds: bool) -> Event:
-    """What is told of an addition that was refused."""
+    """The event of an addition that was refused."""
     refusal = (
         f"the upstream refused the request with {_WORDS[addition]} and took it without"
     )

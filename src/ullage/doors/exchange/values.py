@@ -1,4 +1,4 @@
-"""What an exchange is told, what it gives and what it reports."""
+"""The interface of an exchange: the upstream and its reply, the answer, the report, counts."""
 
 from __future__ import annotations
 
