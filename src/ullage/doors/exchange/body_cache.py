@@ -14,7 +14,7 @@ from ullage.doors.exchange.parsed_body import ParsedBody, read_anew, read_on
 _LEAST_BYTES, _SAMPLE_BYTES = 256, 48
 
 
-class BodyCache:
+class ParsedBodyCache:
     """The newest parsed body of each conversation, as long as its session is held.
 
     Which one a body goes on is found by samples of its bytes at a few places; that decides about

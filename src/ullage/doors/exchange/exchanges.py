@@ -13,7 +13,7 @@ from blake3 import blake3
 
 from ullage import AsyncSessions, Sessions
 from ullage.core.locks import Lock
-from ullage.doors.exchange.body_cache import BodyCache
+from ullage.doors.exchange.body_cache import ParsedBodyCache
 from ullage.doors.exchange.exchange import Exchange
 from ullage.doors.exchange.headers import SharedHeaders
 from ullage.doors.exchange.refusals import KnownRefusals
@@ -95,7 +95,7 @@ class Exchanges:
         self.sessions, self.recalls, self.marks_cache = sessions, recalls, marks_cache
         self.counts = ExchangeCounts()
         self.histories: WeakKeyDictionary[Any, ParsedHistory] = WeakKeyDictionary()
-        self.headers, self.body_cache = SharedHeaders(), BodyCache()
+        self.headers, self.body_cache = SharedHeaders(), ParsedBodyCache()
         self.now_s = time.monotonic
         self.refusals = refusals or KnownRefusals(time.monotonic)
         self._tell, self._lock = tell, Lock()

@@ -62,12 +62,12 @@ def is_same(request: Mapping[str, Any], view: Mapping[str, Any]) -> bool:
     return all(_are_same(value, view[key]) for key, value in request.items())
 
 
-def _are_same(value: Any, shown: Any) -> bool:
-    if value is shown:
+def _are_same(value: Any, view_value: Any) -> bool:
+    if value is view_value:
         return True
-    if not isinstance(value, list) or not isinstance(shown, list):
+    if not isinstance(value, list) or not isinstance(view_value, list):
         return False
-    return len(value) == len(shown) and all(map(is_, value, shown))
+    return len(value) == len(view_value) and all(map(is_, value, view_value))
 
 
 def with_usage(route: Route, view: Mapping[str, Any]) -> dict[str, Any] | None:
