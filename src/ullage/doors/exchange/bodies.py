@@ -31,7 +31,7 @@ def read(body: bytes) -> Any:
 
 
 def read_to_write(body: bytes) -> tuple[Any, Write]:
-    """What a body says, or None, and what writes a changed one so that all else stays in it."""
+    """Parse a body; also give what writes a changed one, with all else as it was read."""
     try:
         return decode(body), write
     except (msgspec.DecodeError, UnicodeError, RecursionError):

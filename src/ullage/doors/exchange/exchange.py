@@ -302,7 +302,7 @@ class Exchange(Reporting):
             )
 
     def _take_window(self, session: Any, request: Mapping[str, Any]) -> None:
-        """Take in the window that the model is served with, where its server told it.
+        """Fit for the window that the upstream serves the model with, where it reports one.
 
         A request that asks its server for a window has that one.
         """

@@ -144,7 +144,7 @@ class Exchanges:
         )
 
     def tenant(self, tenant: str, name: str | None) -> str:
-        """Whose content a conversation of a tenant is, if it has a name of its own."""
+        """The owner of a conversation's content: the tenant, or a named conversation of it."""
         return tenant if name is None else f"{tenant}{_PART}{name}"
 
     def session(
@@ -189,7 +189,7 @@ class Exchanges:
         return key, session
 
     def _first_to(self, key: str, reply: bytes) -> bytes:
-        """The first reply that was met to a beginning: this one, if there was none."""
+        """The first reply that was seen to this beginning; ``reply`` itself if there was none."""
         with self._lock:
             first_reply = self._first_replies.setdefault(key, reply)
             if len(self._first_replies) > _MOST_BEGINNINGS:
@@ -201,7 +201,7 @@ class Exchanges:
         return self.sessions.run(steps, tenant)
 
     def over(self, report: ExchangeReport) -> None:
-        """Count an exchange that is over, and tell of it."""
+        """Count an exchange that is over, and report it."""
         with self._lock:
             self.counts = self.counts.plus(report)
         if self._tell is not None:

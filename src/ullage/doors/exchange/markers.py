@@ -97,7 +97,7 @@ def _is_said(message: Any) -> bool:
 
 
 def _with_marker(content: Any) -> list[Any] | None:
-    """Text or blocks with a marker at the last that takes one; None where none does."""
+    """Content with a cache marker at its last block that may have one; None if none may."""
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
     blocks = list(content) if isinstance(content, (list, tuple)) else []

@@ -50,7 +50,7 @@ def request_of(route: Route, body: Mapping[str, Any]) -> dict[str, Any]:
 def body_of(
     route: Route, fields: Collection[str], view: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What is sent for a view: with a model only where the fields of the body have one."""
+    """The body to send for a view. It names a model only if the client's body did."""
     name = FORMATS[route.wire].model_field
     return {key: value for key, value in view.items() if key != name or key in fields}
 
@@ -109,7 +109,7 @@ def beginning(wire: str, request: Mapping[str, Any]) -> HistoryStart:
 def with_changed_requests(
     route: Route, body: Mapping[str, Any], change: Callable[[dict[str, Any]], Any]
 ) -> dict[str, Any]:
-    """A batch with something else in the place of each of its requests.
+    """A batch with each of its requests replaced.
 
     Raises:
         FormatError: there is no list of requests in it.

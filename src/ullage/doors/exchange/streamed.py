@@ -230,7 +230,7 @@ class StreamedAnswer(ClientAnswer):
         self._begin(reply)
 
     def _again(self, event: Any) -> Actions[bool]:
-        """Whether a stream that refused the request was replaced by that of a shorter one."""
+        """Retry a request that its stream refuses; whether another stream came in its place."""
         if not (yield from self._exchange.may_retry(event)):
             return False
         reply, body = yield from self._exchange.send()

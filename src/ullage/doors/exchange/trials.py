@@ -87,7 +87,7 @@ class Trial:
         return True
 
     def accept(self) -> Iterator[Event]:
-        """The request was accepted: remember what was left out for that, and tell of it."""
+        """Remember and report what was left out of a request that was accepted."""
         for addition in listed(self.left_out - self._already_told):
             is_named = addition in self._named
             holds = self._refusals.learn(
@@ -103,7 +103,7 @@ class Trial:
 
 
 class AugmentedView(NamedTuple):
-    """A view, and what is added to it.
+    """A view and its additions.
 
     Attributes:
         view: the view, with cache markers if it gets some.

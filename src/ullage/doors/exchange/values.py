@@ -182,7 +182,7 @@ class ExchangeCounts(Struct, frozen=True):
     usage: Usage = Usage()
 
     def plus(self, report: ExchangeReport) -> ExchangeCounts:
-        """These and one more."""
+        """These counts and one more report."""
         passed = dict(self.passed)
         if report.passed is not None:
             passed[report.passed] = passed.get(report.passed, 0) + 1

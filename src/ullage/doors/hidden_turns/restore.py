@@ -40,7 +40,7 @@ from ullage.wires import Format, model_in, wire_named
 
 
 class _Run(NamedTuple):
-    """A reply in the client's history: where it stands, and what it is looked up by."""
+    """A reply in the client's history: its range, and the keys of its records."""
 
     start: int
     stop: int
@@ -49,7 +49,7 @@ class _Run(NamedTuple):
     seals: dict[str, bytes]
 
     def lookups(self) -> list[bytes]:
-        """What is looked up for it: its record, and the mark of each seal."""
+        """The keys to look up: that of its record, and of the mark of each seal."""
         marks = list(self.seals.values())
         return marks if self.key is None else [self.key, *marks]
 

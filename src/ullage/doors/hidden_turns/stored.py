@@ -138,7 +138,7 @@ def _definitions() -> frozenset[tuple[str, Any]]:
 
 
 def _shown(item: Any, dialect: Dialect, private_ids: Collection[str]) -> Any:
-    """An item as the client may see it; None of a private call, and of the result of one."""
+    """An item as the client may see it; None for a private call and for its result."""
     if not isinstance(item, Mapping):
         return item
     if item.get("call_id") in private_ids or item.get("tool_call_id") in private_ids:

@@ -328,7 +328,7 @@ async def _alist(events: Any) -> list[Any]:
 
 
 def _arguments(text: str) -> dict[str, Any] | str:
-    """What a tool is called with, or why it is not called: a notice is no text to write (F83)."""
+    """The arguments of a call, or an error for the model: a notice is no text to write (F83)."""
     if any(notice in text for notice in _NOTICES) and pointers(text):
         return _COPIED
     try:

@@ -14,7 +14,7 @@ from ullage.doors.host import jsonable
 
 
 def _plain(value: Any) -> Any:
-    """What a tool returned that is no JSON: what it holds, or what it says of itself."""
+    """A value that JSON does not have: as plain data if it can be, else as its string."""
     try:
         return jsonable(value)
     except TypeError:

@@ -144,7 +144,7 @@ def _words(server: Any) -> Words:
 
 
 def read(text: str, client: Client) -> Mapping[str, Any]:
-    """All that a file says.
+    """The content of a client's file.
 
     Raises:
         ConfigError: the text cannot be read.
@@ -173,7 +173,7 @@ def _unreadable(client: Client, problem: str) -> ConfigError:
 
 
 def changed(text: str, client: Client, words: Mapping[str, Words]) -> str:
-    """The text with other words for some of its servers.
+    """The text with other commands for some of its servers.
 
     Raises:
         ConfigError: the text cannot be read, or is TOML and tomlkit is not installed.
@@ -242,7 +242,7 @@ def _changed_json(text: str, key: str, words: Mapping[str, Words]) -> str:
 
 
 def edit_of_list(text: str, node: Node, words: Sequence[str]) -> tuple[int, int, str]:
-    """What is to be written where, so that a list holds these words; its end stays if it can."""
+    """The edit that makes a list hold these words: start, stop, new text. A common end stays."""
     same = _same_end(node.value, words)
     tail_index = len(node.items) - same
     inserted = ", ".join(map(_written, words[: len(words) - same]))

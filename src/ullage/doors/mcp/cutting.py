@@ -75,7 +75,7 @@ def cut(
     words: Words,
     whole_chars: int = WHOLE_CHARS,
 ) -> CutResult | None:
-    """What is shown of a result, and what is to be kept first; None if it stays as it is.
+    """Cut a result to a limit, with the originals to store first; None if it needs no cut.
 
     Args:
         result: of ``tools/call``, as JSON.
@@ -264,7 +264,7 @@ def _with_structure(
     words: Words,
     whole_chars: int,
 ) -> CutResult | None:
-    """The result with its structure made shorter, if need be and if that can be."""
+    """The result with its structure shortened, where that is needed and possible."""
     original = structure.raw.decode()
     shortened = None if len(original) <= height else _shorter(structure, height)
     is_left_out = shortened is None and len(original) > max(height, whole_chars)
@@ -305,7 +305,7 @@ def _notice_name(structure: _Structure) -> str | None:
 
 
 def _shorter(structure: _Structure, room: int) -> bytes | None:
-    """The structure in less room; None if it cannot be shorter, or could not say that it is."""
+    """A shorter structure; None if it cannot be shortened, or has no room for a notice."""
     if _notice_name(structure) is None:
         return None
     faults: Sequence[Fault] = faults_of(structure.schema) or ()

@@ -38,7 +38,7 @@ IN_FOLDER = "ullage.db"
 
 
 class Link(Protocol):
-    """A server, wherever it is."""
+    """The connection to a server: a child process, or one behind a URL."""
 
     def send(self, frame: bytes) -> None:
         """Give it a frame."""
@@ -47,7 +47,7 @@ class Link(Protocol):
         """Give it a part of an overlong frame (`Pipe.pass_on`)."""
 
     def close(self) -> None:
-        """There will be no more."""
+        """Send no more frames."""
 
     def receive(
         self, take: Callable[[bytes], None], client: Pipe, most_bytes: int
@@ -55,7 +55,7 @@ class Link(Protocol):
         """Give each of its frames to ``take`` until it has ended; how that came."""
 
     def signal(self, number: int) -> None:
-        """This signal has come: for it, or for what stands for it here."""
+        """Pass a signal on to the server, or to what stands for it here."""
 
     @property
     def code(self) -> int:
@@ -289,5 +289,5 @@ def open_store(settings: McpSettings) -> Spool | Store:
 
 
 def store_at(path: str) -> str:
-    """The file that is meant by a path: one of this name in it, if it is a folder."""
+    """The store's file at a path: ``IN_FOLDER`` in it, if it is a folder."""
     return str(Path(path) / IN_FOLDER) if path and Path(path).is_dir() else path

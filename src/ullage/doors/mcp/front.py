@@ -51,7 +51,7 @@ _CONNECT_S = 30
 
 
 class _Session:
-    """What the requests of one tenant have told."""
+    """The state that requests of one tenant share."""
 
     def __init__(self) -> None:
         self.state = RelayState()
@@ -131,7 +131,7 @@ class Front:
             return web.Response(status=502, text=f"ullage mcp: {type(error).__name__}")
 
     def _of(self, tenant: str) -> _Session:
-        """What a tenant has told; of those who said nothing for longest it is forgotten."""
+        """The session of a tenant. Of too many the one that was idle longest is dropped."""
         session = self._sessions.pop(tenant, None) or _Session()
         self._sessions[tenant] = session
         if len(self._sessions) > _MOST_SESSIONS:

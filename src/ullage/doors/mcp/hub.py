@@ -313,7 +313,7 @@ class Hub:
     def _list(
         self, method: str, answers: Mapping[str, dict[str, Raw]]
     ) -> Mapping[str, Any]:
-        """The lists of all servers, one behind the other, their cursors in one."""
+        """The lists of all servers joined, with one cursor that holds theirs."""
         field, name = LISTS[method]
         items: list[Raw] = []
         cursors: dict[str, Any] = {}

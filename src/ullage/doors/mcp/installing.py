@@ -139,7 +139,7 @@ def install(
 
 
 def uninstall(client: Client, path: Path) -> Change | None:
-    """What takes the proxy away from a client's servers; None if it is before none.
+    """The change that takes the proxy away from a client's servers; None if it is before none.
 
     Raises:
         ConfigError: the file cannot be read.

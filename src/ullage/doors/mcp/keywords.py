@@ -92,7 +92,7 @@ def _is_known(keyword: str, constraint: Any) -> bool:
 
 
 def _inside(root: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Any]:
-    """The schemas that a schema is made of; None for one that is not there."""
+    """The subschemas of a schema; None in the place of a target that is missing."""
     for keyword, constraint in schema.items():
         if keyword == "$ref":
             yield _target(root, constraint)
@@ -148,7 +148,7 @@ class Keywords:
         return None
 
     def _is_none(self, keyword: str, constraint: Any, value: Any, path: Path) -> bool:
-        """Whether a value has none of some forms, or not a format."""
+        """Whether a value fails every ``anyOf`` option, or a ``format``."""
         if keyword == "format":
             return self._formats and isinstance(value, str) and "…" in value
         return all(
@@ -158,7 +158,7 @@ class Keywords:
     def _parts(
         self, schema: Any, keyword: str, constraint: Any, value: Any, path: Path
     ) -> Iterable[tuple[Any, Any, Path]]:
-        """What must be kept by what, and where that is."""
+        """The subschemas that apply, each with the part of the value and its path."""
         if keyword == "$ref":
             return ((_target(self._root, constraint), value, path),)
         if keyword == "allOf":

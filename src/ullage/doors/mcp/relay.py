@@ -78,7 +78,7 @@ class PendingRequest(Struct, frozen=True, gc=False):
 
 @dataclass(slots=True)
 class RelayState:
-    """What a session has told so far. Relays of one session may share it.
+    """The state of a session. Relays of one session may share it.
 
     Attributes:
         listed: what the lists have told of the tools.
@@ -123,7 +123,7 @@ class SessionRelay:
 
     @property
     def pending(self) -> dict[Id, PendingRequest]:
-        """What the server has not answered."""
+        """The requests that the server has not answered, by id."""
         return self._waiting.open
 
     def ask_unread(self) -> None:
@@ -133,7 +133,11 @@ class SessionRelay:
     # ── from the client ──────────────────────────────────────────────────────────────────
 
     def from_client(self, frame: bytes) -> tuple[bytes, bytes]:
-        """What goes on to the server, and what goes back to the client."""
+        """Relay a frame of the client's.
+
+        Returns:
+            The frame for the server, and the frame for the client; ``b""`` for none.
+        """
         message = rpc_message_of(frame)
         if message is None and (batch := batch_of(frame)):
             ways = [self.from_client(part) for part in batch]
@@ -192,7 +196,7 @@ class SessionRelay:
                 self._waiting.cancel(request_id)
 
     def _read(self, message: RpcMessage) -> tuple[PendingRequest, dict[str, Raw]]:
-        """What is asked for, and its parameters."""
+        """A request as it is remembered, and its parameters."""
         method = str(message.method)
         if method not in _READ:
             return PendingRequest(method), {}
@@ -309,7 +313,7 @@ class SessionRelay:
         )
 
     def _cut_task(self, raw: Raw) -> CutResult | None:
-        """A task, as from 2026-07-28 on: its result is within."""
+        """Cut the result within a task (protocols from 2026-07-28 on)."""
         fields = fields_of(raw)
         cut_result = (
             self._cut(fields["result"], self._task(fields))

@@ -244,7 +244,7 @@ class Remote:
     def _again(
         self, position: StreamPosition
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
-        """A stream of the session, from a place on."""
+        """Open a stream of the session, from its last event on."""
         assert self._http is not None
         headers = {**self._headers, **self._session(), "Accept": _STREAM}
         headers |= (
@@ -284,7 +284,7 @@ class Remote:
         return is_answered
 
     def _learn(self, answer: RpcMessage, id: Id) -> None:
-        """What later requests are to say in their headers."""
+        """Remember what later requests have to repeat in their headers."""
         is_list = id in self._lists
         self._lists.discard(id)
         if answer.result is UNSET:

@@ -60,7 +60,7 @@ def shorter(raw: bytes, room: int, fault: Fault) -> bytes | None:
 
 
 def _keep(place: Path, whole: set[Path], deep: set[Path]) -> None:
-    """Keep what is at fault: itself, then all that is in it, then what it is in."""
+    """Protect the place of a fault: its items, then all in it, then what contains it."""
     while place in deep and place:
         place = place[:-1]
     (deep if place in whole else whole).add(place)

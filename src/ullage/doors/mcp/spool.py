@@ -89,7 +89,7 @@ class _File:
         return None
 
     def read(self, start: int, size_bytes: int) -> bytes:
-        """A part of it. Raises OSError where it is not there."""
+        """Read a part of the file. Raises OSError where it is not there."""
         self._file.seek(start)
         raw = self._file.read(size_bytes) or b""
         if len(raw) != size_bytes:
@@ -97,7 +97,7 @@ class _File:
         return raw
 
     def close(self) -> None:
-        """It is gone."""
+        """Close the file, which deletes it."""
         self._file.close()
 
 

@@ -47,7 +47,7 @@ _PREFIXES = ("ullage_", *(f"ullage{n}_" for n in range(2, 10)))
 
 
 class ToolListing(Struct, frozen=True):
-    """What the lists of a server have told of its tools.
+    """The tools of a server, as its lists declared them so far.
 
     Attributes:
         schemas: of each tool named so far its output schema as JSON, or None if it declares none.
@@ -130,7 +130,7 @@ def extended(
 
 
 def _as_given(tool: Raw, may_cut: Callable[[str], bool]) -> Raw:
-    """A tool as the client is told of it: its schema has room for a notice, or is not declared."""
+    """A tool as the client gets it: its schema declares our notice, or is left out."""
     name, schema = _declared(tool)
     if schema is None or not may_cut(name):
         return tool

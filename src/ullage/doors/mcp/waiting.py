@@ -1,4 +1,4 @@
-"""Which requests wait for an answer: each gets one, and a second is nobody's.
+"""Open requests: each gets one answer, and a second answer is dropped.
 
 A server that answers twice, or answers what nobody asked, is told apart by the ids of the requests
 that are open. Answers to a request that the client cancelled may be on their way and are let
@@ -45,7 +45,7 @@ class Waiting(Generic[T]):
             return dict(self._open)
 
     def ask(self, id: Id, request: T) -> None:
-        """A request was passed on."""
+        """Note that a request was passed on."""
         with self._lock:
             self._closed.pop(id, None)
             self._cancelled.pop(id, None)
@@ -55,12 +55,12 @@ class Waiting(Generic[T]):
                 self._is_complete = False
 
     def ask_unread(self) -> None:
-        """Something was passed on that may be a request."""
+        """Note that something was passed on that may be a request."""
         with self._lock:
             self._is_complete = False
 
     def cancel(self, id: Id) -> None:
-        """The client no longer waits for an answer."""
+        """Note that the client no longer waits for an answer."""
         with self._lock:
             if self._open.pop(id, None) is not None:
                 _note(self._cancelled, id)

@@ -1,4 +1,4 @@
-"""What a request sets aside is kept once its upstream has accepted the credential.
+"""What a request sets aside is stored once its upstream has accepted the credential.
 
 Anybody who reaches a proxy can send requests with a credential of their own making. The upstream
 answers them with a 401, and nothing of them may stay on the disk. So what is set aside for a tenant
@@ -73,7 +73,7 @@ class _Held:
         return is_first
 
     def merged(self) -> Iterator[tuple[str, list[Output], list[Record]]]:
-        """All of it, one commit for each owner; of records in one place the newest."""
+        """What is held, as one commit for each owner, with the newest record of each place."""
         outputs: dict[str, dict[str, Output]] = {}
         records: dict[str, dict[Any, Record]] = {}
         for owner, new_outputs, new_records in self.commits:
@@ -178,7 +178,7 @@ class Acceptance:
             return self._held.get(owner.partition(_PART)[0])
 
     def holding(self, owner: str) -> _Held | None:
-        """Where more of an owner's is to be held; None: it is committed."""
+        """Where to hold more of an owner's content; None where it is committed at once."""
         tenant = owner.partition(_PART)[0]
         with self._lock:
             if tenant in self._accepted:

@@ -54,7 +54,7 @@ class Access:
         ]
 
     def verdict(self, request: web.BaseRequest) -> Verdict:
-        """Whether a page is given to who asks for it."""
+        """Whether a request for a page is granted."""
         if not self._guard.is_ours(request.headers.getall("Host", [])) or _is_of_a_page(
             request
         ):

@@ -44,7 +44,7 @@ class TurnFigures(Struct, frozen=True, array_like=True):
 
 
 class DecisionNote(Struct, frozen=True, array_like=True):
-    """One thing that was decided.
+    """One decision, without content.
 
     Attributes:
         at_s: when, in seconds since 1970.
@@ -121,7 +121,7 @@ class ConversationActivity(Struct, frozen=True):
 
 
 class Activity:
-    """What one worker has seen.
+    """The conversations of one worker, for the live page.
 
     Attributes:
         totals: of all requests.

@@ -165,7 +165,7 @@ def setting_for(
     folder: Path | None = None,
     arguments: Sequence[str] = (),
 ) -> Setting:
-    """What a command needs, by the environment it would have had.
+    """The setting of a command, from the environment it would have had.
 
     Args:
         environment: the command's.

@@ -1,4 +1,4 @@
-"""What the proxy itself answers: an error in a form that every vendor's client reads."""
+"""Errors of the proxy's own, in a form that every vendor's client reads."""
 
 from __future__ import annotations
 

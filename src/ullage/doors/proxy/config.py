@@ -1,4 +1,4 @@
-"""What a proxy is told: one frozen value.
+"""The settings of a proxy: one frozen value.
 
 A TOML file, the environment and the options of the command line are laid over each other in this
 order; each key is named as the field.

@@ -246,7 +246,7 @@ def _api_of(url: str) -> str:
 
 
 def _told(served: Served, upstream: str, model: str) -> ServedWindow | None:
-    """What is told to the conversations of a model."""
+    """The window and event for the conversations of a model; None if there is nothing new."""
     window, source = (
         served.window_tokens,
         f"{served.source}, upstream {quote(upstream)}",

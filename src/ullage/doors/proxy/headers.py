@@ -1,4 +1,4 @@
-"""Which headers go on, up and down."""
+"""Which headers are passed on, to the upstream and to the client."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HOP = frozenset(
 def passed_up(
     headers: CIMultiDictProxy[str], *, without: Iterable[str] = ()
 ) -> CIMultiDict[str]:
-    """The headers of a request as they go to the upstream: all that are not ours or a hop's.
+    """The request headers for the upstream: all that are not ours or a hop's.
 
     ``Expect`` was answered here, and ``Host`` is the upstream's own.
     """

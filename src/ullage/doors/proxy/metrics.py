@@ -137,7 +137,7 @@ def merged(workers: Iterable[Mapping[str, list[str]]]) -> str:
 
 
 def done_with(relayed: Relayed) -> str:
-    """What was done to a request, in a word."""
+    """The word for how a request was treated."""
     if relayed.is_dry:
         return "dry-run"
     if relayed.report.passed is not None or not relayed.report.view_tokens:

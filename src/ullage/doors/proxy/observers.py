@@ -1,4 +1,4 @@
-"""Everything that looks on: counters, the live page, logs and spans, told of each request."""
+"""Observers of requests that are over: counters, the live page, logs and spans."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ullage.doors.proxy.spans import spans
 
 
 class Observers:
-    """Who looks on in one worker. A mistake of theirs never reaches a request.
+    """The observers of one worker. An error of theirs never reaches a request.
 
     Args:
         more: functions that are told as well.
@@ -38,7 +38,7 @@ class Observers:
 
 
 def observers_of(config: Config, *more: Callable[[Relayed], None]) -> Observers:
-    """Who looks on as the configuration says, and some more."""
+    """The observers that the configuration names, and more."""
     logs, tracing = lines_to() if config.log else None, spans()
     return Observers(
         [*(observer for observer in (logs, tracing) if observer is not None), *more]

@@ -380,7 +380,7 @@ class _Relaying:
         )
 
     def _headers(self, reply: HttpReply, treatment: str, *, is_read: bool) -> Any:
-        """Those of a reply; what is said of its body only where that goes on as it came."""
+        """The reply's headers; those about its body only where that is passed on unchanged."""
         without = ["content-length"] if is_read else []
         without += ["content-encoding"] if is_read and reply.is_decoded else []
         headers = passed_down(reply.response.headers, without=without)

@@ -1,4 +1,4 @@
-"""What came of one request, as a value: what metrics, pages, logs and spans are made of."""
+"""One request that is over, as a value: the source of metrics, pages, logs and spans."""
 
 from __future__ import annotations
 

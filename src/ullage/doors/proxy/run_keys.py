@@ -1,4 +1,4 @@
-"""Who may use the proxy of ``ullage run``: the command that it was started for.
+"""Keys that admit one command to the proxy of ``ullage run``.
 
 A port of this machine is open to every user of it, and that proxy has one tenant: whoever reached
 it could look at the page, open what was set aside, and find out what a model had been told. So the

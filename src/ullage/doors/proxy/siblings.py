@@ -1,4 +1,4 @@
-"""The workers of one proxy, as each other sees them.
+"""How the workers of one proxy ask each other.
 
 Whoever is asked for a page asks the others too, over sockets in a folder that only the proxy's own
 user may enter: counters and conversations are where they were made, and nowhere else.
@@ -22,7 +22,7 @@ _URL = "http://sibling"
 
 
 class Siblings(Struct, frozen=True):
-    """The folder of the sockets, and which is one's own.
+    """The other workers of one proxy, each behind a socket.
 
     Attributes:
         folder: where they are; None: there is one worker.
@@ -54,7 +54,7 @@ class Siblings(Struct, frozen=True):
             socket.unlink(missing_ok=True)
 
     async def ask(self, path: str) -> list[bytes]:
-        """What the others answer; nothing of one that does not."""
+        """The answers of the other workers that give one."""
         if self.folder is None:
             return []
         sockets = sorted(self.folder.glob("*.sock"))
@@ -68,7 +68,7 @@ class Siblings(Struct, frozen=True):
         return [item for item in replies if item is not None]
 
     async def ask_as(self, path: str, kind: Any) -> list[Any]:
-        """What the others answer, as values of a kind."""
+        """The answers of the other workers, decoded."""
         return [msgspec.json.decode(reply, type=kind) for reply in await self.ask(path)]
 
     def _socket(self, number: int) -> Path:

@@ -19,7 +19,7 @@ _NS = 1_000_000_000
 
 
 def spans() -> Callable[[Relayed], None] | None:
-    """What makes a span of a request that is over; None where the API is not installed."""
+    """A function that makes the span of a request that is over; None without the API."""
     if importlib.util.find_spec("opentelemetry") is None:
         return None
     from opentelemetry import trace

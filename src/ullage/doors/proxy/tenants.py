@@ -123,7 +123,7 @@ def _in_query(url: str) -> Iterator[str]:
 
 
 def identity_of(credential: str) -> str:
-    """Who a credential is of, if it says so; else itself."""
+    """The identity that a credential names; itself if it names none."""
     signed = _AWS.match(credential)
     if signed is not None:
         return f"aws\0{signed[1]}"

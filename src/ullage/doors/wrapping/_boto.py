@@ -93,7 +93,7 @@ class _Session:
         return response
 
     def close(self) -> None:
-        """Close the session that was there, which this one shares, and the store."""
+        """Close the inner session, which is shared, and the store."""
         self.inner.close()
         self.wrapped.close()
 
@@ -219,5 +219,5 @@ class _Raw:
             self.close()
 
     def close(self) -> None:
-        """The caller has read it, or wants no more of it."""
+        """Close the answer, read or not."""
         drive(self._answer.close())

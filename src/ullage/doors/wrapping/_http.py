@@ -26,7 +26,7 @@ _OF_BODY = (b"content-length", b"content-encoding", b"transfer-encoding")
 
 
 class _Names(NamedTuple):
-    """What a library calls things, for clients that block and for those that do not."""
+    """The names of a library's methods, for blocking and for asynchronous clients."""
 
     read: str
     close: str
@@ -171,7 +171,7 @@ class _Body:
             yield data
 
     def close(self) -> None:
-        """The caller has read it, or wants no more of it."""
+        """Close the answer, read or not."""
         drive(self._answer.close())
         self._tell_time()
 
@@ -214,7 +214,7 @@ class _Fitting:
         self.inner, self.wrapped, self.signer = inner, wrapped, signer
 
     def build_request(self, *given: Any, **named: Any) -> Any:
-        """A request with what the client that was there adds to it."""
+        """Build a request as the inner client does."""
         return self.inner.build_request(*given, **named)
 
     @property
@@ -311,7 +311,7 @@ class _Client(_Fitting):
         return drive(self._sent(request, stream, options))
 
     def close(self) -> None:
-        """Close the client that was there, which this one shares, and the store."""
+        """Close the inner client, which is shared, and the store."""
         self.inner.close()
         self.wrapped.close()
 

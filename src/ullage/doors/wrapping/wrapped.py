@@ -1,4 +1,4 @@
-"""What stands behind a wrapped client: its sessions, its store, and what came of its requests."""
+"""The state of a wrapped client: its sessions, its store, counts and reports."""
 
 from __future__ import annotations
 
