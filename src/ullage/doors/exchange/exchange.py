@@ -287,9 +287,8 @@ class Exchange(Reporting):
         yield from self.prepare(restored.request)
         self._exchanges.headers.take(session, tenant, wire.name)
         if parsed is not None and not is_held:
-            interned = session.intern(
-                self._client
-            )  # the session has the new messages too
+            # the session has the new messages too
+            interned = session.intern(self._client)
             parsed = replace(parsed, messages=interned[wire.key], beginning=start)
             self._exchanges.body_cache.keep(session, self._owner, self._body, parsed)
         if self.route.kind == "create" and self._takes:

@@ -99,9 +99,8 @@ class Exchanges:
         self.now_s = time.monotonic
         self.refusals = refusals or KnownRefusals(time.monotonic)
         self._tell, self._lock = tell, Lock()
-        self._first_replies: dict[
-            str, bytes
-        ] = {}  # the first reply that was met to a beginning
+        # the first reply that was met to a beginning
+        self._first_replies: dict[str, bytes] = {}
 
     def of(
         self,

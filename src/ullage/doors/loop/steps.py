@@ -209,9 +209,8 @@ class AgentTurn:
         (items,) = todo.results
         if isinstance(items, Exception):
             raise items
-        dialect = wire_named(self.wire.wire).dialect(
-            self.wire, owns=lambda call: False
-        )  # nothing is hidden from the loop
+        # nothing is hidden from the loop
+        dialect = wire_named(self.wire.wire).dialect(self.wire, owns=lambda call: False)
         stream = dialect.stream(dialect, self.request)
         for event in items:
             stream.feed(dict(plain(event, "stream")))

@@ -95,15 +95,12 @@ class Hub:
         self._lock = Lock()
         self._joined: dict[Id, _Joined] = {}
         self._routed: dict[Id, str] = {}
-        self._aliases: dict[
-            tuple[str, str, str], str
-        ] = {}  # list, server, its name → ours
-        self._owners: dict[
-            tuple[str, str], tuple[str, str]
-        ] = {}  # list, our name → server, its
-        self._server_requests: dict[
-            Id, tuple[str, bytes]
-        ] = {}  # our id → server, its id
+        # list, server, its name → ours
+        self._aliases: dict[tuple[str, str, str], str] = {}
+        # list, our name → server, its
+        self._owners: dict[tuple[str, str], tuple[str, str]] = {}
+        # our id → server, its id
+        self._server_requests: dict[Id, tuple[str, bytes]] = {}
         self._numbers = count(1)
 
     # ── from the client ──────────────────────────────────────────────────────────────────
@@ -295,9 +292,8 @@ class Hub:
         is_refused = joined.method == "server/discover" and len(answers) < len(
             joined.answers
         )
-        if (
-            is_refused or not answers
-        ):  # one that knows no stateless protocol: shake hands with all
+        # one that knows no stateless protocol: shake hands with all
+        if is_refused or not answers:
             return [(None, joined.error)]
         return [(None, reply(id, self._one(joined.method, answers)))]
 

@@ -57,9 +57,8 @@ class _File:
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="ullage-mcp-", buffering=0)  # noqa: SIM115
-        self._newest_places = (
-            array("q", [-1]) * _BUCKETS
-        )  # of each bucket, the place of its last entry
+        # of each bucket, the place of its last entry
+        self._newest_places = array("q", [-1]) * _BUCKETS
         self.end = 0
 
     def add(self, tenant: str, output: Output) -> None:

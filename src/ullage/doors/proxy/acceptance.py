@@ -246,9 +246,8 @@ class HoldingStore(StoreWrapper):
     def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
         """`Records.find`: of what is held as well."""
         unique_keys = list(dict.fromkeys(keys))
-        pending = self._acceptance.held(
-            tenant
-        )  # before the store is asked: it may be committed meanwhile
+        # before the store is asked: it may be committed meanwhile
+        pending = self._acceptance.held(tenant)
         stored = self.store.find(tenant, unique_keys)
         if pending is None:
             return stored

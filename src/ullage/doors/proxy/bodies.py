@@ -58,9 +58,8 @@ class Body:
             TimeoutError: the client fell silent.
         """
         for start in range(0, len(self.data), _PART_BYTES):
-            yield self.data[
-                start : start + _PART_BYTES
-            ]  # in one piece, it would hold up the loop
+            # in one piece, it would hold up the loop
+            yield self.data[start : start + _PART_BYTES]
         while part := await self._next():
             yield part
 

@@ -23,9 +23,8 @@ from ullage.doors.proxy.quiet import log_error
 
 Handler: TypeAlias = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
-_HEAD_BYTES = (
-    1 << 20
-)  # two of what the loop reads at once may come before a request is handled
+# two of what the loop reads at once may come before a request is handled
+_HEAD_BYTES = 1 << 20
 _KEPT_S = 75.0
 _LOOK_S = 1.0
 _OWN_DESCRIPTORS, _LEAST, _MOST = 32, 8, 16_384
@@ -61,9 +60,8 @@ def raise_descriptors() -> None:
     if hard != resource.RLIM_INFINITY:
         most = min(most, hard)
     if soft != resource.RLIM_INFINITY and soft < most:
-        with contextlib.suppress(
-            OSError, ValueError
-        ):  # some systems have a lower one besides
+        # some systems have a lower one besides
+        with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
@@ -77,9 +75,8 @@ class Connections:
 
     def __init__(self, most: int, head_s: float) -> None:
         self._most, self._head_s = most, head_s
-        self._open: dict[
-            Connection, None
-        ] = {}  # in the order in which they began to wait
+        # in the order in which they began to wait
+        self._open: dict[Connection, None] = {}
 
     def __len__(self) -> int:
         return len(self._open)
@@ -238,9 +235,8 @@ class BoundedServer(web.Server):
             finally:
                 connection.ends()
 
-        super().__init__(
-            answered, handler_cancellation=True
-        )  # who is gone cancels the upstream
+        # who is gone cancels the upstream
+        super().__init__(answered, handler_cancellation=True)
         self._connections_of_clients = connections
         self._settings = settings
 

@@ -106,9 +106,8 @@ class Guard:
             ipaddress.ip_address(name)
         except ValueError:
             return "." not in name or name.endswith(_LOCAL_DOMAINS)
-        return (
-            not self._is_for_this_machine
-        )  # an address of this machine's: no page has one
+        # an address of this machine's: no page has one
+        return not self._is_for_this_machine
 
     def _is_of_a_page(self, request: web.BaseRequest) -> bool:
         """Whether a page sends a request, and one whose origin is not allowed."""

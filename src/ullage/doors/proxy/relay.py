@@ -349,9 +349,8 @@ class _Relaying:
                 status=answer.status, headers=headers, body=b"".join(parts)
             )
             await whole_response.prepare(self._request)
-            await (
-                whole_response.write_eof()
-            )  # before the answer is closed, and observed
+            # before the answer is closed, and observed
+            await whole_response.write_eof()
             return whole_response
         response = self._response(reply, treatment, is_read=True)
         await response.prepare(self._request)

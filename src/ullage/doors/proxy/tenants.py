@@ -179,9 +179,8 @@ class Tenants:
             name = self._named.get(hashlib.sha256(_bytes(credential)).hexdigest())
             if name is not None:
                 return name
-        if (
-            len(credentials) == 1
-        ):  # an upstream that takes another one need not check what this says
+        # an upstream that takes another one need not check what this says
+        if len(credentials) == 1:
             credentials = [identity_of(credentials[0])]
         identity = _bytes("\0\0".join(credentials))
         return hmac.new(self._secret, identity, hashlib.sha256).hexdigest()[:32]
@@ -197,9 +196,10 @@ def secret_of(store: str | None) -> bytes:
         StoreError: the server cannot be asked.
     """
     if is_url(store):
+        # the driver: 11 MB that a file does not need
         from ullage.stores import (
             PostgresStore,
-        )  # the driver: 11 MB that a file does not need
+        )
 
         with closing(PostgresStore(store)) as postgres:
             return postgres.agreed("proxy secret", secrets.token_bytes(32))

@@ -90,9 +90,8 @@ class _Parent:
         if self._is_stopping:
             return False
         answer_pipe, ready_pipe = os.pipe()
-        signal.pthread_sigmask(
-            signal.SIG_BLOCK, _ENDS
-        )  # no end may reach a child as its parent's
+        # no end may reach a child as its parent's
+        signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
         pid = os.fork()
         if pid == 0:
             os.close(answer_pipe)

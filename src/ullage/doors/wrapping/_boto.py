@@ -50,9 +50,8 @@ def wrapped_around(client: Any, shared: Wrapped) -> Any:
 
     It is of the same class, and shares all but the session that sends for it.
     """
-    duplicate = object.__new__(
-        type(client)
-    )  # its ``__getattr__`` is not made for `copy.copy`
+    # its ``__getattr__`` is not made for `copy.copy`
+    duplicate = object.__new__(type(client))
     vars(duplicate).update(vars(client))
     endpoint = object.__new__(type(client._endpoint))
     vars(endpoint).update(vars(client._endpoint))

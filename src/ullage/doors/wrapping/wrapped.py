@@ -63,9 +63,8 @@ class Wrapped:
         self._blocking: Exchanges | None = None
         self._awaited: WeakKeyDictionary[asyncio.AbstractEventLoop, Exchanges]
         self._awaited = WeakKeyDictionary()
-        self._made(
-            AsyncSessions if is_async else Sessions
-        )  # what cannot be meant is refused now
+        # what cannot be meant is refused now
+        self._made(AsyncSessions if is_async else Sessions)
 
     @property
     def sessions(self) -> tuple[Sessions | AsyncSessions, ...]:
