@@ -95,10 +95,12 @@ class Exchanges:
         self.sessions, self.recalls, self.marks_cache = sessions, recalls, marks_cache
         self.counts = ExchangeCounts()
         self.histories: WeakKeyDictionary[Any, ParsedHistory] = WeakKeyDictionary()
-        self.headers, self.body_cache = SharedHeaders(), ParsedBodyCache()
+        self.headers = SharedHeaders()
+        self.body_cache = ParsedBodyCache()
         self.now_s = time.monotonic
         self.refusals = refusals or KnownRefusals(time.monotonic)
-        self._tell, self._lock = tell, Lock()
+        self._tell = tell
+        self._lock = Lock()
         # the first reply that was met to a beginning
         self._first_replies: dict[str, bytes] = {}
 

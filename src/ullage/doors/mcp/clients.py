@@ -138,9 +138,9 @@ def _words(server: Any) -> Words:
         return ()
     command, args = server.get("command"), server.get("args", [])
     words = command if isinstance(command, list) else [command, *(args or [])]
-    return (
-        tuple(map(str, words)) if all(isinstance(word, str) for word in words) else ()
-    )
+    if not all(isinstance(word, str) for word in words):
+        return ()
+    return tuple(map(str, words))
 
 
 def read(text: str, client: Client) -> Mapping[str, Any]:

@@ -109,11 +109,9 @@ def cut(
     height = max(level(_sizes(merged, structure), limit_chars), _LEAST_CHARS)
     content, outputs = _cut_texts(blocks, merged, tool, height, words)
     if structure is None:
-        return (
-            CutResult(encode({**fields, "content": content}), outputs)
-            if outputs
-            else None
-        )
+        if not outputs:
+            return None
+        return CutResult(encode({**fields, "content": content}), outputs)
     beside = _Structure(structure, schema, _says_the_same(structure, leaves))
     return _with_structure(fields, content, outputs, beside, height, words, whole_chars)
 

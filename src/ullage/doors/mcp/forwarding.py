@@ -167,11 +167,9 @@ class _Forwarding:
         for frame in unanswered:
             self._client.write(frame)
         if unanswered and self._client.is_open:
-            calls = (
-                "1 call was"
-                if len(unanswered) == 1
-                else f"{len(unanswered):,} calls were"
-            )
+            calls = f"{len(unanswered):,} calls were"
+            if len(unanswered) == 1:
+                calls = "1 call was"
             tell(f"{reason}; {calls} not answered")
 
 

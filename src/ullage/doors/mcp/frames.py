@@ -137,11 +137,9 @@ def batch_of(frame: bytes) -> list[bytes]:
 
 def batched(messages: Sequence[bytes]) -> bytes:
     """Messages as one frame; b"" of none."""
-    return (
-        b"[" + b",".join(message.strip() for message in messages) + b"]\n"
-        if messages
-        else b""
-    )
+    if not messages:
+        return b""
+    return b"[" + b",".join(message.strip() for message in messages) + b"]\n"
 
 
 def fields_of(raw: bytes | Raw) -> dict[str, Raw]:

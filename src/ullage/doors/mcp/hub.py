@@ -132,9 +132,10 @@ class Hub:
             if isinstance(message.id, Id)
             else None
         )
-        return (
-            [] if origin is None else [(origin[0], with_field(frame, "id", origin[1]))]
-        )
+        if origin is None:
+            return []
+        server, server_id = origin
+        return [(server, with_field(frame, "id", server_id))]
 
     def _notified(self, frame: bytes, message: RpcMessage) -> list[Move]:
         if message.method == "notifications/cancelled":
@@ -429,9 +430,11 @@ def _introduced(answers: Mapping[str, dict[str, Raw]]) -> dict[str, Any]:
     if versions:
         merged["protocolVersion"] = min(versions)
     if "supportedVersions" in merged:
-        all_of = [fields.get("supportedVersions", []) for fields in read.values()]
+        lists = [fields.get("supportedVersions", []) for fields in read.values()]
         merged["supportedVersions"] = [
-            v for v in all_of[0] if all(v in supported for supported in all_of)
+            version
+            for version in lists[0]
+            if all(version in supported for supported in lists)
         ]
     return merged
 

@@ -192,11 +192,9 @@ def _is_of(kinds: str | list[str], value: Any) -> bool:
         return any(_is_of(kind, value) for kind in kinds)
     if value_type is _KINDS[kinds]:
         return True
-    return (
-        value_type is int
-        if kinds == "number"
-        else kinds == "integer" and value_type is float and value % 1 == 0
-    )
+    if kinds == "number":
+        return value_type is int
+    return kinds == "integer" and value_type is float and value % 1 == 0
 
 
 def _of(

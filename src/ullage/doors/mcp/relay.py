@@ -141,10 +141,9 @@ class SessionRelay:
         message = rpc_message_of(frame)
         if message is None and (batch := batch_of(frame)):
             ways = [self.from_client(part) for part in batch]
-            back = batched([part for _, part in ways if part])
-            return (
-                batched([part for part, _ in ways if part]) if back else frame
-            ), back
+            to_server = batched([part for part, _ in ways if part])
+            to_client = batched([part for _, part in ways if part])
+            return to_server if to_client else frame, to_client
         if message is None:
             self._waiting.ask_unread()
             return frame, b""
@@ -246,9 +245,8 @@ class SessionRelay:
         if message is None:
             batch = batch_of(frame)
             parts = [self.from_server(item) for item in batch]
-            return (
-                frame if parts == batch else batched([item for item in parts if item])
-            )
+            to_client = batched([part for part in parts if part])
+            return frame if parts == batch else to_client
         may_go_on, request = True, None
         if message.method is UNSET and isinstance(message.id, Id):
             may_go_on, request = self._waiting.answer(message.id)

@@ -195,11 +195,9 @@ def setting_for(
     if "serve" not in arguments[:1] or PurePath(program).stem != "ollama":
         variables |= _ollamas(agent, named, configured, upstreams)
     setting = Setting(upstreams, variables, options, features, without)
-    return (
-        _for_gemini(setting, file_settings, environment, folder)
-        if agent == "gemini"
-        else setting
-    )
+    if agent == "gemini":
+        return _for_gemini(setting, file_settings, environment, folder)
+    return setting
 
 
 def agent_of(program: str) -> str:
@@ -322,9 +320,10 @@ def _ollama_at(address: str) -> str | None:
         return None
     if parts.scheme not in _PORTS or parts.username or parts.query:
         return None  # a client sends its own credentials
-    host = (
-        "127.0.0.1" if host in _EVERY_ADDRESS else f"[{host}]" if ":" in host else host
-    )
+    if host in _EVERY_ADDRESS:
+        host = "127.0.0.1"
+    elif ":" in host:
+        host = f"[{host}]"
     port = port or (_PORTS[parts.scheme] if has_scheme else 11434)
     return f"{parts.scheme}://{host}:{port}{parts.path.rstrip('/')}"
 

@@ -95,11 +95,8 @@ def exchanges_of(config: Config, acceptance: Acceptance | None = None) -> Exchan
         store: Threaded = LocalStore(MemoryStore())
     else:
         opened = open_lasting(config.store or "sqlite", config.blobs, config.cache)
-        store = (
-            _threaded(opened, acceptance)
-            if is_url(config.store)
-            else local_store(opened, acceptance)
-        )
+        make = _threaded if is_url(config.store) else local_store
+        store = make(opened, acceptance)
     limits = (
         None
         if config.window_tokens is None

@@ -77,16 +77,13 @@ class RequestRelay:
         tenants: Tenants,
         tell: Callable[[Relayed], None],
     ) -> None:
-        self.config, self.client, self.tenants, self.tell = (
-            config,
-            client,
-            tenants,
-            tell,
-        )
+        self.config = config
+        self.client = client
+        self.tenants = tenants
+        self.tell = tell
         # one tenant for all is the choice of who runs it: there is nobody to be told apart
-        self.acceptance = (
-            Acceptance() if config.tenant is None and not config.dry_run else None
-        )
+        has_tenants = config.tenant is None and not config.dry_run
+        self.acceptance = Acceptance() if has_tenants else None
         self.exchanges: Exchanges = exchanges_of(config, self.acceptance)
         self.guard, self.refused = Guard(config), 0
         self.connections: Sized | None = None

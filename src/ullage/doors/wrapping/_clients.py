@@ -114,9 +114,14 @@ def wrap(
         is_async=is_async,
         marks_cache=mark_cache,
     )
-    wraps = _wrap_genai if is_genai else wrapped_around if is_boto else _wrap_stainless
-    wraps = _wrap_ollama if _is_ollama(client) else wraps
-    wrapper: C = wraps(client, shared)
+    wrap_kind = _wrap_stainless
+    if is_genai:
+        wrap_kind = _wrap_genai
+    elif is_boto:
+        wrap_kind = wrapped_around
+    elif _is_ollama(client):
+        wrap_kind = _wrap_ollama
+    wrapper: C = wrap_kind(client, shared)
     return wrapper
 
 
