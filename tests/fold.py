@@ -1,12 +1,14 @@
 """The engine run by hand, with nobody to ask for summaries."""
 
-from ullage.core.history.ledger import Opened
+from ullage.core.history.ledger import PolicyRecord
 from ullage.core.turn import engine
 from ullage.core.turn.terms import Agreed, Terms
 from ullage.policy.stages.default import SAFEGUARDS
 
+TERMS = Terms(PolicyRecord("default", recall=True))
 
-def fit(window, ledger, policy, terms=Terms(Opened("default", recall=True)), **more):  # noqa: B008
+
+def fit(window, ledger, policy, terms=TERMS, **more):
     """What the engine decides; it may not ask for anything."""
     steps = engine.fit(window, Agreed(terms, ledger), policy, SAFEGUARDS, **more)
     try:

@@ -3,11 +3,11 @@
 import pytest
 
 from ullage import Limits, Session
-from ullage.core.history.ledger import Opened
+from ullage.core.history.ledger import PolicyRecord
 from ullage.core.turn.beginning import begin
 from ullage.core.turn.memo import Memo
 from ullage.core.turn.request import read
-from ullage.wires import FORMATS, recognise
+from ullage.wires import ALL_FORMATS, FORMATS
 
 TOOL = {
     "type": "function",
@@ -24,10 +24,14 @@ REQUEST = {
 def test_the_head_counts_the_tools_that_are_added(recall, added):
     settings = Session("gpt-4.1", limits=Limits(window_tokens=10_000)).settings
     memo = Memo()
-    asked = read(REQUEST, "gpt-4.1", FORMATS["openai-chat"], recognise, memo.envelopes)
+    asked = read(
+        REQUEST, "gpt-4.1", FORMATS["openai-chat"], ALL_FORMATS, memo.envelopes
+    )
     line = memo.follow(asked, "")
-    begun = begin(line, Opened("default", recall=recall), asked, settings, memo, 0)
-    bare = begin(line, Opened("default", recall=False), asked, settings, memo, 0)
+    begun = begin(
+        line, PolicyRecord("default", recall=recall), asked, settings, memo, 0
+    )
+    bare = begin(line, PolicyRecord("default", recall=False), asked, settings, memo, 0)
     assert (bool(begun.tools), begun.offers) == (added, added)
     assert (begun.builder.window.head_tokens > bare.builder.window.head_tokens) is added
     assert begun.builder.window.context_tokens == 10_000

@@ -4,12 +4,12 @@ import pytest
 
 from tests import histories
 from ullage import Session
-from ullage.core.history.ledger import Ledger, Opened, Seen
+from ullage.core.history.ledger import Ledger, PolicyRecord, RequestRecord
 from ullage.core.turn.memo import Memo
 from ullage.core.turn.request import read
 from ullage.core.turn.seen import noted
 from ullage.core.turn.terms import Agreed, Terms
-from ullage.wires import recognise
+from ullage.wires import ALL_FORMATS
 
 TOOLS = [{"name": "read", "input_schema": {"type": "object"}}]
 NONE, ONE = {"type": "none"}, {"type": "tool", "name": "read"}
@@ -21,9 +21,9 @@ def kept(choice, *, tools=TOOLS, recall=True, ledger=None):
     more = {} if choice is None else {"tool_choice": choice}
     given = histories.request("anthropic", messages, tools=tools, **more)
     memo = Memo()
-    asked = read(given, "claude-sonnet-4-5", None, recognise, memo.envelopes)
+    asked = read(given, "claude-sonnet-4-5", None, ALL_FORMATS, memo.envelopes)
     line = memo.follow(asked, "")
-    agreed = Agreed(Terms(Opened("default", recall=recall)), ledger or Ledger())
+    agreed = Agreed(Terms(PolicyRecord("default", recall=recall)), ledger or Ledger())
     after = noted(agreed, line, asked, Session("claude-sonnet-4-5").settings)
     key = line.transcript.decision_key(len(line.transcript))
     assert len(after.records) == len(after.ledger.at(key).seen) - len(
@@ -35,7 +35,7 @@ def kept(choice, *, tools=TOOLS, recall=True, ledger=None):
 @pytest.mark.parametrize("choice", [NONE, ONE])
 def test_where_recall_may_not_be_called_that_is_kept(choice):
     after, _, key = kept(choice)
-    assert after.ledger.at(key).seen == (Seen(unrecalled=True),)
+    assert after.ledger.at(key).seen == (RequestRecord(unrecalled=True),)
     again, before, _ = kept(choice, ledger=after.ledger)
     assert again is before, "once"
 

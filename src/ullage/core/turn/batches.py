@@ -14,22 +14,22 @@ from msgspec import Struct
 from ullage.core.contract.policy import Policy, Safeguards, Stage
 from ullage.core.errors import StageError
 from ullage.core.history.builder import WindowBuilder
-from ullage.core.history.hand import EMPTY, Hand, index_of
+from ullage.core.history.hand import EMPTY, UserDecisions, index_of
 from ullage.core.history.ledger import Ledger
 from ullage.core.history.window import Window
 from ullage.core.turn.checks import Checked, check, stands
 from ullage.core.turn.cuts import Mend
-from ullage.core.values.decisions import Made
+from ullage.core.values.decisions import LedgerRef
 from ullage.core.values.edits import (
-    Added,
     Batch,
-    Cut,
     Drop,
     Edit,
+    Insert,
+    ProposedEdit,
     Replace,
+    ReplaceSpan,
+    Restore,
     Skipped,
-    Summary,
-    Whole,
     storable,
 )
 from ullage.core.values.effects import Output, Record
@@ -66,7 +66,7 @@ class Walk(Struct):
     events: list[Event] = []
     cuts: int = 0
     diagnostic: Event | None = None
-    hand: Hand = EMPTY
+    hand: UserDecisions = EMPTY
     joining: Joining | None = None
 
     @property
@@ -75,7 +75,12 @@ class Walk(Struct):
         return self.builder.window
 
     def keep(
-        self, stage: str, key: bytes, cuts: Sequence[Cut], *, decision: str = ""
+        self,
+        stage: str,
+        key: bytes,
+        cuts: Sequence[ProposedEdit],
+        *,
+        decision: str = "",
     ) -> None:
         """Show cuts, and keep them as one batch under a key; nothing where there are none.
 
@@ -124,11 +129,11 @@ class Walk(Struct):
     def check(
         self,
         stage: str,
-        cuts: Sequence[Cut],
+        cuts: Sequence[ProposedEdit],
         *,
         on_arrival: bool = False,
         is_guard: bool = False,
-    ) -> Sequence[Cut]:
+    ) -> Sequence[ProposedEdit]:
         """The cuts that may be shown; what was mended or left out of them becomes events.
 
         Args:
@@ -150,7 +155,7 @@ class Walk(Struct):
         self.events += _told(stage, checked)
         return checked.cuts
 
-    def set_aside(self, cuts: Sequence[Cut]) -> None:
+    def set_aside(self, cuts: Sequence[ProposedEdit]) -> None:
         """Have what cuts leave out kept before the view is returned."""
         for cut in cuts:
             self.outputs.update((output.ref, output) for output in cut.outputs)
@@ -175,7 +180,7 @@ class Walk(Struct):
         batches, applied = self.ledger.at(key).batches, window.applied.get(key, 0)
         undone = self.hand.undone
         for number in range(applied, len(batches)):
-            is_undone = bool(undone) and Made("batch", key, number) in undone
+            is_undone = bool(undone) and LedgerRef("batch", key, number) in undone
             edits = () if is_undone else batches[number].edits
             missing = [edit for edit in edits if not window.shows(edit)]
             lawful = [edit for edit in missing if stands(window, edit, edits)]
@@ -196,7 +201,7 @@ class Walk(Struct):
             self.builder.stale.append((first, stop))
 
 
-def without_young(window: Window, cuts: Sequence[Cut]) -> list[Cut]:
+def without_young(window: Window, cuts: Sequence[ProposedEdit]) -> list[ProposedEdit]:
     """The cuts without those of texts that changed at an old place and are too new for it.
 
     Such a text may be cut once the same batch cuts what came when it changed.
@@ -215,10 +220,10 @@ def without_young(window: Window, cuts: Sequence[Cut]) -> list[Cut]:
 
 def _place(window: Window, edit: Edit) -> int:
     """The message that is edited, or the last of a range."""
-    if isinstance(edit, (Whole, Added)):
+    if isinstance(edit, (Restore, Insert)):
         return -1
     if isinstance(edit, Replace):
-        spot = window.transcript.locate(edit.place)
+        spot = window.transcript.locate(edit.address)
         return spot[0] if spot else -1
     around = window.range_of(edit)
     return around[1] - 1 if around else -1
@@ -230,17 +235,17 @@ def edited_from(window: Window, edits: Iterable[Edit]) -> int:
     return min((_first(window, edit) for edit in changing), default=window.size)
 
 
-def _first(window: Window, edit: Replace | Summary | Whole | Added) -> int:
+def _first(window: Window, edit: Replace | ReplaceSpan | Restore | Insert) -> int:
     """Index of the first message an edit changes."""
-    if isinstance(edit, Added):
+    if isinstance(edit, Insert):
         return window.transcript.find(edit.after) or window.size
-    if isinstance(edit, Whole):
+    if isinstance(edit, Restore):
         index = index_of(window.transcript, edit.message)
         if index is None or index >= window.size:
             return window.size
-        return min(window.transcript.together(index, window.size), default=index)
+        return min(window.transcript.inseparable(index, window.size), default=index)
     if isinstance(edit, Replace):
-        spot = window.transcript.locate(edit.place)
+        spot = window.transcript.locate(edit.address)
         return spot[0] if spot else window.size
     start = window.transcript.find(edit.after)
     return window.size if start is None else start
@@ -249,21 +254,22 @@ def _first(window: Window, edit: Replace | Summary | Whole | Added) -> int:
 def _event(window: Window, edit: Edit, before: int, after: int) -> Event:
     kind: Kind = "condensed"
     if isinstance(edit, Replace):
-        spot = window.transcript.locate(edit.place)
+        spot = window.transcript.locate(edit.address)
         at = spot[0] + 1 if spot else 0
         what = (
             window.tool_of(spot)
-            if spot and edit.place.kind == "result"
-            else edit.place.kind
+            if spot and edit.address.kind == "result"
+            else edit.address.kind
         )
-        where = f"message {at}, {what or 'tool'} {'result' if edit.place.kind == 'result' else ''}"
+        of = "result" if edit.address.kind == "result" else ""
+        where = f"message {at}, {what or 'tool'} {of}"
         kind = edit.kind
     elif isinstance(edit, Drop):
         kind, where = "reasoning", "messages behind the edit"
-    elif isinstance(edit, Whole):
+    elif isinstance(edit, Restore):
         at = (index_of(window.transcript, edit.message) or 0) + 1
         kind, where = "restored", f"message {at}"
-    elif isinstance(edit, Added):
+    elif isinstance(edit, Insert):
         kind, where = (
             "added",
             f"behind message {window.transcript.find(edit.after) or 0}",
@@ -277,7 +283,7 @@ def _event(window: Window, edit: Edit, before: int, after: int) -> Event:
         why=edit.why,
         tokens_before=before,
         tokens_after=after,
-        ref=edit.ref if isinstance(edit, (Replace, Summary)) else None,
+        ref=edit.ref if isinstance(edit, (Replace, ReplaceSpan)) else None,
         left_out_bytes=edit.left_out_bytes if isinstance(edit, Replace) else 0,
     )
 
@@ -311,7 +317,7 @@ def _passed_over(count: int, batch: Batch) -> Event:
     return Event(kind="declined", where="the ledger", why=why)
 
 
-def cuts_of(stage: Stage, window: Window) -> Sequence[Cut]:
+def cuts_of(stage: Stage, window: Window) -> Sequence[ProposedEdit]:
     """The cuts a stage wants; none where it skipped."""
     cuts = stage(window)
     return () if isinstance(cuts, Skipped) else cuts

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from ullage.core.contract.format import Head
+from ullage.core.contract.format import RequestHead
 from ullage.core.errors import ConfigError
 from ullage.core.history import canon
 from ullage.core.history.builder import WindowBuilder
-from ullage.core.history.ledger import Opened
+from ullage.core.history.ledger import PolicyRecord
 from ullage.core.tokens.catalog import advice, lookup
 from ullage.core.turn import names
 from ullage.core.turn.learnt import Lesson, limits_for, within
@@ -44,7 +44,7 @@ class Begun(NamedTuple):
 
 def begin(
     line: Line,
-    opened: Opened,
+    opened: PolicyRecord,
     asked: Request,
     settings: Settings,
     memo: Memo,
@@ -151,7 +151,7 @@ def _assumed(
     return limits, [Event(kind="unknown_model", where="model", why=why)]
 
 
-def _head_tokens(line: Line, head: Head, tools: Tools) -> int:
+def _head_tokens(line: Line, head: RequestHead, tools: Tools) -> int:
     """Tokens of the head and of the tools that are added to it; counted when they change."""
     if line.head is None or line.head[:2] != (head, tools):
         meter, texts = line.meter, map(canon.canonical_json, tools)

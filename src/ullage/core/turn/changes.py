@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ullage.core.history import canon
-from ullage.core.history.ledger import MARK_BYTES, Ledger, Shown
+from ullage.core.history.ledger import MARK_BYTES, HistoryRecord, Ledger
 from ullage.core.history.transcript import Transcript, leaves_of
 from ullage.core.values.effects import Record
 from ullage.core.values.messages import Message, Text
@@ -59,7 +59,7 @@ def changed(transcript: Transcript, ledger: Ledger) -> tuple[tuple[bytes, bytes]
     shown = _shown(transcript, ledger)
     if shown is None or transcript.find(shown.chain) is not None:
         return ()  # it only grew
-    marks, were = _marks(transcript), shown.each()
+    marks, were = _marks(transcript), shown.message_marks()
     found = {**_moved(marks, were, shown), **_new(transcript, ledger, marks, were)}
     known, chain = arrived(transcript, ledger), transcript.chain
     return tuple(
@@ -122,14 +122,14 @@ def _noted(
     marks = b"".join(_marks(transcript)[:length])
     newer = tuple(sorted(arrived(transcript, ledger).items()))
     newer = tuple((index, before) for index, before in newer if index < length)
-    new = Shown(marks, transcript.chain[length], newer)
+    new = HistoryRecord(marks, transcript.chain[length], newer)
     if new == ledger.at(key).shown:
         return ledger, ()
     ledger, record = ledger.with_shown(key, new)
     return ledger, (record,)
 
 
-def _shown(transcript: Transcript, ledger: Ledger) -> Shown | None:
+def _shown(transcript: Transcript, ledger: Ledger) -> HistoryRecord | None:
     """What the history held when it was shown lately, if that is known."""
     key = key_of(transcript)
     return None if key is None else ledger.at(key).shown
@@ -173,7 +173,7 @@ def _new(
 
 
 def _moved(
-    marks: Sequence[bytes], were: Sequence[bytes], shown: Shown
+    marks: Sequence[bytes], were: Sequence[bytes], shown: HistoryRecord
 ) -> dict[int, int]:
     """What was newer than its place already, where it stands now."""
     found: dict[int, int] = {}
@@ -206,7 +206,7 @@ def _is_news(message: Message, texts: Counter[str]) -> bool:
 
     A client that takes old results out of its history leaves the same line in place of each.
     """
-    if message.stands or message.only_thought:
+    if message.is_permanent or message.only_thought:
         return False
     is_more_than_text = any(
         not isinstance(leaf, Text) for *_, leaf in leaves_of(message)

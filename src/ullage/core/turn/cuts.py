@@ -15,14 +15,14 @@ from typing import Literal, NamedTuple, TypeAlias
 from ullage.core.history import canon
 from ullage.core.history.window import Window
 from ullage.core.values.edits import (
-    Added,
     Address,
-    Cut,
     Drop,
     Edit,
+    Insert,
+    ProposedEdit,
     Replace,
-    Summary,
-    Whole,
+    ReplaceSpan,
+    Restore,
 )
 from ullage.core.values.effects import Output
 
@@ -68,10 +68,10 @@ class Proposal(NamedTuple):
     """
 
     window: Window
-    cuts: Sequence[Cut]
+    cuts: Sequence[ProposedEdit]
     on_arrival: bool
     is_guard: bool
-    passed: dict[int, Cut]
+    passed: dict[int, ProposedEdit]
     leaves: dict[Address, int]
     ranges: list[int]
     mends: list[Mend]
@@ -79,9 +79,9 @@ class Proposal(NamedTuple):
     def where(self, edit: Edit) -> str:
         """The place of an edit, for people."""
         if isinstance(edit, Replace):
-            spot = self.window.transcript.locate(edit.place)
+            spot = self.window.transcript.locate(edit.address)
             return "a place of no message" if spot is None else f"message {spot[0] + 1}"
-        if isinstance(edit, (Whole, Added)):
+        if isinstance(edit, (Restore, Insert)):
             return "the view"
         start, stop = self.window.range_of(edit) or (0, 0)
         return (
@@ -90,16 +90,16 @@ class Proposal(NamedTuple):
             else f"messages {start + 1} to {stop}"
         )
 
-    def take(self, number: int, cut: Cut) -> None:
+    def take(self, number: int, cut: ProposedEdit) -> None:
         """Take in a cut that may be shown, in place of those that it would cover.
 
         A record is shown again edit by edit, so no place may have two of them.
         """
         edit = cut.edit
         if isinstance(edit, Replace):
-            earlier = self.leaves.get(edit.place)
+            earlier = self.leaves.get(edit.address)
             covered = [] if earlier is None else [earlier]
-            self.leaves[edit.place] = number
+            self.leaves[edit.address] = number
         else:
             covered = [
                 at for at in self.ranges if self._covers(edit, self.passed[at].edit)
@@ -112,8 +112,8 @@ class Proposal(NamedTuple):
 
     def leave_untold(self, edit: Edit) -> None:
         """Take out the account of a summary that is not shown, from the result before it."""
-        around = self.window.range_of(edit) if isinstance(edit, Summary) else None
-        if around is None or not isinstance(edit, Summary) or edit.text.strip():
+        around = self.window.range_of(edit) if isinstance(edit, ReplaceSpan) else None
+        if around is None or not isinstance(edit, ReplaceSpan) or edit.text.strip():
             return
         for place, number in list(self.leaves.items()):
             if holds_account(
@@ -123,14 +123,14 @@ class Proposal(NamedTuple):
 
     def _covers(self, edit: Edit, earlier: Edit) -> bool:
         """Whether a range holds all of an earlier one of its kind."""
-        if not isinstance(edit, (Summary, Drop)) or type(edit) is not type(earlier):
+        if not isinstance(edit, (ReplaceSpan, Drop)) or type(edit) is not type(earlier):
             return False
         start, stop = self.window.range_of(edit) or (0, 0)
-        return isinstance(earlier, (Summary, Drop)) and self._is_within(
+        return isinstance(earlier, (ReplaceSpan, Drop)) and self._is_within(
             earlier, start, stop
         )
 
-    def _is_within(self, edit: Summary | Drop, start: int, stop: int) -> bool:
+    def _is_within(self, edit: ReplaceSpan | Drop, start: int, stop: int) -> bool:
         first, last = self.window.range_of(edit) or (0, 0)
         return start <= first and last <= stop
 
@@ -138,7 +138,7 @@ class Proposal(NamedTuple):
         """Tell what was mended of a cut, by the law that it broke; see `Mend`."""
         self.mends.append(Mend(law, self.where(edit), what))
 
-    def kept(self, cut: Cut, needed: Sequence[Output]) -> tuple[Output, ...]:
+    def kept(self, cut: ProposedEdit, needed: Sequence[Output]) -> tuple[Output, ...]:
         """The outputs of a cut, with those that it left out; none under the ref of another."""
         given = {output.ref: output for output in cut.outputs}
         missing = [output for output in needed if given.get(output.ref) != output]
@@ -179,7 +179,7 @@ def holds_account(
     for edit in edits:
         if not isinstance(edit, Replace) or ref not in edit.text:
             continue
-        spot = window.transcript.locate(edit.place)
+        spot = window.transcript.locate(edit.address)
         if spot is not None and before in (None, spot[0] + 1):
             return True
     return False

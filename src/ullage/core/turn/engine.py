@@ -33,7 +33,7 @@ from ullage.core.contract.bound import HELD, editable_from, is_frozen, left_out
 from ullage.core.contract.policy import Policy, Safeguards, Stage, name_of, unrecalled
 from ullage.core.errors import OverLimitError
 from ullage.core.history.builder import PAST, WindowBuilder
-from ullage.core.history.hand import EMPTY, Hand, shown_under
+from ullage.core.history.hand import EMPTY, UserDecisions, shown_under
 from ullage.core.history.ledger import Ledger, latest_record
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
@@ -44,7 +44,7 @@ from ullage.core.turn.first_sight import take_in
 from ullage.core.turn.hand import carry_out, carry_out_with_batch, overrule
 from ullage.core.turn.joining import Offer, note_excess, weigh
 from ullage.core.turn.terms import Agreed, Terms
-from ullage.core.values.edits import Cut, Replace, Skipped, Summary
+from ullage.core.values.edits import ProposedEdit, Replace, ReplaceSpan, Skipped
 from ullage.core.values.effects import Summarise
 from ullage.core.values.events import Event
 from ullage.core.values.limits import TextLimit
@@ -64,7 +64,7 @@ def fit(
     now: bool = False,
     text_limit: TextLimit | None = None,
     offer: Offer | None = None,
-    hand: Hand = EMPTY,
+    hand: UserDecisions = EMPTY,
 ) -> _Asks[Walk]:
     """Walk the window to the end of its transcript; asks for summaries on the way, if at all.
 
@@ -222,7 +222,7 @@ def _settled(window: Window, ledger: Ledger) -> int:
 
 
 def _replaced(
-    window: Window, ledger: Ledger, settled: int, hand: Hand
+    window: Window, ledger: Ledger, settled: int, hand: UserDecisions
 ) -> set[Location]:
     """The leaves that the batches of settled places replace: what is decided next sees no other.
 
@@ -239,13 +239,13 @@ def _replaced(
             for edit in (
                 edit for batch in ledger.at(key).batches for edit in batch.edits
             ):
-                if isinstance(edit, Summary):
+                if isinstance(edit, ReplaceSpan):
                     messages = hidden.by(edit, length)
                     replaced.update(
                         it for at in messages for it in window.transcript.results(at)
                     )
                 elif isinstance(edit, Replace) and (
-                    spot := window.spot_for(edit, length)
+                    spot := window.location_for(edit, length)
                 ):
                     replaced.add(spot)
         before = length
@@ -264,7 +264,7 @@ class _Hidden:
         self._reached: dict[int, int] = {}
         self._left: set[int] = set()
 
-    def by(self, edit: Summary, length: int) -> list[int]:
+    def by(self, edit: ReplaceSpan, length: int) -> list[int]:
         """What a summary within a length hides and none that begins at the same message did."""
         transcript = self._window.transcript
         start, stop = transcript.find(edit.after), transcript.find(edit.upto)
@@ -346,7 +346,7 @@ def _removed_tokens(walk: Walk) -> int:
     return round(won / window.calibration.scale)
 
 
-def _allowed(walk: Walk, stage: Stage) -> Sequence[Cut]:
+def _allowed(walk: Walk, stage: Stage) -> Sequence[ProposedEdit]:
     """The cuts a stage wants, if now they can be made; else it is told why not."""
     window, where = walk.window, f"stage {name_of(stage)}"
     cuts = stage(window)
@@ -361,10 +361,10 @@ def _allowed(walk: Walk, stage: Stage) -> Sequence[Cut]:
     return without_young(window, allowed)
 
 
-def _is_barred(window: Window, cut: Cut) -> bool:
+def _is_barred(window: Window, cut: ProposedEdit) -> bool:
     """Whether a leaf is pinned, or holds the account of hidden messages."""
     spot = (
-        window.transcript.locate(cut.edit.place)
+        window.transcript.locate(cut.edit.address)
         if isinstance(cut.edit, Replace)
         else None
     )
@@ -372,8 +372,8 @@ def _is_barred(window: Window, cut: Cut) -> bool:
 
 
 def _filled(
-    walk: Walk, cuts: Sequence[Cut], asking: Asking | None
-) -> _Asks[Sequence[Cut]]:
+    walk: Walk, cuts: Sequence[ProposedEdit], asking: Asking | None
+) -> _Asks[Sequence[ProposedEdit]]:
     """The cuts with what a model has to add to them, if there is one to ask."""
     filled = []
     for cut in cuts:
@@ -385,7 +385,12 @@ def _filled(
 
 
 def _batch(
-    walk: Walk, stage: str, key: bytes, cuts: Sequence[Cut], *, is_guard: bool = False
+    walk: Walk,
+    stage: str,
+    key: bytes,
+    cuts: Sequence[ProposedEdit],
+    *,
+    is_guard: bool = False,
 ) -> None:
     """Make one batch of cuts, and of the reasoning they make invalid."""
     window = walk.window

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from ullage.core.history import canon
 from ullage.core.values.briefs import Brief
-from ullage.core.values.edits import Cut, Summary, whole
+from ullage.core.values.edits import ProposedEdit, ReplaceSpan, whole
 from ullage.core.values.effects import Reply, Summarise
 from ullage.core.values.events import Event
 
@@ -65,7 +65,7 @@ class Filled(NamedTuple):
         refused: why the model's words were not accepted, ``""`` if they were or none were asked.
     """
 
-    cut: Cut
+    cut: ProposedEdit
     refused: str = ""
 
 
@@ -76,14 +76,14 @@ def refusal(reason: str) -> Event:
 
 
 def fill(
-    cut: Cut, asking: Asking | None, count: Count
+    cut: ProposedEdit, asking: Asking | None, count: Count
 ) -> Generator[Summarise, Reply | None, Filled]:
     """Have a model add to a cut's summary.
 
     Gives the cut, with the model's words if they were accepted, and why they were not.
     """
     brief, span = cut.brief, cut.edit
-    if brief is None or asking is None or not isinstance(span, Summary):
+    if brief is None or asking is None or not isinstance(span, ReplaceSpan):
         return Filled(cut)
     summary, may_retry = Accepted(brief.earlier, ""), True
     every = parts(brief, asking.window_tokens(brief.prompt.model), count)
@@ -103,7 +103,9 @@ def fill(
     text = brief.compose(summary.said)
     retain = brief.keep(summary.retain)
     return Filled(
-        cut._replace(edit=replace(span, text=text, said=summary.said, retain=retain))
+        cut._replace(
+            edit=replace(span, text=text, model_text=summary.said, retain=retain)
+        )
     )
 
 
@@ -127,7 +129,7 @@ def _again(
     reminder = brief.prompt.reminder.format(reason=reason)
     missing = brief.left_out(reply.text) if reply is not None else ()
     if missing:
-        names = ", ".join(canon.canonical_json(fact.shown) for fact in missing)
+        names = ", ".join(canon.canonical_json(fact.label) for fact in missing)
         reminder = f"{reminder}\n{_NAMING} {names}"
     texts = (*asked.texts, reminder)
     return replace(asked, texts=texts, most_tokens=2 * asked.most_tokens)
@@ -222,7 +224,13 @@ def _our_sentences(brief: Brief) -> Sequence[str]:
     """What may not come back: sentences of the instructions, and those around a summary."""
     prompt = brief.prompt
     again = prompt.reminder.replace("{reason}", "\n")
-    around = (prompt.system, prompt.opening, prompt.closing, brief.before, brief.after)
+    around = (
+        prompt.system,
+        prompt.opening,
+        prompt.closing,
+        brief.heading,
+        brief.footer,
+    )
     ours = "\n".join((*around, again, _NAMING))
     sentences = (sentence.strip() for sentence in re.split(_STOPS, ours))
     return [sentence for sentence in sentences if len(sentence) >= _SHARED_CHARS]

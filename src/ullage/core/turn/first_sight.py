@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ullage.core.contract.policy import name_of
-from ullage.core.history.ledger import Opened
+from ullage.core.history.ledger import PolicyRecord
 from ullage.core.history.window import Window
 from ullage.core.turn.batches import Walk, cuts_of
 from ullage.core.turn.names import worded_anew
@@ -42,7 +42,7 @@ def take_in(walk: Walk, terms: Terms, keys: Sequence[bytes], *, decides: bool) -
                 walk.keep(_NAMES, key, worded_anew(walk.window))
 
 
-def _note_all_stale(walk: Walk, opened: Opened) -> None:
+def _note_all_stale(walk: Walk, opened: PolicyRecord) -> None:
     """Note that what stands before here may have been sent otherwise than it is shown now."""
     window = walk.window
     first = min(_edited(window), default=window.size) if opened.joined else window.size
@@ -80,5 +80,5 @@ def _record(walk: Walk, terms: Terms, place: int, key: bytes) -> None:
 
 def _is_edited(window: Window, edit: Edit) -> bool:
     """Whether something is shown in the place of an edit already."""
-    spot = window.transcript.locate(edit.place) if isinstance(edit, Replace) else None
+    spot = window.transcript.locate(edit.address) if isinstance(edit, Replace) else None
     return spot is not None and spot[1:] in window.shown(spot[0])

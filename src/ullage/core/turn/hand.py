@@ -19,14 +19,14 @@ from ullage.core.contract.kinds import fields_of
 from ullage.core.history import canon
 from ullage.core.history.hand import (
     EMPTY,
-    Entered,
-    Hand,
+    DecisionEntry,
+    UserDecisions,
     batch_of,
     entered_in,
     hand_of,
     index_of,
+    locations_of,
     name_of,
-    spots_of,
     with_consequences,
 )
 from ullage.core.history.ledger import Ledger
@@ -35,8 +35,8 @@ from ullage.core.history.window import Window
 from ullage.core.tokens.catalog import lookup
 from ullage.core.turn.batches import Walk, edited_from
 from ullage.core.turn.request import Request
-from ullage.core.values.decisions import EVERY_ITEM, Decision, Made, Target
-from ullage.core.values.edits import Added, Cut, Replace, Whole
+from ullage.core.values.decisions import EVERY_ITEM, Decision, LedgerRef, Target
+from ullage.core.values.edits import Insert, ProposedEdit, Replace, Restore
 from ullage.core.values.events import Event
 from ullage.core.values.messages import Media, Message, Text, ToolCall
 
@@ -45,7 +45,7 @@ STAGE = "user"
 """What a batch that carries out a decision names as its stage."""
 
 
-def hand_in(transcript: Transcript, ledger: Ledger, asked: Request) -> Hand:
+def hand_in(transcript: Transcript, ledger: Ledger, asked: Request) -> UserDecisions:
     """What users decided of a history; nothing holds of one that the provider has."""
     if not ledger.by_user or asked.elsewhere:
         return EMPTY
@@ -54,7 +54,7 @@ def hand_in(transcript: Transcript, ledger: Ledger, asked: Request) -> Hand:
     return hand_of(transcript, ledger, is_frozen=is_frozen)
 
 
-def carry_out(walk: Walk, hand: Hand, key: bytes) -> None:
+def carry_out(walk: Walk, hand: UserDecisions, key: bytes) -> None:
     """Carry out what is due at once.
 
     Args:
@@ -70,7 +70,7 @@ def carry_out(walk: Walk, hand: Hand, key: bytes) -> None:
             _carry_out(walk, entered, key)
 
 
-def carry_out_with_batch(walk: Walk, hand: Hand, key: bytes) -> None:
+def carry_out_with_batch(walk: Walk, hand: UserDecisions, key: bytes) -> None:
     """Carry out what waits for the next batch; see `carry_out`."""
     for entered in hand.due:
         if _waits_for_batch(entered):
@@ -98,19 +98,23 @@ def place_of(target: Target, transcript: Transcript) -> str:
     return where
 
 
-def _waits_for_batch(entered: Entered) -> bool:
+def _waits_for_batch(entered: DecisionEntry) -> bool:
     return entered.decision.verb == "restore" and entered.decision.when == "batch"
 
 
-def _is_unread(window: Window, entered: Entered) -> bool:
+def _is_unread(window: Window, entered: DecisionEntry) -> bool:
     """Whether a note stands where the provider does not read any more."""
     if entered.decision.verb != "note":
         return False
-    places = [placed.at for placed in window.added if placed.edit.name == entered.name]
+    places = [
+        placed.message_index
+        for placed in window.added
+        if placed.edit.name == entered.name
+    ]
     return any(at < window.read_from for at in places)
 
 
-def _carry_out(walk: Walk, entered: Entered, key: bytes) -> None:
+def _carry_out(walk: Walk, entered: DecisionEntry, key: bytes) -> None:
     """Make the batch of a decision, an empty one where there is nothing to do."""
     window, decision = walk.window, entered.decision
     cuts = _cuts(window, entered)
@@ -140,11 +144,13 @@ def _carry_out(walk: Walk, entered: Entered, key: bytes) -> None:
     if (
         decision.verb == "restore" and decision.target is not None
     ):  # the guard takes others first
-        walk.builder.pin(window.pins.also(spots_of(window.transcript, decision.target)))
+        walk.builder.pin(
+            window.pins.also(locations_of(window.transcript, decision.target))
+        )
     walk.events.append(_event(window, entered, where, first, before))
 
 
-def _pins_again(walk: Walk, entered: Entered, key: bytes) -> list[Entered]:
+def _pins_again(walk: Walk, entered: DecisionEntry, key: bytes) -> list[DecisionEntry]:
     """The pins to be carried out once more, because an undo is undone.
 
     They are those which were made since, for what is shown again now may take out what they keep;
@@ -152,7 +158,7 @@ def _pins_again(walk: Walk, entered: Entered, key: bytes) -> list[Entered]:
     """
     order = list(entered_in(walk.window.transcript, walk.ledger))
     at = next(
-        (at for at, one in enumerate(order) if one.made == entered.decision.undoes),
+        (at for at, one in enumerate(order) if one.ref == entered.decision.undoes),
         None,
     )
     if at is None or order[at].decision.undoes is None:
@@ -161,22 +167,22 @@ def _pins_again(walk: Walk, entered: Entered, key: bytes) -> list[Entered]:
     has_gone_on = any(made.key != key for made in undo.carried_out)
     pins = [one for one in order[at:] if one.name in standing]
     pins += [
-        one for one in order[:at] if has_gone_on and one.made == undo.decision.undoes
+        one for one in order[:at] if has_gone_on and one.ref == undo.decision.undoes
     ]
     return [
         replace(one, name=entered.name) for one in pins if one.decision.verb == "pin"
     ]
 
 
-def _lawful(walk: Walk, cuts: Sequence[Cut]) -> list[Cut]:
+def _lawful(walk: Walk, cuts: Sequence[ProposedEdit]) -> list[ProposedEdit]:
     """The cuts that may be shown. What is shown again or added breaks no law of a cut."""
-    shown = [cut for cut in cuts if isinstance(cut.edit, (Whole, Added))]
-    others = [cut for cut in cuts if not isinstance(cut.edit, (Whole, Added))]
+    shown = [cut for cut in cuts if isinstance(cut.edit, (Restore, Insert))]
+    others = [cut for cut in cuts if not isinstance(cut.edit, (Restore, Insert))]
     return [*shown, *walk.check(STAGE, others, is_guard=True)]
 
 
 def _event(
-    window: Window, entered: Entered, where: str, first: int, before: int
+    window: Window, entered: DecisionEntry, where: str, first: int, before: int
 ) -> Event:
     """What is told of a decision that was carried out, with its price."""
     rewritten = rewritten_tokens(window, first)
@@ -218,7 +224,7 @@ def rewriting_usd(window: Window, tokens: int) -> float | None:
 # ── what each decision comes to ──────────────────────────────────────────────────────────
 
 
-def _cuts(window: Window, entered: Entered) -> Sequence[Cut] | None:
+def _cuts(window: Window, entered: DecisionEntry) -> Sequence[ProposedEdit] | None:
     """The cuts of a decision; None where it cannot be carried out yet."""
     decision, target = entered.decision, entered.decision.target
     why = f"{decision.author or 'a user'} asked for it"
@@ -227,7 +233,9 @@ def _cuts(window: Window, entered: Entered) -> Sequence[Cut] | None:
     if target is None:
         return ()
     spots = [
-        spot for spot in spots_of(window.transcript, target) if spot[0] < window.size
+        spot
+        for spot in locations_of(window.transcript, target)
+        if spot[0] < window.size
     ]
     if decision.verb == "drop":
         return [
@@ -235,7 +243,7 @@ def _cuts(window: Window, entered: Entered) -> Sequence[Cut] | None:
         ]
     if decision.verb == "restore" and decision.when == "end":
         return _added(window, entered, _copy(window, target, spots), why)
-    whole = Cut(Whole(target.message, target.leaf, why, entered.name), ())
+    whole = ProposedEdit(Restore(target.message, target.leaf, why, entered.name), ())
     if target.lines is not None:
         return [cut for spot in spots for cut in _with_lines(window, whole, spot, why)]
     return [whole] if _is_out(window, spots) else []
@@ -248,7 +256,9 @@ def _is_out(window: Window, spots: Sequence[Location]) -> bool:
     )
 
 
-def _with_lines(window: Window, whole: Cut, spot: Location, why: str) -> Iterator[Cut]:
+def _with_lines(
+    window: Window, whole: ProposedEdit, spot: Location, why: str
+) -> Iterator[ProposedEdit]:
     """The cuts that show some lines of a leaf, if it is not whole: checks add the lines."""
     edit, output = window.edit_at(spot), window.transcript.output(spot)
     if output is None or (edit is None and not window.hidden(spot[0])):
@@ -258,11 +268,11 @@ def _with_lines(window: Window, whole: Cut, spot: Location, why: str) -> Iterato
     text = (
         window.words.aside(output.ref, len(output.text)) if edit is None else edit.text
     )
-    place = window.transcript.place(spot)
-    yield Cut(Replace(place, output.ref, text, "pruned", why), (output,))
+    place = window.transcript.address(spot)
+    yield ProposedEdit(Replace(place, output.ref, text, "pruned", why), (output,))
 
 
-def _dropped(window: Window, spot: Location, why: str) -> Cut | None:
+def _dropped(window: Window, spot: Location, why: str) -> ProposedEdit | None:
     """The cut that takes a leaf out of the view; None where it cannot be."""
     leaf, output = window.transcript.leaf(spot), window.transcript.output(spot)
     if output is None or not isinstance(leaf, (Text, Media, ToolCall)):
@@ -277,8 +287,8 @@ def _dropped(window: Window, spot: Location, why: str) -> Cut | None:
         text = words.media(output.ref, f"{leaf.kind}, taken out by the user,")
     else:
         text = words.taken_out(output.ref, len(output.text))
-    place = window.transcript.place(spot)
-    return Cut(Replace(place, output.ref, text, "pruned", why), (output,))
+    place = window.transcript.address(spot)
+    return ProposedEdit(Replace(place, output.ref, text, "pruned", why), (output,))
 
 
 def _copy(window: Window, target: Target, spots: Sequence[Location]) -> str:
@@ -298,17 +308,19 @@ def lines_of(text: str, lines: tuple[int, int]) -> str:
 
 
 def _added(
-    window: Window, entered: Entered, text: str, why: str
-) -> Sequence[Cut] | None:
+    window: Window, entered: DecisionEntry, text: str, why: str
+) -> Sequence[ProposedEdit] | None:
     """The cut that adds a text at the end of the view; None where none can stand there."""
     transcript, last = window.transcript, window.transcript.messages[window.size - 1]
     is_open = last.role in ("user", "tool") and not last.is_control
     if not is_open or not transcript.closed(window.size):
         return None
-    return [Cut(Added(transcript.chain[window.size], text, why, entered.name), ())]
+    return [
+        ProposedEdit(Insert(transcript.chain[window.size], text, why, entered.name), ())
+    ]
 
 
-def _undone_from(walk: Walk, undoes: Made) -> tuple[int, int]:
+def _undone_from(walk: Walk, undoes: LedgerRef) -> tuple[int, int]:
     """The first message that an undo shows otherwise, and the first that binds reasoning.
 
     What was thought before a batch was bound to the view that is shown again now; what was thought
@@ -327,13 +339,13 @@ def _undone_from(walk: Walk, undoes: Made) -> tuple[int, int]:
     return first, bound
 
 
-def _changed_by(walk: Walk, undoes: Made) -> Iterator[tuple[Made, bytes]]:
+def _changed_by(walk: Walk, undoes: LedgerRef) -> Iterator[tuple[LedgerRef, bytes]]:
     """The batches that an undo takes back or shows again, and the place since when it was so."""
     if undoes.kind == "batch":
         yield undoes, undoes.key
         return
     everything = {
-        one.made: one for one in entered_in(walk.window.transcript, walk.ledger)
+        one.ref: one for one in entered_in(walk.window.transcript, walk.ledger)
     }
     one = everything.get(undoes)
     for batch in one.carried_out if one else ():
@@ -386,10 +398,10 @@ def give_up_added(walk: Walk, key: bytes) -> None:
             return
         why = f"the view was over its hard limit of {window.limit_tokens:,} tokens"
         before, edit = window.estimate, replace(placed.edit, text="", why=why)
-        walk.keep("guard", key, [Cut(edit, ())])
+        walk.keep("guard", key, [ProposedEdit(edit, ())])
         event = Event(
             kind="overruled",
-            where=f"behind message {placed.at}",
+            where=f"behind message {placed.index}",
             why=f"the text added by {placed.edit.name} was taken out: {why}",
             tokens_before=before,
             tokens_after=window.estimate,

@@ -25,12 +25,12 @@ from msgspec import Struct
 
 from ullage.core.contract.bound import HELD, is_frozen
 from ullage.core.contract.policy import Policy, Stage, name_of
-from ullage.core.history.builder import Carried, WindowBuilder
+from ullage.core.history.builder import CarryingCost, WindowBuilder
 from ullage.core.history.chars import WHOLE_CHARS
 from ullage.core.history.transcript import Transcript
 from ullage.core.history.window import Window
 from ullage.core.turn.batches import Walk, cuts_of
-from ullage.core.values.edits import Cut, Replace
+from ullage.core.values.edits import ProposedEdit, Replace
 from ullage.core.values.events import Event
 from ullage.core.values.messages import Media, Text, ToolCall
 
@@ -109,13 +109,13 @@ def note_excess(walk: Walk, policy: Policy) -> None:
             if chars > 0:
                 excess[index] = excess.get(index, 0) + chars
                 if index < walk.builder.carried.length:
-                    walk.builder.carried = Carried()
+                    walk.builder.carried = CarryingCost()
 
 
-def _excess_of(window: Window, cut: Cut) -> tuple[int, int]:
+def _excess_of(window: Window, cut: ProposedEdit) -> tuple[int, int]:
     """The message of a cut, and how many characters it takes out."""
     spot = (
-        window.transcript.locate(cut.edit.place)
+        window.transcript.locate(cut.edit.address)
         if isinstance(cut.edit, Replace)
         else None
     )
@@ -187,26 +187,26 @@ def _pays(builder: WindowBuilder) -> tuple[bool, str]:
     now = _carried(builder, size)
     head_chars = sum(map(len, window.head_texts))
     pays = now.most_won is not None and now.most_won >= TIMES * head_chars
-    left = head_chars + now.came - now.freed
+    left = head_chars + now.chars - now.freed
     requests = window.transcript.count("begins", 1, window.size) + 1
     numbers = (
         f"it takes out {now.freed:,} characters and has {left:,} cached anew; "
-        f"{requests:,} requests carried {now.rent:,}, its price is {TIMES * left:,.0f}"
+        f"{requests:,} requests carried {now.cost:,}, its price is {TIMES * left:,.0f}"
     )
     return pays, numbers
 
 
-def _carried(builder: WindowBuilder, length: int) -> Carried:
+def _carried(builder: WindowBuilder, length: int) -> CarryingCost:
     """What was carried up to a boundary, gone on from an earlier one."""
     before, each = builder.carried, builder.window.tally(WHOLE_CHARS).each
-    came = before.came + sum(each[before.length : length])
+    came = before.chars + sum(each[before.length : length])
     freed = before.freed
     freed += sum(builder.excess.get(index, 0) for index in range(before.length, length))
-    rent, most_won = before.rent + freed, before.most_won
+    rent, most_won = before.cost + freed, before.most_won
     if freed > 0:
         won = rent - TIMES * (came - freed)
         most_won = won if most_won is None else max(most_won, won)
-    return Carried(length, freed, came, rent, most_won)
+    return CarryingCost(length, freed, came, rent, most_won)
 
 
 # ── what is told of it ───────────────────────────────────────────────────────────────────

@@ -22,7 +22,7 @@ from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
 from ullage.core.turn.again import with_lines
 from ullage.core.turn.cuts import LEAVE, Broken, Proposal
-from ullage.core.values.edits import Cut, Replace, Summary
+from ullage.core.values.edits import ProposedEdit, Replace, ReplaceSpan
 from ullage.core.values.effects import Output
 from ullage.core.values.messages import Opaque, ToolCall, ToolResult
 
@@ -30,7 +30,7 @@ _PLACE = "Take the place from window.transcript.place(location)."
 _LATER = "Return it from a stage under pressure."
 
 
-def replacement(proposal: Proposal, cut: Cut, edit: Replace) -> Cut:
+def replacement(proposal: Proposal, cut: ProposedEdit, edit: Replace) -> ProposedEdit:
     """A cut of a leaf as it may be shown.
 
     Args:
@@ -42,7 +42,7 @@ def replacement(proposal: Proposal, cut: Cut, edit: Replace) -> Cut:
         Broken: it breaks a law and cannot be mended.
     """
     window, transcript = proposal.window, proposal.window.transcript
-    spot = transcript.locate(edit.place)
+    spot = transcript.locate(edit.address)
     original = None if spot is None else transcript.output(spot)
     if spot is None or spot[0] >= window.size or original is None:
         problem = f"none of the {window.size:,} messages has a text at this place"
@@ -73,7 +73,7 @@ def replacement(proposal: Proposal, cut: Cut, edit: Replace) -> Cut:
     if (ref, text) != (edit.ref, edit.text):
         edit = replace(edit, ref=ref, text=text)
     needed = () if is_page else (original,)
-    return Cut(edit, proposal.kept(cut, needed), cut.brief)
+    return ProposedEdit(edit, proposal.kept(cut, needed), cut.brief)
 
 
 def _check_place(proposal: Proposal, spot: Location) -> None:
@@ -117,14 +117,16 @@ def _is_summarised_from(proposal: Proposal, start: int) -> bool:
     """Whether a summary that begins at a message was proposed as well."""
     edits = (cut.edit for cut in proposal.cuts)
     ranges = (
-        proposal.window.range_of(edit) for edit in edits if isinstance(edit, Summary)
+        proposal.window.range_of(edit)
+        for edit in edits
+        if isinstance(edit, ReplaceSpan)
     )
     return any(around is not None and around[0] == start for around in ranges)
 
 
 def stands(window: Window, edit: Replace) -> bool:
     """Whether a replacement of a record keeps the laws that the history alone decides."""
-    spot = window.spot_for(edit, window.size)
+    spot = window.location_for(edit, window.size)
     return spot is None or (
         _is_editable(window, spot)
         and _is_text_for(window, spot, edit.text)

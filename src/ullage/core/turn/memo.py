@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ullage.core.contract.format import Format, Head
+from ullage.core.contract.format import Format, RequestHead
 from ullage.core.contract.repaired import Repaired
 from ullage.core.history import canon
 from ullage.core.history.builder import WindowBuilder
@@ -27,7 +27,7 @@ from ullage.core.turn.rendering import Rendered
 from ullage.core.turn.request import Envelopes, Header, Request
 from ullage.core.turn.terms import Terms
 from ullage.core.values.authors import KNOWN_USER_TOOLS
-from ullage.core.values.decisions import Made
+from ullage.core.values.decisions import LedgerRef
 from ullage.core.values.effects import Output, Record
 from ullage.core.values.messages import Message
 
@@ -60,8 +60,8 @@ class Line(Struct, eq=False):
     builder: WindowBuilder | None = None
     terms: Terms | None = None
     begun_on: Terms | None = None
-    head: tuple[Head, tuple[dict[str, Any], ...], int] | None = None
-    undone: frozenset[Made] | None = None
+    head: tuple[RequestHead, tuple[dict[str, Any], ...], int] | None = None
+    undone: frozenset[LedgerRef] | None = None
     latest: bytes | None = None
 
     def freeze(self, wire: Format, header: Header | None) -> FrozenRequest:

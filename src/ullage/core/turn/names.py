@@ -21,10 +21,10 @@ from msgspec.structs import replace
 
 from ullage.core.contract.format import Format
 from ullage.core.contract.ranges import set_aside
-from ullage.core.history.ledger import Opened
+from ullage.core.history.ledger import PolicyRecord
 from ullage.core.history.transcript import Transcript
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Cut
+from ullage.core.values.edits import ProposedEdit
 from ullage.core.values.events import Event
 from ullage.core.values.notices import Words
 from ullage.core.values.toolset import Toolset
@@ -130,7 +130,9 @@ def to_allow(asked: Request, words: Words) -> tuple[str, ...]:
     return () if choice.allows(ours) or not choice.takes_more else ours
 
 
-def renaming(opened: Opened, key: bytes, prefix: str) -> tuple[Opened, Event]:
+def renaming(
+    opened: PolicyRecord, key: bytes, prefix: str
+) -> tuple[PolicyRecord, Event]:
     """What is in force once our tools have another prefix, from this place on, and the event."""
     renamed = replace(
         opened,
@@ -144,15 +146,15 @@ def renaming(opened: Opened, key: bytes, prefix: str) -> tuple[Opened, Event]:
     return renamed, Event(kind="renamed", where="tools", why=why)
 
 
-def words_of(opened: Opened, transcript: Transcript, toolset: Toolset) -> Words:
+def words_of(opened: PolicyRecord, transcript: Transcript, toolset: Toolset) -> Words:
     """The wording of what is in force, in a history."""
     former = tuple((transcript.find(key) or 0, prefix) for key, prefix in opened.former)
     return Words(opened.recall, opened.prefix, toolset, opened.folder, former)
 
 
-def worded_anew(window: Window) -> list[Cut]:
+def worded_anew(window: Window) -> list[ProposedEdit]:
     """Cuts by which notices that name a tool as it was called before name it as it is now."""
-    words, cuts = window.words, list[Cut]()
+    words, cuts = window.words, list[ProposedEdit]()
     for index in window.visible:
         for (number, item), edit in window.shown(index).items():
             text, output = (
@@ -160,12 +162,16 @@ def worded_anew(window: Window) -> list[Cut]:
                 window.transcript.output((index, number, item)),
             )
             if text != edit.text and output is not None:
-                cuts.append(Cut(replace(edit, text=text, why=_RENAMED), (output,)))
+                cuts.append(
+                    ProposedEdit(replace(edit, text=text, why=_RENAMED), (output,))
+                )
     for start, stop, summary in window.summaries:
         text = words.renamed(summary.text)
         if text != summary.text:
             outputs = set_aside(window, start, stop)
-            cuts.append(Cut(replace(summary, text=text, why=_RENAMED), outputs))
+            cuts.append(
+                ProposedEdit(replace(summary, text=text, why=_RENAMED), outputs)
+            )
     return cuts
 
 

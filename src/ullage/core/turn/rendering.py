@@ -153,7 +153,7 @@ def layout(view: Window) -> list[int | str]:
     another one, for calls follow the user (G4).
 
     What the system said within a range that a summary stands for still holds. It comes behind
-    the summary, and what the user said after it comes behind that (`Summary.later`).
+    the summary, and what the user said after it comes behind that (`ReplaceSpan.later`).
 
     Where a wire wants a reply behind it (A20), and the user speaks on before the model does (a
     request was never answered), it waits for the reply, or for what the host added last for the
@@ -186,7 +186,7 @@ def layout(view: Window) -> list[int | str]:
         at = stop
     laid += pinned
     for placed in view.added:
-        laid.insert(seat_of(view, laid, placed.at), placed.edit.text)
+        laid.insert(seat_of(view, laid, placed.message_index), placed.edit.text)
     return laid
 
 
@@ -224,7 +224,7 @@ def _parted(view: ShownHistory) -> Iterator[int]:
         if view.hidden(index):
             continue
         for number in range(len(transcript.messages[index].parts)):
-            home = transcript.home(index, number)
+            home = transcript.call_index(index, number)
             if home is not None and view.hidden(home):
                 yield index
                 break

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ullage.core.history.ledger import Seen
+from ullage.core.history.ledger import RequestRecord
 from ullage.core.turn import names
 from ullage.core.turn.changes import changed
 from ullage.core.turn.terms import Agreed, Settings
@@ -30,11 +30,11 @@ def noted(agreed: Agreed, line: Line, asked: Request, settings: Settings) -> Agr
     """What was agreed, with what is to be kept of this request."""
     transcript = line.transcript
     key = transcript.decision_key(len(transcript))
-    seen = Seen(
+    seen = RequestRecord(
         unrecalled=_is_unrecalled(agreed, line, asked, settings, key),
         changed=changed(transcript, agreed.ledger),
     )
-    if seen == Seen():
+    if seen == RequestRecord():
         return agreed
     ledger, record = agreed.ledger.with_seen(key, seen)
     return replace(agreed, ledger=ledger, records=(*agreed.records, record))

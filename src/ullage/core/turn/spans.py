@@ -1,6 +1,6 @@
 """The laws of a range: what may take the place of messages, and where reasoning may be left out.
 
-A range is summarised (`Summary`)
+A range is summarised (`ReplaceSpan`)
     seams     from a seam to a seam: it parts no reply, no call from its result, no system message
               from the reply behind it, and no turn from the reasoning it has to begin with
     nesting   around each earlier summary, or beside it
@@ -27,13 +27,13 @@ from ullage.core.history.index import holds_range, outputs_of
 from ullage.core.history.window import Window
 from ullage.core.turn.cuts import LEAVE, Broken, Proposal, holds_account
 from ullage.core.turn.seams import Ground
-from ullage.core.values.edits import Cut, Drop, Edit, Summary
+from ullage.core.values.edits import Drop, Edit, ProposedEdit, ReplaceSpan
 from ullage.core.values.messages import Reasoning
 
 
 def summary(
-    proposal: Proposal, cut: Cut, edit: Summary, start: int, stop: int
-) -> Cut | None:
+    proposal: Proposal, cut: ProposedEdit, edit: ReplaceSpan, start: int, stop: int
+) -> ProposedEdit | None:
     """A cut of a range as it may be shown; None where it would hide nothing.
 
     Args:
@@ -52,7 +52,7 @@ def summary(
     if (first, last) != (start, stop):
         what = f"it stands for messages {first + 1} to {last}, where the history can be parted"
         proposal.mend("seams", edit, what)
-        edit = replace(edit, after=chain[first], upto=chain[last], said_upto=b"")
+        edit = replace(edit, after=chain[first], upto=chain[last], model_upto=b"")
     stays = [at for at in sorted(window.staying(first, last)) if not window.hidden(at)]
     if stays and not coverable(window, first, last):
         return None
@@ -73,13 +73,13 @@ def summary(
     needed = [
         output for at in shown for output in outputs_of(window.transcript, at, at + 1)
     ]
-    return Cut(
+    return ProposedEdit(
         edit, proposal.kept(cut._replace(edit=edit), [*needed, index]), cut.brief
     )
 
 
 def _seams(
-    proposal: Proposal, edit: Summary, start: int, stop: int, *, speaks: bool
+    proposal: Proposal, edit: ReplaceSpan, start: int, stop: int, *, speaks: bool
 ) -> tuple[int, int]:
     """The range of a summary: as it is, or wider, or narrower, from a seam to a seam."""
     speaks = speaks or bool(edit.retain.strip())
@@ -120,7 +120,9 @@ def _ground(proposal: Proposal, start: int, stop: int, *, speaks: bool) -> Groun
     if stop < editable:
         raise Broken(HELD, "Propose it again once the turn is over.")
     edits = (proposal.passed[number].edit for number in proposal.ranges)
-    proposed = (window.range_of(edit) for edit in edits if isinstance(edit, Summary))
+    proposed = (
+        window.range_of(edit) for edit in edits if isinstance(edit, ReplaceSpan)
+    )
     placed = ((summary.start, summary.stop) for summary in window.summaries)
     others = [*placed, *(around for around in proposed if around is not None)]
     last = control_tail(window)
@@ -131,8 +133,8 @@ def _ground(proposal: Proposal, start: int, stop: int, *, speaks: bool) -> Groun
 
 
 def _with_texts(
-    proposal: Proposal, edit: Summary, start: int, stop: int, *, is_told: bool
-) -> Summary:
+    proposal: Proposal, edit: ReplaceSpan, start: int, stop: int, *, is_told: bool
+) -> ReplaceSpan:
     """The summary with texts that can be sent and name its ref."""
     pinned = len(proposal.window.transcript.marked("pinned", start, stop))
     later = tuple(text if text.strip() else "" for text in edit.later[:pinned])
@@ -151,7 +153,9 @@ def _with_texts(
     return replace(edit, text=text, retain=retain, later=later)
 
 
-def drop(proposal: Proposal, cut: Cut, edit: Drop, start: int, stop: int) -> Cut | None:
+def drop(
+    proposal: Proposal, cut: ProposedEdit, edit: Drop, start: int, stop: int
+) -> ProposedEdit | None:
     """A cut of reasoning as it may be shown; None where it leaves nothing more out.
 
     The arguments are those of `summary`.
@@ -160,7 +164,7 @@ def drop(proposal: Proposal, cut: Cut, edit: Drop, start: int, stop: int) -> Cut
         Broken: the open turn goes on from this reasoning.
     """
     window, chain = proposal.window, proposal.window.transcript.chain
-    asked = window.transcript.newest_asked(window.size)
+    asked = window.transcript.newest_request(window.size)
     last = min(stop, newest_shown(window, ()), window.size if asked is None else asked)
     if last <= 0:
         raise Broken("the open turn goes on from this reasoning", LEAVE)
@@ -168,14 +172,14 @@ def drop(proposal: Proposal, cut: Cut, edit: Drop, start: int, stop: int) -> Cut
     if reasoned <= window.reasoning_dropped:
         return None
     if (start, stop) == (0, last):
-        return Cut(edit, ())
+        return ProposedEdit(edit, ())
     proposal.mend(
         "run", edit, f"reasoning is left out of messages 1 to {last}: an unbroken run"
     )
-    return Cut(replace(edit, after=chain[0], upto=chain[last]), ())
+    return ProposedEdit(replace(edit, after=chain[0], upto=chain[last]), ())
 
 
-def stands(window: Window, edit: Summary, batch: Sequence[Edit]) -> bool:
+def stands(window: Window, edit: ReplaceSpan, batch: Sequence[Edit]) -> bool:
     """Whether a summary of a record keeps the laws that the history alone decides."""
     start, stop = window.range_of(edit) or (0, 0)
     if start == stop:
@@ -202,11 +206,13 @@ def _reasoned(window: Window, stop: int) -> set[int]:
     }
 
 
-def _keeps_steps_whole(window: Window, edit: Summary, start: int, stop: int) -> bool:
+def _keeps_steps_whole(
+    window: Window, edit: ReplaceSpan, start: int, stop: int
+) -> bool:
     """Whether what a summary leaves in its range is no part of a step."""
     kept, transcript = window.kept_by(edit), window.transcript
     for index in kept:
-        step = transcript.together(index, stop)
+        step = transcript.inseparable(index, stop)
         apart = {at for at in step if start <= at < stop} - kept
         if any(not transcript.messages[at].only_thought for at in apart):
             return False

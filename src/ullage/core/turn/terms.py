@@ -38,7 +38,7 @@ from ullage.core.contract.format import Format, Formats
 from ullage.core.contract.policy import Policy, Safeguards
 from ullage.core.errors import ConfigError
 from ullage.core.history import canon
-from ullage.core.history.ledger import Ledger, Opened, latest_key
+from ullage.core.history.ledger import Ledger, PolicyRecord, latest_key
 from ullage.core.history.transcript import Transcript
 from ullage.core.redaction import Redact
 from ullage.core.turn import changes, names
@@ -77,7 +77,7 @@ class Terms(Struct, frozen=True):
         announced: the fingerprints that were told of, and show on arrival what the newest shows.
     """
 
-    opened: Opened
+    opened: PolicyRecord
     changed_at: int = -1
     superseded: bool = False
     is_new: bool = False
@@ -193,7 +193,7 @@ def agree(
     ledger: Ledger,
     asked: Request,
     settings: Settings,
-    before: Opened | None,
+    before: PolicyRecord | None,
 ) -> Agreed:
     """The terms on which a line is shown, the line's from now on; an opening where one is due.
 
@@ -243,7 +243,7 @@ def _agree(
     ledger: Ledger,
     asked: Request,
     settings: Settings,
-    before: Opened | None,
+    before: PolicyRecord | None,
 ) -> Agreed:
     known, decides, family = line.terms, settings.decides, asked.envelope.family
     if known is not None and not _may_open_again(known.opened, line, asked, settings):
@@ -282,8 +282,8 @@ def _is_announced(terms: Terms, decides: str, family: str) -> bool:
 
 
 def _opened_anew(
-    line: Line, newest: Opened, terms: Terms, asked: Request, settings: Settings
-) -> Opened:
+    line: Line, newest: PolicyRecord, terms: Terms, asked: Request, settings: Settings
+) -> PolicyRecord:
     """What is in force from here on, where what was sent may have been shown otherwise."""
     same = is_shown_alike(newest.decides, settings.decides)
     return replace(
@@ -298,7 +298,9 @@ def _opened_anew(
     )
 
 
-def _go_on(line: Line, ledger: Ledger, newest: Opened, settings: Settings) -> Agreed:
+def _go_on(
+    line: Line, ledger: Ledger, newest: PolicyRecord, settings: Settings
+) -> Agreed:
     """Go on where another policy or wording decides under pressure: it is told, and that is all.
 
     What it decided so far is in the ledger, and what is shown on arrival is shown alike.
@@ -323,13 +325,13 @@ def _go_on(line: Line, ledger: Ledger, newest: Opened, settings: Settings) -> Ag
 
 def _before_refusal(
     line: Line, ledger: Ledger, asked: Request, settings: Settings
-) -> list[tuple[int, Opened]] | None:
+) -> list[tuple[int, PolicyRecord]] | None:
     """The openings before this place, where this very request offered the recall tools first.
 
     They were refused, so no view with them was accepted, and the history is opened once more, as
     one that uses none: it is offered them as soon as they may be added (`_may_open_again`). None
     where nothing is to be opened: a history that has views with the tools keeps their notices, and
-    what comes now is not cut for want of tools (`Seen`).
+    what comes now is not cut for want of tools (`RequestRecord`).
     """
     if settings.recall != "auto" or asked.envelope.bars_tools != "refused":
         return None
@@ -343,7 +345,7 @@ def _before_refusal(
     return None if any(opened.recall for _, opened in before) else before
 
 
-def _terms(found: Sequence[tuple[int, Opened]], settings: Settings) -> Terms:
+def _terms(found: Sequence[tuple[int, PolicyRecord]], settings: Settings) -> Terms:
     """The terms that openings come to."""
     newest = found[-1][1]
     return Terms(
@@ -359,7 +361,7 @@ def _terms(found: Sequence[tuple[int, Opened]], settings: Settings) -> Terms:
 def _write(
     line: Line,
     ledger: Ledger,
-    opened: Opened,
+    opened: PolicyRecord,
     settings: Settings,
     events: tuple[Event, ...] = (),
 ) -> Agreed:
@@ -377,8 +379,8 @@ def _open(
     ledger: Ledger,
     asked: Request,
     settings: Settings,
-    before: Opened | None,
-    found: Sequence[tuple[int, Opened]] = (),
+    before: PolicyRecord | None,
+    found: Sequence[tuple[int, PolicyRecord]] = (),
 ) -> Agreed:
     """Open a history that nothing is known of, or one that used no tools until now (``found``)."""
     transcript, envelope, toolset = (
@@ -409,7 +411,7 @@ def _open(
         prefix = names.prefix_beside(asked, transcript, toolset, prefix)
     waits = joined and not offered and _may_join(settings)
     said = any(message.role == "assistant" for message in transcript.messages)
-    opened = Opened(
+    opened = PolicyRecord(
         policy=settings.policy.name,
         recall=offered,
         prefix=prefix,
@@ -453,7 +455,7 @@ def join(
     others = not all(
         is_shown_alike(opened.decides, settings.decides) for _, opened in found
     )
-    opened = Opened(
+    opened = PolicyRecord(
         policy=settings.policy.name,
         recall=True,
         prefix=names.prefix_beside(asked, line.transcript, settings.policy.toolset),
@@ -554,7 +556,7 @@ def _digest_of_tools(asked: Request) -> str:
 
 
 def _may_open_again(
-    opened: Opened, line: Line, asked: Request, settings: Settings
+    opened: PolicyRecord, line: Line, asked: Request, settings: Settings
 ) -> bool:
     """Whether nothing was decided of recall tools, and now it can be.
 
@@ -607,7 +609,7 @@ _SUPERSEDED = (
 )
 
 
-def _changed(old: Opened, new: Opened) -> tuple[Event, ...]:
+def _changed(old: PolicyRecord, new: PolicyRecord) -> tuple[Event, ...]:
     what, before, now = "model family", old.family, new.family
     if not is_shown_alike(old.decides, new.decides):
         what, before, now = "policy, limits or wording", old.policy, new.policy

@@ -22,8 +22,8 @@ from ullage.core.contract.policy import Policy
 from ullage.core.errors import OverLimitError, StoreError, StoreFull
 from ullage.core.history.builder import WindowBuilder
 from ullage.core.history.frozen import FrozenWindow
-from ullage.core.history.hand import Hand
-from ullage.core.history.ledger import Ledger, Observed, Opened
+from ullage.core.history.hand import UserDecisions
+from ullage.core.history.ledger import Ledger, PolicyRecord, UsageRecord
 from ullage.core.history.outline import outlined
 from ullage.core.history.transcript import Transcript
 from ullage.core.history.window import Window
@@ -39,7 +39,7 @@ from ullage.core.turn.joining import Joining, Offer, told
 from ullage.core.turn.learnt import Lesson
 from ullage.core.turn.memo import FrozenRequest, Line, Memo
 from ullage.core.turn.rendering import render
-from ullage.core.turn.request import THREAD, Request, read, refusing_tools, without_room
+from ullage.core.turn.request import Request, read, refusing_tools, without_room
 from ullage.core.turn.seen import noted
 from ullage.core.turn.standing import Standing, standing_of
 from ullage.core.turn.terms import Agreed, Settings, agree, join, look_up, offer_of
@@ -62,7 +62,7 @@ class State(Struct, frozen=True, kw_only=True):
     """
 
     format: str | None = None
-    opened: Opened | None = None
+    opened: PolicyRecord | None = None
     ledger: Ledger = Ledger()
     usage: Usage = Usage()
     cost_usd: float | None = 0.0
@@ -126,8 +126,8 @@ def turn(
         OverLimitError: it cannot be made to fit.
         StoreError: what is set aside could not be kept, though the store is not full (`_uncut`).
     """
-    wire, recognise = wire_of(state, settings), settings.formats.recognise
-    asked = read(request, settings.model, wire, recognise, memo.envelopes)
+    wire = wire_of(state, settings)
+    asked = read(request, settings.model, wire, settings.formats, memo.envelopes)
     settings, before, thread = yield from _where_held(asked, settings, state)
     asked = _with_what_it_takes(asked, settings)
     asked, line, fresh = take_in(asked, memo, settings)
@@ -229,7 +229,7 @@ def _with_what_it_takes(asked: Request, settings: Settings) -> Request:
 
 def _where_held(
     asked: Request, settings: Settings, state: State
-) -> Steps[tuple[Settings, Opened | None, Thread | None]]:
+) -> Steps[tuple[Settings, PolicyRecord | None, Thread | None]]:
     """The settings for a request, what was in force before it, and the thread that it continues.
 
     Where the provider holds the history, nothing can be decided of it. A thread has the tools that
@@ -238,12 +238,12 @@ def _where_held(
     if not asked.elsewhere:
         return settings, state.opened, None
     settings = _without_history(settings)
-    if asked.elsewhere != THREAD:
+    if not asked.is_thread:
         return settings, state.opened, None
     thread = yield from thread_of(asked.wire.name, settings.tenant, asked.before)
     if thread is None or not thread.offers(settings.policy.toolset.names):
         return replace(settings, recall=False), None, thread
-    began = Opened(settings.policy.name, recall=True, prefix=thread.prefix)
+    began = PolicyRecord(settings.policy.name, recall=True, prefix=thread.prefix)
     return replace(settings, recall="host"), began, thread
 
 
@@ -271,7 +271,7 @@ def _decide(
     asked: Request,
     settings: Settings,
     memo: Memo,
-    before: Opened | None,
+    before: PolicyRecord | None,
     *,
     added_tokens: int,
     now: bool,
@@ -304,7 +304,7 @@ def _walk(
     begun: Begun,
     agreed: Agreed,
     settings: Settings,
-    hand: Hand,
+    hand: UserDecisions,
     *,
     now: bool,
     offer: Offer | None = None,
@@ -355,7 +355,7 @@ def _uncut(
     agreed: Agreed,
     decided: WindowBuilder,
     settings: Settings,
-    hand: Hand,
+    hand: UserDecisions,
 ) -> Steps[tuple[WindowBuilder, Event]]:
     """The window without any cut that is not kept: what was decided before stays as it was shown.
 
@@ -456,7 +456,9 @@ def observe(
     state = replace(state, usage=state.usage + usage, cost_usd=spent)
     if usage.sent_tokens <= 0:
         return state  # a stream without usage says nothing about the context (F63)
-    observed = Observed(usage.sent_tokens, estimated_tokens, usage.output_tokens, model)
+    observed = UsageRecord(
+        usage.sent_tokens, estimated_tokens, usage.output_tokens, model
+    )
     key = transcript.decision_key(size)
     ledger, record = state.ledger.with_observed(key, observed)
     ledger, shown = note_answered(transcript, size, ledger)

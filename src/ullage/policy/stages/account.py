@@ -256,7 +256,7 @@ def _output_of(transcript: Transcript, step: _Step) -> Output:
 def _steps(transcript: Transcript, index: int) -> list[_Step]:
     """What of a message is worth a bullet; nothing of one that stays in the view."""
     message = transcript.messages[index]
-    if message.stands:
+    if message.is_permanent:
         return []
     steps = list[_Step]()
     for number, part in enumerate(message.parts):

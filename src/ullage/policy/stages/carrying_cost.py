@@ -15,7 +15,7 @@ from itertools import accumulate
 from ullage.core.history.chars import SHOWN_CHARS, chars_of, leaves
 from ullage.core.history.measures import Measure
 from ullage.core.history.window import Window
-from ullage.core.values.messages import Frame, Reasoning
+from ullage.core.values.messages import BlockFrame, Reasoning
 
 LEFT_SHARE = 0.20
 """About this share of a text is left of it in a batch,"""
@@ -107,7 +107,7 @@ def _winnable_chars(window: Window, index: int) -> int:
     edits = window.shown(index)
     total = 0
     for number, item, leaf in leaves(window, index):
-        if isinstance(leaf, Frame):
+        if isinstance(leaf, BlockFrame):
             continue
         chars = chars_of(edits.get((number, item)), leaf)
         if isinstance(leaf, Reasoning):

@@ -32,7 +32,7 @@ from ullage.core.contract.ranges import (
 )
 from ullage.core.history.window import Window
 from ullage.core.values.briefs import Brief, Prompt
-from ullage.core.values.edits import Cut, Skipped, Summary
+from ullage.core.values.edits import ProposedEdit, ReplaceSpan, Skipped
 from ullage.policy.stages.account import Flattened
 from ullage.policy.stages.facts import actions, essentials
 from ullage.policy.stages.goals import (
@@ -138,7 +138,7 @@ def over_and_pruned(
     window: Window,
     *,
     share: float,
-    prunes: Callable[[Window], Sequence[Cut] | Skipped],
+    prunes: Callable[[Window], Sequence[ProposedEdit] | Skipped],
 ) -> bool:
     """The upper bound of the view is over a share of the limit, and nothing is left to prune."""
     if not surely_over(window, share=share):
@@ -225,7 +225,7 @@ def compact(
     least_share: float = 0.15,
     least_tokens: int | None = None,
     warning: str | None = None,
-) -> Sequence[Cut] | Skipped:
+) -> Sequence[ProposedEdit] | Skipped:
     """The cut that puts a summary in the place of the oldest messages, or none.
 
     Args:
@@ -281,7 +281,7 @@ def _cuts(
     prompt: Prompt,
     range_tokens: int,
     least_tokens: int,
-) -> Sequence[Cut] | Skipped:
+) -> Sequence[ProposedEdit] | Skipped:
     """The cut of a plan, or nothing where it wins too little of what its range holds."""
     outputs = set_aside(window, plan.start, plan.stop)
     ref = outputs[-1].ref
@@ -298,9 +298,9 @@ def _cuts(
     # a model's words take no more than half of what is won
     words_tokens = min(words_tokens, won // 2)
     if words_tokens < _LEAST_ROOM_TOKENS:
-        return [Cut(edit, outputs)]
+        return [ProposedEdit(edit, outputs)]
     brief = replace(brief, room_tokens=words_tokens)
-    return [Cut(edit, outputs, brief)]
+    return [ProposedEdit(edit, outputs, brief)]
 
 
 def _words_tokens(
@@ -334,7 +334,7 @@ def _at_most(tokens: float, bound_tokens: int | None) -> int:
     return min(int(tokens), bound_tokens)
 
 
-def _too_little(room: SummaryRoom) -> Sequence[Cut] | Skipped:
+def _too_little(room: SummaryRoom) -> Sequence[ProposedEdit] | Skipped:
     """Nothing; it is told where what must stay is over the goal by itself."""
     return Skipped(_MUST_STAY) if room.missed_tokens else ()
 
@@ -398,14 +398,14 @@ def _edit(
     text: str,
     ref: str,
     range_tokens: int,
-) -> Summary:
+) -> ReplaceSpan:
     """The summary as it is shown, with its reason."""
     chain = window.transcript.chain
     number = plan.start + 1
     reason = f"messages {number} to {plan.stop} held {range_tokens:,} tokens"
     if plan.room.missed_tokens:
         reason = f"{reason}; {_MUST_STAY}"
-    return Summary(
+    return ReplaceSpan(
         after=chain[plan.start],
         upto=chain[plan.stop],
         text=text,
@@ -450,9 +450,9 @@ def _brief(
         account = f"{account}\n\n[Everything in full: {read_on}]"
     brief = Brief(
         prompt=prompt,
-        before=prompt.opens.format(first=start + 1, last=stop, read_on=read_on),
+        heading=prompt.opens.format(first=start + 1, last=stop, read_on=read_on),
         account=account,
-        after=prompt.closes.format(messages=stop - start, tokens=tokens),
+        footer=prompt.closes.format(messages=stop - start, tokens=tokens),
         earlier=earlier,
         pieces=Flattened(transcript, unseen, stop),
         room_tokens=0,

@@ -20,7 +20,7 @@ from ullage.core.contract.ranges import coverable, said_before, set_aside
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
 from ullage.core.values.briefs import quotation
-from ullage.core.values.edits import Cut, Replace, Summary
+from ullage.core.values.edits import ProposedEdit, Replace, ReplaceSpan
 from ullage.core.values.messages import Text
 from ullage.policy.stages.account import account, said_chars, user_outputs
 from ullage.policy.stages.prune import tokens_won
@@ -94,7 +94,7 @@ def head_of_loop(window: Window) -> Location | None:
 def _thinking_reply(window: Window) -> int | None:
     """The reply whose thinking the open loop must keep; None where it is not in view."""
     transcript = window.transcript
-    question = transcript.newest_asked(window.size)
+    question = transcript.newest_request(window.size)
     loop_start = 0 if question is None else question + 1
     replies = []
     for index in range(loop_start, window.size):
@@ -141,7 +141,7 @@ def ranges_for(window: Window, start: int, stop: int) -> list[Range]:
     if head is None:
         return [Range(start, stop)] if start < stop else []
     ranges = []
-    question = window.transcript.newest_asked(window.size)
+    question = window.transcript.newest_request(window.size)
     if question is not None and _may_end_at(window, start, question):
         ranges.append(Range(start, question))
     behind_head = head[0] + 1
@@ -189,7 +189,7 @@ def held_tokens(window: Window, span: Range) -> int:
 class Condensed(NamedTuple):
     """The cuts that show an account, and how many tokens that adds to the view without them."""
 
-    cuts: tuple[Cut, ...]
+    cuts: tuple[ProposedEdit, ...]
     tokens: int
 
 
@@ -210,7 +210,7 @@ def condense(window: Window, span: Range, room: AccountRoom) -> Condensed | None
     start = span.start
     stop = span.stop
     outputs = set_aside(window, start, stop)
-    edit = Summary(
+    edit = ReplaceSpan(
         after=transcript.chain[start],
         upto=transcript.chain[stop],
         text="",
@@ -225,13 +225,13 @@ def condense(window: Window, span: Range, room: AccountRoom) -> Condensed | None
     outputs = (*named, *outputs)
     if span.inside is None:
         tokens = window.texts_tokens(edit.texts)
-        condensed = Condensed((Cut(edit, outputs),), tokens)
+        condensed = Condensed((ProposedEdit(edit, outputs),), tokens)
     else:
         # the range shows nothing in its own place: its account stands in the result before it
         within = _within(window, span.inside, edit, room.user_chars)
         silent = replace(edit, text="", retain="", later=())
         won = tokens_won(window, span.inside, within)
-        condensed = Condensed((Cut(silent, outputs), within), -won)
+        condensed = Condensed((ProposedEdit(silent, outputs), within), -won)
     if room.is_owed or condensed.tokens < held_tokens(window, span):
         return condensed
     return None
@@ -240,9 +240,9 @@ def condense(window: Window, span: Range, room: AccountRoom) -> Condensed | None
 def _within(
     window: Window,
     spot: Location,
-    account: Summary,
+    account: ReplaceSpan,
     user_chars: int,
-) -> Cut:
+) -> ProposedEdit:
     """An account at the end of the result before its range; of the user's words more is shown."""
     output = window.transcript.output(spot)
     if output is None:  # `head_of_loop` gives no such place
@@ -255,27 +255,27 @@ def _within(
         result = shorten(output.text, most_chars, output.ref, window.words)
     texts = (result, account.retain, account.text, *account.later)
     edit = Replace(
-        place=window.transcript.place(spot),
+        address=window.transcript.address(spot),
         ref=output.ref,
         text="\n\n".join(text for text in texts if text),
         kind="cut",
         why=f"{account.why}; it holds an account",
     )
-    return Cut(edit, (output,))
+    return ProposedEdit(edit, (output,))
 
 
 def _text(
     window: Window,
     span: Range,
-    edit: Summary,
+    edit: ReplaceSpan,
     record: str,
     room: AccountRoom,
 ) -> tuple[str, tuple[str, ...]]:
-    """What stands for a range, in no more than its room if that can be; see `Summary.later`."""
+    """What stands for a range, in no more than its room if that can be; see `ReplaceSpan.later`."""
     transcript = window.transcript
     start = span.start
     stop = span.stop
-    earlier = "\n\n".join(text for text in (quotation(edit.said), record) if text)
+    earlier = "\n\n".join(text for text in (quotation(edit.model_text), record) if text)
     results = unread(window, span)
     results_tokens = sum(window.leaf_tokens(spot) for spot in results)
     least_results_tokens = len(results) * LEAST_TOKENS
@@ -336,7 +336,7 @@ def _quoted(window: Window, spots: Sequence[Location], room_tokens: int) -> str:
     return quoted
 
 
-def _result_text(window: Window, spot: Location, cut: Cut | None) -> str:
+def _result_text(window: Window, spot: Location, cut: ProposedEdit | None) -> str:
     """A result as a cut shows it, else as the view does, else as it came."""
     if cut is not None and isinstance(cut.edit, Replace):
         return cut.edit.text
@@ -349,10 +349,10 @@ def _result_text(window: Window, spot: Location, cut: Cut | None) -> str:
 
 def take_over(
     window: Window,
-    edit: Summary,
+    edit: ReplaceSpan,
     span: Range,
     room_chars: int,
-) -> tuple[str, Summary]:
+) -> tuple[str, ReplaceSpan]:
     """The deterministic summary of a range where one was shown, and the guard's edit with the rest.
 
     What a model said comes on top of the ``room_chars`` of the bullets. Where it is too long, it is
@@ -373,4 +373,4 @@ def take_over(
     )
     if len(model_words) + len(retain) > room_chars * _SAID_SHARE:
         return record, edit
-    return record, replace(edit, said=model_words, said_upto=upto, retain=retain)
+    return record, replace(edit, model_text=model_words, model_upto=upto, retain=retain)

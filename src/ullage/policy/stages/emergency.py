@@ -27,7 +27,7 @@ from ullage.core.contract.ranges import (
     summarised,
 )
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Cut
+from ullage.core.values.edits import ProposedEdit
 from ullage.policy.stages.account import done_chars, said_chars
 from ullage.policy.stages.condense import (
     CHARS_PER_TOKEN,
@@ -64,7 +64,7 @@ def emergency(
     account_share: float = 0.12,
     user_share: float = USER_SHARE,
     kept_share: float = 0.80,
-) -> Sequence[Cut]:
+) -> Sequence[ProposedEdit]:
     """Cuts that bring the window under its hard limit, or none if it surely fits.
 
     Args:
@@ -109,7 +109,7 @@ def emergency(
     beside_account -= room.account_chars // CHARS_PER_TOKEN
     target_tokens = whole_view.most(int(limit * target))
     target_tokens = min(target_tokens, beside_account)
-    cuts: Sequence[Cut] = ()
+    cuts: Sequence[ProposedEdit] = ()
     for stop, tiers in _ways(window, begin_at, end, target_tokens, keep_messages):
         ranges = ranges_for(window, begin_at, stop)
         cuts, tokens = _plan(window, ranges, room, tiers)
@@ -173,7 +173,7 @@ def _parted(window: Window) -> str | None:
         if placed.edit.text:
             account_stop = placed.stop
             break
-    question = window.transcript.newest_asked(window.size)
+    question = window.transcript.newest_request(window.size)
     if question is not None and question >= account_stop:
         return None
     if account_stop >= control_tail(window) or window.may_go_on(account_stop):
@@ -197,7 +197,7 @@ def _plan(
     ranges: Sequence[Range],
     room: AccountRoom,
     tiers: Sequence[Tier],
-) -> tuple[Sequence[Cut], int]:
+) -> tuple[Sequence[ProposedEdit], int]:
     """Condense ranges, and cut what is kept to size: the cuts, and the uncalibrated tokens left.
 
     What is old makes room first. Then new results do, for what users said and for a few bullets, as
@@ -217,7 +217,7 @@ def _plan(
     # what new results lend to the accounts they give back below, if the accounts need it
     spare = reducible_tokens(window, staying, (Tier.NEW,)) if ranges else 0
     lent = min(spare, max(excess - spoken_over, 0))
-    cuts = list[Cut]()
+    cuts = list[ProposedEdit]()
     for span in ranges:
         span_tokens = room.most_tokens - (tokens - lent)
         account = condense(window, span, room._replace(most_tokens=span_tokens))
@@ -258,7 +258,7 @@ def _late(
     excess: int,
     spoken_over: int,
     gives: int,
-) -> tuple[list[Cut], int]:
+) -> tuple[list[ProposedEdit], int]:
     """Cuts of new results and of what was said, and the tokens they win.
 
     Of what users said ``spoken_over`` tokens go first, and more only where nothing else is left;

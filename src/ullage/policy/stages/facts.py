@@ -173,7 +173,7 @@ def _actions(
             continue
         call = transcript.call_for(index, number)
         if call is not None:
-            home = transcript.home(index, number) or 0  # where the call was made
+            home = transcript.call_index(index, number) or 0  # where the call was made
             outputs = tuple(transcript.outputs(index, number))
             action = _ended(_begun(call, index), part, outputs)
             pairs.append(((home, call.id), action))

@@ -14,7 +14,7 @@ from ullage.core.contract.kinds import head_share_of, kind_of
 from ullage.core.history import canon
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Cut, Replace
+from ullage.core.values.edits import ProposedEdit, Replace
 from ullage.core.values.effects import Output
 from ullage.core.values.limits import TextLimit
 from ullage.core.values.messages import ToolCall
@@ -28,7 +28,7 @@ _MEASURES: Mapping[str, Callable[[str], int]] = {
 """How long a text is, by the unit of a provider's limit."""
 
 
-def overlong(window: Window, limit: TextLimit) -> Sequence[Cut]:
+def overlong(window: Window, limit: TextLimit) -> Sequence[ProposedEdit]:
     """Cuts of every text that is shown with more than a provider takes of one.
 
     Args:
@@ -60,7 +60,7 @@ def _shown(window: Window, spot: Location) -> str:
     return str(getattr(leaf, "text", ""))
 
 
-def _cut(window: Window, spot: Location, limit: TextLimit) -> Cut | None:
+def _cut(window: Window, spot: Location, limit: TextLimit) -> ProposedEdit | None:
     """A cut of one text to the limit; None where nothing of it may be set aside."""
     output = window.transcript.output(spot)
     if output is None:
@@ -76,13 +76,13 @@ def _cut(window: Window, spot: Location, limit: TextLimit) -> Cut | None:
     )
     is_result = bool(window.tool_of(spot))
     edit = Replace(
-        place=window.transcript.place(spot),
+        address=window.transcript.address(spot),
         ref=output.ref,
         text=text,
         kind="truncated" if is_result else "cut",
         why=reason,
     )
-    return Cut(edit, (output,))
+    return ProposedEdit(edit, (output,))
 
 
 def _excerpt(

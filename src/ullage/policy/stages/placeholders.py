@@ -10,7 +10,7 @@ from ullage.core.history import canon
 from ullage.core.history.remembered import REMEMBERED
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Cut, Replace
+from ullage.core.values.edits import ProposedEdit, Replace
 from ullage.core.values.effects import Output
 from ullage.core.values.messages import Media, Text, ToolCall
 from ullage.core.values.notices import ref_line
@@ -27,7 +27,9 @@ _VALUE_CHARS = 160
 """An argument of more is cut in a stub."""
 
 
-def placeholder(window: Window, spot: Location, /, *, why: str = "") -> Cut | None:
+def placeholder(
+    window: Window, spot: Location, /, *, why: str = ""
+) -> ProposedEdit | None:
     """Ours: a few words and the ref; of arguments, a stub that is still valid JSON."""
     output = _set_aside(window, spot)
     if output is None:
@@ -134,7 +136,7 @@ def head_and_marker(
     retain_chars: int,
     marker: str,
     why: str,
-) -> Cut | None:
+) -> ProposedEdit | None:
     """A document's: the first characters, the ref where the marker names none, the marker.
 
     Left alone is what is not text, what already ends in the marker, and what would not
@@ -152,7 +154,9 @@ def head_and_marker(
     return _shorter(window, spot, output, f"{head}\n\n{named}\n{marker}", why)
 
 
-def bare_placeholder(window: Window, spot: Location, /, *, words: str) -> Cut | None:
+def bare_placeholder(
+    window: Window, spot: Location, /, *, words: str
+) -> ProposedEdit | None:
     """A document's: one line with the ref, in place of a whole text, image or file.
 
     Left alone is what has such a line already, and what would not be shorter with it, in
@@ -178,7 +182,7 @@ def _set_aside(window: Window, spot: Location, *, again: bool = False) -> Output
     """
     transcript = window.transcript
     edit = window.edit_at(spot)
-    if edit is not None and edit.is_late and not again:
+    if edit is not None and edit.was_sent and not again:
         return None
     if transcript.reader(spot[0], spot[1]) == "program":
         return None
@@ -200,7 +204,7 @@ def _shorter(
     output: Output,
     text: str,
     reason: str = "",
-) -> Cut | None:
+) -> ProposedEdit | None:
     """A cut, if it makes what is shown shorter."""
     if len(text) >= len(_shown_text(window, spot, output)):
         return None
@@ -213,7 +217,7 @@ def _cut(
     output: Output,
     text: str,
     reason: str = "",
-) -> Cut:
+) -> ProposedEdit:
     """A cut. A page of recall is not set aside: the same call makes it again."""
     if not reason:
         tokens = f"{window.tokens:,} of {window.limit_tokens:,} tokens"
@@ -222,13 +226,13 @@ def _cut(
     if output.kind == "text":
         size = f"{len(output.text):,} characters"
     edit = Replace(
-        place=window.transcript.place(spot),
+        address=window.transcript.address(spot),
         ref=output.ref,
         text=text,
         kind="pruned",
         why=f"{reason}; {size} set aside",
     )
-    return Cut(edit, () if window.is_recall(spot) else (output,))
+    return ProposedEdit(edit, () if window.is_recall(spot) else (output,))
 
 
 def _stub(

@@ -21,7 +21,7 @@ from typing import TypeAlias
 from ullage.core.contract.bound import HELD, editable_from
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Cut, Replace, Skipped
+from ullage.core.values.edits import ProposedEdit, Replace, Skipped
 from ullage.core.values.messages import Text, ToolResult
 from ullage.policy.stages import rough
 from ullage.policy.stages.carrying_cost import LEFT_SHARE
@@ -40,11 +40,11 @@ Protected: TypeAlias = Callable[[Window], tuple[int, int]]
 Candidates: TypeAlias = Callable[[Window, tuple[int, int]], Sequence[Location]]
 """What may leave, in the order in which it leaves, given where what must stay begins."""
 
-Show: TypeAlias = Callable[[Window, Location], Cut | None]
+Show: TypeAlias = Callable[[Window, Location], ProposedEdit | None]
 """What is shown in place of a leaf, or None if it stays."""
 
 
-def tokens_won(window: Window, spot: Location, cut: Cut) -> int:
+def tokens_won(window: Window, spot: Location, cut: ProposedEdit) -> int:
     """Tokens that a cut of a leaf wins, by the window's own count."""
     edit_tokens = window.edit_tokens(cut.edit) if isinstance(cut.edit, Replace) else 0
     return window.leaf_tokens(spot) - edit_tokens
@@ -53,7 +53,7 @@ def tokens_won(window: Window, spot: Location, cut: Cut) -> int:
 def rough_won(
     window: Window,
     spot: Location,
-    cut: Cut,
+    cut: ProposedEdit,
     *,
     retain_chars: int,
 ) -> int:
@@ -107,10 +107,10 @@ def prune(
     protected: Protected = partial(newest_share, share=0.12, most_tokens=4_000),
     candidates: Candidates = results_only,
     show: Show = placeholder,
-    won: Callable[[Window, Location, Cut], int] = tokens_won,
+    won: Callable[[Window, Location, ProposedEdit], int] = tokens_won,
     least_share: float = 0.20,
     least_tokens: int = 10_000,
-) -> Sequence[Cut] | Skipped:
+) -> Sequence[ProposedEdit] | Skipped:
     """Cuts that win what is wanted, or none.
 
     Args:
@@ -130,7 +130,7 @@ def prune(
     movable = editable_from(window)
     editable = [spot for spot in spots if spot[0] >= movable]
     least = min(window.limit_tokens * least_share, least_tokens)
-    cuts = list[Cut]()
+    cuts = list[ProposedEdit]()
     if need > 0 and _surely_won(window, editable) >= least:
         cuts = _cuts(window, editable, need=need, show=show, won=won)
     if cuts or len(editable) == len(spots):
@@ -145,10 +145,10 @@ def _cuts(
     spots: Sequence[Location],
     need: int,
     show: Show,
-    won: Callable[[Window, Location, Cut], int],
-) -> list[Cut]:
+    won: Callable[[Window, Location, ProposedEdit], int],
+) -> list[ProposedEdit]:
     """Cuts in the order of their places, until ``need`` tokens are won."""
-    cuts = list[Cut]()
+    cuts = list[ProposedEdit]()
     total = 0
     for spot in spots:
         cut = show(window, spot)

@@ -27,9 +27,9 @@ from ullage.core.contract.ranges import begin, set_aside
 from ullage.core.history import canon
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Cut, Skipped, Summary
+from ullage.core.values.edits import ProposedEdit, ReplaceSpan, Skipped
 from ullage.core.values.messages import (
-    Frame,
+    BlockFrame,
     Media,
     Message,
     Opaque,
@@ -87,7 +87,7 @@ def record(
     digests: Digests = LINES,
     least_share: float = 0.20,
     least_tokens: int = 10_000,
-) -> Sequence[Cut] | Skipped:
+) -> Sequence[ProposedEdit] | Skipped:
     """Records of everything old that no batch looked at yet, or none.
 
     Args:
@@ -162,7 +162,7 @@ def _may_end(window: Window, index: int) -> bool:
 
 def _stays(message: Message) -> bool:
     """Whether a message stays: what the user or the system says, and what only a provider reads."""
-    if message.stands:
+    if message.is_permanent:
         return True
     parts = [*message.parts]
     results = message.results
@@ -179,7 +179,7 @@ def _cut(
     stop: int,
     digests: Mapping[Location, str],
     reason: str,
-) -> Cut | None:
+) -> ProposedEdit | None:
     """The record of a stretch in its place, or None if that wins too little."""
     outputs = set_aside(window, start, stop)
     ref = outputs[-1].ref
@@ -188,7 +188,7 @@ def _cut(
     if shown_chars(window, start, stop) - len(text) < _LEAST_CHARS:
         return None
     chain = window.transcript.chain
-    edit = Summary(
+    edit = ReplaceSpan(
         after=chain[start],
         upto=chain[stop],
         text=text,
@@ -196,7 +196,7 @@ def _cut(
         why=reason,
         kind="pruned",
     )
-    return Cut(edit, outputs)
+    return ProposedEdit(edit, outputs)
 
 
 def digestible(window: Window, start: int, stop: int) -> Iterator[Location]:
@@ -344,7 +344,7 @@ def _gave(
         spot = index, number, item
         if is_page:
             yield "a page; make the same call to read it again"
-        elif isinstance(leaf, Frame):
+        elif isinstance(leaf, BlockFrame):
             yield on_one_line(leaf.text, _FRAME_CHARS)
         elif not isinstance(leaf, Text):
             yield _block(window, spot)

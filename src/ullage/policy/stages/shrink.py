@@ -14,7 +14,7 @@ from ullage.core.contract.bound import editable_from
 from ullage.core.history import canon
 from ullage.core.history.transcript import Location, leaves_of
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Cut, Replace
+from ullage.core.values.edits import ProposedEdit, Replace
 from ullage.core.values.effects import Output
 from ullage.core.values.messages import Passage, Text, ToolCall
 from ullage.policy.stages.prune import tokens_won
@@ -48,7 +48,7 @@ def shrink(
     staying: Sequence[int],
     tiers: Sequence[Tier],
     excess_tokens: int,
-) -> tuple[list[Cut], int]:
+) -> tuple[list[ProposedEdit], int]:
     """Cuts of texts among messages that stay, and the tokens they win: the excess, if that can be.
 
     What the tiers name is cut, in their order, and nothing more than is needed.
@@ -59,7 +59,7 @@ def shrink(
         tiers: what may be cut.
         excess_tokens: how many tokens are to be won.
     """
-    cuts = list[Cut]()
+    cuts = list[ProposedEdit]()
     if excess_tokens <= 0:
         return cuts, 0
     texts = {tier: list[tuple[Location, int]]() for tier in tiers}
@@ -112,7 +112,7 @@ def reducible_tokens(
 def texts_of(window: Window, staying: Sequence[int]) -> Iterator[tuple[Location, Tier]]:
     """Every text and every call that may be cut, and when; what a program reads has no tokens."""
     transcript = window.transcript
-    question = transcript.newest_asked(window.size)
+    question = transcript.newest_request(window.size)
     newest = {question, transcript.newest_words(window.size), _task(window)}
     for index in staying:
         if window.hidden(index):
@@ -174,7 +174,7 @@ def cut_to(
     spot: Location,
     tokens: int,
     cap: int,
-) -> Cut | None:
+) -> ProposedEdit | None:
     """A cut of one text to at most ``cap`` tokens, or None if that would win too little."""
     output = window.transcript.output(spot)
     if output is None or tokens <= cap:
@@ -185,13 +185,13 @@ def cut_to(
     if len(text) > chars * _WORTH_SHARE:
         return None
     edit = Replace(
-        place=window.transcript.place(spot),
+        address=window.transcript.address(spot),
         ref=output.ref,
         text=text,
         kind="cut",
         why=f"{tokens:,} tokens in one text; the view was over its hard limit",
     )
-    return Cut(edit, (output,))
+    return ProposedEdit(edit, (output,))
 
 
 def _to_size(

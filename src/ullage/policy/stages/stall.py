@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Cut, Summary
+from ullage.core.values.edits import ProposedEdit, ReplaceSpan
 from ullage.core.values.events import Event
 from ullage.policy.stages.facts import CALLS
 
 _LEAST_CALLS = 4
 
 
-def stall(window: Window, cuts: Iterable[Cut]) -> list[Event]:
+def stall(window: Window, cuts: Iterable[ProposedEdit]) -> list[Event]:
     """An event for each new summary most of whose calls repeat what was summarised before.
 
     A call repeats if tool, arguments and output are the same as those of an earlier one. Where
@@ -20,7 +20,7 @@ def stall(window: Window, cuts: Iterable[Cut]) -> list[Event]:
     """
     events = []
     for cut in cuts:
-        if not isinstance(cut.edit, Summary):
+        if not isinstance(cut.edit, ReplaceSpan):
             continue
         span = window.range_of(cut.edit)
         event = _stalled(window, *span) if span else None

@@ -16,7 +16,7 @@ from ullage.core.history import canon
 from ullage.core.history.remembered import REMEMBERED
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Cut, Replace
+from ullage.core.values.edits import ProposedEdit, Replace
 from ullage.core.values.effects import Output
 from ullage.core.values.messages import Text, ToolResult
 from ullage.core.values.notices import Words
@@ -158,7 +158,7 @@ def by_kind(
     return ResultView(view, reason)
 
 
-def truncate(window: Window, /, *, shape: Shape = by_kind) -> Sequence[Cut]:
+def truncate(window: Window, /, *, shape: Shape = by_kind) -> Sequence[ProposedEdit]:
     """Cuts for every fresh result that its shape does not leave whole.
 
     Args:
@@ -175,7 +175,7 @@ def truncate(window: Window, /, *, shape: Shape = by_kind) -> Sequence[Cut]:
     return cuts
 
 
-def cut_by(window: Window, spot: Location, shape: Shape) -> Cut | None:
+def cut_by(window: Window, spot: Location, shape: Shape) -> ProposedEdit | None:
     """The cut of one result, or None where its shape leaves it whole."""
     transcript = window.transcript
     index, number, item = spot
@@ -202,11 +202,11 @@ def cut_by(window: Window, spot: Location, shape: Shape) -> Cut | None:
     if output is None:
         return None
     edit = Replace(
-        place=transcript.place(spot),
+        address=transcript.address(spot),
         ref=output.ref,
         text=view.text,
         kind="truncated",
         why=view.reason,
         left_out_bytes=view.left_out_bytes,
     )
-    return Cut(edit, (output,))
+    return ProposedEdit(edit, (output,))

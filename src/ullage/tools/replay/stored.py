@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from ullage import Limits, Policy, Session, State
 from ullage.core.errors import ConfigError, OverLimitError
-from ullage.core.history.ledger import Ledger, Opened
+from ullage.core.history.ledger import Ledger, PolicyRecord
 from ullage.documents import NAMES, preset
 from ullage.stores import Store
 from ullage.tools.replay.calls import answer_of, boundaries, model_of, request_of
@@ -124,7 +124,7 @@ def _shown(
     )
 
 
-def _kept(run: Run, store: Store, tenant: str) -> tuple[Ledger, Opened]:
+def _kept(run: Run, store: Store, tenant: str) -> tuple[Ledger, PolicyRecord]:
     """What the store holds of this history, and how it was opened."""
     roomy = Limits(window_tokens=1_000_000_000)
     first = _first_sight(preset("default"))
