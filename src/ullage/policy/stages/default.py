@@ -44,7 +44,7 @@ DEFAULT = Policy(
     ),
     toolset=SHORT,
 )
-"""Cut at first sight by kind of content with generous limits; make a record of what is old, in
+"""Cut on arrival by kind of content with generous limits; make a record of what is old, in
 batches that pay, at the latest at 90 % of the limit; condense when the limit itself is near.
 
 Where no recall tools are offered, only that: what is cut could not be opened. A stage that is put

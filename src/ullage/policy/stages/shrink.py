@@ -25,7 +25,7 @@ LEAST_TOKENS = 60
 _WORTH_SHARE = 0.95
 """What was cut before is not cut again for less, so that the same request is shown as it was."""
 _TRIES = 8
-"""Cut smaller less often than this: a size in characters is an estimate."""
+"""ProposedEdit smaller less often than this: a size in characters is an estimate."""
 
 
 class Tier(Enum):
