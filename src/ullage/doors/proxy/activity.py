@@ -1,0 +1,242 @@
+"""What the live page shows: conversations, each with its window over time. No content.
+
+Bounded: the conversations used last, and of each its newest turns and decisions.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from operator import add
+
+from msgspec import Struct
+from msgspec.structs import astuple
+
+from ullage import Event
+from ullage.doors.exchange.additions import Addition
+from ullage.doors.host import Standing, cost_usd, lookup
+from ullage.doors.proxy.relayed import Relayed, raw_tokens
+
+_CONVERSATIONS, _TURNS, _DECISIONS = 200, 400, 100
+_WORDS_CHARS = 300
+_QUIET = frozenset(("observed", "unreported", "diagnostic"))
+"""Kinds of events that decide nothing."""
+
+
+class TurnFigures(Struct, frozen=True, array_like=True):
+    """One request of a conversation.
+
+    Attributes:
+        at_s: when it came, in seconds since 1970.
+        raw_tokens: about how many tokens it had as it came.
+        sent_tokens: about how many went on.
+        limit_tokens: how many it might have had.
+        reported_tokens: how many the provider reported of the prompt; 0 if it did not.
+        cached_tokens: of those, read from its cache.
+    """
+
+    at_s: float
+    raw_tokens: int
+    sent_tokens: int
+    limit_tokens: int
+    reported_tokens: int
+    cached_tokens: int
+
+
+class DecisionNote(Struct, frozen=True, array_like=True):
+    """One decision, without content.
+
+    Attributes:
+        at_s: when, in seconds since 1970.
+        kind: of its event.
+        place: the place. Never content.
+        reason: the reason, with its numbers.
+        tokens_before: tokens of the place before.
+        tokens_after: tokens of the place after.
+    """
+
+    at_s: float
+    kind: str
+    place: str
+    reason: str
+    tokens_before: int
+    tokens_after: int
+
+
+class Totals(Struct, frozen=True):
+    """Sums. They can be added.
+
+    Attributes:
+        requests: all of them.
+        fitted: those that went on shorter than they came.
+        passed: those that were not fitted.
+        raw_tokens: of all prompts that were fitted, as they came.
+        sent_tokens: the same, as they went on.
+        recalled: how often something set aside was opened again.
+        cost_usd: at list price, of what was reported; unknown prices are one out.
+    """
+
+    requests: int = 0
+    fitted: int = 0
+    passed: int = 0
+    raw_tokens: int = 0
+    sent_tokens: int = 0
+    recalled: int = 0
+    cost_usd: float = 0.0
+
+    def __add__(self, other: Totals) -> Totals:
+        return Totals(*map(add, astuple(self), astuple(other)))
+
+
+class ConversationActivity(Struct, frozen=True):
+    """One conversation.
+
+    Attributes:
+        key: what its session is kept under.
+        wire: of its requests.
+        model: that was asked last.
+        tenant: whose it is, in its first characters.
+        totals: of all its requests.
+        turns: the newest, in order.
+        decisions: the newest, in order.
+        standing: why nothing of it is cut at first sight, as of its last request; None: it is.
+        without: what its last request was sent without, because the upstream refuses it.
+    """
+
+    key: str
+    wire: str
+    model: str
+    tenant: str
+    totals: Totals = Totals()
+    turns: tuple[TurnFigures, ...] = ()
+    decisions: tuple[DecisionNote, ...] = ()
+    standing: Standing | None = None
+    without: tuple[Addition, ...] = ()
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether it was under way when it was first seen, and is cut by now."""
+        is_met = any(decision.kind == "joined" for decision in self.decisions)
+        return self.standing is None and is_met
+
+
+class Activity:
+    """The conversations of one worker, for the live page.
+
+    Attributes:
+        totals: of all requests.
+    """
+
+    def __init__(self) -> None:
+        self.totals = Totals()
+        self._conversations: OrderedDict[str, ConversationActivity] = OrderedDict()
+
+    def take(self, relayed: Relayed) -> None:
+        """Take in a request that is over."""
+        totals, report = totalled(relayed), relayed.report
+        self.totals += totals
+        if not report.conversation:
+            return
+        key = report.conversation
+        earlier = self._conversations.pop(
+            key, ConversationActivity(key, report.wire, "", relayed.tenant[:8])
+        )
+        self._conversations[key] = _with(earlier, relayed, totals)
+        if len(self._conversations) > _CONVERSATIONS:
+            self._conversations.popitem(last=False)
+
+    @property
+    def conversations(self) -> tuple[ConversationActivity, ...]:
+        """The conversations, the one used last first."""
+        return tuple(reversed(self._conversations.values()))
+
+
+def totalled(relayed: Relayed) -> Totals:
+    """What one request adds."""
+    report = relayed.report
+    cost = (
+        None if report.usage is None else cost_usd(report.usage, lookup(report.model))
+    )
+    return Totals(
+        requests=1,
+        fitted=int(0 < relayed.sent_bytes < relayed.came_bytes),
+        passed=int(not report.view_tokens),
+        raw_tokens=raw_tokens(relayed),
+        sent_tokens=report.view_tokens,
+        recalled=report.recalled,
+        cost_usd=cost or 0.0,
+    )
+
+
+def joined(
+    workers: Iterable[Iterable[ConversationActivity]],
+) -> list[ConversationActivity]:
+    """The conversations of several workers; what two of them served is one."""
+    merged: dict[str, ConversationActivity] = {}
+    for conversations in workers:
+        for conversation in conversations:
+            there = merged.get(conversation.key)
+            merged[conversation.key] = (
+                conversation if there is None else _both(there, conversation)
+            )
+    return sorted(merged.values(), key=_last_s, reverse=True)
+
+
+def _with(
+    conversation: ConversationActivity, relayed: Relayed, totals: Totals
+) -> ConversationActivity:
+    report, at_s = relayed.report, round(relayed.began_s, 3)
+    usage = report.usage
+    turn = TurnFigures(
+        at_s,
+        totals.raw_tokens,
+        report.view_tokens,
+        report.limit_tokens,
+        0 if usage is None else usage.input_tokens,
+        0 if usage is None else usage.cache_read_tokens,
+    )
+    notes = [
+        _decision(at_s, event) for event in report.events if event.kind not in _QUIET
+    ]
+    return ConversationActivity(
+        conversation.key,
+        report.wire,
+        report.model,
+        conversation.tenant,
+        conversation.totals + totals,
+        (*conversation.turns, turn)[-_TURNS:],
+        (*conversation.decisions, *notes)[-_DECISIONS:],
+        report.standing,
+        report.without,
+    )
+
+
+def _decision(at_s: float, event: Event) -> DecisionNote:
+    """A decision as it is shown: its words can name a tool, and a name has no bound."""
+    place, reason = event.where[:_WORDS_CHARS], event.why[:_WORDS_CHARS]
+    return DecisionNote(
+        at_s, event.kind, place, reason, event.tokens_before, event.tokens_after
+    )
+
+
+def _both(
+    one: ConversationActivity, twin: ConversationActivity
+) -> ConversationActivity:
+    older, newer = sorted((one, twin), key=_last_s)
+    turns = sorted((*older.turns, *newer.turns), key=lambda turn: turn.at_s)
+    decisions = sorted((*older.decisions, *newer.decisions), key=lambda each: each.at_s)
+    return ConversationActivity(
+        newer.key,
+        newer.wire,
+        newer.model,
+        newer.tenant,
+        one.totals + twin.totals,
+        tuple(turns[-_TURNS:]),
+        tuple(decisions[-_DECISIONS:]),
+        newer.standing,
+        newer.without,
+    )
+
+
+def _last_s(conversation: ConversationActivity) -> float:
+    return conversation.turns[-1].at_s

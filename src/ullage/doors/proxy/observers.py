@@ -1,0 +1,45 @@
+"""Observers of requests that are over: counters, the live page, logs and spans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ullage.doors.proxy.activity import Activity
+from ullage.doors.proxy.config import Config
+from ullage.doors.proxy.logs import lines_to
+from ullage.doors.proxy.metrics import Metrics
+from ullage.doors.proxy.relayed import Relayed
+from ullage.doors.proxy.spans import spans
+
+
+class Observers:
+    """The observers of one worker. An error of theirs never reaches a request.
+
+    Args:
+        more: functions that are told as well.
+
+    Attributes:
+        metrics: what is counted.
+        activity: what the page shows.
+        mistakes: how often one of them failed.
+    """
+
+    def __init__(self, more: Iterable[Callable[[Relayed], None]] = ()) -> None:
+        self.metrics, self.activity, self.mistakes = Metrics(), Activity(), 0
+        self._told = (self.metrics.take, self.activity.take, *more)
+
+    def __call__(self, relayed: Relayed) -> None:
+        """Take in a request that is over."""
+        for tell in self._told:
+            try:
+                tell(relayed)
+            except Exception:  # noqa: BLE001 - the request is over, and all is well with it
+                self.mistakes += 1
+
+
+def observers_of(config: Config, *more: Callable[[Relayed], None]) -> Observers:
+    """The observers that the configuration names, and more."""
+    logs, tracing = lines_to() if config.log else None, spans()
+    return Observers(
+        [*(observer for observer in (logs, tracing) if observer is not None), *more]
+    )

@@ -1,0 +1,62 @@
+"""What the live page shows: bounded, and one whoever served it."""
+
+from tests.proxy.told import of, passed, relayed
+from ullage.core.values.events import Event
+from ullage.doors.proxy import activity
+from ullage.doors.proxy.activity import Activity, Totals, joined, totalled
+
+
+def seen_of(*told):
+    found = Activity()
+    for each in told:
+        found.take(each)
+    return found
+
+
+def test_a_conversation_has_its_turns_sums_and_decisions():
+    found = seen_of(relayed(), relayed(), passed())
+    (shown,) = found.conversations
+    assert [
+        (turn.raw_tokens, turn.sent_tokens, turn.cached_tokens) for turn in shown.turns
+    ] == [(4_000, 1_000, 900)] * 2
+    assert [each.kind for each in shown.decisions] == ["pruned", "pruned"]
+    assert shown.totals.requests == 2
+    assert (found.totals.requests, found.totals.passed) == (3, 1)
+    assert 0 < shown.totals.cost_usd < 1
+    assert shown.tenant == "tenant-o"
+
+
+def test_what_two_workers_served_is_one_conversation():
+    one, other = (
+        seen_of(of("a", 1.0), of("a", 3.0)),
+        seen_of(of("a", 2.0), of("b", 9.0)),
+    )
+    b, a = joined([one.conversations, other.conversations])
+    assert (b.key, a.key) == ("b", "a")
+    assert [turn.at_s for turn in a.turns] == [1.0, 2.0, 3.0]
+    assert a.totals.requests == 3
+
+
+def test_only_the_newest_are_kept(monkeypatch):
+    monkeypatch.setattr(activity, "_CONVERSATIONS", 2)
+    monkeypatch.setattr(activity, "_TURNS", 3)
+    found = seen_of(*(of(key, at) for at, key in enumerate("aaaaabca")))
+    assert [shown.key for shown in found.conversations] == ["a", "c"]
+    found = seen_of(*(of("a", at) for at in range(9)))
+    assert [turn.at_s for turn in found.conversations[0].turns] == [6.0, 7.0, 8.0]
+    assert found.conversations[0].totals.requests == 9
+
+
+def test_sums_add_up():
+    assert Totals(requests=1) + Totals(requests=2, cost_usd=0.5) == Totals(
+        requests=3, cost_usd=0.5
+    )
+    assert totalled(passed()) == Totals(requests=1, passed=1)
+
+
+def test_the_words_of_a_decision_have_a_bound():
+    named = "a tool with a name of " + "x" * 1_000_000
+    (shown,) = seen_of(
+        of("a", 1.0, events=(Event(kind="cut", where=named, why=named),))
+    ).conversations
+    assert (len(shown.decisions[0].place), len(shown.decisions[0].reason)) == (300, 300)
