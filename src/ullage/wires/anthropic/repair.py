@@ -242,7 +242,9 @@ def _begun(messages: list[Any], repair: HistoryRepair) -> list[Any]:
 
 
 def _with_system_placed(
-    messages: list[Any], repair: HistoryRepair, count: int
+    messages: list[Any],
+    repair: HistoryRepair,
+    count: int,
 ) -> list[Any]:
     """The messages with those of the system where they may stand.
 
