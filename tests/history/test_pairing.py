@@ -148,7 +148,7 @@ def by_repair(format, messages):
 
 
 def reading(format, messages):
-    found = wire_named(format).reading(messages, Pairing())
+    found = wire_named(format).repair(messages, Pairing())
     for at in range(len(messages)):
         found.read(at)
     return found

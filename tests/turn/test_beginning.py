@@ -7,7 +7,7 @@ from ullage.core.history.ledger import PolicyRecord
 from ullage.core.turn.beginning import begin
 from ullage.core.turn.memo import Memo
 from ullage.core.turn.request import read
-from ullage.wires import FORMATS, recognise
+from ullage.wires import ALL_FORMATS, FORMATS
 
 TOOL = {
     "type": "function",
@@ -24,7 +24,9 @@ REQUEST = {
 def test_the_head_counts_the_tools_that_are_added(recall, added):
     settings = Session("gpt-4.1", limits=Limits(window_tokens=10_000)).settings
     memo = Memo()
-    asked = read(REQUEST, "gpt-4.1", FORMATS["openai-chat"], recognise, memo.envelopes)
+    asked = read(
+        REQUEST, "gpt-4.1", FORMATS["openai-chat"], ALL_FORMATS, memo.envelopes
+    )
     line = memo.follow(asked, "")
     begun = begin(
         line, PolicyRecord("default", recall=recall), asked, settings, memo, 0

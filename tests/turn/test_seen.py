@@ -9,7 +9,7 @@ from ullage.core.turn.memo import Memo
 from ullage.core.turn.request import read
 from ullage.core.turn.seen import noted
 from ullage.core.turn.terms import Agreed, Terms
-from ullage.wires import recognise
+from ullage.wires import ALL_FORMATS
 
 TOOLS = [{"name": "read", "input_schema": {"type": "object"}}]
 NONE, ONE = {"type": "none"}, {"type": "tool", "name": "read"}
@@ -21,7 +21,7 @@ def kept(choice, *, tools=TOOLS, recall=True, ledger=None):
     more = {} if choice is None else {"tool_choice": choice}
     given = histories.request("anthropic", messages, tools=tools, **more)
     memo = Memo()
-    asked = read(given, "claude-sonnet-4-5", None, recognise, memo.envelopes)
+    asked = read(given, "claude-sonnet-4-5", None, ALL_FORMATS, memo.envelopes)
     line = memo.follow(asked, "")
     agreed = Agreed(Terms(PolicyRecord("default", recall=recall)), ledger or Ledger())
     after = noted(agreed, line, asked, Session("claude-sonnet-4-5").settings)

@@ -25,7 +25,7 @@ class Repaired(Struct, frozen=True):
         stale: indices of the messages of the assistant that were made while our own result
             stood where a late one stands now: reasoning bound to what precedes it is
             bound to that.
-        closed: what a longer history goes on from (`ullage.wires.repair.base.Beginning`).
+        closed: what a longer history goes on from (`ullage.wires.repair.base.RepairedPrefix`).
     """
 
     messages: Sequence[Any]

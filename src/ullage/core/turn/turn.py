@@ -39,7 +39,7 @@ from ullage.core.turn.joining import Joining, Offer, told
 from ullage.core.turn.learnt import Lesson
 from ullage.core.turn.memo import FrozenRequest, Line, Memo
 from ullage.core.turn.rendering import render
-from ullage.core.turn.request import THREAD, Request, read, refusing_tools, without_room
+from ullage.core.turn.request import Request, read, refusing_tools, without_room
 from ullage.core.turn.seen import noted
 from ullage.core.turn.standing import Standing, standing_of
 from ullage.core.turn.terms import Agreed, Settings, agree, join, look_up, offer_of
@@ -126,8 +126,8 @@ def turn(
         OverLimitError: it cannot be made to fit.
         StoreError: what is set aside could not be kept, though the store is not full (`_uncut`).
     """
-    wire, recognise = wire_of(state, settings), settings.formats.recognise
-    asked = read(request, settings.model, wire, recognise, memo.envelopes)
+    wire = wire_of(state, settings)
+    asked = read(request, settings.model, wire, settings.formats, memo.envelopes)
     settings, before, thread = yield from _where_held(asked, settings, state)
     asked = _with_what_it_takes(asked, settings)
     asked, line, fresh = take_in(asked, memo, settings)
@@ -238,7 +238,7 @@ def _where_held(
     if not asked.elsewhere:
         return settings, state.opened, None
     settings = _without_history(settings)
-    if asked.elsewhere != THREAD:
+    if not asked.is_thread:
         return settings, state.opened, None
     thread = yield from thread_of(asked.wire.name, settings.tenant, asked.before)
     if thread is None or not thread.offers(settings.policy.toolset.names):
