@@ -10,7 +10,7 @@ decision at every turn, and one record that says whether anything was decided fu
 (`latest`); what it finds there holds, whoever wrote it.
 
 Another policy, wording, or model family is a difference. What follows depends on the part of the
-fingerprint that changed (`ullage.policy.stages.prints`):
+fingerprint that changed (`ullage.policy.stages.fingerprints`):
 
     shown anew at every turn    The history counts as joined: what was cut at first sight may have
                                 been sent otherwise, so those cuts become a batch, the reasoning
