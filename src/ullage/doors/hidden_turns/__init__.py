@@ -5,7 +5,7 @@
     request = restored.request
     while True:
         view = session.fit(request)
-        step = rounds.take(send(view))                           # PrivateCalls, NextRound, FinishedReply
+        step = rounds.take(send(view))    # PrivateCalls, NextRound or FinishedReply
         if isinstance(step, PrivateCalls):
             step = rounds.answer([view.recall(call) for call in step.calls])
         if isinstance(step, FinishedReply):
