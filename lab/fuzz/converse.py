@@ -19,7 +19,7 @@ def write(page: Page, steps: list[Step], wanted: frozenset[str]) -> None:
     points = 0
     for step in steps:
         if step.user is not None:
-            _say(page, _user(page, step))
+            _say(page, _user(page, step, wanted))
         page.sent()
         ids = [f"tooluse_{step.number}_{n}" for n in range(len(step.calls))]
         page.messages.append(_reply(page, step, ids))
@@ -54,14 +54,23 @@ def _say(page: Page, blocks: list[dict]) -> None:
         page.messages.append({"role": "user", "content": blocks})
 
 
-def _user(page: Page, step: Step) -> list[dict]:
-    text = {"text": step.user}
-    if step.media is None:
-        return [text]
-    page.features.add("media from the user")
-    if step.media.kind != "image":
+def _user(page: Page, step: Step, wanted: frozenset[str]) -> list[dict]:
+    blocks = []
+    if step.media is not None:
+        page.features.add("media from the user")
+        if step.media.kind != "image":
+            page.features.add("document or sound")
+        blocks.append(_medium(page, step.media))
+    if "document or sound" in wanted and step.number:
         page.features.add("document or sound")
-    return [_medium(page, step.media), text]
+        blocks.append(_document(page))
+    return [*blocks, {"text": step.user}]
+
+
+def _document(page: Page) -> dict:
+    """A document of plain text, which is cut where it stands."""
+    source = {"text": "a line of a document\n" * 20}
+    return {"document": {"format": "txt", "name": page.name("doc"), "source": source}}
 
 
 def _medium(page: Page, media: Media) -> dict:
