@@ -1,9 +1,9 @@
-"""What the documentation's own code is run with.
+"""What the code of the pages in depth is run with; the user's run as pasted (`tests.site`).
 
 The blocks of one file are run in order in one set of names, as a reader would type them, in an
 empty folder. A client of a provider is a stand-in with canned replies: it calls the first of
-the caller's tools once, and then says that it is done. The names of `GIVEN` are what the
-README calls yours. A comment before a block may set up more:
+the caller's tools once, and then says that it is done. The names of `GIVEN` are the
+reader's own. A comment before a block may set up more:
 
     <!-- setup
     messages = [...]
@@ -14,11 +14,7 @@ line "…" in it stands for any lines. The commands of every other console block
 exist, with the options they are given.
 """
 
-import importlib
-import json
 import re
-import sys
-from functools import partial
 from types import ModuleType, SimpleNamespace
 
 from msgspec import Struct
@@ -138,27 +134,6 @@ def stand_ins():
         _awaited(claude), _awaited(chat)
     )
     return {"anthropic": anthropic, "openai": openai}
-
-
-def vendors():
-    """The real Anthropic SDK in the place of its stand-in; what it sends is answered here."""
-    sys.modules.pop("anthropic")
-    module = importlib.import_module("anthropic")
-    httpx = importlib.import_module("httpx2")
-    said = {
-        "id": "msg_1",
-        "type": "message",
-        "role": "assistant",
-        "model": "claude-opus-4-8",
-    }
-
-    def answer(request):
-        reply = claude(**json.loads(request.content)).model_dump()
-        return httpx.Response(200, json={**said, **reply})
-
-    transport = httpx.MockTransport(answer)
-    make, client = module.Anthropic, partial(httpx.Client, transport=transport)
-    module.Anthropic = lambda **more: make(api_key="none", http_client=client(), **more)
 
 
 async def canned_gemini(self, request, stream=False):
