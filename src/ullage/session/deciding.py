@@ -58,12 +58,10 @@ class DecisionMixin:
         window = info.working
         if window is None or window.size < info.size or not self._outlines:
             return None
-        is_whole = window.transcript.chain[0] == canon.root(
-            info.wire.name, self.settings.tenant
-        )
-        return (
-            (window, info.wire.name) if is_whole else None
-        )  # else the provider holds the rest
+        root = canon.root(info.wire.name, self.settings.tenant)
+        if window.transcript.chain[0] != root:
+            return None  # the beginning of the history is with the provider alone
+        return window, info.wire.name
 
     @property
     def _outlines(self) -> bool:

@@ -90,18 +90,15 @@ class HostMixin:
             what is remembered. The messages in it are the session's: nobody may write into them.
         """
         settings = self.settings
-        with (
-            self._state_lock
-        ):  # a call takes the memo out under this lock before it works on it
+        # a call takes the memo out of the state under this lock before it works on it
+        with self._state_lock:
             memo = self._state.memo
             wire = wire_of(self._state.persisted, settings)
             if memo is None or wire is None or type(request.get(wire.key)) is not list:
                 return request
             leading = len(wire.leading(request))
-            raws, root = (
-                request[wire.key][leading:],
-                canon.root(wire.name, settings.tenant),
-            )
+            raws = request[wire.key][leading:]
+            root = canon.root(wire.name, settings.tenant)
             for line in memo.lines:
                 if line.transcript.chain[0] == root:
                     same = _same_messages(line, raws)

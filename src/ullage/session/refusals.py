@@ -199,9 +199,8 @@ def after_reply(
         return _accepted_unreported(lesson, info.estimate)
     named_window = lesson.window_tokens
     if named_window is not None and reported_tokens > named_window:
-        lesson = replace(
-            lesson, window_tokens=None
-        )  # it was another window that it named
+        # the refusal named the window of another model or server
+        lesson = replace(lesson, window_tokens=None)
     is_short = reported_tokens < MIN_SCALE * info.tokens - _SHORT_SLACK_TOKENS
     return replace(
         lesson,

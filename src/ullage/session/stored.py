@@ -440,10 +440,8 @@ def _find_states(
     stored: StoredConversation,
 ) -> tuple[dict[Location, _LeafState | None], dict[int, _LeafState]]:
     """The state of each leaf and of each hidden message, by the batches that are not undone."""
-    leaf_states, message_states = (
-        dict[Location, "_LeafState | None"](),
-        dict[int, _LeafState](),
-    )
+    leaf_states = dict[Location, "_LeafState | None"]()
+    message_states = dict[int, _LeafState]()
     transcript = stored.transcript
     for key in dict.fromkeys(transcript.chain):
         for n, batch in enumerate(stored.ledger.at(key).batches):

@@ -35,9 +35,8 @@ def tapped(stream: Any, tap: Callable[[Any, Any], Any]) -> Any:
     raw, events = source_of(stream)
     if events is stream:
         return tap(stream, stream)
-    if not isinstance(
-        events, (Tap, AsyncTap)
-    ):  # a raw response parses to one stream, twice
+    # a raw response that is parsed twice gives the same stream
+    if not isinstance(events, (Tap, AsyncTap)):
         raw._iterator = tap(events, ref(stream))
         stream.close = raw._iterator.close
     return stream

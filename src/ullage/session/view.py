@@ -153,9 +153,12 @@ class RequestInfo:
 
 def _line(event: Event) -> str:
     """An event as one line."""
-    sizes = f", {event.tokens_before:,} → {event.tokens_after:,} tokens"
-    ref = f", ref={event.ref}" if event.ref else ""
-    return f"{event.kind}: {event.where}{sizes if event.tokens_before else ''}{ref}: {event.why}"
+    line = f"{event.kind}: {event.where}"
+    if event.tokens_before:
+        line += f", {event.tokens_before:,} → {event.tokens_after:,} tokens"
+    if event.ref:
+        line += f", ref={event.ref}"
+    return f"{line}: {event.why}"
 
 
 class _Handle(PictureMixin, dict[str, Any]):

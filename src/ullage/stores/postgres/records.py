@@ -94,14 +94,12 @@ def commit(
     The outputs are those of `blobs_of`; those that are packed are written as they are.
     """
     refuse_contradictions(NAME, records)
-    places = {
-        record.place: record for record in records
-    }  # of two newest values the later one
+    # of two newest values at one place the later one
+    places = {record.place: record for record in records}
     once = [record for record in places.values() if record.is_once]
     append = _append(tenant, [places[place] for place in sorted(places)])
-    if (
-        not blobs and not once
-    ):  # one statement; the next reply brings again what it keeps
+    # one statement is enough: the next reply brings again what it writes
+    if not blobs and not once:
         if append:
             yield append
         return ()
