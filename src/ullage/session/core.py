@@ -237,6 +237,7 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         overflow = is_overflow(error)
         if overflow is None:
             return None
+        # several views may be in flight; without a handle the newest is meant
         view, is_shorter = info or self._newest, False
 
         def learn(state: SessionState) -> Change:
@@ -331,6 +332,7 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         yield from self.budget.synced()
         make_view = partial(self._make_view, request, kind, may_add_tools=may_add_tools)
         view, info = yield from make_view()
+        # the budget is spent: the view is made once more, with the request to sum up
         if not self.budget.claim(self._account, partial(self._largest_claim, info)):
             wording = self.budget.allowance.words
             added_tokens = info.frozen.meter.message(wording)
@@ -403,6 +405,7 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         self._keep_count()
         state = self._take_memo()
         memo = state.memo or Memo()
+        # a request that is no mapping is refused by the turn, with a FormatError
         fields = MODEL_FIELDS if isinstance(request, Mapping) else ()
         model = next((request[name] for name in fields if request.get(name)), None)
         model_name = model if isinstance(model, str) and model else self.settings.model

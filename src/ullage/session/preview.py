@@ -105,7 +105,7 @@ def _dry(steps: Steps[T]) -> Steps[T]:
         while True:
             effect = steps.send(answer)
             if isinstance(effect, Commit):
-                answer = ()
+                answer = ()  # as if no other worker had decided here
             elif isinstance(effect, Summarise):
                 answer = None
             else:

@@ -247,6 +247,7 @@ def _reckoned(
     scale = _scale(request, usage)
     prefix, suffix = request.prefix, request.suffix
     hit = _hit_share(usage, request, scale)
+    # without ullage this request would not have been made: its words alone would be paid for
     if request.is_extra:
         output = max(usage.output_tokens - request.recall_output, 0)
         return Usage(output_tokens=output), Usage(output_tokens=usage.output_tokens)

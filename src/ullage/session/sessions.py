@@ -175,6 +175,7 @@ class _Sessions(Portable, Generic[S]):
             ]
             entry = self._session_entries.get(key)
             if entry is None:
+                # let go, but held by somebody: two sessions of one history would disagree
                 session = self._alive.get(key)
                 if session is None:
                     if is_held_out(conversation or parent or key, self._holdout):
@@ -190,6 +191,7 @@ class _Sessions(Portable, Generic[S]):
                     session.learn(self._learnt.get(key, Learnt()))
                     self._alive[key] = session
                 entry = self._session_entries[key] = _SessionEntry(session)
+            # the newest use is at the end, so that `_let_go` takes the oldest first
             self._session_entries.move_to_end(key)
             self._uncounted.append(key)
             self._let_go()

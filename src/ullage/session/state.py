@@ -128,6 +128,7 @@ class SessionState(Struct, frozen=True):
             records: in any order.
         """
         records = (*self.waiting, *records)
+        # records may come in any order: one that follows a missing one waits for it
         ledger, waiting = merge_records(self.persisted.ledger, records)
         carried, _ = merge_records(self.carried, records)
         state = replace(self, carried=carried, waiting=waiting)

@@ -344,6 +344,7 @@ def _load_outlines(store: Store, tenant: str, newest: Outline) -> list[Outline]:
         records = store.find(tenant, (earlier_key,))
         record = next((record for record in records if record.kind == "outline"), None)
         outline = None if record is None else outline_of(record)
+        # each outline must begin before the one that names it, or this would never end
         if outline is None or outline.start >= outlines[-1].start:
             raise StoreError(
                 store.name, "find", "the outline of this conversation is not whole. Go on with it "

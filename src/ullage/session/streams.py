@@ -75,6 +75,7 @@ class _Tapped:
         if event is _END:
             yield from self._call.observe(self._reporting)
             return _END
+        # from here on the caller has seen a part of the reply: no second try
         self._has_given = True
         if self._call.view.reports(event):
             self._reporting.append(event)

@@ -194,6 +194,7 @@ class SpillStore(StoreWrapper):
                 file.flush()
                 os.fsync(file.fileno())
             os.utime(part, (now_s, now_s))
+            # renamed once it is on the disk: the file appears whole or not at all
             part.replace(path)
         except BaseException:
             part.unlink(missing_ok=True)

@@ -255,6 +255,7 @@ class Summaries:
         sent_tokens = sum(map(count, (request.system, *request.texts)))
         usage = plausible(reply.usage, model, estimated_tokens=sent_tokens)
         is_reported = isinstance(usage, Usage)
+        # a reply without a usable usage is charged by our own count
         if not isinstance(usage, Usage):
             text = reply.text[: _MOST_CHARS_PER_TOKEN * request.most_tokens]
             usage = Usage(fresh_tokens=sent_tokens, output_tokens=count(text))

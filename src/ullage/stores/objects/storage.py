@@ -107,6 +107,7 @@ class StoreObjects(Objects):
         try:
             self._put(list(large.items()))
         except StoreError as error:
+            # no turn fails of a bucket: the bodies stay in their rows
             self._away_until_s = time.monotonic() + _AWAY_S
             _log.warning(
                 "%s. For %d s outputs are kept in the store itself", error, _AWAY_S

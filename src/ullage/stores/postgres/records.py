@@ -104,6 +104,7 @@ def commit(
             yield append
         return ()
     refs = {*blobs, *map(to_utf8, _refs_behind(once, blobs))}
+    # from here until the commit no clean-up takes away what these records name
     held_rows = (yield (BEGIN, hold(tenant, refs)))[1]
     names = yield from _names(
         tenant, once, blobs, {row[0] for row in held_rows}, objects
@@ -112,6 +113,7 @@ def commit(
     results = yield (*writes, _SAVEPOINT, *append, *names)
     refuse_conflicts(blobs, dict(results[0]) if writes else {})
     conflicts = _find_conflicts(once, results[len(writes) + 1]) if once else ()
+    # of a lost race the records are undone, back to the savepoint; the outputs stay
     yield (_UNDO, COMMIT) if conflicts else (COMMIT,)
     return conflicts
 
