@@ -166,14 +166,14 @@ class WindowBuilder(ShownAgain):
     def _copy(self, transcript: Transcript) -> WindowBuilder:
         """The same state, apart, without tallies; only what is cached of edits is shared."""
         self._fold_changes()
-        ours = self.window
+        source = self.window
         fields: dict[str, object] = {}
         for name in _GROWING:
-            fields[name] = getattr(ours, name).copy()
-        settled = {key: [*reached] for key, reached in ours._settled.items()}
+            fields[name] = getattr(source, name).copy()
+        settled = {key: [*reached] for key, reached in source._settled.items()}
         fields.update(arrived={}, _settled=settled, _tallies={})
         twin = WindowBuilder.__new__(WindowBuilder)
-        twin._hold(replace(ours, transcript=transcript, **fields), [*self.stale])
+        twin._hold(replace(source, transcript=transcript, **fields), [*self.stale])
         twin._parts = self._parts
         twin._changes = Changes()
         twin.excess = self.excess.copy()

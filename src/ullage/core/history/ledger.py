@@ -384,14 +384,18 @@ def merge_records(
     entries: dict[bytes, Entry] = {}
     waiting: list[Record] = []
     for key, incoming in by_key.items():
-        ours = ledger.at(key)
-        usable, unready = _in_sequence((*_records(key, ours), *incoming))
+        present = ledger.at(key)
+        usable, unready = _in_sequence((*_records(key, present), *incoming))
         waiting += unready
         entry = Ledger().with_records(usable).at(key)
+        # what the store alone has is in no increment
         entry = replace(
-            entry, shown=ours.shown, latest=ours.latest, outlined=ours.outlined
+            entry,
+            shown=present.shown,
+            latest=present.latest,
+            outlined=present.outlined,
         )
-        if entry != ours:
+        if entry != present:
             entries[key] = entry
     if entries:
         ledger = ledger.updated(entries)
@@ -428,7 +432,7 @@ def _in_sequence(records: Iterable[Record]) -> tuple[list[Record], list[Record]]
 
 
 def _records(key: bytes, entry: Entry) -> Iterator[Record]:
-    """What an entry was made of."""
+    """The records of an entry that a store keeps and an increment carries."""
     ledger = Ledger()
     for batch in entry.batches:
         ledger, record = ledger.with_batch(key, batch)
