@@ -66,7 +66,7 @@ UNTESTED = {
     "ullage.stores.postgres.outputs": "the same",
     "ullage.stores.postgres.records": "the same",
     "ullage.stores.postgres.spending": "the same: tests/stores/postgres/test_budgets.py",
-    "ullage.core.turn.first_sight": "tests/session/test_upgrades.py",
+    "ullage.core.turn.arrival": "tests/session/test_upgrades.py",
     "ullage.session.core": "what both sessions share: every test of a session",
 }
 

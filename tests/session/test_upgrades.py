@@ -36,7 +36,7 @@ def policy(limit_chars=8_000, name="mine-1", page_chars=8_000):
     )
     first = (partial(truncate, shape=shape),)
     return replace(
-        DEFAULT, name=name, at_first_sight=first, toolset=toolset, without_recall=None
+        DEFAULT, name=name, on_arrival=first, toolset=toolset, without_recall=None
     )
 
 
@@ -435,5 +435,5 @@ def test_a_stage_of_ones_own_is_known_by_the_policys_name():
     def cut(window, /):
         return ()
 
-    own = replace(policy(), at_first_sight=(cut,))
+    own = replace(policy(), on_arrival=(cut,))
     assert fingerprint(own) != fingerprint(replace(own, name="mine-2"))

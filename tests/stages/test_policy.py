@@ -65,7 +65,7 @@ def test_stages_are_asked_in_order_at_their_moment():
 
     policy = Policy(
         name="watch",
-        at_first_sight=(stage("first"),),
+        on_arrival=(stage("first"),),
         under_pressure=(stage("prune"), stage("compact")),
         guard=stage("guard"),
     )

@@ -120,7 +120,7 @@ def test_first_sight_leaves_no_record():
 
 
 def test_without_a_guard_what_does_not_fit_is_refused_with_its_parts():
-    policy = Policy(name="first sight only", at_first_sight=(truncate,))
+    policy = Policy(name="first sight only", on_arrival=(truncate,))
     with pytest.raises(OverLimitError) as error:
         step(MESSAGES, policy=policy, window=4_000)
     assert error.value.limit_tokens == 3_000
@@ -129,7 +129,7 @@ def test_without_a_guard_what_does_not_fit_is_refused_with_its_parts():
 
 
 def test_its_parts_add_up_after_a_report_too():
-    policy = Policy(name="first sight only", at_first_sight=(truncate,))
+    policy = Policy(name="first sight only", on_arrival=(truncate,))
     session = Session("gpt-4.1", policy=policy, limits=Limits(window_tokens=6_000))
     session.fit(histories.request("openai-chat", MESSAGES[:3]))
     tokens = 2 * session.window.estimate
@@ -150,7 +150,7 @@ def test_stages_run_in_their_order_and_the_guard_last():
 
     policy = Policy(
         name="noting",
-        at_first_sight=(partial(note, "sight"),),
+        on_arrival=(partial(note, "sight"),),
         under_pressure=(partial(note, "one"), partial(note, "two")),
         guard=partial(note, "guard"),
     )

@@ -78,7 +78,7 @@ class WindowBuilder(ShownAgain):
         stale: of each batch behind which reasoning stayed though it was bound to what the batch
             edited: the first message edited, and where the history ended then.
         past: how it was at the last boundaries, oldest first (`keep_past`).
-        excess: characters of each message that would be cut at first sight, were recall tools
+        excess: characters of each message that would be cut on arrival, were recall tools
             offered (`ullage.core.turn.joining`).
         carried: what the requests so far carried of them.
     """
@@ -258,7 +258,7 @@ class WindowBuilder(ShownAgain):
         self._set(pins=pins)
 
     def replace_later(self, spots: Set[Location]) -> None:
-        """Set which leaves nobody will see as they look at first sight. See `Window`."""
+        """Set which leaves nobody will see as they look on arrival. See `Window`."""
         self._set(replaced_later=spots)
 
     def apply_batches(self, key: bytes, count: int) -> None:

@@ -81,7 +81,7 @@ class Opened(Struct, frozen=True, array_like=True):
             that nothing was decided of recall tools.
         former: earlier prefixes, each behind the key of the place up to which it held. A tool of
             the caller's took a name of ours there.
-        cuts_new: no recall tools are offered, and yet what is new is cut at first sight from
+        cuts_new: no recall tools are offered, and yet what is new is cut on arrival from
             here on: reasoning is bound to what was sent before.
         tools: a digest of the caller's own tools, where the recall tools may be offered later;
             ``""`` where it does not matter, or an older version wrote it.

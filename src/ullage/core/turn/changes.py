@@ -1,8 +1,8 @@
 """Messages that changed at an old place: a result that was pending, an answer moved to its call.
 
 What is in the window goes by its place, and so does what is old. A message that was not there when
-the history was last shown is new all the same, wherever it stands: it is in the next view as at
-first sight, and from then on as old as its change.
+the history was last shown is new all the same, wherever it stands: it is in the next view as on
+arrival, and from then on as old as its change.
 
     shown      what the history held lately, as marks, under the key of its first reply (`remember`)
     seen       which messages were not among these though old ones follow (`changed`), under the

@@ -5,7 +5,7 @@ window walks over them in order; at each one
 
     1. what the provider reported for the request before is learned (`_learn`);
     2. the messages that are new there are taken in;
-    3. stages at first sight cut what is too large: pure, so never recorded (`first_sight`);
+    3. stages on arrival cut what is too large: pure, so never recorded (`arrival`);
     4. batches that the ledger holds for this place are shown again (`Walk.show_again`);
     5. unless it is decided already, stages under pressure decide, and behind them the guard;
        what they decide becomes a batch of the ledger (`_decide`).
@@ -37,10 +37,10 @@ from ullage.core.history.hand import EMPTY, Hand, shown_under
 from ullage.core.history.ledger import Ledger, latest_record
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
+from ullage.core.turn.arrival import take_in
 from ullage.core.turn.batches import Walk, cuts_of, edited_from, without_young
 from ullage.core.turn.changes import arrived
 from ullage.core.turn.filling import Asking, fill, refusal
-from ullage.core.turn.first_sight import take_in
 from ullage.core.turn.hand import carry_out, carry_out_with_batch, overrule
 from ullage.core.turn.joining import Offer, note_excess, weigh
 from ullage.core.turn.terms import Agreed, Terms
@@ -143,8 +143,8 @@ def _is_recalled(agreed: Agreed, place: int, keys: Sequence[bytes]) -> bool:
 def _without_recall(policy: Policy, terms: Terms) -> Callable[[int], Policy]:
     """The policy at each place where no recall tools are offered."""
     bare = unrecalled(policy)
-    old = replace(bare, at_first_sight=())
-    new = replace(bare, at_first_sight=policy.at_first_sight)
+    old = replace(bare, on_arrival=())
+    new = replace(bare, on_arrival=policy.on_arrival)
 
     def at(place: int) -> Policy:
         if terms.cuts_from < 0:
@@ -226,7 +226,7 @@ def _replaced(
 ) -> set[Location]:
     """The leaves that the batches of settled places replace: what is decided next sees no other.
 
-    So they need not be cut at first sight, nor counted. Where users decided, what a batch took out
+    So they need not be cut on arrival, nor counted. Where users decided, what a batch took out
     may come back as it was before.
     """
     if hand.decisions:

@@ -103,7 +103,7 @@ def is_under_way(transcript: Transcript) -> bool:
 def note_excess(walk: Walk, policy: Policy) -> None:
     """Note how many characters the policy would cut from each new message, and cut nothing."""
     excess = walk.builder.excess
-    for stage in policy.at_first_sight:
+    for stage in policy.on_arrival:
         for cut in cuts_of(stage, walk.window):
             index, chars = _excess_of(walk.window, cut)
             if chars > 0:

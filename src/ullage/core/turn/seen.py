@@ -2,8 +2,8 @@
 
     unrecalled    the model may not call the recall tools in this reply: its tool is chosen for it,
                   or stands in a list of those that have to be called; or they could not be added,
-                  because the provider refuses them or has no room for more. Nothing is cut at
-                  first sight that only they could open.
+                  because the provider refuses them or has no room for more. Nothing is cut on
+                  arrival that only they could open.
     changed       messages that are newer than their place (`ullage.core.turn.changes`)
 
 Where a place was decided before, that holds: a title that is made of a conversation by the way,

@@ -45,7 +45,7 @@ _UNTIL = "nothing is cut until the window is nearly full"
 
 
 class Standing(Struct, frozen=True):
-    """Why nothing of a conversation is cut at first sight, or not what was sent before.
+    """Why nothing of a conversation is cut on arrival, or not what was sent before.
 
     Attributes:
         reason: in one word.
@@ -61,7 +61,7 @@ class Standing(Struct, frozen=True):
 def standing_of(
     agreed: Agreed, asked: Request, settings: Settings, joining: Joining | None
 ) -> Standing | None:
-    """Why nothing of a conversation is cut at first sight; None where it is.
+    """Why nothing of a conversation is cut on arrival; None where it is.
 
     Args:
         agreed: the terms on which it is shown.

@@ -12,10 +12,10 @@ decision at every turn, and one record that says whether anything was decided fu
 Another policy, wording, or model family is a difference. What follows depends on the part of the
 fingerprint that changed (`ullage.policy.stages.prints`):
 
-    shown anew at every turn    The history counts as joined: what was cut at first sight may have
+    shown anew at every turn    The history counts as joined: what was cut on arrival may have
                                 been sent otherwise, so those cuts become a batch, the reasoning
                                 behind them goes where it is bound, and the new fingerprint holds
-                                from there. From then on cuts at first sight are recorded, so that
+                                from there. From then on cuts on arrival are recorded, so that
                                 a worker of before the change shows them too; it decides nothing
                                 by itself any more but what the guard must (DESIGN §11, "Place").
     recorded once decided       The change is told, once. Everything that was shown stays as it is,
@@ -72,7 +72,7 @@ class Terms(Struct, frozen=True):
         is_new: the change is made by this turn.
         recall_from: the chain position from which the recall tools are offered, or -1: nowhere.
         waits: the recall tools are not offered, and are once that pays.
-        cuts_from: the chain position from which what is new is cut at first sight though no
+        cuts_from: the chain position from which what is new is cut on arrival though no
             recall tools are offered, or -1: what the policy does without them.
         announced: the fingerprints that were told of, and show on arrival what the newest shows.
     """
@@ -440,7 +440,7 @@ def join(
 
     What was sent before is cut as if they had been there from its start. Where another policy cut
     some of it, what is cut now is recorded as a change of what decides
-    (`ullage.core.turn.first_sight`).
+    (`ullage.core.turn.arrival`).
 
     Args:
         line: the line of history.
@@ -515,7 +515,7 @@ def _is_asked(settings: Settings) -> bool:
 
 
 def _cuts_new(line: Line, asked: Request, settings: Settings) -> bool:
-    """Whether a history that waits is cut at first sight from here on, though nothing opens it yet.
+    """Whether a history that waits is cut on arrival from here on, though nothing opens it yet.
 
     That is where reasoning is bound to what was sent: it is lost when the history is joined, and
     that may not even be allowed for as long as its turn is open. What is new breaks nothing. A

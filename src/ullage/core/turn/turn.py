@@ -82,7 +82,7 @@ class Turned(Struct, frozen=True):
         offers: whether the recall tools stand in it.
         memo: what is remembered for speed, brought up to date.
         lesson: what was learnt of the provider's limits in this conversation.
-        standing: why nothing is cut at first sight, or None where it is.
+        standing: why nothing is cut on arrival, or None where it is.
         is_thread: whether the next request may go on from the reply by its id alone.
         limits: those that held when it was made, before anything was learnt; None: the model's own.
     """

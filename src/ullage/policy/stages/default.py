@@ -26,7 +26,7 @@ _PLAIN, _SHARES = partial(without_slack), partial(equal_shares)
 
 DEFAULT = Policy(
     name="default-10",
-    at_first_sight=(_TRUNCATE,),
+    on_arrival=(_TRUNCATE,),
     under_pressure=(_PLAIN, _RECORD, _SHARES),
     without_recall=partial(leaving_out, stages=(_TRUNCATE, _PLAIN, _RECORD, _SHARES)),
     guard=partial(

@@ -87,7 +87,7 @@ class _Asked(Struct, frozen=True, eq=False):
     @property
     def _identity(self) -> tuple[Any, ...]:
         policy, redact = self.policy, self.redact
-        stages = (*policy.at_first_sight, None, *policy.under_pressure, None)
+        stages = (*policy.on_arrival, None, *policy.under_pressure, None)
         others = (policy.without_recall, policy.guard, policy.on_request, policy.ahead)
         # a method is another object each time that it is asked for
         function = getattr(redact, "__func__", redact)
@@ -147,8 +147,8 @@ def _on_arrival(asked: _Asked) -> Iterator[str]:
     """What is shown and never recorded, line by line, and the settings by which it is."""
     policy = asked.policy
     bare = unrecalled(policy)
-    first = _Row("at_first_sight", policy.at_first_sight)
-    without = _Row("without_recall", bare.at_first_sight)
+    first = _Row("on_arrival", policy.on_arrival)
+    without = _Row("without_recall", bare.on_arrival)
     rows = (first,) if without.stages == first.stages else (first, without)
     for row in rows:
         settings = written(row.stages, row.name, names_ours=False)

@@ -1,6 +1,6 @@
-"""First sight: what is new is cut before it is sent, and what was decided here is shown again.
+"""On arrival: what is new is cut before it is sent, and what was decided here is shown again.
 
-As long as one policy decides, its cuts at first sight are pure and nothing of them is recorded.
+As long as one policy decides, its cuts on arrival are pure and nothing of them is recorded.
 Where what decides changed (`ullage.core.turn.terms`), they become batches of the ledger.
 """
 
@@ -21,13 +21,13 @@ _FIRST_SIGHT, _NAMES = "first sight", "names"
 
 
 def take_in(walk: Walk, terms: Terms, keys: Sequence[bytes], *, decides: bool) -> None:
-    """Cut what is new at first sight, and show again what the ledger holds for this place.
+    """Cut what is new on arrival, and show again what the ledger holds for this place.
 
     Where what decides changed, the ledger holds the cuts of everything before, and from there on
     every cut: others cut otherwise, and all must show the same.
     """
     place = walk.window.transcript.find(keys[-1]) or 0
-    for stage in walk.policy.at_first_sight if terms.changed_at < 0 else ():
+    for stage in walk.policy.on_arrival if terms.changed_at < 0 else ():
         cuts = walk.check(name_of(stage), cuts_of(stage, walk.window), on_arrival=True)
         walk.set_aside(cuts)
         walk.show([cut.edit for cut in cuts], tell=decides)
@@ -62,14 +62,14 @@ def _edited(window: Window) -> Iterator[int]:
 
 
 def _record(walk: Walk, terms: Terms, place: int, key: bytes) -> None:
-    """Make batches of the cuts at first sight: of all results where the change is made now."""
+    """Make batches of the cuts on arrival: of all results where the change is made now."""
     window, builder = walk.window, walk.builder
     if terms.superseded:
         if not walk.ledger.at(key).batches:  # what is sent whole now, nobody cuts later
             walk.record(_FIRST_SIGHT, key, (), window.estimate)
         return
     fresh = window.fresh
-    for stage in walk.policy.at_first_sight:
+    for stage in walk.policy.on_arrival:
         builder.look_from(0 if terms.is_new and place == terms.changed_at else fresh)
         cuts = [
             cut for cut in cuts_of(stage, window) if not _is_edited(window, cut.edit)
