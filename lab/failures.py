@@ -16,14 +16,14 @@ _ROWS = (
     (
         "recall f79",
         "core/turn/turn.py",
-        "outputs = (*fresh.outputs, *walk.outputs.values())",
-        "outputs = fresh.outputs",
+        "outputs = (*set_aside, *walk.outputs.values())",
+        "outputs = tuple(set_aside)",
     ),
     (
         "recall f91_a_full",
         "core/turn/turn.py",
-        "outputs = (*fresh.outputs, *walk.outputs.values())",
-        "outputs = fresh.outputs",
+        "outputs = (*set_aside, *walk.outputs.values())",
+        "outputs = tuple(set_aside)",
     ),
     (
         "summary f49",
@@ -39,7 +39,7 @@ _ROWS = (
     ),
     (
         "storage f96",
-        "core/turn/memo.py",
+        "core/turn/caches.py",
         "return min(known, len(ours)), reworded",
         "return known, reworded",
     ),
@@ -161,8 +161,8 @@ _ROWS = (
     (
         "summary f48",
         "core/turn/filling.py",
-        "most_tokens=2 * asked.most_tokens",
-        "most_tokens=asked.most_tokens",
+        "most_tokens=2 * request.most_tokens",
+        "most_tokens=request.most_tokens",
     ),
     (
         "summary f54",
@@ -185,7 +185,7 @@ _ROWS = (
     (
         "counting f62",
         "core/turn/beginning.py",
-        "    return line.head[2]",
+        "    return history.head[2]",
         "    return 0",
     ),
     (
@@ -358,12 +358,12 @@ _ROWS = (
     (
         "storage f97",
         "core/turn/rendering.py",
-        "messages, parsed, made = list(raws), view.transcript.messages, line.rendered",
-        "messages, parsed, made = raws, view.transcript.messages, line.rendered",
+        "messages, parsed, made = list(raws), view.transcript.messages, history.rendered",
+        "messages, parsed, made = raws, view.transcript.messages, history.rendered",
     ),
     (
         "storage f99",
-        "core/turn/memo.py",
+        "core/turn/caches.py",
         "return min(known, len(ours)), reworded",
         "return known, reworded",
     ),
@@ -467,7 +467,7 @@ _ROWS = (
         "counting f68",
         "core/turn/beginning.py",
         "    return tools, True\n",
-        "    return (tools if len(asked.history) % 4 else ()), True\n",
+        "    return (tools if len(request.history) % 4 else ()), True\n",
     ),
     (
         "recall f76",
@@ -501,9 +501,9 @@ _ROWS = (
     ),
     (
         "spend f107",
-        "core/turn/turn.py",
-        "usage=state.usage + usage, cost_usd=spent",
-        "usage=usage, cost_usd=spent",
+        "core/turn/observing.py",
+        "usage=state.usage + usage, cost_usd=total_usd",
+        "usage=usage, cost_usd=total_usd",
     ),
     (
         "control f30",
@@ -514,14 +514,14 @@ _ROWS = (
     (
         "recall f91_on_a_full_disk_what_is",
         "core/turn/turn.py",
-        "    except OverLimitError:\n        builder = decided",
-        "    except ZeroDivisionError:\n        builder = decided",
+        "    except OverLimitError:\n        builder = decision",
+        "    except ZeroDivisionError:\n        builder = decision",
     ),
     (
         "recall f91_on_a_full_disk_what_repair",
         "core/turn/turn.py",
-        "unkept=memo.aside",
-        "unkept=()",
+        "unstored=unstored",
+        "unstored=()",
     ),
     (
         "recall f91_the_same",
@@ -638,10 +638,10 @@ _ROWS = (
     (
         "counting f67",
         "core/turn/rendering.py",
-        "    request = asked.wire.compose(asked.raw, _messages(asked, line, view), tools)",
-        "    messages = _messages(asked, line, view)\n"
-        '    status = asked.wire.user(f"{len(messages)} messages")\n'
-        "    return asked.wire.compose(asked.raw, [status, *messages], tools)",
+        "    body = request.wire.compose(request.raw, _messages(request, history, view), tools)",
+        "    messages = _messages(request, history, view)\n"
+        '    status = request.wire.user(f"{len(messages)} messages")\n'
+        "    return request.wire.compose(request.raw, [status, *messages], tools)",
     ),
     (
         "counting f69",

@@ -112,7 +112,7 @@ def _spots(window: Window, *, texts: bool = False) -> list[Location]:
         for number, item, leaf in leaves_of(transcript.messages[index]):
             spot, is_text = (index, number, item), isinstance(leaf, Text)
             edit = window.shown(index).get((number, item))
-            if edit is not None and edit.is_late:
+            if edit is not None and edit.is_resubmitted:
                 continue
             if (
                 (spot in results and (is_text or not texts))

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage import Address, Batch, Record, Replace, Summary
-from ullage.core.history.ledger import Entry, Ledger, Observed, Opened
+from ullage.core.history.ledger import Entry, Ledger, Observed, PolicyRecord
 
 keys = st.binary(min_size=16, max_size=16)
 texts = st.text(st.sampled_from("ab é猫\x00\ud800"), max_size=12)
@@ -29,7 +29,9 @@ batches = st.builds(
     Batch, texts, texts, st.lists(edits, max_size=4).map(tuple), counts, counts
 )
 observed = st.builds(Observed, counts, counts)
-opened = st.builds(Opened, st.just("default-1"), st.booleans(), st.just("ullage_"))
+opened = st.builds(
+    PolicyRecord, st.just("default-1"), st.booleans(), st.just("ullage_")
+)
 steps = st.lists(st.tuples(keys, st.one_of(batches, observed, opened)), max_size=8)
 
 KEY = bytes(range(16))
@@ -46,7 +48,9 @@ def written(steps):
     """A ledger written step by step, and the records that keep it."""
     ledger, records = Ledger(), []
     for key, value in steps:
-        name = {Batch: "batch", Observed: "observed", Opened: "opened"}[type(value)]
+        name = {Batch: "batch", Observed: "observed", PolicyRecord: "policy"}[
+            type(value)
+        ]
         ledger, record = getattr(ledger, f"with_{name}")(key, value)
         records.append(record)
     return ledger, records
@@ -137,5 +141,5 @@ def test_the_stored_form_is_pinned():
     began = Record(KEY, "opened", 0, bytes.fromhex("93a964656661756c742d31c3a0"))
     entry = Ledger().with_records([seen, began]).at(KEY)
     assert entry == Entry(
-        (), {"": Observed(1_000, 900)}, (Opened("default-1", recall=True),)
+        (), {"": Observed(1_000, 900)}, (PolicyRecord("default-1", recall=True),)
     )

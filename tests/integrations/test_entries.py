@@ -1,14 +1,14 @@
 """What lasts of conversations, as entries of a state that a framework keeps."""
 
 from ullage import Session
-from ullage.core.history.ledger import Ledger, Opened
+from ullage.core.history.ledger import Ledger, PolicyRecord
 from ullage.integrations._entries import Entries, entry_of, record_of
 
 REQUEST = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hello."}]}
 
 
 def record():
-    return Ledger().with_opened(bytes(16), Opened("first", recall=False))[1]
+    return Ledger().with_policy(bytes(16), PolicyRecord("first", recall=False))[1]
 
 
 def test_a_record_is_an_entry_and_a_record_again():

@@ -248,7 +248,7 @@ def test_what_was_cut_without_recall_tools_stays_and_no_more_is_cut(tmp_path, re
     assert {event.kind for event in session.events[2:]} == {"observed"}
 
     entries = session.state.ledger.entries.values()
-    assert [each.policy for entry in entries for each in entry.opened] == [
+    assert [each.policy for entry in entries for each in entry.policies] == [
         SEVEN.name,
         DEFAULT.name,
     ]
@@ -387,7 +387,7 @@ def test_policies_that_differ_under_pressure_alone_may_take_turns(tmp_path):
     assert "superseded" not in kinds
     assert "pruned" in kinds
     entries = workers[-1].state.ledger.entries.values()
-    names = [opened.policy for entry in entries for opened in entry.opened]
+    names = [opened.policy for entry in entries for opened in entry.policies]
     assert sorted(names) == ["mine-0", "mine-1", "mine-2"]
 
 

@@ -112,7 +112,7 @@ def test_a_stage_that_shows_arguments_no_wire_can_carry_is_named_with_the_call(
 def test_the_name_of_a_policy_is_pinned_and_an_unknown_one_refused():
     watched = session(Policy(name="none"), 10_000)
     watched.fit({"messages": [{"role": "user", "content": "Hello."}]})
-    assert watched.state.opened.policy == "none"
+    assert watched.state.policy_record.policy == "none"
     with pytest.raises(ConfigError, match="Use one of default"):
         Session("gpt-4.1", policy="magic")
 

@@ -5,7 +5,7 @@ from tests.histories import Call, Turn
 from ullage import MemoryStore, Session
 from ullage.core.errors import StoreError
 from ullage.core.history.canon import digest_of
-from ullage.core.history.ledger import MARK_BYTES, Ledger, Observed, Opened, Seen
+from ullage.core.history.ledger import MARK_BYTES, Ledger, Observed, PolicyRecord, Seen
 from ullage.core.history.transcript import Transcript
 from ullage.core.turn.changes import arrived, changed, key_of, note_answered, remember
 from ullage.wires import FORMATS
@@ -120,7 +120,7 @@ def test_a_history_that_was_answered_before_holds_nothing_new_at_its_old_end():
     """A branch may have been shown since; that this one is opened anew says nothing."""
     ledger, history = known(transcript(6)), transcript(7, at_5="approved")
     key = history.decision_key(len(history))
-    ledger = ledger.with_opened(key, Opened("default", recall=True))[0]
+    ledger = ledger.with_policy(key, PolicyRecord("default", recall=True))[0]
     assert len(changed(history, ledger)) == 1
     ledger = ledger.with_observed(key, Observed(900, 900, 30, "gpt-4.1"))[0]
     assert changed(history, ledger) == ()

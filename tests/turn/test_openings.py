@@ -2,12 +2,12 @@
 
 import pytest
 
-from ullage.core.history.ledger import Opened
+from ullage.core.history.ledger import PolicyRecord
 from ullage.core.turn.openings import changed_at, cuts_from, recall_from
 
-OFFERED, BARE = Opened("p", recall=True), Opened("p", recall=False)
-JOINED = Opened("p", recall=True, joined=True)
-CHANGED = Opened("p", recall=True, changed=True)
+OFFERED, BARE = PolicyRecord("p", recall=True), PolicyRecord("p", recall=False)
+JOINED = PolicyRecord("p", recall=True, joined=True)
+CHANGED = PolicyRecord("p", recall=True, changed=True)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_recall_is_offered_from_where_it_began_or_was_joined_as_if_from_the_star
 
 
 def test_the_last_change_counts_and_the_first_cut_of_what_is_new():
-    new = Opened("p", recall=False, cuts_new=True)
+    new = PolicyRecord("p", recall=False, cuts_new=True)
     assert changed_at([(1, OFFERED)]) == cuts_from([(1, OFFERED)]) == -1
     assert changed_at([(1, OFFERED), (4, CHANGED), (9, CHANGED), (12, JOINED)]) == 9
     assert cuts_from([(1, BARE), (3, new), (8, new)]) == 3

@@ -97,9 +97,9 @@ class Answering(Readable):
         """An output of the history of a view; under the session's lock."""
         window = sent.window if sent.working is None else sent.working
         output = find_in_history(window, wanted, sent.size, thorough=thorough)
-        memo = self._state.memo
-        if output is None and thorough and memo is not None:
-            return memo.set_aside(wanted)
+        cache = self._state.cache
+        if output is None and thorough and cache is not None:
+            return cache.output_of(wanted)
         return output
 
 

@@ -29,11 +29,13 @@ from ullage.core.history.window import Window
 from ullage.core.redaction import Redact
 from ullage.core.tokens.catalog import lookup
 from ullage.core.tokens.models import preload
+from ullage.core.turn.caches import SessionCache
 from ullage.core.turn.filling import Asking
-from ullage.core.turn.learnt import limits_for
-from ullage.core.turn.memo import Memo
-from ullage.core.turn.terms import Settings
-from ullage.core.turn.turn import State, Turned, observe, turn, wire_of
+from ullage.core.turn.lessons import limits_for
+from ullage.core.turn.observing import observe
+from ullage.core.turn.settings import Settings
+from ullage.core.turn.state import State, TurnResult, wire_of
+from ullage.core.turn.turn import turn
 from ullage.core.values.authors import named_tools
 from ullage.core.values.effects import Commit, Record, Steps, Summarise
 from ullage.core.values.events import Event
@@ -134,9 +136,9 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
             redact=redact,
             user_tools=(asking := named_tools(user_tools)),
             outlines=outline,
-            decides=fingerprint(chosen, redact, asking),
+            policy_fingerprint=fingerprint(chosen, redact, asking),
         )
-        self._state = SessionState(state or State(), memo=Memo())
+        self._state = SessionState(state or State(), cache=SessionCache())
         self._begin(
             budget=Budget(tokens=0) if budget is None else budget,
             agent=agent,
@@ -366,7 +368,7 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         """
         state = self._state
         working = (
-            sent.working if state.newest is sent and state.memo is not None else None
+            sent.working if state.newest is sent and state.cache is not None else None
         )
         if working is not None and not sent.frozen.is_counted:
             sent.frozen.take_count(working.tokens)
@@ -376,7 +378,7 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         """The state, whose memo is this call's from now on."""
         with self._state_lock:
             state = self._state
-            self._state = replace(state, memo=None)
+            self._state = replace(state, cache=None)
         return state
 
     def _turn(
@@ -386,17 +388,17 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         *,
         now: bool = False,
         may_add_tools: bool = True,
-    ) -> Steps[Turned]:
+    ) -> Steps[TurnResult]:
         """One turn. What it comes to is the session's once it is taken (`_finish`)."""
         self._keep_count()
         state = self._take_memo()
-        memo = state.memo or Memo()
+        cache = state.cache or SessionCache()
         fields = MODEL_FIELDS if isinstance(request, Mapping) else ()
         model = next((request[name] for name in fields if request.get(name)), None)
         named = model if isinstance(model, str) and model else self.settings.model
         settings = replace(
             self.settings,
-            learnt=state.learnt,
+            lessons=state.learnt,
             asking=self._asking(named),
             policy=self._policy_now(),
             outlines=self._outlines,
@@ -406,7 +408,7 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
             persisted = state.persisted
             return (
                 yield from turn(
-                    request, persisted, memo, settings, added_tokens, now=now
+                    request, persisted, cache, settings, added_tokens, now=now
                 )
             )
         except OverLimitError as over:
@@ -422,12 +424,12 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         """
         state = self._state
         newest = state.newest
-        if newest is None or newest.working is None or state.memo is None:
+        if newest is None or newest.working is None or state.cache is None:
             return
         if newest.frozen.is_counted:
             newest.working.count()
 
-    def _finish(self, turned: Turned, view: Sent | None = None) -> Sent:
+    def _finish(self, turned: TurnResult, view: Sent | None = None) -> Sent:
         """Know what a turn came to from now on."""
         sent, spent = view or Sent(turned), Spent()
         if self._summaries is not None:
@@ -438,7 +440,7 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
 
         def finish(state: SessionState) -> Change:
             new = state.with_persisted(turned.state).with_spent(spent)
-            return replace(new, memo=turned.memo, newest=sent), turned.events
+            return replace(new, cache=turned.cache, newest=sent), turned.events
 
         self._change(finish)
         if spent.usage.total_tokens:
@@ -505,15 +507,17 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         spent = reports.spent_by(report, instead_of=earlier)
         self.budget.settle(self._account, report, sent.model, sent.estimate)
         yield from self.budget.synced()
-        if before.memo is not None:
-            before.memo.observed(transcript, sent.key)
+        if before.cache is not None:
+            before.cache.observed(transcript, sent.key)
 
         def count(state: SessionState) -> Change:
             new, warnings = _learnt_from(state, sent, report.usage.sent_tokens or None)
             new = new.with_persisted(persisted).with_spent(spent)
             sent.reported = report.usage
             events = (*reports.reported_in(reply, report.usage), *warnings)
-            return replace(new.with_observed(report, earlier), memo=before.memo), events
+            return replace(
+                new.with_observed(report, earlier), cache=before.cache
+            ), events
 
         caches = _caches(self._state.persisted.usage)
         self._change(count)

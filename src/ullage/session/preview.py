@@ -14,10 +14,11 @@ from msgspec import Struct
 from ullage.core.history.transcript import leaves_of
 from ullage.core.history.window import Window
 from ullage.core.tokens.catalog import lookup
+from ullage.core.turn.caches import SessionCache
 from ullage.core.turn.hand import rewriting_usd
-from ullage.core.turn.memo import Memo
-from ullage.core.turn.terms import Settings
-from ullage.core.turn.turn import State, Turned, turn
+from ullage.core.turn.settings import Settings
+from ullage.core.turn.state import State, TurnResult
+from ullage.core.turn.turn import turn
 from ullage.core.values.effects import Commit, Steps, Summarise
 from ullage.core.values.events import Event
 from ullage.core.values.usage import Usage
@@ -79,8 +80,8 @@ def preview(
     Raises:
         OverLimitError: the view could not be made to fit with the decision.
     """
-    before = yield from _dry(turn(request, state, Memo(), settings))
-    after = yield from _dry(turn(request, decided, Memo(), settings))
+    before = yield from _dry(turn(request, state, SessionCache(), settings))
+    after = yield from _dry(turn(request, decided, SessionCache(), settings))
     first = _first_changed(before, after)
     rewritten = 0 if first is None else _tokens_from(after, first)
     window = after.window
@@ -112,11 +113,11 @@ def _dry(steps: Steps[T]) -> Steps[T]:
         return stop.value  # type: ignore[no-any-return]
 
 
-def _messages(turned: Turned) -> list[Any]:
+def _messages(turned: TurnResult) -> list[Any]:
     return list(turned.request[turned.wire.key])
 
 
-def _first_changed(before: Turned, after: Turned) -> int | None:
+def _first_changed(before: TurnResult, after: TurnResult) -> int | None:
     """The index of the first message that differs; None where all are alike."""
     ours, theirs = _messages(before), _messages(after)
     pairs = zip(ours, theirs, strict=False)
@@ -125,7 +126,7 @@ def _first_changed(before: Turned, after: Turned) -> int | None:
     return next(differing, None if len(ours) == len(theirs) else shared)
 
 
-def _tokens_from(turned: Turned, first: int) -> int:
+def _tokens_from(turned: TurnResult, first: int) -> int:
     """Estimated tokens of the messages of a request from an index on."""
     window, wire = turned.window, turned.wire
     tokens = sum(_tokens(window, wire, raw) for raw in _messages(turned)[first:])

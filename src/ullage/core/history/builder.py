@@ -131,7 +131,7 @@ class WindowBuilder(ShownAgain):
         """Keep how the view is now, for a history that goes on otherwise from here (`behind`)."""
         self.past = (*self.past, self._copy(self.window.transcript))[-PAST:]
 
-    def outdate_past(self, key: bytes) -> None:
+    def invalidate_past(self, key: bytes) -> None:
         """Forget earlier states that went past this key: the ledger holds more there now."""
         place = self.window.transcript.find(key) or 0
         self.past = tuple(past for past in self.past if past.window.size < place)
@@ -228,7 +228,7 @@ class WindowBuilder(ShownAgain):
 
     def refresh(self, index: int) -> None:
         """A message was worded anew by the caller (same digest): count it again."""
-        self._outdate(index)
+        self._invalidate(index)
         self.carried = Carried()
         for past in self.past:
             past.refresh(index)
@@ -265,9 +265,9 @@ class WindowBuilder(ShownAgain):
         """Set how many of the first batches under a key are shown whole. See `Window.applied`."""
         self._applied[key] = self._changes.applied[key] = count
 
-    def _outdate(self, index: int) -> None:
+    def _invalidate(self, index: int) -> None:
         for tally in self.window._tallies.values():
-            tally.outdate(index)
+            tally.invalidate(index)
 
     # ── edits ────────────────────────────────────────────────────────────────────────
 
@@ -324,7 +324,7 @@ class WindowBuilder(ShownAgain):
         }
         self._note_edited(index)
         won -= tokens(spot)
-        self._outdate(index)
+        self._invalidate(index)
         sums.tokens[index] += won if uncounted else -won
         sums.touched.add(index)
         if not window._hidden[index]:
@@ -376,7 +376,7 @@ class WindowBuilder(ShownAgain):
             sums.bound -= max(~tokens, 0)
             if self._changed.pop(index, None) is not None:
                 self._changes.edited.add(index)
-            self._outdate(index)
+            self._invalidate(index)
             window._hidden[index] = HIDDEN
         if window.revealed and not hides.isdisjoint(window.revealed):
             self._set(revealed=window.revealed - hides)

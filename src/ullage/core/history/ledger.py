@@ -37,14 +37,14 @@ from ullage.core.values.effects import Record
 _NUMBERED = ("batch", "decision", "opened", "seen")
 """Kinds that are written once, one after the other; of the others the newest value counts."""
 PARTED = "."
-"""Stands between the two parts of a fingerprint (`Opened.decides`)."""
+"""Stands between the two parts of a fingerprint (`PolicyRecord.policy_fingerprint`)."""
 MARK_BYTES = 4
 """Enough to tell the messages of one history apart."""
 
 
-def arrival_part(decides: str) -> str:
+def arrival_part(policy_fingerprint: str) -> str:
     """The part of a fingerprint that is of what is shown anew at every turn."""
-    return decides.partition(PARTED)[0]
+    return policy_fingerprint.partition(PARTED)[0]
 
 
 class Observed(Struct, frozen=True, array_like=True):
@@ -63,14 +63,14 @@ class Observed(Struct, frozen=True, array_like=True):
     model: str = ""
 
 
-class Opened(Struct, frozen=True, array_like=True):
+class PolicyRecord(Struct, frozen=True, array_like=True):
     """What decides from a place of the history on.
 
     Attributes:
         policy: name of the policy.
         recall: whether the recall tools are in the requests.
         prefix: what is before the recall tools' names, after a clash.
-        decides: fingerprint of the policy and its wording (`ullage.policy.stages.prints`).
+        policy_fingerprint: of the policy and its wording (`ullage.policy.stages.prints`).
         family: whose rules of reasoning are asked, and whose tokeniser is estimated.
         folder: the folder of spill files as notices name it, or None.
         joined: what is shown otherwise than it is before here may have been sent whole: the
@@ -90,7 +90,7 @@ class Opened(Struct, frozen=True, array_like=True):
     policy: str
     recall: bool
     prefix: str = ""
-    decides: str = ""
+    policy_fingerprint: str = ""
     family: str = ""
     folder: str | None = None
     joined: bool = False
@@ -141,7 +141,7 @@ class Entry(Struct, frozen=True):
 
     batches: tuple[Batch, ...] = ()
     observed: Mapping[str, Observed] = {}
-    opened: tuple[Opened, ...] = ()
+    policies: tuple[PolicyRecord, ...] = ()
     seen: tuple[Seen, ...] = ()
     shown: Shown | None = None
     latest: bytes = b""
@@ -165,7 +165,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decision = msgspec.msgpack.Decoder(Decision).decode
 _packed_batch = msgspec.msgpack.Decoder(Batch).decode
 _observed = msgspec.msgpack.Decoder(Observed).decode
-_opened = msgspec.msgpack.Decoder(Opened).decode
+_opened = msgspec.msgpack.Decoder(PolicyRecord).decode
 _seen = msgspec.msgpack.Decoder(Seen).decode
 _shown = msgspec.msgpack.Decoder(Shown).decode
 
@@ -243,11 +243,11 @@ class Ledger(Struct, frozen=True, eq=False):
         record = Record(key, "observed", 0, _encode(observed), observed.model)
         return self._put(key, observed=each), record
 
-    def with_opened(self, key: bytes, opened: Opened) -> tuple[Ledger, Record]:
+    def with_policy(self, key: bytes, policy: PolicyRecord) -> tuple[Ledger, Record]:
         """The ledger with one more opening under ``key``, and its record."""
         entry = self.at(key)
-        record = Record(key, "opened", len(entry.opened), _encode(opened))
-        return self._put(key, opened=(*entry.opened, opened)), record
+        record = Record(key, "opened", len(entry.policies), _encode(policy))
+        return self._put(key, policies=(*entry.policies, policy)), record
 
     def with_seen(self, key: bytes, seen: Seen) -> tuple[Ledger, Record]:
         """The ledger with one more sight of a request under ``key``, and its record."""
@@ -314,7 +314,9 @@ def _with_record(entry: Entry, record: Record) -> Entry:
                     entry, decisions=_placed(entry.decisions, n, _decision(data))
                 )
             case "opened":
-                return replace(entry, opened=_placed(entry.opened, n, _opened(data)))
+                return replace(
+                    entry, policies=_placed(entry.policies, n, _opened(data))
+                )
             case "seen":
                 return replace(entry, seen=_placed(entry.seen, n, _seen(data)))
             case "observed":
@@ -409,8 +411,8 @@ def _records(key: bytes, entry: Entry) -> Iterator[Record]:
     for decision in entry.decisions:
         ledger, record = ledger.with_decision(key, decision)
         yield record
-    for opened in entry.opened:
-        ledger, record = ledger.with_opened(key, opened)
+    for policy in entry.policies:
+        ledger, record = ledger.with_policy(key, policy)
         yield record
     for seen in entry.seen:
         ledger, record = ledger.with_seen(key, seen)

@@ -160,31 +160,31 @@ class Tally:
         self.measure = measure
         self.each: list[int] = []
         self.sum = 0
-        self._outdated: set[int] = set()
+        self._invalid: set[int] = set()
 
-    def upto(self, size: int, outdated: Set[int]) -> Tally:
+    def upto(self, size: int, invalid: Set[int]) -> Tally:
         """The sum over the first ``size`` messages, some of which were shown differently there."""
         other = Tally(self.measure)
-        other.each, other._outdated = self.each[:size], self._outdated | outdated
+        other.each, other._invalid = self.each[:size], self._invalid | invalid
         other.sum = sum(other.each)
         return other
 
-    def outdate(self, index: int) -> None:
+    def invalidate(self, index: int) -> None:
         """A message is shown differently from now on."""
-        self._outdated.add(index)
+        self._invalid.add(index)
 
     def to(self, size: int, added: Callable[[int], int]) -> Tally:
         """Brought up to date for the first ``size`` messages; never fewer than at the last call."""
         known = len(self.each)
-        if size == known and not self._outdated:
+        if size == known and not self._invalid:
             return self
-        for index in self._outdated:
+        for index in self._invalid:
             if index < known:
                 now = added(index)  # nothing is written where this is interrupted
                 self.sum += now - self.each[index]
                 self.each[index] = now
-        if self._outdated:
-            self._outdated.clear()
+        if self._invalid:
+            self._invalid.clear()
         new = [added(index) for index in range(known, size)]
         self.each += new
         self.sum += sum(new)

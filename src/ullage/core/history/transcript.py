@@ -549,7 +549,7 @@ class Transcript:
         found, later = list[int](), set[str]()
         for index in reversed(self.marked("loads", 0, stop)):
             names = set(_loads(self.messages[index]))
-            if not names <= later and not self.messages[index].stands:
+            if not names <= later and not self.messages[index].is_pinned:
                 found.append(index)
             later |= names
         return found
@@ -623,7 +623,7 @@ def _marks(message: Message, kinds: Set[type], *, begins: bool) -> Iterator[Mark
     """What a message is known for as soon as it is there, by the kinds of its parts."""
     if begins:
         yield "begins"
-    if message.stands:
+    if message.is_pinned:
         yield "pinned"
     if Reasoning in kinds and _is_bound(message):
         yield "bound"

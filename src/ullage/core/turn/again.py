@@ -16,7 +16,7 @@ from ullage.core.values.effects import Record
 
 if TYPE_CHECKING:
     from ullage.core.turn.request import Request
-    from ullage.core.turn.terms import Settings
+    from ullage.core.turn.settings import Settings
 
 
 def may_be_added(window: Window, edit: Added) -> bool:
@@ -42,10 +42,10 @@ def with_lines(window: Window, text: str, original: str, first: int, last: int) 
 
 
 def outline_in(
-    window: Window, ledger: Ledger, asked: Request, settings: Settings
+    window: Window, ledger: Ledger, request: Request, settings: Settings
 ) -> tuple[Ledger, tuple[Record, ...]]:
     """The ledger with the outline of a history, and its record, where one is kept."""
-    if not settings.outlines or asked.elsewhere:
+    if not settings.outlines or request.elsewhere:
         return ledger, ()
-    name, tokens = asked.wire.name, window.estimate
+    name, tokens = request.wire.name, window.estimate
     return outlined(window, window.size, ledger, wire=name, tokens=tokens)

@@ -101,7 +101,7 @@ class Walk(Struct):
         ):  # the index of one that is gone, if made just now: a wider has it
             if placed not in window.summaries and placed.edit.kind != "pruned":
                 self.outputs.pop(placed.edit.ref, None)
-        self.builder.outdate_past(key)
+        self.builder.invalidate_past(key)
         self.record(stage, key, edits, before, decision)
         self.set_aside(cuts)
 

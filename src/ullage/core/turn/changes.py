@@ -206,7 +206,7 @@ def _is_news(message: Message, texts: Counter[str]) -> bool:
 
     A client that takes old results out of its history leaves the same line in place of each.
     """
-    if message.stands or message.only_thought:
+    if message.is_pinned or message.only_thought:
         return False
     is_more_than_text = any(
         not isinstance(leaf, Text) for *_, leaf in leaves_of(message)

@@ -37,13 +37,13 @@ from ullage.core.history.hand import EMPTY, Hand, shown_under
 from ullage.core.history.ledger import Ledger, latest_record
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
-from ullage.core.turn.arrival import take_in
+from ullage.core.turn.active_policy import ActivePolicy, PolicyResolution
+from ullage.core.turn.arrival import apply_on_arrival
 from ullage.core.turn.batches import Walk, cuts_of, edited_from, without_young
 from ullage.core.turn.changes import arrived
 from ullage.core.turn.filling import Asking, fill, refusal
 from ullage.core.turn.hand import carry_out, carry_out_with_batch, overrule
 from ullage.core.turn.joining import Offer, note_excess, weigh
-from ullage.core.turn.terms import Agreed, Terms
 from ullage.core.values.edits import Cut, Replace, Skipped, Summary
 from ullage.core.values.effects import Summarise
 from ullage.core.values.events import Event
@@ -56,7 +56,7 @@ _Asks: TypeAlias = Generator[Summarise, Any, T]
 
 def fit(
     builder: WindowBuilder,
-    agreed: Agreed,
+    resolution: PolicyResolution,
     policy: Policy,
     safeguards: Safeguards,
     *,
@@ -74,7 +74,7 @@ def fit(
 
     Args:
         builder: its window stands where the last run left it, or is new. It is moved forward.
-        agreed: everything decided and observed so far, and on what terms it is gone on from.
+        resolution: everything decided and observed so far, and on what terms it is gone on from.
         policy: the stages.
         safeguards: what runs behind them.
         asking: who is asked for summaries, or None for nobody.
@@ -86,15 +86,17 @@ def fit(
     Raises:
         OverLimitError: the untouchable parts alone are over the limit.
     """
-    window, ledger, terms = builder.window, agreed.ledger, agreed.terms
+    window, ledger, active = builder.window, resolution.ledger, resolution.active
     transcript = window.transcript
-    walk = Walk(builder, policy, safeguards, ledger, list(agreed.records), hand=hand)
+    walk = Walk(
+        builder, policy, safeguards, ledger, list(resolution.records), hand=hand
+    )
     builder.pin(hand.pins)
     builder.arrive(arrived(transcript, ledger))
     settled = _settled(window, ledger)
     builder.replace_later(_replaced(window, ledger, settled, hand))
     stops = transcript.boundaries(window.size) or [len(transcript)]
-    bare = _without_recall(policy, terms)
+    bare = _without_recall(policy, active)
     for length in stops:
         if settled <= window.size < length and length in stops[-PAST:]:
             builder.keep_past()
@@ -102,16 +104,16 @@ def fit(
         keys = transcript.decision_keys(window.size, length)
         builder.extend(length)
         place = transcript.find(keys[-1]) or 0
-        is_recalled = _is_recalled(agreed, place, keys)
+        is_recalled = _is_recalled(resolution, place, keys)
         walk.policy = policy if is_recalled else bare(place)
-        take_in(walk, terms, keys, decides=length > settled)
-        if terms.waits:
+        apply_on_arrival(walk, active, keys, decides=length > settled)
+        if active.waits:
             note_excess(walk, policy)
         if length == len(transcript) and _is_to_join(walk, policy, offer):
             return walk
         if length > settled:
             is_end = length == len(transcript)
-            stages = _due(walk, terms, now=now and is_end)
+            stages = _due(walk, active, now=now and is_end)
             yield from _decide(walk, stages, keys[-1], asking, is_end=is_end)
             if is_end and text_limit is not None:
                 cuts = safeguards.overlong(window, text_limit)
@@ -134,31 +136,33 @@ def _is_to_join(walk: Walk, policy: Policy, offer: Offer | None) -> bool:
     return walk.joining.is_due
 
 
-def _is_recalled(agreed: Agreed, place: int, keys: Sequence[bytes]) -> bool:
+def _is_recalled(
+    resolution: PolicyResolution, place: int, keys: Sequence[bytes]
+) -> bool:
     """Whether the model can open at a place what leaves its view."""
-    offers = agreed.terms.offers_recall(place)
-    return offers and not any(agreed.ledger.at(key).is_unrecalled for key in keys)
+    offers = resolution.active.offers_recall(place)
+    return offers and not any(resolution.ledger.at(key).is_unrecalled for key in keys)
 
 
-def _without_recall(policy: Policy, terms: Terms) -> Callable[[int], Policy]:
+def _without_recall(policy: Policy, active: ActivePolicy) -> Callable[[int], Policy]:
     """The policy at each place where no recall tools are offered."""
     bare = unrecalled(policy)
     old = replace(bare, on_arrival=())
     new = replace(bare, on_arrival=policy.on_arrival)
 
     def at(place: int) -> Policy:
-        if terms.cuts_from < 0:
+        if active.cuts_from < 0:
             return bare
-        return new if place >= terms.cuts_from else old
+        return new if place >= active.cuts_from else old
 
     return at
 
 
-def _due(walk: Walk, terms: Terms, *, now: bool) -> Iterator[Stage]:
+def _due(walk: Walk, active: ActivePolicy, *, now: bool) -> Iterator[Stage]:
     """The stages that are asked under pressure; with ``now`` the policy's compaction first."""
     if now and walk.policy.on_request is not None:
         yield walk.policy.on_request
-    if not terms.superseded:
+    if not active.superseded:
         yield from walk.policy.under_pressure
 
 
@@ -292,13 +296,13 @@ def _decide(
     if is_end and walk.hand.decisions:
         carry_out(walk, walk.hand, key)
     walk.builder.removed(_removed_tokens(walk))
-    before, asked = len(walk.records), asking if is_end else None
+    before, asking = len(walk.records), asking if is_end else None
     for stage in stages:
         cuts = _allowed(walk, stage)
         if cuts and policy.diagnostic is not None:
             walk.cuts += len(cuts)
             walk.diagnostic = _diagnosed(policy.diagnostic, window, walk.cuts)
-        _batch(walk, name_of(stage), key, (yield from _filled(walk, cuts, asked)))
+        _batch(walk, name_of(stage), key, (yield from _filled(walk, cuts, asking)))
     if is_end and walk.hand.due and (len(walk.records) > before or _wants(walk)):
         carry_out_with_batch(walk, walk.hand, key)
     if policy.guard is not None:

@@ -90,13 +90,13 @@ def fill(
     for number, part in enumerate(every, 1):
         # what stands in a later part may be left out of this one
         wanted = brief if number == len(every) else replace(brief, facts=())
-        asked = _ask(wanted, part, summary.said, asking.caller)
-        reply = yield asked
-        found = judge(reply, wanted, asked, count)
+        request = _ask(wanted, part, summary.said, asking.caller)
+        reply = yield request
+        found = judge(reply, wanted, request, count)
         if isinstance(found, str) and may_retry and not (reply and reply.final):
             may_retry = False
-            asked = _again(asked, wanted, found, reply)
-            found = judge((yield asked), wanted, asked, count)
+            request = _again(request, wanted, found, reply)
+            found = judge((yield request), wanted, request, count)
         if isinstance(found, str):
             return Filled(cut, found)
         summary = found
@@ -121,7 +121,7 @@ def _ask(brief: Brief, part: str, earlier: str, caller: str) -> Summarise:
 
 
 def _again(
-    asked: Summarise, brief: Brief, reason: str, reply: Reply | None
+    request: Summarise, brief: Brief, reason: str, reply: Reply | None
 ) -> Summarise:
     """The same once more, with what was wrong and what was left out, and room for it."""
     reminder = brief.prompt.reminder.format(reason=reason)
@@ -129,8 +129,8 @@ def _again(
     if missing:
         names = ", ".join(canon.canonical_json(fact.shown) for fact in missing)
         reminder = f"{reminder}\n{_NAMING} {names}"
-    texts = (*asked.texts, reminder)
-    return replace(asked, texts=texts, most_tokens=2 * asked.most_tokens)
+    texts = (*request.texts, reminder)
+    return replace(request, texts=texts, most_tokens=2 * request.most_tokens)
 
 
 def parts(brief: Brief, window_tokens: int, count: Count) -> list[str]:
@@ -164,7 +164,7 @@ def _halves(text: str, room: int, count: Count) -> list[str]:
 
 
 def judge(
-    reply: Reply | None, brief: Brief, asked: Summarise, count: Count
+    reply: Reply | None, brief: Brief, request: Summarise, count: Count
 ) -> Accepted | str:
     """The summary in a reply, or why there is none that can be used.
 
@@ -180,7 +180,7 @@ def judge(
     summary = _tagged(text) if brief.prompt.tagged else Accepted(text, "")
     if isinstance(summary, str):
         return summary
-    return _fault(summary, brief, asked, count) or summary
+    return _fault(summary, brief, request, count) or summary
 
 
 def _tagged(text: str) -> Accepted | str:
@@ -196,7 +196,7 @@ def _between(text: str, name: str) -> str | None:
     return found[-1].strip() if found else None
 
 
-def _fault(summary: Accepted, brief: Brief, asked: Summarise, count: Count) -> str:
+def _fault(summary: Accepted, brief: Brief, request: Summarise, count: Count) -> str:
     """What is wrong with a summary, ``""`` if nothing is."""
     said, both = summary.said, f"{summary.said}\n{summary.retain}"
     if not said:
@@ -209,7 +209,7 @@ def _fault(summary: Accepted, brief: Brief, asked: Summarise, count: Count) -> s
     tokens = count(both)
     if tokens > brief.room_tokens:
         return f"it has {tokens:,} tokens, and there is room for {brief.room_tokens:,}"
-    if len(said) > _SHARED_CHARS and said in "\n".join(asked.texts):
+    if len(said) > _SHARED_CHARS and said in "\n".join(request.texts):
         return "it repeats what it was given"
     ours = [*_our_sentences(brief), _FAILED]
     if any(sentence in both for sentence in ours):

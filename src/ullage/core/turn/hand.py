@@ -45,11 +45,11 @@ STAGE = "user"
 """What a batch that carries out a decision names as its stage."""
 
 
-def hand_in(transcript: Transcript, ledger: Ledger, asked: Request) -> Hand:
+def hand_in(transcript: Transcript, ledger: Ledger, request: Request) -> Hand:
     """What users decided of a history; nothing holds of one that the provider has."""
-    if not ledger.by_user or asked.elsewhere:
+    if not ledger.by_user or request.elsewhere:
         return EMPTY
-    reasoning = asked.envelope.reasoning
+    reasoning = request.envelope.reasoning
     is_frozen = frozen_before(transcript, len(transcript), reasoning) > 0
     return hand_of(transcript, ledger, is_frozen=is_frozen)
 

@@ -20,9 +20,9 @@ from ullage.core.history import canon
 from ullage.core.history.raw import as_json
 from ullage.core.history.snapshots import LEVELS, TooDeep, snapshot
 from ullage.core.redaction import Redact, in_json
-from ullage.core.turn.memo import Line, Memo
+from ullage.core.turn.caches import HistoryCache, SessionCache
 from ullage.core.turn.request import Request
-from ullage.core.turn.terms import Settings
+from ullage.core.turn.settings import Settings
 from ullage.core.values.authors import answered_by_user
 from ullage.core.values.effects import Output
 from ullage.core.values.events import Event
@@ -32,59 +32,63 @@ _KEPT_LEVELS = 8
 """No block of any wire stands deeper: what does is somebody's arguments or result."""
 
 
-def take_in(
-    asked: Request, memo: Memo, settings: Settings
-) -> tuple[Request, Line, Repaired]:
+def repair_and_cache(
+    request: Request, cache: SessionCache, settings: Settings
+) -> tuple[Request, HistoryCache, Repaired]:
     """The request with a history that can be gone on from, its line, and what was set aside.
 
     Raises:
         FormatError: a message is not what its format says it is, or cannot be made so.
     """
     try:
-        return _followed(asked, memo, settings)
+        return _followed(request, cache, settings)
     except TooDeep:
-        asked, flat = _flattened(asked, memo, settings.redact)
-    asked, line, fresh = _followed(asked, memo, settings)
+        request, flat = _flattened(request, cache, settings.redact)
+    request, history, fresh = _followed(request, cache, settings)
     outputs, events = (*flat.outputs, *fresh.outputs), (*flat.events, *fresh.events)
-    return asked, line, Repaired((), outputs, events)
+    return request, history, Repaired((), outputs, events)
 
 
 def _followed(
-    asked: Request, memo: Memo, settings: Settings
-) -> tuple[Request, Line, Repaired]:
+    request: Request, cache: SessionCache, settings: Settings
+) -> tuple[Request, HistoryCache, Repaired]:
     found = (
-        _repaired(asked, memo, settings) if settings.repair else (asked, Repaired(()))
+        _repaired(request, cache, settings)
+        if settings.repair
+        else (request, Repaired(()))
     )
     user_tools = answered_by_user(settings.user_tools)
-    line = memo.follow(found[0], settings.tenant, settings.redact, user_tools)
-    return found[0], line, found[1]
+    history = cache.match_history(
+        found[0], settings.tenant, settings.redact, user_tools
+    )
+    return found[0], history, found[1]
 
 
 def _repaired(
-    asked: Request, memo: Memo, settings: Settings
+    request: Request, cache: SessionCache, settings: Settings
 ) -> tuple[Request, Repaired]:
     """The request with a history that its provider takes, and what was repaired now."""
-    wire, raws = asked.wire, asked.history
-    strips = asked.envelope.reasoning == "strip"
-    model = asked.envelope.model
+    wire, raws = request.wire, request.history
+    strips = request.envelope.reasoning == "strip"
+    model = request.envelope.model
     found = settings.formats.repair(
-        wire, raws, memo.repaired, strips=strips, redact=settings.redact, model=model
+        wire, raws, cache.repaired, strips=strips, redact=settings.redact, model=model
     )
-    fresh, memo.repaired = news(found, memo.repaired), remember(found, memo.repaired)
-    return _with(asked, found.messages, memo), fresh
+    fresh, cache.repaired = news(found, cache.repaired), remember(found, cache.repaired)
+    return _with(request, found.messages, cache), fresh
 
 
 def _flattened(
-    asked: Request, memo: Memo, redact: Redact | None
+    request: Request, cache: SessionCache, redact: Redact | None
 ) -> tuple[Request, Repaired]:
     """The request without what is nested too deep, and what of that is new."""
-    messages, outputs, events = list(asked.history), list[Output](), list[Event]()
+    messages, outputs, events = list(request.history), list[Output](), list[Event]()
     for at, raw in enumerate(messages):
         if not _is_deep(raw, LEVELS):
             continue
         told = list[Output]()
         put = partial(
-            _set_aside, where=f"{asked.wire.key}[{at}]", redact=redact, told=told
+            _set_aside, where=f"{request.wire.key}[{at}]", redact=redact, told=told
         )
         messages[at] = _flat(raw, _KEPT_LEVELS, LEVELS - 1, put)
         sizes = " and ".join(f"{len(output.text):,} characters" for output in told)
@@ -94,17 +98,17 @@ def _flattened(
         )
         outputs += told
     found = Repaired(messages, tuple(outputs), tuple(events))
-    fresh, memo.flat = news(found, (memo.flat,)), found
-    return _with(asked, messages, memo), fresh
+    fresh, cache.flat = news(found, (cache.flat,)), found
+    return _with(request, messages, cache), fresh
 
 
-def _with(asked: Request, messages: Sequence[Any], memo: Memo) -> Request:
+def _with(request: Request, messages: Sequence[Any], cache: SessionCache) -> Request:
     """The request with these messages; itself if they are its own."""
-    if messages is asked.history:
-        return asked
-    raw = asked.wire.compose(asked.raw, list(messages), ())
-    envelope = memo.envelopes.read(raw, asked.wire, asked.envelope.model)
-    return replace(asked, raw=raw, history=list(messages), envelope=envelope)
+    if messages is request.history:
+        return request
+    raw = request.wire.compose(request.raw, list(messages), ())
+    envelope = cache.envelopes.read(raw, request.wire, request.envelope.model)
+    return replace(request, raw=raw, history=list(messages), envelope=envelope)
 
 
 def _is_deep(value: Any, levels: int) -> bool:

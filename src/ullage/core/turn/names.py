@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from ullage.core.contract.format import Format
 from ullage.core.contract.ranges import set_aside
-from ullage.core.history.ledger import Opened
+from ullage.core.history.ledger import PolicyRecord
 from ullage.core.history.transcript import Transcript
 from ullage.core.history.window import Window
 from ullage.core.values.edits import Cut
@@ -65,49 +65,49 @@ def definitions(
     return tuple(tools)
 
 
-def holds(asked: Request, prefix: str, toolset: Toolset) -> bool:
+def holds(request: Request, prefix: str, toolset: Toolset) -> bool:
     """Whether the caller's own tools hold our definitions already, cached or not."""
     names = {prefix + spec.name for spec in toolset.tools}
-    copies = set(_copies(asked, prefix, toolset))
+    copies = set(_copies(request, prefix, toolset))
     return names == copies
 
 
 def prefix_beside(
-    asked: Request, transcript: Transcript, toolset: Toolset, prefix: str = ""
+    request: Request, transcript: Transcript, toolset: Toolset, prefix: str = ""
 ) -> str:
     """What has to stand before our names, so that the caller has no tool of any of them.
 
     Args:
-        asked: the request.
+        request: the request.
         transcript: its history, which may hold tools that a search loaded.
         toolset: ours.
         prefix: the one at hand, which stays if it will do.
     """
-    names = {*asked.envelope.head.tools, *transcript.loaded}
-    if _is_free(prefix, names, asked, toolset):
+    names = {*request.envelope.head.tools, *transcript.loaded}
+    if _is_free(prefix, names, request, toolset):
         return prefix
     others = (f"ullage{number}_" for number in count(2))
-    if _is_free("ullage_", names, asked, toolset):
+    if _is_free("ullage_", names, request, toolset):
         return "ullage_"
-    return next(other for other in others if _is_free(other, names, asked, toolset))
+    return next(other for other in others if _is_free(other, names, request, toolset))
 
 
 def _is_free(
-    prefix: str, names: Collection[str], asked: Request, toolset: Toolset
+    prefix: str, names: Collection[str], request: Request, toolset: Toolset
 ) -> bool:
     """Whether no tool of the caller's has a name of ours with this prefix."""
     ours = {prefix + name for name in toolset.names}
     clashing = ours.intersection(names)
-    return not clashing or clashing <= set(_copies(asked, prefix, toolset))
+    return not clashing or clashing <= set(_copies(request, prefix, toolset))
 
 
-def _copies(asked: Request, prefix: str, toolset: Toolset) -> Iterator[str]:
+def _copies(request: Request, prefix: str, toolset: Toolset) -> Iterator[str]:
     """The names under which the caller's tools hold copies of our definitions.
 
     A caller who sends the tools of an earlier view, or of an earlier version, may have put cache
     markers on them.
     """
-    wire = asked.wire
+    wire = request.wire
     texts = {
         wire.tool_text(tool, "tools")
         for is_former in (False, True)
@@ -117,20 +117,22 @@ def _copies(asked: Request, prefix: str, toolset: Toolset) -> Iterator[str]:
         )
     }
     names = {prefix + spec.name for spec in toolset.tools}
-    for tool in asked.envelope.tools:
+    for tool in request.envelope.tools:
         name = wire.tool_name(tool)
         if name in names and wire.tool_text(tool, "tools") in texts:
             yield name
 
 
-def to_allow(asked: Request, words: Words) -> tuple[str, ...]:
+def to_allow(request: Request, words: Words) -> tuple[str, ...]:
     """Our names, where the request lists what may be called, and its list can be longer."""
-    choice = asked.envelope.choice
+    choice = request.envelope.choice
     ours = tuple(words.prefix + spec.name for spec in words.toolset.tools)
     return () if choice.allows(ours) or not choice.takes_more else ours
 
 
-def renaming(opened: Opened, key: bytes, prefix: str) -> tuple[Opened, Event]:
+def renaming(
+    opened: PolicyRecord, key: bytes, prefix: str
+) -> tuple[PolicyRecord, Event]:
     """What is in force once our tools have another prefix, from this place on, and the event."""
     renamed = replace(
         opened,
@@ -144,7 +146,7 @@ def renaming(opened: Opened, key: bytes, prefix: str) -> tuple[Opened, Event]:
     return renamed, Event(kind="renamed", where="tools", why=why)
 
 
-def words_of(opened: Opened, transcript: Transcript, toolset: Toolset) -> Words:
+def words_of(opened: PolicyRecord, transcript: Transcript, toolset: Toolset) -> Words:
     """The wording of what is in force, in a history."""
     former = tuple((transcript.find(key) or 0, prefix) for key, prefix in opened.former)
     return Words(opened.recall, opened.prefix, toolset, opened.folder, former)

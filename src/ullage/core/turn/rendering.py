@@ -22,7 +22,7 @@ from ullage.core.history.window import Window
 from ullage.core.values.messages import WHOLE, Opaque
 
 if TYPE_CHECKING:
-    from ullage.core.turn.memo import Line
+    from ullage.core.turn.caches import HistoryCache
     from ullage.core.turn.request import Request
 
 
@@ -50,8 +50,8 @@ class Rendered(Struct, frozen=True, gc=False):
 
 
 def render(
-    asked: Request,
-    line: Line,
+    request: Request,
+    history: HistoryCache,
     view: Window,
     tools: Sequence[dict[str, Any]],
     allowed: Sequence[str] = (),
@@ -61,16 +61,18 @@ def render(
     The tools stand behind the request's own, and the names of those that are to be allowed behind
     its own list.
     """
-    request = asked.wire.compose(asked.raw, _messages(asked, line, view), tools)
-    return asked.wire.allowing(request, allowed) if allowed else request
+    body = request.wire.compose(request.raw, _messages(request, history, view), tools)
+    if not allowed:
+        return body
+    return request.wire.allowing(body, allowed)
 
 
-def _messages(asked: Request, line: Line, view: Window) -> list[Any]:
+def _messages(request: Request, history: HistoryCache, view: Window) -> list[Any]:
     """The raw messages of the view. The first of the caller's are system text outside the chain."""
-    wire, raws, leading = asked.wire, asked.history, asked.envelope.head.leading
-    messages, parsed, made = list(raws), view.transcript.messages, line.rendered
+    wire, raws, leading = request.wire, request.history, request.envelope.head.leading
+    messages, parsed, made = list(raws), view.transcript.messages, history.rendered
     for index, changes in _edited(view):
-        raw, copy = raws[index + leading], line.copies[index]
+        raw, copy = raws[index + leading], history.copies[index]
         drop_reasoning = index in view.reasoning_dropped
         kept = made.get(index)
         if kept is None or not kept.holds(raw, copy, changes, drop_reasoning):
@@ -85,13 +87,13 @@ def _messages(asked: Request, line: Line, view: Window) -> list[Any]:
     for index in _parted(view):
         messages[index + leading] = wire.apart(messages[index + leading])
     if view.summaries or view.added:
-        messages[leading:] = _as_messages(asked, messages[leading:], view)
+        messages[leading:] = _as_messages(request, messages[leading:], view)
     return messages
 
 
-def _as_messages(asked: Request, body: Sequence[Any], view: Window) -> list[Any]:
+def _as_messages(request: Request, body: Sequence[Any], view: Window) -> list[Any]:
     """What is shown, in its order, as messages of the request."""
-    wire, model = asked.wire, asked.envelope.model
+    wire, model = request.wire, request.envelope.model
     if not wire.wants_turns(model):
         return [
             wire.user(each) if isinstance(each, str) else body[each]

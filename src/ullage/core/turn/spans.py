@@ -160,8 +160,12 @@ def drop(proposal: Proposal, cut: Cut, edit: Drop, start: int, stop: int) -> Cut
         Broken: the open turn goes on from this reasoning.
     """
     window, chain = proposal.window, proposal.window.transcript.chain
-    asked = window.transcript.newest_asked(window.size)
-    last = min(stop, newest_shown(window, ()), window.size if asked is None else asked)
+    newest_asked = window.transcript.newest_asked(window.size)
+    last = min(
+        stop,
+        newest_shown(window, ()),
+        window.size if newest_asked is None else newest_asked,
+    )
     if last <= 0:
         raise Broken("the open turn goes on from this reasoning", LEAVE)
     reasoned = _reasoned(window, last)

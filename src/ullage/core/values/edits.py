@@ -57,7 +57,7 @@ class Replace(Struct, frozen=True, tag="replace"):
     left_out_bytes: int = 0
 
     @property
-    def is_late(self) -> bool:
+    def is_resubmitted(self) -> bool:
         """Whether the leaf had been sent before: no batch makes it shorter once more."""
         return self.kind != "truncated"
 

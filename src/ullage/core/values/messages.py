@@ -209,7 +209,7 @@ class Message(Struct, frozen=True, gc=False):
         return any(isinstance(part, Opaque) and part.supersedes for part in self.parts)
 
     @property
-    def stands(self) -> bool:
+    def is_pinned(self) -> bool:
         """Whether nothing may take its place: what the system says holds for all behind it.
 
         Instructions, tools that were added and settings that were changed are in force until

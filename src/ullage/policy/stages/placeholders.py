@@ -139,7 +139,7 @@ def _kept(window: Window, spot: Location, *, again: bool = False) -> Output | No
     What a program reads stays whole, and so do the user's words.
     """
     transcript, edit = window.transcript, window.edit_at(spot)
-    is_gone = edit is not None and edit.is_late and not again
+    is_gone = edit is not None and edit.is_resubmitted and not again
     is_programs = transcript.reader(spot[0], spot[1]) == "program"
     is_words = isinstance(transcript.leaf(spot), Text) and transcript.words(
         spot[0], spot[1]

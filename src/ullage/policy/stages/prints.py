@@ -8,7 +8,7 @@
 A fingerprint has two parts. The first is of all that is shown anew at every turn, because
 nothing of it is kept: where that changes, what was sent is shown otherwise. The second is of what
 is decided under pressure: that is kept in the ledger, so what was shown stays, and only what
-comes next is decided otherwise (`ullage.core.turn.terms`).
+comes next is decided otherwise (`ullage.core.turn.resolution`).
 
 One word that is changed in a notice, a record or an account changes the fingerprint. A function
 that moves to another module, or one of ours that gets another name, does not change what is shown

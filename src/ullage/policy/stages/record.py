@@ -139,7 +139,7 @@ def _stretches(window: Window, first: int, stop: int) -> Iterator[tuple[int, int
 def _stays(message: Message) -> bool:
     """Whether a message stays: what the user or the system says, and what only a provider reads."""
     contents = (part for result in message.results for part in result.content)
-    if message.stands or any(
+    if message.is_pinned or any(
         isinstance(part, Opaque) for part in (*message.parts, *contents)
     ):
         return True

@@ -203,7 +203,7 @@ def _is_seen(window: Window, spot: Location, text: str, quoted: str) -> bool:
     if window.hidden(spot[0]):
         shown = text if edit is None else edit.text
         return shown in quoted
-    return edit is None or not edit.is_late
+    return edit is None or not edit.is_resubmitted
 
 
 def breaks_wire(name: str, raw: Sequence[Wire], view: Sequence[Wire]) -> bool:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from ullage import Limits, Policy, Session, State
 from ullage.core.errors import ConfigError, OverLimitError
-from ullage.core.history.ledger import Ledger, Opened
+from ullage.core.history.ledger import Ledger, PolicyRecord
 from ullage.documents import NAMES, preset
 from ullage.stores import Store
 from ullage.tools.replay.calls import answer_of, boundaries, model_of, request_of
@@ -87,7 +87,7 @@ def from_store(
         format=run.format,
         tenant=tenant,
         user_tools=user_tools,
-        state=State(format=run.format, opened=opened, ledger=ledger),
+        state=State(format=run.format, policy_record=opened, ledger=ledger),
     )
     return _shown(run, session, opened.policy, profiles_for(profiles, run))
 
@@ -124,7 +124,7 @@ def _shown(
     )
 
 
-def _kept(run: Run, store: Store, tenant: str) -> tuple[Ledger, Opened]:
+def _kept(run: Run, store: Store, tenant: str) -> tuple[Ledger, PolicyRecord]:
     """What the store holds of this history, and how it was opened."""
     roomy = Limits(window_tokens=1_000_000_000)
     first = _first_sight(preset("default"))
@@ -134,7 +134,7 @@ def _kept(run: Run, store: Store, tenant: str) -> tuple[Ledger, Opened]:
     session.fit(request_of(run, run.messages))
     chain = session.window.transcript.chain
     ledger = Ledger().with_records(store.find(tenant, chain))
-    found = [opened for key in chain for opened in ledger.at(key).opened]
+    found = [opened for key in chain for opened in ledger.at(key).policies]
     opened = found[-1] if found else None
     if opened is None:
         raise ConfigError(

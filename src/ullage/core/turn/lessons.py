@@ -43,7 +43,7 @@ class Lesson(Struct, frozen=True, kw_only=True):
     short_tokens: int = 0
 
 
-class Learnt(Struct, frozen=True):
+class Lessons(Struct, frozen=True):
     """The lessons of a session, the one that changed last at the end."""
 
     lessons: tuple[Lesson, ...] = ()
@@ -59,7 +59,7 @@ class Learnt(Struct, frozen=True):
 
     def with_lesson(
         self, new: Lesson, old: Lesson, transcript: Transcript, size: int
-    ) -> Learnt:
+    ) -> Lessons:
         """These with a lesson in place of an earlier one of the same conversation.
 
         Args:
@@ -72,9 +72,9 @@ class Learnt(Struct, frozen=True):
             return self
         others = tuple(lesson for lesson in self.lessons if lesson is not old)
         placed = replace(new, place=old.place or _beginning(transcript, size))
-        return Learnt((*others, placed)[-_MOST_LESSONS:])
+        return Lessons((*others, placed)[-_MOST_LESSONS:])
 
-    def without_room(self, room_tokens: int, model: str) -> Learnt:
+    def without_room(self, room_tokens: int, model: str) -> Lessons:
         """These without what a refusal left of a model's window, where nothing fits into it."""
         lessons = (
             replace(lesson, room_tokens=None)
@@ -82,7 +82,7 @@ class Learnt(Struct, frozen=True):
             else lesson
             for lesson in self.lessons
         )
-        return Learnt(tuple(lessons))
+        return Lessons(tuple(lessons))
 
 
 def _beginning(transcript: Transcript, size: int) -> bytes:
