@@ -40,8 +40,8 @@ _ROWS = (
     (
         "storage f96",
         "core/turn/caches.py",
-        "return min(known, len(ours)), reworded",
-        "return known, reworded",
+        "return _Match(history, min(length, len(raws)), reworded)",
+        "return _Match(history, length, reworded)",
     ),
     (
         "control f29",
@@ -121,7 +121,7 @@ _ROWS = (
     (
         "control f24",
         "core/turn/filling.py",
-        "if held and held + tokens > room:",
+        "if tokens and tokens + fragment_tokens > room:",
         "if False:",
     ),
     (
@@ -358,14 +358,14 @@ _ROWS = (
     (
         "storage f97",
         "core/turn/rendering.py",
-        "messages, parsed, made = list(raws), view.transcript.messages, history.rendered",
-        "messages, parsed, made = raws, view.transcript.messages, history.rendered",
+        "    messages = list(request.history)\n",
+        "    messages = request.history\n",
     ),
     (
         "storage f99",
         "core/turn/caches.py",
-        "return min(known, len(ours)), reworded",
-        "return known, reworded",
+        "return _Match(history, min(length, len(raws)), reworded)",
+        "return _Match(history, length, reworded)",
     ),
     (
         "storage f94",
@@ -638,10 +638,9 @@ _ROWS = (
     (
         "counting f67",
         "core/turn/rendering.py",
-        "    body = request.wire.compose(request.raw, _messages(request, history, view), tools)",
-        "    messages = _messages(request, history, view)\n"
+        "    body = request.wire.compose(request.raw, messages, tools)\n",
         '    status = request.wire.user(f"{len(messages)} messages")\n'
-        "    return request.wire.compose(request.raw, [status, *messages], tools)",
+        "    body = request.wire.compose(request.raw, [status, *messages], tools)\n",
     ),
     (
         "counting f69",

@@ -166,7 +166,7 @@ def _faults(checked: Checked) -> Iterator[str]:
         yield f"legal: {error}"
     for mend in checked.mends:
         promise = "kept" if mend.law in ("kept", "ref", "named") else "legal"
-        yield f"{promise}: the engine has to mend {mend.where}: {mend.what}"
+        yield f"{promise}: the engine has to mend {mend.where}: {mend.remedy}"
 
 
 def _state(window: Window) -> Any:

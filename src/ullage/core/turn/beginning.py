@@ -155,7 +155,10 @@ def _assumed(
 def _head_tokens(history: HistoryCache, head: Head, tools: Tools) -> int:
     """Tokens of the head and of the tools that are added to it; counted when they change."""
     if history.head is None or history.head[:2] != (head, tools):
-        meter, texts = history.meter, map(canon.canonical_json, tools)
-        schema_tokens = sum(map(meter.text, head.schemas))
-        history.head = (head, tools, meter.head((*head.texts, *texts)) + schema_tokens)
+        meter = history.meter
+        tool_texts = [canon.canonical_json(tool) for tool in tools]
+        tokens = meter.head((*head.texts, *tool_texts))
+        for schema in head.schemas:
+            tokens += meter.text(schema)
+        history.head = (head, tools, tokens)
     return history.head[2]

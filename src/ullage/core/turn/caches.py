@@ -9,9 +9,8 @@ Several lines of history are kept, because branches and models alternate.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -94,7 +93,8 @@ class FrozenRequest(Struct, frozen=True, eq=False):
         if self.header is None:
             return None
         outside, leading = self.header[:2]
-        return {**outside, self.wire.key: [*leading, *self.copies[: self.size]]}
+        messages = [*leading, *self.copies[: self.size]]
+        return {**outside, self.wire.key: messages}
 
 
 class SessionCache:
@@ -120,20 +120,17 @@ class SessionCache:
     @property
     def repair_outputs(self) -> tuple[Output, ...]:
         """What was set aside of requests as they came, before anything was decided of them."""
-        return tuple(
-            output for known in (*self.repaired, self.flat) for output in known.outputs
-        )
+        outputs: list[Output] = []
+        for repaired in (*self.repaired, self.flat):
+            outputs += repaired.outputs
+        return tuple(outputs)
 
     def output_of(self, ref: str) -> Output | None:
         """What was set aside under a ref when a history was repaired, or None."""
-        return next(
-            (
-                each
-                for each in (*self.repair_outputs, *self.unstored)
-                if each.ref == ref
-            ),
-            None,
-        )
+        for output in (*self.repair_outputs, *self.unstored):
+            if output.ref == ref:
+                return output
+        return None
 
     def match_history(
         self,
@@ -142,145 +139,166 @@ class SessionCache:
         redact: Redact | None = None,
         user_tools: frozenset[str] = KNOWN_USER_TOOLS,
     ) -> HistoryCache:
-        """The line that a request's history continues, brought up to date; or a new one.
+        """The history that a request continues, brought up to date; or a new one.
 
         The same ``redact`` and ``user_tools`` are given for every call.
 
         Raises:
             FormatError: a message is not what its format says it is.
         """
-        read, leading = _Read(request), request.envelope.head.leading
+        envelope = request.envelope
+        messages, leading = _Messages(request), envelope.head.leading
         root = request.root(tenant)
-        meter = meter_for(request.envelope.model, request.envelope.detail)
-        best, best_shared, anew = None, 0, list[tuple[int, Message]]()
-        for history in (
-            each for each in self.histories if each.transcript.chain[0] == root
-        ):
-            shared, reworded = _shared(history, read, leading)
-            if history.meter is meter and shared == len(history.copies):
-                _reword(history, reworded, read, leading)
-                _append(history, read, leading)
+        meter = meter_for(envelope.model, envelope.detail)
+        best: _Match | None = None
+        for history in self.histories:
+            if history.transcript.chain[0] != root:
+                continue
+            match = _match(history, messages, leading)
+            if history.meter is meter and match.length == len(history.copies):
+                _reword(history, match.reworded, messages, leading)
+                _append(history, messages, leading)
                 return history
-            if shared > best_shared:
-                best, best_shared, anew = history, shared, reworded
+            if match.length > (0 if best is None else best.length):
+                best = match
         history = HistoryCache(Transcript(root, redact, user_tools), meter)
         if best is not None:
-            _take_over(history, best, best_shared)
-            _reword(history, anew, read, leading)
-        _append(history, read, leading)
+            _take_over(history, best.history, best.length)
+            _reword(history, best.reworded, messages, leading)
+        _append(history, messages, leading)
         return history
 
-    def remember(self, history: HistoryCache, decided: Sequence[Record]) -> None:
-        """Remember a line as the newest, and what was decided in it."""
+    def remember(self, history: HistoryCache, records: Sequence[Record]) -> None:
+        """Remember a history as the newest, and what was decided in it."""
         if not self.histories or self.histories[0] is not history:
-            others = [other for other in self.histories if other is not history]
-            self.histories = [history, *others][:_HISTORIES]
-        if decided:
+            rest = [one for one in self.histories if one is not history]
+            self.histories = [history, *rest][:_HISTORIES]
+        if records:
             history.latest = None
-            self._invalidate(history.transcript, [record.key for record in decided])
+            self._invalidate(history.transcript, [record.key for record in records])
 
     def observed(self, transcript: Transcript, key: bytes) -> None:
-        """The ledger has a report at a key now: its own line knows, if it has not gone on since."""
-        is_late = transcript.decision_key(len(transcript)) != key
-        self._invalidate(None if is_late else transcript, [key])
+        """The ledger has a report at a key now: its own history knows, unless it has gone on."""
+        if transcript.decision_key(len(transcript)) == key:
+            self._invalidate(transcript, [key])
+        else:
+            self._invalidate(None, [key])
 
     def _invalidate(self, knowing: Transcript | None, keys: Sequence[bytes]) -> None:
-        """Have lines that hold these keys walked anew, but for the one that knows of them."""
+        """Have histories that hold these keys walked anew, but for the one that knows of them."""
         for history in self.histories:
-            find = history.transcript.find
-            if history.transcript is not knowing and any(
-                find(key) is not None for key in keys
-            ):
+            transcript = history.transcript
+            if transcript is knowing:
+                continue
+            if any(transcript.find(key) is not None for key in keys):
                 history.invalidate()
 
 
-class _Read(dict[int, tuple[Any, Message]]):
+class _Messages(dict[int, tuple[Any, Message]]):
     """The messages of a request, each read once: a snapshot of it, and what it says."""
 
     def __init__(self, request: Request) -> None:
-        self.raws, self.wire = request.history, request.wire
+        self.raws = request.history
+        self.wire = request.wire
         self._digests: dict[int, bytes] = {}
 
-    def __missing__(self, at: int) -> tuple[Any, Message]:
-        raw, where = self.raws[at], f"{self.wire.key}[{at}]"
-        self[at] = snapshot_at(raw, where), self.wire.parse(raw, where)
-        return self[at]
+    def __missing__(self, index: int) -> tuple[Any, Message]:
+        raw = self.raws[index]
+        where = f"{self.wire.key}[{index}]"
+        copy = snapshot_at(raw, where)
+        message = self.wire.parse(raw, where)
+        self[index] = (copy, message)
+        return copy, message
 
-    def digest(self, at: int) -> bytes:
+    def digest(self, index: int) -> bytes:
         """The digest of what it says."""
-        return self._digests.get(at) or self._digests.setdefault(
-            at, canon.digest_of(self[at][1])
-        )
+        digest = self._digests.get(index)
+        if digest is None:
+            _, message = self[index]
+            digest = canon.digest_of(message)
+            self._digests[index] = digest
+        return digest
+
+
+class _Match(NamedTuple):
+    """What a history shares with a request.
+
+    Attributes:
+        history: the history.
+        length: how many leading messages of it.
+        reworded: those among these that are worded anew.
+    """
+
+    history: HistoryCache
+    length: int
+    reworded: Sequence[tuple[int, Message]]
 
 
 def _reword(
     history: HistoryCache,
-    reworded: Iterable[tuple[int, Message]],
-    read: _Read,
+    reworded: Sequence[tuple[int, Message]],
+    messages: _Messages,
     leading: int,
 ) -> None:
     """Take in messages that mean the same as before in other words."""
-    reworded = list(reworded)
     if reworded:
-        history.copies = (
-            history.copies.copy()
-        )  # a frozen request reads the list as it was
+        # a frozen request reads the list as it was
+        history.copies = history.copies.copy()
     for index, message in reworded:
-        history.copies[index] = read[index + leading][0]
+        copy, _ = messages[index + leading]
+        history.copies[index] = copy
         history.transcript.refresh(index, message)
         if history.builder is not None:
             history.builder.refresh(index)
 
 
-def _shared(
-    history: HistoryCache, read: _Read, leading: int
-) -> tuple[int, list[tuple[int, Message]]]:
-    """How many leading messages a line shares with a request, and those worded anew."""
-    ours, known = (read.raws[leading:] if leading else read.raws), len(history.copies)
+def _match(history: HistoryCache, messages: _Messages, leading: int) -> _Match:
+    """How many leading messages a history shares with a request, and those worded anew."""
+    raws = messages.raws[leading:] if leading else messages.raws
+    length = len(history.copies)
+    if history.copies == raws[:length]:  # nearly always, and a third faster
+        return _Match(history, length, ())
     reworded: list[tuple[int, Message]] = []
-    if history.copies == ours[:known]:  # nearly always, and a third faster
-        return known, reworded
-    for index in differing(history.copies, ours):
-        if read.digest(index + leading) != history.transcript.digests[index]:
-            return index, reworded
-        reworded.append((index, read[index + leading][1]))
-    return min(known, len(ours)), reworded
+    for index in differing(history.copies, raws):
+        digest = messages.digest(index + leading)
+        if digest != history.transcript.digests[index]:
+            return _Match(history, index, reworded)
+        _, message = messages[index + leading]
+        reworded.append((index, message))
+    return _Match(history, min(length, len(raws)), reworded)
 
 
-def _take_over(history: HistoryCache, old: HistoryCache, shared: int) -> None:
-    """Take what was worked out for the shared part of another line."""
-    history.copies, history.transcript = (
-        old.copies[:shared],
-        old.transcript.upto(shared),
-    )
-    history.rendered = {
-        index: it for index, it in old.rendered.items() if index < shared
-    }
-    if old.meter is not history.meter:
+def _take_over(history: HistoryCache, source: HistoryCache, length: int) -> None:
+    """Take what was worked out for the shared part of another history."""
+    history.copies = source.copies[:length]
+    history.transcript = source.transcript.upto(length)
+    for index, rendered in source.rendered.items():
+        if index < length:
+            history.rendered[index] = rendered
+    if source.meter is not history.meter:
         history.transcript.counts = {}
         return
-    history.head, history.latest = (
-        old.head,
-        old.latest,
-    )  # what is shared was looked up with it
-    if old.builder is not None:
-        history.builder, history.inherited = (
-            old.builder.behind(history.transcript),
-            old.active,
-        )
-        history.undone = old.undone
+    history.head = source.head
+    history.latest = source.latest  # what is shared was looked up with it
+    if source.builder is not None:
+        history.builder = source.builder.behind(history.transcript)
+        history.inherited = source.active
+        history.undone = source.undone
 
 
-def _append(history: HistoryCache, read: _Read, leading: int) -> None:
+def _append(history: HistoryCache, messages: _Messages, leading: int) -> None:
     """Take in what is new, hashing much at once: else an event loop would starve along the walk.
 
     Hashing lets go of the interpreter too briefly to be of use, yet who waits (5 ms) begins anew.
     """
     transcript, start = history.transcript, len(history.copies)
-    new = [read[at] for at in range(start + leading, len(read.raws))]
-    digests = [read.digest(at) for at in range(start + leading, len(read.raws))]
-    for (copy, message), digest in zip(new, digests, strict=True):
+    numbers = range(start + leading, len(messages.raws))
+    entries = [messages[number] for number in numbers]
+    digests = [messages.digest(number) for number in numbers]
+    for (copy, message), digest in zip(entries, digests, strict=True):
         transcript.append(message, digest)
         history.copies.append(copy)
-    for index in range(start, len(transcript)) if len(new) > _FEW_MESSAGES else ():
-        deque(map(transcript.output, transcript.results(index)), maxlen=0)
+    if len(entries) > _FEW_MESSAGES:
+        for index in range(start, len(transcript)):
+            for location in transcript.results(index):
+                transcript.output(location)

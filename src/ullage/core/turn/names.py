@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from functools import lru_cache
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -68,8 +67,7 @@ def definitions(
 def holds(request: Request, prefix: str, toolset: Toolset) -> bool:
     """Whether the caller's own tools hold our definitions already, cached or not."""
     names = {prefix + spec.name for spec in toolset.tools}
-    copies = set(_copies(request, prefix, toolset))
-    return names == copies
+    return names == set(_copies(request, prefix, toolset))
 
 
 def prefix_beside(
@@ -84,21 +82,22 @@ def prefix_beside(
         prefix: the one at hand, which stays if it will do.
     """
     names = {*request.envelope.head.tools, *transcript.loaded}
-    if _is_free(prefix, names, request, toolset):
-        return prefix
-    others = (f"ullage{number}_" for number in count(2))
-    if _is_free("ullage_", names, request, toolset):
-        return "ullage_"
-    return next(other for other in others if _is_free(other, names, request, toolset))
+    number = 1
+    while not _is_free(prefix, names, request, toolset):
+        prefix = "ullage_" if number == 1 else f"ullage{number}_"
+        number += 1
+    return prefix
 
 
 def _is_free(
     prefix: str, names: Collection[str], request: Request, toolset: Toolset
 ) -> bool:
     """Whether no tool of the caller's has a name of ours with this prefix."""
-    ours = {prefix + name for name in toolset.names}
-    clashing = ours.intersection(names)
-    return not clashing or clashing <= set(_copies(request, prefix, toolset))
+    our_names = {prefix + name for name in toolset.names}
+    clashing = our_names.intersection(names)
+    if not clashing:
+        return True
+    return clashing <= set(_copies(request, prefix, toolset))
 
 
 def _copies(request: Request, prefix: str, toolset: Toolset) -> Iterator[str]:
@@ -126,8 +125,10 @@ def _copies(request: Request, prefix: str, toolset: Toolset) -> Iterator[str]:
 def to_allow(request: Request, words: Words) -> tuple[str, ...]:
     """Our names, where the request lists what may be called, and its list can be longer."""
     choice = request.envelope.choice
-    ours = tuple(words.prefix + spec.name for spec in words.toolset.tools)
-    return () if choice.allows(ours) or not choice.takes_more else ours
+    names = tuple(words.prefix + spec.name for spec in words.toolset.tools)
+    if choice.allows(names) or not choice.takes_more:
+        return ()
+    return names
 
 
 def renaming(
@@ -148,21 +149,30 @@ def renaming(
 
 def words_of(opened: PolicyRecord, transcript: Transcript, toolset: Toolset) -> Words:
     """The wording of what is in force, in a history."""
-    former = tuple((transcript.find(key) or 0, prefix) for key, prefix in opened.former)
-    return Words(opened.recall, opened.prefix, toolset, opened.folder, former)
+    former: list[tuple[int, str]] = []
+    for key, prefix in opened.former:
+        place = transcript.find(key) or 0
+        former.append((place, prefix))
+    return Words(
+        opened.recall,
+        opened.prefix,
+        toolset,
+        opened.folder,
+        tuple(former),
+    )
 
 
 def worded_anew(window: Window) -> list[Cut]:
     """Cuts by which notices that name a tool as it was called before name it as it is now."""
-    words, cuts = window.words, list[Cut]()
+    words, transcript = window.words, window.transcript
+    cuts: list[Cut] = []
     for index in window.visible:
         for (number, item), edit in window.shown(index).items():
-            text, output = (
-                words.renamed(edit.text),
-                window.transcript.output((index, number, item)),
-            )
+            text = words.renamed(edit.text)
+            output = transcript.output((index, number, item))
             if text != edit.text and output is not None:
-                cuts.append(Cut(replace(edit, text=text, why=_RENAMED), (output,)))
+                renamed = replace(edit, text=text, why=_RENAMED)
+                cuts.append(Cut(renamed, (output,)))
     for start, stop, summary in window.summaries:
         text = words.renamed(summary.text)
         if text != summary.text:

@@ -47,14 +47,22 @@ def announced(openings: Sequence[Opening]) -> frozenset[str]:
     Each was told of when it was first met, so policies that differ under pressure alone may take
     turns, and nothing is written for it.
     """
-    newest = openings[-1][1].policy_fingerprint
-    fingerprints = [policy.policy_fingerprint for _, policy in openings]
-    return frozenset(one for one in fingerprints if is_shown_alike(one, newest))
+    _, newest = openings[-1]
+    fingerprints: set[str] = set()
+    for _, policy in openings:
+        fingerprint = policy.policy_fingerprint
+        if is_shown_alike(fingerprint, newest.policy_fingerprint):
+            fingerprints.add(fingerprint)
+    return frozenset(fingerprints)
 
 
 def changed_at(openings: Sequence[Opening]) -> int:
     """Where what is shown on arrival changed last, or -1."""
-    return max((place for place, policy in openings if policy.changed), default=-1)
+    place = -1
+    for position, policy in openings:
+        if policy.changed:
+            place = max(place, position)
+    return place
 
 
 def recall_from(openings: Sequence[Opening]) -> int:
@@ -75,4 +83,7 @@ def recall_from(openings: Sequence[Opening]) -> int:
 
 def cuts_from(openings: Sequence[Opening]) -> int:
     """From where what is new is cut although no recall tools are offered, or -1."""
-    return next((place for place, policy in openings if policy.cuts_new), -1)
+    for place, policy in openings:
+        if policy.cuts_new:
+            return place
+    return -1

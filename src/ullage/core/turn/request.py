@@ -178,12 +178,11 @@ def read(
 
 def without_room(request: Request, count: int) -> Request:
     """A request that takes no tools where this many are more than its wire has room for."""
-    envelope, most = request.envelope, request.wire.most_tools
-    if most is None or len(envelope.tools) + count <= most:
+    most = request.wire.most_tools
+    if most is None or len(request.envelope.tools) + count <= most:
         return request
-    return replace(
-        request, envelope=replace(envelope, takes_tools=False, bars_tools="full")
-    )
+    envelope = replace(request.envelope, takes_tools=False, bars_tools="full")
+    return replace(request, envelope=envelope)
 
 
 def refusing_tools(request: Request) -> Request:
