@@ -141,15 +141,16 @@ MUTANTS = (
     ),
     Mutant(
         "core/turn/batches.py",
-        "        self.record(stage, key, edits, before, decision)\n        self.set_aside(cuts)",
-        "        self.record(stage, key, edits, before, decision)",
+        "        self.record(stage, key, edits, tokens_before, decision)\n"
+        "        self.set_aside(cuts)",
+        "        self.record(stage, key, edits, tokens_before, decision)",
         _TESTS_ENGINE,
         "what a batch leaves out is never kept",
     ),
     Mutant(
         _ENGINE,
-        "        if length > settled:\n            is_end",
-        "        if True:\n            is_end",
+        "        decides = length > settled\n",
+        "        decides = True\n",
         _TESTS_ENGINE,
         "a settled place is decided again",
     ),

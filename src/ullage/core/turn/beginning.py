@@ -146,10 +146,10 @@ def _assumed(
         return limits, []
     cache.unknown_models.add(model)
     whose = "" if default is None else ", as its server has without options.num_ctx"
-    why = (
+    reason = (
         f"{unknown}; {limits.window_tokens:,} tokens are assumed{whose}{advice(model)}"
     )
-    return limits, [Event(kind="unknown_model", where="model", why=why)]
+    return limits, [Event(kind="unknown_model", where="model", why=reason)]
 
 
 def _head_tokens(history: HistoryCache, head: Head, tools: Tools) -> int:

@@ -204,9 +204,9 @@ class _Messages(dict[int, tuple[Any, Message]]):
 
     def __missing__(self, index: int) -> tuple[Any, Message]:
         raw = self.raws[index]
-        where = f"{self.wire.key}[{index}]"
-        copy = snapshot_at(raw, where)
-        message = self.wire.parse(raw, where)
+        path = f"{self.wire.key}[{index}]"
+        copy = snapshot_at(raw, path)
+        message = self.wire.parse(raw, path)
         self[index] = (copy, message)
         return copy, message
 

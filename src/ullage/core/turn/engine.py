@@ -392,15 +392,15 @@ def _removed_tokens(walk: Walk) -> int:
 def _allowed(walk: Walk, stage: Stage) -> Sequence[Cut]:
     """The cuts a stage wants, if now they can be made; else it is told why not."""
     window = walk.window
-    where = f"stage {name_of(stage)}"
+    subject = f"stage {name_of(stage)}"
     cuts = stage(window)
     if isinstance(cuts, Skipped):
-        walk.events.append(Event(kind="held", where=where, why=cuts.why))
+        walk.events.append(Event(kind="held", where=subject, why=cuts.why))
         return ()
     editable = editable_from(window)
     allowed = [cut for cut in cuts if edited_from(window, [cut.edit]) >= editable]
     if cuts and not allowed:
-        walk.events.append(Event(kind="held", where=where, why=HELD))
+        walk.events.append(Event(kind="held", where=subject, why=HELD))
     unbarred = [cut for cut in allowed if not _is_barred(window, cut)]
     return without_young(window, unbarred)
 
@@ -450,8 +450,8 @@ def _diagnosed(diagnostic: str, window: Window, count: int) -> Event:
     if tokens is None:
         tokens = window.estimate
         remark = "; nothing was reported, this is an estimate"
-    why = diagnostic.format(count=count, reported_tokens=tokens)
-    return Event(kind="diagnostic", where="the whole view", why=f"{why}{remark}")
+    reason = diagnostic.format(count=count, reported_tokens=tokens)
+    return Event(kind="diagnostic", where="the whole view", why=f"{reason}{remark}")
 
 
 def _refuse(window: Window) -> None:

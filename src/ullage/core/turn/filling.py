@@ -71,8 +71,8 @@ class Filled(NamedTuple):
 
 def refusal(reason: str) -> Event:
     """The event that tells why a model's words are not in a summary."""
-    why = f"{reason}; the deterministic summary stands"
-    return Event(kind="summary_refused", where="summary", why=why)
+    reason = f"{reason}; the deterministic summary stands"
+    return Event(kind="summary_refused", where="summary", why=reason)
 
 
 def fill(
@@ -121,8 +121,8 @@ def fill(
 def _request(brief: Brief, part: str, earlier: str, caller: str) -> Summarise:
     """The request for a summary of a part, which may go on from that of earlier ones."""
     prompt = brief.prompt
-    before = f"[summary of what was before]\n{earlier}\n\n" if earlier else ""
-    texts = [f"{prompt.opening}{before}{part}", prompt.closing]
+    preface = f"[summary of what was before]\n{earlier}\n\n" if earlier else ""
+    texts = [f"{prompt.opening}{preface}{part}", prompt.closing]
     return Summarise(
         system=prompt.system,
         texts=tuple(text for text in texts if text),

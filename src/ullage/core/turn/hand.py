@@ -135,9 +135,9 @@ def _carry_out(walk: Walk, entered: Entered, key: bytes) -> None:
         undone_start, undone_bound = _undone_from(walk, decision.undoes)
         bound = min(start, undone_bound)
         start = min(start, undone_start)
-    where = described(decision, window.transcript)
+    place = described(decision, window.transcript)
     if start < editable_from(window):
-        walk.events.append(Event(kind="held", where=where, why=HELD))
+        walk.events.append(Event(kind="held", where=place, why=HELD))
         return
     lawful = _lawful(walk, cuts)
     tokens_before = window.estimate
@@ -148,7 +148,7 @@ def _carry_out(walk: Walk, entered: Entered, key: bytes) -> None:
         # the guard takes others before it
         locations = spots_of(window.transcript, decision.target)
         walk.builder.pin(window.pins.also(locations))
-    walk.events.append(_event(window, entered, where, start, tokens_before))
+    walk.events.append(_event(window, entered, place, start, tokens_before))
 
 
 def _pins_again(walk: Walk, entered: Entered, key: bytes) -> list[Entered]:
@@ -196,7 +196,7 @@ def _lawful(walk: Walk, cuts: Sequence[Cut]) -> list[Cut]:
 
 
 def _event(
-    window: Window, entered: Entered, where: str, start: int, tokens_before: int
+    window: Window, entered: Entered, place: str, start: int, tokens_before: int
 ) -> Event:
     """What is told of a decision that was carried out, with its price."""
     rewritten = rewritten_tokens(window, start)
@@ -209,7 +209,7 @@ def _event(
     author = entered.decision.author or "a user"
     return Event(
         kind="decided",
-        where=where,
+        where=place,
         why=f"{author} asked for it ({entered.name}); {price}",
         tokens_before=tokens_before,
         tokens_after=window.estimate,
@@ -468,9 +468,9 @@ def overruled(window: Window, pinned: set[Location]) -> Iterator[Event]:
     if not lost:
         return
     messages = sorted({location[0] + 1 for location in lost})
-    why = (
+    reason = (
         f"{len(lost):,} pinned texts of {len(messages):,} messages were cut or hidden: the "
         f"view was over its hard limit of {window.limit_tokens:,} tokens. Take back a pin, or "
         "use a model with a larger window"
     )
-    yield Event(kind="overruled", where=f"message {messages[0]}", why=why)
+    yield Event(kind="overruled", where=f"message {messages[0]}", why=reason)

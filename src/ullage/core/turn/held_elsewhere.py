@@ -63,8 +63,8 @@ def passed_on(request: Request, thread: Thread | None) -> Iterator[Event]:
     size = ""
     if thread is not None and thread.tokens:
         size = f", {thread.tokens:,} tokens by its count"
-    why = (
+    reason = (
         f"what comes before is held by the provider{size}: what stands in this request was cut "
         "at first sight; batches, the guard and an exact count need the whole history"
     )
-    yield Event(kind="passed_on", where=request.elsewhere, why=why)
+    yield Event(kind="passed_on", where=request.elsewhere, why=reason)

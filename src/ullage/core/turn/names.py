@@ -52,13 +52,13 @@ def definitions(
     """
     tools = []
     for spec in toolset.former if is_former else toolset.tools:
-        told = (
+        description = (
             f"{spec.description}. Earlier notices name it {spec.name}"
             if is_renamed
             else ""
         )
         named = replace(
-            spec, name=prefix + spec.name, description=told or spec.description
+            spec, name=prefix + spec.name, description=description or spec.description
         )
         tools.append(wire.tool(named))
     return tuple(tools)
@@ -143,8 +143,11 @@ def renaming(
         changed=False,
         adds_tools=True,
     )
-    why = f"a tool of the caller's has a name of ours, so ours begin with {prefix!r} from here on"
-    return renamed, Event(kind="renamed", where="tools", why=why)
+    reason = (
+        "a tool of the caller's has a name of ours, "
+        f"so ours begin with {prefix!r} from here on"
+    )
+    return renamed, Event(kind="renamed", where="tools", why=reason)
 
 
 def words_of(opened: PolicyRecord, transcript: Transcript, toolset: Toolset) -> Words:

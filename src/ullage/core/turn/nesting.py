@@ -69,11 +69,11 @@ def with_messages(
 def _event(index: int, outputs: Sequence[Output]) -> Event:
     """What is told of a message of which parts were set aside."""
     sizes = [f"{len(output.text):,} characters" for output in outputs]
-    why = f"{' and '.join(sizes)} were nested more than {LEVELS} levels deep and are set aside"
+    reason = f"{' and '.join(sizes)} were nested more than {LEVELS} levels deep and are set aside"
     return Event(
         kind="cut",
         where=f"message {index + 1}",
-        why=why,
+        why=reason,
         ref=outputs[0].ref,
     )
 
@@ -82,13 +82,13 @@ class _SetAside:
     """Sets values of one message aside.
 
     Args:
-        where: the message, for errors.
+        path: the message, for errors.
         redact: takes secrets out of them, or None.
     """
 
-    def __init__(self, where: str, redact: Redact | None) -> None:
+    def __init__(self, path: str, redact: Redact | None) -> None:
         self.outputs: list[Output] = []
-        self._where = where
+        self._where = path
         self._redact = redact
 
     def __call__(self, value: Any) -> str:
@@ -147,7 +147,7 @@ def _are_same(items: Sequence[Any], originals: Sequence[Any]) -> bool:
     return all(item is original for item, original in pairs)
 
 
-def _json(value: Any, where: str) -> str:
+def _json(value: Any, path: str) -> str:
     """JSON text of a value, however deep; a FormatError if it holds itself or is no JSON."""
     pieces: list[str] = []
     within: set[int] = set()
@@ -155,10 +155,10 @@ def _json(value: Any, where: str) -> str:
 
     def enter(item: Any) -> None:
         if not isinstance(item, (dict, list, tuple)):
-            pieces.append(as_json(item, where))
+            pieces.append(as_json(item, path))
             return
         if id(item) in within:
-            raise FormatError(where, "it holds itself", "Give plain JSON values.")
+            raise FormatError(path, "it holds itself", "Give plain JSON values.")
         within.add(id(item))
         pieces.append("{" if isinstance(item, dict) else "[")
         stack.append((item, _items(item)))

@@ -93,13 +93,13 @@ def told(stage: str, checked: Checked) -> Iterator[Event]:
         errors.setdefault(error.problem, []).append(error)
     for alike in mends.values():
         mend = alike[0]
-        why = f"stage {stage}: {mend.remedy}{_more(len(alike))}"
-        yield Event(kind="mended", where=mend.where, why=why)
+        reason = f"stage {stage}: {mend.remedy}{_more(len(alike))}"
+        yield Event(kind="mended", where=mend.where, why=reason)
     for refused in errors.values():
         error = refused[0]
         problem = f"{error.problem}{_more(len(refused))}"
-        why = f"stage {stage}: {problem}. {error.remedy}"
-        yield Event(kind="declined", where=error.where, why=why)
+        reason = f"stage {stage}: {problem}. {error.remedy}"
+        yield Event(kind="declined", where=error.where, why=reason)
 
 
 def _more(count: int) -> str:
@@ -111,8 +111,8 @@ def _more(count: int) -> str:
 
 def passed_over(count: int, batch: Batch) -> Event:
     """The event of edits of a record that no view can show."""
-    why = (
+    reason = (
         f"{count:,} of {len(batch.edits):,} edits that the ledger holds of stage {batch.stage} "
         "would make the view illegal or could not be opened; they are passed over"
     )
-    return Event(kind="declined", where="the ledger", why=why)
+    return Event(kind="declined", where="the ledger", why=reason)

@@ -197,8 +197,8 @@ def _resolve(case: _Case, previous: PolicyRecord | None) -> PolicyResolution:
 
 def _superseded(active: ActivePolicy, ledger: Ledger) -> PolicyResolution:
     """Leave what comes next to the newer policy that decides here."""
-    why = _SUPERSEDED % active.record.policy
-    event = Event(kind="superseded", where=_EVERYWHERE, why=why)
+    reason = _SUPERSEDED % active.record.policy
+    event = Event(kind="superseded", where=_EVERYWHERE, why=reason)
     active = replace(active, superseded=True, waits=False)
     return PolicyResolution(active, ledger, (), (event,))
 
@@ -241,8 +241,8 @@ def _go_on(case: _Case, newest: PolicyRecord) -> PolicyResolution:
         # a history that was met under way is not opened again for its first tools
         has_no_tools=newest.has_no_tools and not newest.joined,
     )
-    why = _GOES_ON.format(before=newest.policy, now=policy.policy)
-    event = Event(kind="changed", where=_EVERYWHERE, why=why)
+    reason = _GOES_ON.format(before=newest.policy, now=policy.policy)
+    event = Event(kind="changed", where=_EVERYWHERE, why=reason)
     return replace(_write(case, policy, (event,)), shows_same=True)
 
 
@@ -395,19 +395,19 @@ def _changed(earlier: PolicyRecord, later: PolicyRecord) -> Event:
     if is_shown_alike(earlier.policy_fingerprint, later.policy_fingerprint):
         subject = "model family"
         names_of_both = (earlier.family, later.family)
-    why = (
+    reason = (
         f"another {subject} decides from here on ({names_of_both[0]} before, "
         f"{names_of_both[1]} now): what was sent counts as one batch, and reasoning bound to it "
         "is dropped"
     )
-    return Event(kind="changed", where=_EVERYWHERE, why=why)
+    return Event(kind="changed", where=_EVERYWHERE, why=reason)
 
 
 def _joined(messages: int, recall: bool) -> Event:
     """The event of a history that was under way when it was first seen."""
     tools = "are offered" if recall else "are not offered"
-    why = (
+    reason = (
         f"{messages:,} messages stood before this session first saw them: its cuts count as one "
         f"batch, reasoning bound to the whole history may be dropped, and recall tools {tools}"
     )
-    return Event(kind="joined", where=_EVERYWHERE, why=why)
+    return Event(kind="joined", where=_EVERYWHERE, why=reason)

@@ -57,9 +57,9 @@ def _is_unrecalled(
     opened, envelope = resolution.active.record, request.envelope
     if not opened.recall or not envelope.tools:
         return False
-    ours = {opened.prefix + name for name in settings.policy.toolset.names}
+    our_names = {opened.prefix + name for name in settings.policy.toolset.names}
     may_add = envelope.choice.takes_more and settings.recall != "host"
-    may_call = may_add or envelope.choice.allows(ours)
+    may_call = may_add or envelope.choice.allows(our_names)
     if may_call and _may_stand(request, opened.prefix, settings):
         return False
     entry = resolution.ledger.at(key)

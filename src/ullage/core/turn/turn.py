@@ -252,17 +252,17 @@ def _store(
     outputs = (*set_aside, *walk.outputs.values())
     is_decided = bool(walk.records)
     transcript = job.history.transcript
-    after, notes = remember(transcript, walk.ledger, is_decided=is_decided)
+    updated, notes = remember(transcript, walk.ledger, is_decided=is_decided)
     if not outputs and not is_decided:
         try:
             lost = yield from _commit((), notes, ledger)
         except StoreError:  # nothing hangs on the notes: they are kept another time
             return _Stored(walk.ledger, ())
-        return _Stored(after, lost)
-    after, outline = outline_in(decision.window, after, job.request, job.settings)
+        return _Stored(updated, lost)
+    updated, outline = outline_in(decision.window, updated, job.request, job.settings)
     records = (*walk.records, *notes, *outline)
     lost = yield from _commit(outputs, records, ledger)
-    return _Stored(after, lost)
+    return _Stored(updated, lost)
 
 
 def _commit(
@@ -324,8 +324,8 @@ def _uncut(
     except OverLimitError:
         builder = decision.prepared.builder
         outcome = "it does not fit whole: only this history holds what is cut out of it"
-    why = f"{error}; {outcome}"
-    return builder, Event(kind="unkept", where="what would be set aside", why=why)
+    reason = f"{error}; {outcome}"
+    return builder, Event(kind="unkept", where="what would be set aside", why=reason)
 
 
 # ── what comes back ──────────────────────────────────────────────────────────────────────
