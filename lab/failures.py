@@ -100,8 +100,8 @@ _ROWS = (
     (
         "recall f88",
         "core/history/transcript.py",
-        "found = message if self._redact is None else redacted(message, self._redact)",
-        "found = message",
+        "clean = redacted(message, self._redact)",
+        "clean = message",
     ),
     (
         "pairing f04",
@@ -538,20 +538,20 @@ _ROWS = (
     (
         "summary f51",
         "policy/stages/compact.py",
-        "return [Cut(edit, outputs, ",
-        "return [Cut(edit, outputs[-1:], ",
+        "return [ProposedEdit(edit, outputs, ",
+        "return [ProposedEdit(edit, outputs[-1:], ",
     ),
     (
         "recall f82",
         "policy/stages/record.py",
-        "return Cut(edit, outputs)",
-        "return Cut(edit, outputs[-1:])",
+        "return ProposedEdit(edit, outputs)",
+        "return ProposedEdit(edit, outputs[-1:])",
     ),
     (
         "summary f55",
         "policy/stages/record.py",
-        "return Cut(edit, outputs)",
-        "return Cut(edit, outputs[-1:])",
+        "return ProposedEdit(edit, outputs)",
+        "return ProposedEdit(edit, outputs[-1:])",
     ),
     (
         "storage f92",
@@ -568,7 +568,7 @@ _ROWS = (
     (
         "pairing f13",
         "core/contract/bound.py",
-        "    return [Cut(Drop(chain[start], chain[window.size], why), ())]",
+        "    return [ProposedEdit(Drop(chain[start], chain[window.size], why), ())]",
         "    return []",
     ),
     (
@@ -595,7 +595,7 @@ _ROWS = (
         "policy/stages/emergency.py",
         "        if index <= end and may_cut(index):\n            best = index\n"
         "    return best if best < window.size else floor",
-        "        if index <= end and window.transcript.newest_asked(index + 1) == index:\n"
+        "        if index <= end and window.transcript.newest_request(index + 1) == index:\n"
         "            best = index\n    return best",
     ),
     (

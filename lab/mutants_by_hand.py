@@ -106,8 +106,8 @@ MUTANTS = (
     ),
     Mutant(
         "policy/stages/condense.py",
-        "(Cut(edit, outputs),)",
-        "(Cut(edit, outputs[:-1]),)",
+        "(ProposedEdit(edit, outputs),)",
+        "(ProposedEdit(edit, outputs[:-1]),)",
         _TESTS_GUARD,
         "the index of what was condensed opens nothing",
     ),

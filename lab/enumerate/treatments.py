@@ -18,7 +18,7 @@ from lab.enumerate.letters import Message, said
 from ullage.core.contract.policy import Policy
 from ullage.core.history.transcript import leaves_of
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Cut
+from ullage.core.values.edits import ProposedEdit
 from ullage.core.values.messages import Text, ToolCall, ToolResult
 from ullage.core.values.notices import Words
 from ullage.policy.stages.condense import Range, Room, condense
@@ -55,7 +55,7 @@ def _part(source: Source, words: Words, /) -> Shown | None:
     return Shown(shown, "every result is shown in part") if shown else None
 
 
-def _prune_all(window: Window, /) -> Sequence[Cut]:
+def _prune_all(window: Window, /) -> Sequence[ProposedEdit]:
     """Every result and every call's arguments behind the newest turn, set aside."""
     cuts = []
     for index in range(window.turn_start):
@@ -70,7 +70,7 @@ def _prune_all(window: Window, /) -> Sequence[Cut]:
     return [cut for cut in cuts if cut is not None]
 
 
-def _condense_all(window: Window, /) -> Sequence[Cut]:
+def _condense_all(window: Window, /) -> Sequence[ProposedEdit]:
     """The longest run that may be condensed."""
     first, end = reach(window)
     stops = [

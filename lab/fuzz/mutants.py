@@ -94,7 +94,7 @@ def _unlinked(right: Any) -> Any:
 
 
 def _not_late(right: Any) -> Any:
-    return lambda *given: replace(right(*given), late=False)
+    return lambda *given: replace(right(*given), deferred=False)
 
 
 def _without(*names: str) -> Changed:
@@ -149,7 +149,9 @@ def _from_the_edit(right: Any) -> Any:
     def dropped(shown: Any, first: int, made: Any) -> Any:
         cuts, chain = right(shown, first, made), shown.transcript.chain
         return [
-            engine.Cut(engine.Drop(chain[first + 1], cut.edit.upto, cut.edit.why), ())
+            engine.ProposedEdit(
+                engine.Drop(chain[first + 1], cut.edit.upto, cut.edit.why), ()
+            )
             for cut in cuts
         ]
 

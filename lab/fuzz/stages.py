@@ -16,7 +16,7 @@ from ullage.core.contract.policy import Policy
 from ullage.core.contract.ranges import summarised
 from ullage.core.history.transcript import Location, leaves_of
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Cut, Replace
+from ullage.core.values.edits import ProposedEdit, Replace
 from ullage.core.values.messages import Text, ToolCall
 from ullage.policy.stages.condense import Range, Room, condense
 from ullage.policy.stages.default import DEFAULT
@@ -46,7 +46,7 @@ def policy_of(number: int) -> Policy:
     )
 
 
-def truncate_any(window: Window, /, *, seed: int) -> Sequence[Cut]:
+def truncate_any(window: Window, /, *, seed: int) -> Sequence[ProposedEdit]:
     """Fresh results cut to any length; which and how far depends on the result alone."""
     cuts = []
     for spot in window.results(window.fresh, window.size):
@@ -62,13 +62,13 @@ def truncate_any(window: Window, /, *, seed: int) -> Sequence[Cut]:
             room = random.choice(_ROOM_CHARS)
             shown = shorten(leaf.text, room, output.ref, window.words)
             if shown is not None:
-                place = window.transcript.place(spot)
+                place = window.transcript.address(spot)
                 edit = Replace(place, output.ref, shown, "truncated", "by chance")
-                cuts.append(Cut(edit, (output,)))
+                cuts.append(ProposedEdit(edit, (output,)))
     return cuts
 
 
-def prune_any(window: Window, /, *, seed: int) -> Sequence[Cut]:
+def prune_any(window: Window, /, *, seed: int) -> Sequence[ProposedEdit]:
     """Any results and arguments set aside, wherever they stand."""
     share = Random(f"{seed}/prune/{window.size}").choice((0, 0, 0, 0.2, 0.5, 1.0))
     if not share:
@@ -77,7 +77,7 @@ def prune_any(window: Window, /, *, seed: int) -> Sequence[Cut]:
     return [cut for spot in spots if (cut := placeholder(window, spot)) is not None]
 
 
-def cut_any(window: Window, /, *, seed: int) -> Sequence[Cut]:
+def cut_any(window: Window, /, *, seed: int) -> Sequence[ProposedEdit]:
     """Any texts, results and arguments cut to any size."""
     if Random(f"{seed}/cut/{window.size}").random() < 0.8:
         return ()
@@ -112,7 +112,7 @@ def _spots(window: Window, *, texts: bool = False) -> list[Location]:
         for number, item, leaf in leaves_of(transcript.messages[index]):
             spot, is_text = (index, number, item), isinstance(leaf, Text)
             edit = window.shown(index).get((number, item))
-            if edit is not None and edit.is_resubmitted:
+            if edit is not None and edit.was_sent:
                 continue
             if (
                 (spot in results and (is_text or not texts))
@@ -123,7 +123,7 @@ def _spots(window: Window, *, texts: bool = False) -> list[Location]:
     return found
 
 
-def condense_any(window: Window, /, *, seed: int) -> Sequence[Cut]:
+def condense_any(window: Window, /, *, seed: int) -> Sequence[ProposedEdit]:
     """Any run of messages condensed that begins and ends where the transcript lets it.
 
     A run grows and never shrinks: what was condensed stays so.

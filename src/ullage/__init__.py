@@ -26,7 +26,6 @@ __all__ = [
     "BudgetExceeded",
     "Call",
     "ConfigError",
-    "Cut",
     "Decision",
     "Edit",
     "Event",
@@ -42,9 +41,11 @@ __all__ = [
     "Policy",
     "Preview",
     "Problem",
+    "ProposedEdit",
     "Record",
     "RefNotFound",
     "Replace",
+    "ReplaceSpan",
     "Session",
     "Sessions",
     "SharedBudget",
@@ -57,7 +58,6 @@ __all__ = [
     "Store",
     "StoreError",
     "StoreFull",
-    "Summary",
     "SummaryError",
     "TargetNotFound",
     "ToolOutputRef",
@@ -106,7 +106,14 @@ if TYPE_CHECKING:
     from ullage.core.redaction import common_keys
     from ullage.core.turn.state import State
     from ullage.core.values.decisions import Decision
-    from ullage.core.values.edits import Address, Batch, Cut, Edit, Replace, Summary
+    from ullage.core.values.edits import (
+        Address,
+        Batch,
+        Edit,
+        ProposedEdit,
+        Replace,
+        ReplaceSpan,
+    )
     from ullage.core.values.effects import Output, Record
     from ullage.core.values.events import Event
     from ullage.core.values.limits import Limits
@@ -168,7 +175,7 @@ else:
             "ullage.stores.sqlite": "SqliteStore",
             "ullage.core.turn.state": "State",
             "ullage.core.values.decisions": "Decision",
-            "ullage.core.values.edits": "Address Batch Cut Edit Replace Summary",
+            "ullage.core.values.edits": "Address Batch Edit ProposedEdit Replace ReplaceSpan",
             "ullage.core.values.effects": "Output Record",
             "ullage.core.values.events": "Event",
             "ullage.core.values.limits": "Limits",

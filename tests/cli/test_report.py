@@ -6,7 +6,7 @@ import io
 import pytest
 
 from tests.cli.terminal import told, ullage
-from ullage.core.values.receipts import Place, Receipt, Sums, Tokens
+from ullage.core.values.receipts import Receipt, ReceiptKey, ReceiptTotals, TokenCounts
 from ullage.stores import SqliteStore
 from ullage.tools.cli.report import report_of, sentences
 
@@ -25,14 +25,16 @@ def receipt(
     given = {
         "requests": 4,
         "conversations": 2,
-        "sent": Tokens(fresh=100, read=900, output=50),
-        "raw": Tokens(fresh=200, read=2_000, output=50),
+        "sent": TokenCounts(fresh=100, read=900, output=50),
+        "raw": TokenCounts(fresh=200, read=2_000, output=50),
         "sent_usd": 3.0,
         "raw_usd": 4.0,
         **sums,
     }
-    place = Place(day, "team", "gpt-4.1", client, is_held_out)
-    return Receipt(place=place, writer=writer, sums=Sums(**given), is_open=is_open)
+    place = ReceiptKey(day, "team", "gpt-4.1", client, is_held_out)
+    return Receipt(
+        key=place, writer=writer, sums=ReceiptTotals(**given), is_open=is_open
+    )
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from msgspec.structs import replace as with_fields
 
 from tests.history.test_transcript import transcript_of
 from tests.history.test_window import METER, history, replace
-from ullage import Summary
+from ullage import ReplaceSpan
 from ullage.core.history.builder import WindowBuilder
 from ullage.core.history.canon import ref_of
 from ullage.core.history.measures import Measure
@@ -63,7 +63,9 @@ class Conversation:
         chain, stop = self.window.transcript.chain, 1 + 2 * (1 + at % 4)
         if stop <= self.window.size:
             text = f"what came before {stop}"
-            self.builder.apply(Summary(chain[1], chain[stop], text, ref_of(text), "so"))
+            self.builder.apply(
+                ReplaceSpan(chain[1], chain[stop], text, ref_of(text), "so")
+            )
 
     def reword(self, at):
         """The caller sends a message again that thinks something else."""
@@ -151,7 +153,7 @@ def test_it_knows_nothing_of_what_came_later():
     frozen = conversation.builder.freeze().transcript
     conversation.extend(99)
     growing = conversation.window.transcript
-    place = growing.place((6, 0, 0))
+    place = growing.address((6, 0, 0))
     assert (growing.locate(place), frozen.locate(place)) == ((6, 0, 0), None)
     assert (growing.find(growing.chain[6]), frozen.find(growing.chain[6])) == (6, None)
     assert frozen.find(growing.chain[5]) == 5
@@ -169,7 +171,7 @@ def test_readers_fill_tables_of_their_own():
     conversation.extend(4)
     working = conversation.window
     working._edit_tokens.clear()
-    spot = working.spot_for(replace(working, 2, "shown otherwise"), 7)
+    spot = working.location_for(replace(working, 2, "shown otherwise"), 7)
     working._shown[spot[0]] = {spot[1:]: replace(working, 2, "shown otherwise")}
     conversation.builder._changes.edited.add(spot[0])
     frozen = conversation.builder.freeze()

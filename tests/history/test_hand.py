@@ -6,12 +6,12 @@ from ullage.core.history.hand import (
     EMPTY,
     Pins,
     hand_of,
+    locations_of,
     name_of,
     shown_under,
-    spots_of,
 )
-from ullage.core.history.ledger import Ledger, changes, taken
-from ullage.core.values.decisions import Decision, Made, Target
+from ullage.core.history.ledger import Ledger, merge_records, records_since
+from ullage.core.values.decisions import Decision, LedgerRef, Target
 from ullage.core.values.edits import Batch
 
 TRANSCRIPT = transcript_of(history("first", "second", "third"))
@@ -25,7 +25,7 @@ def decided(*decisions, ledger=None, key=KEY):
     """A ledger with decisions at one place, and where it keeps each."""
     ledger, made = ledger or Ledger(), []
     for decision in decisions:
-        made.append(Made("decision", key, len(ledger.at(key).decisions)))
+        made.append(LedgerRef("decision", key, len(ledger.at(key).decisions)))
         ledger, _ = ledger.with_decision(key, decision)
     return ledger, made
 
@@ -69,14 +69,14 @@ def test_a_batch_goes_with_the_decision_it_carries_out_and_so_does_what_followed
         ledger, _ = ledger.with_batch(KEY, batch)
     ledger, _ = decided(undo(pin), ledger=ledger)
     hand = hand_of(TRANSCRIPT, ledger)
-    assert hand.undone == {Made("batch", KEY, 1), Made("batch", KEY, 2)}
+    assert hand.undone == {LedgerRef("batch", KEY, 1), LedgerRef("batch", KEY, 2)}
     assert len(shown_under(KEY, ledger, hand)) == 2
 
 
 def test_an_undo_waits_while_nothing_that_was_sent_may_change():
     ledger, _ = Ledger().with_batch(KEY, BATCH)
-    ledger, _ = decided(undo(Made("batch", KEY, 0)), ledger=ledger)
-    assert hand_of(TRANSCRIPT, ledger).undone == {Made("batch", KEY, 0)}
+    ledger, _ = decided(undo(LedgerRef("batch", KEY, 0)), ledger=ledger)
+    assert hand_of(TRANSCRIPT, ledger).undone == {LedgerRef("batch", KEY, 0)}
     waiting = hand_of(TRANSCRIPT, ledger, is_frozen=True)
     assert waiting.undone == frozenset()
     assert len(waiting.due) == 1
@@ -89,7 +89,7 @@ def test_of_a_pin_and_a_drop_of_the_same_the_later_counts():
 
 
 def test_lines_stay_without_the_rest_of_their_text():
-    place = TRANSCRIPT.place((0, 0, 0))
+    place = TRANSCRIPT.address((0, 0, 0))
     lines = Decision(verb="pin", target=Target(FIRST.message, place, (2, 3)))
     pins = hand_of(TRANSCRIPT, decided(lines)[0]).pins
     assert pins.messages == {0}
@@ -98,16 +98,16 @@ def test_lines_stay_without_the_rest_of_their_text():
 
 
 def test_a_target_of_another_history_means_nothing():
-    assert spots_of(TRANSCRIPT, Target(b"elsewhere elsewh")) == []
+    assert locations_of(TRANSCRIPT, Target(b"elsewhere elsewh")) == []
     other = transcript_of(history("first", "other"))
-    place = TRANSCRIPT.place((1, 0, 0))
-    assert spots_of(other, Target(other.chain[1], place)) == []
+    place = TRANSCRIPT.address((1, 0, 0))
+    assert locations_of(other, Target(other.chain[1], place)) == []
 
 
 def test_decisions_go_with_the_records_that_a_host_carries():
     ledger, _ = decided(PIN, Decision(verb="note", text="Keep it short."))
-    records = changes(ledger, Ledger())
+    records = records_since(ledger, Ledger())
     assert [record.kind for record in records] == ["decision", "decision"]
-    again, waiting = taken(Ledger(), reversed(records))
+    again, waiting = merge_records(Ledger(), reversed(records))
     assert (again, waiting) == (ledger, ())
     assert hand_of(TRANSCRIPT, again) == hand_of(TRANSCRIPT, ledger)

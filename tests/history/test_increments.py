@@ -8,7 +8,7 @@ import pytest
 
 from tests.sessions import long_history, request
 from ullage import Limits, Record, Session
-from ullage.core.history.ledger import Ledger, changes, taken
+from ullage.core.history.ledger import Ledger, merge_records, records_since
 
 SMALL = Limits(window_tokens=8_000, output_reserve_tokens=500)
 MODEL = {"openai-chat": "gpt-4.1", "anthropic": "claude-sonnet-6"}
@@ -148,7 +148,9 @@ def test_where_two_decided_at_one_place_every_reader_takes_the_same():
     other = Ledger().with_batch(key, msgspec.structs.replace(data, edits=()))[1]
     assert other != batch
     orders = [(batch, other), (other, batch)]
-    ledgers = [taken(taken(Ledger(), (a,))[0], (b,))[0] for a, b in orders]
+    ledgers = [
+        merge_records(merge_records(Ledger(), (a,))[0], (b,))[0] for a, b in orders
+    ]
     assert ledgers[0] == ledgers[1]
 
 
@@ -159,18 +161,20 @@ def test_a_record_waits_for_the_one_before_it():
     for _ in range(3):
         ledger, record = ledger.with_policy(b"k" * 16, opened)
         records.append(record)
-    first, waiting = taken(Ledger(), records[1:])
+    first, waiting = merge_records(Ledger(), records[1:])
     assert first == Ledger()
     assert len(waiting) == 2
-    whole, none = taken(first, (*waiting, records[0]))
+    whole, none = merge_records(first, (*waiting, records[0]))
     assert whole == ledger
     assert none == ()
 
 
 def test_changes_are_those_of_one_ledger_beside_another():
     _, _, increments, _ = played("openai-chat", 12)
-    ledger, _ = taken(Ledger(), [r for increment in increments for r in increment])
-    assert set(changes(ledger, Ledger())) == {
+    ledger, _ = merge_records(
+        Ledger(), [r for increment in increments for r in increment]
+    )
+    assert set(records_since(ledger, Ledger())) == {
         r for increment in increments for r in increment
     }
-    assert changes(ledger, ledger) == ()
+    assert records_since(ledger, ledger) == ()

@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage import Address, Batch, Record, Replace, Summary
-from ullage.core.history.ledger import Entry, Ledger, Observed, PolicyRecord
+from ullage import Address, Batch, Record, Replace, ReplaceSpan
+from ullage.core.history.ledger import Entry, Ledger, PolicyRecord, UsageRecord
 
 keys = st.binary(min_size=16, max_size=16)
 texts = st.text(st.sampled_from("ab é猫\x00\ud800"), max_size=12)
@@ -23,12 +23,12 @@ edits = st.one_of(
         st.sampled_from(("truncated", "pruned", "cut")),
         texts,
     ),
-    st.builds(Summary, keys, keys, texts, texts, texts),
+    st.builds(ReplaceSpan, keys, keys, texts, texts, texts),
 )
 batches = st.builds(
     Batch, texts, texts, st.lists(edits, max_size=4).map(tuple), counts, counts
 )
-observed = st.builds(Observed, counts, counts)
+observed = st.builds(UsageRecord, counts, counts)
 opened = st.builds(
     PolicyRecord, st.just("default-1"), st.booleans(), st.just("ullage_")
 )
@@ -48,7 +48,7 @@ def written(steps):
     """A ledger written step by step, and the records that keep it."""
     ledger, records = Ledger(), []
     for key, value in steps:
-        name = {Batch: "batch", Observed: "observed", PolicyRecord: "policy"}[
+        name = {Batch: "batch", UsageRecord: "observed", PolicyRecord: "policy"}[
             type(value)
         ]
         ledger, record = getattr(ledger, f"with_{name}")(key, value)
@@ -58,12 +58,12 @@ def written(steps):
 
 def test_batches_add_up_and_the_other_kinds_are_replaced():
     ledger, records = written(
-        [(KEY, BATCH), (KEY, Observed(5, 4)), (KEY, BATCH), (KEY, Observed(9, 8))]
+        [(KEY, BATCH), (KEY, UsageRecord(5, 4)), (KEY, BATCH), (KEY, UsageRecord(9, 8))]
     )
     assert [(record.kind, record.n) for record in records] == [
         *(("batch", 0), ("observed", 0), ("batch", 1), ("observed", 0))
     ]
-    assert ledger.at(KEY) == Entry((BATCH, BATCH), {"": Observed(9, 8)})
+    assert ledger.at(KEY) == Entry((BATCH, BATCH), {"": UsageRecord(9, 8)})
     assert KEY in ledger
     assert ledger.at(b"elsewhere") == Entry()
 
@@ -81,7 +81,7 @@ def test_a_record_that_cannot_be_read_here_is_passed_over():
 
 
 def test_each_model_has_an_observation_of_its_own():
-    mine, theirs = Observed(5, 4, 0, "gpt-4.1"), Observed(9, 8, 0, "gpt-4")
+    mine, theirs = UsageRecord(5, 4, 0, "gpt-4.1"), UsageRecord(9, 8, 0, "gpt-4")
     ledger, records = written([(KEY, mine), (KEY, theirs)])
     assert ledger.at(KEY).observed == {"gpt-4.1": mine, "gpt-4": theirs}
     assert Ledger().with_records(records) == ledger
@@ -112,7 +112,7 @@ def test_a_step_changes_no_earlier_ledger(steps):
 
 def test_however_much_is_in_it_a_step_copies_what_came_last_and_the_rest_stays_in_place():
     steps = [
-        (number.to_bytes(16, "big"), Observed(number, 1)) for number in range(1_000)
+        (number.to_bytes(16, "big"), UsageRecord(number, 1)) for number in range(1_000)
     ]
     ledger, records = written([*steps, (steps[3][0], BATCH)])
     assert ledger == Ledger().with_records(records)
@@ -121,7 +121,7 @@ def test_however_much_is_in_it_a_step_copies_what_came_last_and_the_rest_stays_i
         assert key in ledger
         assert ledger.at(key).observed == {"": observed}
     assert ledger.at(steps[3][0]).batches == (BATCH,)
-    after = ledger.with_observed(KEY, Observed(5, 4))[0]
+    after = ledger.with_observed(KEY, UsageRecord(5, 4))[0]
     assert after._older is ledger._older
     assert KEY not in ledger
 
@@ -141,5 +141,5 @@ def test_the_stored_form_is_pinned():
     began = Record(KEY, "opened", 0, bytes.fromhex("93a964656661756c742d31c3a0"))
     entry = Ledger().with_records([seen, began]).at(KEY)
     assert entry == Entry(
-        (), {"": Observed(1_000, 900)}, (PolicyRecord("default-1", recall=True),)
+        (), {"": UsageRecord(1_000, 900)}, (PolicyRecord("default-1", recall=True),)
     )

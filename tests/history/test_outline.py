@@ -49,7 +49,7 @@ def test_the_stand_ins_have_the_chain_of_the_messages(format):
     ]
     for index in range(len(transcript)):
         for spot in transcript.results(index):
-            assert again.locate(transcript.place(spot)) == spot
+            assert again.locate(transcript.address(spot)) == spot
 
 
 def test_it_holds_the_beginning_of_each_text_and_no_more():

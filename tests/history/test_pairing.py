@@ -134,7 +134,7 @@ def by_transcript(format, messages):
         transcript.append(FORMATS[format].parse(raw, "messages"), b"")
     pairs = transcript._pairs
     assert all(
-        transcript.home(*result) == call[0]
+        transcript.call_index(*result) == call[0]
         for result, call in pairs.calls.items()
         if result in at
     )
@@ -148,7 +148,7 @@ def by_repair(format, messages):
 
 
 def reading(format, messages):
-    found = wire_named(format).reading(messages, Pairing())
+    found = wire_named(format).repair(messages, Pairing())
     for at in range(len(messages)):
         found.read(at)
     return found

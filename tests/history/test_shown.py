@@ -63,5 +63,5 @@ def test_every_message_is_visible_or_behind_the_account_and_every_edit_in_its_pl
         edits = view.shown(index)
         assert changes == [(*place, edit.text) for place, edit in edits.items()]
         for edit in edits.values():
-            at, *leaf = view.spot_of(edit.ref)
+            at, *leaf = view.location_of(edit.ref)
             assert view.shown(at)[tuple(leaf)].ref == edit.ref

@@ -44,7 +44,7 @@ def test_every_leaf_is_found_again_at_its_place(format, turns, reuse):
         for number, item, leaf in leaves_of(message):
             spot = (index, number, item)
             assert transcript.leaf(spot) == leaf
-            assert transcript.locate(transcript.place(spot)) == spot
+            assert transcript.locate(transcript.address(spot)) == spot
 
 
 @given(formats, histories.histories, st.booleans())
@@ -55,7 +55,7 @@ def test_a_place_holds_in_a_longer_history_and_after_a_detour(format, turns, reu
     )
     for index, message in enumerate(short.messages):
         for number, item, _ in leaves_of(message):
-            place = short.place((index, number, item))
+            place = short.address((index, number, item))
             assert long.locate(place) == (index, number, item)
 
 
@@ -131,8 +131,8 @@ def test_a_result_answers_the_newest_call_with_its_id():
 
 def test_equal_messages_have_places_of_their_own():
     transcript = transcript_of([ASKED, SAID, ASKED])
-    assert transcript.place((0, 0, 0)).id == transcript.place((2, 0, 0)).id
-    assert [transcript.place((index, 0, 0)).ordinal for index in (0, 2)] == [0, 1]
+    assert transcript.address((0, 0, 0)).id == transcript.address((2, 0, 0)).id
+    assert [transcript.address((index, 0, 0)).ordinal for index in (0, 2)] == [0, 1]
 
 
 def test_a_history_may_begin_anew_only_where_no_call_is_open():
@@ -182,7 +182,7 @@ def test_the_beginning_of_a_transcript_is_as_if_nothing_more_had_come(
 
 
 def worked_out(transcript):
-    caches = "_made", "_fed", "_folded"
+    caches = "_measured", "_fork", "_folded"
     return {
         name: value for name, value in vars(transcript).items() if name not in caches
     }
@@ -295,10 +295,10 @@ def test_a_message_is_shown_with_all_that_its_calls_and_results_are_joined_to():
         ]
     )
     for index in (1, 2, 3, 4):
-        assert transcript.together(index, 7) == {1, 2, 3, 4}
-    assert transcript.together(2, 4) == {1, 2, 3}, "as far as the history goes"
-    assert transcript.together(6, 7) == {5, 6}
-    assert transcript.together(0, 7) == {0}
+        assert transcript.inseparable(index, 7) == {1, 2, 3, 4}
+    assert transcript.inseparable(2, 4) == {1, 2, 3}, "as far as the history goes"
+    assert transcript.inseparable(6, 7) == {5, 6}
+    assert transcript.inseparable(0, 7) == {0}
 
 
 def result_of(id):

@@ -5,7 +5,7 @@ from msgspec.structs import force_setattr
 
 from tests import histories
 from tests.history.test_transcript import transcript_of
-from ullage import Address, ConfigError, Replace, Session, Summary
+from ullage import Address, ConfigError, Replace, ReplaceSpan, Session
 from ullage.core.history.builder import WindowBuilder
 from ullage.core.history.canon import ref_of
 from ullage.core.history.measures import TABLES, Measure
@@ -50,7 +50,7 @@ def history(*outputs):
 def replace(window, index, text, kind="pruned"):
     spot = (index, 0, 0)
     return Replace(
-        window.transcript.place(spot),
+        window.transcript.address(spot),
         window.transcript.output(spot).ref,
         text,
         kind,
@@ -78,7 +78,7 @@ def test_an_edit_says_what_its_place_held_and_holds_and_the_sum_follows():
     assert now < 5
     assert window.tokens == before - was + now
     assert window.changed == {2: [(0, 0, "gone")]}
-    assert window.spot_of(ref_of("tide " * 400)) == (2, 0, 0)
+    assert window.location_of(ref_of("tide " * 400)) == (2, 0, 0)
 
 
 def test_a_later_edit_wins_over_an_earlier_one():
@@ -101,7 +101,7 @@ def test_an_edit_is_void_where_the_history_no_longer_holds_what_it_replaces():
     missing = Replace(
         Address("result", "call_9", 0), ref_of("tide " * 400), "x", "pruned", "so"
     )
-    span = Summary(bytes(16), bytes(16), "an account", "r" * 16, "so")
+    span = ReplaceSpan(bytes(16), bytes(16), "an account", "r" * 16, "so")
     assert [builder.apply(edit) for edit in (other, missing, span)] == [
         None,
         None,
@@ -115,10 +115,12 @@ def test_a_span_hides_its_messages_and_a_wider_one_takes_its_place():
     builder = builder_of(history("tide " * 400, "ebb " * 400, "flow " * 400))
     window = builder.window
     chain, whole = window.transcript.chain, window.tokens
-    was, now = builder.apply(Summary(chain[1], chain[3], "an account", "r" * 16, "so"))
+    was, now = builder.apply(
+        ReplaceSpan(chain[1], chain[3], "an account", "r" * 16, "so")
+    )
     assert (was, now) == (whole, window.tokens)
     assert [window.hidden(index) for index in range(7)] == [0, 1, 1, 0, 0, 0, 0]
-    builder.apply(Summary(chain[1], chain[5], "an account", "r" * 16, "so"))
+    builder.apply(ReplaceSpan(chain[1], chain[5], "an account", "r" * 16, "so"))
     assert sum(window.hidden(index) for index in range(7)) == 4
     kept = sum(window.message_tokens(index) for index in (0, 5, 6))
     assert window.tokens == kept + METER.message("an account")
@@ -185,13 +187,13 @@ def test_what_is_kept_of_measures_is_bounded():
             )
             == number
         )
-    assert len(window._tallies) == len(window.transcript._made) == TABLES
+    assert len(window._tallies) == len(window.transcript._measured) == TABLES
 
 
 def test_what_a_summary_hides_adds_nothing_to_a_total():
     builder = builder_of(history("tide", "ebb"))
     chain = builder.window.transcript.chain
-    builder.apply(Summary(chain[1], chain[3], "a summary", "r" * 16, "so"))
+    builder.apply(ReplaceSpan(chain[1], chain[3], "a summary", "r" * 16, "so"))
     assert builder.window.total(Measure("test.chars", result_chars)) == len("Go.ebb")
 
 
@@ -207,7 +209,9 @@ def test_several_summaries_each_stand_for_a_range_of_their_own(ranges):
     builder, expected = builder_of(messages), []
     window, chain = builder.window, builder.window.transcript.chain
     for number, (start, stop) in enumerate(ranges):
-        edit = Summary(chain[start], chain[stop], f"summary {number}", "r" * 16, "so")
+        edit = ReplaceSpan(
+            chain[start], chain[stop], f"summary {number}", "r" * 16, "so"
+        )
         may = start < stop and all(
             stop <= a or b <= start or (start <= a and b <= stop)
             for a, b, _ in expected
@@ -233,12 +237,12 @@ def test_several_summaries_each_stand_for_a_range_of_their_own(ranges):
 def test_an_older_summary_stays_where_it_is_when_one_is_added_behind_it():
     builder = builder_of(history("tide " * 99, "ebb " * 99, "flow " * 99))
     window, chain = builder.window, builder.window.transcript.chain
-    first = Summary(chain[1], chain[3], "the first", "r" * 16, "so")
-    second = Summary(chain[3], chain[5], "the second", "s" * 16, "so")
+    first = ReplaceSpan(chain[1], chain[3], "the first", "r" * 16, "so")
+    second = ReplaceSpan(chain[3], chain[5], "the second", "s" * 16, "so")
     assert builder.apply(first) is not None
     assert builder.apply(second) is not None
     assert layout(window) == [0, "the first", "the second", 5, 6]
-    whole = Summary(chain[1], chain[5], "both", "t" * 16, "so")
+    whole = ReplaceSpan(chain[1], chain[5], "both", "t" * 16, "so")
     assert builder.apply(whole) is not None
     assert layout(window) == [0, "both", 5, 6]
     assert window.shows(first), (
@@ -260,7 +264,7 @@ def kept_behind_a_reply():
     chain = builder.window.transcript.chain
     keeps = (chain[4], chain[5])
     builder.apply(
-        Summary(chain[2], chain[5], "the account", "r" * 16, "so", keeps=keeps)
+        ReplaceSpan(chain[2], chain[5], "the account", "r" * 16, "so", keeps=keeps)
     )
     return builder
 
@@ -317,7 +321,7 @@ def test_a_fork_before_an_edit_sums_its_messages_as_they_were(kind):
     chain = builder.window.transcript.chain
     edit = {
         "replaced": replace(builder.window, 2, "cut"),
-        "summarised": Summary(chain[1], chain[3], "so it was", "r" * 16, "so"),
+        "summarised": ReplaceSpan(chain[1], chain[3], "so it was", "r" * 16, "so"),
         "dropped": Drop(chain[1], chain[3], "so"),
     }[kind]
     before = builder.window.tally(shown).sum

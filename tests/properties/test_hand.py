@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from tests import histories
 from tests.world import FORMAT_NAMES, World, as_bytes
 from ullage import ConfigError, RefNotFound
-from ullage.core.history.hand import spots_of
+from ullage.core.history.hand import locations_of
 from ullage.core.turn.hand import lines_of
 
 indices = st.integers(0, 40)
@@ -45,7 +45,7 @@ class Hands(World):
         dropped = set()
         for one in reversed(session.decisions):
             target = one.decision.target
-            spots = set(spots_of(window.transcript, target)) if target else set()
+            spots = set(locations_of(window.transcript, target)) if target else set()
             if one.decision.verb == "drop":
                 dropped |= spots
             for spot in spots - dropped if one.decision.verb == "pin" else ():

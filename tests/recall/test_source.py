@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.recall.at_hand import by_character, by_line, grep
 from ullage.core.history.canon import ref_of
-from ullage.core.values.effects import Extent, Output, Shape
+from ullage.core.values.effects import ChunkSize, Output, Shape
 from ullage.core.values.notices import Words
 from ullage.policy.stages.shorten import safe_cut
 from ullage.session.drivers import run
@@ -57,7 +57,7 @@ class Chunked:
 
     @property
     def source(self):
-        extents = (Extent.of(self.text[start:stop]) for start, stop in self.spans)
+        extents = (ChunkSize.of(self.text[start:stop]) for start, stop in self.spans)
         return Source(Shape(REF, "text", tuple(extents)))
 
     def chunk(self, tenant, ref, n):

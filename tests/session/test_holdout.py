@@ -89,12 +89,10 @@ def test_what_is_held_out_passes_unfitted_and_its_receipts_say_so():
     assert dict(sessions.of(OUT).fit(REQUEST)) == REQUEST
     assert len(sessions.of(IN).fit(REQUEST)["tools"]) == 2
     close(store)
-    held_out, other = sorted(
-        store.receipts(), key=lambda one: not one.place.is_held_out
-    )
-    assert held_out.place.is_held_out
+    held_out, other = sorted(store.receipts(), key=lambda one: not one.key.is_held_out)
+    assert held_out.key.is_held_out
     assert held_out.sums.sent == held_out.sums.raw
-    assert not other.place.is_held_out
+    assert not other.key.is_held_out
     assert other.sums.sent.prompt < other.sums.raw.prompt
 
 
@@ -159,7 +157,7 @@ def test_a_door_says_which_program_asks():
     session.fit(REQUEST).observe(Usage(fresh_tokens=9))
     close(sessions.store)
     (receipt,) = sessions.store.receipts()
-    assert (receipt.place.tenant, receipt.place.client) == ("tenant", "claude-cli")
+    assert (receipt.key.tenant, receipt.key.client) == ("tenant", "claude-cli")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from tests.second_reading import broken
 from ullage import Limits, MemoryStore, Session, problems
 from ullage.core.contract.policy import Policy
 from ullage.core.history.transcript import leaves_of
-from ullage.core.values.edits import Cut, Replace
+from ullage.core.values.edits import ProposedEdit, Replace
 from ullage.core.values.messages import Opaque
 from ullage.documents import NAMES
 from ullage.wires import FORMATS
@@ -248,8 +248,10 @@ def replacing(window, /):
     cuts = []
     for spot in spots:
         output = window.transcript.output(spot)
-        place = window.transcript.place(spot)
-        cuts.append(Cut(Replace(place, output.ref, "gone", "pruned", "why"), (output,)))
+        place = window.transcript.address(spot)
+        cuts.append(
+            ProposedEdit(Replace(place, output.ref, "gone", "pruned", "why"), (output,))
+        )
     return cuts
 
 

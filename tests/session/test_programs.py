@@ -7,7 +7,7 @@ import pytest
 from tests import histories
 from ullage import Limits, Session
 from ullage.documents import NAMES, preset
-from ullage.policy import Cut, Policy, Replace, placeholder
+from ullage.policy import Policy, ProposedEdit, Replace, placeholder
 from ullage.policy.stages.default import DEFAULT
 from ullage.wires import FORMATS
 
@@ -192,9 +192,11 @@ def cuts_everything(window, /):
             spot = index, number, 0
             output = window.transcript.output(spot)
             if output is not None and hasattr(part, "call_id"):
-                place = window.transcript.place(spot)
+                place = window.transcript.address(spot)
                 cuts.append(
-                    Cut(Replace(place, output.ref, "[]", "pruned", "mine"), (output,))
+                    ProposedEdit(
+                        Replace(place, output.ref, "[]", "pruned", "mine"), (output,)
+                    )
                 )
             cuts += [cut] if (cut := placeholder(window, spot)) else []
     return cuts

@@ -143,7 +143,7 @@ def shown(window):
         sorted(window.reasoning_dropped),
         dict(window.applied),
         [tuple(window.transcript.outputs(*at)) for at in parts(window)],
-        [window.transcript.place((*at, 0)) for at in parts(window)],
+        [window.transcript.address((*at, 0)) for at in parts(window)],
         (
             len(window.transcript),
             [*window.transcript.chain],

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tests.replay.evidence.conversation import errand
 from ullage import AsyncSession, Limits, MemoryStore, Session, Sessions
 from ullage.core.errors import StoreError
-from ullage.core.values.receipts import Sums, summed
+from ullage.core.values.receipts import ReceiptTotals, summed
 from ullage.core.values.usage import Usage
 from ullage.documents import preset
 from ullage.session import receipts
@@ -32,7 +32,7 @@ TOOL = {
 def total(store):
     """What the ledger of a store sums up to, once what was noted is written."""
     close(store)
-    return summed(receipts_of(store).receipts()).get((), Sums())
+    return summed(receipts_of(store).receipts()).get((), ReceiptTotals())
 
 
 def asked(*said):
@@ -305,9 +305,7 @@ def test_too_many_names_share_a_row(monkeypatch):
         session.fit(asked("Go."))
         session.observe(Usage(fresh_tokens=3))
     assert total(store).requests == 9
-    found = {
-        receipt.place.client: receipt.sums.requests for receipt in store.receipts()
-    }
+    found = {receipt.key.client: receipt.sums.requests for receipt in store.receipts()}
     assert found == {"client 0": 1, "client 1": 1, "client 2": 1, "(others)": 6}
 
 
@@ -337,7 +335,7 @@ def test_many_conversations_of_one_service_have_one_row(tmp_path):
             session.fit(asked(f"Go {number}."))
             session.observe(Usage(fresh_tokens=3))
     (receipt,) = SqliteStore(tmp_path / "kept.db").receipts()
-    assert (receipt.place.tenant, receipt.sums.requests) == ("team", 4)
+    assert (receipt.key.tenant, receipt.sums.requests) == ("team", 4)
     assert not receipt.is_open
 
 

@@ -5,7 +5,7 @@ import pytest
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import ConfigError, RefNotFound, Session
-from ullage.core.history.hand import spots_of
+from ullage.core.history.hand import locations_of
 from ullage.session.targets import target_of
 
 MESSAGES = histories.wire(
@@ -27,7 +27,7 @@ def view():
 
 def found(view, wanted, lines=None):
     target = target_of(view.sent.transcript, view.wire, wanted, lines)
-    return spots_of(view.sent.transcript, target)
+    return locations_of(view.sent.transcript, target)
 
 
 def test_a_message_by_its_number_and_a_part_of_it(view):

@@ -10,7 +10,7 @@ from tests.histories import Call, Turn
 from ullage import Limits, Session
 from ullage.core.tokens.meter import Meter
 from ullage.documents.services import window_of
-from ullage.policy import Cut, Policy, Replace, placeholder
+from ullage.policy import Policy, ProposedEdit, Replace, placeholder
 from ullage.policy.stages.media import refused_media
 from ullage.policy.stages.names import said_in
 from ullage.policy.stages.placeholders import bare_placeholder, head_and_marker
@@ -112,9 +112,9 @@ def test_no_edit_of_a_programs_result_takes_effect():
     for given, takes_effect in ((PLAIN, True), (PROGRAM, False)):
         output = given.transcript.output(RESULT)
         edit = Replace(
-            given.transcript.place(RESULT), output.ref, "[]", "pruned", "it was old"
+            given.transcript.address(RESULT), output.ref, "[]", "pruned", "it was old"
         )
-        assert (given.spot_for(edit, 3) is not None) is takes_effect
+        assert (given.location_for(edit, 3) is not None) is takes_effect
 
 
 def cuts_the_table(window, /):
@@ -127,9 +127,9 @@ def cuts_the_table(window, /):
     for spot in spots:
         output = window.transcript.output(spot)
         edit = Replace(
-            window.transcript.place(spot), output.ref, "[]", "pruned", "mine"
+            window.transcript.address(spot), output.ref, "[]", "pruned", "mine"
         )
-        cuts.append(Cut(edit, (output,)))
+        cuts.append(ProposedEdit(edit, (output,)))
     return cuts
 
 
@@ -197,7 +197,7 @@ def test_the_newest_answer_is_cut_after_an_older_one():
     gone = []
     for tier in (Tier.OPEN, Tier.SAID, Tier.TASK):
         cuts, _ = shrink(given, range(given.size), [tier], 10**6)
-        spots = [given.transcript.locate(cut.edit.place) for cut in cuts]
+        spots = [given.transcript.locate(cut.edit.address) for cut in cuts]
         gone.append([given.transcript.leaf(spot).text.split()[0] for spot in spots])
     assert gone == [["third"], ["first"], ["second"]]
 

@@ -7,7 +7,7 @@ from lab import reading
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import Limits, Session
-from ullage.core.values.edits import Summary
+from ullage.core.values.edits import ReplaceSpan
 from ullage.policy.stages.condense import Range, take_over
 from ullage.policy.stages.default import DEFAULT
 from ullage.wires import FORMATS
@@ -108,5 +108,5 @@ def test_words_that_are_too_long_for_it_go_and_the_record_stays():
 def test_nothing_is_taken_over_where_no_summary_stood():
     session = Session("gpt-4.1", limits=Limits(window_tokens=40_000))
     session.fit(histories.request("openai-chat", histories.wire("openai-chat", EARLY)))
-    bare = Summary(b"after", b"upto", "", "ref", "why")
+    bare = ReplaceSpan(b"after", b"upto", "", "ref", "why")
     assert take_over(session.window, bare, Range(1, 4), 9_000) == ("", bare)

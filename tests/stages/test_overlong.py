@@ -50,7 +50,7 @@ def test_a_result_is_cut_as_at_first_sight():
 def test_arguments_over_the_limit_are_a_stub():
     writes = Turn(calls=(Call("write_file", "x" * 9_000, "written\n"),))
     (cut,) = cuts("openai-chat", writes)
-    assert cut.edit.place.kind == "call"
+    assert cut.edit.address.kind == "call"
     assert cut.edit.text.startswith('{"_ullage":')
 
 

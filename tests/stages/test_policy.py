@@ -7,7 +7,7 @@ from tests import histories
 from ullage import ConfigError, Limits, OverLimitError, Policy, Session, StageError
 from ullage import policy as stages
 from ullage.core.contract.kinds import kind_of
-from ullage.core.values.edits import Cut, Replace
+from ullage.core.values.edits import ProposedEdit, Replace
 from ullage.policy.stages.default import DEFAULT
 
 LONG = [{"role": "user", "content": "the tide came in. " * 2_000}]
@@ -91,11 +91,13 @@ def test_a_stage_that_shows_arguments_no_wire_can_carry_is_named_with_the_call(
         if window.size == 1:
             return ()
         place, output = (
-            window.transcript.place((1, 0, 0)),
+            window.transcript.address((1, 0, 0)),
             window.transcript.output((1, 0, 0)),
         )
         return [
-            Cut(Replace(place, output.ref, text, "pruned", "it is long"), (output,))
+            ProposedEdit(
+                Replace(place, output.ref, text, "pruned", "it is long"), (output,)
+            )
         ]
 
     policy = Policy(name="shouting", under_pressure=(shout,), strict=True)

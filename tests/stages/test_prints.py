@@ -23,7 +23,7 @@ from ullage.documents.presets.output_cache import (
 )
 from ullage.documents.presets.three_layer import ThreeLayerSettings, three_layer
 from ullage.documents.presets.token_budget import TokenBudgetSettings, token_budget
-from ullage.policy import DEFAULT, SUMMARISED, Cut, Replace, fingerprint
+from ullage.policy import DEFAULT, SUMMARISED, ProposedEdit, Replace, fingerprint
 from ullage.policy.stages.compact import compact
 from ullage.policy.stages.emergency import emergency
 from ullage.policy.stages.record import record
@@ -52,9 +52,11 @@ def first_lines(window, /, *, lines=5):
         shown = "\n".join(output.text.splitlines()[:lines])
         text = f"{shown}\n{window.words.aside(output.ref, len(output.text))}"
         if len(text) < len(output.text):
-            place = window.transcript.place(spot)
+            place = window.transcript.address(spot)
             cuts.append(
-                Cut(Replace(place, output.ref, text, "truncated", "lines"), (output,))
+                ProposedEdit(
+                    Replace(place, output.ref, text, "truncated", "lines"), (output,)
+                )
             )
     return cuts
 

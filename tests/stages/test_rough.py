@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests import histories
 from tests.history.test_window import builder_of, history
-from ullage import Replace, Summary
+from ullage import Replace, ReplaceSpan
 from ullage.core.values.messages import Message, Text, ToolCall
 from ullage.policy.stages import rough
 from ullage.wires import FORMATS
@@ -29,7 +29,7 @@ def test_the_windows_sum_follows_what_is_shown(turns, pick):
     spots = list(window.results(0, window.size))
     if spots:
         spot = spots[pick % len(spots)]
-        place, output = window.transcript.place(spot), window.transcript.output(spot)
+        place, output = window.transcript.address(spot), window.transcript.output(spot)
         builder.apply(Replace(place, output.ref, "gone", "pruned", "test"))
         assert rough.view_tokens(window) == before - rough.text_tokens(output.text) + 1
 
@@ -39,7 +39,7 @@ def test_a_condensed_run_counts_as_its_account():
     window = builder.window
     whole = rough.view_tokens(window)
     chain = window.transcript.chain
-    builder.apply(Summary(chain[1], chain[3], "account", "0" * 16, "test"))
+    builder.apply(ReplaceSpan(chain[1], chain[3], "account", "0" * 16, "test"))
     run = [rough.message_tokens(window.transcript.messages[n], {}) for n in (1, 2)]
     assert rough.view_tokens(window) == whole - sum(run) + rough.text_tokens("account")
 

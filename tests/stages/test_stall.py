@@ -5,7 +5,7 @@ import pytest
 from tests import histories
 from tests.histories import CUTS_ALWAYS, Call, Turn
 from ullage import Limits, Session
-from ullage.core.values.edits import Cut, Summary
+from ullage.core.values.edits import ProposedEdit, ReplaceSpan
 from ullage.policy.stages.stall import stall
 
 READ = [Turn(calls=(Call("read_file", f"{n}.py", "x = 1\n" * 300),)) for n in range(6)]
@@ -55,5 +55,5 @@ def test_a_span_of_another_history_tells_nothing():
         "gpt-4.1", policy=CUTS_ALWAYS, limits=Limits(window_tokens=200_000)
     )
     session.fit(histories.request("openai-chat", histories.wire("openai-chat", READ)))
-    foreign = Summary(b"a" * 16, b"b" * 16, "text", "ref", "why")
-    assert stall(session.window, [Cut(foreign, ())]) == []
+    foreign = ReplaceSpan(b"a" * 16, b"b" * 16, "text", "ref", "why")
+    assert stall(session.window, [ProposedEdit(foreign, ())]) == []

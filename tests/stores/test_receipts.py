@@ -6,17 +6,19 @@ from contextlib import closing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.core.values.receipts import Place, Receipt, Sums, Tokens
+from ullage.core.values.receipts import Receipt, ReceiptKey, ReceiptTotals, TokenCounts
 from ullage.stores import MemoryStore, SqliteStore
 from ullage.stores._receipts import COLUMNS, receipt_of, row_of
 from ullage.stores._schema import MIGRATIONS
 from ullage.testing._samples import receipt
 
 COUNTS = st.integers(-(2**62), 2**62)
-TOKENS = st.builds(Tokens, fresh=COUNTS, read=COUNTS, written=COUNTS, output=COUNTS)
+TOKENS = st.builds(
+    TokenCounts, fresh=COUNTS, read=COUNTS, written=COUNTS, output=COUNTS
+)
 USD = st.floats(allow_nan=False, allow_infinity=False)
 SUMS = st.builds(
-    Sums,
+    ReceiptTotals,
     requests=COUNTS,
     sent=TOKENS,
     raw=TOKENS,
@@ -25,10 +27,10 @@ SUMS = st.builds(
     raw_usd=USD,
 )
 PLACES = st.builds(
-    Place, st.text(), st.text(st.characters(), max_size=9), st.text(), st.text()
+    ReceiptKey, st.text(), st.text(st.characters(), max_size=9), st.text(), st.text()
 )
 RECEIPTS = st.builds(
-    Receipt, place=PLACES, writer=st.text(), sums=SUMS, is_open=st.booleans()
+    Receipt, key=PLACES, writer=st.text(), sums=SUMS, is_open=st.booleans()
 )
 
 

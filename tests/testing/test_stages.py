@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from ullage import Cut, Output, Policy, Replace, problems
+from ullage import Output, Policy, ProposedEdit, Replace, problems
 from ullage.core.history.canon import ref_of
 from ullage.documents import preset
 from ullage.policy.stages.default import DEFAULT
@@ -43,9 +43,9 @@ def one(window, spot, shown, keep):
     ):
         return []
     edit = Replace(
-        window.transcript.place(spot), output.ref, text, "pruned", "it was old"
+        window.transcript.address(spot), output.ref, text, "pruned", "it was old"
     )
-    return [Cut(edit, (output,) if keep else ())]
+    return [ProposedEdit(edit, (output,) if keep else ())]
 
 
 def test_a_stage_that_keeps_its_word_passes_and_made_cuts():
@@ -90,7 +90,7 @@ def adds_to_the_history(window):
 
 def other_content(window):
     cuts = leaving(window)
-    return [Cut(cut.edit, (Output(ref_of("other"), "other"),)) for cut in cuts]
+    return [ProposedEdit(cut.edit, (Output(ref_of("other"), "other"),)) for cut in cuts]
 
 
 def arguments(window, text):

@@ -13,7 +13,7 @@ from ullage.core.history import canon
 from ullage.core.history.index import index_of, outputs_of
 from ullage.core.history.ledger import Ledger
 from ullage.core.turn.batches import Walk
-from ullage.core.values.edits import Cut, Summary
+from ullage.core.values.edits import ProposedEdit, ReplaceSpan
 from ullage.core.values.effects import Output
 from ullage.core.values.notices import pointers
 from ullage.policy.stages.default import SAFEGUARDS
@@ -47,7 +47,10 @@ def each_six(window, /):
     text = f"Messages {start + 1} to {stop}: see {ref}."
     outputs = (*outputs_of(window.transcript, start, stop), Output(ref, index))
     return (
-        Cut(Summary(chain[start], chain[stop], text, ref, "six are complete"), outputs),
+        ProposedEdit(
+            ReplaceSpan(chain[start], chain[stop], text, ref, "six are complete"),
+            outputs,
+        ),
     )
 
 

@@ -5,7 +5,13 @@ from tests.histories import Call, Turn
 from ullage import MemoryStore, Session
 from ullage.core.errors import StoreError
 from ullage.core.history.canon import digest_of
-from ullage.core.history.ledger import MARK_BYTES, Ledger, Observed, PolicyRecord, Seen
+from ullage.core.history.ledger import (
+    MARK_BYTES,
+    Ledger,
+    PolicyRecord,
+    RequestRecord,
+    UsageRecord,
+)
 from ullage.core.history.transcript import Transcript
 from ullage.core.turn.changes import arrived, changed, key_of, note_answered, remember
 from ullage.wires import FORMATS
@@ -41,7 +47,7 @@ def seen(history, ledger):
     """The ledger with what is seen of changes in a history."""
     found = changed(history, ledger)
     key = history.decision_key(len(history))
-    return ledger.with_seen(key, Seen(changed=found))[0]
+    return ledger.with_seen(key, RequestRecord(changed=found))[0]
 
 
 def test_nothing_is_kept_before_the_first_reply_and_little_behind_it():
@@ -75,7 +81,7 @@ def test_it_is_kept_with_each_reply_that_is_observed():
     ledger, records = note_answered(history, 7, known(transcript(2)))
     assert [record.kind for record in records] == ["shown"]
     shown = ledger.at(key_of(history)).shown
-    assert (shown.chain, len(shown.each())) == (history.chain[7], 7), (
+    assert (shown.chain, len(shown.message_marks())) == (history.chain[7], 7), (
         "of the view it answers"
     )
     assert note_answered(transcript(0), 1, Ledger()) == (Ledger(), ())
@@ -83,7 +89,7 @@ def test_it_is_kept_with_each_reply_that_is_observed():
 
 def test_where_replies_are_observed_it_is_kept_with_them_alone():
     history, ledger = transcript(3), known(transcript(2))
-    observed = Observed(900, 900, 30, "gpt-4.1")
+    observed = UsageRecord(900, 900, 30, "gpt-4.1")
     ledger = ledger.with_observed(history.decision_key(5), observed)[0]
     assert remember(history, ledger, is_decided=False)[1] == ()
 
@@ -122,7 +128,7 @@ def test_a_history_that_was_answered_before_holds_nothing_new_at_its_old_end():
     key = history.decision_key(len(history))
     ledger = ledger.with_policy(key, PolicyRecord("default", recall=True))[0]
     assert len(changed(history, ledger)) == 1
-    ledger = ledger.with_observed(key, Observed(900, 900, 30, "gpt-4.1"))[0]
+    ledger = ledger.with_observed(key, UsageRecord(900, 900, 30, "gpt-4.1"))[0]
     assert changed(history, ledger) == ()
 
 

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import (
-    Cut,
     Limits,
     MemoryStore,
     Output,
     Policy,
+    ProposedEdit,
     Replace,
     Session,
     StageError,
@@ -27,7 +27,7 @@ from ullage.core.history.ledger import Ledger
 from ullage.core.history.shown import ShownHistory
 from ullage.core.turn import cuts, leaves, spans
 from ullage.core.turn.checks import check
-from ullage.core.values.edits import Address, Batch, Drop, Summary
+from ullage.core.values.edits import Address, Batch, Drop, ReplaceSpan
 from ullage.core.values.messages import Text, ToolCall
 
 OUTPUT = "a line of the log\n" * 40
@@ -63,8 +63,8 @@ def fitted(propose, format="anthropic", *, size=17, turns=TURNS, store=None, **m
 def summary(window, start, stop, text="what was done", outputs=()):
     chain = window.transcript.chain
     ref = ref_of(text)
-    edit = Summary(chain[start], chain[stop], text, ref, "a trial")
-    return Cut(edit, outputs or (Output(ref, text),))
+    edit = ReplaceSpan(chain[start], chain[stop], text, ref, "a trial")
+    return ProposedEdit(edit, outputs or (Output(ref, text),))
 
 
 def results(window):
@@ -73,8 +73,10 @@ def results(window):
 
 def replaced(window, spot, text="gone", outputs=()):
     output = window.transcript.output(spot)
-    edit = Replace(window.transcript.place(spot), output.ref, text, "pruned", "a trial")
-    return Cut(edit, tuple(outputs))
+    edit = Replace(
+        window.transcript.address(spot), output.ref, text, "pruned", "a trial"
+    )
+    return ProposedEdit(edit, tuple(outputs))
 
 
 def told(session, kind):
@@ -160,7 +162,9 @@ def test_a_summary_that_keeps_half_a_step_keeps_none_of_it():
     def keeping(window, /):
         cut = summary(window, 1, 7)
         return [
-            Cut(replace(cut.edit, keeps=(window.transcript.chain[4],)), cut.outputs)
+            ProposedEdit(
+                replace(cut.edit, keeps=(window.transcript.chain[4],)), cut.outputs
+            )
         ]
 
     session, view = fitted(keeping)
@@ -238,7 +242,7 @@ def test_a_lawful_cut_stays_the_very_same():
         spot = results(window)[0]
         output = window.transcript.output(spot)
         cut = replaced(window, spot, f"gone, ref={output.ref}", [output])
-        cuts = [cut, Cut(lawful(window), set_aside(window, 1, 5))]
+        cuts = [cut, ProposedEdit(lawful(window), set_aside(window, 1, 5))]
         checked = check(window, "mine", cuts)
         assert checked.cuts == cuts
         assert checked.mends == checked.errors == []
@@ -289,7 +293,7 @@ def test_a_place_of_no_history_is_told():
             Address("result", "c", 0),
             Address("x", "c", 0),
         ]
-        return [Cut(replace(cut.edit, place=place), ()) for place in places]
+        return [ProposedEdit(replace(cut.edit, address=place), ()) for place in places]
 
     declined = refused(fitted(nowhere))
     assert "so it is in 2 more places" in declined
@@ -323,10 +327,10 @@ def account_in_a_result(window):
     start, stop = 3, 7
     index = set_aside(window, start, stop)[-1]
     chain, spot = window.transcript.chain, next(window.transcript.results(start - 1))
-    edit = Summary(chain[start], chain[stop], "", index.ref, "a trial")
+    edit = ReplaceSpan(chain[start], chain[stop], "", index.ref, "a trial")
     whole = window.transcript.output(spot).text
     account = f"{whole}\n\nTwo steps: see {index.ref}"
-    return [Cut(edit, (index,)), replaced(window, spot, account)]
+    return [ProposedEdit(edit, (index,)), replaced(window, spot, account)]
 
 
 def test_a_result_that_holds_an_account_and_its_own_whole_text_needs_no_notice():
@@ -351,7 +355,9 @@ def test_reasoning_is_left_out_of_an_unbroken_run():
         chain = window.transcript.chain
         is_done = window.reasoning_dropped or window.size < 17
         return (
-            () if is_done else [Cut(Drop(chain[5], chain[window.size], "a trial"), ())]
+            ()
+            if is_done
+            else [ProposedEdit(Drop(chain[5], chain[window.size], "a trial"), ())]
         )
 
     session, _ = fitted(middle, turns=turns)
@@ -392,7 +398,7 @@ def lawful(window):
     outputs = set_aside(window, 1, 5)
     chain = window.transcript.chain
     text = f"done, ref={outputs[-1].ref}"
-    return Summary(chain[1], chain[5], text, outputs[-1].ref, "a record")
+    return ReplaceSpan(chain[1], chain[5], text, outputs[-1].ref, "a record")
 
 
 def test_a_record_that_keeps_the_laws_is_shown():
@@ -435,8 +441,8 @@ def test_a_record_that_breaks_a_law_is_passed_over_by_every_worker(edit_of):
 def test_a_damaged_place_in_a_record_has_no_effect():
     def damaged(window, /):
         edit = replaced(window, results(window)[0], "gone").edit
-        places = (Address("text", "zz", -1), Address("result", edit.place.id, -1, -1))
-        return [replace(edit, place=place) for place in places]
+        places = (Address("text", "zz", -1), Address("result", edit.address.id, -1, -1))
+        return [replace(edit, address=place) for place in places]
 
     _, plain, view = recorded(damaged)
     assert view["messages"] == plain["messages"]

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tests import histories
 from tests.fold import fit
 from ullage import Limits, OverLimitError, Policy, Session
-from ullage.core.history.ledger import Ledger, Observed
+from ullage.core.history.ledger import Ledger, UsageRecord
 from ullage.core.turn import Settings, State, turn
 from ullage.core.turn.caches import SessionCache
 from ullage.core.values.edits import Batch, Replace
@@ -209,7 +209,7 @@ def test_no_report_makes_every_later_request_too_long():
     _, turned = step(MESSAGES[:-2])
     window = turned.window
     key = window.transcript.decision_key(window.size)
-    seen = Observed(30_000, 12_000, 0, window.meter.model)
+    seen = UsageRecord(30_000, 12_000, 0, window.meter.model)
     ledger, _ = turned.state.ledger.with_observed(key, seen)
     _, again = step(MESSAGES, state=replace(turned.state, ledger=ledger))
     assert again.window.estimate == again.window.tokens

@@ -40,7 +40,7 @@ def brief(prompt=OURS, **more):
         "pieces": ("[user]\nGo.\n",),
         "room_tokens": 500,
     }
-    return Brief(prompt=prompt, before="", after="", **{**values, **more})
+    return Brief(prompt=prompt, heading="", footer="", **{**values, **more})
 
 
 def count(text):
@@ -159,7 +159,7 @@ def test_what_decides_what_comes_next_is_a_fact_and_nothing_else_is():
     session.fit(histories.request("openai-chat", messages))
     transcript = session.window.transcript
     found = essentials(actions(transcript, 0, len(transcript)))
-    assert [fact.shown for fact in found] == [
+    assert [fact.label for fact in found] == [
         "src/loader.py",
         "docs/notes.md",
         "TypeError: x is None",
@@ -170,7 +170,7 @@ def test_what_decides_what_comes_next_is_a_fact_and_nothing_else_is():
     session.fit(histories.request("openai-chat", histories.wire("openai-chat", many)))
     transcript = session.window.transcript
     newest = essentials(actions(transcript, 0, len(transcript)))
-    assert [fact.shown for fact in newest] == [f"{n}.py" for n in range(18, 30)]
+    assert [fact.label for fact in newest] == [f"{n}.py" for n in range(18, 30)]
 
 
 def test_a_long_conversation_goes_in_parts_that_fit():

@@ -6,8 +6,8 @@ from tests.session.test_deciding import fit, gone, messages_of, new_session, pre
 from ullage.core.history.again import seat_of
 from ullage.core.turn.again import may_be_added
 from ullage.core.turn.hand import described, lines_of, rewriting_usd
-from ullage.core.values.decisions import Decision, Made, Target
-from ullage.core.values.edits import Added
+from ullage.core.values.decisions import Decision, LedgerRef, Target
+from ullage.core.values.edits import Insert
 
 
 def test_a_decision_is_carried_out_once():
@@ -71,10 +71,10 @@ def test_lines_of_a_text(lines, text):
 def test_a_decision_in_a_few_words():
     session, messages = new_session("anthropic"), messages_of("anthropic", 1)
     transcript = fit(session, "anthropic", messages).sent.transcript
-    target = Target(transcript.chain[1], transcript.place((0, 0, 0)), (2, 4))
+    target = Target(transcript.chain[1], transcript.address((0, 0, 0)), (2, 4))
     pin = Decision(verb="pin", target=target)
     assert described(pin, transcript) == "pin message 1, text 1, lines 2 to 4"
-    undo = Decision(verb="undo", undoes=Made("batch", transcript.chain[0], 0))
+    undo = Decision(verb="undo", undoes=LedgerRef("batch", transcript.chain[0], 0))
     assert described(undo, transcript).startswith("undo b")
     assert described(Decision(verb="note", text="hush"), transcript) == "note"
 
@@ -86,10 +86,10 @@ def test_a_text_is_added_where_the_history_may_be_parted():
     chain = window.transcript.chain
     assert seat_of(window, [0, 1, 2, 3, 4], 3) == 3
     assert seat_of(window, [0, "a summary"], 3) == 2
-    assert may_be_added(window, Added(chain[-1], "Keep it short.", "why", "dname"))
+    assert may_be_added(window, Insert(chain[-1], "Keep it short.", "why", "dname"))
     assert may_be_added(
-        window, Added(b"elsewhere elsewh", "Keep it short.", "why", "dname")
+        window, Insert(b"elsewhere elsewh", "Keep it short.", "why", "dname")
     )
-    between = Added(chain[len(messages) - 1], "Keep it short.", "why", "dname")
+    between = Insert(chain[len(messages) - 1], "Keep it short.", "why", "dname")
     assert not may_be_added(window, between), "between a call and its result"
-    assert not may_be_added(window, Added(chain[-1], " ", "why", "dname"))
+    assert not may_be_added(window, Insert(chain[-1], " ", "why", "dname"))

@@ -4,7 +4,7 @@ import pytest
 
 from tests import histories
 from ullage import Session
-from ullage.core.history.ledger import Ledger, PolicyRecord, Seen
+from ullage.core.history.ledger import Ledger, PolicyRecord, RequestRecord
 from ullage.core.turn.active_policy import ActivePolicy, PolicyResolution
 from ullage.core.turn.caches import SessionCache
 from ullage.core.turn.request import read
@@ -37,7 +37,7 @@ def kept(choice, *, tools=TOOLS, recall=True, ledger=None):
 @pytest.mark.parametrize("choice", [NONE, ONE])
 def test_where_recall_may_not_be_called_that_is_kept(choice):
     after, _, key = kept(choice)
-    assert after.ledger.at(key).seen == (Seen(unrecalled=True),)
+    assert after.ledger.at(key).seen == (RequestRecord(unrecalled=True),)
     again, before, _ = kept(choice, ledger=after.ledger)
     assert again is before, "once"
 

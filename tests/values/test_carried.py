@@ -6,10 +6,10 @@ import pickle
 import pytest
 
 from ullage.core.errors import ConfigError, NotCarried
-from ullage.core.values.carried import Carried, check
+from ullage.core.values.carried import Portable, check
 
 
-class Kettle(Carried):
+class Kettle(Portable):
     """Has a connection, of a kind."""
 
     def __init__(self, litres, *, lid=None):

@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from ullage.core.values.decisions import Decision, Made, Target
+from ullage.core.values.decisions import Decision, LedgerRef, Target
 from ullage.core.values.edits import Address
 
 PLACE = Address("result", "call_1", 0, 2)
@@ -17,7 +17,7 @@ KEY = b"0123456789abcdef"
             reason="the rules",
             author="ann",
         ),
-        Decision(verb="undo", undoes=Made("batch", KEY, 2)),
+        Decision(verb="undo", undoes=LedgerRef("batch", KEY, 2)),
         Decision(verb="note", text="Never touch main."),
         Decision(verb="restore", target=Target(KEY), when="end"),
     ],

@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from ullage import Address, Batch, Cut, Output, Replace, Summary
+from ullage import Address, Batch, Output, ProposedEdit, Replace, ReplaceSpan
 from ullage.core.errors import RefNotFound
 from ullage.core.values.effects import Commit, Find, Get
 from ullage.session.drivers import run
@@ -23,17 +23,17 @@ def test_edits_are_values():
 def test_a_batch_tells_its_kinds_of_edit_apart_on_the_way_back():
     edits = (
         Replace(PLACE, "r", "a", "cut", "w"),
-        Summary(b"a" * 16, b"b" * 16, "t", "r", "w"),
+        ReplaceSpan(b"a" * 16, b"b" * 16, "t", "r", "w"),
     )
     batch = Batch("emergency", "default-1", edits, 100, 10)
     again = msgspec.msgpack.decode(msgspec.msgpack.encode(batch), type=Batch)
     assert again == batch
-    assert [type(edit) for edit in again.edits] == [Replace, Summary]
+    assert [type(edit) for edit in again.edits] == [Replace, ReplaceSpan]
 
 
 def test_a_cut_is_an_edit_and_what_fills_it():
     output = Output("r", "the whole")
-    edit, outputs, brief = Cut(Replace(PLACE, "r", "a", "cut", "w"), (output,))
+    edit, outputs, brief = ProposedEdit(Replace(PLACE, "r", "a", "cut", "w"), (output,))
     assert (edit.ref, outputs) == ("r", (output,))
     assert brief is None
 

@@ -5,17 +5,21 @@ from hypothesis import strategies as st
 
 from ullage.core.values.receipts import (
     NAME_CHARS,
-    Place,
     Receipt,
-    Sums,
-    Tokens,
+    ReceiptKey,
+    ReceiptTotals,
+    TokenCounts,
     name_of,
     summed,
 )
 
 COUNTS = st.integers(0, 10**9)
-TOKENS = st.builds(Tokens, fresh=COUNTS, read=COUNTS, written=COUNTS, output=COUNTS)
-SUMS = st.builds(Sums, requests=COUNTS, sent=TOKENS, raw=TOKENS, recalls=COUNTS)
+TOKENS = st.builds(
+    TokenCounts, fresh=COUNTS, read=COUNTS, written=COUNTS, output=COUNTS
+)
+SUMS = st.builds(
+    ReceiptTotals, requests=COUNTS, sent=TOKENS, raw=TOKENS, recalls=COUNTS
+)
 
 
 @given(SUMS, SUMS)
@@ -35,12 +39,12 @@ def test_a_name_is_one_line_of_bounded_length(text):
 
 def test_receipts_are_summed_by_what_is_asked_for():
     places = [
-        Place("2026-11-27", "a", "m"),
-        Place("2026-11-26", "a", "n"),
-        Place("2026-11-26", "b"),
+        ReceiptKey("2026-11-27", "a", "m"),
+        ReceiptKey("2026-11-26", "a", "n"),
+        ReceiptKey("2026-11-26", "b"),
     ]
     rows = [
-        Receipt(place=place, writer="w", sums=Sums(requests=10**n))
+        Receipt(key=place, writer="w", sums=ReceiptTotals(requests=10**n))
         for n, place in enumerate(places)
     ]
     assert {key: sums.requests for key, sums in summed(rows, ("day",)).items()} == {
@@ -53,6 +57,6 @@ def test_receipts_are_summed_by_what_is_asked_for():
 
 
 def test_a_saving_is_a_share_of_what_would_have_been_paid():
-    assert Sums(sent_usd=3.0, raw_usd=4.0).saved_share == 0.25
-    assert Sums(sent_usd=3.0, raw_usd=4.0).saved_usd == 1.0
-    assert Sums().saved_share is None
+    assert ReceiptTotals(sent_usd=3.0, raw_usd=4.0).saved_share == 0.25
+    assert ReceiptTotals(sent_usd=3.0, raw_usd=4.0).saved_usd == 1.0
+    assert ReceiptTotals().saved_share is None

@@ -142,7 +142,11 @@ EXAMPLES = (
         "document", "Passage", [_user(_BLOCKS)], "user", note="blocks as its source"
     ),
     Example(
-        "document", "Frame", [_user(_PLAIN)], "user", note="what is beside its text"
+        "document",
+        "BlockFrame",
+        [_user(_PLAIN)],
+        "user",
+        note="what is beside its text",
     ),
     Example("search_result", "Passage", [_user(_SEARCH)], "user"),
     Example(

@@ -145,7 +145,7 @@ EXAMPLES = (
     Example("document", "Passage", _given(_PLAIN), "user", note="text as its source"),
     Example("document", "Passage", _given(_BLOCKS), "user", note="texts as its source"),
     Example(
-        "document", "Frame", _given(_PLAIN), "user", note="what is beside its text"
+        "document", "BlockFrame", _given(_PLAIN), "user", note="what is beside its text"
     ),
     Example("searchResult", "Passage", _given(_SEARCH), "user"),
     Example("guardContent", "Passage", _given(_GUARDED), "user"),

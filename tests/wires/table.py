@@ -28,7 +28,7 @@ _MEANT = {
     "ToolResult": "a tool result",
     "Opaque": "opaque",
     "Passage": "text in its block",
-    "Frame": "what its block keeps",
+    "BlockFrame": "what its block keeps",
 }
 _WHO = {"tool": "a tool"}
 

@@ -9,7 +9,14 @@ from tests.wires.test_every_part import as_object, request, sent
 from ullage import UnsupportedPart, convert, problems
 from ullage.core.errors import FormatError
 from ullage.core.history.transcript import leaves_of
-from ullage.core.values.messages import Frame, Media, Opaque, Reasoning, Text, ToolCall
+from ullage.core.values.messages import (
+    BlockFrame,
+    Media,
+    Opaque,
+    Reasoning,
+    Text,
+    ToolCall,
+)
 from ullage.wires import FORMATS
 
 every_format = pytest.mark.parametrize("format", FORMATS)
@@ -27,11 +34,11 @@ READ_ONLY = {"openai-responses"}
 """Its ``text`` is of the SDK's older versions: it is read, and legal nowhere."""
 MORE_THAN_ONE = {
     ("anthropic", "document", "Passage"),  # a text or blocks as its source
-    ("anthropic", "document", "Frame"),  # and what is beside it
+    ("anthropic", "document", "BlockFrame"),  # and what is beside it
     ("anthropic", "search_result", "Passage"),
     ("gemini", "text", "Reasoning"),  # with ``thought``
     ("bedrock-converse", "document", "Passage"),
-    ("bedrock-converse", "document", "Frame"),
+    ("bedrock-converse", "document", "BlockFrame"),
     ("bedrock-converse", "searchResult", "Passage"),
     ("bedrock-converse", "guardContent", "Passage"),
     ("bedrock-converse", "citationsContent", "Passage"),
@@ -66,7 +73,7 @@ def held(leaf):
             Text(text=text)
             | Reasoning(text=text)
             | Opaque(text=text)
-            | Frame(text=text)
+            | BlockFrame(text=text)
         ):
             return text
         case ToolCall(arguments=text):
@@ -103,7 +110,7 @@ def name_of(case):
 
 def is_fixed(format, raw, leaf):
     """Whether nothing but the part itself may stand there, by the words of the documents."""
-    if isinstance(leaf, (Reasoning, Frame)):
+    if isinstance(leaf, (Reasoning, BlockFrame)):
         return True
     if isinstance(leaf, Media):
         return raw.get("type") == "image_generation_call"

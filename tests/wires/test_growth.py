@@ -24,7 +24,7 @@ from ullage.core.contract.repaired import news, remember
 from ullage.core.history.pairing import Pairing
 from ullage.wires import FORMATS, wire_named
 from ullage.wires.repair import apply
-from ullage.wires.repair.base import MOVED, Beginning, in_order
+from ullage.wires.repair.base import MOVED, RepairedPrefix, in_order
 
 
 def repair_of(format):
@@ -34,10 +34,10 @@ def repair_of(format):
 
 def at_once(format, messages):
     """What a history becomes if no beginning of it is ever closed: made once, in one piece."""
-    reading = wire_named(format).reading(messages, Pairing())
+    reading = wire_named(format).repair(messages, Pairing())
     for at in range(len(messages)):
         reading.read(at)
-    made, _ = reading.made(len(messages), Beginning())
+    made, _ = reading.made(len(messages), RepairedPrefix())
     outputs = {output.ref: output for output in made.outputs}
     return (
         made.sent(messages),
@@ -149,7 +149,7 @@ def turns(format, count, *, lose=()):
 def counted(monkeypatch, format):
     """How often messages are read and made."""
     work, module = Counter(), repair_of(format)
-    kind = module.READING
+    kind = module.REPAIR
 
     class Counting(kind):
         def read(self, at):
@@ -160,7 +160,7 @@ def counted(monkeypatch, format):
             work["made"] += stop - since
             return super()._make(since, stop, count, last)
 
-    monkeypatch.setattr(module, "READING", Counting)
+    monkeypatch.setattr(module, "REPAIR", Counting)
     return work
 
 

@@ -127,7 +127,7 @@ def test_every_item_is_said_by_somebody_and_comes_back_as_itself(role, item):
 
 def test_what_the_items_mean():
     assert parse(call()).parts == (ToolCall("c1", "run", '{"a": 1}', -1),)
-    assert parse(call() | {"async": True}).parts[0].late
+    assert parse(call() | {"async": True}).parts[0].deferred
     custom = {"type": "custom_tool_call", "call_id": "c", "name": "sh", "input": "ls"}
     assert parse(custom).parts == (ToolCall("c", "sh", "ls", -1),)
     assert parse(gave(output="x")).parts == (ToolResult("c1", (Text("x"),), False, -1),)

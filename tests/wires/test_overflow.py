@@ -104,7 +104,7 @@ def test_every_row_of_the_table_decides_somewhere():
     patterns = [[row.pattern for row in rows] for rows in (known.exact, known.loose)]
     rows = [*patterns[0], *known.lookalikes, *patterns[1]]
     deciding = {
-        next((row for row in rows if overflow._found_by(row).search(text)), None)
+        next((row for row in rows if overflow._pattern(row).search(text)), None)
         for text in texts
     }
     assert [row for row in rows if row not in deciding] == []

@@ -14,9 +14,9 @@ from tests import histories
 from ullage.core.errors import FormatError
 from ullage.core.history import canon
 from ullage.core.history.pairing import INTERRUPTED
+from ullage.core.history.raw import field
 from ullage.core.values.notices import pointers
 from ullage.wires import FORMATS
-from ullage.wires.base import field
 from ullage.wires.repair.apply import repair
 from ullage.wires.rules.checker import problems, problems_of
 

@@ -25,7 +25,7 @@ from ullage.wires.convert.write import Writer, call_on
 from ullage.wires.gemini.wire import WIRE as GEMINI
 from ullage.wires.hidden_turns.dialect import Dialect, Stream
 from ullage.wires.http import Http
-from ullage.wires.repair.base import Reading
+from ullage.wires.repair.base import HistoryRepair
 from ullage.wires.rules.problem import Check
 
 SRC = Path(ullage.__file__).parent
@@ -41,7 +41,7 @@ def missing(wire):
     conversion = Conversion(wire.name, wire.name, None, False)
     parts = {
         "rules.CHECK": (Check, wire.check),
-        "repair.READING": (Reading, lambda: wire.reading([], Pairing())),
+        "repair.REPAIR": (HistoryRepair, lambda: wire.repair([], Pairing())),
         "convert.READER": (Reader, lambda: wire.reader(conversion)),
         "convert.WRITER": (Writer, lambda: wire.writer(conversion)),
         "hidden_turns.DIALECT": (Dialect, lambda: wire.dialect(wire.format, bool)),
@@ -75,7 +75,7 @@ def test_what_is_missing_is_told():
     bare = replace(GEMINI, home="ullage.wires.telex.wire", upstreams={}, provider="")
     assert missing(bare) == [
         "rules.CHECK: No module named 'ullage.wires.telex'",
-        "repair.READING: No module named 'ullage.wires.telex'",
+        "repair.REPAIR: No module named 'ullage.wires.telex'",
         "convert.READER: No module named 'ullage.wires.telex'",
         "convert.WRITER: No module named 'ullage.wires.telex'",
         "hidden_turns.DIALECT: No module named 'ullage.wires.telex'",
@@ -128,7 +128,7 @@ def test_its_judge_and_its_dialect_are_of_its_history(wire):
     assert wire.check({"model": wire.example_model}).head == {
         "model": wire.example_model
     }
-    assert wire.reading([], Pairing()).wire.name == wire.name
+    assert wire.repair([], Pairing()).wire.name == wire.name
     dialect = wire.dialect(wire.format, bool)
     assert issubclass(dialect.stream, Stream)
     assert dialect.added  # counts of usage that are summed over rounds

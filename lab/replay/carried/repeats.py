@@ -14,22 +14,22 @@ from functools import lru_cache
 
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Cut, Replace
+from ullage.core.values.edits import ProposedEdit, Replace
 from ullage.core.values.messages import Text
 from ullage.policy.stages.truncate import truncate
 
 _LINES, _LEAST_CHARS, _POINTER_CHARS = 4, 200, 70
 
 
-def unrepeated(window: Window) -> Sequence[Cut]:
+def unrepeated(window: Window) -> Sequence[ProposedEdit]:
     """Cuts at first sight: what is too large, and what an earlier result has shown."""
     cuts = list(truncate(window))
-    cut = {one.edit.place for one in cuts if isinstance(one.edit, Replace)}
+    cut = {one.edit.address for one in cuts if isinstance(one.edit, Replace)}
     begin = max((placed.stop for placed in window.open_summaries), default=0)
     known = set[int]()
     for spot in window.results(begin, window.size):
         leaf = window.transcript.leaf(spot)
-        if not isinstance(leaf, Text) or window.transcript.place(spot) in cut:
+        if not isinstance(leaf, Text) or window.transcript.address(spot) in cut:
             continue
         if spot[0] >= window.fresh and spot not in window.replaced_later:
             made = _without(window, spot, leaf.text, known)
@@ -39,14 +39,16 @@ def unrepeated(window: Window) -> Sequence[Cut]:
     return cuts
 
 
-def _without(window: Window, spot: Location, text: str, known: set[int]) -> Cut | None:
+def _without(
+    window: Window, spot: Location, text: str, known: set[int]
+) -> ProposedEdit | None:
     shown = "\n".join(_shown(text, known))
     output = window.transcript.output(spot)
     if output is None or len(text) - len(shown) < _LEAST_CHARS:
         return None
-    place = window.transcript.place(spot)
+    place = window.transcript.address(spot)
     why = f"{len(text) - len(shown):,} characters stand in an earlier result"
-    return Cut(Replace(place, output.ref, shown, "truncated", why), (output,))
+    return ProposedEdit(Replace(place, output.ref, shown, "truncated", why), (output,))
 
 
 def _shown(text: str, known: set[int]) -> Iterator[str]:

@@ -27,7 +27,7 @@ from ullage.core.redaction import Redact, checked
 from ullage.core.tokens.meter import Meter
 from ullage.core.turn.batches import cuts_of
 from ullage.core.values.authors import KNOWN_USER_TOOLS, plain_tool_name
-from ullage.core.values.edits import Cut, Replace, storable
+from ullage.core.values.edits import ProposedEdit, Replace, storable
 from ullage.core.values.effects import Output
 from ullage.core.values.notices import Words
 from ullage.documents.presets.three_layer import (
@@ -243,9 +243,9 @@ def window_of(
     return builder
 
 
-def _won(window: Window, settings: ThreeLayerSettings, cut: Cut) -> int:
+def _won(window: Window, settings: ThreeLayerSettings, cut: ProposedEdit) -> int:
     spot = (
-        window.transcript.locate(cut.edit.place)
+        window.transcript.locate(cut.edit.address)
         if isinstance(cut.edit, Replace)
         else None
     )

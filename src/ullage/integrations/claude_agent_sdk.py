@@ -18,8 +18,8 @@ from typing import Any, TypeAlias
 from ullage import Output, open_result
 from ullage.core.errors import ConfigError, StoreError
 from ullage.doors.host import (
-    Carried,
     Closing,
+    Portable,
     Words,
     answered_by_user,
     cut_text,
@@ -56,7 +56,7 @@ _READ_BY_THE_MODEL: Mapping[str, tuple[_Path, ...]] = {
 of `Read` are numbered behind the hooks: in a file that was cut the numbers would be wrong."""
 
 
-class UllageHooks(Carried, Closing):
+class UllageHooks(Portable, Closing):
     """Cuts the results of tools, for any number of conversations, and opens what was cut.
 
     Args:

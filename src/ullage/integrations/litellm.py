@@ -18,7 +18,7 @@ from uuid import uuid4
 from weakref import finalize
 
 from ullage import AsyncSession
-from ullage.doors.host import AsyncClosing, Carried, field
+from ullage.doors.host import AsyncClosing, Portable, field
 from ullage.integrations._needs import needs
 from ullage.integrations._sessions import AsyncHostSessions, Calls
 
@@ -36,7 +36,7 @@ _SENT = (
 LiteLLM's."""
 
 
-class UllageCallback(Carried, CustomLogger, AsyncClosing):  # type: ignore[misc]  # of an environment apart
+class UllageCallback(Portable, CustomLogger, AsyncClosing):  # type: ignore[misc]  # of an environment apart
     """Makes the requests of ``litellm.acompletion`` fit: of an application, a router, the proxy.
 
     A call belongs to the conversation that its ``metadata`` names as ``session_id``, or its

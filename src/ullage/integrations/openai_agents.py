@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from ullage import AsyncSession, ToolSpec
-from ullage.doors.host import AsyncClosing, Carried
+from ullage.doors.host import AsyncClosing, Portable
 from ullage.integrations._needs import needs
 from ullage.integrations._sessions import AsyncHostSessions, forbids, given
 
@@ -30,7 +30,7 @@ __all__ = ["Conversation", "UllageModels"]
 _HELD_ELSEWHERE = ("previous_response_id", "conversation_id", "prompt")
 
 
-class UllageModels(Carried, AsyncClosing):
+class UllageModels(Portable, AsyncClosing):
     """Models for any number of conversations, each within its window.
 
     Args:
@@ -68,7 +68,7 @@ class UllageModels(Carried, AsyncClosing):
         await self.sessions.close()
 
 
-class Conversation(Carried, ModelProvider):
+class Conversation(Portable, ModelProvider):
     """The models of one conversation, and the session that all its agents share."""
 
     def __init__(self, models: ModelProvider, session: AsyncSession) -> None:

@@ -31,7 +31,6 @@ __all__ = [
     "SUMMARISED",
     "Address",
     "Batch",
-    "Cut",
     "Drop",
     "Edit",
     "Location",
@@ -39,10 +38,11 @@ __all__ = [
     "Output",
     "Placed",
     "Policy",
+    "ProposedEdit",
     "Replace",
+    "ReplaceSpan",
     "Skipped",
     "Stage",
-    "Summary",
     "Transcript",
     "Window",
     "ends_of",
@@ -66,12 +66,12 @@ if TYPE_CHECKING:
     from ullage.core.values.edits import (
         Address,
         Batch,
-        Cut,
         Drop,
         Edit,
+        ProposedEdit,
         Replace,
+        ReplaceSpan,
         Skipped,
-        Summary,
     )
     from ullage.core.values.effects import Output
     from ullage.core.values.texts import on_one_line
@@ -94,7 +94,8 @@ else:
             "ullage.core.contract.policy": "Policy Stage",
             "ullage.policy.stages.prints": "fingerprint",
             "ullage.policy.stages.shorten": "ends_of level",
-            "ullage.core.values.edits": "Address Batch Cut Drop Edit Replace Skipped Summary",
+            "ullage.core.values.edits": "Address Batch Drop Edit ProposedEdit Replace "
+            "ReplaceSpan Skipped",
             "ullage.core.values.effects": "Output",
             "ullage.core.values.texts": "on_one_line",
         },

@@ -23,7 +23,7 @@ from ullage.core.contract.policy import Policy, Stage, unrecalled
 from ullage.core.contract.ranges import before_record, continues
 from ullage.core.history.window import Window
 from ullage.core.turn.filling import Filled
-from ullage.core.values.edits import Cut, Skipped, Summary
+from ullage.core.values.edits import ProposedEdit, ReplaceSpan, Skipped
 from ullage.core.values.events import Event
 
 _KEPT = 4
@@ -38,23 +38,27 @@ class Begun(NamedTuple):
         task: has a model add to it.
     """
 
-    cut: Cut
+    cut: ProposedEdit
     task: asyncio.Task[Filled]
 
-    def proposed(self, window: Window) -> Cut:
+    def proposed(self, window: Window) -> ProposedEdit:
         """The cut with the model's words; without them where they are not there, or refused."""
         filled = self.task.result() if self.task.done() else None
         cut = self.cut if filled is None or filled.refused else filled.cut
         edit = cut.edit
         return cut._replace(
-            edit=before_record(window, edit) if isinstance(edit, Summary) else edit
+            edit=before_record(window, edit) if isinstance(edit, ReplaceSpan) else edit
         )
 
     def continues(self, window: Window) -> bool:
         """Whether it can take effect in this window now."""
         edit = self.cut.edit
         is_given_up = self.task.cancelled()
-        return not is_given_up and isinstance(edit, Summary) and continues(window, edit)
+        return (
+            not is_given_up
+            and isinstance(edit, ReplaceSpan)
+            and continues(window, edit)
+        )
 
 
 def begun() -> Event:
@@ -63,7 +67,7 @@ def begun() -> Event:
     return Event(kind="preparing", where="beside the turn", why=why)
 
 
-def due(stage: Stage | None, window: Window) -> Cut | None:
+def due(stage: Stage | None, window: Window) -> ProposedEdit | None:
     """The compaction that is to be begun now, if there is one and a model has to add to it.
 
     Args:
@@ -97,7 +101,7 @@ def _proposing(policy: Policy, begun: Sequence[Begun]) -> Policy:
     return replace(policy, under_pressure=stages, on_request=asked)
 
 
-def prepared(window: Window, *, begun: Iterable[Begun]) -> Sequence[Cut]:
+def prepared(window: Window, *, begun: Iterable[Begun]) -> Sequence[ProposedEdit]:
     """A stage: what was begun for this history, to go on from its newest summary."""
     if window.size < len(window.transcript) or is_frozen(window):
         return ()
@@ -108,7 +112,7 @@ def _begun_first(stage: Stage, begun: Sequence[Begun]) -> Stage:
     """The stage; where it wants a model's summary, what was begun goes first."""
 
     @wraps(getattr(stage, "func", stage))
-    def wanted(window: Window, /) -> Sequence[Cut] | Skipped:
+    def wanted(window: Window, /) -> Sequence[ProposedEdit] | Skipped:
         cuts = stage(window)
         is_asking = not isinstance(cuts, Skipped) and any(
             cut.brief is not None for cut in cuts
@@ -126,5 +130,5 @@ def still_of_use(begun: Iterable[Begun], window: Window) -> tuple[Begun, ...]:
         for each in begun
         if each.continues(window)
         or not each.task.done()
-        or (isinstance(each.cut.edit, Summary) and find(each.cut.edit.upto) is None)
+        or (isinstance(each.cut.edit, ReplaceSpan) and find(each.cut.edit.upto) is None)
     )[-_KEPT:]

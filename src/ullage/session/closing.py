@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from ullage.core.values.carried import Carried
+from ullage.core.values.carried import Portable
 
 
 class Closing:
@@ -35,7 +35,7 @@ class AsyncClosing:
         await self.close()
 
 
-class Lent(Carried):
+class Lent(Portable):
     """A store that many sessions share: closing one of them does not close it."""
 
     def __init__(self, store: Any) -> None:

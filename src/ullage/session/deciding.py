@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from ullage.core.errors import ConfigError, StoreError
 from ullage.core.history import canon
-from ullage.core.history.hand import Entered, hand_of, name_of
+from ullage.core.history.hand import DecisionEntry, hand_of, name_of
 from ullage.core.history.ledger import Ledger, latest_record
 from ullage.core.history.window import Window
 from ullage.core.turn.settings import Settings
-from ullage.core.values.decisions import Decision, Made, Verb, When
+from ullage.core.values.decisions import Decision, LedgerRef, Verb, When
 from ullage.core.values.edits import whole
 from ullage.core.values.effects import Commit, Find, Record, Steps
 from ullage.core.values.events import Event
@@ -43,7 +43,7 @@ class Deciding:
     ]
 
     @property
-    def decisions(self) -> tuple[Entered, ...]:
+    def decisions(self) -> tuple[DecisionEntry, ...]:
         """The users' decisions that stand in the newest history, oldest first.
 
         What others decided meanwhile is among them once `fit` has seen it.
@@ -83,7 +83,7 @@ class Deciding:
         ledger = yield from self._looked_up(sent)
         decision = self._decision(sent, ledger, verb, wanted, **fields)
         while True:
-            made = Made("decision", sent.key, len(ledger.at(sent.key).decisions))
+            made = LedgerRef("decision", sent.key, len(ledger.at(sent.key).decisions))
             ledger, record = ledger.with_decision(sent.key, decision)
             pointer = latest_record(sent.transcript.chain, (record,))
             lost: tuple[Record, ...] = yield Commit((), (record, pointer))
@@ -167,7 +167,7 @@ class Deciding:
         return whole(text if redact is None else redact(text))
 
 
-def _after(lost: Sequence[Record], ledger: Ledger, made: Made) -> Ledger:
+def _after(lost: Sequence[Record], ledger: Ledger, made: LedgerRef) -> Ledger:
     """The ledger with what another wrote in the place of a decision.
 
     Raises:

@@ -29,7 +29,7 @@ from ullage.core.errors import StoreError
 from ullage.core.history.window import Window
 from ullage.core.locks import Lock
 from ullage.core.values.effects import Do, Steps
-from ullage.core.values.receipts import Place, Receipt, Sums, name_of
+from ullage.core.values.receipts import Receipt, ReceiptKey, ReceiptTotals, name_of
 from ullage.core.values.usage import Usage
 from ullage.session.reckoning import Request, as_it_came, beside, counted, sums_of
 from ullage.session.spend.calls import Spent
@@ -62,7 +62,7 @@ class Noted(NamedTuple):
         beside: what summaries cost, which a model wrote; nobody would have asked for them.
     """
 
-    place: Place
+    place: ReceiptKey
     request: Request | None
     usage: Usage = Usage()
     instead_of: Usage | None = None
@@ -71,7 +71,7 @@ class Noted(NamedTuple):
     at_s: float = 0.0
     beside: Spent | None = None
 
-    def sums(self, gap_s: float) -> Sums:
+    def sums(self, gap_s: float) -> ReceiptTotals:
         """What it adds.
 
         Args:
@@ -86,7 +86,7 @@ class Noted(NamedTuple):
             else sums - self._sums_of(self.instead_of, gap_s)
         )
 
-    def _sums_of(self, usage: Usage, gap_s: float) -> Sums:
+    def _sums_of(self, usage: Usage, gap_s: float) -> ReceiptTotals:
         if self.request is None:
             return as_it_came(usage, self.place.model)
         return sums_of(
@@ -110,8 +110,8 @@ class Ledger:
         """Begin as a process of its own: after a fork the sums so far are the parent's."""
         self._pid, self.writer = os.getpid(), os.urandom(8).hex()
         self._noted: list[Noted] = []
-        self._sums: dict[Place, Sums] = {}
-        self._unwritten: set[Place] = set()
+        self._sums: dict[ReceiptKey, ReceiptTotals] = {}
+        self._unwritten: set[ReceiptKey] = set()
         self._replied_at_s: dict[bytes, float] = {}
         self._written_at_s = float("-inf")
 
@@ -161,13 +161,13 @@ class Ledger:
         with self._lock:
             for place, added in sums:
                 place = self._place(place)
-                self._sums[place] = self._sums.get(place, Sums()) + added
+                self._sums[place] = self._sums.get(place, ReceiptTotals()) + added
                 self._unwritten.add(place)
             changed = self._sums.keys() if is_over else self._unwritten
             now_s = int(time.time())
             return [
                 Receipt(
-                    place=place,
+                    key=place,
                     writer=self.writer,
                     sums=self._sums[place],
                     is_open=not is_over,
@@ -176,7 +176,9 @@ class Ledger:
                 for place in sorted(changed)
             ]
 
-    def _worked_out(self, noted: Iterable[Noted]) -> Iterator[tuple[Place, Sums]]:
+    def _worked_out(
+        self, noted: Iterable[Noted]
+    ) -> Iterator[tuple[ReceiptKey, ReceiptTotals]]:
         for one in noted:
             try:
                 yield one.place, one.sums(self._gap_s(one))
@@ -194,7 +196,7 @@ class Ledger:
             del self._replied_at_s[next(iter(self._replied_at_s))]
         return noted.at_s - before_s
 
-    def _place(self, place: Place) -> Place:
+    def _place(self, place: ReceiptKey) -> ReceiptKey:
         """The place of a receipt; one for all others, where there are too many."""
         if place in self._sums or len(self._sums) < _MOST_PLACES:
             return place
@@ -203,9 +205,9 @@ class Ledger:
     def _wrote(self, receipts: Iterable[Receipt]) -> None:
         with self._lock:
             self._unwritten -= {
-                receipt.place
+                receipt.key
                 for receipt in receipts
-                if self._sums.get(receipt.place) == receipt.sums
+                if self._sums.get(receipt.key) == receipt.sums
             }
 
 
@@ -335,7 +337,7 @@ class Payer(NamedTuple):
         keeper = receipts_of(self.store)
         return keeper is not None and ledger_of(keeper).note(noted)
 
-    def _place(self, model: str) -> Place:
+    def _place(self, model: str) -> ReceiptKey:
         """Where it is summed up today."""
         today = int(time.time() // _DAY_S)
         return _place_of(today, self.tenant, model, self.client, self.is_held_out)
@@ -344,11 +346,13 @@ class Payer(NamedTuple):
 @lru_cache(maxsize=256)
 def _place_of(
     day: int, tenant: str, model: str, client: str, is_held_out: bool
-) -> Place:
+) -> ReceiptKey:
     """Where replies are summed up on a day, counted from the first of 1970 in UTC."""
     date = datetime.fromtimestamp(day * _DAY_S, UTC).date().isoformat()
     owner = tenant.partition(_PART)[0]
-    return Place(date, name_of(owner), name_of(model), name_of(client), is_held_out)
+    return ReceiptKey(
+        date, name_of(owner), name_of(model), name_of(client), is_held_out
+    )
 
 
 @atexit.register

@@ -26,7 +26,7 @@ from ullage.core.history.window import Window
 from ullage.core.tokens.catalog import lookup
 from ullage.core.turn import names
 from ullage.core.values.messages import Media, Reasoning, Text, ToolCall, ToolResult
-from ullage.core.values.receipts import Sums, Tokens
+from ullage.core.values.receipts import ReceiptTotals, TokenCounts
 from ullage.core.values.usage import Usage
 from ullage.session.spend.calls import Spent
 from ullage.session.spend.cost import cost_usd
@@ -111,7 +111,7 @@ def sums_of(
     is_reported: bool = True,
     caches: bool = False,
     gap_s: float = 0.0,
-) -> Sums:
+) -> ReceiptTotals:
     """What one request came to, and would have come to.
 
     Args:
@@ -131,7 +131,7 @@ def sums_of(
         sent_usd if without_recall is usage else cost_usd(without_recall, price)
     )
     is_priced = sent_usd is not None and raw_usd is not None and cheaper_usd is not None
-    return Sums(
+    return ReceiptTotals(
         requests=1,
         conversations=int(request.is_first),
         unreported=int(not is_reported),
@@ -150,11 +150,11 @@ def sums_of(
     )
 
 
-def as_it_came(usage: Usage, model: str) -> Sums:
+def as_it_came(usage: Usage, model: str) -> ReceiptTotals:
     """What a request came to that was sent as it came: the same on both sides."""
     usd = cost_usd(usage, lookup(model))
     tokens = _tokens(usage)
-    return Sums(
+    return ReceiptTotals(
         requests=1,
         unpriced=int(usd is None),
         sent=tokens,
@@ -164,9 +164,9 @@ def as_it_came(usage: Usage, model: str) -> Sums:
     )
 
 
-def beside(spent: Spent) -> Sums:
+def beside(spent: Spent) -> ReceiptTotals:
     """What summaries cost that a model wrote: without ullage nobody would have asked for them."""
-    return Sums(
+    return ReceiptTotals(
         unpriced=int(spent.cost_usd is None),
         sent=_tokens(spent.usage),
         sent_usd=spent.cost_usd or 0.0,
@@ -306,7 +306,9 @@ def _hit_share(usage: Usage, request: Request, scale: float) -> float:
 
 def _added_tokens(window: Window) -> int:
     """Tokens of the user's texts that the provider still reads."""
-    placed = (placed for placed in window.added if placed.at >= window.read_from)
+    placed = (
+        placed for placed in window.added if placed.message_index >= window.read_from
+    )
     return window.texts_tokens([one.edit.text for one in placed])
 
 
@@ -378,8 +380,8 @@ def _tools_tokens(sent: Sent) -> int:
     return tokens
 
 
-def _tokens(usage: Usage) -> Tokens:
-    return Tokens(
+def _tokens(usage: Usage) -> TokenCounts:
+    return TokenCounts(
         fresh=usage.fresh_tokens,
         read=usage.cache_read_tokens,
         written=usage.cache_write_tokens,

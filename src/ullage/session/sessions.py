@@ -26,7 +26,7 @@ from ullage.core.history.snapshots import not_same
 from ullage.core.locks import RLock
 from ullage.core.turn.lessons import Lessons
 from ullage.core.values.authors import named_tools
-from ullage.core.values.carried import Arguments, Carried
+from ullage.core.values.carried import Arguments, Portable
 from ullage.core.values.effects import Steps
 from ullage.core.values.messages import Message
 from ullage.policy.stages.default import HELD_OUT
@@ -98,7 +98,7 @@ def _held_bytes(value: Any, seen: set[int]) -> int:
     return total
 
 
-class _Sessions(Carried, Generic[S]):
+class _Sessions(Portable, Generic[S]):
     """What both kinds share. The arguments are those of `Sessions`."""
 
     _lent: type[Lent] = Lent

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.core.history.ledger import Ledger, changes, taken
+from ullage.core.history.ledger import Ledger, merge_records, records_since
 from ullage.core.turn import State
 from ullage.core.turn.caches import SessionCache
 from ullage.core.turn.lessons import Lessons
@@ -95,13 +95,13 @@ class SessionState(Struct, frozen=True):
     def with_news(self) -> tuple[SessionState, tuple[Record, ...]]:
         """The session whose host has every record, and the records that it did not have."""
         ledger = self.persisted.ledger
-        return replace(self, carried=ledger), changes(ledger, self.carried)
+        return replace(self, carried=ledger), records_since(ledger, self.carried)
 
     def with_records(self, records: Iterable[Record]) -> SessionState:
         """With records that the host has; where they are new, what is remembered is dropped."""
         records = (*self.waiting, *records)
-        ledger, waiting = taken(self.persisted.ledger, records)
-        carried, _ = taken(self.carried, records)
+        ledger, waiting = merge_records(self.persisted.ledger, records)
+        carried, _ = merge_records(self.carried, records)
         new = replace(self, carried=carried, waiting=waiting)
         if ledger is self.persisted.ledger:
             return new

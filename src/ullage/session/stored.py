@@ -14,12 +14,12 @@ from msgspec import Struct
 
 from ullage.core.errors import ConfigError, StoreError
 from ullage.core.history.hand import (
-    Hand,
+    UserDecisions,
     entered_in,
     hand_of,
     index_of,
+    locations_of,
     name_of,
-    spots_of,
 )
 from ullage.core.history.ledger import Ledger, latest_record
 from ullage.core.history.outline import (
@@ -30,8 +30,16 @@ from ullage.core.history.outline import (
     transcript_of,
 )
 from ullage.core.history.transcript import Location, Transcript
-from ullage.core.values.decisions import Decision, Made, Target, Verb, When
-from ullage.core.values.edits import Added, Batch, Drop, Replace, Summary, Whole, whole
+from ullage.core.values.decisions import Decision, LedgerRef, Target, Verb, When
+from ullage.core.values.edits import (
+    Batch,
+    Drop,
+    Insert,
+    Replace,
+    ReplaceSpan,
+    Restore,
+    whole,
+)
 from ullage.session.targets import target_of, undone_by
 from ullage.stores import Store
 
@@ -103,7 +111,7 @@ class StoredConversation(Struct, frozen=True, eq=False):
     messages: tuple[OutlinedMessage, ...]
     transcript: Transcript
     ledger: Ledger
-    hand: Hand
+    hand: UserDecisions
 
     @property
     def key(self) -> bytes:
@@ -114,11 +122,11 @@ class StoredConversation(Struct, frozen=True, eq=False):
         """Every leaf of it, in order."""
         return list(_leaves(self))
 
-    def batches(self) -> Iterator[tuple[Made, Batch, bool]]:
+    def batches(self) -> Iterator[tuple[LedgerRef, Batch, bool]]:
         """Every batch of it in order, and whether it is undone."""
         for key in dict.fromkeys(self.transcript.chain):
             for n, batch in enumerate(self.ledger.at(key).batches):
-                made = Made("batch", key, n)
+                made = LedgerRef("batch", key, n)
                 yield made, batch, made in self.hand.undone
 
 
@@ -190,7 +198,7 @@ def decide(store: Store, stored: StoredConversation, decision: Decision) -> str:
     """
     ledger, key = stored.ledger, stored.key
     while True:
-        made = Made("decision", key, len(ledger.at(key).decisions))
+        made = LedgerRef("decision", key, len(ledger.at(key).decisions))
         ledger, record = ledger.with_decision(key, decision)
         pointer = latest_record(stored.transcript.chain, (record,))
         lost = store.commit(stored.tenant, (), (record, pointer))
@@ -266,10 +274,10 @@ def about_tokens(stored: StoredConversation, decision: Decision) -> tuple[int, i
 
 
 def _about_undo(
-    stored: StoredConversation, undoes: Made, leaves: Sequence[Leaf]
+    stored: StoredConversation, undoes: LedgerRef, leaves: Sequence[Leaf]
 ) -> tuple[int, int]:
     """The same of an undo: what its batch had won comes back, from its first message on."""
-    entered = {one.made: one for one in entered_in(stored.transcript, stored.ledger)}
+    entered = {one.ref: one for one in entered_in(stored.transcript, stored.ledger)}
     one = entered.get(undoes)
     batches = (undoes,) if one is None else one.carried_out
     name, won = {name_of(made) for made in batches}, 0
@@ -329,12 +337,12 @@ def _target(
         raise ConfigError(
             "lines", problem, 'Name one text, such as "m12.1", and count from 1.'
         )
-    place = stored.transcript.place(spots[0])
+    place = stored.transcript.address(spots[0])
     return Target(target.message, place, lines)
 
 
 def _spots(stored: StoredConversation, target: Target) -> Sequence[Location]:
-    return spots_of(stored.transcript, target)
+    return locations_of(stored.transcript, target)
 
 
 class _Left(NamedTuple):
@@ -401,7 +409,7 @@ def _states(
     for key in dict.fromkeys(transcript.chain):
         entry = stored.ledger.at(key)
         for n, batch in enumerate(entry.batches):
-            made = Made("batch", key, n)
+            made = LedgerRef("batch", key, n)
             if made in stored.hand.undone:
                 continue
             for edit in batch.edits:
@@ -411,34 +419,34 @@ def _states(
 
 def _apply(
     transcript: Transcript,
-    edit: Replace | Summary | Drop | Whole | Added,
+    edit: Replace | ReplaceSpan | Drop | Restore | Insert,
     batch: str,
     left: dict[Location, _Left | None],
     hidden: dict[int, _Left],
 ) -> None:
     match edit:
         case Replace():
-            spot = transcript.locate(edit.place)
+            spot = transcript.locate(edit.address)
             state: State = "set aside" if edit.kind == "pruned" else "in short"
             if spot is not None:
                 left[spot] = _Left(state, batch, edit.ref, edit.why)
-        case Summary():
+        case ReplaceSpan():
             start, stop = transcript.find(edit.after), transcript.find(edit.upto)
             keeps = {(transcript.find(key) or 0) - 1 for key in edit.keeps}
             keeps.update(transcript.marked("pinned", start or 0, stop or 0))
             for index in range(start or 0, stop or 0):
                 if index not in keeps:
                     hidden[index] = _Left("set aside", batch, edit.ref, edit.why)
-        case Whole():
+        case Restore():
             message = index_of(transcript, edit.message)
             if message is None:
                 return
             group = (
-                transcript.together(message, len(transcript))
+                transcript.inseparable(message, len(transcript))
                 if message in hidden
                 else ()
             )
             for at in group:
                 hidden.pop(at, None)
-            for spot in spots_of(transcript, Target(edit.message, edit.leaf)):
+            for spot in locations_of(transcript, Target(edit.message, edit.leaf)):
                 left[spot] = None

@@ -19,11 +19,11 @@ from msgspec.structs import replace
 
 from ullage.core.errors import ConfigError, TargetNotFound
 from ullage.core.history import canon
-from ullage.core.history.hand import Hand, entered_in, name_of
+from ullage.core.history.hand import UserDecisions, entered_in, name_of
 from ullage.core.history.ledger import Ledger
 from ullage.core.history.transcript import Location, Transcript, leaves_of
-from ullage.core.values.decisions import EVERY_ITEM, Made, Target
-from ullage.core.values.edits import Address, Batch, Replace, Summary
+from ullage.core.values.decisions import EVERY_ITEM, LedgerRef, Target
+from ullage.core.values.edits import Address, Batch, Replace, ReplaceSpan
 from ullage.wires import Format
 
 _MESSAGE = re.compile(r"(?:m|message )(\d+)(?:\.(\d+))?")
@@ -73,7 +73,7 @@ def _named(transcript: Transcript, wanted: str) -> Target | None:
         return _leaf(transcript, (index, *leaves[int(number) - 1][:2]))
     result = transcript.newest_result(wanted, len(transcript))
     if result is not None:
-        address = transcript.place(result)
+        address = transcript.address(result)
         return Target(
             transcript.chain[result[0] + 1], replace(address, item=EVERY_ITEM)
         )
@@ -85,7 +85,7 @@ def _named(transcript: Transcript, wanted: str) -> Target | None:
 
 
 def _leaf(transcript: Transcript, spot: Location) -> Target:
-    return Target(transcript.chain[spot[0] + 1], transcript.place(spot))
+    return Target(transcript.chain[spot[0] + 1], transcript.address(spot))
 
 
 def _newest_first(transcript: Transcript) -> Iterator[Location]:
@@ -122,7 +122,7 @@ def _with_lines(
     leaf = target.leaf
     if leaf is None:
         leaves = list(leaves_of(transcript.messages[index]))
-        leaf = transcript.place((index, *leaves[0][:2])) if len(leaves) == 1 else None
+        leaf = transcript.address((index, *leaves[0][:2])) if len(leaves) == 1 else None
     elif leaf.item == EVERY_ITEM:
         leaf = replace(leaf, item=0)
     spot = None if leaf is None else transcript.locate(leaf)
@@ -147,8 +147,8 @@ def _with_lines(
 
 
 def undone_by(
-    transcript: Transcript, ledger: Ledger, hand: Hand, wanted: str | None
-) -> Made:
+    transcript: Transcript, ledger: Ledger, hand: UserDecisions, wanted: str | None
+) -> LedgerRef:
     """The batch or decision that an undo is to take back.
 
     Args:
@@ -169,7 +169,7 @@ def undone_by(
                 "undo", "nothing was decided that stands", "Name what you mean."
             )
         return made
-    decisions = {one.name: one.made for one in entered_in(transcript, ledger)}
+    decisions = {one.name: one.ref for one in entered_in(transcript, ledger)}
     if wanted in decisions:
         return decisions[wanted]
     for made, batch in batches_in(transcript, ledger):
@@ -178,20 +178,24 @@ def undone_by(
     raise TargetNotFound(len(transcript), wanted)
 
 
-def batches_in(transcript: Transcript, ledger: Ledger) -> Iterator[tuple[Made, Batch]]:
+def batches_in(
+    transcript: Transcript, ledger: Ledger
+) -> Iterator[tuple[LedgerRef, Batch]]:
     """Every batch of a history, the newest first."""
     for key in reversed(dict.fromkeys(transcript.chain)):
         batches = ledger.at(key).batches
         for n in range(len(batches) - 1, -1, -1):
-            yield Made("batch", key, n), batches[n]
+            yield LedgerRef("batch", key, n), batches[n]
 
 
-def _newest(transcript: Transcript, ledger: Ledger, hand: Hand) -> Made | None:
+def _newest(
+    transcript: Transcript, ledger: Ledger, hand: UserDecisions
+) -> LedgerRef | None:
     """The newest decision that is due, or else what was carried out or decided last."""
     standing = {one.name: one for one in hand.decisions if one.decision.verb != "undo"}
     for due in reversed(hand.due):
         if due.name in standing:
-            return due.made
+            return due.ref
     for made, batch in batches_in(transcript, ledger):
         if made in hand.undone or _follows_from_one(made, ledger):
             continue
@@ -200,11 +204,11 @@ def _newest(transcript: Transcript, ledger: Ledger, hand: Hand) -> Made | None:
                 return made
             continue
         if batch.decision in standing:
-            return standing[batch.decision].made
+            return standing[batch.decision].ref
     return None
 
 
-def _follows_from_one(made: Made, ledger: Ledger) -> bool:
+def _follows_from_one(made: LedgerRef, ledger: Ledger) -> bool:
     """Whether a batch was made at the place of a decision, because of it: it goes with that."""
     batches = ledger.at(made.key).batches
     before = any(batch.decision for batch in batches[: made.n])
@@ -213,5 +217,6 @@ def _follows_from_one(made: Made, ledger: Ledger) -> bool:
 
 def _sets_aside(batch: Batch, ref: str) -> bool:
     return any(
-        isinstance(edit, (Replace, Summary)) and edit.ref == ref for edit in batch.edits
+        isinstance(edit, (Replace, ReplaceSpan)) and edit.ref == ref
+        for edit in batch.edits
     )

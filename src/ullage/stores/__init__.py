@@ -14,8 +14,8 @@ __all__ = [
     "Blobs",
     "BoundedStore",
     "Bounds",
+    "ChunkSize",
     "Collected",
-    "Extent",
     "MemoryStore",
     "PostgresStore",
     "ReceiptStore",
@@ -45,7 +45,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from ullage.core.history.canon import ref_of
-    from ullage.core.values.effects import Extent, Shape, pieces
+    from ullage.core.values.effects import ChunkSize, Shape, pieces
     from ullage.stores._base import (
         Around,
         AsyncStore,
@@ -100,6 +100,6 @@ else:
             "ullage.stores.spill": "SpillStore",
             "ullage.stores.sqlite": "SqliteStore",
             "ullage.stores.threaded": "Threaded",
-            "ullage.core.values.effects": "Extent Shape pieces",
+            "ullage.core.values.effects": "ChunkSize Shape pieces",
         },
     )

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from ullage.core.errors import StoreError
-from ullage.core.values.carried import Carried
+from ullage.core.values.carried import Portable
 from ullage.core.values.effects import Output, Record, Shape
 from ullage.stores._clean import Bounds, Collected
 
@@ -187,7 +187,7 @@ def _beneath(
     return call
 
 
-class Around(Carried, Transactional):
+class Around(Portable, Transactional):
     """A store around another: each call goes to that, unless it is done otherwise.
 
     Attributes:

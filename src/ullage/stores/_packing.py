@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ullage.core.history.canon import content_digest
-from ullage.core.values.effects import CHUNK_CHARS, Extent, Output, pieces
+from ullage.core.values.effects import CHUNK_CHARS, ChunkSize, Output, pieces
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -71,7 +71,7 @@ class NewBlob(Struct, frozen=True, gc=False):
 
 def extents_in(
     rows: Sequence[Sequence[Any]], chunks: int, size_bytes: int
-) -> tuple[Extent, ...] | None:
+) -> tuple[ChunkSize, ...] | None:
     """The extents of a content's chunks; None if they are not so many, of so many bytes in all.
 
     A row is n, chars, size_bytes and newlines.
@@ -81,7 +81,7 @@ def extents_in(
     in_order = len(rows) == chunks and all(row[0] == n for n, row in enumerate(rows))
     if not (possible and in_order and sum(sizes) == size_bytes):
         return None
-    return tuple(Extent(*row[1:]) for row in rows)
+    return tuple(ChunkSize(*row[1:]) for row in rows)
 
 
 def unsealed(digest: bytes, kind: Any, n: int, row: Sequence[Any]) -> str | None:

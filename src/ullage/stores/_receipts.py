@@ -9,11 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from ullage.core.values.receipts import LAST_DAY, Place, Receipt, Sums, Tokens
+from ullage.core.values.receipts import (
+    LAST_DAY,
+    Receipt,
+    ReceiptKey,
+    ReceiptTotals,
+    TokenCounts,
+)
 from ullage.stores._packing import from_utf8, to_utf8
 
 KEY = ("day", "tenant", "model", "client", "is_held_out", "writer")
-_CLASSES = tuple(Tokens.__struct_fields__)
+_CLASSES = tuple(TokenCounts.__struct_fields__)
 _SIDES = ("sent", "raw")
 _COUNTS = (
     "requests",
@@ -45,7 +51,7 @@ class ReceiptStore(Protocol):
 
 def row_of(receipt: Receipt) -> tuple[Any, ...]:
     """A receipt as a row of `COLUMNS`."""
-    place, sums = receipt.place, receipt.sums
+    place, sums = receipt.key, receipt.sums
     tokens = (
         getattr(getattr(sums, side), name) for side in _SIDES for name in _CLASSES
     )
@@ -67,7 +73,7 @@ def row_of(receipt: Receipt) -> tuple[Any, ...]:
 def receipt_of(row: Sequence[Any]) -> Receipt:
     """A receipt from a row of `COLUMNS`."""
     values = dict(zip(COLUMNS, row, strict=True))
-    place = Place(
+    place = ReceiptKey(
         values["day"],
         from_utf8(bytes(values["tenant"])),
         values["model"],
@@ -75,14 +81,14 @@ def receipt_of(row: Sequence[Any]) -> Receipt:
         bool(values["is_held_out"]),
     )
     sent, raw = (
-        Tokens(**{name: values[f"{side}_{name}"] for name in _CLASSES})
+        TokenCounts(**{name: values[f"{side}_{name}"] for name in _CLASSES})
         for side in _SIDES
     )
     counts = {name: values[name] for name in (*_COUNTS, *_COSTS)}
     return Receipt(
-        place=place,
+        key=place,
         writer=values["writer"],
-        sums=Sums(sent=sent, raw=raw, **counts),
+        sums=ReceiptTotals(sent=sent, raw=raw, **counts),
         is_open=bool(values["is_open"]),
         written_s=values["written_s"],
     )

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from ullage.core.values.effects import Extent, Record
+from ullage.core.values.effects import ChunkSize, Record
 from ullage.core.values.receipts import Receipt
 from ullage.stores._base import taken
 from ullage.stores._clean import named_in
@@ -108,7 +108,7 @@ def write_blob(
 
 def extents_of(
     db: sqlite3.Connection, digest: bytes, chunks: int, size_bytes: int
-) -> tuple[Extent, ...] | None:
+) -> tuple[ChunkSize, ...] | None:
     """The extents of a content's chunks; None if they are not those that were written."""
     query = (
         "SELECT n, chars, size_bytes, newlines FROM chunks WHERE digest = ? ORDER BY n"

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ullage.core.errors import RefNotFound
 from ullage.core.locks import Lock
 from ullage.core.values.effects import Output, Record, Shape
-from ullage.core.values.receipts import LAST_DAY, Place, Receipt, in_order
+from ullage.core.values.receipts import LAST_DAY, Receipt, ReceiptKey, in_order
 from ullage.stores._base import Transactional, closed, refuse_contradictions, taken
 from ullage.stores._clean import Bounds, Collected, Cursor, clean, is_recent, named_in
 
@@ -88,7 +88,7 @@ class MemoryStore(Transactional):
         self._collected_s: dict[str | None, float] = {}
         self._lock = Lock()
         self._tenants: dict[str, _Tenant] | None = {}
-        self._receipts: dict[tuple[Place, str], Receipt] = {}
+        self._receipts: dict[tuple[ReceiptKey, str], Receipt] = {}
 
     def __copy__(self) -> MemoryStore:
         return self
@@ -210,9 +210,7 @@ class MemoryStore(Transactional):
         with self._lock:
             self._open("receipts")
             kept = [
-                one
-                for one in self._receipts.values()
-                if since <= one.place.day <= until
+                one for one in self._receipts.values() if since <= one.key.day <= until
             ]
         return tuple(sorted(kept, key=in_order))
 

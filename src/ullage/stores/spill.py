@@ -27,7 +27,7 @@ from typing import NamedTuple
 from ullage.core.errors import SpillNotFound, StoreError
 from ullage.core.history.canon import ref_of
 from ullage.core.values.carried import Arguments
-from ullage.core.values.effects import Extent, Output, Record, pieces
+from ullage.core.values.effects import ChunkSize, Output, Record, pieces
 from ullage.stores._base import Around, Store
 from ullage.stores._clean import DAY_S, Bounds, Collected, is_recent
 from ullage.stores._file import make_folders
@@ -176,7 +176,7 @@ class SpillStore(Around):
     def _write(self, output: Output) -> None:
         """Put the file there whole, unless it is there; either way it was wanted now."""
         path, now_s = self.path_of(output.ref), self._clock()
-        size_bytes = Extent.of(output.text).size_bytes
+        size_bytes = ChunkSize.of(output.text).size_bytes
         with suppress(FileNotFoundError):
             there = path.lstat()
             if stat.S_ISREG(there.st_mode) and there.st_size == size_bytes:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ullage.core.errors import RefNotFound, StoreError
-from ullage.core.values.carried import Arguments, Carried
+from ullage.core.values.carried import Arguments, Portable
 from ullage.core.values.effects import Output, Record, Shape
 from ullage.core.values.receipts import LAST_DAY, Receipt
 from ullage.stores import _sqlite_rows as rows
@@ -47,7 +47,7 @@ _FORGET_CLEANINGS = (
 """When those were cleaned up of whom nothing is kept: it names them."""
 
 
-class SqliteStore(Carried, Transactional):
+class SqliteStore(Portable, Transactional):
     """Keeps everything in one file. Safe over threads, processes and forks.
 
     The contract is `ullage.stores.Store`. Stores of one process on one file share a connection.

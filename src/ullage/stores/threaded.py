@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
-from ullage.core.values.carried import Carried
+from ullage.core.values.carried import Portable
 from ullage.stores._base import Store
 
 P = ParamSpec("P")
@@ -54,7 +54,7 @@ def _threaded(
     return call
 
 
-class Threaded(Carried):
+class Threaded(Portable):
     """An `AsyncStore` over a `Store`. The errors are those of the store.
 
     Attributes:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from ullage import Batch, Edit, Output, Record
 from ullage.core.history.ledger import Ledger
 from ullage.core.values.effects import KINDS
-from ullage.core.values.receipts import Place, Receipt, Sums, Tokens
+from ullage.core.values.receipts import Receipt, ReceiptKey, ReceiptTotals, TokenCounts
 from ullage.stores import DAY_S, receipts_of, ref_of
 
 T = TypeVar("T")
@@ -167,20 +167,20 @@ def receipt(
     writer: str, requests: int, *, day: str = "2026-11-27", tenant: str = ""
 ) -> Receipt:
     """What a process has summed up of so many requests."""
-    sums = Sums(
+    sums = ReceiptTotals(
         requests=requests,
         conversations=1,
-        sent=Tokens(fresh=requests, read=2 * requests, output=7),
-        raw=Tokens(fresh=3 * requests, written=1),
+        sent=TokenCounts(fresh=requests, read=2 * requests, output=7),
+        raw=TokenCounts(fresh=3 * requests, written=1),
         recalls=2,
         recall_tokens=9,
         sent_usd=0.25 * requests,
         raw_usd=0.5 * requests,
         recall_usd=0.125,
     )
-    place = Place(day, tenant, "gpt-4.1", "agent", is_held_out=writer == "b")
+    place = ReceiptKey(day, tenant, "gpt-4.1", "agent", is_held_out=writer == "b")
     return Receipt(
-        place=place, writer=writer, sums=sums, is_open=False, written_s=1_795_000_000
+        key=place, writer=writer, sums=sums, is_open=False, written_s=1_795_000_000
     )
 
 

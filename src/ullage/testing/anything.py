@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from ullage import Address, Cut, Edit, Output, Replace, Summary, Window
+from ullage import Address, Edit, Output, ProposedEdit, Replace, ReplaceSpan, Window
 from ullage.core.contract.ranges import set_aside
 from ullage.policy import Drop, Location, leaves_of
 from ullage.stores import ref_of
@@ -23,7 +23,9 @@ _Chance: TypeAlias = random.Random
 _ELSEWHERE = "of another session"
 
 
-def anything(window: Window, /, *, seed: int = 0, most_cuts: int = 4) -> Sequence[Cut]:
+def anything(
+    window: Window, /, *, seed: int = 0, most_cuts: int = 4
+) -> Sequence[ProposedEdit]:
     """Arbitrary cuts of what stands in a window, and of what does not.
 
     Ranges anywhere, empty, reversed, overlapping, of no history; texts of every place, with
@@ -40,7 +42,7 @@ def anything(window: Window, /, *, seed: int = 0, most_cuts: int = 4) -> Sequenc
     if not window.size or any(edit.why == mark for edit in _shown(window)):
         return ()
     chance = random.Random(f"{mark} {window.transcript.chain[window.size].hex()}")
-    kinds: tuple[Callable[[Window, _Chance, str], Cut], ...] = (
+    kinds: tuple[Callable[[Window, _Chance, str], ProposedEdit], ...] = (
         _leaf,
         _leaf,
         _range,
@@ -59,7 +61,7 @@ def _shown(window: Window) -> Sequence[Edit]:
     return [*leaves, *(placed.edit for placed in window.summaries)]
 
 
-def _leaf(window: Window, chance: _Chance, mark: str) -> Cut:
+def _leaf(window: Window, chance: _Chance, mark: str) -> ProposedEdit:
     """A cut of one leaf, or of a place where there is none."""
     spot = _spot(window, chance)
     original = window.transcript.output(spot) if spot is not None else None
@@ -68,13 +70,13 @@ def _leaf(window: Window, chance: _Chance, mark: str) -> Cut:
             "text", "no digest", chance.randint(-1, 2), chance.randint(-1, 2)
         )
         ref = ref_of(_ELSEWHERE)
-        return Cut(Replace(other, ref, _text(chance, ref), "pruned", mark), ())
-    place = window.transcript.place(spot)
+        return ProposedEdit(Replace(other, ref, _text(chance, ref), "pruned", mark), ())
+    place = window.transcript.address(spot)
     if chance.random() < 0.1:
         place = replace(place, ordinal=place.ordinal + chance.randint(-1, 1), item=9)
     ref = original.ref if chance.random() < 0.8 else ref_of(_ELSEWHERE)
     edit = Replace(place, ref, _text(chance, ref), "pruned", mark)
-    return Cut(edit, _outputs(chance, [original]))
+    return ProposedEdit(edit, _outputs(chance, [original]))
 
 
 def _spot(window: Window, chance: _Chance) -> Location | None:
@@ -85,7 +87,7 @@ def _spot(window: Window, chance: _Chance) -> Location | None:
     return chance.choice(leaves) if leaves else None
 
 
-def _range(window: Window, chance: _Chance, mark: str) -> Cut:
+def _range(window: Window, chance: _Chance, mark: str) -> ProposedEdit:
     """A summary of a range, which may be no range."""
     start, stop = _ends(window, chance)
     ref = ref_of(_ELSEWHERE)
@@ -94,7 +96,7 @@ def _range(window: Window, chance: _Chance, mark: str) -> Cut:
         outputs = set_aside(window, start, stop)
         ref = outputs[-1].ref if chance.random() < 0.7 else ref
     chain = window.transcript.chain
-    edit = Summary(
+    edit = ReplaceSpan(
         chain[start] if chance.random() < 0.95 else b"no chain",
         chain[stop],
         _text(chance, ref),
@@ -105,14 +107,14 @@ def _range(window: Window, chance: _Chance, mark: str) -> Cut:
         keeps=tuple(chance.choices(chain, k=chance.choice((0, 0, 1, 3)))),
         later=chance.choice(((), (), (" ", "later", ""))),
     )
-    return Cut(edit, _outputs(chance, outputs))
+    return ProposedEdit(edit, _outputs(chance, outputs))
 
 
-def _run(window: Window, chance: _Chance, mark: str) -> Cut:
+def _run(window: Window, chance: _Chance, mark: str) -> ProposedEdit:
     """Reasoning left out of a range."""
     start, stop = _ends(window, chance)
     chain = window.transcript.chain
-    return Cut(Drop(chain[start], chain[stop], mark), ())
+    return ProposedEdit(Drop(chain[start], chain[stop], mark), ())
 
 
 def _ends(window: Window, chance: _Chance) -> tuple[int, int]:

@@ -31,7 +31,7 @@ from typing import Any, Literal
 from msgspec import MsgspecError
 from msgspec.structs import replace
 
-from ullage import Cut, Limits, Policy, Session, Stage, Window, problems
+from ullage import Limits, Policy, ProposedEdit, Session, Stage, Window, problems
 from ullage.core.contract.policy import name_of
 from ullage.core.errors import OverLimitError, RefNotFound, UllageError
 from ullage.core.turn.checks import Checked, check
@@ -138,7 +138,7 @@ do not."""
 
 def _watched(
     window: Window, /, *, stage: Stage, on_arrival: bool
-) -> Sequence[Cut] | Skipped:
+) -> Sequence[ProposedEdit] | Skipped:
     """What a stage proposes, asked twice, with the window compared before and after."""
     before = _state(window)
     wanted = stage(window)

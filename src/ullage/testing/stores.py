@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ullage import Address, Output, Record, Replace, Summary
+from ullage import Address, Output, Record, Replace, ReplaceSpan
 from ullage.core.errors import RefNotFound, StoreError, UllageError
 from ullage.stores import (
     DAY_S,
@@ -291,7 +291,7 @@ class StoreContract(BlobsContract, RecordsContract):
         """And so does what the index of a summary names."""
         named, listed, free = output("named"), output("listed"), output("free")
         index = output(f"Index of messages\noutput ref={listed.ref} (6 characters)")
-        span = Summary(b"a" * 16, b"b" * 16, "[summary]", index.ref, "why")
+        span = ReplaceSpan(b"a" * 16, b"b" * 16, "[summary]", index.ref, "why")
         with self.opened() as store:
             records = [decided(b"k", _replaced(named.ref)), decided(b"s", span)]
             store.commit("t", [named, listed, free, index], records)

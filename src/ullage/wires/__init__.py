@@ -19,13 +19,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from ullage.core.contract.format import Change, Format, Formats, Head
+from ullage.core.contract.format import Change, Format, Formats, RequestHead
 from ullage.core.contract.repaired import Repaired
 from ullage.core.errors import ConfigError, FormatError, did_you_mean
+from ullage.core.history.raw import field
 from ullage.core.values.model_names import plain_name
 from ullage.core.values.toolset import ToolSpec
 from ullage.wires.anthropic.wire import WIRE as ANTHROPIC
-from ullage.wires.base import MARKERS, field, stream_in
+from ullage.wires.base import MARKERS, stream_in
 from ullage.wires.bedrock_converse.wire import WIRE as BEDROCK_CONVERSE
 from ullage.wires.format import WireFormat
 from ullage.wires.gemini.wire import WIRE as GEMINI
@@ -43,7 +44,7 @@ __all__ = [
     "Change",
     "Format",
     "FormatName",
-    "Head",
+    "RequestHead",
     "ToolSpec",
     "Wire",
     "WireFormat",
@@ -118,8 +119,11 @@ MODEL_FIELDS = tuple(dict.fromkeys(wire.format.model_field for wire in WIRES))
 
 def model_in(request: Any) -> Any:
     """What a request names as its model, under the name that any wire has for it, or None."""
-    named = (field(request, name) for name in MODEL_FIELDS)
-    return next((model for model in named if model), None)
+    for name in MODEL_FIELDS:
+        model = field(request, name)
+        if model:
+            return model
+    return None
 
 
 # ── recognising ──────────────────────────────────────────────────────────────────────────
@@ -134,8 +138,8 @@ def recognise(request: Mapping[str, Any], model: str | None = None) -> Format:
     wire = _by_bare_block(request) or _by_fields(request)
     wire = wire or _by_tools(request) or _by_messages(request)
     if wire is None:
-        named = model_in(request) or model
-        wire = _by_model(named if isinstance(named, str) else "")
+        name = model_in(request) or model
+        wire = _by_model(name if isinstance(name, str) else "")
     if wire is None:
         raise FormatError(
             "request",
@@ -147,28 +151,31 @@ def recognise(request: Mapping[str, Any], model: str | None = None) -> Format:
 
 def _by_bare_block(request: Mapping[str, Any]) -> Wire | None:
     """By the first block of the messages, if it does not name its type as most wires want it."""
-    messages = request.get("messages")
-    contents = (
-        field(raw, "content")
-        for raw in (messages if isinstance(messages, list) else ())
-    )
-    first = next(
-        (content[0] for content in contents if content and isinstance(content, list)),
-        None,
-    )
-    if not isinstance(first, Mapping) or "type" in first:
+    block = _leading_block(request.get("messages"))
+    if not isinstance(block, Mapping) or "type" in block:
         return None
-    return next(
-        (wire for wire in WIRES if not first.keys().isdisjoint(wire.signs.bare_blocks)),
-        None,
-    )
+    for wire in WIRES:
+        if not block.keys().isdisjoint(wire.signs.bare_blocks):
+            return wire
+    return None
+
+
+def _leading_block(messages: Any) -> Any:
+    """The first block of the messages; None if none of them is a list of blocks."""
+    if not isinstance(messages, list):
+        return None
+    for raw in messages:
+        content = field(raw, "content")
+        if content and isinstance(content, list):
+            return content[0]
+    return None
 
 
 def _by_fields(request: Mapping[str, Any]) -> Wire | None:
     """By a field of the request; of two wires the one whose history is in it."""
-    shown = [wire for wire in WIRES if _shows(request, wire)]
-    with_history = [wire for wire in shown if wire.format.key in request]
-    return next(iter(with_history or shown), None)
+    matches = [wire for wire in WIRES if _shows(request, wire)]
+    with_history = [wire for wire in matches if wire.format.key in request]
+    return next(iter(with_history or matches), None)
 
 
 def _shows(request: Mapping[str, Any], wire: Wire) -> bool:
@@ -228,12 +235,21 @@ _BLOCKS: Mapping[str, Wire] = dict(_blocks_of_one())
 # ── all of them, as a turn asks for them ─────────────────────────────────────────────────
 
 
-def _repair(wire: Format, raws: Sequence[Any], *known: Any, **more: Any) -> Repaired:
+def _repair(
+    wire: Format, raws: Sequence[Any], *arguments: Any, **options: Any
+) -> Repaired:
     """Make a history legal: what does it loads for a session that repairs, and no other."""
     from ullage.wires.repair.apply import repair
 
-    return repair(wire, raws, *known, **more)
+    return repair(wire, raws, *arguments, **options)
 
 
-ALL_FORMATS = Formats(named=format_of, recognise=recognise, repair=_repair)
+_HELD_HISTORIES = [field for wire in WIRES for field in wire.format.held_histories]
+
+ALL_FORMATS = Formats(
+    named=format_of,
+    recognise=recognise,
+    repair=_repair,
+    held_histories=tuple(_HELD_HISTORIES),
+)
 """Every format, as a turn asks for it."""

@@ -8,11 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, get_args
 
 from ullage.core.history import canon
-from ullage.core.history.raw import as_json as as_json
-from ullage.core.history.raw import field as field
-from ullage.core.history.raw import not_json
-from ullage.core.history.raw import text_at as text_at
-from ullage.core.history.raw import unexpected as unexpected
+from ullage.core.history.raw import as_json, field, not_json, text_at, unexpected
 from ullage.core.on_demand import cached_by_text
 from ullage.core.values.messages import Part, Reasoning, Text
 
@@ -21,18 +17,18 @@ MARKERS = frozenset(("cache_control", "prompt_cache_breakpoint"))
 """What a client puts on a block to have it cached: it has no say in what the block is."""
 
 
-def check_object(value: Any, where: str) -> None:
+def check_object(value: Any, path: str) -> None:
     """Raise FormatError unless ``value`` is a dict or an object of an SDK."""
     if not isinstance(value, (dict, Mapping)) and not hasattr(value, "model_dump"):
         remedy = "Give a dict as sent on the wire, or the SDK's own object."
-        raise unexpected(value, where, "an object", remedy)
+        raise unexpected(value, path, "an object", remedy)
 
 
-def plain(value: Any, where: str) -> Mapping[str, Any]:
+def plain(value: Any, path: str) -> Mapping[str, Any]:
     """A dict itself, or the fields of an SDK object. Raises FormatError if it is neither."""
     if type(value) is dict or isinstance(value, Mapping):
         return value
-    check_object(value, where)
+    check_object(value, path)
     # As the vendors' own clients write it: a null they were given is a null they send.
     fields: Mapping[str, Any] = value.model_dump(
         mode="json", by_alias=True, exclude_unset=True
@@ -49,15 +45,19 @@ def snake(name: str) -> str:
 def get(value: Any, name: str) -> Any:
     """A field by its camelCase name, in either spelling, of a dict or of an SDK object."""
     if type(value) is dict or isinstance(value, Mapping):  # the second alone is slow
-        found = value.get(name)
-        return value.get(snake(name)) if found is None else found
+        item = value.get(name)
+        if item is None:
+            return value.get(snake(name))
+        return item
     return getattr(value, snake(name), None)
 
 
 def at_path(value: Any, path: str) -> Any:
-    """What stands under names with dots between, each read as by `get`; None if nothing does."""
+    """The value under names with dots between, each read as by `get`; None if there is none."""
     for name in path.split("."):
-        value = None if value is None or isinstance(value, str) else get(value, name)
+        if value is None or isinstance(value, str):
+            return None
+        value = get(value, name)
     return value
 
 
@@ -71,21 +71,27 @@ def name_of_call(call: Any) -> str:
     A tool of a namespace, or of a toolset, has that before its name: it is another tool than one
     that is called the same and stands by itself.
     """
-    bodies = (field(call, key) for key in _CALL_BODIES)
-    body = next((body for body in bodies if body), call)
+    body = call
+    for key in _CALL_BODIES:
+        inner = field(call, key)
+        if inner:
+            body = inner
+            break
     name = field(body, "name")
     if not isinstance(name, str):
         return ""
-    within = field(call, "namespace") or field(call, "toolset_name")
-    return f"{within}.{name}" if isinstance(within, str) and within else name
+    namespace = field(call, "namespace") or field(call, "toolset_name")
+    if namespace and isinstance(namespace, str):
+        return f"{namespace}.{name}"
+    return name
 
 
-def opaque_json(value: Any, where: str) -> str:
+def opaque_json(value: Any, path: str) -> str:
     """What says which block this is: canonical JSON without cache markers and nulls.
 
     Clients move the first and drop the second. Raises FormatError if it is not JSON.
     """
-    return as_json(_without_nulls(unmarked(value)), where)
+    return as_json(_without_nulls(unmarked(value)), path)
 
 
 def _without_nulls(value: Any) -> Any:
@@ -93,67 +99,81 @@ def _without_nulls(value: Any) -> Any:
         return {
             key: _without_nulls(item) for key, item in value.items() if item is not None
         }
-    return (
-        [_without_nulls(item) for item in value] if isinstance(value, list) else value
-    )
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    return value
 
 
 def ordered(parts: Sequence[Part]) -> tuple[Part, ...]:
     """Parts as a message holds them: reasoning last, empty text left out."""
-    said = [part for part in parts if not isinstance(part, Reasoning)]
-    kept = [part for part in said if not (isinstance(part, Text) and not part.text)]
-    if len(kept) == len(parts):
+    spoken: list[Part] = []
+    reasoning: list[Part] = []
+    for part in parts:
+        if isinstance(part, Reasoning):
+            reasoning.append(part)
+        elif not isinstance(part, Text) or part.text:
+            spoken.append(part)
+    if len(spoken) == len(parts):
         return tuple(parts)
-    return (*kept, *(part for part in parts if isinstance(part, Reasoning)))
+    return (*spoken, *reasoning)
 
 
-def list_at(value: Any, where: str) -> Sequence[Any]:
+def list_at(value: Any, path: str) -> Sequence[Any]:
     """``value`` if it is a list, nothing if it is None. Raises FormatError if it is neither."""
     if value is None or isinstance(value, (list, tuple)):
         return value or ()
-    raise unexpected(value, where, "a list", "Give a list, or leave it out.")
+    raise unexpected(value, path, "a list", "Give a list, or leave it out.")
 
 
-def optional_text_at(value: Any, where: str) -> str:
+def optional_text_at(value: Any, path: str) -> str:
     """``value`` if it is a string, ``""`` if it is None. Raises FormatError if it is neither."""
-    return "" if value is None else text_at(value, where)
+    if value is None:
+        return ""
+    return text_at(value, path)
 
 
 def content_at(
-    content: Any, where: str, read: Callable[[Any, int, str], PartT]
+    content: Any, path: str, read: Callable[[Any, int, str], PartT]
 ) -> list[Text | PartT]:
-    """What stands in a content: one text, or a list of what ``read`` makes of each of its blocks.
+    """The parts of a content: one text, or what ``read`` makes of each of its blocks.
 
-    ``read`` takes a block, its place in the list, and its path. Raises FormatError if the content
-    is neither a string nor a list nor None.
+    Args:
+        content: as it stands on the wire.
+        path: its path.
+        read: reads a block, given the block, its index in the list, and its path.
+
+    Raises:
+        FormatError: the content is neither a string nor a list nor None.
     """
     if type(content) is str:
         return [Text(content)]
     if content is None:
         return []
     if isinstance(content, (list, tuple)):
-        return [read(block, at, f"{where}[{at}]") for at, block in enumerate(content)]
-    wanted = "a string or a list of parts"
-    raise unexpected(content, where, wanted, "Give content as the API takes it.")
+        return [read(block, at, f"{path}[{at}]") for at, block in enumerate(content)]
+    expected = "a string or a list of parts"
+    raise unexpected(content, path, expected, "Give content as the API takes it.")
 
 
-def block_at(value: Any, where: str) -> Any:
+def block_at(value: Any, path: str) -> Any:
     """A block as it stands on the wire, in containers of its own, without cache markers.
 
     What is set aside is written down as JSON: FormatError names the place of anything that is none.
     """
     if isinstance(value, Mapping):
-        kept = {key: item for key, item in value.items() if key not in MARKERS}
-        if not all(isinstance(key, str) for key in kept):
-            raise not_json(where, "a key that is no string")
-        return {key: block_at(item, f"{where}.{key}") for key, item in kept.items()}
+        unmarked_items = {k: item for k, item in value.items() if k not in MARKERS}
+        if not all(isinstance(key, str) for key in unmarked_items):
+            raise not_json(path, "a key that is no string")
+        return {
+            key: block_at(item, f"{path}.{key}") for key, item in unmarked_items.items()
+        }
     if isinstance(value, (list, tuple)):
-        return [block_at(item, f"{where}[{at}]") for at, item in enumerate(value)]
+        return [block_at(item, f"{path}[{at}]") for at, item in enumerate(value)]
     if value is None or isinstance(value, (str, int, float)):
         return value
     if hasattr(value, "model_dump"):
-        return block_at(plain(value, where), where)
-    raise not_json(where, f"a {type(value).__name__}")
+        return block_at(plain(value, path), path)
+    raise not_json(path, f"a {type(value).__name__}")
 
 
 def unmarked(value: Any) -> Any:
@@ -164,28 +184,38 @@ def unmarked(value: Any) -> Any:
         }
     if isinstance(value, (list, tuple)):
         return [unmarked(item) for item in value]
-    return unmarked(plain(value, "block")) if hasattr(value, "model_dump") else value
+    if hasattr(value, "model_dump"):
+        return unmarked(plain(value, "block"))
+    return value
 
 
 # ── sizes and schemas ────────────────────────────────────────────────────────────────────
 
 
-def detail_of(said: Any) -> str:
+def detail_of(detail: Any) -> str:
     """How finely a medium is to be looked at, as `ullage.core.values.messages.Media` has it.
 
-    A word of OpenAI's or of Gemini's says it, or what Gemini wraps it in; nothing else does.
+    Args:
+        detail: a word of OpenAI's or of Gemini's, or the object that Gemini wraps it in; of
+            anything else it is ``""``.
     """
-    level = get(said, "level") if not isinstance(said, str) else said
+    level = detail
+    if not isinstance(detail, str):
+        level = get(detail, "level")
     word = getattr(level, "value", level)
     if not isinstance(word, str):
         return ""
     word = word.lower().removeprefix("media_resolution_")
-    return "" if word in ("auto", "unspecified") else word
+    if word in ("auto", "unspecified"):
+        return ""
+    return word
 
 
 def sealed_bytes(sealed: Any, frame_bytes: int) -> int:
     """Bytes of what is sealed, by the length of its base64, without the frame around it."""
-    return max(len(sealed) * 3 // 4 - frame_bytes, 0) if isinstance(sealed, str) else 0
+    if not isinstance(sealed, str):
+        return 0
+    return max(len(sealed) * 3 // 4 - frame_bytes, 0)
 
 
 def schemas_at(settings: Any, paths: Iterable[str]) -> tuple[str, ...]:
@@ -193,22 +223,25 @@ def schemas_at(settings: Any, paths: Iterable[str]) -> tuple[str, ...]:
 
     What is no mapping on the way, a class say, is the schema itself.
     """
-    found = (_schema_text(_schema_at(settings, *path.split("."))) for path in paths)
-    return tuple(filter(None, found))
+    texts = [_schema_text(_schema_at(settings, path)) for path in paths]
+    return tuple(text for text in texts if text)
 
 
-def _schema_at(settings: Any, first: str, *rest: str) -> Any:
-    value = get(settings, first)
-    for name in rest:
-        value = value.get(name) if isinstance(value, Mapping) else value
+def _schema_at(settings: Any, path: str) -> Any:
+    key, *inner_keys = path.split(".")
+    value = get(settings, key)
+    for inner_key in inner_keys:
+        if not isinstance(value, Mapping):
+            break
+        value = value.get(inner_key)
     return value
 
 
 def _schema_text(schema: Any) -> str:
-    """A schema as JSON text; of a class what is made of it, of a type its classes'."""
-    made = getattr(schema, "model_json_schema", None)
-    if inspect.isclass(schema) and made is not None:
-        schema = made()
+    """A schema as JSON text; of a class its own schema, of a type those of its classes."""
+    make_schema = getattr(schema, "model_json_schema", None)
+    if inspect.isclass(schema) and make_schema is not None:
+        schema = make_schema()
     elif hasattr(schema, "model_dump"):
         schema = schema.model_dump(mode="json", exclude_none=True, by_alias=True)
     if isinstance(schema, str):
@@ -218,11 +251,11 @@ def _schema_text(schema: Any) -> str:
             return canon.canonical_json(schema)
         except (TypeError, ValueError, RecursionError):
             return str(schema)  # an SDK may take what is no JSON
-    if inspect.isclass(schema) and not get_args(schema):
-        return " ".join(
-            [schema.__name__, *map(str, getattr(schema, "__members__", ()))]
-        )
-    return " ".join(map(_schema_text, get_args(schema)))
+    arguments = get_args(schema)
+    if inspect.isclass(schema) and not arguments:
+        members = getattr(schema, "__members__", ())  # of an enumeration
+        return " ".join([schema.__name__, *map(str, members)])
+    return " ".join(_schema_text(argument) for argument in arguments)
 
 
 # ── streams ──────────────────────────────────────────────────────────────────────────────
@@ -230,9 +263,13 @@ def _schema_text(schema: Any) -> str:
 
 def stream_in(reply: Any) -> Any:
     """The events that stand in a reply of boto3's, as an iterator; None of any other reply."""
-    events = reply.get("stream") if isinstance(reply, Mapping) else reply
+    events = reply
+    if isinstance(reply, Mapping):
+        events = reply.get("stream")
     is_boto = type(events).__module__.startswith("botocore.")
-    return _read(events) if is_boto and hasattr(events, "__iter__") else None
+    if is_boto and hasattr(events, "__iter__"):
+        return _read(events)
+    return None
 
 
 def _read(stream: Any) -> Iterator[Any]:

@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from ullage.core.errors import FormatError, UnsupportedPart
+from ullage.core.history.raw import field, text_at
 from ullage.core.values.authors import Author, Reader
 from ullage.core.values.messages import Content, Media, Opaque, Role, Text
 from ullage.wires.base import (
@@ -27,11 +28,9 @@ from ullage.wires.base import (
     at_path,
     block_at,
     detail_of,
-    field,
     opaque_json,
     optional_text_at,
     plain,
-    text_at,
 )
 from ullage.wires.unknown_media import media_tokens_of
 
@@ -137,16 +136,17 @@ class Block(Struct, frozen=True, gc=False):
 
     def unknown_fields(self, block: Mapping[str, Any]) -> list[str]:
         """The fields of a block that its row does not have, or not as null."""
-        found = []
-        for name, value in block.items():
-            if name in self.may:
-                is_known = value is not None or name not in self.not_null
-            else:
-                is_known = name == "type" or name in self.needs
-                is_known = is_known or (self.by_server and value is not None)
-            if not is_known:
-                found.append(name)
-        return found
+        names = block.items()
+        return [name for name, value in names if not self._knows(name, value)]
+
+    def _knows(self, name: str, value: Any) -> bool:
+        """Whether a block of this type may have a field with this value."""
+        if name in self.may:
+            return value is not None or name not in self.not_null
+        if name == "type" or name in self.needs:
+            return True
+        # The server adds fields to its own blocks; it sends none of them as null.
+        return self.by_server and value is not None
 
 
 def fields(names: str) -> frozenset[str]:
@@ -171,12 +171,12 @@ def table(*rows: Block) -> Blocks:
 
 
 def cannot_edit(
-    kind: object, what: str = "stands as it came or not at all"
+    kind: object, reason: str = "stands as it came or not at all"
 ) -> UnsupportedPart:
     """The error for an edit that would not be legal."""
     return UnsupportedPart(
         f"a part of type {str(kind)[:64]!r}",
-        f"it {what}",
+        f"it {reason}",
         "Leave it out with its message, or edit another part.",
     )
 
@@ -201,64 +201,74 @@ def replaced(raw: Any, rows: Blocks, text: str, say: str = "text") -> dict[str, 
     if row.edited == "its field":
         return {**block, row.text: text}
     if row.edited == "a text":
-        kept = {key: block[key] for key in MARKERS if block.get(key) is not None}
-        return {"type": say, "text": text, **kept}
+        markers = {key: block[key] for key in MARKERS if block.get(key) is not None}
+        return {"type": say, "text": text, **markers}
     raise cannot_edit(block.get("type"))
 
 
 def arguments_of(text: str) -> dict[str, Any]:
     """The arguments of a call from their text. Raises FormatError if it is no JSON object."""
     try:
-        found = _loads(text)
+        value = _loads(text)
     except (msgspec.DecodeError, RecursionError):
-        found = None
-    if isinstance(found, dict):
-        return found
-    raise FormatError(
-        "arguments", "not a JSON object", "Replace arguments by a JSON object."
-    )
+        value = None
+    if isinstance(value, dict):
+        return value
+    remedy = "Replace arguments by a JSON object."
+    raise FormatError("arguments", "not a JSON object", remedy)
 
 
-def read_part(rows: Blocks, raw: Any, at: int, where: str) -> Content:
+def read_part(rows: Blocks, raw: Any, at: int, path: str) -> Content:
     """One part of a content as its row says: a text, a medium, or what is carried through.
 
     Raises FormatError if it is not what its type says it is.
     """
     if type(raw) is str:
         return Text(raw, at)
-    part = raw if type(raw) is dict else plain(raw, where)
+    part = raw if type(raw) is dict else plain(raw, path)
     kind = part.get("type")
     row = rows.get(kind, _UNKNOWN) if type(kind) is str else _UNKNOWN
     if row.becomes == "text":
-        return Text(text_at(part.get(row.text), f"{where}.{row.text}"), at)
+        return Text(text_at(part.get(row.text), f"{path}.{row.text}"), at)
     if row.media:
-        return medium_at(part, row, at, where)
-    text = opaque_json(part, where)
-    tokens = media_tokens_of(part) if row.tokens is None else row.tokens
+        return medium_at(part, row, at, path)
+    text = opaque_json(part, path)
+    tokens = row.tokens
+    if tokens is None:
+        tokens = media_tokens_of(part)
     return Opaque(str(kind), text, at, tokens, author=row.author, reader=row.reader)
 
 
 # ── media ────────────────────────────────────────────────────────────────────────────────
 
 
-def medium_at(block: Mapping[str, Any], row: Block, at: int, where: str) -> Media:
+def medium_at(block: Mapping[str, Any], row: Block, at: int, path: str) -> Media:
     """The medium in a block whose row says where. Raises FormatError naming the path."""
-    path = next((path for path in row.data if at_path(block, path)), row.data[0])
-    if row.bare and isinstance(block.get(row.bare), str):
-        path = row.bare
+    data_path = _data_path(block, row)
+    mime = row.type
     if row.mime:
         holder, has_holder, _ = row.mime.partition(".")
-        plain(block.get(holder) or {} if has_holder else block, f"{where}.{holder}")
+        body = block.get(holder) or {} if has_holder else block
+        plain(body, f"{path}.{holder}")  # only to refuse what is no object
+        mime = optional_text_at(at_path(block, row.mime), f"{path}.{row.mime}")
     return Media(
-        row.media[0],
-        optional_text_at(at_path(block, row.mime), f"{where}.{row.mime}")
-        if row.mime
-        else row.type,
-        optional_text_at(at_path(block, path), f"{where}.{path}"),
-        at,
-        block=block_at(block, where),
+        kind=row.media[0],
+        mime=mime,
+        data=optional_text_at(at_path(block, data_path), f"{path}.{data_path}"),
+        at=at,
+        block=block_at(block, path),
         detail=detail_of(at_path(block, row.detail)) if row.detail else "",
     )
+
+
+def _data_path(block: Mapping[str, Any], row: Block) -> str:
+    """The path of the medium's data in a block."""
+    if row.bare and isinstance(block.get(row.bare), str):
+        return row.bare
+    for path in row.data:
+        if at_path(block, path):
+            return path
+    return row.data[0]
 
 
 def without_medium(blocks: Blocks, content: object, text: str) -> str | None:
@@ -266,9 +276,11 @@ def without_medium(blocks: Blocks, content: object, text: str) -> str | None:
 
     That is ``text`` and why the medium is not there; None if it is none, or may stand there.
     """
-    held = (row.media for row in blocks.values() if row.in_result)
-    if not isinstance(content, Media) or any(content.kind in kinds for kinds in held):
+    if not isinstance(content, Media):
         return None
+    for row in blocks.values():
+        if row.in_result and content.kind in row.media:
+            return None
     return (
         f"{text}\n[not shown: a tool result of this format cannot hold {_NAMES[content.kind]}. "
         "It is whole in the caller's history and can be sent in a user message.]"

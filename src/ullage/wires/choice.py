@@ -9,13 +9,14 @@ ollama              nothing: every tool may be called
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from ullage.core.contract.choice import ANY as ANY
-from ullage.core.contract.choice import FORCED as FORCED
-from ullage.core.contract.choice import NONE as NONE
-from ullage.core.contract.choice import Choice as Choice
-from ullage.wires.base import field, name_of_call
+from ullage.core.contract.choice import ANY, FORCED, NONE, Choice
+from ullage.core.history.raw import field
+from ullage.wires.base import name_of_call
+
+_WORDS: Mapping[str, Choice] = {"none": NONE, "required": FORCED}
 
 
 def openai_choice(choice: Any) -> Choice:
@@ -23,10 +24,14 @@ def openai_choice(choice: Any) -> Choice:
 
     A list stands under ``allowed_tools`` in Chat Completions, and beside its ``type`` in Responses.
     """
-    if choice is None or isinstance(choice, str):
-        return {"none": NONE, "required": FORCED}.get(choice or "", ANY)
+    if choice is None:
+        return ANY
+    if isinstance(choice, str):
+        return _WORDS.get(choice, ANY)
     if field(choice, "type") != "allowed_tools":
         return Choice(frozenset((name_of_call(choice),)), is_open=False)
     listed = field(choice, "allowed_tools") or choice
-    names = frozenset(name_of_call(tool) for tool in field(listed, "tools") or ())
-    return Choice(names, is_open=field(listed, "mode") != "required")
+    tools = field(listed, "tools") or ()
+    names = frozenset(name_of_call(tool) for tool in tools)
+    is_required = field(listed, "mode") == "required"
+    return Choice(names, is_open=not is_required)

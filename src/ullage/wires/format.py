@@ -8,22 +8,19 @@ from itertools import takewhile
 from typing import Any
 
 from ullage.core.contract.choice import Choice
-from ullage.core.contract.format import Change as Change
-from ullage.core.contract.format import Format, Head
+from ullage.core.contract.format import Format, RequestHead
 from ullage.core.errors import FormatError
+from ullage.core.history.raw import as_json, field, unexpected
 from ullage.core.values.messages import ReasoningRule, Role, Text
 from ullage.core.values.toolset import ToolSpec
 from ullage.core.values.usage import Usage
 from ullage.wires.base import (
     MARKERS,
-    as_json,
     at_path,
-    field,
     get,
     list_at,
     plain,
     schemas_at,
-    unexpected,
     unmarked,
 )
 from ullage.wires.block import Block
@@ -93,10 +90,10 @@ class WireFormat(Format):
     def wants_data(self, request: Mapping[str, Any]) -> bool:
         """See `Format.wants_data`."""
         settings = self.settings(request)
-        forms = (at_path(settings, path) for path in self.answer_forms)
-        return any(form not in _PROSE for form in forms) or bool(
-            schemas_at(settings, self.schemas)
-        )
+        for path in self.answer_forms:
+            if at_path(settings, path) not in _PROSE:
+                return True
+        return bool(schemas_at(settings, self.schemas))
 
     def system(self, request: Mapping[str, Any]) -> Iterable[tuple[str, str | None]]:
         """Each system text beside the messages behind its path, None for what is no text.
@@ -114,38 +111,43 @@ class WireFormat(Format):
         for at, tool in enumerate(self.tools(request)):
             yield f"tools[{at}]", tool
 
-    def tool_text(self, tool: Any, where: str) -> str:
+    def tool_text(self, tool: Any, path: str) -> str:
         """See `Format.tool_text`."""
-        fields = plain(tool, where)
-        return as_json(
-            {key: fields[key] for key in fields if key not in MARKERS}, where
-        )
+        fields = plain(tool, path)
+        definition = {key: fields[key] for key in fields if key not in MARKERS}
+        return as_json(definition, path)
 
     def choice(self, request: Mapping[str, Any]) -> Choice:
         """See `Format.choice`."""
         return openai_choice(request.get("tool_choice"))
 
-    def head(self, request: Mapping[str, Any]) -> Head:
+    def head(self, request: Mapping[str, Any]) -> RequestHead:
         """See `Format.head`."""
         leading = self.leading(request)
+        definitions = list(self.definitions(request))
         texts = [text for _, text in self.system(request) if text is not None]
         for at, raw in enumerate(leading):
-            parts = self.parse(raw, f"{self.key}[{at}]").parts
-            texts += [part.text for part in parts if isinstance(part, Text)]
-        texts += [
-            self.tool_text(tool, where) for where, tool in self.definitions(request)
-        ]
+            message = self.parse(raw, f"{self.key}[{at}]")
+            texts += [part.text for part in message.parts if isinstance(part, Text)]
+        texts += [self.tool_text(tool, path) for path, tool in definitions]
         settings = self.settings(request)
-        limits = (at_path(settings, name) for name in self.answer_limits)
-        asked = next((most for most in limits if most), None)
-        return Head(
-            len(leading),
-            tuple(texts),
-            tuple(self.tool_name(tool) for _, tool in self.definitions(request)),
-            asked if isinstance(asked, int) and asked > 0 else None,
-            request.get(self.model_field),
-            schemas_at(settings, self.schemas),
+        return RequestHead(
+            leading=len(leading),
+            texts=tuple(texts),
+            tools=tuple(self.tool_name(tool) for _, tool in definitions),
+            asked_output_tokens=self._answer_limit(settings),
+            model=request.get(self.model_field),
+            schemas=schemas_at(settings, self.schemas),
         )
+
+    def _answer_limit(self, settings: Any) -> int | None:
+        """The tokens that the answer may have at most; None where no field limits it."""
+        for path in self.answer_limits:
+            limit = at_path(settings, path)
+            if not limit:
+                continue
+            return limit if isinstance(limit, int) and limit > 0 else None
+        return None
 
     def compose(
         self,
@@ -154,26 +156,29 @@ class WireFormat(Format):
         tools: Sequence[dict[str, Any]],
     ) -> dict[str, Any]:
         """See `Format.compose`."""
-        new = {**request, self.key: messages}
+        composed = {**request, self.key: messages}
         if tools:
-            new["tools"] = [*(request.get("tools") or ()), *tools]
-        return new
+            own_tools = request.get("tools") or ()
+            composed["tools"] = [*own_tools, *tools]
+        return composed
 
     # ── messages ─────────────────────────────────────────────────────────────────────
 
-    def role_of(self, said: Any, where: str) -> Role:
-        """Who speaks in a message at ``where``. Raises FormatError for a role it has not."""
-        role = self.roles.get(said) if isinstance(said, str) else None
+    def role_of(self, name: Any, path: str) -> Role:
+        """The role of the message at ``path``, by its name on the wire.
+
+        Raises:
+            FormatError: this format has no such role.
+        """
+        role = self.roles.get(name) if isinstance(name, str) else None
         if role is not None:
             return role
-        shown = (
-            repr(said[:64])
-            if isinstance(said, str)
-            else f"of type {type(said).__name__}"
-        )
+        quoted = f"of type {type(name).__name__}"
+        if isinstance(name, str):
+            quoted = repr(name[:64])
         raise FormatError(
-            f"{where}.role",
-            f"unknown role {shown}",
+            f"{path}.role",
+            f"unknown role {quoted}",
             f"Roles here are {', '.join(self.roles)}.",
         )
 
@@ -188,17 +193,23 @@ class WireFormat(Format):
     def together(self, raws: Sequence[Any]) -> Any:
         """See `Format.together`. Strings stay a string: some templates read nothing else."""
         contents = [field(raw, "content") for raw in raws]
-        first = dict(plain(raws[0], "message"))
+        joined = dict(plain(raws[0], "message"))
         if all(isinstance(content, str) for content in contents):
-            return {**first, "content": "\n\n".join(filter(None, contents))}
-        blocks = [block for content in contents for block in self._blocks_of(content)]
-        return {**first, "content": blocks}
+            joined["content"] = "\n\n".join(text for text in contents if text)
+            return joined
+        blocks = []
+        for content in contents:
+            blocks += self._blocks_of(content)
+        joined["content"] = blocks
+        return joined
 
     def _blocks_of(self, content: Any) -> list[Any]:
         """A content as blocks; of a string one, of an empty one none."""
+        if not content:
+            return []
         if isinstance(content, str):
-            return [{"type": self.text_type, "text": content}] if content else []
-        return list(content or ())
+            return [{"type": self.text_type, "text": content}]
+        return list(content)
 
     # ── reasoning ────────────────────────────────────────────────────────────────────
 
@@ -214,8 +225,11 @@ class WireFormat(Format):
 
     def tool(self, spec: ToolSpec) -> dict[str, Any]:
         """See `Format.tool`."""
-        described = {"name": spec.name, "description": spec.description}
-        return {**described, self.parameters: dict(spec.parameters)}
+        return {
+            "name": spec.name,
+            "description": spec.description,
+            self.parameters: dict(spec.parameters),
+        }
 
     def tool_name(self, raw: Any) -> str:
         """See `Format.tool_name`."""
@@ -230,18 +244,16 @@ class WireFormat(Format):
     def usage(self, reply: Any) -> Usage | None:
         """See `Format.usage`."""
         usage = get(reply, self.usage_field)
-        return (
-            None
-            if usage is None or self.counts is None
-            else read_usage(usage, self.counts)
-        )
+        if usage is None or self.counts is None:
+            return None
+        return read_usage(usage, self.counts)
 
 
 def before_last(
     messages: Sequence[Any], message: Any, stays_last: Callable[[Any], bool]
 ) -> list[Any]:
     """The messages with one more at their end, but before those that must be the last."""
-    at = len(messages)
-    while at and stays_last(messages[at - 1]):
-        at -= 1
-    return [*messages[:at], message, *messages[at:]]
+    end = len(messages)
+    while end and stays_last(messages[end - 1]):
+        end -= 1
+    return [*messages[:end], message, *messages[end:]]

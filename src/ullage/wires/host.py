@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from ullage.core.contract.format import Change, Format, Head
+from ullage.core.contract.format import Change, Format, RequestHead
 from ullage.core.values.messages import Message, ReasoningRule, Text
 from ullage.core.values.usage import Usage
 from ullage.wires import format_of, wire_named
@@ -40,12 +40,12 @@ _ASKED_OF_REQUESTS = (
 
 
 def _as_on_the_wire(name: str) -> Callable[..., Any]:
-    """A method that is the wire's own; of a request it is given what stands beside the messages."""
+    """A method that is the wire's own; of a request it gets what stands beside the messages."""
 
-    def method(self: Host, given: Any, *more: Any, **named: Any) -> Any:
+    def method(self: Host, argument: Any, *arguments: Any, **options: Any) -> Any:
         if name in _ASKED_OF_REQUESTS:
-            given = self._without_messages(given)
-        return getattr(self._base, name)(given, *more, **named)
+            argument = self._without_messages(argument)
+        return getattr(self._base, name)(argument, *arguments, **options)
 
     method.__doc__ = getattr(Format, name).__doc__
     return method
@@ -83,14 +83,13 @@ class Host(WireFormat):
         provider: Callable[[Mapping[str, Any]], str] | None = None,
         usage: Callable[[Any], Usage | None] | None = None,
     ) -> None:
-        self.name, self.wire = name, wire
+        self.name = name
+        self.wire = wire
         self._base = wire_named(wire).format
-        self._parse, self._show, self._user, self._provider = (
-            parse,
-            show,
-            user,
-            provider,
-        )
+        self._parse = parse
+        self._show = show
+        self._user = user
+        self._provider = provider
         self._usage = usage
         self.most_tools = self._base.most_tools
 
@@ -104,13 +103,16 @@ class Host(WireFormat):
                 return messages[:index]
         return list(messages)
 
-    def head(self, request: Mapping[str, Any]) -> Head:
+    def head(self, request: Mapping[str, Any]) -> RequestHead:
         """See `Format.head`: as the wire has it, with ``system`` and the leading messages."""
-        leading, system = self.leading(request), request.get("system")
-        parts = (part for raw in leading for part in self._parse(raw).parts)
-        texts = [part.text for part in parts if isinstance(part, Text)]
+        leading = self.leading(request)
+        texts: list[str] = []
+        for raw in leading:
+            parts = self._parse(raw).parts
+            texts += [part.text for part in parts if isinstance(part, Text)]
         beside = self._without_messages(request)
         read_by_wire = [text for _, text in self._base.system(beside)]
+        system = request.get("system")
         if isinstance(system, str) and system not in read_by_wire:
             texts.append(system)
         head = self._base.head(beside)
@@ -126,34 +128,37 @@ class Host(WireFormat):
 
     def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
         """See `Format.reasoning`: by the rules of the wire that is really sent."""
-        return self._sent(request).reasoning(request, model)
+        return self._provider_format(request).reasoning(request, model)
 
     def thinks_first(self, request: Mapping[str, Any]) -> bool:
         """See `Format.thinks_first`: by the rules of the wire that is really sent."""
-        return self._sent(request).thinks_first(request)
+        return self._provider_format(request).thinks_first(request)
 
     def family(self, model: str) -> str:
         """See `Format.family`: by the rules of the wire that is really sent."""
-        return self._sent({"model": model}).family(model)
+        return self._provider_format({"model": model}).family(model)
 
     def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
         """See `Format.wrap_up`: what the wire asks beside the messages, and a user message."""
-        asked = self._base.wrap_up(self._without_messages(request), text)
-        beside = {key: value for key, value in asked.items() if key != self._base.key}
+        request_of_wire = self._base.wrap_up(self._without_messages(request), text)
+        beside = dict(request_of_wire)
+        beside.pop(self._base.key, None)
         return {**beside, self.key: [*self.history(request), self._user(text)]}
 
     def _without_messages(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The request as one of the wire's, with no messages."""
         beside = {key: value for key, value in request.items() if key != self.key}
         return {**beside, self._base.key: []}
 
-    def _sent(self, request: Mapping[str, Any]) -> Format:
-        return (
-            self._base if self._provider is None else format_of(self._provider(request))
-        )
+    def _provider_format(self, request: Mapping[str, Any]) -> Format:
+        """The format of the wire that a request is really sent on."""
+        if self._provider is None:
+            return self._base
+        return format_of(self._provider(request))
 
     # ── messages ─────────────────────────────────────────────────────────────────────
 
-    def parse(self, raw: Any, where: str) -> Message:
+    def parse(self, raw: Any, path: str) -> Message:
         """See `Format.parse`."""
         return self._parse(raw)
 
@@ -170,11 +175,10 @@ class Host(WireFormat):
 
     def apart(self, raw: Any) -> Any:
         """See `Format.apart`: the user hands in what the results say."""
-        content = (
-            item for result in self._parse(raw).results for item in result.content
-        )
-        texts = (item.text for item in content if isinstance(item, Text))
-        return self._user("\n".join((_APART, *texts)))
+        lines = [_APART]
+        for result in self._parse(raw).results:
+            lines += [item.text for item in result.content if isinstance(item, Text)]
+        return self._user("\n".join(lines))
 
     def user(self, text: str) -> Any:
         """See `Format.user`."""
@@ -193,7 +197,9 @@ class Host(WireFormat):
 
     def usage(self, reply: Any) -> Usage | None:
         """See `Format.usage`."""
-        return self._base.usage(reply) if self._usage is None else self._usage(reply)
+        if self._usage is None:
+            return self._base.usage(reply)
+        return self._usage(reply)
 
     def usage_of_stream(self, events: Iterable[Any]) -> Usage | None:
         """See `Format.usage_of_stream`."""

@@ -17,6 +17,8 @@ Kind: TypeAlias = Literal[
     "create", "count", "compact", "batch", "reply", "replies", "items", "delete"
 ]
 
+_PERCENT = re.compile(rb"%([0-9a-fA-F]{2})")
+
 
 class Route(Struct, frozen=True):
     """What is asked at a path.
@@ -84,7 +86,7 @@ def endpoint(
     )
 
 
-class Batch(Struct, frozen=True):
+class BatchPaths(Struct, frozen=True):
     """Where the requests of a batch stand.
 
     Attributes:
@@ -113,7 +115,7 @@ class Http(ABC):
 
     wire: ClassVar[str]
     endpoints: ClassVar[tuple[Endpoint, ...]]
-    batch: ClassVar[Batch | None] = None
+    batch: ClassVar[BatchPaths | None] = None
     maker_field: ClassVar[str] = ""
     openings: ClassVar[frozenset[str]] = frozenset()
     failures: ClassVar[frozenset[str]] = frozenset(("error",))
@@ -127,22 +129,25 @@ class Http(ABC):
             path: quoted, without a slash at its end.
             query: what stands behind the ``?``.
         """
-        for known in self.endpoints:
-            match = known.path.search(path) if known.method == method else None
+        for row in self.endpoints:
+            if row.method != method:
+                continue
+            match = row.path.search(path)
             if match is not None:
-                groups = match.groupdict()
-                is_array = (
-                    bool(known.array_without) and known.array_without not in query
-                )
-                return Route(
-                    self.wire,
-                    known.kind,
-                    model=_unquoted(groups.get("model") or ""),
-                    streams=known.streams,
-                    is_array=is_array,
-                    reply_id=_unquoted(groups.get("id") or ""),
-                )
+                return self._route(row, match, query)
         return None
+
+    def _route(self, row: Endpoint, match: re.Match[str], query: str) -> Route:
+        """What is asked at a path that is an endpoint's."""
+        groups = match.groupdict()
+        return Route(
+            wire=self.wire,
+            kind=row.kind,
+            model=_unquoted(groups.get("model") or ""),
+            streams=row.streams,
+            is_array=bool(row.array_without) and row.array_without not in query,
+            reply_id=_unquoted(groups.get("id") or ""),
+        )
 
     def with_usage(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
         """A request whose stream is asked to report usage; None where it reports it anyway.
@@ -171,9 +176,8 @@ class Http(ABC):
 
 def _unquoted(text: str) -> str:
     """A part of a path without its percent signs."""
-    raw = re.sub(
-        rb"%([0-9a-fA-F]{2})",
-        lambda found: bytes.fromhex(found[1].decode()),
-        text.encode(),
-    )
-    return raw.decode("utf-8", "replace")
+    return _PERCENT.sub(_byte_of, text.encode()).decode("utf-8", "replace")
+
+
+def _byte_of(match: re.Match[bytes]) -> bytes:
+    return bytes.fromhex(match[1].decode())

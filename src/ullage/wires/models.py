@@ -34,20 +34,21 @@ class Family(Struct, frozen=True, gc=False):
 def family_of(families: Sequence[Family], model: str) -> Family:
     """The first family that a model's name fits."""
     name = plain_name(model)
-    return next(
-        family for family in families if re.search(family.models, name) is not None
-    )
+    return next(family for family in families if re.search(family.models, name))
 
 
 _OPENAIS = re.compile(r"^(?:gpt-(?!oss)|o\d|chatgpt|codex|computer-use)")
 ANY_ID = re.compile(r".+\Z", re.DOTALL)
 """The form of an id of a call where no API is known to refuse one."""
+_GPT_6_2 = re.compile(r"^gpt-6[.-]2(?!\d)")
 _OPENAIS_ID = re.compile(r".{1,64}\Z", re.DOTALL)
 
 
 def is_openais(model: Any) -> bool:
     """Whether OpenAI itself serves a model of this name."""
-    return isinstance(model, str) and _OPENAIS.search(plain_name(model)) is not None
+    if not isinstance(model, str):
+        return False
+    return _OPENAIS.search(plain_name(model)) is not None
 
 
 def is_elsewhere(model: Any) -> bool:
@@ -61,7 +62,9 @@ def openai_call_ids(model: Any) -> re.Pattern[str]:
     Gateways and compatible servers put more into an id than a name, such as a signature of a
     thousand characters that has to come back. So it is asked of OpenAI's own models alone.
     """
-    return ANY_ID if is_elsewhere(model) else _OPENAIS_ID
+    if is_elsewhere(model):
+        return ANY_ID
+    return _OPENAIS_ID
 
 
 MOST_OPENAI_TOOLS = 128
@@ -78,7 +81,6 @@ def takes_hosted_tools_alone(model: str) -> bool:
 
 def is_gpt_6_2(model: Any) -> bool:
     """Whether it is of the GPT-6.2 family, which takes no tools in Chat Completions (C11)."""
-    return (
-        isinstance(model, str)
-        and re.search(r"^gpt-6[.-]2(?!\d)", plain_name(model)) is not None
-    )
+    if not isinstance(model, str):
+        return False
+    return _GPT_6_2.search(plain_name(model)) is not None

@@ -13,19 +13,21 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
 
+from ullage.core.history.raw import field
 from ullage.core.tokens.catalog import lookup
 from ullage.core.values.limits import Limits
 from ullage.core.values.usage import Usage
 from ullage.wires import Format
-from ullage.wires.base import field, stream_in
+from ullage.wires.base import stream_in
 
 _ANY_TOKENS = 10_000_000
-_LEAST_PART, _SLACK_TOKENS = 20, 4_000
+_LEAST_PART = 20
+_SLACK_TOKENS = 4_000
 """A provider that clears old results by itself counts a part of the prompt, but no less of it than
 this, where our estimate is that much too high."""
 _ROUNDS = 100
@@ -48,25 +50,25 @@ class Unreadable(Struct, frozen=True):
 
 def usage_of(reply: Any, wire: Format) -> Usage | Unreadable:
     """What a reply reports, or why that cannot be read."""
+    usage: Usage | Unreadable | None
     if isinstance(reply, (Usage, Unreadable)):
-        found: Usage | Unreadable | None = reply
+        usage = reply
     elif reply is None or isinstance(reply, (str, bytes, bool, int, float)):
         return Unreadable(f"a value of type {type(reply).__name__} is no reply")
     elif isinstance(reply, (list, tuple)):
-        found = wire.usage_of_stream(reply)
+        usage = wire.usage_of_stream(reply)
     elif is_raw(reply):
         return _parsed(reply, wire)
     elif is_stream(reply):
-        return Unreadable(
-            "a stream reports its usage to whoever reads it: give its events"
-        )
+        reason = "a stream reports its usage to whoever reads it: give its events"
+        return Unreadable(reason)
     else:
-        found = wire.usage(reply)
-    if isinstance(found, Unreadable):
-        return found
-    if found is None:
+        usage = wire.usage(reply)
+    if isinstance(usage, Unreadable):
+        return usage
+    if usage is None:
         return Unreadable(f"a {type(reply).__name__} without usage that can be read")
-    return _counted(found)
+    return _counted(usage)
 
 
 def plausible(
@@ -86,23 +88,32 @@ def plausible(
             holds, and where neither is known, one larger than any there is.
         estimated_tokens: our estimate of the prompt.
     """
-    info, given_tokens = lookup(model), limits.window_tokens if limits else 0
-    window_tokens = (
-        max(given_tokens, info.window_tokens if info.known else 0) or _ANY_TOKENS
-    )
-    answer_tokens = info.max_output_tokens or window_tokens
-    most = window_tokens + answer_tokens
+    window_tokens, answer_tokens = _most_tokens(model, limits)
+    round_tokens = window_tokens + answer_tokens
     rounds = 1 if usage.prompt_tokens is None else _ROUNDS
-    if usage.sent_tokens > most or usage.total_tokens > rounds * most:
+    if usage.sent_tokens > round_tokens or usage.total_tokens > rounds * round_tokens:
         return Unreadable(
             f"it reports {usage.total_tokens:,} tokens for a window of {window_tokens:,} and an "
             f"answer of {answer_tokens:,}, and is refused"
         )
     if 0 < usage.input_tokens * _LEAST_PART < estimated_tokens - _SLACK_TOKENS:
-        why = f"it reports {usage.input_tokens:,} tokens of a prompt of some {estimated_tokens:,}"
-        output_tokens = max(usage.output_tokens, 0)
-        return Unreadable(f"{why}, and is refused", output_tokens, usage.input_tokens)
+        return Unreadable(
+            f"it reports {usage.input_tokens:,} tokens of a prompt of some "
+            f"{estimated_tokens:,}, and is refused",
+            output_tokens=max(usage.output_tokens, 0),
+            input_tokens=usage.input_tokens,
+        )
     return _counted(usage)
+
+
+def _most_tokens(model: str, limits: Limits | None) -> tuple[int, int]:
+    """The most tokens of a prompt and of an answer, as far as they are known."""
+    info = lookup(model)
+    window_tokens = limits.window_tokens if limits else 0
+    if info.known:
+        window_tokens = max(window_tokens, info.window_tokens)
+    window_tokens = window_tokens or _ANY_TOKENS
+    return window_tokens, info.max_output_tokens or window_tokens
 
 
 def _counted(usage: Usage) -> Usage | Unreadable:
@@ -120,10 +131,15 @@ def _bodies(reply: Any) -> Sequence[Any]:
     boto3 has the id of a reply in an object beside it.
     """
     if not isinstance(reply, (list, tuple)):
-        beside = field(reply, "ResponseMetadata")
-        return (reply,) if beside is None else (reply, beside)
-    inner = (field(event, name) for event in reply for name in ("message", "response"))
-    return [*reply, *(body for body in inner if body is not None)]
+        metadata = field(reply, "ResponseMetadata")
+        return (reply,) if metadata is None else (reply, metadata)
+    bodies = list(reply)
+    for event in reply:
+        for name in ("message", "response"):
+            body = field(event, name)
+            if body is not None:
+                bodies.append(body)
+    return bodies
 
 
 def is_stream(reply: Any) -> bool:
@@ -140,9 +156,12 @@ def is_raw(reply: Any) -> bool:
 
 def id_of(reply: Any) -> str:
     """The id a provider gave this reply, ``""`` if it has none."""
-    names = ("id", "responseId", "response_id", "RequestId")
-    found = (field(body, name) for body in _bodies(reply) for name in names)
-    return next((name for name in found if isinstance(name, str) and name), "")
+    for body in _bodies(reply):
+        for name in ("id", "responseId", "response_id", "RequestId"):
+            reply_id = field(body, name)
+            if reply_id and isinstance(reply_id, str):
+                return reply_id
+    return ""
 
 
 def left_out_of(reply: Any) -> Counter[str]:
@@ -151,30 +170,32 @@ def left_out_of(reply: Any) -> Counter[str]:
     Claude and GPT from 6.2 on list it in ``input_transformations`` (`provider-rules` §0.1, R11);
     what was let through all the same is listed there too, and not counted.
     """
-    total: Counter[str] = Counter()
-    for listed in (field(body, "input_transformations") for body in _bodies(reply)):
-        if isinstance(listed, (list, tuple)):
-            total |= Counter(
-                reason
-                if isinstance(reason := field(each, "reason"), str)
-                else "no reason given"
-                for each in listed
-                if field(each, "type") == "thinking_dropped"
-                or field(each, "action") == "removed"
-            )
-    return total
+    counts: Counter[str] = Counter()
+    for body in _bodies(reply):
+        transformations = field(body, "input_transformations")
+        if isinstance(transformations, (list, tuple)):
+            # A union: several bodies of one reply may hold the same list.
+            counts |= Counter(_reasons_in(transformations))
+    return counts
+
+
+def _reasons_in(transformations: Sequence[Any]) -> Iterator[str]:
+    """The reason of each block that was left out."""
+    for item in transformations:
+        is_dropped = field(item, "type") == "thinking_dropped"
+        if is_dropped or field(item, "action") == "removed":
+            reason = field(item, "reason")
+            yield reason if isinstance(reason, str) else "no reason given"
 
 
 def _parsed(response: Any, wire: Format) -> Usage | Unreadable:
     try:
         reply = response.parse()
     except Exception as error:  # noqa: BLE001 - an SDK raises what it likes on a body it dislikes
-        return Unreadable(
-            f"a raw response that does not parse ({type(error).__name__})"
-        )
+        name = type(error).__name__
+        return Unreadable(f"a raw response that does not parse ({name})")
     if inspect.iscoroutine(reply):
         reply.close()
-        return Unreadable(
-            "a raw response that is parsed with await: give what it parses to"
-        )
+        reason = "a raw response that is parsed with await: give what it parses to"
+        return Unreadable(reason)
     return usage_of(reply, wire)

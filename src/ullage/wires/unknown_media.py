@@ -40,11 +40,14 @@ def media_tokens_of(block: Any) -> int | None:
     Args:
         block: a block of any wire or framework, as it came.
     """
-    tokens, has_media = 0, False
+    tokens = 0
+    has_media = False
     for text, is_payload in _texts(block, _MOST_DEPTH):
-        size = len(text) // _CHARS_PER_TOKEN
-        tokens += min(_most(text), size) if is_payload else size
-        has_media = has_media or is_payload
+        text_tokens = len(text) // _CHARS_PER_TOKEN
+        if is_payload:
+            has_media = True
+            text_tokens = min(_most(text), text_tokens)
+        tokens += text_tokens
     return tokens if has_media else None
 
 

@@ -73,54 +73,67 @@ def openai_counts(prompt: str, output: str) -> Counts:
 
 def read(usage: Any, counts: Counts) -> Usage | None:
     """What a usage object reports, by the table of its wire; None if it cannot be."""
-    paths = (counts.prompt, counts.brought, counts.read, counts.written, counts.output)
-    found = [_count(usage, path) for path in paths]
-    if None in found:
+    prompt = _count(usage, counts.prompt)
+    tool_prompt = _count(usage, counts.brought)
+    cache_read = _count(usage, counts.read)
+    cache_write = _count(usage, counts.written)
+    output = _count(usage, counts.output)
+    if prompt is None or tool_prompt is None or output is None:
         return None
-    prompt, brought, from_cache, written, output = (count or 0 for count in found)
-    reasoning = _count(usage, counts.reasoning) or 0
-    fresh = prompt if counts.beside_cache else prompt - from_cache - written
+    if cache_read is None or cache_write is None:
+        return None
+    fresh = prompt
+    if not counts.beside_cache:
+        fresh -= cache_read + cache_write
     if fresh < 0:
         return None
+    reasoning = _count(usage, counts.reasoning) or 0
+    if counts.beside_reasoning:
+        output += reasoning
+    prompt_media = _media(usage, counts.input_media)
+    tool_media = _media(usage, counts.brought_media)
     return Usage(
-        fresh_tokens=fresh + brought,
-        cache_read_tokens=from_cache,
-        cache_write_tokens=written,
-        output_tokens=output + reasoning * counts.beside_reasoning,
+        fresh_tokens=fresh + tool_prompt,
+        cache_read_tokens=cache_read,
+        cache_write_tokens=cache_write,
+        output_tokens=output,
         reasoning_tokens=reasoning,
         long_write_tokens=_count(usage, counts.long_written) or 0,
-        input_media=_media(usage, counts.input_media)
-        + _media(usage, counts.brought_media),
+        input_media=prompt_media + tool_media,
         cache_read_media=_media(usage, counts.read_media),
         output_media=_media(usage, counts.output_media),
-        prompt_tokens=prompt if brought else None,
+        prompt_tokens=prompt if tool_prompt else None,
     )
 
 
 def _count(usage: Any, path: str) -> int | None:
     """The count at a path, 0 where nothing is; None if it cannot be one."""
-    found = at_path(usage, path) if path else None
-    is_whole = isinstance(found, int) and not isinstance(found, bool)
-    return (
-        0
-        if found is None
-        else found
-        if is_whole and 0 <= found <= _MOST_TOKENS
-        else None
-    )
+    count = at_path(usage, path) if path else None
+    if count is None:
+        return 0
+    if not isinstance(count, int) or isinstance(count, bool):
+        return None
+    return count if 0 <= count <= _MOST_TOKENS else None
 
 
 def _media(usage: Any, path: str) -> Modalities:
+    """The tokens of each kind of media that the details at a path report."""
     details = at_path(usage, path) if path else None
     if details is None:
         return Modalities()
     if not isinstance(details, (list, tuple)):
-        return Modalities(**{kind: _count(details, kind) or 0 for kind in _MEDIA})
-    found = Modalities()
-    for each in details:
-        modality = get(each, "modality")
-        named = getattr(modality, "value", modality)
-        kind = f"{named.lower()}_tokens" if isinstance(named, str) else ""
+        counts = {kind: _count(details, kind) or 0 for kind in _MEDIA}
+        return Modalities(**counts)
+    total = Modalities()
+    for detail in details:
+        kind = _kind_of(detail)
         if kind in _MEDIA:
-            found += Modalities(**{kind: _count(each, "tokenCount") or 0})
-    return found
+            total += Modalities(**{kind: _count(detail, "tokenCount") or 0})
+    return total
+
+
+def _kind_of(detail: Any) -> str:
+    """The field of `Modalities` that an item of a list counts for."""
+    modality = get(detail, "modality")
+    name = getattr(modality, "value", modality)
+    return f"{name.lower()}_tokens" if isinstance(name, str) else ""

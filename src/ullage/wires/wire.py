@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ullage.wires.convert.write import Writer
     from ullage.wires.hidden_turns.dialect import Dialect
     from ullage.wires.http import Http
-    from ullage.wires.repair.base import Reading
+    from ullage.wires.repair.base import HistoryRepair
     from ullage.wires.rules.problem import Check
 
 
@@ -103,15 +103,15 @@ class Wire(Struct, frozen=True, kw_only=True):
         check: Check = self._part("rules", "CHECK")(head)
         return check
 
-    def reading(self, raws: Sequence[Any], pairs: Pairing) -> Reading:
-        """What repairs a history: ``READING`` in ``repair.py``.
+    def repair(self, raws: Sequence[Any], pairs: Pairing) -> HistoryRepair:
+        """What repairs a history: ``REPAIR`` in ``repair.py``.
 
         Args:
             raws: the raw messages.
             pairs: which results answer which calls in the part of it that is known.
         """
-        reading: Reading = self._part("repair", "READING")(raws, pairs)
-        return reading
+        repair: HistoryRepair = self._part("repair", "REPAIR")(raws, pairs)
+        return repair
 
     def reader(self, conversion: Conversion) -> Reader:
         """What reads a conversation out of this wire: ``READER`` in ``convert.py``."""

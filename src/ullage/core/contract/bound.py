@@ -9,42 +9,53 @@ from collections.abc import Sequence
 
 from ullage.core.history.transcript import Transcript
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Cut, Drop, Summary
+from ullage.core.values.edits import Drop, ProposedEdit, ReplaceSpan
 from ullage.core.values.messages import ReasoningRule
 
 HELD = "reasoning must stay as it is while its turn is open (manual thinking)"
 """Why a stage that is due does nothing."""
 
 
-def left_out(window: Window, first: int, cuts: Sequence[Cut]) -> list[Cut]:
-    """The cut that drops reasoning bound to a history that an edit of ``first`` changes.
+def left_out(
+    window: Window, edited: int, cuts: Sequence[ProposedEdit]
+) -> list[ProposedEdit]:
+    """The cut that drops reasoning bound to a history that an edit changes.
 
     Where the newest reply shown loses its reasoning by that, or lost it before, all of it goes:
     the newest may not be missing while older stays (A13).
+
+    Args:
+        window: the view before the edits.
+        edited: the first message that is edited; -1: the head of the request.
+        cuts: the edits that are proposed with it.
     """
     if window.reasoning == "free":
         return []
     newest = newest_shown(window, cuts)
-    lost = not window.reasoning_dropped.isdisjoint(
-        window.transcript.reply(newest, window.size)
-    )
-    loses = first < newest and window.bound_reasoning(newest)
-    start = 0 if loses or lost else first + 1
+    reply = window.transcript.reply(newest, window.size)
+    has_lost = not window.reasoning_dropped.isdisjoint(reply)
+    loses = edited < newest and window.bound_reasoning(newest)
+    start = 0 if loses or has_lost else edited + 1
     if not window.bound_reasoning(start):
         return []
     chain = window.transcript.chain
-    edited = f"messages that an edit of message {first + 1} changed"
-    why = f"it was bound to {edited if first >= 0 else 'a request without the recall tools'}"
-    return [Cut(Drop(chain[start], chain[window.size], why), ())]
+    cause = "a request without the recall tools"
+    if edited >= 0:
+        cause = f"messages that an edit of message {edited + 1} changed"
+    reason = f"it was bound to {cause}"
+    return [ProposedEdit(Drop(chain[start], chain[window.size], reason), ())]
 
 
-def newest_shown(window: Window, cuts: Sequence[Cut]) -> int:
+def newest_shown(window: Window, cuts: Sequence[ProposedEdit]) -> int:
     """Where the newest reply begins that is still shown when these cuts are made."""
     transcript = window.transcript
-    new = [window.range_of(cut.edit) for cut in cuts if isinstance(cut.edit, Summary)]
+    hidden = set[int]()
+    for cut in cuts:
+        if isinstance(cut.edit, ReplaceSpan):
+            hidden.update(range(*(window.range_of(cut.edit) or (0, 0))))
     for index in reversed(window.visible):
-        hidden = any(index in range(*each) for each in new if each)
-        if transcript.messages[index].role == "assistant" and not hidden:
+        is_reply = transcript.messages[index].role == "assistant"
+        if is_reply and index not in hidden:
             return transcript.reply(index, window.size).start
     return 0
 
@@ -65,11 +76,12 @@ def editable_from(window: Window) -> int:
 
 def frozen_before(transcript: Transcript, size: int, reasoning: ReasoningRule) -> int:
     """`editable_from` of the first messages of a history, before any window shows them."""
-    messages, start = transcript.messages, transcript.turn_start(size)
-    if reasoning != "frozen" or not any(
-        messages[at].results for at in range(start, size)
-    ):
+    if reasoning != "frozen":
         return 0
-    asked = transcript.newest_asked(size)
-    thought = transcript.marked("bound", 0 if asked is None else asked + 1, size)
-    return transcript.reply(thought[-1], size).stop if thought else 0
+    newest = transcript.messages[transcript.turn_start(size) : size]
+    if not any(message.results for message in newest):
+        return 0
+    request = transcript.newest_request(size)
+    start = 0 if request is None else request + 1
+    thoughts = transcript.marked("bound", start, size)
+    return transcript.reply(thoughts[-1], size).stop if thoughts else 0

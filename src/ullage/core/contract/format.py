@@ -21,7 +21,7 @@ from ullage.core.values.toolset import ToolSpec
 from ullage.core.values.usage import Usage
 
 
-class Head(Struct, frozen=True):
+class RequestHead(Struct, frozen=True):
     """What of a request stands outside its chained messages.
 
     Attributes:
@@ -41,6 +41,18 @@ class Head(Struct, frozen=True):
     schemas: tuple[str, ...] = ()
 
 
+class HeldHistory(Struct, frozen=True):
+    """A field of a request that names a history which the provider holds.
+
+    Attributes:
+        field: its name, as errors and events say it.
+        paths: where the name of the history may stand, as names with dots between.
+    """
+
+    field: str
+    paths: tuple[str, ...]
+
+
 Change: TypeAlias = tuple[int, int, str]
 """A leaf of a message by part and item index, and the text to show there."""
 
@@ -55,6 +67,7 @@ class Format(ABC):
         model_field: the field of the request that names the model.
         joins_results: whether tool results may stand before text in one message of the user.
         most_tools: the most tools that a request may have; None: no limit is known.
+        held_histories: the fields that name a history which the provider holds.
     """
 
     name: str
@@ -63,6 +76,7 @@ class Format(ABC):
     model_field: str = "model"
     joins_results: bool = False
     most_tools: int | None = None
+    held_histories: Sequence[HeldHistory] = ()
 
     # ── the request ──────────────────────────────────────────────────────────────────
 
@@ -83,6 +97,10 @@ class Format(ABC):
         it; ``""`` where the request holds its own history.
         """
         return ""
+
+    def is_thread(self, request: Mapping[str, Any]) -> bool:
+        """Whether the next request may go on from the reply to this one by its id alone."""
+        return False
 
     @abstractmethod
     def tools(self, request: Mapping[str, Any]) -> Sequence[Any]:
@@ -108,7 +126,7 @@ class Format(ABC):
         return request
 
     @abstractmethod
-    def head(self, request: Mapping[str, Any]) -> Head:
+    def head(self, request: Mapping[str, Any]) -> RequestHead:
         """What stands outside the messages. Raises FormatError."""
 
     def window_tokens(self, request: Mapping[str, Any]) -> int | None:
@@ -298,8 +316,10 @@ class Formats(Struct, frozen=True):
         named: the format of a name. It raises ConfigError where there is none.
         recognise: the format of a request. It raises FormatError where it cannot be told.
         repair: the messages of a history as their provider takes them.
+        held_histories: the fields that name a history which a provider holds, of every format.
     """
 
     named: Callable[[str], Format]
     recognise: Recognise
     repair: Repair
+    held_histories: Sequence[HeldHistory] = ()

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ullage.core.contract.settings import written
 from ullage.core.errors import ConfigError
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Cut, Skipped
+from ullage.core.values.edits import ProposedEdit, Skipped
 from ullage.core.values.events import Event
 from ullage.core.values.limits import TextLimit
 from ullage.core.values.toolset import OURS, Toolset
@@ -25,11 +25,11 @@ class Stage(Protocol):
     """Decides: a plain function from a window to the cuts it wants.
 
     It is given the `Window` at one boundary of the history: what is shown there, counted against
-    its limits. Writing to it raises AttributeError. It returns, in order, a `Cut` for each leaf
-    (`Replace`), range of messages (`Summary`) or reasoning (`Drop`) that is to be shown otherwise,
-    with the outputs that this sets aside; or `Skipped`, where it was time to cut and it could not
-    be done. A `Summary` may cover older ones whole or stand beside them; one that would cut
-    another in two has no effect. Each stage sees what the ones before it in the policy did.
+    its limits. Writing to it raises AttributeError. It returns, in order, a `ProposedEdit` for
+    each leaf (`Replace`), range of messages (`ReplaceSpan`) or reasoning (`Drop`) that is to be
+    shown otherwise, with the outputs that this sets aside; or `Skipped`, where it was time to cut
+    and it could not be done. A `ReplaceSpan` may cover older ones whole or stand beside them; one
+    that would cut another in two has no effect. Each stage sees what the ones before it did.
 
     It has to be pure and deterministic: the same window, the same cuts, in any process, without
     clock, chance, state or network; and nothing after ``window.size`` may count. Settings are
@@ -39,8 +39,8 @@ class Stage(Protocol):
     each message it asks of the window as a `Measure`, so that a turn costs what is new.
     """
 
-    def __call__(self, window: Window, /) -> Sequence[Cut] | Skipped:
-        """The cuts this stage wants at the boundary at hand; none if it is content."""
+    def __call__(self, window: Window, /) -> Sequence[ProposedEdit] | Skipped:
+        """Return the edits that the stage proposes at this boundary; none if it is content."""
 
 
 class Safeguards(Struct, frozen=True, kw_only=True):
@@ -53,9 +53,9 @@ class Safeguards(Struct, frozen=True, kw_only=True):
             window before the cuts, and the cuts.
     """
 
-    media: Callable[[Window], Sequence[Cut]]
-    overlong: Callable[[Window, TextLimit], Sequence[Cut]]
-    stalled: Callable[[Window, Iterable[Cut]], Sequence[Event]]
+    media: Callable[[Window], Sequence[ProposedEdit]]
+    overlong: Callable[[Window, TextLimit], Sequence[ProposedEdit]]
+    stalled: Callable[[Window, Iterable[ProposedEdit]], Sequence[Event]]
 
 
 class BesideStore(Struct, frozen=True):

@@ -8,7 +8,7 @@ from ullage.core.history import canon
 from ullage.core.history.index import index_of, outputs_of
 from ullage.core.history.shown import Placed
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Summary
+from ullage.core.values.edits import ReplaceSpan
 from ullage.core.values.effects import Output
 
 
@@ -18,19 +18,29 @@ def begin(window: Window, *, keeps_task: bool = True) -> int:
     It is behind the first user message, if that stays where it is (``keeps_task``), and behind the
     newest compaction of the provider, which nobody else can read.
     """
-    transcript, messages, first = window.transcript, window.transcript.messages, -1
-    if keeps_task:
-        first = next((i for i in range(window.size) if messages[i].role == "user"), -1)
-    compacted = transcript.compaction(first + 1, window.size)
-    start = 1 + (first if compacted is None else compacted)
+    transcript = window.transcript
+    start = _behind_task(window) if keeps_task else 0
+    compaction = transcript.compaction(start, window.size)
+    if compaction is not None:
+        start = compaction + 1
     while start < window.size and not transcript.may_split(start):
         start += 1
     return start
 
 
+def _behind_task(window: Window) -> int:
+    """The index behind the first message of the user; 0 if there is none."""
+    messages = window.transcript.messages
+    for index in range(window.size):
+        if messages[index].role == "user":
+            return index + 1
+    return 0
+
+
 def control_tail(window: Window) -> int:
     """Where what the host added for the provider alone begins, at the end: compaction triggers."""
-    messages, stop = window.transcript.messages, window.size
+    messages = window.transcript.messages
+    stop = window.size
     while stop > 0 and messages[stop - 1].is_control:
         stop -= 1
     return stop
@@ -52,21 +62,19 @@ def summarised(window: Window) -> tuple[int, int] | None:
 
 def said_before(window: Window) -> tuple[str, bytes]:
     """What a model wrote in the summaries shown, and the chain up to which that goes."""
-    edits = [placed.edit for placed in window.open_summaries if placed.edit.said]
+    edits = [placed.edit for placed in window.open_summaries if placed.edit.model_text]
     if not edits:
         return "", b""
-    return "\n\n".join(edit.said for edit in edits), edits[-1].said_upto or edits[
-        -1
-    ].upto
+    text = "\n\n".join(edit.model_text for edit in edits)
+    newest = edits[-1]
+    return text, newest.model_upto or newest.upto
 
 
 def coverable(window: Window, start: int, stop: int) -> list[int]:
     """The shown messages of a range whose place a summary may take."""
-    stays = {
-        *window.transcript.marked("pinned", start, stop),
-        *window.staying(start, stop),
-    }
-    return [index for index in window.visible_in(start, stop) if index not in stays]
+    pinned = window.transcript.marked("pinned", start, stop)
+    staying = window.staying(start, stop).union(pinned)
+    return [index for index in window.visible_in(start, stop) if index not in staying]
 
 
 def set_aside(window: Window, start: int, stop: int) -> tuple[Output, ...]:
@@ -74,41 +82,45 @@ def set_aside(window: Window, start: int, stop: int) -> tuple[Output, ...]:
 
     They are the outputs that no other summary hides yet.
     """
-    index = index_of(window.transcript, start, stop, window.words)
-    shown = window.visible_in(start, stop)
-    outputs = (
-        output for at in shown for output in outputs_of(window.transcript, at, at + 1)
-    )
+    transcript = window.transcript
+    outputs = list[Output]()
+    for message in window.visible_in(start, stop):
+        outputs += outputs_of(transcript, message, message + 1)
+    index = index_of(transcript, start, stop, window.words)
     return (*outputs, Output(canon.ref_of(index), index))
 
 
 def cut_before(window: Window, index: int, least: int) -> int:
     """The last place up to ``index`` at which a history may begin anew; ``least`` if none."""
-    places = range(min(index, window.size - 1), least, -1)
-    whole = (at for at in places if window.may_summarise(least, at))
-    return next(filter(window.may_cut, whole), least)
+    for stop in range(min(index, window.size - 1), least, -1):
+        if window.may_summarise(least, stop) and window.may_cut(stop):
+            return stop
+    return least
 
 
-def continues(window: Window, summary: Summary) -> bool:
+def continues(window: Window, summary: ReplaceSpan) -> bool:
     """Whether a summary is of this history, and goes on from where the newest one ends."""
-    around = window.range_of(before_record(window, summary))
-    if around is None or around[1] >= window.size or not window.may_cut(around[1]):
+    covered = window.range_of(before_record(window, summary))
+    if covered is None:
         return False
-    goes_on = all(placed.stop < around[1] for placed in condensed(window))
-    return goes_on and around[0] >= window.read_from and window.may_summarise(*around)
+    start, stop = covered
+    if stop >= window.size or not window.may_cut(stop):
+        return False
+    if any(placed.stop >= stop for placed in condensed(window)):
+        return False
+    return start >= window.read_from and window.may_summarise(start, stop)
 
 
-def before_record(window: Window, summary: Summary) -> Summary:
+def before_record(window: Window, summary: ReplaceSpan) -> ReplaceSpan:
     """A summary up to the record in which it would end: one was made since it was begun.
 
     What the two tell both is told twice.
     """
     start, stop = window.range_of(summary) or (0, 0)
-    parted = (
-        each for each in window.open_summaries if start < each.start < stop < each.stop
-    )
-    each = next((each for each in parted if each.edit.kind == "pruned"), None)
-    if each is None:
-        return summary
-    upto = window.transcript.chain[each.start]
-    return replace(summary, upto=upto, said_upto=summary.said_upto or summary.upto)
+    for record in window.open_summaries:
+        is_record = record.edit.kind == "pruned"
+        if is_record and start < record.start < stop < record.stop:
+            upto = window.transcript.chain[record.start]
+            model_upto = summary.model_upto or summary.upto
+            return replace(summary, upto=upto, model_upto=model_upto)
+    return summary

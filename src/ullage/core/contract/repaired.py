@@ -25,7 +25,7 @@ class Repaired(Struct, frozen=True):
         stale: indices of the messages of the assistant that were made while our own result
             stood where a late one stands now: reasoning bound to what precedes it is
             bound to that.
-        closed: what a longer history goes on from (`ullage.wires.repair.base.Beginning`).
+        closed: what a longer history goes on from (`ullage.wires.repair.base.RepairedPrefix`).
     """
 
     messages: Sequence[Any]
@@ -35,21 +35,35 @@ class Repaired(Struct, frozen=True):
     closed: Any = None
 
 
-def news(found: Repaired, known: Sequence[Repaired]) -> Repaired:
-    """What of a repaired history was not reported and kept with one that is known."""
-    if not found.events and not found.outputs:
-        return found
-    reported = {event for other in known for event in other.events}
-    kept = {output.ref for other in known for output in other.outputs}
-    outputs = tuple(output for output in found.outputs if output.ref not in kept)
-    events = tuple(event for event in found.events if event not in reported)
-    return replace(found, outputs=outputs, events=events)
+def news(repaired: Repaired, cache: Sequence[Repaired]) -> Repaired:
+    """What of a repaired history was not reported and kept with an earlier one.
+
+    Args:
+        repaired: the history.
+        cache: what `remember` gave last.
+    """
+    if not repaired.events and not repaired.outputs:
+        return repaired
+    reported = set[Event]()
+    stored = set[str]()
+    for earlier in cache:
+        reported.update(earlier.events)
+        stored.update(output.ref for output in earlier.outputs)
+    outputs = tuple(output for output in repaired.outputs if output.ref not in stored)
+    events = tuple(event for event in repaired.events if event not in reported)
+    return replace(repaired, outputs=outputs, events=events)
 
 
-def remember(found: Repaired, known: Sequence[Repaired]) -> tuple[Repaired, ...]:
-    """What to know from now on, the newest first: ``found`` in place of what it went on from."""
-    line = found.closed and found.closed.line
-    others = (
-        other for other in known if (other.closed and other.closed.line) is not line
-    )
-    return (replace(found, messages=()), *others)[:LINES]
+def remember(repaired: Repaired, cache: Sequence[Repaired]) -> tuple[Repaired, ...]:
+    """What to remember from now on, the newest first; at most `LINES` of them.
+
+    A history stands in place of the one that it goes on from.
+    """
+    line = _line_of(repaired)
+    remaining = (earlier for earlier in cache if _line_of(earlier) is not line)
+    return (replace(repaired, messages=()), *remaining)[:LINES]
+
+
+def _line_of(repaired: Repaired) -> Any:
+    """The identity that a history shares with those that go on from it."""
+    return repaired.closed and repaired.closed.line

@@ -10,12 +10,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 
 from ullage.core.history.frozen import Changes
-from ullage.core.history.hand import index_of, spots_of
+from ullage.core.history.hand import index_of, locations_of
 from ullage.core.history.shown import SHOWN, PlacedText
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
 from ullage.core.values.decisions import Target
-from ullage.core.values.edits import Added, Replace, Whole
+from ullage.core.values.edits import Insert, Replace, Restore
 
 
 class ShownAgain(ABC):
@@ -44,16 +44,16 @@ class ShownAgain(ABC):
     def _invalidate(self, index: int) -> None:
         """Forget what was worked out of a message as it was shown."""
 
-    def _show_whole(self, edit: Whole) -> bool:
+    def _show_whole(self, edit: Restore) -> bool:
         """Show a message, or a leaf of it, as it came."""
         window = self.window
         index = index_of(window.transcript, edit.message)
         if index is None or not window.read_from <= index < window.size:
             return False
         if window.hidden(index):
-            self._reveal(window.transcript.together(index, window.size))
+            self._reveal(window.transcript.inseparable(index, window.size))
         lifted = list(window.lifted)
-        for spot in spots_of(window.transcript, Target(edit.message, edit.leaf)):
+        for spot in locations_of(window.transcript, Target(edit.message, edit.leaf)):
             replacement = window.edit_at(spot)
             if replacement is not None:
                 lifted.append(replacement)
@@ -77,7 +77,7 @@ class ShownAgain(ABC):
             sums.touched.add(index)
         self._set(revealed=window.revealed.union(hidden))
 
-    def _add(self, edit: Added) -> bool:
+    def _add(self, edit: Insert) -> bool:
         """Show a text of the user's behind the messages that were there then; none for ``""``."""
         window = self.window
         index = window.transcript.find(edit.after)
@@ -93,11 +93,11 @@ class ShownAgain(ABC):
             added.append(PlacedText(index, edit))
             window._sums.counted += window.texts_tokens([edit.text])
         for placed in gone:
-            read = placed.at >= window.read_from
+            read = placed.message_index >= window.read_from
             window._sums.counted -= (
                 window.texts_tokens([placed.edit.text]) if read else 0
             )
-        self._set(added=tuple(sorted(added, key=lambda placed: placed.at)))
+        self._set(added=tuple(sorted(added, key=lambda placed: placed.message_index)))
         return bool(edit.text or gone)
 
 

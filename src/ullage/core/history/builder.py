@@ -19,7 +19,7 @@ from ullage.core.history.transcript import Location, Transcript
 from ullage.core.history.window import Window
 from ullage.core.tokens.calibrate import Calibration
 from ullage.core.tokens.meter import Meter
-from ullage.core.values.edits import Added, Drop, Edit, Replace, Summary, Whole
+from ullage.core.values.edits import Drop, Edit, Insert, Replace, ReplaceSpan, Restore
 from ullage.core.values.messages import Reasoning, ReasoningRule
 from ullage.core.values.notices import Words
 
@@ -31,38 +31,41 @@ _GROWING = (
     "reasoning_dropped",
     "_hidden",
     "_shown",
-    "_spots",
+    "_locations",
     "_sums",
 )
 """What of a window is written to in place."""
 
 
-class Carried(Struct, frozen=True):
+class CarryingCost(Struct, frozen=True):
     """What the requests up to a boundary carried in vain while a conversation waits.
 
     Attributes:
         length: how many messages there were.
         freed: characters that would have been cut of these.
-        came: characters of all of these.
-        rent: the sum of what each request carried in vain.
-        most_won: the most that the rent was over its price, without what stands around the
+        chars: characters of all of these.
+        cost: the sum of what each request carried in vain.
+        most_won: the most that the cost was over its price, without what stands around the
             messages; None: there was nothing to cut.
     """
 
     length: int = 0
     freed: int = 0
-    came: int = 0
-    rent: int = 0
+    chars: int = 0
+    cost: int = 0
     most_won: float | None = None
 
 
 def _edited_between(past: Window, later: Window) -> Iterator[int]:
     """The messages that a later state of a window shows otherwise."""
     flags = zip(past._hidden, later._hidden, strict=False)
-    yield from (at for at, (before, after) in enumerate(flags) if before != after)
+    for index, (past_flag, later_flag) in enumerate(flags):
+        if past_flag != later_flag:
+            yield index
     yield from past.reasoning_dropped ^ later.reasoning_dropped
-    edited = {**past._shown, **later._shown}
-    yield from (at for at in edited if later._shown.get(at) is not past._shown.get(at))
+    for index in {**past._shown, **later._shown}:
+        if later._shown.get(index) is not past._shown.get(index):
+            yield index
 
 
 class WindowBuilder(ShownAgain):
@@ -98,7 +101,7 @@ class WindowBuilder(ShownAgain):
         self.window, self.stale = window, stale
         self.past: tuple[WindowBuilder, ...] = ()
         self.excess: dict[int, int] = {}
-        self.carried = Carried()
+        self.carried = CarryingCost()
         self._applied = cast("dict[bytes, int]", window.applied)
         self._changed = cast(
             "dict[int, Sequence[tuple[int, int, str]]]", window.changed
@@ -123,18 +126,20 @@ class WindowBuilder(ShownAgain):
     def _fold_changes(self) -> None:
         """Take what was written since the window was frozen last into its parts."""
         self._parts = self._parts.after(self.window, self._changes)
-        self._changes, self.window._sums.touched = Changes(), set()
+        self._changes = Changes()
+        self.window._sums.touched = set()
 
     # ── earlier states ───────────────────────────────────────────────────────────────
 
     def keep_past(self) -> None:
         """Keep how the view is now, for a history that goes on otherwise from here (`behind`)."""
-        self.past = (*self.past, self._copy(self.window.transcript))[-PAST:]
+        state = self._copy(self.window.transcript)
+        self.past = (*self.past, state)[-PAST:]
 
     def invalidate_past(self, key: bytes) -> None:
         """Forget earlier states that went past this key: the ledger holds more there now."""
-        place = self.window.transcript.find(key) or 0
-        self.past = tuple(past for past in self.past if past.window.size < place)
+        length = self.window.transcript.find(key) or 0
+        self.past = tuple(past for past in self.past if past.window.size < length)
 
     def behind(self, transcript: Transcript) -> WindowBuilder | None:
         """What shows another transcript, as this was kept last within what the two share.
@@ -142,32 +147,38 @@ class WindowBuilder(ShownAgain):
         Args:
             transcript: what the two share and nothing else.
         """
-        kept = [past for past in self.past if past.window.size <= len(transcript)]
-        if not kept:
+        length = len(transcript)
+        states = [past for past in self.past if past.window.size <= length]
+        if not states:
             return None
-        past, later = kept.pop(), self.window
+        past = states.pop()
+        later = self.window
         if past.window._sums.uncounted[:1] != later._sums.uncounted[:1]:
             past.window.count()  # it will be asked of each history that forks here
-        other = past._copy(transcript)
-        other.past = tuple(kept)
+        fork = past._copy(transcript)
+        fork.past = tuple(states)
         if past.window.read_from == later.read_from:
             edited = {*_edited_between(past.window, later)}
             for key, tally in later._tallies.items():
-                other.window._tallies[key] = tally.upto(past.window.size, edited)
-        return other
+                fork.window._tallies[key] = tally.upto(past.window.size, edited)
+        return fork
 
     def _copy(self, transcript: Transcript) -> WindowBuilder:
         """The same state, apart, without tallies; only what is cached of edits is shared."""
         self._fold_changes()
-        old, other = self.window, WindowBuilder.__new__(WindowBuilder)
-        copied = {name: getattr(old, name).copy() for name in _GROWING}
-        settled = {key: [*at] for key, at in old._settled.items()}
-        apart = {"arrived": {}, "_settled": settled, "_tallies": {}}
-        window = replace(old, transcript=transcript, **copied, **apart)
-        other._hold(window, [*self.stale])
-        other._parts, other._changes = self._parts, Changes()
-        other.excess, other.carried = self.excess.copy(), self.carried
-        return other
+        ours = self.window
+        fields: dict[str, object] = {}
+        for name in _GROWING:
+            fields[name] = getattr(ours, name).copy()
+        settled = {key: [*reached] for key, reached in ours._settled.items()}
+        fields.update(arrived={}, _settled=settled, _tallies={})
+        twin = WindowBuilder.__new__(WindowBuilder)
+        twin._hold(replace(ours, transcript=transcript, **fields), [*self.stale])
+        twin._parts = self._parts
+        twin._changes = Changes()
+        twin.excess = self.excess.copy()
+        twin.carried = self.carried
+        return twin
 
     # ── the request at hand ──────────────────────────────────────────────────────────
 
@@ -205,18 +216,13 @@ class WindowBuilder(ShownAgain):
 
         What is new is counted when it must be.
         """
-        window, sums = self.window, self.window._sums
+        window = self.window
+        sums = window._sums
         messages = window.transcript.messages
-        new = range(window.size, length)
-        superseding = [index for index in new if messages[index].supersedes]
-        if (
-            superseding
-        ):  # what the provider does not read any more is shown, and costs nothing
-            self._set(read_from=superseding[-1])
-            sums.tokens, sums.counted, sums.bound = [0] * window.read_from, 0, 0
-            sums.uncounted = []
-            sums.touched.update(range(window.read_from))
-            window._tallies.clear()
+        for index in range(length - 1, window.size - 1, -1):
+            if messages[index].supersedes:
+                self._read_from(index)
+                break
         self._set(fresh=window.size, size=length)
         window._hidden.extend(bytes(length - len(window._hidden)))
         for index in range(len(sums.tokens), length):
@@ -226,20 +232,33 @@ class WindowBuilder(ShownAgain):
             sums.uncounted.append(index)
             sums.bound += bound
 
+    def _read_from(self, index: int) -> None:
+        """The provider reads nothing before this message: that is shown, and costs nothing."""
+        sums = self.window._sums
+        self._set(read_from=index)
+        sums.tokens = [0] * index
+        sums.counted = 0
+        sums.bound = 0
+        sums.uncounted = []
+        sums.touched.update(range(index))
+        self.window._tallies.clear()
+
     def refresh(self, index: int) -> None:
         """A message was worded anew by the caller (same digest): count it again."""
         self._invalidate(index)
-        self.carried = Carried()
+        self.carried = CarryingCost()
         for past in self.past:
             past.refresh(index)
-        window, sums = self.window, self.window._sums
-        read = window.read_from <= index < window.size
-        if read and sums.tokens[index] >= 0:
-            before = sums.tokens[index]
-            sums.tokens[index] = window.count_message(index)
-            sums.touched.add(index)
-            if not window._hidden[index]:
-                sums.counted += sums.tokens[index] - before
+        window = self.window
+        sums = window._sums
+        is_read = window.read_from <= index < window.size
+        if not is_read or sums.tokens[index] < 0:
+            return
+        tokens = window.count_message(index)
+        if not window._hidden[index]:
+            sums.counted += tokens - sums.tokens[index]
+        sums.tokens[index] = tokens
+        sums.touched.add(index)
 
     def look_from(self, index: int) -> None:
         """Have the messages from here on count as the fresh ones."""
@@ -263,7 +282,8 @@ class WindowBuilder(ShownAgain):
 
     def apply_batches(self, key: bytes, count: int) -> None:
         """Set how many of the first batches under a key are shown whole. See `Window.applied`."""
-        self._applied[key] = self._changes.applied[key] = count
+        self._applied[key] = count
+        self._changes.applied[key] = count
 
     def _invalidate(self, index: int) -> None:
         for tally in self.window._tallies.values():
@@ -275,11 +295,15 @@ class WindowBuilder(ShownAgain):
         """Show an edit. Returns tokens of its place before and after; None if it is void."""
         window = self.window
         if not isinstance(edit, Replace):
-            before = window.tokens
-            return (before, window.tokens) if self.show(edit) else None
-        spot = window.spot_for(edit, window.size)
-        before = 0 if spot is None else window.leaf_tokens(spot)
-        return (before, window.leaf_tokens(spot)) if spot and self.show(edit) else None
+            view_tokens = window.tokens
+            return (view_tokens, window.tokens) if self.show(edit) else None
+        location = window.location_for(edit, window.size)
+        if location is None:
+            return None
+        tokens = window.leaf_tokens(location)
+        if not self.show(edit):
+            return None
+        return tokens, window.leaf_tokens(location)
 
     def show(self, edit: Edit) -> bool:
         """Show an edit, and count nothing for it that need not be. Returns whether it took effect.
@@ -288,89 +312,111 @@ class WindowBuilder(ShownAgain):
         not shown, and, of a summary, where it would part another one or stand within it.
         """
         match edit:
-            case Summary():
+            case ReplaceSpan():
                 return self._summarise(edit)
             case Drop():
                 return self._drop(edit)
-            case Whole():
+            case Restore():
                 return self._show_whole(edit)
-            case Added():
+            case Insert():
                 return self._add(edit)
             case Replace():
                 return self._replace(edit)
 
     def _replace(self, edit: Replace) -> bool:
         window = self.window
-        spot = window.spot_for(edit, window.size)
-        if spot is None:
+        location = window.location_for(edit, window.size)
+        if location is None:
             return False
-        self._show_at(spot, edit)
-        window._spots[edit.ref] = self._changes.locations[edit.ref] = spot
+        self._show_at(location, edit)
+        window._locations[edit.ref] = location
+        self._changes.locations[edit.ref] = location
         if window.lifted:
-            self._set(
-                lifted=tuple(other for other in window.lifted if other is not edit)
-            )
+            lifted = (earlier for earlier in window.lifted if earlier is not edit)
+            self._set(lifted=tuple(lifted))
         return True
 
-    def _show_at(self, spot: Location, edit: Replace | None) -> None:
+    def _show_at(self, location: Location, edit: Replace | None) -> None:
         """Show an edit at a leaf, or the leaf itself, and bring the sums up to date."""
-        window, sums = self.window, self.window._sums
-        index, uncounted = spot[0], sums.tokens[spot[0]] < 0
-        tokens = window.leaf_bound if uncounted else window.leaf_tokens
-        won = tokens(spot)
-        shown = {**window.shown(index), spot[1:]: edit}
-        window._shown[index] = {
-            leaf: it for leaf, it in shown.items() if it is not None
-        }
+        window = self.window
+        sums = window._sums
+        index = location[0]
+        is_counted = sums.tokens[index] >= 0
+        tokens_of = window.leaf_tokens if is_counted else window.leaf_bound
+        won = tokens_of(location)
+        edits = {**window.shown(index)}
+        if edit is None:
+            edits.pop(location[1:], None)
+        else:
+            edits[location[1:]] = edit
+        window._shown[index] = edits
         self._note_edited(index)
-        won -= tokens(spot)
+        won -= tokens_of(location)
         self._invalidate(index)
-        sums.tokens[index] += won if uncounted else -won
         sums.touched.add(index)
-        if not window._hidden[index]:
-            sums.bound -= won if uncounted else 0
-            sums.counted -= 0 if uncounted else won
+        is_visible = not window._hidden[index]
+        if is_counted:
+            sums.tokens[index] -= won
+            sums.counted -= won if is_visible else 0
+        else:  # what is not counted is stored as ``~`` of its bound
+            sums.tokens[index] += won
+            sums.bound -= won if is_visible else 0
 
     def _note_edited(self, index: int) -> None:
         """Bring `ShownHistory.changed` up to date for a message."""
         window = self.window
-        shown = window._shown.get(index)
+        edits = window._shown.get(index)
         self._changes.edited.add(index)
-        if shown and not window._hidden[index]:
-            self._changed[index] = [(*leaf, each.text) for leaf, each in shown.items()]
+        if edits and not window._hidden[index]:
+            changes = [(*leaf, edit.text) for leaf, edit in edits.items()]
+            self._changed[index] = changes
         else:
             self._changed.pop(index, None)
-        if not shown:
+        if not edits:
             window._shown.pop(index, None)
 
     def _drop(self, edit: Drop) -> bool:
         """Leave out the reasoning of a range of messages."""
-        around = self.window.range_of(edit)
+        dropped = self.window.range_of(edit)
+        if dropped is None:
+            return False
         messages = self.window.transcript.messages
-        for index in range(*around) if around else ():
+        for index in range(*dropped):
             if any(isinstance(part, Reasoning) for part in messages[index].parts):
                 self._reasoning_dropped.add(index)
                 self._changes.edited.add(index)
                 self.refresh(index)
-        return around is not None
+        return True
 
-    def _summarise(self, edit: Summary) -> bool:
+    def _summarise(self, edit: ReplaceSpan) -> bool:
         """Show a summary in place of a range of messages, and of the summaries it covers."""
-        window, sums = self.window, self.window._sums
-        around = window.range_of(edit)
-        if (
-            around is None
-            or around[0] < window.read_from
-            or not window.may_summarise(*around)
-        ):
+        window = self.window
+        sums = window._sums
+        replaced = window.range_of(edit)
+        if replaced is None:
             return False
-        start, stop = around
-        others = [each for each in window.summaries if not start <= each.start < stop]
-        gone = [each for each in window.summaries if start <= each.start < stop]
+        start, stop = replaced
+        if start < window.read_from or not window.may_summarise(start, stop):
+            return False
         hides = set(window.visible_in(start, stop))
         hides.difference_update(window.transcript.marked("pinned", start, stop))
         hides -= window.kept_by(edit)
-        for index in hides:
+        self._hide(hides)
+        summaries = [Placed(start, stop, edit)]
+        sums.counted += window.texts_tokens(edit.texts)
+        for placed in window.summaries:
+            if start <= placed.start < stop:
+                sums.counted -= window.texts_tokens(placed.edit.texts)
+            else:
+                summaries.append(placed)
+        self._set(summaries=tuple(sorted(summaries)))
+        return True
+
+    def _hide(self, indices: Set[int]) -> None:
+        """Take messages out of the view: a summary stands for them."""
+        window = self.window
+        sums = window._sums
+        for index in indices:
             tokens = sums.tokens[index]
             sums.counted -= max(tokens, 0)
             sums.bound -= max(~tokens, 0)
@@ -378,9 +424,5 @@ class WindowBuilder(ShownAgain):
                 self._changes.edited.add(index)
             self._invalidate(index)
             window._hidden[index] = HIDDEN
-        if window.revealed and not hides.isdisjoint(window.revealed):
-            self._set(revealed=window.revealed - hides)
-        sums.counted += window.texts_tokens(edit.texts)
-        sums.counted -= sum(window.texts_tokens(each.edit.texts) for each in gone)
-        self._set(summaries=tuple(sorted([*others, Placed(start, stop, edit)])))
-        return True
+        if window.revealed and not indices.isdisjoint(window.revealed):
+            self._set(revealed=window.revealed - indices)

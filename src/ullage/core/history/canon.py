@@ -15,6 +15,7 @@ empty text counts as absent. ``VERSION`` changes whenever any of this does.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -23,8 +24,8 @@ from blake3 import blake3
 
 from ullage.core.values.jsonable import jsonable
 from ullage.core.values.messages import (
+    BlockFrame,
     Content,
-    Frame,
     Media,
     Message,
     Opaque,
@@ -36,12 +37,11 @@ from ullage.core.values.messages import (
 
 VERSION = 1
 _SLICE_CHARS = 1 << 20
-_SHORT_CHARS, _SHORT_SLICE_CHARS = (
-    8_192,
-    2_000,
-)  # blake3 lets go of the interpreter for more
+# blake3 lets go of the interpreter for a slice of more: a short text has short slices
+_SHORT_CHARS = 8_192
+_SHORT_SLICE_CHARS = 2_000
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-_LETTERS = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
+_LETTERS = tuple(high + low for high in _ALPHABET for low in _ALPHABET)
 """Two characters of a ref for each ten bits."""
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -57,8 +57,8 @@ def root(format_name: str, tenant: str) -> bytes:
 
 def digest_of(message: Message) -> bytes:
     """The digest of one message's canonical form, 16 bytes."""
-    parts = [form for part in message.parts if (form := _form(part)) is not None]
-    return blake3(_pack([VERSION, message.role, parts])).digest(16)
+    form = [VERSION, message.role, _forms(message.parts)]
+    return blake3(_pack(form)).digest(16)
 
 
 def extend(chain: bytes, digest: bytes) -> bytes:
@@ -80,11 +80,12 @@ def content_digest(text: str, kind: str = "text") -> bytes:
 
     Encodes a slice at a time, so that a huge text is never held twice.
     """
-    raw = blake3(derive_key_context=f"ullage {kind}")
+    digest = blake3(derive_key_context=f"ullage {kind}")
     slice_chars = _SHORT_SLICE_CHARS if len(text) <= _SHORT_CHARS else _SLICE_CHARS
     for start in range(0, len(text), slice_chars):
-        raw.update(text[start : start + slice_chars].encode("utf-8", "surrogatepass"))
-    return raw.digest()
+        piece = text[start : start + slice_chars]
+        digest.update(piece.encode("utf-8", "surrogatepass"))
+    return digest.digest()
 
 
 def canonical_json(value: Any) -> str:
@@ -101,6 +102,12 @@ def canonical_json(value: Any) -> str:
         )
 
 
+def _forms(parts: Iterable[Part | Content]) -> list[list[Any]]:
+    """The canonical lists of the parts that have a say in identity."""
+    forms = [_form(part) for part in parts]
+    return [form for form in forms if form is not None]
+
+
 def _form(part: Part | Content) -> list[Any] | None:
     """The canonical list of one part, or None if the part has no say in identity."""
     match part:
@@ -109,16 +116,14 @@ def _form(part: Part | Content) -> list[Any] | None:
         case ToolCall():
             return ["c", _utf8(part.id), _utf8(part.name), _arguments(part.arguments)]
         case ToolResult():
-            content = [
-                form for item in part.content if (form := _form(item)) is not None
-            ]
+            content = _forms(part.content)
             return ["r", _utf8(part.call_id), part.is_error, content]
         case Media(kind=kind, mime=mime, data=data):
             digest = blake3(data.encode("utf-8", "surrogatepass")).digest(16)
             return ["m", kind, _utf8(mime), digest]
         case Opaque(kind=kind, text=text):
             return ["o", _utf8(kind), _utf8(text)]
-        case Frame(text=text):
+        case BlockFrame(text=text):
             return ["f", _utf8(text)]
         case _:
             return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ullage.core.history.measures import Measure
-from ullage.core.history.transcript import Leaf, leaves_of
+from ullage.core.history.transcript import PlacedLeaf, leaves_of
 from ullage.core.history.window import Window
 from ullage.core.values.edits import Replace
 from ullage.core.values.messages import Content, Media, Part, ToolCall
@@ -17,11 +17,12 @@ _MEDIA_CHARS = 4_000
 """About what an image costs, as characters of text."""
 
 
-def leaves(window: Window, index: int) -> Iterator[Leaf]:
+def leaves(window: Window, index: int) -> Iterator[PlacedLeaf]:
     """What the model is shown of a message: not what a program reads."""
-    for leaf in leaves_of(window.transcript.messages[index]):
-        if window.transcript.reader(index, leaf[0]) == "model":
-            yield leaf
+    transcript = window.transcript
+    for number, item, leaf in leaves_of(transcript.messages[index]):
+        if transcript.reader(index, number) == "model":
+            yield number, item, leaf
 
 
 def chars_of(edit: Replace | None, leaf: Part | Content) -> int:
@@ -38,11 +39,11 @@ def _whole_chars(window: Window, index: int) -> int:
 
 
 def _shown_chars(window: Window, index: int) -> int:
-    shown = window.shown(index)
-    spots = leaves(window, index)
-    return sum(
-        chars_of(shown.get((number, item)), leaf) for number, item, leaf in spots
-    )
+    edits = window.shown(index)
+    chars = 0
+    for number, item, leaf in leaves(window, index):
+        chars += chars_of(edits.get((number, item)), leaf)
+    return chars
 
 
 WHOLE_CHARS = Measure("ullage.whole_chars", _whole_chars)

@@ -26,17 +26,24 @@ from msgspec.structs import replace
 
 from ullage.core.history.layers import Layers
 from ullage.core.history.measures import Folded
-from ullage.core.history.shown import Shown
+from ullage.core.history.shown import LeafEdits
 from ullage.core.history.transcript import Location, Mark, Transcript
-from ullage.core.history.window import Sums, Window
+from ullage.core.history.window import TokenSums, Window
 from ullage.core.tokens.calibrate import Calibration
 from ullage.core.tokens.meter import Meter
 from ullage.core.values.edits import Address
 from ullage.core.values.messages import Message
 
-_ROWS = {"messages": 0, "digests": 0, "chain": 1, "_said": 1, "_turns": 1, "_closed": 0}
+_ROWS = {
+    "messages": 0,
+    "digests": 0,
+    "chain": 1,
+    "_reply_ends": 1,
+    "_turns": 1,
+    "_closed": 0,
+}
 """The lists of a transcript that only grow, and how much longer each is than the history."""
-_OWN = ("counts", "_refs", "_texts", "_made")
+_OWN = ("counts", "_refs", "_texts", "_measured")
 """Tables of what is worked out of messages: a reader fills its own, and has folds of its own."""
 
 
@@ -53,9 +60,8 @@ class FrozenTranscript(Transcript):
 
     def __init__(self, growing: Transcript, length: int) -> None:
         self._length = length
-        self._growing = (
-            growing.__dict__.copy()
-        )  # the lists and tables themselves are shared
+        # the lists and tables themselves are shared
+        self._growing = growing.__dict__.copy()
         self._ends_closed = growing.closed(length)
 
     def __getattr__(self, name: str) -> Any:
@@ -92,9 +98,9 @@ class FrozenTranscript(Transcript):
         """See `Transcript.closed`."""
         return self._closed[length] if length < self._length else self._ends_closed
 
-    def locate(self, place: Address) -> Location | None:
+    def locate(self, address: Address) -> Location | None:
         """See `Transcript.locate`."""
-        location = super().locate(place)
+        location = super().locate(address)
         return None if location is None or location[0] >= self._length else location
 
     def newest_result(self, call_id: str, length: int) -> Location | None:
@@ -127,12 +133,12 @@ class Edited(NamedTuple):
     """How one message is shown.
 
     Attributes:
-        shown: what replaces its leaves (`ShownHistory.shown`), or None.
+        edits: what replaces its leaves (`ShownHistory.shown`), or None.
         changed: its entry of `ShownHistory.changed`, or None.
         drops_reasoning: whether its reasoning is dropped.
     """
 
-    shown: Shown | None
+    edits: LeafEdits | None
     changed: Sequence[tuple[int, int, str]] | None
     drops_reasoning: bool
 
@@ -141,7 +147,7 @@ class Parts(Struct, frozen=True):
     """What of a window is written to in place, as it was when it was frozen.
 
     Attributes:
-        tokens: `Sums.tokens`, by message.
+        tokens: `TokenSums.tokens`, by message.
         edited: the edited messages.
         locations: where the edits are, by ref.
         applied: `Window.applied`.
@@ -155,20 +161,18 @@ class Parts(Struct, frozen=True):
     def after(self, window: Window, changes: Changes) -> Parts:
         """These with what was written to their window since."""
         tokens = window._sums.tokens
+        counted = {index: tokens[index] for index in window._sums.touched}
+        edited = {index: _edited(window, index) for index in sorted(changes.edited)}
         return Parts(
-            tokens=self.tokens.with_changes(
-                {at: tokens[at] for at in window._sums.touched}
-            ),
-            edited=self.edited.with_changes(
-                {at: _edited(window, at) for at in sorted(changes.edited)}
-            ),
+            tokens=self.tokens.with_changes(counted),
+            edited=self.edited.with_changes(edited),
             locations=self.locations.with_changes(changes.locations),
             applied=self.applied.with_changes(changes.applied),
         )
 
 
 class Changes(Struct):
-    """What was written to a window since it was frozen last; `Sums.touched` is beside it.
+    """What was written to a window since it was frozen last; `TokenSums.touched` is beside it.
 
     Attributes:
         edited: the messages whose edits changed.
@@ -213,14 +217,17 @@ class FrozenWindow:
         self.meter: Meter = window.meter
         self.calibration: Calibration = window.calibration
         self.bound_tokens = window.head_tokens + sums.counted + sums.bound
-        self._values = copy(
-            window
-        )  # what is written to in place is read from the parts alone
+        # what is written to in place is read from the parts alone
+        self._values = copy(window)
         self._parts = parts
         self._hidden = window._hidden[: window.size]  # one byte a message
-        self._counted, self._bound = sums.counted, sums.bound
-        self._uncounted, self._uncounted_size = sums.uncounted, len(sums.uncounted)
-        self._tokens = None if sums.uncounted else window.head_tokens + sums.counted
+        self._counted = sums.counted
+        self._bound = sums.bound
+        self._uncounted = sums.uncounted
+        self._uncounted_size = len(sums.uncounted)
+        self._tokens: int | None = None
+        if not sums.uncounted:
+            self._tokens = window.head_tokens + sums.counted
         self._window: Window | None = None
 
     @property
@@ -248,35 +255,36 @@ class FrozenWindow:
     def window(self) -> Window:
         """All that was shown. The first reader has it made, in time proportional to its size."""
         if self._window is None:
-            self._window = self._made()
+            self._window = self._make_window()
         return self._window
 
-    def _made(self) -> Window:
-        tokens, edited = self._parts.tokens.merged(), self._parts.edited.merged()
-        sums = Sums(
+    def _make_window(self) -> Window:
+        tokens = self._parts.tokens.merged()
+        sums = TokenSums(
             tokens=[tokens[index] for index in range(self.size)],
             counted=self._counted,
             bound=self._bound,
             uncounted=self._uncounted[: self._uncounted_size],
         )
-        shown: dict[int, Shown] = {}
+        edits: dict[int, LeafEdits] = {}
         changed: dict[int, Sequence[tuple[int, int, str]]] = {}
-        for index, message in edited.items():
-            if message.shown is not None:
-                shown[index] = message.shown
+        reasoning_dropped = set[int]()
+        for index, message in self._parts.edited.merged().items():
+            if message.edits is not None:
+                edits[index] = message.edits
             if message.changed is not None:
                 changed[index] = message.changed
+            if message.drops_reasoning:
+                reasoning_dropped.add(index)
         return replace(
             self._values,
             transcript=self.transcript,
             changed=changed,
-            reasoning_dropped={
-                at for at, message in edited.items() if message.drops_reasoning
-            },
+            reasoning_dropped=reasoning_dropped,
             applied=self._parts.applied.merged(),
-            _shown=shown,
+            _shown=edits,
             _hidden=self._hidden,
-            _spots=self._parts.locations.merged(),
+            _locations=self._parts.locations.merged(),
             _sums=sums,
             _edit_tokens={},
             _settled={},

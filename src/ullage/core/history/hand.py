@@ -1,8 +1,8 @@
 """The user's hand in one history: which decisions stand there, and what follows from them.
 
-    ledger + chain ──▶ Hand ──▶ undone   batches that are not shown
-                            ├─▶ due      decisions that no batch carries out yet
-                            └─▶ pins     what no stage may take out of the view
+    ledger + chain ──▶ UserDecisions ──▶ undone   batches that are not shown
+                                     ├─▶ due      decisions that no batch carries out yet
+                                     └─▶ pins     what no stage may take out of the view
 
 It is a pure function of a transcript and a ledger, so every worker comes to the same. A decision
 holds in the histories whose chain goes through its place. The newest decision is asked first: an
@@ -23,8 +23,8 @@ from msgspec.structs import replace
 from ullage.core.history import canon
 from ullage.core.history.ledger import Entry, Ledger
 from ullage.core.history.transcript import Location, Transcript, leaves_of
-from ullage.core.values.decisions import EVERY_ITEM, Decision, Made, Target
-from ullage.core.values.edits import Batch, Replace, Summary
+from ullage.core.values.decisions import EVERY_ITEM, Decision, LedgerRef, Target
+from ullage.core.values.edits import Batch, Replace, ReplaceSpan
 
 _NAME_CHARS = 8
 
@@ -47,35 +47,35 @@ class Pins(Struct, frozen=True):
     def __bool__(self) -> bool:
         return bool(self.messages)
 
-    def also(self, spots: Sequence[Location]) -> Pins:
+    def also(self, locations: Sequence[Location]) -> Pins:
         """These and some leaves more."""
-        messages = self.messages.union(spot[0] for spot in spots)
-        return replace(self, messages=messages, leaves=self.leaves.union(spots))
+        messages = self.messages.union(location[0] for location in locations)
+        return replace(self, messages=messages, leaves=self.leaves.union(locations))
 
-    def covers(self, spot: Location) -> bool:
+    def covers(self, location: Location) -> bool:
         """Whether a leaf is to stay whole."""
-        return spot[0] in self.whole or spot in self.leaves
+        return location[0] in self.whole or location in self.leaves
 
 
-class Entered(Struct, frozen=True):
+class DecisionEntry(Struct, frozen=True):
     """A decision as it is in the ledger.
 
     Attributes:
         name: its short name.
-        made: where the ledger keeps it.
+        ref: where the ledger keeps it.
         decision: what was decided.
         carried_out: the batches that carry it out; none: it is still to be.
-        place: how many messages there were when it was decided.
+        length: how many messages there were when it was decided.
     """
 
     name: str
-    made: Made
+    ref: LedgerRef
     decision: Decision
-    carried_out: tuple[Made, ...]
-    place: int
+    carried_out: tuple[LedgerRef, ...]
+    length: int
 
 
-class Hand(Struct, frozen=True):
+class UserDecisions(Struct, frozen=True):
     """What users decided of one history.
 
     Attributes:
@@ -85,22 +85,24 @@ class Hand(Struct, frozen=True):
         pins: what stays in the view.
     """
 
-    decisions: tuple[Entered, ...] = ()
-    due: tuple[Entered, ...] = ()
-    undone: frozenset[Made] = frozenset()
+    decisions: tuple[DecisionEntry, ...] = ()
+    due: tuple[DecisionEntry, ...] = ()
+    undone: frozenset[LedgerRef] = frozenset()
     pins: Pins = Pins()
 
 
-EMPTY = Hand()
+EMPTY = UserDecisions()
 
 
-def name_of(made: Made) -> str:
+def name_of(ref: LedgerRef) -> str:
     """The short name of a decision (``d…``) or a batch (``b…``): the same on every worker."""
-    digest = canon.ref_of(f"{made.key.hex()} {made.kind} {made.n}")
-    return made.kind[0] + digest[:_NAME_CHARS]
+    digest = canon.ref_of(f"{ref.key.hex()} {ref.kind} {ref.n}")
+    return ref.kind[0] + digest[:_NAME_CHARS]
 
 
-def hand_of(transcript: Transcript, ledger: Ledger, *, is_frozen: bool = False) -> Hand:
+def hand_of(
+    transcript: Transcript, ledger: Ledger, *, is_frozen: bool = False
+) -> UserDecisions:
     """The decisions that stand in a history. In nearly every history there are none.
 
     Args:
@@ -114,11 +116,13 @@ def hand_of(transcript: Transcript, ledger: Ledger, *, is_frozen: bool = False) 
     if not entered:
         return EMPTY
     standing = _standing(entered)
-    due = tuple(one for one in standing if not one.carried_out)
-    waiting = {one.name for one in due if is_frozen and one.decision.verb == "undo"}
-    effective = [one for one in standing if one.name not in waiting]
+    due = tuple(entry for entry in standing if not entry.carried_out)
+    waiting = set[str]()
+    if is_frozen:
+        waiting.update(entry.name for entry in due if entry.decision.verb == "undo")
+    effective = [entry for entry in standing if entry.name not in waiting]
     undone = _undone(entered, effective, ledger)
-    return Hand(
+    return UserDecisions(
         decisions=standing,
         due=due,
         undone=undone,
@@ -126,100 +130,135 @@ def hand_of(transcript: Transcript, ledger: Ledger, *, is_frozen: bool = False) 
     )
 
 
-def entered_in(transcript: Transcript, ledger: Ledger) -> Iterator[Entered]:
+def entered_in(transcript: Transcript, ledger: Ledger) -> Iterator[DecisionEntry]:
     """Every decision of a history, whether or not it stands, oldest first."""
-    places = {key: transcript.find(key) for key in ledger.by_user}
-    keys = [key for key, place in places.items() if place is not None]
-    keys.sort(key=lambda key: places[key] or 0)
-    carried = dict[str, tuple[Made, ...]]()
+    lengths: dict[bytes, int] = {}
+    for key in ledger.by_user:
+        length = transcript.find(key)
+        if length is not None:
+            lengths[key] = length
+    keys = sorted(lengths, key=lambda key: lengths[key])
+    batches = _batches_of_decisions(keys, ledger)
+    for key in keys:
+        for n, decision in enumerate(ledger.at(key).decisions):
+            ref = LedgerRef("decision", key, n)
+            name = name_of(ref)
+            yield DecisionEntry(
+                name=name,
+                ref=ref,
+                decision=decision,
+                carried_out=batches.get(name, ()),
+                length=lengths[key],
+            )
+
+
+def _batches_of_decisions(
+    keys: Sequence[bytes], ledger: Ledger
+) -> dict[str, tuple[LedgerRef, ...]]:
+    """The batches that carry out decisions, by the name of the decision."""
+    batches: dict[str, tuple[LedgerRef, ...]] = {}
     for key in keys:
         for n, batch in enumerate(ledger.at(key).batches):
             if batch.decision:
-                earlier = carried.get(batch.decision, ())
-                carried[batch.decision] = (*earlier, Made("batch", key, n))
-    for key in keys:
-        for n, decision in enumerate(ledger.at(key).decisions):
-            made = Made("decision", key, n)
-            name = name_of(made)
-            yield Entered(name, made, decision, carried.get(name, ()), places[key] or 0)
+                earlier = batches.get(batch.decision, ())
+                batches[batch.decision] = (*earlier, LedgerRef("batch", key, n))
+    return batches
 
 
-def _standing(entered: tuple[Entered, ...]) -> tuple[Entered, ...]:
+def _standing(entered: tuple[DecisionEntry, ...]) -> tuple[DecisionEntry, ...]:
     """Those that no later decision takes back."""
-    taken_back = set[Made]()
-    standing = list[Entered]()
-    for one in reversed(entered):
-        if one.made in taken_back:
+    taken_back = set[LedgerRef]()
+    standing = list[DecisionEntry]()
+    for entry in reversed(entered):
+        if entry.ref in taken_back:
             continue
-        standing.append(one)
-        if one.decision.undoes is not None:
-            taken_back.add(one.decision.undoes)
+        standing.append(entry)
+        if entry.decision.undoes is not None:
+            taken_back.add(entry.decision.undoes)
     return tuple(reversed(standing))
 
 
 def _undone(
-    entered: tuple[Entered, ...], effective: list[Entered], ledger: Ledger
-) -> frozenset[Made]:
+    entered: tuple[DecisionEntry, ...], effective: list[DecisionEntry], ledger: Ledger
+) -> frozenset[LedgerRef]:
     """The batches that are not shown: undone themselves, or with the decision they carry out."""
-    undone = set[Made]()
-    targets = {
-        one.decision.undoes for one in effective if one.decision.undoes is not None
-    }
-    undone.update(made for made in targets if made.kind == "batch")
-    for one in entered:
-        for batch in one.carried_out if one.made in targets else ():
-            undone.update(with_consequences(batch, ledger.at(batch.key)))
+    targets = {entry.decision.undoes for entry in effective}
+    undone = set[LedgerRef]()
+    for target in targets:
+        if target is not None and target.kind == "batch":
+            undone.add(target)
+    for entry in entered:
+        if entry.ref in targets:
+            for batch in entry.carried_out:
+                undone.update(with_consequences(batch, ledger.at(batch.key)))
     return frozenset(undone)
 
 
-def with_consequences(batch: Made, entry: Entry) -> Iterator[Made]:
+def with_consequences(batch: LedgerRef, entry: Entry) -> Iterator[LedgerRef]:
     """A batch that carries out a decision, and what a policy made at its place because of it."""
     yield batch
     for n in range(batch.n + 1, len(entry.batches)):
         if entry.batches[n].decision:
             return
-        yield Made("batch", batch.key, n)
+        yield LedgerRef("batch", batch.key, n)
 
 
-def batch_of(made: Made, ledger: Ledger) -> Batch | None:
+def batch_of(ref: LedgerRef, ledger: Ledger) -> Batch | None:
     """The batch that the ledger keeps there, or None."""
-    batches = ledger.at(made.key).batches
-    return batches[made.n] if made.kind == "batch" and made.n < len(batches) else None
+    if ref.kind != "batch":
+        return None
+    batches = ledger.at(ref.key).batches
+    return batches[ref.n] if ref.n < len(batches) else None
 
 
-def shown_under(key: bytes, ledger: Ledger, hand: Hand) -> Sequence[Batch]:
+def shown_under(key: bytes, ledger: Ledger, hand: UserDecisions) -> Sequence[Batch]:
     """The batches under a key, without those that are undone."""
-    batches, undone = ledger.at(key).batches, hand.undone
-    if not undone:
+    batches = ledger.at(key).batches
+    if not hand.undone:
         return batches
-    return [it for n, it in enumerate(batches) if Made("batch", key, n) not in undone]
+    shown = list[Batch]()
+    for n, batch in enumerate(batches):
+        if LedgerRef("batch", key, n) not in hand.undone:
+            shown.append(batch)
+    return shown
 
 
 # ── what stays ───────────────────────────────────────────────────────────────────────────
 
 
-def _pins(transcript: Transcript, effective: list[Entered], ledger: Ledger) -> Pins:
+def _pins(
+    transcript: Transcript, effective: list[DecisionEntry], ledger: Ledger
+) -> Pins:
     """What stays. Of two decisions about the same leaf the later one counts."""
     pins = _Growing(set(), set(), set(), {})
     end = transcript.decision_key(len(transcript))
-    for one in effective:
-        target, undoes = one.decision.target, one.decision.undoes
-        if target is not None and _is_restored_at(one, end):
-            pins.pin(spots_of(transcript, target), target)
-        if one.decision.verb == "pin" and target is not None:
-            pins.pin(spots_of(transcript, target), target)
-        elif one.decision.verb == "drop" and target is not None:
-            pins.drop(spots_of(transcript, target), target)
-        elif undoes is not None and (batch := batch_of(undoes, ledger)) is not None:
-            pins.pin_again(transcript, batch)
-    messages, whole, leaves, lines = pins
-    return Pins(frozenset(messages), frozenset(whole), frozenset(leaves), lines)
+    for entry in effective:
+        verb = entry.decision.verb
+        target = entry.decision.target
+        undoes = entry.decision.undoes
+        if target is not None:
+            locations = locations_of(transcript, target)
+            if verb == "pin" or _is_restored_at(entry, end):
+                pins.pin(locations, target)
+            if verb == "drop":
+                pins.drop(locations, target)
+        elif undoes is not None:
+            batch = batch_of(undoes, ledger)
+            if batch is not None:
+                pins.pin_again(transcript, batch)
+    return Pins(
+        messages=frozenset(pins.messages),
+        whole=frozenset(pins.whole),
+        leaves=frozenset(pins.leaves),
+        lines=pins.lines,
+    )
 
 
-def _is_restored_at(one: Entered, key: bytes) -> bool:
+def _is_restored_at(entry: DecisionEntry, key: bytes) -> bool:
     """Whether something came back in its place just here: then the same request shows it again."""
-    is_in_place = one.decision.verb == "restore" and one.decision.when != "end"
-    return is_in_place and any(made.key == key for made in one.carried_out)
+    if entry.decision.verb != "restore" or entry.decision.when == "end":
+        return False
+    return any(batch.key == key for batch in entry.carried_out)
 
 
 class _Growing(NamedTuple):
@@ -230,34 +269,37 @@ class _Growing(NamedTuple):
     leaves: set[Location]
     lines: dict[Location, tuple[tuple[int, int], ...]]
 
-    def pin(self, spots: Sequence[Location], target: Target) -> None:
+    def pin(self, locations: Sequence[Location], target: Target) -> None:
         """Take in a pin."""
-        self.messages.update(spot[0] for spot in spots)
+        self.messages.update(location[0] for location in locations)
         if target.lines is not None:
-            for spot in spots:
-                self.lines[spot] = (*self.lines.get(spot, ()), target.lines)
+            for location in locations:
+                self.lines[location] = (*self.lines.get(location, ()), target.lines)
         elif target.leaf is None:
-            self.whole.update(spot[0] for spot in spots)
+            self.whole.update(location[0] for location in locations)
         else:
-            self.leaves.update(spots)
+            self.leaves.update(locations)
 
-    def drop(self, spots: Sequence[Location], target: Target) -> None:
+    def drop(self, locations: Sequence[Location], target: Target) -> None:
         """Take in a drop: what was pinned of it before is not any more."""
-        self.leaves.difference_update(spots)
-        for spot in spots:
-            self.lines.pop(spot, None)
-            self.whole.discard(spot[0])
+        self.leaves.difference_update(locations)
+        for location in locations:
+            self.lines.pop(location, None)
+            self.whole.discard(location[0])
             if target.leaf is None:
-                self.messages.discard(spot[0])
+                self.messages.discard(location[0])
 
     def pin_again(self, transcript: Transcript, batch: Batch) -> None:
         """Take in an undo: what its batch had taken out stays for as long as there is room."""
         for edit in batch.edits:
-            if isinstance(edit, Replace) and (spot := transcript.locate(edit.place)):
-                self.leaves.add(spot)
-                self.messages.add(spot[0])
-            elif isinstance(edit, Summary):
-                start, stop = transcript.find(edit.after), transcript.find(edit.upto)
+            if isinstance(edit, Replace):
+                location = transcript.locate(edit.address)
+                if location is not None:
+                    self.leaves.add(location)
+                    self.messages.add(location[0])
+            elif isinstance(edit, ReplaceSpan):
+                start = transcript.find(edit.after)
+                stop = transcript.find(edit.upto)
                 if start is not None and stop is not None:
                     self.messages.update(range(start, stop))
                     self.whole.update(range(start, stop))
@@ -269,25 +311,23 @@ def index_of(transcript: Transcript, message: bytes) -> int | None:
     return length - 1 if length else None
 
 
-def spots_of(transcript: Transcript, target: Target) -> list[Location]:
+def locations_of(transcript: Transcript, target: Target) -> list[Location]:
     """The leaves that a target means, in a history that holds it; none elsewhere."""
     index = index_of(transcript, target.message)
     if index is None:
         return []
-    spots = [
+    locations = [
         (index, number, item)
         for number, item, _ in leaves_of(transcript.messages[index])
     ]
     leaf = target.leaf
     if leaf is None:
-        return spots
-    place = transcript.locate(
-        replace(leaf, item=0) if leaf.item == EVERY_ITEM else leaf
-    )
-    if place is None or place[0] != index:
+        return locations
+    is_every = leaf.item == EVERY_ITEM
+    address = replace(leaf, item=0) if is_every else leaf
+    match = transcript.locate(address)
+    if match is None or match[0] != index:
         return []
-    return (
-        [spot for spot in spots if spot[:2] == place[:2]]
-        if leaf.item == EVERY_ITEM
-        else [place]
-    )
+    if not is_every:
+        return [match]
+    return [location for location in locations if location[:2] == match[:2]]

@@ -12,7 +12,7 @@ from ullage.core.history.measures import Fold
 from ullage.core.history.transcript import Transcript
 from ullage.core.values.effects import Output
 from ullage.core.values.messages import (
-    Frame,
+    BlockFrame,
     Media,
     Opaque,
     Passage,
@@ -24,7 +24,7 @@ from ullage.core.values.notices import Words
 from ullage.core.values.texts import on_one_line
 
 _CALL_CHARS = 140
-_BY_REF = (ToolResult, Media, Opaque, Passage, Frame)
+_BY_REF = (ToolResult, Media, Opaque, Passage, BlockFrame)
 """What an index gives by its ref alone."""
 
 
@@ -39,9 +39,11 @@ def outputs_of(transcript: Transcript, start: int, stop: int) -> Iterator[Output
 def index_of(transcript: Transcript, start: int, stop: int, words: Words) -> str:
     """Everything said in a range of messages, with each tool output by its ref."""
     head = f"Index of messages {start + 1} to {stop} of this conversation. A tool output is\n"
-    how = f"given by its ref; read one with {words.read_on('REF', 0)}."
+    remedy = "given by its ref."
+    if words.recall:
+        remedy = f"given by its ref; read one with {words.read_on('REF', 0)}."
     entries = transcript.folded(_ENTRIES, start, stop)
-    return head + (how if words.recall else "given by its ref.") + entries.text
+    return head + remedy + entries.text
 
 
 class _Entries:
@@ -78,21 +80,24 @@ def _entry(transcript: Transcript, index: int) -> list[str]:
                 lines.append(text)
             case ToolCall(name=name, arguments=arguments):
                 lines.append(f"call {name} {arguments}")
-            case ToolResult() | Media() | Opaque() | Passage() | Frame():
-                call = transcript.call_for(index, number)
-                of = f" of {line_of_call(call)}" if call else ""
-                if not isinstance(part, Media) and (
-                    words := transcript.words(index, number)
-                ):
-                    lines.append(f"the user answers{of}: {words}")
-                for output in transcript.outputs(index, number):
-                    what = "output" if output.kind == "text" else "block"
-                    lines.append(
-                        f"{what} ref={output.ref} ({len(output.text):,} characters){of}"
-                    )
+            case ToolResult() | Media() | Opaque() | Passage() | BlockFrame():
+                lines += _lines_by_ref(transcript, index, number)
             case _:
                 pass
     return lines
+
+
+def _lines_by_ref(transcript: Transcript, index: int, number: int) -> Iterator[str]:
+    """The lines of a part that is given by its ref: the user's words in it, and each output."""
+    call = transcript.call_for(index, number)
+    source = f" of {line_of_call(call)}" if call else ""
+    if not isinstance(transcript.messages[index].parts[number], Media):
+        words = transcript.words(index, number)
+        if words:
+            yield f"the user answers{source}: {words}"
+    for output in transcript.outputs(index, number):
+        kind = "output" if output.kind == "text" else "block"
+        yield f"{kind} ref={output.ref} ({len(output.text):,} characters){source}"
 
 
 def holds_range(transcript: Transcript, start: int, stop: int, text: str) -> bool:

@@ -47,7 +47,7 @@ def arrival_part(policy_fingerprint: str) -> str:
     return policy_fingerprint.partition(PARTED)[0]
 
 
-class Observed(Struct, frozen=True, array_like=True):
+class UsageRecord(Struct, frozen=True, array_like=True):
     """What a provider reported for a request, beside what we had estimated.
 
     Attributes:
@@ -102,7 +102,7 @@ class PolicyRecord(Struct, frozen=True, array_like=True):
     tools: str = ""
 
 
-class Seen(Struct, frozen=True, array_like=True):
+class RequestRecord(Struct, frozen=True, array_like=True):
     """What of a request has a say in what is shown, and stands in no history.
 
     Attributes:
@@ -116,7 +116,7 @@ class Seen(Struct, frozen=True, array_like=True):
     changed: tuple[tuple[bytes, bytes], ...] = ()
 
 
-class Shown(Struct, frozen=True, array_like=True):
+class HistoryRecord(Struct, frozen=True, array_like=True):
     """What a history held when it was shown.
 
     Attributes:
@@ -130,7 +130,7 @@ class Shown(Struct, frozen=True, array_like=True):
     chain: bytes
     changed: tuple[tuple[int, int], ...] = ()
 
-    def each(self) -> list[bytes]:
+    def message_marks(self) -> list[bytes]:
         """The mark of each message."""
         starts = range(0, len(self.marks), MARK_BYTES)
         return [self.marks[at : at + MARK_BYTES] for at in starts]
@@ -140,10 +140,10 @@ class Entry(Struct, frozen=True):
     """Everything kept under one key; ``observed`` by model, ``outlined`` by how long it was."""
 
     batches: tuple[Batch, ...] = ()
-    observed: Mapping[str, Observed] = {}
+    observed: Mapping[str, UsageRecord] = {}
     policies: tuple[PolicyRecord, ...] = ()
-    seen: tuple[Seen, ...] = ()
-    shown: Shown | None = None
+    seen: tuple[RequestRecord, ...] = ()
+    shown: HistoryRecord | None = None
     latest: bytes = b""
     decisions: tuple[Decision, ...] = ()
     outlined: int = 0
@@ -164,10 +164,10 @@ _MOST_NEWEST = 64
 _encode = msgspec.msgpack.Encoder().encode
 _decision = msgspec.msgpack.Decoder(Decision).decode
 _packed_batch = msgspec.msgpack.Decoder(Batch).decode
-_observed = msgspec.msgpack.Decoder(Observed).decode
+_observed = msgspec.msgpack.Decoder(UsageRecord).decode
 _opened = msgspec.msgpack.Decoder(PolicyRecord).decode
-_seen = msgspec.msgpack.Decoder(Seen).decode
-_shown = msgspec.msgpack.Decoder(Shown).decode
+_seen = msgspec.msgpack.Decoder(RequestRecord).decode
+_shown = msgspec.msgpack.Decoder(HistoryRecord).decode
 
 
 class _Outlined(Struct, array_like=True):
@@ -185,7 +185,7 @@ class Ledger(Struct, frozen=True, eq=False):
     What came last is a small mapping of its own, so that a step copies that and not everything.
 
     Attributes:
-        has_changes: whether any entry tells of messages that changed (`Seen.changed`).
+        has_changes: whether any entry tells of messages that changed (`RequestRecord.changed`).
         by_user: the keys at which a user decided, or a user's decision was carried out.
     """
 
@@ -212,11 +212,12 @@ class Ledger(Struct, frozen=True, eq=False):
     def updated(self, entries: Mapping[bytes, Entry]) -> Ledger:
         """The ledger with these entries in place of its own."""
         newest = {**self._newest, **entries}
-        seen = (seen for entry in entries.values() for seen in entry.seen)
-        has_changes = self.has_changes or any(each.changed for each in seen)
+        has_changes = self.has_changes
         by_user = self.by_user
-        if new := [key for key, entry in entries.items() if entry.is_by_user]:
-            by_user = by_user.union(new)
+        for key, entry in entries.items():
+            has_changes = has_changes or any(record.changed for record in entry.seen)
+            if entry.is_by_user:
+                by_user = by_user | {key}
         if len(newest) > _MOST_NEWEST:
             return Ledger({**self._older, **newest}, {}, has_changes, by_user)
         return Ledger(self._older, newest, has_changes, by_user)
@@ -237,11 +238,11 @@ class Ledger(Struct, frozen=True, eq=False):
         record = Record(key, "decision", len(entry.decisions), _encode(decision))
         return self._put(key, decisions=(*entry.decisions, decision)), record
 
-    def with_observed(self, key: bytes, observed: Observed) -> tuple[Ledger, Record]:
+    def with_observed(self, key: bytes, observed: UsageRecord) -> tuple[Ledger, Record]:
         """The ledger with a model's newest observation under ``key``, and its record."""
-        each = {**self.at(key).observed, observed.model: observed}
+        by_model = {**self.at(key).observed, observed.model: observed}
         record = Record(key, "observed", 0, _encode(observed), observed.model)
-        return self._put(key, observed=each), record
+        return self._put(key, observed=by_model), record
 
     def with_policy(self, key: bytes, policy: PolicyRecord) -> tuple[Ledger, Record]:
         """The ledger with one more opening under ``key``, and its record."""
@@ -249,15 +250,16 @@ class Ledger(Struct, frozen=True, eq=False):
         record = Record(key, "opened", len(entry.policies), _encode(policy))
         return self._put(key, policies=(*entry.policies, policy)), record
 
-    def with_seen(self, key: bytes, seen: Seen) -> tuple[Ledger, Record]:
+    def with_seen(self, key: bytes, seen: RequestRecord) -> tuple[Ledger, Record]:
         """The ledger with one more sight of a request under ``key``, and its record."""
         entry = self.at(key)
         record = Record(key, "seen", len(entry.seen), _encode(seen))
         return self._put(key, seen=(*entry.seen, seen)), record
 
-    def with_shown(self, key: bytes, shown: Shown) -> tuple[Ledger, Record]:
+    def with_shown(self, key: bytes, history: HistoryRecord) -> tuple[Ledger, Record]:
         """The ledger with what a history holds now under ``key``, and the record that keeps it."""
-        return self._put(key, shown=shown), Record(key, "shown", 0, _encode(shown))
+        record = Record(key, "shown", 0, _encode(history))
+        return self._put(key, shown=history), record
 
     def with_outlined(self, key: bytes, length: int) -> Ledger:
         """The ledger which knows that a history of this length is outlined under ``key``."""
@@ -268,12 +270,17 @@ class Ledger(Struct, frozen=True, eq=False):
 
         What is kept there wins over ours. An entry that is equal stays the very object.
         """
-        found: dict[bytes, Entry] = {}
+        merged: dict[bytes, Entry] = {}
         for record in records:
-            known = found.get(record.key) or self.at(record.key)
-            found[record.key] = _with_record(known, record)
-        new = {key: entry for key, entry in found.items() if entry != self.at(key)}
-        return (self.updated(new) if new else self), frozenset(new)
+            entry = merged.get(record.key) or self.at(record.key)
+            merged[record.key] = _with_record(entry, record)
+        changed = {}
+        for key, entry in merged.items():
+            if entry != self.at(key):
+                changed[key] = entry
+        if not changed:
+            return self, frozenset()
+        return self.updated(changed), frozenset(changed)
 
     def with_records(self, records: Iterable[Record]) -> Ledger:
         """The ledger with records of a store; see `merged`."""
@@ -295,11 +302,9 @@ def latest_record(chain: Sequence[bytes], decided: Iterable[Record]) -> Record:
 
 
 def _batch(data: bytes) -> Batch:
-    return (
-        msgspec.convert(json.loads(data), Batch)
-        if data[:1] == b"{"
-        else _packed_batch(data)
-    )
+    if data[:1] == b"{":  # it has a lone surrogate (`Ledger.with_batch`)
+        return msgspec.convert(json.loads(data), Batch)
+    return _packed_batch(data)
 
 
 def _with_record(entry: Entry, record: Record) -> Entry:
@@ -308,20 +313,21 @@ def _with_record(entry: Entry, record: Record) -> Entry:
     try:
         match record.kind:
             case "batch":
-                return replace(entry, batches=_placed(entry.batches, n, _batch(data)))
+                batches = _placed(entry.batches, n, _batch(data))
+                return replace(entry, batches=batches)
             case "decision":
-                return replace(
-                    entry, decisions=_placed(entry.decisions, n, _decision(data))
-                )
+                decisions = _placed(entry.decisions, n, _decision(data))
+                return replace(entry, decisions=decisions)
             case "opened":
-                return replace(
-                    entry, policies=_placed(entry.policies, n, _opened(data))
-                )
+                opened = _placed(entry.policies, n, _opened(data))
+                return replace(entry, policies=opened)
             case "seen":
-                return replace(entry, seen=_placed(entry.seen, n, _seen(data)))
+                requests = _placed(entry.seen, n, _seen(data))
+                return replace(entry, seen=requests)
             case "observed":
-                new = _observed(data)
-                return replace(entry, observed={**entry.observed, new.model: new})
+                usage = _observed(data)
+                by_model = {**entry.observed, usage.model: usage}
+                return replace(entry, observed=by_model)
             case "shown":
                 return replace(entry, shown=_shown(data))
             case "outline":
@@ -333,32 +339,35 @@ def _with_record(entry: Entry, record: Record) -> Entry:
     return entry
 
 
-def _placed(each: tuple[Any, ...], n: int, value: Any) -> tuple[Any, ...]:
+def _placed(values: tuple[Any, ...], n: int, value: Any) -> tuple[Any, ...]:
     """Values with number ``n`` set; ours stays the very object where it is equal."""
-    if n < len(each) and each[n] == value:
-        return each
-    return (*each[:n], value)
+    if n < len(values) and values[n] == value:
+        return values
+    return (*values[:n], value)
 
 
 # ── in increments, for a host that carries it in a state of its own ──────────────────────
 
 
-def changes(ledger: Ledger, since: Ledger) -> tuple[Record, ...]:
+def records_since(ledger: Ledger, since: Ledger) -> tuple[Record, ...]:
     """The records of a ledger that an earlier one of the same conversation has not.
 
     What points others to a decision (``"latest"``), and what a history held (``"shown"``,
     ``"outline"``), is the store's alone, and not among them.
     """
-    found: list[Record] = []
+    increment: list[Record] = []
     for key, entry in ledger.entries.items():
-        before = since.at(key)
-        if entry is not before:
-            known = set(_records(key, before))
-            found += (record for record in _records(key, entry) if record not in known)
-    return tuple(found)
+        earlier = since.at(key)
+        if entry is earlier:
+            continue
+        carried = set(_records(key, earlier))
+        for record in _records(key, entry):
+            if record not in carried:
+                increment.append(record)
+    return tuple(increment)
 
 
-def taken(
+def merge_records(
     ledger: Ledger, records: Iterable[Record]
 ) -> tuple[Ledger, tuple[Record, ...]]:
     """A ledger with records from elsewhere, and those that wait for one before them.
@@ -370,36 +379,52 @@ def taken(
     """
     by_key: dict[bytes, list[Record]] = {}
     for record in records:
-        is_readable = Ledger().with_records((replace(record, n=0),)).entries
-        if record.kind in (*_NUMBERED, "observed") and is_readable:
+        if _is_readable(record):
             by_key.setdefault(record.key, []).append(record)
     entries: dict[bytes, Entry] = {}
     waiting: list[Record] = []
-    for key, given in by_key.items():
-        before, chosen, usable = (
-            ledger.at(key),
-            dict[Any, Record](),
-            dict[Any, Record](),
-        )
-        for record in (
-            *_records(key, before),
-            *given,
-        ):  # of one place the least in its bytes
-            known = chosen.setdefault(record.place, record)
-            chosen[record.place] = min(record, known, key=lambda each: each.data)
-        for place in sorted(chosen):
-            _, kind, n, name = place
-            if kind in _NUMBERED and n and (key, kind, n - 1, name) not in usable:
-                waiting.append(chosen[place])
-            else:
-                usable[place] = chosen[place]
-        entry = Ledger().with_records(usable.values()).at(key)
+    for key, incoming in by_key.items():
+        ours = ledger.at(key)
+        usable, unready = _in_sequence((*_records(key, ours), *incoming))
+        waiting += unready
+        entry = Ledger().with_records(usable).at(key)
         entry = replace(
-            entry, shown=before.shown, latest=before.latest, outlined=before.outlined
+            entry, shown=ours.shown, latest=ours.latest, outlined=ours.outlined
         )
-        if entry != before:
+        if entry != ours:
             entries[key] = entry
-    return (ledger.updated(entries) if entries else ledger), tuple(waiting)
+    if entries:
+        ledger = ledger.updated(entries)
+    return ledger, tuple(waiting)
+
+
+def _is_readable(record: Record) -> bool:
+    """Whether a record is of a kind that goes in increments, and its data is what it should be."""
+    if record.kind not in (*_NUMBERED, "observed"):
+        return False
+    return bool(Ledger().with_records((replace(record, n=0),)).entries)
+
+
+def _in_sequence(records: Iterable[Record]) -> tuple[list[Record], list[Record]]:
+    """The records of one key that can be used, in order, and those that wait for one before them.
+
+    Of two in one place that with the least bytes is used, so that all readers take the same one.
+    """
+    chosen: dict[Any, Record] = {}
+    for record in records:
+        rival = chosen.get(record.place)
+        if rival is None or record.data < rival.data:
+            chosen[record.place] = record
+    usable: dict[Any, Record] = {}
+    waiting: list[Record] = []
+    for place in sorted(chosen):
+        key, kind, n, name = place
+        is_next = kind not in _NUMBERED or n == 0 or (key, kind, n - 1, name) in usable
+        if is_next:
+            usable[place] = chosen[place]
+        else:
+            waiting.append(chosen[place])
+    return list(usable.values()), waiting
 
 
 def _records(key: bytes, entry: Entry) -> Iterator[Record]:
@@ -411,8 +436,8 @@ def _records(key: bytes, entry: Entry) -> Iterator[Record]:
     for decision in entry.decisions:
         ledger, record = ledger.with_decision(key, decision)
         yield record
-    for policy in entry.policies:
-        ledger, record = ledger.with_policy(key, policy)
+    for opened in entry.policies:
+        ledger, record = ledger.with_policy(key, opened)
         yield record
     for seen in entry.seen:
         ledger, record = ledger.with_seen(key, seen)

@@ -22,7 +22,7 @@ from ullage.core.history.window import Window
 from ullage.core.values.edits import whole
 from ullage.core.values.effects import Record
 from ullage.core.values.messages import (
-    Frame,
+    BlockFrame,
     Media,
     Message,
     Opaque,
@@ -238,7 +238,7 @@ def _part(
 
 def _content(leaf: object) -> Item:
     match leaf:
-        case Text(text=text) | Frame(text=text):
+        case Text(text=text) | BlockFrame(text=text):
             return _item(text)
         case Media(kind=kind, data=data):
             return Item("", len(data), kind)

@@ -65,12 +65,12 @@ class Pairing(Struct):
 
     def copy(self) -> Pairing:
         """The same, to be fed on its own."""
-        new = copy(self)
+        twin = copy(self)
         for name in self.__struct_fields__:
             value = getattr(self, name)
             if not isinstance(value, int):
-                setattr(new, name, value.copy())
-        return new
+                setattr(twin, name, value.copy())
+        return twin
 
     def speaker(self, *, is_model: bool) -> None:
         """Who made the next message: the model's in a row are one reply."""
@@ -136,19 +136,24 @@ class Pairing(Struct):
                 if _is_of_wire(id, tool)
                 else [("tool", tool)]
             )
-        fits = next((calls for key in keys if (calls := self._open.get(key))), ())
-        if id == NAMELESS:
-            fits = self._waiting_calls()
+        fits = self._waiting_calls() if id == NAMELESS else self._open_calls(keys)
         if is_placeholder:
             fits = tuple(call for call in fits if call.at not in self.answers)
         if fits:
             return self._join(fits, at, is_placeholder=is_placeholder)
-        newest = next((self._newest[key] for key in keys if key in self._newest), None)
-        if newest is not None:
-            self.seconds[at] = newest
+        named = [key for key in keys if key in self._newest]
+        if named:
+            self.seconds[at] = self._newest[named[0]]
         elif not (is_free or self._refers):
             self.strays.add(at)
         return None
+
+    def _open_calls(self, keys: list[_Key]) -> tuple[_Call, ...]:
+        """The calls that may still be answered under the first key that has any."""
+        for key in keys:
+            if calls := self._open.get(key):
+                return calls
+        return ()
 
     def _waiting_calls(self) -> tuple[_Call, ...]:
         """The calls that wait, in order."""
@@ -159,20 +164,19 @@ class Pairing(Struct):
         call = next(call for call in fits if call.batch == fits[-1].batch)
         replaced = self.answers.get(call.at)
         if replaced is not None:
-            self.seconds[replaced] = (
-                call.at
-            )  # first: `of` is asked meanwhile by other threads
+            # first: `of` is asked meanwhile by other threads
+            self.seconds[replaced] = call.at
             del self.calls[replaced]
-        self.answers[call.at], self.calls[at] = at, call.at
+        self.answers[call.at] = at
+        self.calls[at] = call.at
         self.waiting.pop(call.at, None)
         self.unanswered.pop(call.at, None)
         if not is_placeholder:
             for key in call.keys:
-                others = tuple(
-                    other for other in self._open.pop(key) if other is not call
-                )
-                if others:
-                    self._open[key] = others
+                calls = self._open.pop(key)
+                remaining = tuple(rival for rival in calls if rival is not call)
+                if remaining:
+                    self._open[key] = remaining
         return call.at
 
     def of(self, at: At) -> At | None:
@@ -182,11 +186,12 @@ class Pairing(Struct):
     def results_of(self, at: At) -> list[At]:
         """The results that belong to a call: its answer, and those that came besides."""
         answer = self.answers.get(at)
-        seconds = (
-            self.seconds.copy()
-        )  # a reader of a frozen history may ask in mid-turn
-        others = [result for result, call in seconds.items() if call == at]
-        return others if answer is None else [answer, *others]
+        results = [] if answer is None else [answer]
+        # a copy: a reader of a frozen history may ask in mid-turn
+        for result, call in self.seconds.copy().items():
+            if call == at:
+                results.append(result)
+        return results
 
     def feed(self, index: int, message: Message) -> None:
         """Take in the next message, whatever its format: what it calls, answers and opens."""
@@ -195,21 +200,27 @@ class Pairing(Struct):
             at = (index, number)
             if isinstance(part, ToolCall):
                 whole = part.at == WHOLE
-                self.call(at, part.id, part.name, late=part.late, is_whole=whole)
+                self.call(at, part.id, part.name, late=part.deferred, is_whole=whole)
             elif isinstance(part, ToolResult):
-                given = [item for item in part.content if not isinstance(item, Opaque)]
-                texts = [
-                    text
-                    for item in given
-                    if (text := getattr(item, "text", None)) != ""
-                ]
-                is_ours = texts == [INTERRUPTED]
+                is_ours = _is_placeholder(part)
                 self.result(at, part.call_id, part.name, is_placeholder=is_ours)
             elif isinstance(part, Opaque):
                 if part.closes:
                     self.result(at, part.closes)
                 if part.opens:
-                    self.call(at, part.opens, late=part.late, is_whole=part.at == WHOLE)
+                    self.call(
+                        at, part.opens, late=part.deferred, is_whole=part.at == WHOLE
+                    )
+
+
+def _is_placeholder(result: ToolResult) -> bool:
+    """Whether a result is the one that we gave in place of a missing one."""
+    texts = list[str | None]()
+    for item in result.content:
+        text = getattr(item, "text", None)
+        if not isinstance(item, Opaque) and text != "":
+            texts.append(text)
+    return texts == [INTERRUPTED]
 
 
 def made_up(tool: str, number: int) -> str:

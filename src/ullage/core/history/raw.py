@@ -16,26 +16,32 @@ def field(value: Any, name: str, default: Any = None) -> Any:
     return getattr(value, name, default)
 
 
-def text_at(value: Any, where: str) -> str:
-    """``value`` if it is a string. Raises FormatError if not."""
+def text_at(value: Any, path: str) -> str:
+    """``value`` if it is a string. Raises FormatError if not.
+
+    Args:
+        value: the value.
+        path: where it stands in the request, for the error.
+    """
     if isinstance(value, str):
         return value
-    raise unexpected(value, where, "a string", "Give text as a string.")
+    raise unexpected(value, path, "a string", "Give text as a string.")
 
 
-def as_json(value: Any, where: str) -> str:
+def as_json(value: Any, path: str) -> str:
     """``value`` as canonical JSON text. Raises FormatError if it is not JSON."""
     try:
         return canon.canonical_json(value)
     except (TypeError, ValueError, RecursionError) as error:
-        raise not_json(where, error) from None
+        raise not_json(path, error) from None
 
 
-def not_json(where: str, what: object) -> FormatError:
-    """The error for what has to be JSON and is none."""
-    return FormatError(where, f"not JSON ({what})", "Give plain JSON values.")
+def not_json(path: str, cause: object) -> FormatError:
+    """The error for a value that has to be JSON and is none."""
+    return FormatError(path, f"not JSON ({cause})", "Give plain JSON values.")
 
 
-def unexpected(value: Any, where: str, wanted: str, remedy: str) -> FormatError:
-    """The error for what is of another type than its place wants."""
-    return FormatError(where, f"expected {wanted}, got {type(value).__name__}", remedy)
+def unexpected(value: Any, path: str, type_name: str, remedy: str) -> FormatError:
+    """The error for a value of a wrong type; ``type_name`` is what it has to be."""
+    problem = f"expected {type_name}, got {type(value).__name__}"
+    return FormatError(path, problem, remedy)

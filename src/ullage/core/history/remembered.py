@@ -35,12 +35,13 @@ class Remembered:
 
     def get(self, key: Hashable) -> Any:
         """What was put under a key, or None."""
-        found = self._new.get(key) or self._old.get(key)
-        if found is None:
+        entry = self._new.get(key) or self._old.get(key)
+        if entry is None:
             return None
+        value, chars = entry
         if key not in self._new:
-            self.put(key, *found)
-        return found[0]
+            self.put(key, value, chars)
+        return value
 
     def put(self, key: Hashable, value: Any, chars: int = 0) -> None:
         """Remember a value, not None, whose texts and whose key's have so many characters."""

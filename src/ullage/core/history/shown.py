@@ -9,13 +9,13 @@ from msgspec import Struct, field
 
 from ullage.core.history.hand import Pins
 from ullage.core.history.transcript import Location, Transcript
-from ullage.core.values.edits import Added, Drop, Edit, Replace, Summary, Whole
-from ullage.core.values.messages import Frame, Opaque
+from ullage.core.values.edits import Drop, Edit, Insert, Replace, ReplaceSpan, Restore
+from ullage.core.values.messages import BlockFrame, Opaque
 
-Shown = Mapping[tuple[int, int], Replace]
+LeafEdits = Mapping[tuple[int, int], Replace]
 """What replaces the leaves of one message, by part and item index."""
 
-_WHOLE: Shown = {}
+_WHOLE: LeafEdits = {}
 SHOWN, HIDDEN = 0, 1
 """What stands for a message in the flags of a window: whether a summary is shown in its place."""
 
@@ -25,14 +25,14 @@ class Placed(NamedTuple):
 
     start: int
     stop: int
-    edit: Summary
+    edit: ReplaceSpan
 
 
 class PlacedText(NamedTuple):
     """A text of the user's where it is shown: before the message at an index."""
 
-    at: int
-    edit: Added
+    message_index: int
+    edit: Insert
 
 
 class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
@@ -69,10 +69,10 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
     pins: Pins = Pins()
     revealed: frozenset[int] = frozenset()
     lifted: tuple[Replace, ...] = ()
-    shown_whole: frozenset[Whole] = frozenset()
+    shown_whole: frozenset[Restore] = frozenset()
     added: tuple[PlacedText, ...] = ()
-    _shown: dict[int, Shown] = field(default_factory=dict)
-    _spots: dict[str, Location] = field(default_factory=dict)
+    _shown: dict[int, LeafEdits] = field(default_factory=dict)
+    _locations: dict[str, Location] = field(default_factory=dict)
     _hidden: bytearray = field(default_factory=bytearray)
 
     def __repr__(self) -> str:
@@ -80,32 +80,47 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
 
     def shows(self, edit: Edit) -> bool:
         """Whether applying an edit would change nothing: it is shown, or a summary covers it."""
-        if isinstance(edit, Summary):
-            around = self.range_of(edit)
-            return around is not None and any(
-                placed.edit is edit or (placed.start, placed.stop) != around
-                for placed in self.summaries
-                if placed.start <= around[0] and around[1] <= placed.stop
-            )
+        if isinstance(edit, ReplaceSpan):
+            return self._shows_span(edit)
         if isinstance(edit, Drop):
             return False
-        if isinstance(edit, Whole):
+        if isinstance(edit, Restore):
             return edit in self.shown_whole
-        if isinstance(edit, Added):
-            return any(placed.edit == edit for placed in self.added) or not (
-                edit.text or any(placed.edit.name == edit.name for placed in self.added)
-            )
+        if isinstance(edit, Insert):
+            return self._shows_text(edit)
         if any(edit is lifted for lifted in self.lifted):
             return True  # another one may be equal, and stand
-        spot = self._spots.get(edit.ref)
-        return spot is not None and self.edit_at(spot) is edit
+        location = self._locations.get(edit.ref)
+        return location is not None and self.edit_at(location) is edit
 
-    def range_of(self, edit: Summary | Drop) -> tuple[int, int] | None:
+    def _shows_span(self, edit: ReplaceSpan) -> bool:
+        """Whether a summary is shown, or another covers its range and more."""
+        covered = self.range_of(edit)
+        if covered is None:
+            return False
+        start, stop = covered
+        for placed in self.summaries:
+            is_around = placed.start <= start and stop <= placed.stop
+            is_wider = (placed.start, placed.stop) != covered
+            if is_around and (placed.edit is edit or is_wider):
+                return True
+        return False
+
+    def _shows_text(self, edit: Insert) -> bool:
+        """Whether a text of the user's is shown, or one that is to go is not."""
+        if any(placed.edit == edit for placed in self.added):
+            return True
+        if edit.text:
+            return False
+        return all(placed.edit.name != edit.name for placed in self.added)
+
+    def range_of(self, edit: ReplaceSpan | Drop) -> tuple[int, int] | None:
         """First message of a range and one past its last, or None if it is not here."""
-        start, stop = self.transcript.find(edit.after), self.transcript.find(edit.upto)
-        if start is None or stop is None or not start <= stop <= self.size:
+        start = self.transcript.find(edit.after)
+        stop = self.transcript.find(edit.upto)
+        if start is None or stop is None:
             return None
-        return start, stop
+        return (start, stop) if start <= stop <= self.size else None
 
     def may_summarise(self, start: int, stop: int) -> bool:
         """Whether a summary may be shown in place of a range: it cuts none in two."""
@@ -119,29 +134,29 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
     @property
     def open_summaries(self) -> tuple[Placed, ...]:
         """The summaries that the provider still reads."""
-        first = self.read_from  # nearly always nothing was superseded
-        return (
-            tuple(it for it in self.summaries if it.stop > first)
-            if first
-            else self.summaries
+        if self.read_from == 0:  # nearly always nothing was superseded
+            return self.summaries
+        return tuple(
+            placed for placed in self.summaries if placed.stop > self.read_from
         )
 
-    def spot_for(self, edit: Replace, length: int) -> Location | None:
+    def location_for(self, edit: Replace, length: int) -> Location | None:
         """Where an edit is within a length; None where the history holds no such leaf.
 
         What a program reads is never shown otherwise.
         """
-        spot = self.transcript.locate(edit.place)
-        if spot is None or spot[0] >= length:
+        location = self.transcript.locate(edit.address)
+        if location is None or location[0] >= length:
             return None
-        if self.transcript.reader(spot[0], spot[1]) == "program":
+        if self.transcript.reader(location[0], location[1]) == "program":
             return None  # it would work on a part of it, and nobody would know
-        original = self.transcript.output(spot)
-        leaf = self.transcript.leaf(spot)
-        if original is None or isinstance(leaf, Frame) or _defines_tools(leaf):
+        original = self.transcript.output(location)
+        leaf = self.transcript.leaf(location)
+        if original is None or isinstance(leaf, BlockFrame) or _defines_tools(leaf):
             return None
         # of a call the chain vouches: clients write the same arguments with other spaces
-        return spot if edit.place.kind == "call" or edit.ref == original.ref else None
+        is_same = edit.address.kind == "call" or edit.ref == original.ref
+        return location if is_same else None
 
     def age_of(self, index: int) -> int:
         """The place of a message in the order of what is new: its index, or when it changed."""
@@ -155,48 +170,50 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         """
         if not self.holds_back:
             return set()
-        young = min(stop, self.turn_start)
-        needed = [
-            index
-            for index in self.transcript.loading(self.size)
-            if start <= index < stop
-        ]
-        needed += [
-            at
-            for at in self.arrived
-            if start <= at < stop and self.arrived[at] >= young
-        ]
-        needed += [at for at in self.pins.messages if start <= at < stop]
-        groups = [set(self.transcript.together(index, self.size)) for index in needed]
-        return {
-            at for group in groups if self._is_whole(group, start, stop) for at in group
-        }
+        staying = set[int]()
+        for index in self._needed(stop):
+            if start <= index < stop:
+                group = self.transcript.inseparable(index, self.size)
+                if self._is_whole(group, start, stop):
+                    staying |= group
+        return staying
+
+    def _needed(self, stop: int) -> Iterator[int]:
+        """The messages that may not be hidden by a summary up to ``stop``, by themselves."""
+        yield from self.transcript.loading(self.size)
+        youngest = min(stop, self.turn_start)
+        for index, age in self.arrived.items():
+            if age >= youngest:
+                yield index
+        yield from self.pins.messages
 
     def _is_whole(self, group: set[int], start: int, stop: int) -> bool:
         """Whether messages that go together are all in a range, and none is hidden by itself."""
-        hidden = [self.hidden(at) for at in group]
-        is_within = all(start <= at < stop for at in group)
-        return is_within and (all(hidden) or not any(hidden))
+        if not all(start <= index < stop for index in group):
+            return False
+        hidden = [self.hidden(index) for index in group]
+        return all(hidden) or not any(hidden)
 
-    def is_pinned(self, spot: Location) -> bool:
+    def is_pinned(self, location: Location) -> bool:
         """Whether a user wants a leaf whole, and there is another way to make the view fit."""
-        return bool(self.pins) and self.holds_back and self.pins.covers(spot)
+        return bool(self.pins) and self.holds_back and self.pins.covers(location)
 
-    def kept_by(self, edit: Summary) -> set[int]:
+    def kept_by(self, edit: ReplaceSpan) -> set[int]:
         """The messages that a summary leaves where it is made, though an earlier one may hide them.
 
         What the model thought by itself is no step of the chain: it goes with what follows it.
         """
-        found, messages = set[int](), self.transcript.messages
+        messages = self.transcript.messages
+        indices = set[int]()
         for key in edit.keeps:
             index = (self.transcript.find(key) or 0) - 1
             if index < 0:
                 continue
-            found.add(index)
+            indices.add(index)
             while index > 0 and messages[index - 1].only_thought:
                 index -= 1
-                found.add(index)
-        return found
+                indices.add(index)
+        return indices
 
     @property
     def turn_start(self) -> int:
@@ -221,36 +238,37 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
             index = self._hidden.find(SHOWN, index + 1, stop)
         return visible
 
-    def shown(self, index: int) -> Shown:
+    def shown(self, index: int) -> LeafEdits:
         """What replaces the leaves of a message."""
         return self._shown.get(index, _WHOLE)
 
-    def edit_at(self, spot: Location) -> Replace | None:
+    def edit_at(self, location: Location) -> Replace | None:
         """What replaces a leaf, or None."""
-        return self.shown(spot[0]).get(spot[1:])
+        return self.shown(location[0]).get(location[1:])
 
-    def holds_account(self, spot: Location) -> bool:
+    def holds_account(self, location: Location) -> bool:
         """Whether the account of hidden messages stands in a result.
 
         Their summary has no text of its own then: what is shown of the result may not be cut
         again, for the account would go with it.
         """
-        edit = self.edit_at(spot)
-        return edit is not None and any(
-            placed.start == spot[0] + 1
-            and not placed.edit.text
-            and placed.edit.ref in edit.text
-            for placed in self.summaries
-        )
+        edit = self.edit_at(location)
+        if edit is None:
+            return False
+        for placed in self.summaries:
+            is_next = placed.start == location[0] + 1
+            if is_next and not placed.edit.text and placed.edit.ref in edit.text:
+                return True
+        return False
 
     def bound_reasoning(self, start: int, stop: int | None = None) -> bool:
         """Whether reasoning bound to what is before it is at or after a message.
 
         Also what a summary hides: that may be given back, and be shown behind something else.
         """
-        bound = self.transcript.marked(
-            "bound", start, self.size if stop is None else stop
-        )
+        if stop is None:
+            stop = self.size
+        bound = self.transcript.marked("bound", start, stop)
         return not self.reasoning_dropped >= set(bound)
 
     def signed(self, index: int) -> bool:
@@ -259,14 +277,14 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         It is in the message itself, or in one of its own of the same reply.
         """
         reply = self.transcript.reply(index, self.size)
-        bound = self.transcript.marked("bound", reply.start, reply.stop)
-        return any(
-            at == index or self.transcript.messages[at].only_thought for at in bound
-        )
+        for bound in self.transcript.marked("bound", reply.start, reply.stop):
+            if bound == index or self.transcript.messages[bound].only_thought:
+                return True
+        return False
 
-    def spot_of(self, ref: str) -> Location | None:
+    def location_of(self, ref: str) -> Location | None:
         """The leaf that an edit made so far set aside under this ref."""
-        return self._spots.get(ref)
+        return self._locations.get(ref)
 
     def results(self, start: int, stop: int) -> Iterator[Location]:
         """Every item of every visible result in a range that a tool wrote for the model.
@@ -277,9 +295,9 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         for index in self.visible_in(start, stop):
             yield from self.transcript.tool_results(index)
 
-    def tool_of(self, spot: Location) -> str:
+    def tool_of(self, location: Location) -> str:
         """Name of the tool whose result is at a location, or ``""``."""
-        call = self.transcript.call_for(spot[0], spot[1])
+        call = self.transcript.call_for(location[0], location[1])
         return call.name if call else ""
 
 

@@ -7,66 +7,50 @@ everything up to the change.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from typing import Any, Literal, TypeVar, get_args
 
 from ullage.core.history import canon
+from ullage.core.history.authorship import Authorship
 from ullage.core.history.measures import Fold, Folded, Measure, table_of
 from ullage.core.history.pairing import At, Pairing
+from ullage.core.history.parts import (
+    Location,
+    Mark,
+    PlacedLeaf,
+    content_of,
+    has_bound_reasoning,
+    leaf_at,
+    leaves_of,
+    loaded_tools,
+    marks_of,
+)
 from ullage.core.redaction import Redact, redacted
-from ullage.core.values.authors import KNOWN_USER_TOOLS, Author, Reader, plain_tool_name
+from ullage.core.values.authors import KNOWN_USER_TOOLS
 from ullage.core.values.edits import Address, whole
 from ullage.core.values.effects import Output
 from ullage.core.values.messages import (
+    BlockFrame,
     Content,
-    Frame,
-    Media,
     Message,
     Opaque,
     Part,
-    Passage,
     Reasoning,
-    Role,
-    Text,
     ToolCall,
     ToolResult,
 )
 
-Location = tuple[int, int, int]
-"""Where a leaf is: message index, part index, item index."""
-
-Leaf = tuple[int, int, Part | Content]
-"""Part index, item index within the part, and what is there."""
-
-
-def leaves_of(message: Message) -> Iterator[Leaf]:
-    """Everything a message holds, in wire order: each part, or each item of a result."""
-    for number, part in enumerate(message.parts):
-        if isinstance(part, ToolResult):
-            for item, content in enumerate(part.content):
-                yield number, item, content
-        else:
-            yield number, 0, part
-
+__all__ = ["Location", "Mark", "PlacedLeaf", "Transcript", "leaves_of"]
 
 T = TypeVar("T")
-_HOLDING = {Opaque, ToolResult}
+V = TypeVar("V")
+_LOADERS = {Opaque, ToolResult}
 """The kinds of parts that may define tools."""
-Mark = Literal[
-    "begins", "pinned", "bound", "asks", "words", "media", "compacted", "late", "loads"
-]
-"""What a message is known for: begins a reply, stays, holds bound reasoning, is the user's turn to
-speak, holds words of the user (an answer to a tool as well), holds media, a compaction of the
-provider, a result that may be parted from its call, tools that a search loaded."""
-
-_SPEAKERS: dict[Role, Author] = {
-    "user": "user",
-    "system": "system",
-    "assistant": "model",
-}
+_ROWS = ("messages", "digests", "_closed", "chain", "_reply_ends", "_turns")
+"""The lists with a value for each message; some have one more, in front."""
 
 
-class Transcript:
+class Transcript(Authorship):
     """Messages, digests and chain of one history, without leading system text.
 
     Attributes:
@@ -76,7 +60,7 @@ class Transcript:
             nothing but reasoning leaves it as it was: clients drop such messages.
         counts: tokens of each leaf that was counted.
         originals: the messages that redaction changed, as they came and are sent.
-        user_tools: as given.
+        user_tools: the tools whose results are the user's words, by their plain names.
         loaded: the names of the tools that are defined among the messages.
 
     Args:
@@ -101,104 +85,174 @@ class Transcript:
         self.counts: dict[Location, int] = {}
         self._lengths: dict[bytes, int] = {root: 0}
         self._alike: dict[bytes, tuple[int, ...]] = {}
-        self._said: list[int] = [-1]
+        # before each message, and at the end: the newest message of the model, the newest turn
+        self._reply_ends: list[int] = [-1]
         self._turns: list[int] = [-1]
         self._closed: list[bool] = []
         self._marked: dict[Mark, list[int]] = {mark: [] for mark in get_args(Mark)}
-        self._spots: dict[str, dict[str, tuple[At, ...]]] = {"call": {}, "result": {}}
+        self._by_id: dict[str, dict[str, tuple[At, ...]]] = {"call": {}, "result": {}}
         self._pairs = Pairing()
-        self._fed = 0, Pairing()  # how they were at the fork that this began at
+        # how the pairs were at the fork that this history began at, and how long it was then
+        self._fork = 0, Pairing()
         self._refs: dict[Location, str] = {}
         self._texts: dict[Location, Output] = {}
-        self._made: dict[Any, dict[int, Any]] = {}
+        self._measured: dict[Any, dict[int, Any]] = {}
         self._folded = Folded(self)
-        self._programs: dict[
-            int, set[int]
-        ] = {}  # by message, the parts that a program reads
-        self._answers: dict[
-            int, set[int]
-        ] = {}  # and the results that are the user's words
-        self._is_shared = (
-            False  # whether a frozen transcript reads the same lists and tables
-        )
+        self._programs: dict[int, set[int]] = {}
+        self._answers: dict[int, set[int]] = {}
+        # whether a frozen transcript reads the same lists and tables
+        self._is_shared = False
 
     def __len__(self) -> int:
         return len(self.messages)
 
+    # ── growing ──────────────────────────────────────────────────────────────────────
+
     def append(self, message: Message, digest: bytes) -> None:
-        """Take in the next message."""
-        index, last, marked = len(self.messages), self.chain[-1], self._marked
-        message = (
-            message if self._redact is None else self._without_secrets(index, message)
-        )
-        speaks, kinds = message.role == "assistant", {*map(type, message.parts)}
-        begins = speaks and not (index and self.messages[-1].role == "assistant")
+        """Take in the next message.
+
+        Args:
+            message: the message, with its secrets.
+            digest: its digest, 16 bytes.
+        """
+        index = len(self.messages)
+        if self._redact is not None:
+            message = self._without_secrets(index, message)
+        kinds = {type(part) for part in message.parts}
+        is_reply = message.role == "assistant"
+        begins = is_reply and not (index and self.messages[-1].role == "assistant")
         self.messages.append(message)
-        self.digests.append(digest)
-        self.chain.append(last if kinds == {Reasoning} else canon.extend(last, digest))
-        self._lengths.setdefault(self.chain[-1], index + 1)
-        self._alike[digest] = (*self._alike.get(digest, ()), index)
+        self._extend_chain(digest, is_thought=kinds == {Reasoning})
         self._turns.append(index if begins else self._turns[-1])
-        self._said.append(index if speaks else self._said[-1])
+        self._reply_ends.append(index if is_reply else self._reply_ends[-1])
         self._closed.append(not self._pairs.waiting)
         self._pairs.feed(index, message)
-        for mark in _marks(message, kinds, begins=begins):
-            marked[mark].append(index)
+        for mark in marks_of(message, kinds, begins=begins):
+            self._marked[mark].append(index)
         self._note_people(index)
-        if self._holds_words(index):
-            marked["words"].append(index)
-        if kinds & _HOLDING and (loads := _loads(message)):
-            self.loaded.update(loads)
-            marked["loads"].append(index)
+        if self._has_words(index):
+            self._marked["words"].append(index)
+        if kinds & _LOADERS:
+            self._note_loaded(index, message)
+        self._note_parts(index, message)
+
+    def _extend_chain(self, digest: bytes, *, is_thought: bool) -> None:
+        index = len(self.digests)
+        key = self.chain[-1]
+        if not is_thought:
+            key = canon.extend(key, digest)
+        self.digests.append(digest)
+        self.chain.append(key)
+        self._lengths.setdefault(key, index + 1)
+        self._alike[digest] = (*self._alike.get(digest, ()), index)
+
+    def _note_loaded(self, index: int, message: Message) -> None:
+        """Note which tools a message defines."""
+        names = loaded_tools(message)
+        if names:
+            self.loaded.update(names)
+            self._marked["loads"].append(index)
+
+    def _note_parts(self, index: int, message: Message) -> None:
+        """Note the ids of calls and results, and the marks that hang on single parts."""
         for number, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
-                self._note("call", part.id, (index, number))
+                self._note_id("call", part.id, (index, number))
             elif isinstance(part, ToolResult):
-                self._note("result", part.call_id, (index, number))
-                home = self.home(index, number)
-                if home is not None and any(self._closed[home + 1 : index + 1]):
-                    marked["late"].append(index)
+                self._note_id("result", part.call_id, (index, number))
+                if self._is_late(index, number):
+                    self._marked["late"].append(index)
             elif isinstance(part, Opaque) and part.kind == "compaction":
-                marked["compacted"].append(index)
+                self._marked["compacted"].append(index)
+
+    def _note_id(self, kind: str, name: str, at: At) -> None:
+        by_id = self._by_id[kind]
+        name = whole(name)
+        by_id[name] = (*by_id.get(name, ()), at)
+
+    def _is_late(self, index: int, number: int) -> bool:
+        """Whether nothing was open somewhere between a result and its call."""
+        call = self.call_index(index, number)
+        return call is not None and any(self._closed[call + 1 : index + 1])
+
+    def refresh(self, index: int, message: Message) -> None:
+        """Take a message's new wording: same digest, but markers or reasoning differ."""
+        self._leave_to_readers()
+        message = self._without_secrets(index, message)
+        for number, item, _ in leaves_of(self.messages[index]):
+            location = (index, number, item)
+            self._refs.pop(location, None)
+            self._texts.pop(location, None)
+            self.counts.pop(location, None)
+        self.messages[index] = message
+        self._note_people(index)
+        for call in message.calls:  # who made it may be said otherwise now
+            for result in self._by_id["result"].get(whole(call.id), ()):
+                self._note_people(result[0])
+        bound = {*self._marked["bound"]} - {index}
+        if has_bound_reasoning(message):
+            bound.add(index)
+        self._marked["bound"] = sorted(bound)
+        for values in self._measured.values():
+            values.pop(index, None)
+        self._folded.clear()
+
+    def _without_secrets(self, index: int, message: Message) -> Message:
+        self.originals.pop(index, None)
+        if self._redact is None:
+            return message
+        clean = redacted(message, self._redact)
+        if clean is not message:
+            self.originals[index] = message
+        return clean
+
+    # ── forks and readers ────────────────────────────────────────────────────────────
 
     def upto(self, length: int) -> Transcript:
         """Another transcript of the first ``length`` messages, with all that is known of them."""
-        other = Transcript(self.chain[0], self._redact, self.user_tools)
-        other.originals = {
-            index: it for index, it in self.originals.items() if index < length
-        }
-        for row in ("messages", "digests", "_closed", "chain", "_said", "_turns"):
-            known = getattr(self, row)
-            setattr(other, row, known[: length + len(known) - len(self)])
-        for table in ("counts", "_refs", "_texts"):
-            setattr(other, table, spots := getattr(self, table).copy())
-            for spot in [spot for spot in spots if spot[0] >= length]:
-                del spots[spot]
-        for people in ("_programs", "_answers"):
-            known = getattr(self, people).items()
-            setattr(other, people, {index: it for index, it in known if index < length})
-        other.loaded = self._names_loaded(length)
-        other._marked = {mark: self.marked(mark, 0, length) for mark in self._marked}
-        other._lengths = {key: at for key, at in self._lengths.items() if at <= length}
-        for kind, spots in self._spots.items():
-            parts = (
-                (name, at[: bisect_left(at, (length,))]) for name, at in spots.items()
-            )
-            other._spots[kind] = {name: at for name, at in parts if at}
-        alike = self._alike.items()
-        other._alike = {
-            key: at[: bisect_left(at, length)] for key, at in alike if at[0] < length
-        }
-        fed, pairs = self._fed if self._fed[0] <= length else (0, Pairing())
-        other._pairs = pairs.copy()
-        for index in range(fed, length):
-            other._pairs.feed(index, other.messages[index])
-        other._fed = length, other._pairs.copy()
-        for make, made in self._made.items():
-            other._made[make] = {
-                index: it for index, it in made.items() if index < length
-            }
-        return other
+        fork = Transcript(self.chain[0], self._redact, self.user_tools)
+        for name in _ROWS:
+            row = getattr(self, name)
+            in_front = len(row) - len(self)
+            setattr(fork, name, row[: length + in_front])
+        self._copy_tables(fork, length)
+        fork.loaded = self._names_loaded(length)
+        fork._marked = {mark: self.marked(mark, 0, length) for mark in self._marked}
+        fork_length, pairs = self._fork
+        if fork_length > length:
+            fork_length, pairs = 0, Pairing()
+        fork._pairs = pairs.copy()
+        for index in range(fork_length, length):
+            fork._pairs.feed(index, fork.messages[index])
+        fork._fork = length, fork._pairs.copy()
+        return fork
+
+    def _copy_tables(self, fork: Transcript, length: int) -> None:
+        """Give a fork what the tables hold of its messages."""
+        for name in ("counts", "_refs", "_texts"):
+            table = getattr(self, name).copy()
+            for location in [location for location in table if location[0] >= length]:
+                del table[location]
+            setattr(fork, name, table)
+        for name in ("originals", "_programs", "_answers"):
+            setattr(fork, name, _below(getattr(self, name), length))
+        for key, table in self._measured.items():
+            fork._measured[key] = _below(table, length)
+        self._copy_places(fork, length)
+
+    def _copy_places(self, fork: Transcript, length: int) -> None:
+        """Give a fork the tables by which its messages and their parts are looked up."""
+        for key, key_length in self._lengths.items():
+            if key_length <= length:
+                fork._lengths[key] = key_length
+        for digest, indices in self._alike.items():
+            if indices[0] < length:
+                fork._alike[digest] = indices[: bisect_left(indices, length)]
+        for kind, by_id in self._by_id.items():
+            for name, places in by_id.items():
+                known = places[: bisect_left(places, (length,))]
+                if known:
+                    fork._by_id[kind][name] = known
 
     def share(self) -> None:
         """A frozen transcript reads the same lists and tables from now on."""
@@ -212,46 +266,21 @@ class Transcript:
         """
         if not self._is_shared:
             return
-        self.messages, self.originals = self.messages.copy(), self.originals.copy()
-        self._programs, self._answers = self._programs.copy(), self._answers.copy()
+        self.messages = self.messages.copy()
+        self.originals = self.originals.copy()
+        self._programs = self._programs.copy()
+        self._answers = self._answers.copy()
         self._marked = self._marked.copy()
         self._is_shared = False
 
     def _names_loaded(self, length: int) -> set[str]:
         """The names of the tools that are defined among the first messages."""
-        indices = self.marked("loads", 0, length)
-        return {name for index in indices for name in _loads(self.messages[index])}
+        names = set[str]()
+        for index in self.marked("loads", 0, length):
+            names.update(loaded_tools(self.messages[index]))
+        return names
 
-    def _note(self, kind: str, name: str, at: At) -> None:
-        spots, name = self._spots[kind], whole(name)
-        spots[name] = (*spots.get(name, ()), at)
-
-    def refresh(self, index: int, message: Message) -> None:
-        """Take a message's new wording: same digest, but markers or reasoning differ."""
-        self._leave_to_readers()
-        message = self._without_secrets(index, message)
-        for number, item, _ in leaves_of(self.messages[index]):
-            for table in (self._refs, self._texts, self.counts):
-                table.pop((index, number, item), None)
-        self.messages[index] = message
-        self._note_people(index)
-        for call in message.calls:  # who made it may be said otherwise now
-            for answer in self._spots["result"].get(whole(call.id), ()):
-                self._note_people(answer[0])
-        others = {*self._marked["bound"]} - {index}
-        self._marked["bound"] = sorted(
-            {*others, index} if _is_bound(message) else others
-        )
-        for made in self._made.values():
-            made.pop(index, None)
-        self._folded.clear()
-
-    def _without_secrets(self, index: int, message: Message) -> Message:
-        self.originals.pop(index, None)
-        found = message if self._redact is None else redacted(message, self._redact)
-        if found is not message:
-            self.originals[index] = message
-        return found
+    # ── places of the chain ──────────────────────────────────────────────────────────
 
     def find(self, key: bytes) -> int | None:
         """The length of the shortest history whose chain is ``key``, or None."""
@@ -264,7 +293,9 @@ class Transcript:
         is ``upto``, where a request is to be sent now: None for the whole history.
         """
         stop = len(self.messages) if upto is None else upto
-        return [*self.marked("begins", after + 1, stop), stop] if stop > after else []
+        if stop <= after:
+            return []
+        return [*self.marked("begins", after + 1, stop), stop]
 
     def decision_key(self, length: int) -> bytes:
         """What a decision made at this length is keyed by: `decision_index` in the chain."""
@@ -272,8 +303,8 @@ class Transcript:
 
     def decision_index(self, length: int) -> int:
         """Behind the last assistant message; before the model has spoken, ``length`` itself."""
-        said = self._said[length]
-        return said + 1 if said >= 0 else length
+        reply_end = self._reply_ends[length]
+        return reply_end + 1 if reply_end >= 0 else length
 
     def decision_keys(self, after: int, length: int) -> list[bytes]:
         """The keys of every decision that may have been made beyond ``after``, up to ``length``.
@@ -281,8 +312,10 @@ class Transcript:
         The last is that of ``length``. There are others where a request ended within what now
         counts as one turn: a reply that went on, or a user who did.
         """
-        places = map(self.decision_index, range(min(after + 1, length), length + 1))
-        return list(dict.fromkeys([self.chain[place] for place in places]))
+        keys: dict[bytes, None] = {}
+        for earlier in range(min(after + 1, length), length + 1):
+            keys[self.decision_key(earlier)] = None
+        return list(keys)
 
     def starts_turn(self, index: int) -> bool:
         """Whether a reply of the model begins with this message."""
@@ -302,29 +335,33 @@ class Transcript:
         It may not within a reply, nor between a call and its result, nor behind a system
         message, which would then come before a summary: a reply follows it (A20).
         """
-        leads = index > 0 and self.messages[index - 1].role == "system"
-        is_within = self.messages[index].role == "assistant" and not self.starts_turn(
-            index
-        )
-        return self._closed[index] and not is_within and not leads
-
-    def newest_asked(self, length: int) -> int | None:
-        """The newest message below ``length`` in which the user says more than results."""
-        before = bisect_left(self._marked["asks"], length)
-        return self._marked["asks"][before - 1] if before else None
-
-    def newest_words(self, length: int) -> int | None:
-        """The newest message below ``length`` with words of the user, a tool's answer or not."""
-        before = bisect_left(self._marked["words"], length)
-        return self._marked["words"][before - 1] if before else None
+        if not self._closed[index]:
+            return False
+        is_reply = self.messages[index].role == "assistant"
+        if is_reply and not self.starts_turn(index):
+            return False
+        return index == 0 or self.messages[index - 1].role != "system"
 
     def closed(self, length: int) -> bool:
         """Whether nothing before this length still waits for its answer."""
-        return (
-            self._closed[length]
-            if length < len(self.messages)
-            else not self._pairs.waiting
-        )
+        if length < len(self.messages):
+            return self._closed[length]
+        return not self._pairs.waiting
+
+    def newest_request(self, length: int) -> int | None:
+        """The newest message below ``length`` in which the user says more than results."""
+        return self._newest("asks", length)
+
+    def newest_words(self, length: int) -> int | None:
+        """The newest message below ``length`` with words of the user, a tool's answer or not."""
+        return self._newest("words", length)
+
+    def _newest(self, mark: Mark, length: int) -> int | None:
+        indices = self._marked[mark]
+        count = bisect_left(indices, length)
+        return indices[count - 1] if count else None
+
+    # ── which messages belong together ───────────────────────────────────────────────
 
     def reply(self, index: int, stop: int) -> range:
         """The messages below ``stop`` of the reply that an assistant message is part of."""
@@ -335,120 +372,31 @@ class Transcript:
             end += 1
         return range(self._turns[index + 1], end)
 
-    def together(self, index: int, stop: int) -> set[int]:
+    def inseparable(self, index: int, stop: int) -> set[int]:
         """The messages below ``stop`` that a message cannot be shown without.
 
         They are its whole reply, the calls that it answers and the results of its own calls, and
         of each of these the same again: a tool that the provider runs may be called in one reply
         and answered in the next.
         """
-        found, unread = set[int](), [index]
+        group = set[int]()
+        unread = [index]
         while unread:
-            for at in self.reply(unread.pop(), stop):
-                if at not in found:
-                    found.add(at)
-                    unread += (other for other in self._linked(at) if other < stop)
-        return found
+            for member in self.reply(unread.pop(), stop):
+                if member in group:
+                    continue
+                group.add(member)
+                unread += (linked for linked in self._linked(member) if linked < stop)
+        return group
 
     def _linked(self, index: int) -> Iterator[int]:
         """The messages of the calls that a message answers, and of the results of its calls."""
         for number in range(len(self.messages[index].parts)):
-            place = (index, number)
-            if (call := self._pairs.of(place)) is not None:
+            call = self._pairs.of((index, number))
+            if call is not None:
                 yield call[0]
-            yield from (result[0] for result in self._pairs.results_of(place))
-
-    def call_for(self, index: int, number: int) -> ToolCall | None:
-        """The call that the result at (message, part) belongs to."""
-        found = self._pairs.of((index, number))
-        part = self.messages[found[0]].parts[found[1]] if found else None
-        return part if isinstance(part, ToolCall) else None
-
-    def author(self, index: int, number: int) -> Author:
-        """Who wrote a part: as its wire's table says, or the name of a tool that asks the user."""
-        message = self.messages[index]
-        part = message.parts[number]
-        if isinstance(part, ToolResult):
-            return "user" if number in self._answers.get(index, ()) else part.author
-        if isinstance(part, ToolCall):
-            return part.author
-        if isinstance(part, Opaque) and part.author is not None:
-            return part.author
-        return _SPEAKERS.get(message.role, "tool")
-
-    def reader(self, index: int, number: int) -> Reader:
-        """Who reads a part. Whoever made a call reads its result."""
-        return "program" if number in self._programs.get(index, ()) else "model"
-
-    def has_program(self, index: int) -> bool:
-        """Whether a program reads something in a message."""
-        return index in self._programs
-
-    def _note_people(self, index: int) -> None:
-        """Note which parts of a message a program reads, and which results the user wrote."""
-        programs, answers = set[int](), set[int]()
-        for number, part in enumerate(self.messages[index].parts):
-            if isinstance(part, ToolResult):
-                if self._is_answer(index, number, part):
-                    answers.add(number)
-                call = self._pairs.of((index, number))
-                if part.reader == "program" or (
-                    call and self.reader(*call) == "program"
-                ):
-                    programs.add(number)
-            elif isinstance(part, ToolCall):
-                if part.author == "program":
-                    programs.add(number)
-            elif isinstance(part, Opaque) and part.reader == "program":
-                programs.add(number)
-        for table, numbers in ((self._programs, programs), (self._answers, answers)):
-            table.pop(index, None)
-            if numbers:
-                table[index] = numbers
-
-    def _is_answer(self, index: int, number: int, result: ToolResult) -> bool:
-        """Whether the user wrote a result: its wire says so, or its tool is one that asks."""
-        call = self.call_for(index, number)
-        name = result.name if call is None else call.name
-        return result.author == "user" or plain_tool_name(name) in self.user_tools
-
-    def _holds_words(self, index: int) -> bool:
-        numbers = range(len(self.messages[index].parts))
-        return any(self.words(index, number) for number in numbers)
-
-    def words(self, index: int, number: int) -> str:
-        """The words of the user in a part; ``""`` where it holds none."""
-        part = self.messages[index].parts[number]
-        if isinstance(part, Passage):
-            return ""  # the user hands it over: others wrote it
-        if isinstance(part, Text):
-            return (
-                part.text
-                if self.messages[index].role == "user" and part.text.strip()
-                else ""
-            )
-        if isinstance(part, Opaque):
-            return part.words
-        if not isinstance(part, ToolResult) or self.author(index, number) != "user":
-            return ""
-        texts = [item.text for item in part.content if isinstance(item, Text)]
-        return "\n".join(text for text in texts if text.strip())
-
-    def may_shorten(self, index: int, number: int) -> bool:
-        """Whether a part is a tool's result for the model: neither the user's nor a program's."""
-        if not isinstance(self.messages[index].parts[number], ToolResult):
-            return False
-        return (
-            self.author(index, number) != "user"
-            and self.reader(index, number) == "model"
-        )
-
-    def home(self, index: int, number: int) -> int | None:
-        """The message of the call that the result at (message, part) belongs to."""
-        found = (
-            self._pairs.of((index, number)) if self.call_for(index, number) else None
-        )
-        return found[0] if found else None
+            for result in self._pairs.results_of((index, number)):
+                yield result[0]
 
     def result_for(self, index: int, number: int) -> Location | None:
         """Where the result of the call at (message, part) is, or None."""
@@ -457,192 +405,163 @@ class Transcript:
 
     def newest_result(self, call_id: str, length: int) -> Location | None:
         """Where the newest result of a call id is in a history of this length."""
-        found = self._spots["result"].get(whole(call_id), ())
-        before = bisect_left(found, (length,))
-        return (*found[before - 1], 0) if before else None
+        results = self._by_id["result"].get(whole(call_id), ())
+        count = bisect_left(results, (length,))
+        return (*results[count - 1], 0) if count else None
 
-    def locate(self, place: Address) -> Location | None:
-        """Where a place is in this history, or None."""
-        if place.ordinal < 0 or place.item < 0:
+    # ── leaves ───────────────────────────────────────────────────────────────────────
+
+    def locate(self, address: Address) -> Location | None:
+        """Where a leaf is in this history by its address; None where it is not here."""
+        if address.ordinal < 0 or address.item < 0:
             return None
-        if place.kind == "text":
-            try:
-                digest = bytes.fromhex(place.id)
-            except ValueError:  # a record of a damaged store may say anything
-                return None
-            alike = self._alike.get(digest, ())
-            return (
-                (alike[place.ordinal], place.item, 0)
-                if place.ordinal < len(alike)
-                else None
-            )
-        found = self._spots.get(place.kind, {}).get(place.id, ())
-        return (
-            (*found[place.ordinal], place.item) if place.ordinal < len(found) else None
-        )
+        if address.kind == "text":
+            return self._locate_text(address)
+        places = self._by_id.get(address.kind, {}).get(address.id, ())
+        if address.ordinal >= len(places):
+            return None
+        return (*places[address.ordinal], address.item)
 
-    def leaf(self, spot: Location) -> Part | Content | None:
-        """What is at a spot, or None if the message is shorter than that."""
-        return _leaf(self.messages[spot[0]], spot)
+    def _locate_text(self, address: Address) -> Location | None:
+        try:
+            digest = bytes.fromhex(address.id)
+        except ValueError:  # a record of a damaged store may say anything
+            return None
+        indices = self._alike.get(digest, ())
+        if address.ordinal >= len(indices):
+            return None
+        return indices[address.ordinal], address.item, 0
 
-    def sent(self, spot: Location) -> Part | Content | None:
-        """The leaf at a spot as it is sent where nothing is edited, secrets and all."""
-        return _leaf(self.originals.get(spot[0], self.messages[spot[0]]), spot)
-
-    def output(self, spot: Location) -> Output | None:
-        """What the leaf at a spot is set aside as, or None. Its ref is worked out once."""
-        output = self._texts.get(spot)
-        kept = None if output else _set_aside(self.leaf(spot))
-        if kept is None:
-            return output
-        output = Output(self._refs.get(spot) or canon.ref_of(*kept), *kept)
-        if (
-            output.kind == "text"
-        ):  # the caller's own string; a block would be a copy of it
-            self._texts[spot] = output
-        else:
-            self._refs[spot] = output.ref
-        return output
-
-    def results(self, index: int) -> Iterator[Location]:
-        """Every item of every tool result in a message, but for the frames of blocks."""
-        parts = self.messages[index].parts
-        for number, item, leaf in leaves_of(self.messages[index]):
-            if isinstance(parts[number], ToolResult) and not isinstance(leaf, Frame):
-                yield index, number, item
-
-    def tool_results(self, index: int) -> Iterator[Location]:
-        """Of these the items that a tool wrote for the model (`may_shorten`)."""
-        for spot in self.results(index):
-            if self.may_shorten(spot[0], spot[1]):
-                yield spot
-
-    def outputs(self, index: int, number: int) -> Iterator[Output]:
-        """What the leaves of a part are set aside as."""
-        part = self.messages[index].parts[number]
-        for item in range(len(part.content) if isinstance(part, ToolResult) else 1):
-            output = self.output((index, number, item))
-            if output is not None:
-                yield output
-
-    def once(self, measure: Measure[T], index: int) -> T:
-        """What a pure function makes of a message and what is before it; worked out once.
-
-        Raises:
-            ConfigError: it is a plain function. A `Measure` gives it a name.
-        """
-        made: dict[int, T] = table_of(self._made, measure, dict)
-        if index not in made:
-            made[index] = measure(self, index)
-        return made[index]
-
-    def folded(self, fold: Fold[T], start: int, stop: int) -> T:
-        """What a fold comes to over a range of messages. See `Folded.over`."""
-        return self._folded.over(fold, start, stop)
-
-    def loading(self, stop: int) -> list[int]:
-        """The messages below ``stop`` that define tools which no later one defines anew.
-
-        The model may call what a search loaded as long as its definition stands in the request.
-        What the system added is not among them: nothing may take its place anyway.
-        """
-        found, later = list[int](), set[str]()
-        for index in reversed(self.marked("loads", 0, stop)):
-            names = set(_loads(self.messages[index]))
-            if not names <= later and not self.messages[index].is_pinned:
-                found.append(index)
-            later |= names
-        return found
-
-    def compaction(self, start: int, stop: int) -> int | None:
-        """The newest message of a range that holds a compaction of the provider."""
-        return next(reversed(self.marked("compacted", start, stop)), None)
-
-    def marked(self, mark: Mark, start: int, stop: int) -> list[int]:
-        """The messages of a range that are known for this, in order."""
-        at = self._marked[mark]
-        return at[bisect_left(at, start) : bisect_left(at, stop)]
-
-    def first(self, mark: Mark) -> int | None:
-        """The first message that is known for this, or None."""
-        return next(iter(self._marked[mark]), None)
-
-    def count(self, mark: Mark, start: int, stop: int) -> int:
-        """How many messages of a range are known for this."""
-        at = self._marked[mark]
-        return bisect_left(at, stop) - bisect_left(at, start)
-
-    def place(self, spot: Location) -> Address:
-        """The address of the leaf at a spot."""
-        index, number, item = spot
+    def address(self, location: Location) -> Address:
+        """The address of the leaf at a location: it holds in every history with this leaf."""
+        index, number, item = location
         part = self.messages[index].parts[number]
         if isinstance(part, ToolResult):
             return self._address("result", part.call_id, (index, number), item)
         if isinstance(part, ToolCall):
             return self._address("call", part.id, (index, number), 0)
         digest = self.digests[index]
-        return Address(
-            "text", digest.hex(), bisect_left(self._alike[digest], index), number
-        )
+        ordinal = bisect_left(self._alike[digest], index)
+        return Address("text", digest.hex(), ordinal, number)
 
     def _address(
-        self, kind: Literal["result", "call"], name: str, at: At, item: int
+        self, kind: Literal["result", "call"], call_id: str, at: At, item: int
     ) -> Address:
-        name = whole(name)
-        return Address(kind, name, bisect_left(self._spots[kind][name], at), item)
+        name = whole(call_id)
+        ordinal = bisect_left(self._by_id[kind][name], at)
+        return Address(kind, name, ordinal, item)
 
+    def leaf(self, location: Location) -> Part | Content | None:
+        """The leaf at a location, or None if the message is shorter than that."""
+        return leaf_at(self.messages[location[0]], location)
 
-def _leaf(message: Message, spot: Location) -> Part | Content | None:
-    _, number, item = spot
-    part = message.parts[number] if number < len(message.parts) else None
-    if isinstance(part, ToolResult):
-        return part.content[item] if item < len(part.content) else None
-    return part
+    def original(self, location: Location) -> Part | Content | None:
+        """The leaf at a location as it is sent where nothing is edited, secrets and all."""
+        index = location[0]
+        message = self.originals.get(index, self.messages[index])
+        return leaf_at(message, location)
 
-
-def _set_aside(
-    leaf: Part | Content | None,
-) -> tuple[str, Literal["text", "block"]] | None:
-    """The text a leaf is kept as, and of what kind; None if it may not be set aside."""
-    match leaf:
-        case Text(text=text) | ToolCall(arguments=text) | Frame(text=text):
-            return text, "text"
-        case Media(block=block) if block is not None:
-            return canon.canonical_json(block), "block"
-        case Media(kind=kind, mime=mime, data=data):
-            return canon.canonical_json(
-                {"kind": kind, "mime": mime, "data": data}
-            ), "block"
-        case Opaque(text=text):
-            return text, "block"
-        case _:
+    def output(self, location: Location) -> Output | None:
+        """What a leaf is set aside as; None if it may not be. Its ref is worked out once."""
+        output = self._texts.get(location)
+        if output is not None:
+            return output
+        content = content_of(self.leaf(location))
+        if content is None:
             return None
+        ref = self._refs.get(location) or canon.ref_of(*content)
+        output = Output(ref, *content)
+        if output.kind == "text":
+            # the caller's own string; a block would be a copy of it
+            self._texts[location] = output
+        else:
+            self._refs[location] = ref
+        return output
+
+    def results(self, index: int) -> Iterator[Location]:
+        """Every item of every tool result in a message, but for the frames of blocks."""
+        parts = self.messages[index].parts
+        for number, item, leaf in leaves_of(self.messages[index]):
+            is_result = isinstance(parts[number], ToolResult)
+            if is_result and not isinstance(leaf, BlockFrame):
+                yield index, number, item
+
+    def tool_results(self, index: int) -> Iterator[Location]:
+        """Of these the items that a tool wrote for the model (`may_shorten`)."""
+        for location in self.results(index):
+            if self.may_shorten(location[0], location[1]):
+                yield location
+
+    def outputs(self, index: int, number: int) -> Iterator[Output]:
+        """What the leaves of a part are set aside as."""
+        part = self.messages[index].parts[number]
+        items = len(part.content) if isinstance(part, ToolResult) else 1
+        for item in range(items):
+            output = self.output((index, number, item))
+            if output is not None:
+                yield output
+
+    # ── what is worked out once ──────────────────────────────────────────────────────
+
+    def once(self, measure: Measure[T], index: int) -> T:
+        """What a pure function makes of a message and what is before it; worked out once.
+
+        Args:
+            measure: the function.
+            index: the message.
+
+        Raises:
+            ConfigError: it is a plain function. A `Measure` gives it a name.
+        """
+        values: dict[int, T] = table_of(self._measured, measure, dict)
+        if index not in values:
+            values[index] = measure(self, index)
+        return values[index]
+
+    def folded(self, fold: Fold[T], start: int, stop: int) -> T:
+        """What a fold comes to over a range of messages. See `Folded.over`."""
+        return self._folded.over(fold, start, stop)
+
+    # ── marks ────────────────────────────────────────────────────────────────────────
+
+    def marked(self, mark: Mark, start: int, stop: int) -> list[int]:
+        """The messages of a range that have a mark, in order."""
+        indices = self._marked[mark]
+        return indices[bisect_left(indices, start) : bisect_left(indices, stop)]
+
+    def first(self, mark: Mark) -> int | None:
+        """The first message that has a mark, or None."""
+        return next(iter(self._marked[mark]), None)
+
+    def count(self, mark: Mark, start: int, stop: int) -> int:
+        """How many messages of a range have a mark."""
+        indices = self._marked[mark]
+        return bisect_left(indices, stop) - bisect_left(indices, start)
+
+    def compaction(self, start: int, stop: int) -> int | None:
+        """The newest message of a range that holds a compaction of the provider."""
+        return next(reversed(self.marked("compacted", start, stop)), None)
+
+    def loading(self, stop: int) -> list[int]:
+        """The messages below ``stop`` that define tools which no later one defines anew.
+
+        The model may call what a search loaded as long as its definition stands in the request.
+        What the system added is not among them: nothing may take its place anyway.
+
+        Returns:
+            Their indices, the newest first.
+        """
+        loading = list[int]()
+        defined = set[str]()
+        for index in reversed(self.marked("loads", 0, stop)):
+            names = set(loaded_tools(self.messages[index]))
+            is_needed = not names <= defined
+            if is_needed and not self.messages[index].is_permanent:
+                loading.append(index)
+            defined |= names
+        return loading
 
 
-def _marks(message: Message, kinds: Set[type], *, begins: bool) -> Iterator[Mark]:
-    """What a message is known for as soon as it is there, by the kinds of its parts."""
-    if begins:
-        yield "begins"
-    if message.is_pinned:
-        yield "pinned"
-    if Reasoning in kinds and _is_bound(message):
-        yield "bound"
-    if message.role == "user" and ToolResult not in kinds:
-        yield "asks"
-    if kinds & {Media, ToolResult} and any(
-        isinstance(it, Media) for *_, it in leaves_of(message)
-    ):
-        yield "media"
-
-
-def _loads(message: Message) -> list[str]:
-    """The tools that are defined in a message."""
-    found: list[str] = []
-    for _, _, leaf in leaves_of(message):
-        if isinstance(leaf, Opaque):
-            found += leaf.loads
-    return found
-
-
-def _is_bound(message: Message) -> bool:
-    return any(isinstance(part, Reasoning) and part.bound for part in message.parts)
+def _below(table: dict[int, V], length: int) -> dict[int, V]:
+    """The entries of the first messages."""
+    return {index: value for index, value in table.items() if index < length}

@@ -30,7 +30,7 @@ _WORTH_CHARS = 2_000
 """Counting a shorter text is not worth remembering."""
 
 
-class Sums(Struct):
+class TokenSums(Struct):
     """What is counted so far.
 
     Attributes:
@@ -49,10 +49,12 @@ class Sums(Struct):
     uncounted: list[int] = field(default_factory=list)
     touched: set[int] = field(default_factory=set)
 
-    def copy(self) -> Sums:
+    def copy(self) -> TokenSums:
         """The same sums, to go on by themselves."""
         uncounted, touched = self.uncounted.copy(), self.touched.copy()
-        return Sums(self.tokens.copy(), self.counted, self.bound, uncounted, touched)
+        return TokenSums(
+            self.tokens.copy(), self.counted, self.bound, uncounted, touched
+        )
 
 
 class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
@@ -95,7 +97,7 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
     thinks_first: bool = False
     applied: Mapping[bytes, int] = field(default_factory=dict)
     replaced_later: Set[Location] = frozenset()
-    _sums: Sums = field(default_factory=Sums)
+    _sums: TokenSums = field(default_factory=TokenSums)
     _edit_tokens: MutableMapping[Replace, int] = field(default_factory=dict)
     _settled: dict[Any, list[int]] = field(default_factory=dict)
     _tallies: dict[Any, Tally] = field(default_factory=dict)
@@ -111,29 +113,34 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         A tool loop is one turn: where that must begin with thinking, a summary within it goes
         up to a reply that does, or to the end (A14).
         """
-        is_free = not self.thinks_first or self.transcript.marked(
-            "asks", index, self.size
-        )
-        return bool(is_free) or self.thinks(index)
+        if not self.thinks_first:
+            return True
+        if self.transcript.marked("asks", index, self.size):
+            return True
+        return self.thinks(index)
 
     def thinks(self, index: int) -> bool:
         """Whether a message shows the reasoning it came with."""
-        dropped = index in self.reasoning_dropped
-        parts = () if dropped else self.transcript.messages[index].parts
+        if index in self.reasoning_dropped:
+            return False
+        parts = self.transcript.messages[index].parts
         return any(isinstance(part, Reasoning) for part in parts)
 
-    def is_recall(self, spot: Location) -> bool:
+    def is_recall(self, location: Location) -> bool:
         """Whether a leaf belongs to a call of a recall tool: its arguments, or what it gave."""
-        index, number, _ = spot
+        index, number, _ = location
         part = self.transcript.messages[index].parts[number]
         if isinstance(part, ToolCall):
             return self.words.is_recall(part.name, index)
         call = self.transcript.call_for(index, number)
-        # where a tool was called matters once ours have had other names
-        home = (
-            self.transcript.home(index, number) if call and self.words.former else index
-        )
-        return call is not None and self.words.is_recall(call.name, home)
+        if call is None:
+            return False
+        call_index: int | None = index
+        if (
+            self.words.former
+        ):  # where a tool was called matters once ours had other names
+            call_index = self.transcript.call_index(index, number)
+        return self.words.is_recall(call.name, call_index)
 
     # ── counting ─────────────────────────────────────────────────────────────────────
 
@@ -148,7 +155,7 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         if self._is_frozen:
             force_setattr(self, "_sums", sums)  # at once: another thread may be reading
 
-    def _count_into(self, sums: Sums) -> None:
+    def _count_into(self, sums: TokenSums) -> None:
         for index in sums.uncounted:
             # else an interrupted call came as far as this, or it is hidden by now
             if sums.tokens[index] < 0 and not self._hidden[index]:
@@ -159,59 +166,60 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
 
     def count_message(self, index: int) -> int:
         """Tokens of a message as it is shown; what no model is shown of it is not counted."""
-        message, dropped = (
-            self.transcript.messages[index],
-            index in self.reasoning_dropped,
-        )
+        message = self.transcript.messages[index]
+        is_dropped = index in self.reasoning_dropped
         total = self.meter.framing(message)
         for number, item, leaf in leaves_of(message):
-            if not (dropped and isinstance(leaf, Reasoning)):
-                total += self.leaf_tokens((index, number, item))
-        if dropped and message.only_thought:
+            if is_dropped and isinstance(leaf, Reasoning):
+                continue
+            total += self.leaf_tokens((index, number, item))
+        if is_dropped and message.only_thought:
             total += self.meter.text(NO_REASONING)
         return total
 
     def leaf_counts(self, index: int) -> tuple[int, ...]:
         """Tokens of each leaf of a message, unedited, in wire order."""
-        leaves = leaves_of(self.transcript.messages[index])
-        return tuple(
-            self._original((index, number, item)) for number, item, _ in leaves
-        )
+        counts = list[int]()
+        for number, item, _ in leaves_of(self.transcript.messages[index]):
+            counts.append(self._original((index, number, item)))
+        return tuple(counts)
 
-    def leaf_tokens(self, spot: Location) -> int:
+    def leaf_tokens(self, location: Location) -> int:
         """Tokens of a leaf as it is shown."""
-        if spot[0] < self.read_from:
+        if location[0] < self.read_from:
             return 0
-        edit = self.edit_at(spot)
-        return self._original(spot) if edit is None else self.edit_tokens(edit)
+        edit = self.edit_at(location)
+        return self._original(location) if edit is None else self.edit_tokens(edit)
 
-    def _original(self, spot: Location) -> int:
+    def _original(self, location: Location) -> int:
         """Tokens of a leaf, unedited, counted once; a long text once in this process."""
-        tokens = self.transcript.counts.get(spot)
+        tokens = self.transcript.counts.get(location)
         if tokens is None:
-            tokens = self.transcript.counts[spot] = self._count(spot)
+            tokens = self._count(location)
+            self.transcript.counts[location] = tokens
         return tokens
 
-    def _count(self, spot: Location) -> int:
-        leaf = self.transcript.sent(spot)
-        if leaf is None or self.transcript.reader(spot[0], spot[1]) == "program":
+    def _count(self, location: Location) -> int:
+        transcript = self.transcript
+        index, number, _ = location
+        leaf = transcript.original(location)
+        if leaf is None or transcript.reader(index, number) == "program":
             return 0
-        if spot[0] in self.transcript.originals:
+        has_secret = index in transcript.originals  # nothing of it may be remembered
+        if has_secret or not isinstance(leaf, (Text, ToolCall)):
             return self.meter.leaf(leaf)
-        text = (
-            leaf.arguments if isinstance(leaf, ToolCall) else getattr(leaf, "text", "")
-        )
-        if len(text) < _WORTH_CHARS or not isinstance(leaf, (Text, ToolCall)):
+        text = leaf.arguments if isinstance(leaf, ToolCall) else leaf.text
+        if len(text) < _WORTH_CHARS:
             return self.meter.leaf(leaf)
-        return self._remembered(
-            (type(leaf), len(text), hash(text)), self.meter.leaf, leaf
-        )
+        content = (type(leaf), len(text), hash(text))
+        return self._remembered(content, self.meter.leaf, leaf)
 
     def edit_tokens(self, edit: Replace) -> int:
         """Tokens of what an edit shows, counted once."""
         tokens = self._edit_tokens.get(edit)
         if tokens is None:
-            is_call, text = edit.place.kind == "call", edit.text
+            text = edit.text
+            is_call = edit.address.kind == "call"
             count = self.meter.arguments if is_call else self.meter.text
             tokens = self._remembered((is_call, text), count, text, len(text))
             self._edit_tokens[edit] = tokens
@@ -228,11 +236,12 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
             REMEMBERED.put(key, tokens, chars)
         return tokens
 
-    def leaf_bound(self, spot: Location) -> int:
+    def leaf_bound(self, location: Location) -> int:
         """An upper bound of the tokens of a leaf as it is shown, found without counting."""
-        edit, leaf = self.edit_at(spot), self.transcript.sent(spot)
+        edit = self.edit_at(location)
         if edit is not None:
             return self.meter.counter.bound(edit.text)
+        leaf = self.transcript.original(location)
         return 0 if leaf is None else self.meter.leaf_bound(leaf)
 
     def message_bound(self, index: int) -> int:
@@ -241,14 +250,11 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         message = transcript.originals.get(index, transcript.messages[index])
         if not transcript.has_program(index):
             return self.meter.bound(message)
-        read = (
-            leaf
-            for leaf in leaves_of(message)
-            if transcript.reader(index, leaf[0]) == "model"
-        )
-        return self.meter.framing(message) + sum(
-            self.meter.leaf_bound(leaf) for *_, leaf in read
-        )
+        bound = self.meter.framing(message)
+        for number, _, leaf in leaves_of(message):
+            if transcript.reader(index, number) == "model":
+                bound += self.meter.leaf_bound(leaf)
+        return bound
 
     def message_tokens(self, index: int) -> int:
         """Tokens of a message as it is shown, its framing included."""
@@ -270,10 +276,10 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
     def texts_tokens(self, texts: Sequence[str]) -> int:
         """Tokens of texts that are shown as a message each."""
         count = self.meter.message
-        return sum(
-            self._remembered(("message", text), count, text, len(text))
-            for text in texts
-        )
+        total = 0
+        for text in texts:
+            total += self._remembered(("message", text), count, text, len(text))
+        return total
 
     @property
     def summaries_tokens(self) -> int:
@@ -297,11 +303,10 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         """Whether the view fits a limit; ``surely`` asks it of the upper bound (F58)."""
         apply = self.calibration.upper if surely else self.calibration.apply
         sums = self._sums
-        if (
-            sums.uncounted
-            and apply(self.head_tokens + sums.counted + sums.bound) <= limit_tokens
-        ):
-            return True
+        if sums.uncounted:
+            bound = self.head_tokens + sums.counted + sums.bound
+            if apply(bound) <= limit_tokens:
+                return True
         return apply(self.tokens) <= limit_tokens
 
     # ── measures ─────────────────────────────────────────────────────────────────────
@@ -316,12 +321,12 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         Raises:
             ConfigError: it is a plain function. A `Measure` gives it a name.
         """
-        tallies = (
-            {} if self._is_frozen else self._tallies
-        )  # a tally is worked on in place
-        tally = table_of(tallies, measure, partial(Tally, measure))
-        added = partial(measure, self) if with_hidden else partial(self._added, measure)
-        return tally.to(self.size, added)
+        # a tally is worked on in place, so a frozen window begins its own
+        tallies = {} if self._is_frozen else self._tallies
+        tally = table_of(tallies, measure, lambda: Tally(measure))
+        if with_hidden:
+            return tally.to(self.size, partial(measure, self))
+        return tally.to(self.size, partial(self._added, measure))
 
     def total(self, measure: Measure[int]) -> int:
         """Such a sum, as one number."""
@@ -336,16 +341,17 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         A stage that looks for old outputs begins here: its work is proportional to what is new.
         """
         settled = {} if self._is_frozen else self._settled
-        at = table_of(settled, is_settled, lambda: [0])
-        while at[0] < stop and is_settled(self, at[0]):
-            at[0] += 1
-        return min(at[0], stop)
+        reached = table_of(settled, is_settled, lambda: [0])
+        while reached[0] < stop and is_settled(self, reached[0]):
+            reached[0] += 1
+        return min(reached[0], stop)
 
 
 def _refuse(window: Window, name: str, *_: object) -> NoReturn:
     raise AttributeError(
         f"{name!r} of a {type(window).__name__} cannot be written: a stage reads the window and "
-        "returns cuts. Return Cut(Replace(…), …), Cut(Summary(…), …) or Cut(Drop(…), …) instead."
+        "returns what it proposes: ProposedEdit(Replace(…), …), with a ReplaceSpan(…) or with a "
+        "Drop(…)."
     )
 
 

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from ullage.core.errors import ConfigError
 from ullage.core.redaction.forms import FORMS
 from ullage.core.values.messages import (
-    Frame,
+    BlockFrame,
     Media,
     Message,
     Opaque,
@@ -107,7 +107,7 @@ def _redacted(part: Any, redact: Redact) -> Any:
         case Opaque(text=text, words=words):
             part = _of(part, "text", in_json(text, redact))
             return _of(part, "words", redact(words)) if words else part
-        case Frame(text=text):
+        case BlockFrame(text=text):
             return _of(part, "text", in_json(text, redact))
         case ToolResult(content=content):
             return _of(

@@ -87,10 +87,10 @@ class Calibration(Struct, frozen=True):
         """
         if not self.replies:
             return estimated
-        anchored = self.reported_tokens + self.scale * (
-            estimated - self.estimated_tokens
-        )
-        least, most = MIN_SCALE * estimated, MAX_SCALE * estimated + UNSEEN_TOKENS
+        change = self.scale * (estimated - self.estimated_tokens)
+        anchored = self.reported_tokens + change
+        least = MIN_SCALE * estimated
+        most = MAX_SCALE * estimated + UNSEEN_TOKENS
         return round(max(least, min(anchored, most)))
 
     def upper(self, estimated: int) -> int:
@@ -104,9 +104,8 @@ class Calibration(Struct, frozen=True):
         change = estimated - self.estimated_tokens
         changed = min(change + 2 * self.removed_tokens, estimated)
         margin = share * max(changed, abs(change))
-        return self.apply(estimated) + round(
-            margin + _SHARE_OF_REPORT * self.reported_tokens
-        )
+        margin += _SHARE_OF_REPORT * self.reported_tokens
+        return self.apply(estimated) + round(margin)
 
     def most(self, limit_tokens: int) -> int:
         """The most that may be estimated so that `upper` of it is within a limit."""

@@ -99,11 +99,11 @@ class ModelInfo(Struct, frozen=True, kw_only=True):
 
     def prices_at(self, prompt_tokens: int) -> Prices:
         """The prices of a request whose prompt is so long."""
-        found = self.prices
+        current = self.prices
         for above_tokens, prices in self.tiers:
             if prompt_tokens > above_tokens:
-                found = prices
-        return found
+                current = prices
+        return current
 
 
 @lru_cache(maxsize=512)
@@ -116,7 +116,8 @@ def lookup(model: str) -> ModelInfo:
     Args:
         model: such as ``"claude-sonnet-4-5-20250929"`` or ``"openai:gpt-6-astra"``.
     """
-    name, dated = plain_name(model), dated_name(model)
+    name = plain_name(model)
+    dated = dated_name(model)
     info = _priced(model, name)
     row = families.snapshot(dated)
     if row is None and not info.known:
@@ -133,10 +134,13 @@ def lookup(model: str) -> ModelInfo:
 
 def _priced(model: str, name: str) -> ModelInfo:
     """What the tables with prices list of a model."""
-    ours = _TABLE.get(name)
-    if ours is not None:
-        return _from_row(model, name, ours)
-    return _from_library(model, name) or ModelInfo(id=model, provider=_maker(name))
+    row = _TABLE.get(name)
+    if row is not None:
+        return _from_row(model, name, row)
+    info = _from_library(model, name)
+    if info is not None:
+        return info
+    return ModelInfo(id=model, provider=_maker(name))
 
 
 def advice(model: str) -> str:
@@ -289,12 +293,13 @@ def _from_row(model: str, name: str, row: _Row) -> ModelInfo:
 
 def _beyond(prices: Prices, cliff: _Cliff) -> Prices:
     """The dearer prices: everything of the prompt by one factor, the output by another."""
-    _, factor, output_factor = cliff
-    factors = {name: output_factor if "output" in name else factor for name in _COLUMNS}
-    found = {name: getattr(prices, name) for name in _COLUMNS}
-    dearer = {
-        name: usd * factors[name] for name, usd in found.items() if usd is not None
-    }
+    _, prompt_factor, output_factor = cliff
+    dearer: dict[str, float] = {}
+    for name in _COLUMNS:
+        usd = getattr(prices, name)
+        if usd is not None:
+            factor = output_factor if "output" in name else prompt_factor
+            dearer[name] = usd * factor
     return Prices(**dearer)
 
 
@@ -321,34 +326,42 @@ def _gaps(name: str) -> tuple[int, int | None]:
 
 def _from_library(model: str, name: str) -> ModelInfo | None:
     """What genai-prices says, its gaps filled; None if it does not know the model."""
-    found = _listed(model, name)
-    if found is None:
+    entry = _listed(model, name)
+    if entry is None:
         return None
-    served_by, listed = found
-    window, most = _gaps(name)
-    window = listed.context_window or window
-    listed_prices = listed.get_prices(datetime.now(UTC))
-    columns = {
-        ours: getattr(listed_prices, theirs, None) for ours, theirs in _COLUMNS.items()
-    }
-    prices = _prices(columns, 0)
-    starts = {
-        tier.start
-        for column in columns.values()
-        for tier in getattr(column, "tiers", ())
-    }
-    priced = prices.input_usd is not None and prices.output_usd is not None
+    provider, listed = entry
+    our_window, most = _gaps(name)
+    window = listed.context_window or our_window
+    columns = _columns_of(listed)
     return ModelInfo(
         id=model,
-        provider=served_by,
+        provider=provider,
         known=bool(window),
         window_tokens=window or UNKNOWN_WINDOW_TOKENS,
         max_output_tokens=most,
-        prices=prices,
-        tiers=tuple((start, _prices(columns, start)) for start in sorted(starts))
-        if priced
-        else (),
+        prices=_prices(columns, 0),
+        tiers=_tiers_of(columns),
     )
+
+
+def _columns_of(listed: _Listed) -> dict[str, Any]:
+    """The library's prices of today, by our names."""
+    prices = listed.get_prices(datetime.now(UTC))
+    columns = {}
+    for name, library_name in _COLUMNS.items():
+        columns[name] = getattr(prices, library_name, None)
+    return columns
+
+
+def _tiers_of(columns: Mapping[str, Any]) -> tuple[tuple[int, Prices], ...]:
+    """The prices of longer prompts; none where prompt or output has no price at all."""
+    prices = _prices(columns, 0)
+    if prices.input_usd is None or prices.output_usd is None:
+        return ()
+    starts = set[int]()
+    for column in columns.values():
+        starts.update(tier.start for tier in getattr(column, "tiers", ()))
+    return tuple((start, _prices(columns, start)) for start in sorted(starts))
 
 
 def _listed(model: str, name: str) -> tuple[str, _Listed] | None:
@@ -360,10 +373,10 @@ def _listed(model: str, name: str) -> tuple[str, _Listed] | None:
     snapshot = get_snapshot()
     for reference in (model, name):
         try:
-            found, listed = snapshot.find_provider_model(reference, None, None, None)
+            provider, listed = snapshot.find_provider_model(reference, None, None, None)
         except LookupError:
             continue
-        return found.id, listed
+        return provider.id, listed
     return None
 
 

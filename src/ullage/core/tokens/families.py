@@ -15,7 +15,7 @@ from msgspec import Struct
 from ullage.core.on_demand import table
 
 
-class Row(NamedTuple):
+class FamilyRow(NamedTuple):
     """A pattern of names, and what these models have."""
 
     pattern: str
@@ -26,8 +26,8 @@ class Row(NamedTuple):
 class Families(Struct, frozen=True):
     """The table. Its file says what stands in a pattern."""
 
-    snapshots: tuple[Row, ...]
-    families: tuple[Row, ...]
+    snapshots: tuple[FamilyRow, ...]
+    families: tuple[FamilyRow, ...]
     not_chat: tuple[str, ...]
 
 
@@ -36,7 +36,7 @@ def _families() -> Families:
     return table(__name__, "families.toml", Families)
 
 
-def snapshot(dated_name: str) -> Row | None:
+def snapshot(dated_name: str) -> FamilyRow | None:
     """The row of a snapshot whose window is another than its name suggests.
 
     Args:
@@ -48,7 +48,7 @@ def snapshot(dated_name: str) -> Row | None:
     return None
 
 
-def family(plain_name: str) -> Row | None:
+def family(plain_name: str) -> FamilyRow | None:
     """The row of the family that a model belongs to.
 
     Args:

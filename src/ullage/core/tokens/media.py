@@ -64,7 +64,8 @@ def _document_tokens(model: str, medium: Media, detail: str) -> int:
     """Text by its bytes, everything else by pages: what is written on one and its picture."""
     if medium.mime.startswith("text/"):
         return payload_bytes(medium.data) // 3 + 1
-    count, family = pages(medium.data), family_of(model)
+    count = pages(medium.data)
+    family = family_of(model)
     if family == "gemini":
         if _is_gemini_2(model):
             return count * _gemini_2_tokens(detail)
@@ -77,10 +78,9 @@ def _document_tokens(model: str, medium: Media, detail: str) -> int:
 def _sound_tokens(model: str, data: str) -> int:
     """By length: 32 tokens a second at Gemini, 10 elsewhere; a minute if unknown."""
     seconds = ceil(sound_seconds(data)) or _UNKNOWN_SOUND_S
-    is_gemini = family_of(model) == "gemini"
-    return seconds * (
-        _GEMINI_SOUND_TOKENS_A_SECOND if is_gemini else _SOUND_TOKENS_A_SECOND
-    )
+    if family_of(model) == "gemini":
+        return seconds * _GEMINI_SOUND_TOKENS_A_SECOND
+    return seconds * _SOUND_TOKENS_A_SECOND
 
 
 def _video_tokens(model: str, medium: Media, detail: str) -> int:
@@ -92,18 +92,19 @@ def _video_tokens(model: str, medium: Media, detail: str) -> int:
     if family_of(model) != "gemini" or _is_gemini_2(model):
         frame = _gemini_2_tokens(detail)
     sound = _GEMINI_SOUND_TOKENS_A_SECOND + _STAMP_TOKENS_A_SECOND
-    return ceil(_video_seconds(medium) * (frame * medium.frames_per_s + sound))
+    tokens_a_second = frame * medium.frames_per_s + sound
+    return ceil(_video_seconds(medium) * tokens_a_second)
 
 
 def _video_seconds(medium: Media) -> float:
     """As much as is asked for of what there is; by its bytes, or five minutes, if unknown."""
-    there = video_seconds(medium.data)
-    if not there and medium.clip_s:
+    seconds = video_seconds(medium.data)
+    if not seconds and medium.clip_s:
         return min(medium.clip_s, _MOST_VIDEO_S)
-    if not there and is_known(medium.data):
-        there = payload_bytes(medium.data) / _VIDEO_BYTES_A_SECOND
-    there = min(there or _UNKNOWN_VIDEO_S, _MOST_VIDEO_S)
-    return min(there, medium.clip_s) if medium.clip_s else there
+    if not seconds and is_known(medium.data):
+        seconds = payload_bytes(medium.data) / _VIDEO_BYTES_A_SECOND
+    seconds = min(seconds or _UNKNOWN_VIDEO_S, _MOST_VIDEO_S)
+    return min(seconds, medium.clip_s) if medium.clip_s else seconds
 
 
 def _gemini_2_tokens(detail: str) -> int:
@@ -193,14 +194,18 @@ def image_tokens(model: str, width: int, height: int, detail: str = "") -> int:
     if family == "gemini":
         return _gemini_tokens(model, width, height, detail)
     if family.startswith("claude"):
-        return _patch_tokens(
-            _CLAUDE_3 if family == "claude-v3" else _CLAUDE_4_8, width, height
-        )
-    rules = next(rules for name, rules in _OPENAI if re.search(name, plain_name(model)))
-    rule = rules.get(detail, rules[""])
+        patches = _CLAUDE_3 if family == "claude-v3" else _CLAUDE_4_8
+        return _patch_tokens(patches, width, height)
+    rule = _openai_rule(plain_name(model), detail)
     if isinstance(rule, _Tiles):
         return _tile_tokens(rule, width, height)
     return _patch_tokens(rule, width, height)
+
+
+def _openai_rule(name: str, detail: str) -> _Tiles | _Patches:
+    """The rule of a model of OpenAI's, or of one that is unknown. The last row fits any name."""
+    rules = next(rules for pattern, rules in _OPENAI if re.search(pattern, name))
+    return rules.get(detail, rules[""])
 
 
 def _is_gemini_2(model: str) -> bool:
@@ -214,7 +219,7 @@ def _tile_tokens(rule: _Tiles, width: int, height: int) -> int:
         return rule.base + 8 * rule.tile
     scale = min(1.0, 2048 / max(width, height))
     scale = min(scale, 768 / min(width, height))
-    tiles = ceil(width * scale / 512 - 1e-9) * ceil(height * scale / 512 - 1e-9)
+    tiles = _cells(width * scale, 512) * _cells(height * scale, 512)
     return rule.base + min(tiles, 8) * rule.tile
 
 
@@ -222,11 +227,17 @@ def _patch_tokens(rule: _Patches, width: int, height: int) -> int:
     """Fit the longest edge, then patches, up to the most there may be."""
     if not (width > 0 and height > 0):
         return ceil((rule.unseen or rule.most) * rule.factor)
-    scale = min(1.0, rule.edge / max(width, height)) if rule.edge else 1.0
-    patches = ceil(width * scale / rule.side - 1e-9) * ceil(
-        height * scale / rule.side - 1e-9
-    )
-    return ceil(min(max(patches, 1), rule.most) * rule.factor)
+    scale = 1.0
+    if rule.edge:
+        scale = min(scale, rule.edge / max(width, height))
+    patches = _cells(width * scale, rule.side) * _cells(height * scale, rule.side)
+    patches = min(max(patches, 1), rule.most)
+    return ceil(patches * rule.factor)
+
+
+def _cells(length: float, side: int) -> int:
+    """How many cells cover a length, in pixels; one that fits but for rounding has none more."""
+    return ceil(length / side - 1e-9)
 
 
 def _gemini_tokens(model: str, width: int, height: int, detail: str) -> int:
@@ -239,4 +250,5 @@ def _gemini_tokens(model: str, width: int, height: int, detail: str) -> int:
         return 4 * _GEMINI_TILE
     if max(width, height) <= 384:
         return _GEMINI_TILE
-    return min(ceil(width / 768) * ceil(height / 768), 32) * _GEMINI_TILE
+    tiles = ceil(width / 768) * ceil(height / 768)
+    return min(tiles, 32) * _GEMINI_TILE

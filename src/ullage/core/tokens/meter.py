@@ -22,8 +22,8 @@ from ullage.core.tokens.estimate import byte_length
 from ullage.core.tokens.media import media_tokens
 from ullage.core.tokens.models import counter_for, family_of
 from ullage.core.values.messages import (
+    BlockFrame,
     Content,
-    Frame,
     Media,
     Message,
     Opaque,
@@ -117,7 +117,9 @@ class Meter:
                 return arguments(leaf.arguments)
             case Reasoning():
                 return text(leaf.text) + self._sealed(leaf)
-            case Opaque(text=said, tokens=tokens) | Frame(text=said, tokens=tokens):
+            case (
+                Opaque(text=said, tokens=tokens) | BlockFrame(text=said, tokens=tokens)
+            ):
                 return text(said) if tokens is None else tokens
             case Media():
                 return media_tokens(self.model, leaf, self.detail)

@@ -99,8 +99,8 @@ def make_ready(model: str) -> None:
 
 def _claude_family(name: str) -> Family:
     """By version: below 4.7 the vocabulary of Claude 3, from there on the second."""
-    found = _CLAUDE.search(name)
-    if found is None:
+    match = _CLAUDE.search(name)
+    if match is None:
         return "claude-v3" if "instant" in name else "claude-v4.8"
-    version = (int(found[1]), int(found[2] or 0))
+    version = (int(match[1]), int(match[2] or 0))
     return "claude-v3" if version < _SECOND_VOCABULARY else "claude-v4.8"

@@ -18,6 +18,8 @@ _WEBM_BYTES = 4_096
 _MOST_BOXES = 64
 _BYTES_A_PAGE, _MOST_PAGES, _UNKNOWN_PAGES = 50_000, 600, 10
 _START_OF_FRAME = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
+_WEBP_SIDE = 0x3FFF
+"""Sides of a WebP have 14 bits; the two above them scale the picture."""
 _SOUND_BYTES_A_SECOND = 16_000
 """Of compressed sound at 128 kbit a second."""
 _WEBM_DURATION = re.compile(rb"\x44\x89(?:\x84(.{4})|\x88(.{8}))", re.DOTALL)
@@ -44,9 +46,11 @@ def image_size(data: str) -> tuple[int, int]:
         return 0, 0
     head = _decoded(payload[:_HEAD_CHARS])
     if head.startswith(b"\x89PNG\r\n\x1a\n") and len(head) >= 24:
-        return int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
+        width, height = struct.unpack_from(">II", head, 16)
+        return width, height
     if head[:6] in (b"GIF87a", b"GIF89a") and len(head) >= 10:
-        return int.from_bytes(head[6:8], "little"), int.from_bytes(head[8:10], "little")
+        width, height = struct.unpack_from("<HH", head, 6)
+        return width, height
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return _webp_size(head)
     if head.startswith(b"\xff\xd8"):
@@ -59,13 +63,16 @@ def _webp_size(head: bytes) -> tuple[int, int]:
     if len(head) < 30:
         return 0, 0
     if head[12:16] == b"VP8X":
-        width = int.from_bytes(head[24:27], "little") + 1
-        return width, int.from_bytes(head[27:30], "little") + 1
+        width = int.from_bytes(head[24:27], "little")
+        height = int.from_bytes(head[27:30], "little")
+        return width + 1, height + 1
     if head[12:16] == b"VP8L":
         bits = int.from_bytes(head[21:25], "little")
-        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-    width = int.from_bytes(head[26:28], "little") & 0x3FFF
-    return width, int.from_bytes(head[28:30], "little") & 0x3FFF
+        width = bits & _WEBP_SIDE
+        height = bits >> 14 & _WEBP_SIDE
+        return width + 1, height + 1
+    width, height = struct.unpack_from("<HH", head, 26)
+    return width & _WEBP_SIDE, height & _WEBP_SIDE
 
 
 def _jpeg_size(raw: bytes) -> tuple[int, int]:
@@ -74,14 +81,15 @@ def _jpeg_size(raw: bytes) -> tuple[int, int]:
     while at + 9 <= len(raw) and raw[at] == 0xFF:
         marker = raw[at + 1]
         if marker in _START_OF_FRAME:
-            height = int.from_bytes(raw[at + 5 : at + 7], "big")
-            return int.from_bytes(raw[at + 7 : at + 9], "big"), height
+            height, width = struct.unpack_from(">HH", raw, at + 5)
+            return width, height
         if marker == 0xFF:
             at += 1
         elif marker == 0x01 or 0xD0 <= marker <= 0xD7:
             at += 2
         else:
-            at += 2 + max(2, int.from_bytes(raw[at + 2 : at + 4], "big"))
+            (size,) = struct.unpack_from(">H", raw, at + 2)
+            at += 2 + max(2, size)
     return 0, 0
 
 
@@ -93,10 +101,13 @@ def pages(data: str) -> int:
     payload = _payload(data)
     if payload is None:
         return _UNKNOWN_PAGES
-    ends = _decoded(payload[:_PDF_CHARS]) + b"\n" + _decoded_tail(payload, _PDF_CHARS)
-    counts = [int(found) for found in re.findall(rb"/Count (\d{1,4})\b", ends)]
-    by_size = ceil(payload_bytes(data) / _BYTES_A_PAGE)
-    return min(max(counts, default=by_size) or by_size, _MOST_PAGES)
+    head = _decoded(payload[:_PDF_CHARS])
+    tail = _decoded_tail(payload, _PDF_CHARS)
+    counts = re.findall(rb"/Count (\d{1,4})\b", head + b"\n" + tail)
+    most = max(map(int, counts), default=0)
+    if most == 0:
+        most = ceil(payload_bytes(data) / _BYTES_A_PAGE)
+    return min(most, _MOST_PAGES)
 
 
 # ── sound and video ──────────────────────────────────────────────────────────────────────
@@ -108,8 +119,9 @@ def sound_seconds(data: str) -> float:
     if payload is None:
         return 0.0
     head = _decoded(payload[:_HEAD_CHARS])
-    is_wav = head[:4] == b"RIFF" and head[8:16] == b"WAVEfmt "
-    bytes_a_second = int.from_bytes(head[28:32], "little") if is_wav else 0
+    bytes_a_second = 0
+    if head[:4] == b"RIFF" and head[8:16] == b"WAVEfmt ":
+        bytes_a_second = int.from_bytes(head[28:32], "little")
     return payload_bytes(data) / (bytes_a_second or _SOUND_BYTES_A_SECOND)
 
 
@@ -126,7 +138,8 @@ def video_seconds(data: str) -> float:
         if head[4:8] == b"moov":
             return _mp4_seconds(_bytes_at(payload, at, 160))
         size = int.from_bytes(head[:4], "big")
-        size = int.from_bytes(head[8:16], "big") if size == 1 else size
+        if size == 1:  # a long box: its size follows its name
+            size = int.from_bytes(head[8:16], "big")
         if len(head) < 16 or size < 8:
             break
         at += size
@@ -135,25 +148,33 @@ def video_seconds(data: str) -> float:
 
 def _mp4_seconds(movie: bytes) -> float:
     """Duration by time scale, in the movie's header of version 0 or 1."""
-    _, found, header = movie.partition(b"mvhd")
-    long = header[:1] == b"\1"
-    scale_at, size = (20, 8) if long else (12, 4)
-    scale = int.from_bytes(header[scale_at : scale_at + 4], "big")
-    duration = int.from_bytes(header[scale_at + 4 : scale_at + 4 + size], "big")
+    _, name, header = movie.partition(b"mvhd")
+    if not name:
+        return 0.0
+    is_long = header[:1] == b"\1"
+    scale_at, size = (20, 8) if is_long else (12, 4)
+    duration_at = scale_at + 4
+    scale = int.from_bytes(header[scale_at:duration_at], "big")
+    duration = int.from_bytes(header[duration_at : duration_at + size], "big")
     is_unknown = duration == (1 << 8 * size) - 1
-    return duration / scale if found and scale and not is_unknown else 0.0
+    if scale == 0 or is_unknown:
+        return 0.0
+    return duration / scale
 
 
 def _webm_seconds(head: bytes) -> float:
     """Duration by time scale, where the recorder wrote one."""
-    found, scale = _WEBM_DURATION.search(head), _WEBM_SCALE.search(head)
-    if found is None:
+    duration_match = _WEBM_DURATION.search(head)
+    if duration_match is None:
         return 0.0
-    (duration,) = (
-        struct.unpack(">f", found[1]) if found[1] else struct.unpack(">d", found[2])
-    )
+    single, double = duration_match.groups()
+    if single:
+        (duration,) = struct.unpack(">f", single)
+    else:
+        (duration,) = struct.unpack(">d", double)
+    scale = _WEBM_SCALE.search(head)
     nanoseconds = int.from_bytes(scale[1], "big") if scale else 1_000_000
-    seconds = duration * nanoseconds / 1e9
+    seconds = float(duration * nanoseconds / 1e9)
     return seconds if isfinite(seconds) and seconds > 0 else 0.0
 
 
@@ -165,15 +186,16 @@ def _payload(data: str) -> str | None:
     if data[:5] == "data:":
         comma = data.find(",", 0, 300)
         return data[comma + 1 :] if comma > 0 else None
-    short = data[:_HEAD_CHARS]
-    return None if "://" in short or len(data) < _HEAD_CHARS // 2 else data
+    is_url = "://" in data[:_HEAD_CHARS]
+    is_id = len(data) < _HEAD_CHARS // 2
+    return None if is_url or is_id else data
 
 
 def _decoded(chars: str) -> bytes:
     """The bytes of the whole groups in a piece of base64; b"" if it is none."""
     packed = "".join(chars.split())
     try:
-        return binascii.a2b_base64(packed[: len(packed) // 4 * 4])
+        return binascii.a2b_base64(packed[: _whole_groups(len(packed))])
     except ValueError:
         return b""
 
@@ -182,13 +204,17 @@ def _decoded_tail(payload: str, chars: int) -> bytes:
     """The last bytes of base64 without line breaks; b"" if it is short enough to be a head."""
     if len(payload) <= chars:
         return b""
-    return _decoded(payload[(len(payload) - chars) // 4 * 4 :])
+    return _decoded(payload[_whole_groups(len(payload) - chars) :])
 
 
 def _bytes_at(payload: str, start: int, count: int) -> bytes:
     """``count`` bytes from ``start`` on of base64 without line breaks, or what there is."""
-    skip = start % 3
-    first = start // 3 * 4
-    return _decoded(payload[first : first + (skip + count + 2) // 3 * 4])[
-        skip : skip + count
-    ]
+    group, skip = divmod(start, 3)
+    groups = (skip + count + 2) // 3
+    chars = payload[4 * group : 4 * (group + groups)]
+    return _decoded(chars)[skip : skip + count]
+
+
+def _whole_groups(chars: int) -> int:
+    """The characters of the whole groups of four among so many."""
+    return chars // 4 * 4

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ullage.core.history.ledger import Ledger
 from ullage.core.history.outline import outlined
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Added
+from ullage.core.values.edits import Insert
 from ullage.core.values.effects import Record
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ullage.core.turn.settings import Settings
 
 
-def may_be_added(window: Window, edit: Added) -> bool:
+def may_be_added(window: Window, edit: Insert) -> bool:
     """Whether a text of the user's may stand behind a message, and says anything."""
     transcript = window.transcript
     index = transcript.find(edit.after)

@@ -110,7 +110,7 @@ def _is_edited(window: Window, edit: Edit) -> bool:
     """Whether something is shown in the place of an edit already."""
     if not isinstance(edit, Replace):
         return False
-    location = window.transcript.locate(edit.place)
+    location = window.transcript.locate(edit.address)
     if location is None:
         return False
     return location[1:] in window.shown(location[0])

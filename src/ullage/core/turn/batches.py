@@ -13,22 +13,22 @@ from msgspec import Struct
 
 from ullage.core.contract.policy import Policy, Safeguards, Stage
 from ullage.core.history.builder import WindowBuilder
-from ullage.core.history.hand import EMPTY, Hand, index_of
+from ullage.core.history.hand import EMPTY, UserDecisions, index_of
 from ullage.core.history.ledger import Ledger
 from ullage.core.history.window import Window
 from ullage.core.turn.checks import check, is_lawful
 from ullage.core.turn.reporting import passed_over, shown, told
-from ullage.core.values.decisions import Made
+from ullage.core.values.decisions import LedgerRef
 from ullage.core.values.edits import (
-    Added,
     Batch,
-    Cut,
     Drop,
     Edit,
+    Insert,
+    ProposedEdit,
     Replace,
+    ReplaceSpan,
+    Restore,
     Skipped,
-    Summary,
-    Whole,
     storable,
 )
 from ullage.core.values.effects import Output, Record
@@ -65,7 +65,7 @@ class Walk(Struct):
     events: list[Event] = []
     cuts: int = 0
     diagnostic: Event | None = None
-    hand: Hand = EMPTY
+    hand: UserDecisions = EMPTY
     joining: Joining | None = None
 
     @property
@@ -74,7 +74,12 @@ class Walk(Struct):
         return self.builder.window
 
     def keep(
-        self, stage: str, key: bytes, cuts: Sequence[Cut], *, decision: str = ""
+        self,
+        stage: str,
+        key: bytes,
+        cuts: Sequence[ProposedEdit],
+        *,
+        decision: str = "",
     ) -> None:
         """Show cuts, and keep them as one batch under a key; nothing where there are none.
 
@@ -124,11 +129,11 @@ class Walk(Struct):
     def check(
         self,
         stage: str,
-        cuts: Sequence[Cut],
+        cuts: Sequence[ProposedEdit],
         *,
         on_arrival: bool = False,
         is_guard: bool = False,
-    ) -> Sequence[Cut]:
+    ) -> Sequence[ProposedEdit]:
         """The cuts that may be shown; what was mended or left out of them becomes events.
 
         Args:
@@ -150,7 +155,7 @@ class Walk(Struct):
         self.events += told(stage, checked)
         return checked.cuts
 
-    def set_aside(self, cuts: Sequence[Cut]) -> None:
+    def set_aside(self, cuts: Sequence[ProposedEdit]) -> None:
         """Have what cuts leave out kept before the view is returned."""
         for cut in cuts:
             for output in cut.outputs:
@@ -187,7 +192,7 @@ class Walk(Struct):
         """Show what of a batch is not in the view yet. Returns whether all of it took effect."""
         window, undone = self.window, self.hand.undone
         edits = batch.edits
-        if undone and Made("batch", key, number) in undone:
+        if undone and LedgerRef("batch", key, number) in undone:
             edits = ()
         missing = [edit for edit in edits if not window.shows(edit)]
         lawful = [edit for edit in missing if is_lawful(window, edit, edits)]
@@ -206,7 +211,7 @@ class Walk(Struct):
             self.builder.stale.append((start, stop))
 
 
-def without_young(window: Window, cuts: Sequence[Cut]) -> list[Cut]:
+def without_young(window: Window, cuts: Sequence[ProposedEdit]) -> list[ProposedEdit]:
     """The cuts without those of texts that changed at an old place and are too new for it.
 
     Such a text may be cut once the same batch cuts what came when it changed.
@@ -215,7 +220,7 @@ def without_young(window: Window, cuts: Sequence[Cut]) -> list[Cut]:
         return list(cuts)
     places = [_place(window, cut.edit) for cut in cuts]
     young = min(max(places) + 1, window.turn_start)
-    remaining: list[Cut] = []
+    remaining: list[ProposedEdit] = []
     for cut, place in zip(cuts, places, strict=True):
         is_young = window.arrived.get(place, -1) >= young
         if not is_young or not isinstance(cut.edit, Replace):
@@ -225,10 +230,10 @@ def without_young(window: Window, cuts: Sequence[Cut]) -> list[Cut]:
 
 def _place(window: Window, edit: Edit) -> int:
     """The message that is edited, or the last of a range."""
-    if isinstance(edit, (Whole, Added)):
+    if isinstance(edit, (Restore, Insert)):
         return -1
     if isinstance(edit, Replace):
-        location = window.transcript.locate(edit.place)
+        location = window.transcript.locate(edit.address)
         return -1 if location is None else location[0]
     span = window.range_of(edit)
     return -1 if span is None else span[1] - 1
@@ -243,24 +248,24 @@ def edited_from(window: Window, edits: Iterable[Edit]) -> int:
     return start
 
 
-def _start_of(window: Window, edit: Replace | Summary | Whole | Added) -> int:
+def _start_of(window: Window, edit: Replace | ReplaceSpan | Restore | Insert) -> int:
     """Index of the first message an edit changes."""
     transcript, size = window.transcript, window.size
-    if isinstance(edit, Added):
+    if isinstance(edit, Insert):
         return transcript.find(edit.after) or size
-    if isinstance(edit, Whole):
+    if isinstance(edit, Restore):
         index = index_of(transcript, edit.message)
         if index is None or index >= size:
             return size
-        return min(transcript.together(index, size), default=index)
+        return min(transcript.inseparable(index, size), default=index)
     if isinstance(edit, Replace):
-        location = transcript.locate(edit.place)
+        location = transcript.locate(edit.address)
         return size if location is None else location[0]
     start = transcript.find(edit.after)
     return size if start is None else start
 
 
-def cuts_of(stage: Stage, window: Window) -> Sequence[Cut]:
+def cuts_of(stage: Stage, window: Window) -> Sequence[ProposedEdit]:
     """The cuts a stage wants; none where it skipped."""
     proposal = stage(window)
     if isinstance(proposal, Skipped):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from ullage.core.contract.format import Head
+from ullage.core.contract.format import RequestHead
 from ullage.core.errors import ConfigError
 from ullage.core.history import canon
 from ullage.core.history.builder import WindowBuilder
@@ -152,7 +152,7 @@ def _assumed(
     return limits, [Event(kind="unknown_model", where="model", why=reason)]
 
 
-def _head_tokens(history: HistoryCache, head: Head, tools: Tools) -> int:
+def _head_tokens(history: HistoryCache, head: RequestHead, tools: Tools) -> int:
     """Tokens of the head and of the tools that are added to it; counted when they change."""
     if history.head is None or history.head[:2] != (head, tools):
         meter = history.meter

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from ullage.core.contract.format import Format, Head
+from ullage.core.contract.format import Format, RequestHead
 from ullage.core.contract.repaired import Repaired
 from ullage.core.history import canon
 from ullage.core.history.builder import WindowBuilder
@@ -26,7 +26,7 @@ from ullage.core.turn.active_policy import ActivePolicy
 from ullage.core.turn.rendering import Rendered
 from ullage.core.turn.request import Envelopes, Header, Request
 from ullage.core.values.authors import KNOWN_USER_TOOLS
-from ullage.core.values.decisions import Made
+from ullage.core.values.decisions import LedgerRef
 from ullage.core.values.effects import Output, Record
 from ullage.core.values.messages import Message
 
@@ -59,8 +59,8 @@ class HistoryCache(Struct, eq=False):
     builder: WindowBuilder | None = None
     active: ActivePolicy | None = None
     inherited: ActivePolicy | None = None
-    head: tuple[Head, tuple[dict[str, Any], ...], int] | None = None
-    undone: frozenset[Made] | None = None
+    head: tuple[RequestHead, tuple[dict[str, Any], ...], int] | None = None
+    undone: frozenset[LedgerRef] | None = None
     latest: bytes | None = None
 
     def freeze(self, wire: Format, header: Header | None) -> FrozenRequest:

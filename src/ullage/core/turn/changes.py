@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ullage.core.history import canon
-from ullage.core.history.ledger import MARK_BYTES, Ledger, Shown
+from ullage.core.history.ledger import MARK_BYTES, HistoryRecord, Ledger
 from ullage.core.history.transcript import Transcript, leaves_of
 from ullage.core.values.effects import Record
 from ullage.core.values.messages import Message, Text
@@ -64,7 +64,7 @@ def changed(transcript: Transcript, ledger: Ledger) -> tuple[tuple[bytes, bytes]
     shown = _shown(transcript, ledger)
     if shown is None or transcript.find(shown.chain) is not None:
         return ()  # it only grew
-    marks, earlier_marks = _marks(transcript), shown.each()
+    marks, earlier_marks = _marks(transcript), shown.message_marks()
     ages = _moved(marks, earlier_marks, shown)
     ages.update(_added(transcript, ledger, marks, earlier_marks))
     recorded = arrived(transcript, ledger)
@@ -137,14 +137,14 @@ def _noted(
     for index, age in sorted(arrived(transcript, ledger).items()):
         if index < length:
             ages.append((index, age))
-    shown = Shown(marks, transcript.chain[length], tuple(ages))
+    shown = HistoryRecord(marks, transcript.chain[length], tuple(ages))
     if shown == ledger.at(key).shown:
         return ledger, ()
     ledger, record = ledger.with_shown(key, shown)
     return ledger, (record,)
 
 
-def _shown(transcript: Transcript, ledger: Ledger) -> Shown | None:
+def _shown(transcript: Transcript, ledger: Ledger) -> HistoryRecord | None:
     """What the history held when it was shown lately, if that is known."""
     key = key_of(transcript)
     if key is None:
@@ -208,7 +208,7 @@ def _is_known(ledger: Ledger, keys: Sequence[bytes]) -> bool:
 
 
 def _moved(
-    marks: Sequence[bytes], earlier_marks: Sequence[bytes], shown: Shown
+    marks: Sequence[bytes], earlier_marks: Sequence[bytes], shown: HistoryRecord
 ) -> dict[int, int]:
     """What was newer than its place already, where it stands now."""
     ages: dict[int, int] = {}
@@ -246,7 +246,7 @@ def _is_news(message: Message, counts: Counter[str]) -> bool:
 
     A client that takes old results out of its history leaves the same line in place of each.
     """
-    if message.is_pinned or message.only_thought:
+    if message.is_permanent or message.only_thought:
         return False
     for *_, leaf in leaves_of(message):
         if not isinstance(leaf, Text) or counts[leaf.text] == 1:

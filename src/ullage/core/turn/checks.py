@@ -5,7 +5,7 @@ model wrote. What passes here is legal on every wire and can be opened again, so
 be trusted. What can be mended is mended (`Mend`); of the rest no part is shown (`StageError`).
 
     a leaf is replaced (`Replace`)                place, moment, signed, text           leaves.py
-    a range is summarised (`Summary`)             seams, nesting, stays, text           spans.py
+    a range is summarised (`ReplaceSpan`)             seams, nesting, stays, text           spans.py
     reasoning is left out (`Drop`)                run                                   spans.py
     and of each                                   kept, ref, named                      cuts.py
 
@@ -27,7 +27,15 @@ from ullage.core.history.window import Window
 from ullage.core.turn import leaves, spans
 from ullage.core.turn.again import may_be_added
 from ullage.core.turn.cuts import LEAVE, Broken, Mend, Proposal
-from ullage.core.values.edits import Added, Cut, Drop, Edit, Replace, Summary, Whole
+from ullage.core.values.edits import (
+    Drop,
+    Edit,
+    Insert,
+    ProposedEdit,
+    Replace,
+    ReplaceSpan,
+    Restore,
+)
 
 _ENDS = "Take both ends from window.transcript.chain, the first before the second."
 _LATER = "Return it from a stage under pressure."
@@ -42,7 +50,7 @@ class Checked(NamedTuple):
         errors: why each of the others is not among them.
     """
 
-    cuts: list[Cut]
+    cuts: list[ProposedEdit]
     mends: list[Mend]
     errors: list[StageError]
 
@@ -50,7 +58,7 @@ class Checked(NamedTuple):
 def check(
     window: Window,
     stage: str,
-    cuts: Sequence[Cut],
+    cuts: Sequence[ProposedEdit],
     *,
     on_arrival: bool = False,
     is_guard: bool = False,
@@ -68,7 +76,7 @@ def check(
     errors = list[StageError]()
     # the account of a summary may stand in a result, so results are checked first
     order = sorted(
-        range(len(cuts)), key=lambda number: isinstance(cuts[number].edit, Summary)
+        range(len(cuts)), key=lambda number: isinstance(cuts[number].edit, ReplaceSpan)
     )
     for number in order:
         try:
@@ -99,21 +107,21 @@ def is_lawful(window: Window, edit: Edit, batch: Sequence[Edit]) -> bool:
         edit: the edit.
         batch: all edits of its record.
     """
-    if isinstance(edit, (Drop, Whole)):
+    if isinstance(edit, (Drop, Restore)):
         return True
-    if isinstance(edit, Added):
+    if isinstance(edit, Insert):
         return may_be_added(window, edit)
     if isinstance(edit, Replace):
         return leaves.is_lawful(window, edit)
     return spans.is_lawful(window, edit, batch)
 
 
-def _lawful(proposal: Proposal, cut: Cut) -> Cut | None:
+def _lawful(proposal: Proposal, cut: ProposedEdit) -> ProposedEdit | None:
     """The cut as it may be shown; None where it would hide nothing."""
     edit = cut.edit
     if isinstance(edit, Replace):
         return leaves.replacement(proposal, cut, edit)
-    if isinstance(edit, (Whole, Added)):
+    if isinstance(edit, (Restore, Insert)):
         raise Broken("only a user's decision shows this", LEAVE)
     if proposal.on_arrival:
         raise Broken(
@@ -123,6 +131,6 @@ def _lawful(proposal: Proposal, cut: Cut) -> Cut | None:
     if start == stop:
         problem = f"it names no range of the {proposal.window.size:,} messages"
         raise Broken(problem, _ENDS)
-    if isinstance(edit, Summary):
+    if isinstance(edit, ReplaceSpan):
         return spans.summary(proposal, cut, edit, start, stop)
     return spans.drop(proposal, cut, edit, start, stop)

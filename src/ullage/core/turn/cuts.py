@@ -15,14 +15,14 @@ from typing import Literal, NamedTuple, TypeAlias
 from ullage.core.history import canon
 from ullage.core.history.window import Window
 from ullage.core.values.edits import (
-    Added,
     Address,
-    Cut,
     Drop,
     Edit,
+    Insert,
+    ProposedEdit,
     Replace,
-    Summary,
-    Whole,
+    ReplaceSpan,
+    Restore,
 )
 from ullage.core.values.effects import Output
 
@@ -68,10 +68,10 @@ class Proposal(NamedTuple):
     """
 
     window: Window
-    cuts: Sequence[Cut]
+    cuts: Sequence[ProposedEdit]
     on_arrival: bool
     is_guard: bool
-    passed: dict[int, Cut]
+    passed: dict[int, ProposedEdit]
     leaves: dict[Address, int]
     ranges: list[int]
     mends: list[Mend]
@@ -79,18 +79,18 @@ class Proposal(NamedTuple):
     def where(self, edit: Edit) -> str:
         """The place of an edit, for people."""
         if isinstance(edit, Replace):
-            location = self.window.transcript.locate(edit.place)
+            location = self.window.transcript.locate(edit.address)
             if location is None:
                 return "a place of no message"
             return f"message {location[0] + 1}"
-        if isinstance(edit, (Whole, Added)):
+        if isinstance(edit, (Restore, Insert)):
             return "the view"
         start, stop = self.window.range_of(edit) or (0, 0)
         if start == stop:
             return "a range of no messages"
         return f"messages {start + 1} to {stop}"
 
-    def take(self, number: int, cut: Cut) -> None:
+    def take(self, number: int, cut: ProposedEdit) -> None:
         """Take in a cut that may be shown, in place of those that it would cover.
 
         A record is shown again edit by edit, so no place may have two of them.
@@ -98,9 +98,9 @@ class Proposal(NamedTuple):
         edit = cut.edit
         covered: list[int] = []
         if isinstance(edit, Replace):
-            if edit.place in self.leaves:
-                covered.append(self.leaves[edit.place])
-            self.leaves[edit.place] = number
+            if edit.address in self.leaves:
+                covered.append(self.leaves[edit.address])
+            self.leaves[edit.address] = number
         else:
             for earlier in self.ranges:
                 if self._covers(edit, self.passed[earlier].edit):
@@ -113,7 +113,7 @@ class Proposal(NamedTuple):
 
     def leave_untold(self, edit: Edit) -> None:
         """Take out the account of a summary that is not shown, from the result before it."""
-        if not isinstance(edit, Summary) or edit.text.strip():
+        if not isinstance(edit, ReplaceSpan) or edit.text.strip():
             return
         span = self.window.range_of(edit)
         if span is None:
@@ -126,9 +126,11 @@ class Proposal(NamedTuple):
 
     def _covers(self, edit: Edit, earlier: Edit) -> bool:
         """Whether a range holds all of an earlier one of its kind."""
-        if not isinstance(edit, (Summary, Drop)):
+        if not isinstance(edit, (ReplaceSpan, Drop)):
             return False
-        if not isinstance(earlier, (Summary, Drop)) or type(edit) is not type(earlier):
+        if not isinstance(earlier, (ReplaceSpan, Drop)) or type(edit) is not type(
+            earlier
+        ):
             return False
         start, stop = self.window.range_of(edit) or (0, 0)
         begin, end = self.window.range_of(earlier) or (0, 0)
@@ -139,7 +141,7 @@ class Proposal(NamedTuple):
         mend = Mend(law, self.where(edit), remedy)
         self.mends.append(mend)
 
-    def kept(self, cut: Cut, needed: Sequence[Output]) -> tuple[Output, ...]:
+    def kept(self, cut: ProposedEdit, needed: Sequence[Output]) -> tuple[Output, ...]:
         """The outputs of a cut, with those that it left out; none under the ref of another."""
         outputs = {output.ref: output for output in cut.outputs}
         missing = [output for output in needed if outputs.get(output.ref) != output]
@@ -178,7 +180,7 @@ def holds_account(
     for edit in edits:
         if not isinstance(edit, Replace) or ref not in edit.text:
             continue
-        location = window.transcript.locate(edit.place)
+        location = window.transcript.locate(edit.address)
         if location is None:
             continue
         if before is None or before == location[0] + 1:

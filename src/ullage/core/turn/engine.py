@@ -32,7 +32,7 @@ from ullage.core.contract.bound import HELD, editable_from, is_frozen, left_out
 from ullage.core.contract.policy import Policy, Safeguards, Stage, name_of, unrecalled
 from ullage.core.errors import OverLimitError
 from ullage.core.history.builder import PAST, WindowBuilder
-from ullage.core.history.hand import EMPTY, Hand, shown_under
+from ullage.core.history.hand import EMPTY, UserDecisions, shown_under
 from ullage.core.history.ledger import Ledger, latest_record
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
@@ -43,7 +43,7 @@ from ullage.core.turn.changes import arrived
 from ullage.core.turn.filling import Asking, fill, refusal
 from ullage.core.turn.hand import carry_out, carry_out_with_batch, overrule
 from ullage.core.turn.joining import Offer, note_excess, weigh
-from ullage.core.values.edits import Cut, Edit, Replace, Skipped, Summary
+from ullage.core.values.edits import Edit, ProposedEdit, Replace, ReplaceSpan, Skipped
 from ullage.core.values.effects import Summarise
 from ullage.core.values.events import Event
 from ullage.core.values.limits import TextLimit
@@ -63,7 +63,7 @@ def fit(
     now: bool = False,
     text_limit: TextLimit | None = None,
     offer: Offer | None = None,
-    hand: Hand = EMPTY,
+    hand: UserDecisions = EMPTY,
 ) -> _Asks[Walk]:
     """Walk the window to the end of its transcript; asks for summaries on the way, if at all.
 
@@ -246,7 +246,7 @@ def _is_decided(ledger: Ledger, key: bytes) -> bool:
 
 
 def _replaced(
-    window: Window, ledger: Ledger, settled: int, hand: Hand
+    window: Window, ledger: Ledger, settled: int, hand: UserDecisions
 ) -> set[Location]:
     """The leaves that the batches of settled places replace: what is decided next sees no other.
 
@@ -258,11 +258,11 @@ def _replaced(
     transcript = window.transcript
     replaced, hidden = set[Location](), _Hidden(window)
     for length, edit in _settled_edits(window, ledger, settled):
-        if isinstance(edit, Summary):
+        if isinstance(edit, ReplaceSpan):
             for index in hidden.by(edit, length):
                 replaced.update(transcript.results(index))
         elif isinstance(edit, Replace):
-            location = window.spot_for(edit, length)
+            location = window.location_for(edit, length)
             if location is not None:
                 replaced.add(location)
     return replaced
@@ -297,7 +297,7 @@ class _Hidden:
         self._reached: dict[int, int] = {}
         self._visible: set[int] = set()
 
-    def by(self, edit: Summary, length: int) -> list[int]:
+    def by(self, edit: ReplaceSpan, length: int) -> list[int]:
         """What a summary within a length hides and none that begins at the same message did."""
         transcript = self._window.transcript
         start, stop = transcript.find(edit.after), transcript.find(edit.upto)
@@ -389,7 +389,7 @@ def _removed_tokens(walk: Walk) -> int:
     return round(removed / window.calibration.scale)
 
 
-def _allowed(walk: Walk, stage: Stage) -> Sequence[Cut]:
+def _allowed(walk: Walk, stage: Stage) -> Sequence[ProposedEdit]:
     """The cuts a stage wants, if now they can be made; else it is told why not."""
     window = walk.window
     subject = f"stage {name_of(stage)}"
@@ -405,19 +405,19 @@ def _allowed(walk: Walk, stage: Stage) -> Sequence[Cut]:
     return without_young(window, unbarred)
 
 
-def _is_barred(window: Window, cut: Cut) -> bool:
+def _is_barred(window: Window, cut: ProposedEdit) -> bool:
     """Whether a leaf is pinned, or holds the account of hidden messages."""
     if not isinstance(cut.edit, Replace):
         return False
-    location = window.transcript.locate(cut.edit.place)
+    location = window.transcript.locate(cut.edit.address)
     if location is None:
         return False
     return window.holds_account(location) or window.is_pinned(location)
 
 
 def _filled(
-    walk: Walk, cuts: Sequence[Cut], asking: Asking | None
-) -> _Asks[Sequence[Cut]]:
+    walk: Walk, cuts: Sequence[ProposedEdit], asking: Asking | None
+) -> _Asks[Sequence[ProposedEdit]]:
     """The cuts with what a model has to add to them, if there is one to ask."""
     filled = []
     for cut in cuts:
@@ -429,7 +429,12 @@ def _filled(
 
 
 def _batch(
-    walk: Walk, stage: str, key: bytes, cuts: Sequence[Cut], *, is_guard: bool = False
+    walk: Walk,
+    stage: str,
+    key: bytes,
+    cuts: Sequence[ProposedEdit],
+    *,
+    is_guard: bool = False,
 ) -> None:
     """Make one batch of cuts, and of the reasoning they make invalid."""
     window = walk.window

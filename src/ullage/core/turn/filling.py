@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from ullage.core.history import canon
 from ullage.core.values.briefs import Brief
-from ullage.core.values.edits import Cut, Summary, whole
+from ullage.core.values.edits import ProposedEdit, ReplaceSpan, whole
 from ullage.core.values.effects import Reply, Summarise
 from ullage.core.values.events import Event
 
@@ -65,7 +65,7 @@ class Filled(NamedTuple):
         refused: why the model's words were not accepted, ``""`` if they were or none were asked.
     """
 
-    cut: Cut
+    cut: ProposedEdit
     refused: str = ""
 
 
@@ -76,7 +76,7 @@ def refusal(reason: str) -> Event:
 
 
 def fill(
-    cut: Cut, asking: Asking | None, count: Count
+    cut: ProposedEdit, asking: Asking | None, count: Count
 ) -> Generator[Summarise, Reply | None, Filled]:
     """Have a model add to a cut's summary.
 
@@ -89,7 +89,7 @@ def fill(
         The cut, with the model's words if they were accepted, and why they were not.
     """
     brief, span = cut.brief, cut.edit
-    if brief is None or asking is None or not isinstance(span, Summary):
+    if brief is None or asking is None or not isinstance(span, ReplaceSpan):
         return Filled(cut)
     summary = Accepted(brief.earlier, "")
     may_retry = True
@@ -112,7 +112,7 @@ def fill(
     edit = replace(
         span,
         text=brief.compose(summary.text),
-        said=summary.text,
+        model_text=summary.text,
         retain=brief.keep(summary.retain),
     )
     return Filled(cut._replace(edit=edit))
@@ -140,7 +140,7 @@ def _again(
     if reply is not None:
         missing = brief.left_out(reply.text)
         if missing:
-            names = ", ".join(canon.canonical_json(fact.shown) for fact in missing)
+            names = ", ".join(canon.canonical_json(fact.label) for fact in missing)
             reminder = f"{reminder}\n{_NAMING} {names}"
     return replace(
         request,
@@ -267,8 +267,8 @@ def _our_sentences(brief: Brief) -> Sequence[str]:
         prompt.system,
         prompt.opening,
         prompt.closing,
-        brief.before,
-        brief.after,
+        brief.heading,
+        brief.footer,
         prompt.reminder.replace("{reason}", "\n"),
         _NAMING,
     )

@@ -19,14 +19,14 @@ from ullage.core.contract.kinds import fields_of
 from ullage.core.history import canon
 from ullage.core.history.hand import (
     EMPTY,
-    Entered,
-    Hand,
+    DecisionEntry,
+    UserDecisions,
     batch_of,
     entered_in,
     hand_of,
     index_of,
+    locations_of,
     name_of,
-    spots_of,
     with_consequences,
 )
 from ullage.core.history.ledger import Ledger
@@ -35,8 +35,8 @@ from ullage.core.history.window import Window
 from ullage.core.tokens.catalog import lookup
 from ullage.core.turn.batches import Walk, edited_from
 from ullage.core.turn.request import Request
-from ullage.core.values.decisions import EVERY_ITEM, Decision, Made, Target
-from ullage.core.values.edits import Added, Cut, Replace, Whole
+from ullage.core.values.decisions import EVERY_ITEM, Decision, LedgerRef, Target
+from ullage.core.values.edits import Insert, ProposedEdit, Replace, Restore
 from ullage.core.values.effects import Output
 from ullage.core.values.events import Event
 from ullage.core.values.messages import Media, Text, ToolCall
@@ -46,7 +46,7 @@ STAGE = "user"
 """What a batch that carries out a decision names as its stage."""
 
 
-def hand_in(transcript: Transcript, ledger: Ledger, request: Request) -> Hand:
+def hand_in(transcript: Transcript, ledger: Ledger, request: Request) -> UserDecisions:
     """What users decided of a history; nothing holds of one that the provider has."""
     if not ledger.by_user or request.elsewhere:
         return EMPTY
@@ -55,7 +55,7 @@ def hand_in(transcript: Transcript, ledger: Ledger, request: Request) -> Hand:
     return hand_of(transcript, ledger, is_frozen=frozen > 0)
 
 
-def carry_out(walk: Walk, hand: Hand, key: bytes) -> None:
+def carry_out(walk: Walk, hand: UserDecisions, key: bytes) -> None:
     """Carry out what is due at once.
 
     Args:
@@ -71,7 +71,7 @@ def carry_out(walk: Walk, hand: Hand, key: bytes) -> None:
             _carry_out(walk, entered, key)
 
 
-def carry_out_with_batch(walk: Walk, hand: Hand, key: bytes) -> None:
+def carry_out_with_batch(walk: Walk, hand: UserDecisions, key: bytes) -> None:
     """Carry out what waits for the next batch; see `carry_out`."""
     for entered in hand.due:
         if _waits_for_batch(entered):
@@ -104,23 +104,23 @@ def place_of(target: Target, transcript: Transcript) -> str:
     return place
 
 
-def _waits_for_batch(entered: Entered) -> bool:
+def _waits_for_batch(entered: DecisionEntry) -> bool:
     """Whether a decision is carried out with the next batch only."""
     decision = entered.decision
     return decision.verb == "restore" and decision.when == "batch"
 
 
-def _is_unread(window: Window, entered: Entered) -> bool:
+def _is_unread(window: Window, entered: DecisionEntry) -> bool:
     """Whether a note stands where the provider does not read any more."""
     if entered.decision.verb != "note":
         return False
     for placed in window.added:
-        if placed.edit.name == entered.name and placed.at < window.read_from:
+        if placed.edit.name == entered.name and placed.message_index < window.read_from:
             return True
     return False
 
 
-def _carry_out(walk: Walk, entered: Entered, key: bytes) -> None:
+def _carry_out(walk: Walk, entered: DecisionEntry, key: bytes) -> None:
     """Make the batch of a decision, an empty one where there is nothing to do."""
     window, decision = walk.window, entered.decision
     proposed = _cuts(window, entered)
@@ -146,12 +146,12 @@ def _carry_out(walk: Walk, entered: Entered, key: bytes) -> None:
     walk.keep(STAGE, key, lawful, decision=entered.name)
     if decision.verb == "restore" and decision.target is not None:
         # the guard takes others before it
-        locations = spots_of(window.transcript, decision.target)
+        locations = locations_of(window.transcript, decision.target)
         walk.builder.pin(window.pins.also(locations))
     walk.events.append(_event(window, entered, place, start, tokens_before))
 
 
-def _pins_again(walk: Walk, entered: Entered, key: bytes) -> list[Entered]:
+def _pins_again(walk: Walk, entered: DecisionEntry, key: bytes) -> list[DecisionEntry]:
     """The pins to be carried out once more, because an undo is undone.
 
     They are those which were made since, for what is shown again now may take out what they keep;
@@ -169,25 +169,27 @@ def _pins_again(walk: Walk, entered: Entered, key: bytes) -> list[Entered]:
     has_gone_on = any(made.key != key for made in undo.carried_out)
     if has_gone_on:
         earlier = decisions[:number]
-        again += [one for one in earlier if one.made == undo.decision.undoes]
+        again += [one for one in earlier if one.ref == undo.decision.undoes]
     pins = [one for one in again if one.decision.verb == "pin"]
     return [replace(pin, name=entered.name) for pin in pins]
 
 
-def _number_of(decisions: Sequence[Entered], made: Made | None) -> int | None:
+def _number_of(
+    decisions: Sequence[DecisionEntry], made: LedgerRef | None
+) -> int | None:
     """Which of some decisions was made so, or None."""
     for number, entered in enumerate(decisions):
-        if entered.made == made:
+        if entered.ref == made:
             return number
     return None
 
 
-def _lawful(walk: Walk, cuts: Sequence[Cut]) -> list[Cut]:
+def _lawful(walk: Walk, cuts: Sequence[ProposedEdit]) -> list[ProposedEdit]:
     """The cuts that may be shown. What is shown again or added breaks no law of a cut."""
-    lawful: list[Cut] = []
-    proposed: list[Cut] = []
+    lawful: list[ProposedEdit] = []
+    proposed: list[ProposedEdit] = []
     for cut in cuts:
-        if isinstance(cut.edit, (Whole, Added)):
+        if isinstance(cut.edit, (Restore, Insert)):
             lawful.append(cut)
         else:
             proposed.append(cut)
@@ -196,7 +198,7 @@ def _lawful(walk: Walk, cuts: Sequence[Cut]) -> list[Cut]:
 
 
 def _event(
-    window: Window, entered: Entered, place: str, start: int, tokens_before: int
+    window: Window, entered: DecisionEntry, place: str, start: int, tokens_before: int
 ) -> Event:
     """What is told of a decision that was carried out, with its price."""
     rewritten = rewritten_tokens(window, start)
@@ -241,7 +243,7 @@ def rewriting_usd(window: Window, tokens: int) -> float | None:
 # ── what each decision comes to ──────────────────────────────────────────────────────────
 
 
-def _cuts(window: Window, entered: Entered) -> Sequence[Cut] | None:
+def _cuts(window: Window, entered: DecisionEntry) -> Sequence[ProposedEdit] | None:
     """The cuts of a decision; None where it cannot be carried out yet."""
     decision, target = entered.decision, entered.decision.target
     reason = f"{decision.author or 'a user'} asked for it"
@@ -251,7 +253,7 @@ def _cuts(window: Window, entered: Entered) -> Sequence[Cut] | None:
         return ()
     locations = [
         location
-        for location in spots_of(window.transcript, target)
+        for location in locations_of(window.transcript, target)
         if location[0] < window.size
     ]
     if decision.verb == "drop":
@@ -259,10 +261,10 @@ def _cuts(window: Window, entered: Entered) -> Sequence[Cut] | None:
     if decision.verb == "restore" and decision.when == "end":
         text = _copy(window, target, locations)
         return _added(window, entered, text, reason)
-    whole = Cut(Whole(target.message, target.leaf, reason, entered.name), ())
+    whole = ProposedEdit(Restore(target.message, target.leaf, reason, entered.name), ())
     if target.lines is None:
         return [whole] if _is_out(window, locations) else []
-    cuts: list[Cut] = []
+    cuts: list[ProposedEdit] = []
     for location in locations:
         cuts += _with_lines(window, whole, location, reason)
     return cuts
@@ -277,8 +279,8 @@ def _is_out(window: Window, locations: Sequence[Location]) -> bool:
 
 
 def _with_lines(
-    window: Window, whole: Cut, location: Location, reason: str
-) -> Iterator[Cut]:
+    window: Window, whole: ProposedEdit, location: Location, reason: str
+) -> Iterator[ProposedEdit]:
     """The cuts that show some lines of a leaf, if it is not whole: checks add the lines."""
     output = window.transcript.output(location)
     edit = window.edit_at(location)
@@ -294,17 +296,17 @@ def _with_lines(
 
 def _replacing(
     window: Window, location: Location, output: Output, text: str, reason: str
-) -> Cut:
+) -> ProposedEdit:
     """The cut that shows a text in place of a leaf."""
-    place = window.transcript.place(location)
-    return Cut(Replace(place, output.ref, text, "pruned", reason), (output,))
+    place = window.transcript.address(location)
+    return ProposedEdit(Replace(place, output.ref, text, "pruned", reason), (output,))
 
 
 def _dropped(
     window: Window, locations: Sequence[Location], reason: str
-) -> Sequence[Cut]:
+) -> Sequence[ProposedEdit]:
     """The cuts that take leaves out of the view, but for those that cannot be."""
-    cuts: list[Cut] = []
+    cuts: list[ProposedEdit] = []
     for location in locations:
         output = window.transcript.output(location)
         text = None if output is None else _text_for_dropped(window, location, output)
@@ -351,8 +353,8 @@ def lines_of(text: str, lines: tuple[int, int]) -> str:
 
 
 def _added(
-    window: Window, entered: Entered, text: str, reason: str
-) -> Sequence[Cut] | None:
+    window: Window, entered: DecisionEntry, text: str, reason: str
+) -> Sequence[ProposedEdit] | None:
     """The cut that adds a text at the end of the view; None where none can stand there."""
     transcript = window.transcript
     message = transcript.messages[window.size - 1]
@@ -361,10 +363,10 @@ def _added(
     if not transcript.closed(window.size):
         return None
     end = transcript.chain[window.size]
-    return [Cut(Added(end, text, reason, entered.name), ())]
+    return [ProposedEdit(Insert(end, text, reason, entered.name), ())]
 
 
-def _undone_from(walk: Walk, undoes: Made) -> tuple[int, int]:
+def _undone_from(walk: Walk, undoes: LedgerRef) -> tuple[int, int]:
     """The first message that an undo shows otherwise, and the first that binds reasoning.
 
     What was thought before a batch was bound to the view that is shown again now; what was thought
@@ -384,7 +386,7 @@ def _undone_from(walk: Walk, undoes: Made) -> tuple[int, int]:
     return start, bound
 
 
-def _changed_by(walk: Walk, undoes: Made) -> Iterator[tuple[Made, bytes]]:
+def _changed_by(walk: Walk, undoes: LedgerRef) -> Iterator[tuple[LedgerRef, bytes]]:
     """The batches that an undo takes back or shows again, and the place since when it was so."""
     if undoes.kind == "batch":
         yield undoes, undoes.key
@@ -446,10 +448,10 @@ def give_up_added(walk: Walk, key: bytes) -> None:
         reason = f"the view was over its hard limit of {window.limit_tokens:,} tokens"
         tokens_before = window.estimate
         edit = replace(placed.edit, text="", why=reason)
-        walk.keep("guard", key, [Cut(edit, ())])
+        walk.keep("guard", key, [ProposedEdit(edit, ())])
         event = Event(
             kind="overruled",
-            where=f"behind message {placed.at}",
+            where=f"behind message {placed.message_index}",
             why=f"the text added by {placed.edit.name} was taken out: {reason}",
             tokens_before=tokens_before,
             tokens_after=window.estimate,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from ullage.core.history.ledger import PolicyRecord
-from ullage.core.turn.request import THREAD, Request
+from ullage.core.turn.request import Request
 from ullage.core.turn.settings import Settings
 from ullage.core.turn.state import State
 from ullage.core.turn.threads import Thread, thread_of
@@ -41,7 +41,7 @@ def continuation_of(
     if not request.elsewhere:
         return Continuation(settings, state.policy_record)
     settings = _without_history(settings)
-    if request.elsewhere != THREAD:
+    if not request.is_thread:
         return Continuation(settings, state.policy_record)
     thread = yield from thread_of(request.wire.name, settings.tenant, request.before)
     if thread is None or not thread.offers(settings.policy.toolset.names):

@@ -25,12 +25,12 @@ from msgspec import Struct
 
 from ullage.core.contract.bound import HELD, is_frozen
 from ullage.core.contract.policy import Policy, Stage, name_of
-from ullage.core.history.builder import Carried, WindowBuilder
+from ullage.core.history.builder import CarryingCost, WindowBuilder
 from ullage.core.history.chars import WHOLE_CHARS
 from ullage.core.history.transcript import Transcript
 from ullage.core.history.window import Window
 from ullage.core.turn.batches import Walk, cuts_of
-from ullage.core.values.edits import Cut, Replace
+from ullage.core.values.edits import ProposedEdit, Replace
 from ullage.core.values.events import Event
 from ullage.core.values.messages import Media, Text, ToolCall
 
@@ -110,14 +110,14 @@ def note_excess(walk: Walk, policy: Policy) -> None:
                 continue
             builder.excess[index] = builder.excess.get(index, 0) + chars
             if index < builder.carried.length:
-                builder.carried = Carried()
+                builder.carried = CarryingCost()
 
 
-def _excess_of(window: Window, cut: Cut) -> tuple[int, int]:
+def _excess_of(window: Window, cut: ProposedEdit) -> tuple[int, int]:
     """The message of a cut, and how many characters it takes out."""
     if not isinstance(cut.edit, Replace):
         return 0, 0
-    location = window.transcript.locate(cut.edit.place)
+    location = window.transcript.locate(cut.edit.address)
     if location is None:
         return 0, 0
     leaf = window.transcript.leaf(location)
@@ -198,31 +198,31 @@ def _pays(builder: WindowBuilder) -> tuple[bool, str]:
     pays = False
     if carried.most_won is not None:
         pays = carried.most_won >= TIMES * head_chars
-    cached_chars = head_chars + carried.came - carried.freed
+    cached_chars = head_chars + carried.chars - carried.freed
     requests = window.transcript.count("begins", 1, window.size) + 1
     price = TIMES * cached_chars
     numbers = (
         f"it takes out {carried.freed:,} characters and has {cached_chars:,} cached anew; "
-        f"{requests:,} requests carried {carried.rent:,}, its price is {price:,.0f}"
+        f"{requests:,} requests carried {carried.cost:,}, its price is {price:,.0f}"
     )
     return pays, numbers
 
 
-def _carried(builder: WindowBuilder, length: int) -> Carried:
+def _carried(builder: WindowBuilder, length: int) -> CarryingCost:
     """What was carried up to a boundary, gone on from an earlier one."""
     earlier = builder.carried
     chars = builder.window.tally(WHOLE_CHARS).each
-    came, freed = earlier.came, earlier.freed
+    came, freed = earlier.chars, earlier.freed
     for index in range(earlier.length, length):
         came += chars[index]
         freed += builder.excess.get(index, 0)
-    rent = earlier.rent + freed
+    rent = earlier.cost + freed
     most_won = earlier.most_won
     if freed > 0:
         won = rent - TIMES * (came - freed)
         if most_won is None or won > most_won:
             most_won = won
-    return Carried(length, freed, came, rent, most_won)
+    return CarryingCost(length, freed, came, rent, most_won)
 
 
 # ── what is told of it ───────────────────────────────────────────────────────────────────

@@ -22,15 +22,15 @@ from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
 from ullage.core.turn.again import with_lines
 from ullage.core.turn.cuts import LEAVE, Broken, Proposal
-from ullage.core.values.edits import Cut, Replace, Summary
+from ullage.core.values.edits import ProposedEdit, Replace, ReplaceSpan
 from ullage.core.values.effects import Output
 from ullage.core.values.messages import Opaque, ToolCall, ToolResult
 
-_PLACE = "Take the place from window.transcript.place(location)."
+_PLACE = "Take the place from window.transcript.address(location)."
 _LATER = "Return it from a stage under pressure."
 
 
-def replacement(proposal: Proposal, cut: Cut, edit: Replace) -> Cut:
+def replacement(proposal: Proposal, cut: ProposedEdit, edit: Replace) -> ProposedEdit:
     """A cut of a leaf as it may be shown.
 
     Args:
@@ -61,13 +61,13 @@ def replacement(proposal: Proposal, cut: Cut, edit: Replace) -> Cut:
     if (original.ref, text) != (edit.ref, edit.text):
         edit = replace(edit, ref=original.ref, text=text)
     needed = () if is_page else (original,)
-    return Cut(edit, proposal.kept(cut, needed), cut.brief)
+    return ProposedEdit(edit, proposal.kept(cut, needed), cut.brief)
 
 
 def _located(window: Window, edit: Replace) -> tuple[Location, Output]:
     """Where the leaf of an edit is, and its original; refuse a place that has none."""
     transcript = window.transcript
-    location = transcript.locate(edit.place)
+    location = transcript.locate(edit.address)
     if location is not None and location[0] < window.size:
         original = transcript.output(location)
         if original is not None:
@@ -131,7 +131,7 @@ def _check_moment(proposal: Proposal, location: Location) -> None:
 def _is_summarised_from(proposal: Proposal, start: int) -> bool:
     """Whether a summary that begins at a message was proposed as well."""
     for cut in proposal.cuts:
-        if isinstance(cut.edit, Summary):
+        if isinstance(cut.edit, ReplaceSpan):
             span = proposal.window.range_of(cut.edit)
             if span is not None and span[0] == start:
                 return True
@@ -140,7 +140,7 @@ def _is_summarised_from(proposal: Proposal, start: int) -> bool:
 
 def is_lawful(window: Window, edit: Replace) -> bool:
     """Whether a replacement of a record keeps the laws that the history alone decides."""
-    location = window.spot_for(edit, window.size)
+    location = window.location_for(edit, window.size)
     if location is None:
         return True
     if not _is_editable(window, location):

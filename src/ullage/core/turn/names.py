@@ -23,7 +23,7 @@ from ullage.core.contract.ranges import set_aside
 from ullage.core.history.ledger import PolicyRecord
 from ullage.core.history.transcript import Transcript
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Cut
+from ullage.core.values.edits import ProposedEdit
 from ullage.core.values.events import Event
 from ullage.core.values.notices import Words
 from ullage.core.values.toolset import Toolset
@@ -165,22 +165,24 @@ def words_of(opened: PolicyRecord, transcript: Transcript, toolset: Toolset) -> 
     )
 
 
-def worded_anew(window: Window) -> list[Cut]:
+def worded_anew(window: Window) -> list[ProposedEdit]:
     """Cuts by which notices that name a tool as it was called before name it as it is now."""
     words, transcript = window.words, window.transcript
-    cuts: list[Cut] = []
+    cuts: list[ProposedEdit] = []
     for index in window.visible:
         for (number, item), edit in window.shown(index).items():
             text = words.renamed(edit.text)
             output = transcript.output((index, number, item))
             if text != edit.text and output is not None:
                 renamed = replace(edit, text=text, why=_RENAMED)
-                cuts.append(Cut(renamed, (output,)))
+                cuts.append(ProposedEdit(renamed, (output,)))
     for start, stop, summary in window.summaries:
         text = words.renamed(summary.text)
         if text != summary.text:
             outputs = set_aside(window, start, stop)
-            cuts.append(Cut(replace(summary, text=text, why=_RENAMED), outputs))
+            cuts.append(
+                ProposedEdit(replace(summary, text=text, why=_RENAMED), outputs)
+            )
     return cuts
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ullage.core.history.ledger import Observed
+from ullage.core.history.ledger import UsageRecord
 from ullage.core.history.outline import outlined
 from ullage.core.history.transcript import Transcript
 from ullage.core.history.window import Window
@@ -46,7 +46,9 @@ def observe(
     state = replace(state, usage=state.usage + usage, cost_usd=total_usd)
     if usage.sent_tokens <= 0:
         return state  # a stream without usage says nothing about the context (F63)
-    report = Observed(usage.sent_tokens, estimated_tokens, usage.output_tokens, model)
+    report = UsageRecord(
+        usage.sent_tokens, estimated_tokens, usage.output_tokens, model
+    )
     key = transcript.decision_key(size)
     ledger, record = state.ledger.with_observed(key, report)
     ledger, records = note_answered(transcript, size, ledger)

@@ -19,7 +19,7 @@ from ullage.core.history.again import seat_of
 from ullage.core.history.shown import ShownHistory
 from ullage.core.history.snapshots import is_written_alike, snapshot
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Summary
+from ullage.core.values.edits import ReplaceSpan
 from ullage.core.values.messages import WHOLE, Opaque
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def layout(view: Window) -> list[int | str]:
     another one, for calls follow the user (G4).
 
     What the system said within a range that a summary stands for still holds. It comes behind
-    the summary, and what the user said after it comes behind that (`Summary.later`).
+    the summary, and what the user said after it comes behind that (`ReplaceSpan.later`).
 
     Where a wire wants a reply behind it (A20), and the user speaks on before the model does (a
     request was never answered), it waits for the reply, or for what the host added last for the
@@ -214,7 +214,7 @@ def layout(view: Window) -> list[int | str]:
         index = stop
     items += deferred
     for placed in view.added:
-        items.insert(seat_of(view, items, placed.at), placed.edit.text)
+        items.insert(seat_of(view, items, placed.message_index), placed.edit.text)
     return items
 
 
@@ -223,7 +223,7 @@ def _lay_summary(
     items: list[int | str],
     start: int,
     stop: int,
-    edit: Summary,
+    edit: ReplaceSpan,
     system_indices: Sequence[int],
 ) -> None:
     """Lay out a summary's texts, and the messages that it leaves in the view."""
@@ -298,7 +298,7 @@ def _answers_hidden(view: ShownHistory, index: int) -> bool:
     """Whether a message holds a result whose call is hidden."""
     transcript = view.transcript
     for number in range(len(transcript.messages[index].parts)):
-        home = transcript.home(index, number)
+        home = transcript.call_index(index, number)
         if home is not None and view.hidden(home):
             return True
     return False

@@ -13,13 +13,13 @@ from ullage.core.history.window import Window
 from ullage.core.turn.checks import Checked
 from ullage.core.turn.cuts import Mend
 from ullage.core.values.edits import (
-    Added,
     Batch,
     Drop,
     Edit,
+    Insert,
     Replace,
-    Summary,
-    Whole,
+    ReplaceSpan,
+    Restore,
 )
 from ullage.core.values.events import Event, Kind
 
@@ -39,7 +39,7 @@ def shown(window: Window, edit: Edit, tokens_before: int, tokens_after: int) -> 
         why=edit.why,
         tokens_before=tokens_before,
         tokens_after=tokens_after,
-        ref=edit.ref if isinstance(edit, (Replace, Summary)) else None,
+        ref=edit.ref if isinstance(edit, (Replace, ReplaceSpan)) else None,
         left_out_bytes=edit.left_out_bytes if isinstance(edit, Replace) else 0,
     )
 
@@ -48,9 +48,9 @@ def _kind_of(edit: Edit) -> Kind:
     """The kind of event by which an edit is reported."""
     if isinstance(edit, Drop):
         return "reasoning"
-    if isinstance(edit, Whole):
+    if isinstance(edit, Restore):
         return "restored"
-    if isinstance(edit, Added):
+    if isinstance(edit, Insert):
         return "added"
     return edit.kind
 
@@ -62,10 +62,10 @@ def _where(window: Window, edit: Edit) -> str:
         return _where_replaced(window, edit)
     if isinstance(edit, Drop):
         return "messages behind the edit"
-    if isinstance(edit, Whole):
+    if isinstance(edit, Restore):
         index = index_of(transcript, edit.message) or 0
         return f"message {index + 1}"
-    if isinstance(edit, Added):
+    if isinstance(edit, Insert):
         return f"behind message {transcript.find(edit.after) or 0}"
     start, stop = window.range_of(edit) or (0, 0)
     return f"messages {start + 1} to {stop}"
@@ -73,9 +73,9 @@ def _where(window: Window, edit: Edit) -> str:
 
 def _where_replaced(window: Window, edit: Replace) -> str:
     """The place of a leaf, such as ``message 12, shell result``."""
-    location = window.transcript.locate(edit.place)
+    location = window.transcript.locate(edit.address)
     number = 0 if location is None else location[0] + 1
-    kind: str | None = edit.place.kind
+    kind: str | None = edit.address.kind
     if kind != "result":
         return f"message {number}, {kind or 'tool'}"
     if location is not None:

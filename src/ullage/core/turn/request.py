@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ullage.core.contract.choice import Choice
-from ullage.core.contract.format import Format, Head, Recognise
+from ullage.core.contract.format import Format, Formats, HeldHistory, RequestHead
 from ullage.core.errors import FormatError
 from ullage.core.history import canon
 from ullage.core.history.raw import field, text_at
@@ -21,16 +21,6 @@ from ullage.core.history.snapshots import snapshot_at
 from ullage.core.tokens.models import family_of as token_family
 from ullage.core.values.edits import whole
 from ullage.core.values.messages import ReasoningRule
-
-_CACHES = ("cachedContent", "cached_content")
-THREAD = "thread"
-_HELD_ELSEWHERE = {
-    "previous_response_id": "openai-responses",
-    "conversation": "openai-responses",
-    THREAD: "anthropic",
-    **dict.fromkeys(_CACHES, "gemini"),
-}
-"""The fields that name a history the provider holds, and the wire that has them."""
 
 
 class Envelope(Struct, frozen=True):
@@ -54,7 +44,7 @@ class Envelope(Struct, frozen=True):
     """
 
     model: str
-    head: Head
+    head: RequestHead
     detail: str
     tools: Sequence[Any]
     takes_tools: bool
@@ -136,7 +126,7 @@ def read(
     request: Mapping[str, Any],
     model: str,
     wire: Format | None,
-    recognise: Recognise,
+    formats: Formats,
     envelopes: Envelopes,
 ) -> Request:
     """Read a request.
@@ -145,7 +135,7 @@ def read(
         request: the keyword arguments of the provider call, with the whole history.
         model: the model, where the request names none.
         wire: its format; None: it is recognised.
-        recognise: tells the format of a request.
+        formats: the formats that there are.
         envelopes: what was read last.
 
     Raises:
@@ -158,11 +148,11 @@ def read(
             f"expected a dict, got {type(request).__name__}",
             "Give the keyword arguments of the provider call as one dict.",
         )
-    elsewhere = _elsewhere(request)
-    wire = wire or recognise(request, model)
-    if elsewhere and _HELD_ELSEWHERE[elsewhere] != wire.name:
+    held = _held_history(request, formats)
+    wire = wire or formats.recognise(request, model)
+    if held is not None and held not in wire.held_histories:
         raise FormatError(
-            elsewhere,
+            held.field,
             "the history is held by the provider, not in this request",
             "Send the whole history in the request, or send this request unfitted.",
         )
@@ -171,9 +161,18 @@ def read(
     )
     history = wire.history(request)
     envelope = envelopes.read(request, wire, named)
-    before = wire.previous(request) or _named(_value(request, elsewhere))
-    is_thread = wire.name == _HELD_ELSEWHERE[THREAD] and bool(request.get(THREAD))
-    return Request(wire, request, history, envelope, elsewhere, before, is_thread)
+    before = wire.previous(request)
+    if held is not None and not before:
+        before = _id_of(_name_of(request, held))
+    return Request(
+        wire=wire,
+        raw=request,
+        history=history,
+        envelope=envelope,
+        elsewhere="" if held is None else held.field,
+        before=before,
+        is_thread=wire.is_thread(request),
+    )
 
 
 def without_room(request: Request, count: int) -> Request:
@@ -191,23 +190,30 @@ def refusing_tools(request: Request) -> Request:
     return replace(request, envelope=envelope)
 
 
-def _elsewhere(request: Mapping[str, Any]) -> str:
-    """The field that names a history which the provider holds, or ``""``."""
-    return next((key for key in _HELD_ELSEWHERE if _value(request, key)), "")
+def _held_history(request: Mapping[str, Any], formats: Formats) -> HeldHistory | None:
+    """The field that names a history which the provider holds; None if there is none."""
+    for held in formats.held_histories:
+        if _name_of(request, held):
+            return held
+    return None
 
 
-def _value(request: Mapping[str, Any], key: str) -> Any:
-    """What a request names a held history by. A thread that is created has the whole history."""
-    if key == THREAD:
-        thread = request.get(THREAD)
-        return field(thread, "previous_message_id") if thread else None
-    config = request.get("config")
-    return request.get(key) or (field(config, key) if config else None)
+def _name_of(request: Mapping[str, Any], held: HeldHistory) -> Any:
+    """What a field names a held history by: a string or an object with an id."""
+    for path in held.paths:
+        value: Any = request
+        for name in path.split("."):
+            value = field(value, name) if value else None
+        if value:
+            return value
+    return None
 
 
-def _named(value: Any) -> str:
-    """The id of what is named: the value itself, or in it."""
-    return value if isinstance(value, str) else str(field(value, "id") or "")
+def _id_of(name: Any) -> str:
+    """The id in the name of a history: the name itself, or its field ``id``."""
+    if isinstance(name, str):
+        return name
+    return str(field(name, "id") or "")
 
 
 def _read_envelope(request: Mapping[str, Any], wire: Format, model: str) -> Envelope:
@@ -217,8 +223,7 @@ def _read_envelope(request: Mapping[str, Any], wire: Format, model: str) -> Enve
         head=wire.head(request),
         detail=wire.media_detail(request),
         tools=tools,
-        takes_tools=wire.takes_tools(request, model)
-        and _elsewhere(request) not in _CACHES,
+        takes_tools=wire.takes_tools(request, model),
         uses_tools=bool(tools) and not choice.forbids,
         choice=choice,
         reasoning=wire.reasoning(request, model),

@@ -252,7 +252,7 @@ def _before_refusal(case: _Case) -> list[Opening] | None:
     They were refused, so no view with them was accepted, and the history is opened once more, as
     one that uses none: it is offered them as soon as they may be added (`may_open_again`). None
     where nothing is to be opened: a history that has views with the tools keeps their notices, and
-    what comes now is not cut for want of tools (`Seen`).
+    what comes now is not cut for want of tools (`RequestRecord`).
     """
     request, settings = case.request, case.settings
     if settings.recall != "auto" or request.envelope.bars_tools != "refused":

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ullage.core.history.ledger import Seen
+from ullage.core.history.ledger import RequestRecord
 from ullage.core.turn import names
 from ullage.core.turn.active_policy import PolicyResolution
 from ullage.core.turn.changes import changed
@@ -36,11 +36,11 @@ def noted(
     """What was agreed, with what is to be kept of this request."""
     transcript = history.transcript
     key = transcript.decision_key(len(transcript))
-    seen = Seen(
+    seen = RequestRecord(
         unrecalled=_is_unrecalled(resolution, history, request, settings, key),
         changed=changed(transcript, resolution.ledger),
     )
-    if seen == Seen():
+    if seen == RequestRecord():
         return resolution
     ledger, record = resolution.ledger.with_seen(key, seen)
     return replace(resolution, ledger=ledger, records=(*resolution.records, record))

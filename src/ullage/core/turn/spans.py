@@ -1,6 +1,6 @@
 """The laws of a range: what may take the place of messages, and where reasoning may be left out.
 
-A range is summarised (`Summary`)
+A range is summarised (`ReplaceSpan`)
     seams     from a seam to a seam: it parts no reply, no call from its result, no system message
               from the reply behind it, and no turn from the reasoning it has to begin with
     nesting   around each earlier summary, or beside it
@@ -27,14 +27,14 @@ from ullage.core.history.index import holds_range, outputs_of
 from ullage.core.history.window import Window
 from ullage.core.turn.cuts import LEAVE, Broken, Proposal, holds_account
 from ullage.core.turn.seams import Ground
-from ullage.core.values.edits import Cut, Drop, Edit, Summary
+from ullage.core.values.edits import Drop, Edit, ProposedEdit, ReplaceSpan
 from ullage.core.values.effects import Output
 from ullage.core.values.messages import Reasoning
 
 
 def summary(
-    proposal: Proposal, cut: Cut, edit: Summary, start: int, stop: int
-) -> Cut | None:
+    proposal: Proposal, cut: ProposedEdit, edit: ReplaceSpan, start: int, stop: int
+) -> ProposedEdit | None:
     """A cut of a range as it may be shown; None where it would hide nothing.
 
     Args:
@@ -70,21 +70,21 @@ def summary(
         needed += outputs_of(window.transcript, shown_index, shown_index + 1)
     needed.append(index)
     outputs = proposal.kept(cut._replace(edit=edit), needed)
-    return Cut(edit, outputs, cut.brief)
+    return ProposedEdit(edit, outputs, cut.brief)
 
 
-def _moved(proposal: Proposal, edit: Summary, start: int, stop: int) -> Summary:
+def _moved(proposal: Proposal, edit: ReplaceSpan, start: int, stop: int) -> ReplaceSpan:
     """A summary of another range than it was proposed for."""
     chain = proposal.window.transcript.chain
     remedy = (
         f"it stands for messages {start + 1} to {stop}, where the history can be parted"
     )
     proposal.mend("seams", edit, remedy)
-    return replace(edit, after=chain[start], upto=chain[stop], said_upto=b"")
+    return replace(edit, after=chain[start], upto=chain[stop], model_upto=b"")
 
 
 def _index_of(
-    proposal: Proposal, cut: Cut, edit: Summary, start: int, stop: int
+    proposal: Proposal, cut: ProposedEdit, edit: ReplaceSpan, start: int, stop: int
 ) -> Output:
     """What the ref of a summary opens: an index of all the messages of its range."""
     window = proposal.window
@@ -112,7 +112,7 @@ def _steps(window: Window, indices: Sequence[int]) -> tuple[bytes, ...]:
 
 
 def _seams(
-    proposal: Proposal, edit: Summary, start: int, stop: int, *, speaks: bool
+    proposal: Proposal, edit: ReplaceSpan, start: int, stop: int, *, speaks: bool
 ) -> tuple[int, int]:
     """The range of a summary: as it is, or wider, or narrower, from a seam to a seam."""
     speaks = speaks or bool(edit.retain.strip())
@@ -170,7 +170,7 @@ def _summarised(proposal: Proposal) -> list[tuple[int, int]]:
     ranges = [(summary.start, summary.stop) for summary in window.summaries]
     for number in proposal.ranges:
         edit = proposal.passed[number].edit
-        if isinstance(edit, Summary):
+        if isinstance(edit, ReplaceSpan):
             span = window.range_of(edit)
             if span is not None:
                 ranges.append(span)
@@ -178,8 +178,8 @@ def _summarised(proposal: Proposal) -> list[tuple[int, int]]:
 
 
 def _with_texts(
-    proposal: Proposal, edit: Summary, start: int, stop: int, *, has_account: bool
-) -> Summary:
+    proposal: Proposal, edit: ReplaceSpan, start: int, stop: int, *, has_account: bool
+) -> ReplaceSpan:
     """The summary with texts that can be sent and name its ref."""
     pinned = len(proposal.window.transcript.marked("pinned", start, stop))
     later = tuple(_unless_blank(text) for text in edit.later[:pinned])
@@ -200,7 +200,9 @@ def _unless_blank(text: str) -> str:
     return text if text.strip() else ""
 
 
-def drop(proposal: Proposal, cut: Cut, edit: Drop, start: int, stop: int) -> Cut | None:
+def drop(
+    proposal: Proposal, cut: ProposedEdit, edit: Drop, start: int, stop: int
+) -> ProposedEdit | None:
     """A cut of reasoning as it may be shown; None where it leaves nothing more out.
 
     The arguments are those of `summary`.
@@ -210,7 +212,7 @@ def drop(proposal: Proposal, cut: Cut, edit: Drop, start: int, stop: int) -> Cut
     """
     window = proposal.window
     last = min(stop, newest_shown(window, ()), window.size)
-    question = window.transcript.newest_asked(window.size)
+    question = window.transcript.newest_request(window.size)
     if question is not None:
         last = min(last, question)
     if last <= 0:
@@ -218,14 +220,14 @@ def drop(proposal: Proposal, cut: Cut, edit: Drop, start: int, stop: int) -> Cut
     if _reasoned(window, last) <= window.reasoning_dropped:
         return None
     if (start, stop) == (0, last):
-        return Cut(edit, ())
+        return ProposedEdit(edit, ())
     remedy = f"reasoning is left out of messages 1 to {last}: an unbroken run"
     proposal.mend("run", edit, remedy)
     chain = window.transcript.chain
-    return Cut(replace(edit, after=chain[0], upto=chain[last]), ())
+    return ProposedEdit(replace(edit, after=chain[0], upto=chain[last]), ())
 
 
-def is_lawful(window: Window, edit: Summary, batch: Sequence[Edit]) -> bool:
+def is_lawful(window: Window, edit: ReplaceSpan, batch: Sequence[Edit]) -> bool:
     """Whether a summary of a record keeps the laws that the history alone decides."""
     start, stop = window.range_of(edit) or (0, 0)
     if start == stop:
@@ -251,11 +253,13 @@ def _reasoned(window: Window, stop: int) -> set[int]:
     return reasoned
 
 
-def _keeps_steps_whole(window: Window, edit: Summary, start: int, stop: int) -> bool:
+def _keeps_steps_whole(
+    window: Window, edit: ReplaceSpan, start: int, stop: int
+) -> bool:
     """Whether what a summary leaves in its range is no part of a step."""
     keeps, transcript = window.kept_by(edit), window.transcript
     for index in keeps:
-        for member in transcript.together(index, stop):
+        for member in transcript.inseparable(index, stop):
             if not start <= member < stop or member in keeps:
                 continue
             if not transcript.messages[member].only_thought:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from ullage.core.contract.policy import Policy
 from ullage.core.errors import OverLimitError, StoreError, StoreFull
 from ullage.core.history.builder import WindowBuilder
-from ullage.core.history.hand import Hand
+from ullage.core.history.hand import UserDecisions
 from ullage.core.history.ledger import Ledger, PolicyRecord
 from ullage.core.history.window import Window
 from ullage.core.turn import names
@@ -72,8 +72,7 @@ def turn(
         StoreError: what is set aside could not be kept, though the store is not full (`_uncut`).
     """
     wire = wire_of(state, settings)
-    recognise = settings.formats.recognise
-    request = read(body, settings.model, wire, recognise, cache.envelopes)
+    request = read(body, settings.model, wire, settings.formats, cache.envelopes)
     settings, previous, thread = yield from continuation_of(request, settings, state)
     request = _with_tool_limits(request, settings)
     request, history, repaired = repair_and_cache(request, cache, settings)
@@ -212,7 +211,7 @@ def _walk(
     job: _Job,
     prepared: PreparedWindow,
     resolution: PolicyResolution,
-    hand: Hand,
+    hand: UserDecisions,
     offer: Offer | None = None,
 ) -> Steps[Walk]:
     """Walk a window to the end of its history."""

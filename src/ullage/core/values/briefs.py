@@ -11,11 +11,11 @@ class Fact(Struct, frozen=True):
     """Something a summary has to speak of.
 
     Attributes:
-        shown: how it is named to a model that left it out.
+        label: how it is named to a model that left it out.
         names: a text speaks of it if it holds one of these.
     """
 
-    shown: str
+    label: str
     names: tuple[str, ...]
 
     def is_in(self, text: str) -> bool:
@@ -64,9 +64,9 @@ class Brief(Struct, frozen=True, kw_only=True):
 
     Attributes:
         prompt: the words.
-        before: the first line of the message, its fields filled in.
+        heading: the first line of the message, its fields filled in.
         account: the deterministic text, which stays whatever the model says.
-        after: the last line of the message, its fields filled in.
+        footer: the last line of the message, its fields filled in.
         earlier: what a model wrote of the beginning of the run, or ``""``.
         pieces: the run as text, or what of it is not in ``earlier``; a piece for a message.
         room_tokens: the most that may be added to the account.
@@ -74,9 +74,9 @@ class Brief(Struct, frozen=True, kw_only=True):
     """
 
     prompt: Prompt
-    before: str
+    heading: str
     account: str
-    after: str
+    footer: str
     earlier: str
     pieces: Sequence[str]
     room_tokens: int
@@ -94,7 +94,7 @@ class Brief(Struct, frozen=True, kw_only=True):
         """The message that stands for the run; ``said`` is what a model wrote of it, or ``""``."""
         said = quotation(said) if self.prompt.quoted else said
         return "\n\n".join(
-            part for part in (self.before, said, self.account, self.after) if part
+            part for part in (self.heading, said, self.account, self.footer) if part
         )
 
 

@@ -21,7 +21,7 @@ _SECRET = re.compile(
 )
 
 
-class Carried:
+class Portable:
     """Copied, it is the same object; pickled, it is made anew from its arguments."""
 
     _arguments: Arguments

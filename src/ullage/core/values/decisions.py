@@ -44,7 +44,7 @@ class Target(Struct, frozen=True, array_like=True):
     lines: tuple[int, int] | None = None
 
 
-class Made(Struct, frozen=True, array_like=True):
+class LedgerRef(Struct, frozen=True, array_like=True):
     """A decision or a batch, by where the ledger keeps it.
 
     Attributes:
@@ -73,7 +73,7 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     verb: Verb
     target: Target | None = None
-    undoes: Made | None = None
+    undoes: LedgerRef | None = None
     text: str = ""
     when: When = "batch"
     reason: str = ""

@@ -36,11 +36,11 @@ class Address(Struct, frozen=True, array_like=True):
     item: int = 0
 
 
-class Replace(Struct, frozen=True, tag="replace"):
+class Replace(Struct, frozen=True, tag="replace", rename={"address": "place"}):
     """Show ``text`` in place of a leaf.
 
     Attributes:
-        place: the leaf.
+        address: the leaf.
         ref: what opens the original. It is derived from the original's content, so it is
             also the guard: the edit applies only where the leaf still has this ref.
         text: what is shown. For call arguments: a JSON object.
@@ -49,7 +49,7 @@ class Replace(Struct, frozen=True, tag="replace"):
         left_out_bytes: bytes of the original that are not shown, where its stage says.
     """
 
-    place: Address
+    address: Address
     ref: str
     text: str
     kind: Literal["truncated", "pruned", "cut"]
@@ -57,12 +57,17 @@ class Replace(Struct, frozen=True, tag="replace"):
     left_out_bytes: int = 0
 
     @property
-    def is_resubmitted(self) -> bool:
+    def was_sent(self) -> bool:
         """Whether the leaf had been sent before: no batch makes it shorter once more."""
         return self.kind != "truncated"
 
 
-class Summary(Struct, frozen=True, tag="span"):
+class ReplaceSpan(
+    Struct,
+    frozen=True,
+    tag="span",
+    rename={"model_text": "said", "model_upto": "said_upto"},
+):
     """Show one user message in place of a run of messages, or two.
 
     Attributes:
@@ -73,10 +78,11 @@ class Summary(Struct, frozen=True, tag="span"):
         ref: what opens the index of everything in the run.
         why: the reason, with its numbers.
         kind: the kind of event this is reported as.
-        said: what of ``text`` a model wrote, as it wrote it; the next summary goes on from it.
+        model_text: the part of ``text`` that a model wrote, unchanged; the next summary starts from
+            it.
         retain: what a model chose to keep, shown as a message before ``text``; ``""`` for none.
         summarised: whether ``text`` holds the deterministic summary of the run.
-        said_upto: the chain up to which ``said`` covers the run; empty for all of it.
+        model_upto: the chain up to which ``model_text`` covers the run; empty for all of it.
         later: for each message of the system in the run, in order, what the user said behind it;
             ``""`` for nothing. What the system says stays in the view, so that its order among
             the user's words does too. Empty: ``text`` holds all that the user said.
@@ -89,10 +95,10 @@ class Summary(Struct, frozen=True, tag="span"):
     ref: str
     why: str
     kind: Literal["condensed", "compacted", "pruned"] = "condensed"
-    said: str = ""
+    model_text: str = ""
     retain: str = ""
     summarised: bool = False
-    said_upto: bytes = b""
+    model_upto: bytes = b""
     keeps: tuple[bytes, ...] = ()
     later: tuple[str, ...] = ()
 
@@ -128,7 +134,7 @@ class Drop(Struct, frozen=True, tag="drop"):
     why: str
 
 
-class Whole(Struct, frozen=True, tag="whole"):
+class Restore(Struct, frozen=True, tag="whole"):
     """Show again, whole, what earlier edits took out: a message with all its leaves, or one leaf.
 
     A message that a summary hides comes back with what it cannot be shown without: its reply, the
@@ -147,7 +153,7 @@ class Whole(Struct, frozen=True, tag="whole"):
     name: str
 
 
-class Added(Struct, frozen=True, tag="added"):
+class Insert(Struct, frozen=True, tag="added"):
     """Show a text of the user's, as a message, behind the history as it was then.
 
     Attributes:
@@ -163,10 +169,10 @@ class Added(Struct, frozen=True, tag="added"):
     name: str
 
 
-Edit: TypeAlias = Replace | Summary | Drop | Whole | Added
+Edit: TypeAlias = Replace | ReplaceSpan | Drop | Restore | Insert
 
 
-class Cut(NamedTuple):
+class ProposedEdit(NamedTuple):
     """An edit and what it sets aside: the effect that fills it.
 
     A summary may bring a brief: a model is asked, if there is one, for what it adds to the text.
@@ -214,6 +220,6 @@ def whole(text: str) -> str:
 
 def storable(edit: Edit) -> Edit:
     """An edit that shows no lone surrogate: neither a record nor the wire can hold one."""
-    if isinstance(edit, (Drop, Whole)) or (text := whole(edit.text)) == edit.text:
+    if isinstance(edit, (Drop, Restore)) or (text := whole(edit.text)) == edit.text:
         return edit
     return replace(edit, text=text)

@@ -97,7 +97,7 @@ class Record(Struct, frozen=True, gc=False):
         return self.key, self.kind, self.n, self.name
 
 
-class Extent(Struct, frozen=True, gc=False):
+class ChunkSize(Struct, frozen=True, gc=False):
     r"""How much one chunk of an output holds.
 
     Attributes:
@@ -111,20 +111,20 @@ class Extent(Struct, frozen=True, gc=False):
     newlines: int
 
     @staticmethod
-    def of(text: str) -> Extent:
+    def of(text: str) -> ChunkSize:
         """The extent of a text. One that is not ASCII is encoded piece by piece."""
         size_bytes = (
             len(text) if text.isascii() else sum(len(raw) for _, raw in pieces(text))
         )
-        return Extent(len(text), size_bytes, text.count("\n"))
+        return ChunkSize(len(text), size_bytes, text.count("\n"))
 
 
-def pieces(text: str) -> Iterator[tuple[Extent, bytes]]:
+def pieces(text: str) -> Iterator[tuple[ChunkSize, bytes]]:
     """Each chunk of a text: its extent, and its UTF-8 (surrogatepass)."""
     for start in range(0, len(text), CHUNK_CHARS):
         piece = text[start : start + CHUNK_CHARS]
         raw = piece.encode("utf-8", "surrogatepass")
-        yield Extent(len(piece), len(raw), piece.count("\n")), raw
+        yield ChunkSize(len(piece), len(raw), piece.count("\n")), raw
 
 
 class Shape(Struct, frozen=True):
@@ -138,13 +138,13 @@ class Shape(Struct, frozen=True):
 
     ref: str
     kind: Literal["text", "block"]
-    chunks: tuple[Extent, ...]
+    chunks: tuple[ChunkSize, ...]
 
     @staticmethod
     def of(output: Output) -> Shape:
         """An output as one chunk, as it is at hand."""
         return Shape(
-            output.ref, output.kind, (Extent.of(output.text),) if output.text else ()
+            output.ref, output.kind, (ChunkSize.of(output.text),) if output.text else ()
         )
 
     @property

@@ -44,7 +44,7 @@ class Passage(Text, frozen=True, gc=False):
     inner: int = WHOLE
 
 
-class Frame(Struct, frozen=True, gc=False):
+class BlockFrame(Struct, frozen=True, gc=False):
     """What a block with passages has beside them: its title, its source, its settings.
 
     It stands behind its passages and is shown as long as its message is. ``text`` is the block as
@@ -99,7 +99,7 @@ class Opaque(Struct, frozen=True, gc=False):
     costs where it is sealed and its text does not tell. ``opens`` is the id under which
     something behind it will belong to it, and ``closes`` that of what it belongs to: a tool of
     the server's and its result, a request and what was done with the approval. The history
-    may not be parted between the two. ``late`` is as in `ToolCall`. ``supersedes`` says that
+    may not be parted between the two. ``deferred`` is as in `ToolCall`. ``supersedes`` says that
     the provider reads nothing that stands before it (a compaction of its own). ``author`` is who
     wrote it where its role does not say, ``reader`` who reads it, and ``words`` what of it are
     the user's words. ``loads`` are the names of tools that a search found: the model may call them
@@ -112,7 +112,7 @@ class Opaque(Struct, frozen=True, gc=False):
     tokens: int | None = None
     opens: str = ""
     closes: str = ""
-    late: bool = False
+    deferred: bool = False
     supersedes: bool = False
     author: Author | None = None
     reader: Reader = "model"
@@ -120,21 +120,22 @@ class Opaque(Struct, frozen=True, gc=False):
     loads: tuple[str, ...] = ()
 
 
-Content: TypeAlias = Text | Media | Opaque | Frame
+Content: TypeAlias = Text | Media | Opaque | BlockFrame
 
 
 class ToolCall(Struct, frozen=True, gc=False):
     """The model asks for a tool. ``arguments`` is JSON text (as sent, or canonical).
 
-    ``late`` says that the result may come in any later turn (an asynchronous call). ``author`` is
-    ``"program"`` where code that the model had run makes the call; then that code reads the result.
+    ``deferred`` says that the result may come in any later turn (an asynchronous call). ``author``
+    is ``"program"`` where code that the model had run makes the call; then that code reads the
+    result.
     """
 
     id: str
     name: str
     arguments: str
     at: int
-    late: bool = False
+    deferred: bool = False
     author: Author = "model"
 
 
@@ -165,7 +166,7 @@ class ToolResult(Struct, frozen=True, gc=False):
         )
 
 
-Part: TypeAlias = Text | Reasoning | Media | Opaque | Frame | ToolCall | ToolResult
+Part: TypeAlias = Text | Reasoning | Media | Opaque | BlockFrame | ToolCall | ToolResult
 
 
 class Message(Struct, frozen=True, gc=False):
@@ -209,7 +210,7 @@ class Message(Struct, frozen=True, gc=False):
         return any(isinstance(part, Opaque) and part.supersedes for part in self.parts)
 
     @property
-    def is_pinned(self) -> bool:
+    def is_permanent(self) -> bool:
         """Whether nothing may take its place: what the system says holds for all behind it.
 
         Instructions, tools that were added and settings that were changed are in force until

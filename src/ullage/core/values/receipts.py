@@ -27,7 +27,7 @@ def _each(of: Callable[[Any, Any], Any], one: Struct, other: Struct) -> dict[str
     )
 
 
-class Tokens(Struct, frozen=True, kw_only=True):
+class TokenCounts(Struct, frozen=True, kw_only=True):
     """Tokens by class, as of `ullage.core.values.usage.Usage`: each is in one."""
 
     fresh: int = 0
@@ -40,14 +40,14 @@ class Tokens(Struct, frozen=True, kw_only=True):
         """Tokens of prompts: fresh, read from a cache and written to one."""
         return self.fresh + self.read + self.written
 
-    def __add__(self, other: Tokens) -> Tokens:
-        return Tokens(**_each(add, self, other))
+    def __add__(self, other: TokenCounts) -> TokenCounts:
+        return TokenCounts(**_each(add, self, other))
 
-    def __sub__(self, other: Tokens) -> Tokens:
-        return Tokens(**_each(sub, self, other))
+    def __sub__(self, other: TokenCounts) -> TokenCounts:
+        return TokenCounts(**_each(sub, self, other))
 
 
-class Sums(Struct, frozen=True, kw_only=True):
+class ReceiptTotals(Struct, frozen=True, kw_only=True):
     """What some requests came to. They can be added.
 
     Attributes:
@@ -69,8 +69,8 @@ class Sums(Struct, frozen=True, kw_only=True):
     conversations: int = 0
     unreported: int = 0
     unpriced: int = 0
-    sent: Tokens = Tokens()
-    raw: Tokens = Tokens()
+    sent: TokenCounts = TokenCounts()
+    raw: TokenCounts = TokenCounts()
     recalls: int = 0
     recall_tokens: int = 0
     sent_usd: float = 0.0
@@ -87,14 +87,14 @@ class Sums(Struct, frozen=True, kw_only=True):
         """The same as a share of what would have been paid; None where that is nothing."""
         return self.saved_usd / self.raw_usd if self.raw_usd else None
 
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(**_each(add, self, other))
+    def __add__(self, other: ReceiptTotals) -> ReceiptTotals:
+        return ReceiptTotals(**_each(add, self, other))
 
-    def __sub__(self, other: Sums) -> Sums:
-        return Sums(**_each(sub, self, other))
+    def __sub__(self, other: ReceiptTotals) -> ReceiptTotals:
+        return ReceiptTotals(**_each(sub, self, other))
 
 
-class Place(Struct, frozen=True, order=True):
+class ReceiptKey(Struct, frozen=True, order=True):
     """Whose requests a receipt sums up.
 
     Attributes:
@@ -112,30 +112,30 @@ class Place(Struct, frozen=True, order=True):
     is_held_out: bool = False
 
 
-class Receipt(Struct, frozen=True, kw_only=True):
+class Receipt(Struct, frozen=True, kw_only=True, rename={"key": "place"}):
     """What one process has summed up of one place so far.
 
     A process writes its newest sums in place of its earlier ones, so that a write that is done
     twice counts once.
 
     Attributes:
-        place: whose requests.
+        key: whose requests.
         writer: names the process; 16 characters.
         sums: what they came to.
         is_open: whether more may come; a process that ended without saying so leaves it open.
         written_s: when it was written, in seconds since 1970.
     """
 
-    place: Place
+    key: ReceiptKey
     writer: str
-    sums: Sums
+    sums: ReceiptTotals
     is_open: bool = True
     written_s: int = 0
 
 
-def in_order(receipt: Receipt) -> tuple[Place, str]:
+def in_order(receipt: Receipt) -> tuple[ReceiptKey, str]:
     """What receipts are in the order of; there is one receipt of each."""
-    return receipt.place, receipt.writer
+    return receipt.key, receipt.writer
 
 
 def name_of(text: str) -> str:
@@ -148,10 +148,10 @@ def name_of(text: str) -> str:
 
 def summed(
     receipts: Iterable[Receipt], by: Sequence[By] = ()
-) -> dict[tuple[str, ...], Sums]:
+) -> dict[tuple[str, ...], ReceiptTotals]:
     """Receipts summed by some of what they name, in the order of the names."""
-    found: dict[tuple[str, ...], Sums] = {}
+    found: dict[tuple[str, ...], ReceiptTotals] = {}
     for receipt in receipts:
-        key = tuple(str(getattr(receipt.place, name)) for name in by)
-        found[key] = found.get(key, Sums()) + receipt.sums
+        key = tuple(str(getattr(receipt.key, name)) for name in by)
+        found[key] = found.get(key, ReceiptTotals()) + receipt.sums
     return dict(sorted(found.items()))

@@ -15,7 +15,7 @@ from ullage.core.contract.ranges import continues
 from ullage.core.errors import UllageError
 from ullage.core.history.window import Window
 from ullage.core.turn.filling import Filled
-from ullage.core.values.edits import Cut, Summary
+from ullage.core.values.edits import ProposedEdit, ReplaceSpan
 from ullage.core.values.effects import Do, Steps
 from ullage.documents.conversation._core import ConversationCore
 from ullage.documents.conversation._plan import Plan
@@ -100,7 +100,7 @@ class AsyncConversation(ConversationCore, AsyncClosing):
     def _was_begun(self) -> bool:
         return self._is_for_next or self.preparing is not None
 
-    def _begun(self, window: Window, cut: Cut) -> Filled | None:
+    def _begun(self, window: Window, cut: ProposedEdit) -> Filled | None:
         """What came of the summary that was begun, if one was.
 
         Where it cannot be used, nobody is asked again: the deterministic summary is.
@@ -114,7 +114,7 @@ class AsyncConversation(ConversationCore, AsyncClosing):
         edit = filled.cut.edit if filled else None
         if (
             filled is None
-            or not isinstance(edit, Summary)
+            or not isinstance(edit, ReplaceSpan)
             or not continues(window, edit)
         ):
             return Filled(cut, "what was begun beside the turns was not ready")
@@ -137,7 +137,7 @@ class AsyncConversation(ConversationCore, AsyncClosing):
         session = self.session
         for stage in (session.settings.policy.ahead, _BEFORE_GUARD):
             cut = due(stage, session.window)
-            if cut is not None and isinstance(cut.edit, Summary):
+            if cut is not None and isinstance(cut.edit, ReplaceSpan):
                 return self._stored(session.window.transcript.find(cut.edit.upto))
         return None
 

@@ -16,8 +16,8 @@ from ullage.core.errors import ConfigError
 from ullage.core.history.window import Window
 from ullage.core.locks import Lock
 from ullage.core.turn.filling import Asking, Filled, fill, refusal
-from ullage.core.values.carried import Carried
-from ullage.core.values.edits import Cut
+from ullage.core.values.carried import Portable
+from ullage.core.values.edits import ProposedEdit
 from ullage.core.values.effects import Commit, Do, Steps, Summarise
 from ullage.core.values.limits import Limits
 from ullage.core.values.usage import Usage
@@ -63,7 +63,7 @@ class CompactionResult(Struct, frozen=True, kw_only=True):
     compaction_part_id: str | None = None
 
 
-class ConversationCore(Carried, ABC):
+class ConversationCore(Portable, ABC):
     """What both conversations share. The arguments are those of `Conversation`."""
 
     _session_of: ClassVar[type[Session] | type[AsyncSession]]
@@ -237,11 +237,11 @@ class ConversationCore(Carried, ABC):
             )
         )
 
-    def _begun(self, window: Window, cut: Cut) -> Filled | None:
+    def _begun(self, window: Window, cut: ProposedEdit) -> Filled | None:
         """What came of a summary that was begun beside the turns, if one was."""
         return None
 
-    def _ask(self, window: Window, cut: Cut) -> Steps[Filled]:
+    def _ask(self, window: Window, cut: ProposedEdit) -> Steps[Filled]:
         model, asking = window.meter.model, None
         if self._summaries is not None:
             asking = Asking(

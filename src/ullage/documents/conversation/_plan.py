@@ -13,7 +13,7 @@ from ullage.core.errors import ConfigError
 from ullage.core.history.index import outputs_of
 from ullage.core.history.window import Window
 from ullage.core.tokens.meter import Meter
-from ullage.core.values.edits import Cut, Skipped, Summary
+from ullage.core.values.edits import ProposedEdit, ReplaceSpan, Skipped
 from ullage.core.values.effects import Output
 from ullage.documents.conversation.store import CompactionPart, ConversationStore
 from ullage.documents.services import window_of
@@ -44,7 +44,7 @@ class Plan(NamedTuple):
 
     window: Window
     ids: tuple[str, ...]
-    cut: Cut | None
+    cut: ProposedEdit | None
 
 
 def summarising(policy: Policy) -> Stage:
@@ -109,15 +109,17 @@ def planned(
     if part is not None:  # a model goes on from it
         chain, why = builder.window.transcript.chain, "it was summarised before"
         stop = chain[ids.index(part.message_id)]
-        builder.apply(Summary(chain[0], stop, part.text, "", why, said=part.summary))
+        builder.apply(
+            ReplaceSpan(chain[0], stop, part.text, "", why, model_text=part.summary)
+        )
     window = builder.window
     return Plan(window, ids, _cut(window, ids.index(boundary_id), stage, shown))
 
 
-def row_of(plan: Plan, cut: Cut, kept: ConversationStore) -> Row | None:
+def row_of(plan: Plan, cut: ProposedEdit, kept: ConversationStore) -> Row | None:
     """A cut of this plan's history as it is to be written down; None if it is no summary."""
     span, window = cut.edit, plan.window
-    if not isinstance(span, Summary):
+    if not isinstance(span, ReplaceSpan):
         return None
     stop = window.transcript.find(span.upto) or 0
     start = window.transcript.find(span.after) or 0
@@ -134,7 +136,7 @@ def row_of(plan: Plan, cut: Cut, kept: ConversationStore) -> Row | None:
     return outputs, write
 
 
-def _cut(window: Window, stop: int, stage: Stage, shown: Window) -> Cut | None:
+def _cut(window: Window, stop: int, stage: Stage, shown: Window) -> ProposedEdit | None:
     """The cut that summarises the history: up to a message, or as far as the stage has it."""
     if _is_ours(stage):
         limit, bound = shown.limit_tokens, stage.keywords
@@ -151,7 +153,7 @@ def _cut(window: Window, stop: int, stage: Stage, shown: Window) -> Cut | None:
     else:
         cuts = stage(window)
     found = () if isinstance(cuts, Skipped) else cuts
-    return next((cut for cut in found if isinstance(cut.edit, Summary)), None)
+    return next((cut for cut in found if isinstance(cut.edit, ReplaceSpan)), None)
 
 
 def _at_most(tokens: float, bound_tokens: int | None) -> int:

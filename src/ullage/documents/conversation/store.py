@@ -32,7 +32,7 @@ from uuid import uuid4
 
 from ullage.core.errors import StoreError
 from ullage.core.redaction import Redact, checked, in_message
-from ullage.core.values.carried import Arguments, Carried
+from ullage.core.values.carried import Arguments, Portable
 from ullage.documents.conversation import _rows as rows
 from ullage.documents.conversation._rows import NAME, CompactionPart, StoredMessage
 from ullage.stores._file import absolute, create_private
@@ -43,7 +43,7 @@ from ullage.wires.base import plain
 __all__ = ["CompactionPart", "ConversationStore", "StoredMessage"]
 
 
-class ConversationStore(Carried):
+class ConversationStore(Portable):
     """Conversations in one SQLite file, a chat service's own or a new one.
 
     Every method raises `StoreError` when the file fails.

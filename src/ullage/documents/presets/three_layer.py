@@ -16,7 +16,7 @@ from msgspec import field
 from ullage.core.contract.policy import BesideStore, Policy
 from ullage.core.errors import ConfigError
 from ullage.core.values.briefs import Prompt
-from ullage.core.values.edits import Cut, Skipped
+from ullage.core.values.edits import ProposedEdit, Skipped
 from ullage.documents.presets._settings import Natural, Positive, Settings, Share
 from ullage.policy.stages.compact import (
     AHEAD,
@@ -275,7 +275,7 @@ def output_shape(settings: ThreeLayerSettings = _DEFAULTS) -> Shape:
 
 def pruning(
     settings: ThreeLayerSettings = _DEFAULTS, *, held_tokens: int | None = None
-) -> partial[Sequence[Cut] | Skipped]:
+) -> partial[Sequence[ProposedEdit] | Skipped]:
     """Layer 2: the oldest outputs to their first characters, until enough is won.
 
     Args:

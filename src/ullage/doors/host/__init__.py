@@ -34,7 +34,6 @@ __all__ = [
     "Actions",
     "AsyncClosing",
     "Block",
-    "Carried",
     "Closing",
     "Content",
     "Dialect",
@@ -44,6 +43,7 @@ __all__ = [
     "Number",
     "Opaque",
     "Part",
+    "Portable",
     "Reasoning",
     "Route",
     "ServedWindow",
@@ -93,6 +93,7 @@ __all__ = [
 if TYPE_CHECKING:
     from ullage.core.history.canon import digest_of, extend, root
     from ullage.core.history.pairing import is_made_up
+    from ullage.core.history.raw import as_json, field
     from ullage.core.history.snapshots import differing
     from ullage.core.tokens.catalog import lookup
     from ullage.core.turn.standing import Standing
@@ -101,7 +102,7 @@ if TYPE_CHECKING:
         named_tools,
         plain_tool_name,
     )
-    from ullage.core.values.carried import Carried
+    from ullage.core.values.carried import Portable
     from ullage.core.values.edits import storable
     from ullage.core.values.effects import Find, Steps
     from ullage.core.values.jsonable import jsonable
@@ -129,9 +130,7 @@ if TYPE_CHECKING:
     from ullage.session.unfitted import Unfitted
     from ullage.stores.threaded import to_its_end
     from ullage.wires.base import (
-        as_json,
         content_at,
-        field,
         list_at,
         name_of_call,
         ordered,
@@ -165,7 +164,7 @@ else:
             "ullage.core.tokens.catalog": "lookup",
             "ullage.core.turn.standing": "Standing",
             "ullage.core.values.authors": "answered_by_user named_tools plain_tool_name",
-            "ullage.core.values.carried": "Carried",
+            "ullage.core.values.carried": "Portable",
             "ullage.core.values.edits": "storable",
             "ullage.core.values.effects": "Find Steps",
             "ullage.core.values.jsonable": "jsonable",
@@ -176,7 +175,8 @@ else:
             "ullage.core.values.notices": "NO_REASONING Words pointers",
             "ullage.core.values.numbers": "Number as_written number_of",
             "ullage.core.values.toolset": "RECALL_TOOLS",
-            "ullage.wires.base": "as_json content_at field list_at name_of_call ordered plain "
+            "ullage.core.history.raw": "as_json field",
+            "ullage.wires.base": "content_at list_at name_of_call ordered plain "
             "sealed_bytes",
             "ullage.wires.block": "Block arguments_of cannot_edit filled read_part replaced",
             "ullage.wires.hidden_turns.dialect": "Dialect",

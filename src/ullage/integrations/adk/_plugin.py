@@ -24,7 +24,7 @@ from google.adk.plugins.base_plugin import BasePlugin
 from ullage import AsyncSession, Budget, Policy
 from ullage.core.errors import BudgetExceeded, FormatError
 from ullage.documents import TOKEN_BUDGET, from_env, whole_number
-from ullage.doors.host import Carried, named_tools
+from ullage.doors.host import Portable, named_tools
 from ullage.integrations._results import cut_message
 from ullage.integrations._sessions import AsyncHostSessions, Calls, Family
 from ullage.integrations.adk._content import (
@@ -38,7 +38,7 @@ from ullage.wires import FORMATS
 __all__ = ["UllagePlugin"]
 
 
-class UllagePlugin(Carried, BasePlugin):
+class UllagePlugin(Portable, BasePlugin):
     """Keeps every agent of a runner within its window.
 
     Each agent of each ADK session has an ullage session. What it decided and what was reported

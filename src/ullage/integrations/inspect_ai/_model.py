@@ -17,7 +17,7 @@ from inspect_ai.tool import Tool, ToolDef, ToolError, ToolParams
 from inspect_ai.util import store as sample_store
 
 from ullage import AsyncSession, ToolSpec
-from ullage.doors.host import Carried
+from ullage.doors.host import Portable
 from ullage.integrations._sessions import AsyncHostSessions, forbids, given
 from ullage.integrations.inspect_ai._messages import HOST, content_of
 
@@ -28,7 +28,7 @@ _session: ContextVar[AsyncSession | None] = ContextVar("ullage_session", default
 """Of the agent whose task this is: its tools run in tasks that its own one starts."""
 
 
-class UllageModel(Carried):
+class UllageModel(Portable):
     """A model whose requests fit, for agents of any number of samples.
 
     Args:

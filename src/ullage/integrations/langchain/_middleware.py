@@ -20,7 +20,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.types import Command
 
 from ullage import Answer, ToolSpec
-from ullage.doors.host import Carried
+from ullage.doors.host import Portable
 from ullage.integrations._base import wire_of, with_bytes
 from ullage.integrations._sessions import (
     AsyncHostSessions,
@@ -42,7 +42,7 @@ class _State(AgentState[Any]):
     ullage: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, _merged]]  # type: ignore[valid-type]
 
 
-class UllageMiddleware(Carried, AgentMiddleware[Any, Any, Any]):
+class UllageMiddleware(Portable, AgentMiddleware[Any, Any, Any]):
     """Keeps the model calls of an agent within the window of its model.
 
     One object may serve many threads, and agents within agents. Put it last in the list, but for

@@ -18,7 +18,7 @@ from pydantic_ai.messages import ModelResponse
 from pydantic_ai.toolsets import FunctionToolset
 
 from ullage import AsyncSession, ToolSpec
-from ullage.doors.host import Carried
+from ullage.doors.host import Portable
 from ullage.integrations._sessions import (
     AsyncHostSessions,
     Calls,
@@ -33,7 +33,7 @@ __all__ = ["UllageCapability"]
 _KEY = "ullage"
 
 
-class UllageCapability(Carried, AbstractCapability[Any]):
+class UllageCapability(Portable, AbstractCapability[Any]):
     """Keeps the model requests of an agent within the window of the model that serves them.
 
     One object may serve any number of agents and conversations.

@@ -18,7 +18,7 @@ from strands.tools.tools import PythonAgentTool
 from strands.types.session import decode_bytes_values
 
 from ullage import ToolSpec
-from ullage.doors.host import Carried
+from ullage.doors.host import Portable
 from ullage.integrations._sessions import AsyncHostSessions, answered, given
 from ullage.integrations.strands._messages import HOST
 
@@ -27,7 +27,7 @@ __all__ = ["UllagePlugin"]
 _STATE, _KEY = "ullage", "conversation"
 
 
-class UllagePlugin(Carried, Plugin):
+class UllagePlugin(Portable, Plugin):
     """Keeps the model calls of agents within the windows of their models.
 
     One object may serve any number of agents; a ref of one opens in no other.

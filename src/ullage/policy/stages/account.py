@@ -204,7 +204,7 @@ def _output_of(transcript: Transcript, step: _Step) -> Output:
 def _steps(transcript: Transcript, index: int) -> list[_Step]:
     """What of a message is worth a bullet; nothing of one that stays in the view."""
     message, steps = transcript.messages[index], list[_Step]()
-    if message.is_pinned:
+    if message.is_permanent:
         return steps
     for number, part in enumerate(message.parts):
         if transcript.words(index, number):

@@ -12,7 +12,7 @@ from functools import partial
 
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Cut
+from ullage.core.values.edits import ProposedEdit
 from ullage.core.values.messages import Text
 from ullage.policy.stages.pressure import GUARD_SHARE
 from ullage.policy.stages.shorten import level
@@ -35,7 +35,7 @@ def without_slack(
     *,
     shape: Shape = partial(by_kind, slack=1.0, data_slack=1.0),
     least_share: float = 0.125,
-) -> Sequence[Cut]:
+) -> Sequence[ProposedEdit]:
     """Cuts of new results that would take much of the window, to the size that others are cut to.
 
     Args:
@@ -51,7 +51,7 @@ def without_slack(
     ]
 
 
-def _is_shorter(window: Window, spot: Location, cut: Cut) -> bool:
+def _is_shorter(window: Window, spot: Location, cut: ProposedEdit) -> bool:
     """Whether a cut shows less of a result than is shown of it now."""
     shown, text = window.edit_at(spot), getattr(cut.edit, "text", "")
     return shown is None or len(text) < len(shown.text)
@@ -64,7 +64,7 @@ def equal_shares(
     start: float = GUARD_SHARE,
     target: float = 0.85,
     least_share: float = 0.40,
-) -> Sequence[Cut]:
+) -> Sequence[ProposedEdit]:
     """Cuts that bring new results to equal shares of what everything else leaves of the window.
 
     Nothing is cut where that would not do: then the guard decides what else has to leave.

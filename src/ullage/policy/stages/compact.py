@@ -32,7 +32,7 @@ from ullage.core.contract.ranges import (
 )
 from ullage.core.history.window import Window
 from ullage.core.values.briefs import Brief, Prompt
-from ullage.core.values.edits import Cut, Skipped, Summary
+from ullage.core.values.edits import ProposedEdit, ReplaceSpan, Skipped
 from ullage.policy.stages.account import Flattened
 from ullage.policy.stages.facts import actions, essentials
 from ullage.policy.stages.goals import (
@@ -129,7 +129,10 @@ def reported_full(window: Window, *, share: float) -> bool:
 
 
 def over_and_pruned(
-    window: Window, *, share: float, prunes: Callable[[Window], Sequence[Cut] | Skipped]
+    window: Window,
+    *,
+    share: float,
+    prunes: Callable[[Window], Sequence[ProposedEdit] | Skipped],
 ) -> bool:
     """The upper bound of the view is over a share of the limit, and nothing is left to prune."""
     if not surely_over(window, share=share):
@@ -214,7 +217,7 @@ def compact(
     least_share: float = 0.15,
     least_tokens: int | None = None,
     warning: str | None = None,
-) -> Sequence[Cut] | Skipped:
+) -> Sequence[ProposedEdit] | Skipped:
     """The cut that puts a summary in the place of the oldest messages, or none.
 
     Args:
@@ -259,7 +262,7 @@ def compact(
 
 def _made(
     window: Window, plan: Plan, prompt: Prompt, held_tokens: int, least_tokens: int
-) -> Sequence[Cut] | Skipped:
+) -> Sequence[ProposedEdit] | Skipped:
     """The cut of a plan, or nothing where it wins too little of what its range holds."""
     outputs = set_aside(window, plan.start, plan.stop)
     brief, later = _composed(window, plan, prompt, outputs[-1].ref)
@@ -274,8 +277,8 @@ def _made(
     outputs = (*named_in(shown, window.transcript, plan.start, plan.stop), *outputs)
     words_tokens = min(_words_tokens(window, plan, prompt, shown), won // 2)
     if words_tokens < _LEAST_ROOM_TOKENS:
-        return [Cut(edit, outputs)]
-    return [Cut(edit, outputs, replace(brief, room_tokens=words_tokens))]
+        return [ProposedEdit(edit, outputs)]
+    return [ProposedEdit(edit, outputs, replace(brief, room_tokens=words_tokens))]
 
 
 def _words_tokens(window: Window, plan: Plan, prompt: Prompt, text: str) -> int:
@@ -288,7 +291,7 @@ def _at_most(tokens: float, bound_tokens: int | None) -> int:
     return int(tokens) if bound_tokens is None else min(int(tokens), bound_tokens)
 
 
-def _too_little(room: Room) -> Sequence[Cut] | Skipped:
+def _too_little(room: Room) -> Sequence[ProposedEdit] | Skipped:
     """Nothing; it is told where what must stay is over the goal by itself."""
     return Skipped(_MUST_STAY) if room.missed_tokens else ()
 
@@ -339,14 +342,16 @@ def _joined(text: str, later: Sequence[str]) -> str:
     return "\n".join((text, *filter(None, later)))
 
 
-def _edit(window: Window, plan: Plan, text: str, ref: str, held_tokens: int) -> Summary:
+def _edit(
+    window: Window, plan: Plan, text: str, ref: str, held_tokens: int
+) -> ReplaceSpan:
     """The summary as it is shown, with its reason."""
     chain = window.transcript.chain
     why = f"messages {plan.start + 1} to {plan.stop} held {held_tokens:,} tokens"
     if plan.room.missed_tokens:
         why = f"{why}; {_MUST_STAY}"
     after, upto = chain[plan.start], chain[plan.stop]
-    return Summary(after, upto, text, ref, why, kind="compacted", summarised=True)
+    return ReplaceSpan(after, upto, text, ref, why, kind="compacted", summarised=True)
 
 
 def _brief(
@@ -371,9 +376,9 @@ def _brief(
         account = f"{account}\n\n[Everything in full: {read_on}]"
     brief = Brief(
         prompt=prompt,
-        before=prompt.opens.format(first=start + 1, last=stop, read_on=read_on),
+        heading=prompt.opens.format(first=start + 1, last=stop, read_on=read_on),
         account=account,
-        after=prompt.closes.format(messages=stop - start, tokens=tokens),
+        footer=prompt.closes.format(messages=stop - start, tokens=tokens),
         earlier=earlier,
         pieces=Flattened(transcript, unseen, stop),
         room_tokens=0,

@@ -21,7 +21,7 @@ from ullage.core.contract.ranges import coverable, said_before, set_aside
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
 from ullage.core.values.briefs import quotation
-from ullage.core.values.edits import Cut, Replace, Summary
+from ullage.core.values.edits import ProposedEdit, Replace, ReplaceSpan
 from ullage.core.values.messages import Text
 from ullage.policy.stages.account import account, said_chars, user_outputs
 from ullage.policy.stages.prune import tokens_won
@@ -73,7 +73,7 @@ def head_of_loop(window: Window) -> Location | None:
     if not window.thinks_first:
         return None
     transcript = window.transcript
-    asked = transcript.newest_asked(window.size)
+    asked = transcript.newest_request(window.size)
     loop = range(0 if asked is None else asked + 1, window.size)
     replies = [at for at in loop if transcript.messages[at].role == "assistant"]
     if is_frozen(window):
@@ -105,7 +105,7 @@ def ranges_for(window: Window, first: int, stop: int) -> list[Range]:
     if head is None:
         return [Range(first, stop)] if first < stop else []
     found = []
-    asked = window.transcript.newest_asked(window.size)
+    asked = window.transcript.newest_request(window.size)
     if (
         asked is not None
         and not is_frozen(window)
@@ -143,7 +143,7 @@ def held_tokens(window: Window, each: Range) -> int:
 class Condensed(NamedTuple):
     """The cuts that show an account, and how many tokens that adds to the view without them."""
 
-    cuts: tuple[Cut, ...]
+    cuts: tuple[ProposedEdit, ...]
     tokens: int
 
 
@@ -153,7 +153,9 @@ def condense(window: Window, each: Range, room: Room) -> Condensed | None:
     Bullets make room for results that the model has not seen yet, and both for what the user said.
     """
     chain, outputs = window.transcript.chain, set_aside(window, each.start, each.stop)
-    bare = Summary(chain[each.start], chain[each.stop], "", outputs[-1].ref, room.why)
+    bare = ReplaceSpan(
+        chain[each.start], chain[each.stop], "", outputs[-1].ref, room.why
+    )
     record, edit = take_over(window, bare, each, room.account_chars)
     text, later = _text(window, each, edit, record, room)
     edit = replace(edit, text=text, later=later)
@@ -162,17 +164,22 @@ def condense(window: Window, each: Range, room: Room) -> Condensed | None:
         *user_outputs(window.transcript, each.start, each.stop, quoted),
         *outputs,
     )
-    cuts: tuple[Cut, ...] = (Cut(edit, outputs),)
+    cuts: tuple[ProposedEdit, ...] = (ProposedEdit(edit, outputs),)
     tokens = window.texts_tokens(edit.texts)
     if each.inside is not None:
         within = _within(window, each.inside, edit, room.user_chars)
-        cuts = Cut(replace(edit, text="", retain="", later=()), outputs), within
+        cuts = (
+            ProposedEdit(replace(edit, text="", retain="", later=()), outputs),
+            within,
+        )
         tokens = -tokens_won(window, each.inside, within)
     is_worth_it = room.is_owed or tokens < held_tokens(window, each)
     return Condensed(cuts, tokens) if is_worth_it else None
 
 
-def _within(window: Window, spot: Location, account: Summary, user_chars: int) -> Cut:
+def _within(
+    window: Window, spot: Location, account: ReplaceSpan, user_chars: int
+) -> ProposedEdit:
     """An account at the end of the result before its range; of the user's words more is shown."""
     output = window.transcript.output(spot)
     if output is None:
@@ -188,17 +195,18 @@ def _within(window: Window, spot: Location, account: Summary, user_chars: int) -
         filter(None, (result, account.retain, account.text, *account.later))
     )
     why = f"{account.why}; it holds an account"
-    return Cut(
-        Replace(window.transcript.place(spot), output.ref, whole, "cut", why), (output,)
+    return ProposedEdit(
+        Replace(window.transcript.address(spot), output.ref, whole, "cut", why),
+        (output,),
     )
 
 
 def _text(
-    window: Window, each: Range, edit: Summary, record: str, room: Room
+    window: Window, each: Range, edit: ReplaceSpan, record: str, room: Room
 ) -> tuple[str, tuple[str, ...]]:
-    """What stands for a range, in no more than its room if that can be; see `Summary.later`."""
+    """What stands for a range, in no more than its room if that can be; see `ReplaceSpan.later`."""
     transcript, around = window.transcript, (each.start, each.stop)
-    before = "\n\n".join(filter(None, (quotation(edit.said), record)))
+    before = "\n\n".join(filter(None, (quotation(edit.model_text), record)))
     told = partial(account, transcript, *around, window.words, edit.ref, summary=before)
     new = unread(window, each)
     new_tokens = sum(map(window.leaf_tokens, new))
@@ -238,8 +246,8 @@ def _quoted(window: Window, new: Sequence[Location], room_tokens: int) -> str:
 
 
 def take_over(
-    window: Window, edit: Summary, each: Range, room_chars: int
-) -> tuple[str, Summary]:
+    window: Window, edit: ReplaceSpan, each: Range, room_chars: int
+) -> tuple[str, ReplaceSpan]:
     """The deterministic summary of a range where one was shown, and the guard's edit with the rest.
 
     What a model said comes on top of the ``room_chars`` of the bullets. Where it is too long, it is
@@ -255,4 +263,4 @@ def take_over(
     retain = "\n\n".join(filter(None, (it.edit.retain for it in placed)))
     if len(said) + len(retain) > room_chars * _SAID_SHARE:
         return record, edit
-    return record, replace(edit, said=said, said_upto=upto, retain=retain)
+    return record, replace(edit, model_text=said, model_upto=upto, retain=retain)

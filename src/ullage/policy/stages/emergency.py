@@ -27,7 +27,7 @@ from ullage.core.contract.ranges import (
     summarised,
 )
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Cut
+from ullage.core.values.edits import ProposedEdit
 from ullage.policy.stages.account import done_chars, said_chars
 from ullage.policy.stages.condense import (
     CHARS_PER_TOKEN,
@@ -64,7 +64,7 @@ def emergency(
     account_share: float = 0.12,
     user_share: float = USER_SHARE,
     kept_share: float = 0.80,
-) -> Sequence[Cut]:
+) -> Sequence[ProposedEdit]:
     """Cuts that bring the window under its hard limit, or none if it surely fits.
 
     Args:
@@ -101,7 +101,7 @@ def emergency(
     )
     beside = most_tokens - said_tokens - room.account_chars // CHARS_PER_TOKEN
     target_tokens = min(whole.most(int(limit * target)), beside)
-    cuts: Sequence[Cut] = ()
+    cuts: Sequence[ProposedEdit] = ()
     for stop, tiers in _ways(window, first, end, target_tokens, keep_messages):
         cuts, tokens = _plan(window, ranges_for(window, first, stop), room, tiers)
         removed = calibration.removed_tokens + window.tokens - tokens
@@ -139,7 +139,7 @@ def _parted(window: Window) -> str | None:
     """
     placed = (each.stop for each in reversed(window.summaries) if each.edit.text)
     stop = next(placed, window.size)
-    opening = window.transcript.newest_asked(window.size)
+    opening = window.transcript.newest_request(window.size)
     is_later = opening is not None and opening >= stop
     if is_later or stop >= control_tail(window) or window.may_go_on(stop):
         return None
@@ -157,7 +157,7 @@ def _pressed(window: Window, start: float, start_tokens: int | None) -> str | No
 
 def _plan(
     window: Window, ranges: Sequence[Range], room: Room, tiers: Sequence[Tier]
-) -> tuple[Sequence[Cut], int]:
+) -> tuple[Sequence[ProposedEdit], int]:
     """Condense ranges, and cut what is kept to size: the cuts, and the uncalibrated tokens left.
 
     What is old makes room first. Then new results do, for what users said and for a few bullets, as
@@ -174,7 +174,7 @@ def _plan(
     over = _said_over(window, loose, ranges, room)
     spare = reducible_tokens(window, loose, (Tier.NEW,)) if ranges else 0
     lent = min(spare, max(tokens + wanted - room.most_tokens - over, 0))
-    cuts = list[Cut]()
+    cuts = list[ProposedEdit]()
     for each in ranges:
         left = room.most_tokens - (tokens - lent)
         made = condense(window, each, room._replace(most_tokens=left))
@@ -196,7 +196,7 @@ def _late(
     excess: int,
     over: int,
     gives: int,
-) -> tuple[list[Cut], int]:
+) -> tuple[list[ProposedEdit], int]:
     """Cuts of new results and of what was said, and the tokens they win.
 
     Of what users said ``over`` tokens go first, and more only where nothing else is left; new

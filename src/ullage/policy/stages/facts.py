@@ -159,7 +159,7 @@ def _actions(
             call := transcript.call_for(index, number)
         ):
             outputs = tuple(transcript.outputs(index, number))
-            home = transcript.home(index, number) or 0
+            home = transcript.call_index(index, number) or 0
             found.append(((home, call.id), _ended(_asked(call, index), part, outputs)))
     return found
 

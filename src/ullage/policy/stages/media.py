@@ -14,7 +14,7 @@ from ullage.core.history.transcript import Location, Transcript, leaves_of
 from ullage.core.history.window import Window
 from ullage.core.tokens.models import family_of
 from ullage.core.tokens.payload import image_size
-from ullage.core.values.edits import Cut
+from ullage.core.values.edits import ProposedEdit
 from ullage.core.values.limits import ANTHROPIC_MEDIA, OTHER_MEDIA, MediaLimits
 from ullage.core.values.messages import Media
 from ullage.policy.stages.placeholders import placeholder
@@ -30,7 +30,7 @@ class _Medium(NamedTuple):
     sent_bytes: int
 
 
-def refused_media(window: Window) -> list[Cut]:
+def refused_media(window: Window) -> list[ProposedEdit]:
     """Cuts of the media that would be refused: what is too large, and the oldest of too many."""
     if not (
         holders := window.transcript.marked("media", window.read_from, window.size)

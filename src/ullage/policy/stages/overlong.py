@@ -15,7 +15,7 @@ from ullage.core.contract.kinds import head_share_of, kind_of
 from ullage.core.history import canon
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Cut, Replace
+from ullage.core.values.edits import ProposedEdit, Replace
 from ullage.core.values.limits import TextLimit
 from ullage.core.values.messages import ToolCall
 from ullage.policy.stages.shorten import shorten, utf8_bytes
@@ -24,7 +24,7 @@ from ullage.policy.stages.shrink import texts_of
 _MEASURES: Mapping[str, Callable[[str], int]] = {"characters": len, "bytes": utf8_bytes}
 
 
-def overlong(window: Window, limit: TextLimit) -> Sequence[Cut]:
+def overlong(window: Window, limit: TextLimit) -> Sequence[ProposedEdit]:
     """Cuts of every text that is shown with more than a provider takes of one.
 
     Args:
@@ -54,7 +54,7 @@ def _shown(window: Window, spot: Location) -> str:
     )
 
 
-def _cut(window: Window, spot: Location, limit: TextLimit) -> Cut | None:
+def _cut(window: Window, spot: Location, limit: TextLimit) -> ProposedEdit | None:
     """A cut of one text to the limit; None where nothing of it may be set aside."""
     output = window.transcript.output(spot)
     if output is None:
@@ -75,5 +75,5 @@ def _cut(window: Window, spot: Location, limit: TextLimit) -> Cut | None:
         shown = words.aside(ref, len(original))
     why = f"{measure(original):,} {limit.unit} in one text, and the provider takes {limit.most:,}"
     kind: Literal["truncated", "cut"] = "truncated" if tool else "cut"
-    edit = Replace(window.transcript.place(spot), ref, shown, kind, why)
-    return Cut(edit, (output,))
+    edit = Replace(window.transcript.address(spot), ref, shown, kind, why)
+    return ProposedEdit(edit, (output,))

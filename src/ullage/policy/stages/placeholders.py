@@ -10,7 +10,7 @@ from ullage.core.history import canon
 from ullage.core.history.remembered import REMEMBERED
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Cut, Replace
+from ullage.core.values.edits import ProposedEdit, Replace
 from ullage.core.values.effects import Output
 from ullage.core.values.messages import Media, Text, ToolCall
 from ullage.core.values.notices import ref_line
@@ -27,7 +27,9 @@ _VALUE_CHARS = 160
 """An argument of more is cut in a stub."""
 
 
-def placeholder(window: Window, spot: Location, /, *, why: str = "") -> Cut | None:
+def placeholder(
+    window: Window, spot: Location, /, *, why: str = ""
+) -> ProposedEdit | None:
     """Ours: a few words and the ref; of arguments, a stub that is still valid JSON."""
     output, words = _kept(window, spot), window.words
     if output is None:
@@ -97,7 +99,7 @@ def digests_of(
 
 def head_and_marker(
     window: Window, spot: Location, /, *, retain_chars: int, marker: str, why: str
-) -> Cut | None:
+) -> ProposedEdit | None:
     """A document's: the first characters, the ref where the marker names none, the marker.
 
     Left alone is what is not text, what already ends in the marker, and what would not
@@ -114,7 +116,9 @@ def head_and_marker(
     return _shorter(window, spot, output, f"{head}\n\n{named}\n{marker}", why)
 
 
-def bare_placeholder(window: Window, spot: Location, /, *, words: str) -> Cut | None:
+def bare_placeholder(
+    window: Window, spot: Location, /, *, words: str
+) -> ProposedEdit | None:
     """A document's: one line with the ref, in place of a whole text, image or file.
 
     Left alone is what has such a line already, and what would not be shorter with it, in
@@ -139,7 +143,7 @@ def _kept(window: Window, spot: Location, *, again: bool = False) -> Output | No
     What a program reads stays whole, and so do the user's words.
     """
     transcript, edit = window.transcript, window.edit_at(spot)
-    is_gone = edit is not None and edit.is_resubmitted and not again
+    is_gone = edit is not None and edit.was_sent and not again
     is_programs = transcript.reader(spot[0], spot[1]) == "program"
     is_words = isinstance(transcript.leaf(spot), Text) and transcript.words(
         spot[0], spot[1]
@@ -154,7 +158,7 @@ def _shown(window: Window, spot: Location, output: Output) -> str:
 
 def _shorter(
     window: Window, spot: Location, output: Output, text: str, why: str = ""
-) -> Cut | None:
+) -> ProposedEdit | None:
     """A cut, if it makes what is shown shorter."""
     is_shorter = len(text) < len(_shown(window, spot, output))
     return _cut(window, spot, output, text, why) if is_shorter else None
@@ -162,14 +166,14 @@ def _shorter(
 
 def _cut(
     window: Window, spot: Location, output: Output, text: str, why: str = ""
-) -> Cut:
+) -> ProposedEdit:
     """A cut. A page of recall is not set aside: the same call makes it again."""
     if not why:
         why = f"it was old, and the view held {window.tokens:,} of {window.limit_tokens:,} tokens"
     size = f"{len(output.text):,} characters" if output.kind == "text" else "a block"
-    place, why = window.transcript.place(spot), f"{why}; {size} set aside"
+    place, why = window.transcript.address(spot), f"{why}; {size} set aside"
     edit = Replace(place, output.ref, text, "pruned", why)
-    return Cut(edit, () if window.is_recall(spot) else (output,))
+    return ProposedEdit(edit, () if window.is_recall(spot) else (output,))
 
 
 def _stub(window: Window, spot: Location, call: ToolCall, ref: str) -> str | None:

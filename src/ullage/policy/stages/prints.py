@@ -34,7 +34,7 @@ from ullage.core.history.transcript import Transcript
 from ullage.core.redaction import Redact
 from ullage.core.values import notices
 from ullage.core.values.authors import answered_by_user
-from ullage.core.values.edits import Cut, Drop, Replace, Skipped, Summary
+from ullage.core.values.edits import Drop, ProposedEdit, Replace, ReplaceSpan, Skipped
 from ullage.core.values.limits import TextLimit
 from ullage.core.values.notices import Words
 from ullage.policy.stages.overlong import overlong
@@ -300,16 +300,16 @@ def _shown_by(stage: Stage, builder: WindowBuilder) -> list[str]:
     return lines
 
 
-def _shown(cut: Cut) -> Iterator[str]:
+def _shown(cut: ProposedEdit) -> Iterator[str]:
     """What a cut shows, where, and what it sets aside."""
     edit = cut.edit
     yield str(edit.__struct_config__.tag)
     if isinstance(edit, Replace):
-        place = edit.place
+        place = edit.address
         yield f"{edit.kind} {place.kind} {place.id} {place.ordinal} {place.item}"
         yield edit.text
-    elif isinstance(edit, (Summary, Drop)):
+    elif isinstance(edit, (ReplaceSpan, Drop)):
         yield f"{edit.after.hex()} {edit.upto.hex()}"
-    if isinstance(edit, Summary):
+    if isinstance(edit, ReplaceSpan):
         yield from (edit.ref, *edit.texts)
     yield from (output.ref for output in cut.outputs)

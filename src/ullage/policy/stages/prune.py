@@ -21,7 +21,7 @@ from typing import TypeAlias
 from ullage.core.contract.bound import HELD, editable_from
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Cut, Replace, Skipped
+from ullage.core.values.edits import ProposedEdit, Replace, Skipped
 from ullage.core.values.messages import Text, ToolResult
 from ullage.policy.stages import rough
 from ullage.policy.stages.placeholders import placeholder
@@ -40,17 +40,19 @@ Protected: TypeAlias = Callable[[Window], tuple[int, int]]
 Candidates: TypeAlias = Callable[[Window, tuple[int, int]], Sequence[Location]]
 """What may leave, in the order in which it leaves, given where what must stay begins."""
 
-Show: TypeAlias = Callable[[Window, Location], Cut | None]
+Show: TypeAlias = Callable[[Window, Location], ProposedEdit | None]
 """What is shown in place of a leaf, or None if it stays."""
 
 
-def tokens_won(window: Window, spot: Location, cut: Cut) -> int:
+def tokens_won(window: Window, spot: Location, cut: ProposedEdit) -> int:
     """Tokens that a cut of a leaf wins, by the window's own count."""
     shown = window.edit_tokens(cut.edit) if isinstance(cut.edit, Replace) else 0
     return window.leaf_tokens(spot) - shown
 
 
-def rough_won(window: Window, spot: Location, cut: Cut, *, retain_chars: int) -> int:
+def rough_won(
+    window: Window, spot: Location, cut: ProposedEdit, *, retain_chars: int
+) -> int:
     """Tokens that a head of ``retain_chars`` wins by the rough estimate, its marker not counted.
 
     The three-layer document counts so: what the text was before, less what is kept of it.
@@ -88,10 +90,10 @@ def prune(
     protected: Protected = partial(newest_share, share=0.12, most_tokens=4_000),
     candidates: Candidates = results_only,
     show: Show = placeholder,
-    won: Callable[[Window, Location, Cut], int] = tokens_won,
+    won: Callable[[Window, Location, ProposedEdit], int] = tokens_won,
     least_share: float = 0.20,
     least_tokens: int = 10_000,
-) -> Sequence[Cut] | Skipped:
+) -> Sequence[ProposedEdit] | Skipped:
     """Cuts that win what is wanted, or none.
 
     Args:
@@ -110,7 +112,7 @@ def prune(
     every, movable = candidates(window, protected(window)), editable_from(window)
     spots = [spot for spot in every if spot[0] >= movable]
     least = min(window.limit_tokens * least_share, least_tokens)
-    cuts, total = list[Cut](), 0
+    cuts, total = list[ProposedEdit](), 0
     for spot in spots if need > 0 and _surely_won(window, spots) >= least else ():
         if (cut := show(window, spot)) is not None:
             cuts.append(cut)

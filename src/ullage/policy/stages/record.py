@@ -27,9 +27,9 @@ from ullage.core.contract.ranges import begin, set_aside
 from ullage.core.history import canon
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Cut, Skipped, Summary
+from ullage.core.values.edits import ProposedEdit, ReplaceSpan, Skipped
 from ullage.core.values.messages import (
-    Frame,
+    BlockFrame,
     Media,
     Message,
     Opaque,
@@ -80,7 +80,7 @@ def record(
     digests: Digests = LINES,
     least_share: float = 0.20,
     least_tokens: int = 10_000,
-) -> Sequence[Cut] | Skipped:
+) -> Sequence[ProposedEdit] | Skipped:
     """Records of everything old that no batch looked at yet, or none.
 
     Args:
@@ -139,7 +139,7 @@ def _stretches(window: Window, first: int, stop: int) -> Iterator[tuple[int, int
 def _stays(message: Message) -> bool:
     """Whether a message stays: what the user or the system says, and what only a provider reads."""
     contents = (part for result in message.results for part in result.content)
-    if message.is_pinned or any(
+    if message.is_permanent or any(
         isinstance(part, Opaque) for part in (*message.parts, *contents)
     ):
         return True
@@ -150,17 +150,17 @@ def _stays(message: Message) -> bool:
 
 def _cut(
     window: Window, start: int, stop: int, digests: Mapping[Location, str], why: str
-) -> Cut | None:
+) -> ProposedEdit | None:
     """The record of a stretch in its place, or None if that wins too little."""
     outputs, chain = set_aside(window, start, stop), window.transcript.chain
     opens = window.words.record(outputs[-1].ref, start + 1, stop)
     shown = "\n".join([opens, *steps(window, start, stop, digests)])
     if shown_chars(window, start, stop) - len(shown) < _LEAST_CHARS:
         return None
-    edit = Summary(
+    edit = ReplaceSpan(
         chain[start], chain[stop], shown, outputs[-1].ref, why, kind="pruned"
     )
-    return Cut(edit, outputs)
+    return ProposedEdit(edit, outputs)
 
 
 def digestible(window: Window, start: int, stop: int) -> Iterator[Location]:
@@ -254,7 +254,7 @@ def _gave(
         spot = index, number, item
         if is_page:
             yield "a page; make the same call to read it again"
-        elif isinstance(leaf, Frame):
+        elif isinstance(leaf, BlockFrame):
             yield on_one_line(leaf.text, _FRAME_CHARS)
         elif not isinstance(leaf, Text):
             yield _block(window, spot)

@@ -15,7 +15,7 @@ from itertools import accumulate
 from ullage.core.history.chars import SHOWN_CHARS, chars_of, leaves
 from ullage.core.history.measures import Measure
 from ullage.core.history.window import Window
-from ullage.core.values.messages import Frame, Reasoning
+from ullage.core.values.messages import BlockFrame, Reasoning
 
 LEFT_SHARE, _LEFT_CHARS = 0.20, 150
 """About what is left of a text in a batch: a share of it, and the notice."""
@@ -99,7 +99,7 @@ def _winnable_chars(window: Window, index: int) -> int:
         chars = chars_of(shown.get((number, item)), leaf)
         if isinstance(leaf, Reasoning):
             won += 0 if dropped else chars
-        elif isinstance(leaf, Frame):
+        elif isinstance(leaf, BlockFrame):
             continue
         elif message.role == "assistant" or transcript.may_shorten(index, number):
             won += max(int(chars * (1 - LEFT_SHARE)) - _LEFT_CHARS, 0)

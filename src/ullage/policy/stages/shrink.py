@@ -14,7 +14,7 @@ from ullage.core.contract.bound import editable_from
 from ullage.core.history import canon
 from ullage.core.history.transcript import Location, leaves_of
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Cut, Replace
+from ullage.core.values.edits import ProposedEdit, Replace
 from ullage.core.values.effects import Output
 from ullage.core.values.messages import Passage, Text, ToolCall
 from ullage.policy.stages.prune import tokens_won
@@ -43,12 +43,15 @@ BEFORE_NEW = (Tier.OLD, Tier.OPEN)
 
 def shrink(
     window: Window, kept: Sequence[int], tiers: Sequence[Tier], excess_tokens: int
-) -> tuple[list[Cut], int]:
+) -> tuple[list[ProposedEdit], int]:
     """Cuts of texts among the kept messages, and the tokens they win: the excess, if that can be.
 
     What the tiers name is cut, in their order, and nothing more than is needed.
     """
-    cuts, found = list[Cut](), {tier: list[tuple[Location, int]]() for tier in tiers}
+    cuts, found = (
+        list[ProposedEdit](),
+        {tier: list[tuple[Location, int]]() for tier in tiers},
+    )
     for spot, tier in texts_of(window, kept) if excess_tokens > 0 else ():
         if tier in found:
             found[tier].append((spot, window.leaf_tokens(spot)))
@@ -91,7 +94,7 @@ def reducible_tokens(
 def texts_of(window: Window, kept: Sequence[int]) -> Iterator[tuple[Location, Tier]]:
     """Every text and every call that may be cut, and when; what a program reads has no tokens."""
     transcript = window.transcript
-    asked = transcript.newest_asked(window.size)
+    asked = transcript.newest_request(window.size)
     newest = (asked, transcript.newest_words(window.size))
     task = next(
         (at for at in range(window.size) if transcript.messages[at].role == "user"), -1
@@ -124,7 +127,9 @@ def texts_of(window: Window, kept: Sequence[int]) -> Iterator[tuple[Location, Ti
             yield spot, tier
 
 
-def cut_to(window: Window, spot: Location, tokens: int, cap: int) -> Cut | None:
+def cut_to(
+    window: Window, spot: Location, tokens: int, cap: int
+) -> ProposedEdit | None:
     """A cut of one text to at most ``cap`` tokens, or None if that would win too little."""
     output = window.transcript.output(spot)
     if output is None or tokens <= cap:
@@ -135,8 +140,8 @@ def cut_to(window: Window, spot: Location, tokens: int, cap: int) -> Cut | None:
     if len(text) > shown_chars * _WORTH_SHARE:
         return None
     why = f"{tokens:,} tokens in one text; the view was over its hard limit"
-    replace = Replace(window.transcript.place(spot), output.ref, text, "cut", why)
-    return Cut(replace, (output,))
+    replace = Replace(window.transcript.address(spot), output.ref, text, "cut", why)
+    return ProposedEdit(replace, (output,))
 
 
 def _to_size(

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Cut, Summary
+from ullage.core.values.edits import ProposedEdit, ReplaceSpan
 from ullage.core.values.events import Event
 from ullage.policy.stages.facts import CALLS
 
 _LEAST_CALLS = 4
 
 
-def stall(window: Window, cuts: Iterable[Cut]) -> list[Event]:
+def stall(window: Window, cuts: Iterable[ProposedEdit]) -> list[Event]:
     """An event for each new summary most of whose calls repeat what was summarised before.
 
     A call repeats if tool, arguments and output are the same as those of an earlier one. Where
     anything was changed in between, it is work and no stall. The window is that before the cuts.
     """
-    summaries = (cut.edit for cut in cuts if isinstance(cut.edit, Summary))
+    summaries = (cut.edit for cut in cuts if isinstance(cut.edit, ReplaceSpan))
     events = (
         _repeats(window, around)
         for each in summaries

@@ -16,7 +16,7 @@ from ullage.core.history import canon
 from ullage.core.history.remembered import REMEMBERED
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Cut, Replace
+from ullage.core.values.edits import ProposedEdit, Replace
 from ullage.core.values.effects import Output
 from ullage.core.values.messages import Text, ToolResult
 from ullage.core.values.notices import Words
@@ -143,7 +143,7 @@ def by_kind(
     return Shown(shown, why) if shown else None
 
 
-def truncate(window: Window, /, *, shape: Shape = by_kind) -> Sequence[Cut]:
+def truncate(window: Window, /, *, shape: Shape = by_kind) -> Sequence[ProposedEdit]:
     """Cuts for every fresh result that its shape does not leave whole."""
     fresh = window.results(window.fresh, window.size)
     cuts = (
@@ -154,7 +154,7 @@ def truncate(window: Window, /, *, shape: Shape = by_kind) -> Sequence[Cut]:
     return [cut for cut in cuts if cut is not None]
 
 
-def cut_by(window: Window, spot: Location, shape: Shape) -> Cut | None:
+def cut_by(window: Window, spot: Location, shape: Shape) -> ProposedEdit | None:
     """The cut of one result, or None where its shape leaves it whole."""
     transcript, tool, (index, number, item) = (
         window.transcript,
@@ -175,6 +175,6 @@ def cut_by(window: Window, spot: Location, shape: Shape) -> Cut | None:
     shown = shape(source, window.words)
     if shown is None or (output := known()) is None:
         return None
-    place, left_out = transcript.place(spot), shown.left_out_bytes
+    place, left_out = transcript.address(spot), shown.left_out_bytes
     edit = Replace(place, output.ref, shown.text, "truncated", shown.why, left_out)
-    return Cut(edit, (output,))
+    return ProposedEdit(edit, (output,))

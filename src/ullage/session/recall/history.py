@@ -10,7 +10,7 @@ from ullage.core.history.index import index_of
 from ullage.core.history.ledger import Ledger
 from ullage.core.history.transcript import Location, leaves_of
 from ullage.core.history.window import Window
-from ullage.core.values.edits import Summary
+from ullage.core.values.edits import ReplaceSpan
 from ullage.core.values.effects import Output
 from ullage.core.values.messages import Content, Part, Text, ToolCall, ToolResult
 from ullage.core.values.notices import pointers
@@ -30,7 +30,7 @@ def find_in_history(
     leaf of it, and at the index behind each summary.
     """
     transcript = window.transcript
-    location = window.spot_of(wanted) or transcript.newest_result(wanted, length)
+    location = window.location_of(wanted) or transcript.newest_result(wanted, length)
     if location is not None:
         return transcript.output(location)
     outputs = _everything(window) if thorough else ()
@@ -63,7 +63,7 @@ def find_in_ledger(window: Window, ledger: Ledger, wanted: str) -> Output | None
     for key in dict.fromkeys(window.transcript.chain):
         for batch in ledger.at(key).batches:
             for edit in batch.edits:
-                if not isinstance(edit, Summary) or edit.ref != wanted:
+                if not isinstance(edit, ReplaceSpan) or edit.ref != wanted:
                     continue
                 for output in _indexes(window, *(window.range_of(edit) or (0, 0))):
                     if output.ref == wanted:

@@ -25,7 +25,7 @@ from weakref import WeakSet
 from ullage.core.errors import BudgetExceeded, ConfigError
 from ullage.core.locks import Lock
 from ullage.core.tokens.catalog import advice, lookup
-from ullage.core.values.carried import Arguments, Carried
+from ullage.core.values.carried import Arguments, Portable
 from ullage.core.values.effects import Steps
 from ullage.core.values.events import Event
 from ullage.core.values.usage import Usage
@@ -48,7 +48,7 @@ WAIT_S = 600.0
 """As long as the vendors' SDKs wait for a reply before they give up a call."""
 
 
-class Budget(Carried):
+class Budget(Portable):
     """An allowance shared by any number of sessions, threads and event loops.
 
     Args:

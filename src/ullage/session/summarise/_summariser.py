@@ -10,12 +10,12 @@ from typing import Any
 from msgspec import Struct
 
 from ullage.core.errors import ConfigError, SummaryError
+from ullage.core.history.raw import field
 from ullage.core.tokens.catalog import lookup
 from ullage.core.values.effects import Reply, Summarise
 from ullage.core.values.messages import Text
 from ullage.core.values.usage import Usage
 from ullage.wires import FORMATS, Format
-from ullage.wires.base import field
 
 TIMEOUT_S = 60.0
 

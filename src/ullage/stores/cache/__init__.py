@@ -21,7 +21,7 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from ullage.core.errors import ConfigError, StoreError
-from ullage.core.values.carried import Carried
+from ullage.core.values.carried import Portable
 from ullage.stores._base import Around, Store
 from ullage.stores._packing import to_utf8
 from ullage.stores.leases import Lease
@@ -58,7 +58,7 @@ return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 """
 
 
-class Cache(Carried):
+class Cache(Portable):
     """Copies of objects, and leases, on a Valkey or Redis server. Safe over threads and forks.
 
     The contract is `ullage.stores.objects.storage.BodyCache`.

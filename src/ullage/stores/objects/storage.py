@@ -16,7 +16,7 @@ from blake3 import blake3
 from msgspec.structs import replace
 
 from ullage.core.errors import StoreError
-from ullage.core.values.carried import Carried
+from ullage.core.values.carried import Portable
 from ullage.stores._clean import DAY_S, Bounds, Collected, Cursor
 from ullage.stores._packing import MOST_BYTES, NewBlob, to_utf8
 from ullage.stores.objects.bucket import Bucket, Listed
@@ -46,7 +46,7 @@ class BodyCache(Protocol):
         """Let go of copies."""
 
 
-class ObjectStorage(Carried):
+class ObjectStorage(Portable):
     """A bucket for the bodies of a store's outputs. Safe over threads; no fork can read there.
 
     Bodies that take few bytes stay in their rows, where they are read with one request instead

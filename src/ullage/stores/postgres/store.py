@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ullage.core.values.carried import Carried
+from ullage.core.values.carried import Portable
 from ullage.core.values.effects import Output, Record, Shape
 from ullage.core.values.receipts import LAST_DAY, Receipt
 from ullage.stores._base import Transactional
@@ -46,7 +46,7 @@ WHERE body = ANY(%(names)s::bytea[]) AND coding IN ('raw in object', 'zstd in ob
 _HELD = "SELECT DISTINCT ref FROM ullage.outputs WHERE ref = ANY(%(refs)s::bytea[])"
 
 
-class PostgresStore(Carried, Transactional):
+class PostgresStore(Portable, Transactional):
     """Keeps everything on a PostgreSQL server (15 or newer). Safe over threads, forks, machines.
 
     The contract is `ullage.stores.Store`. Stores of one process at one address share their
@@ -192,7 +192,7 @@ class PostgresStore(Carried, Transactional):
         return self._pool.run(operation, lambda db: answered(db, ask(*given), now_s))
 
 
-class AsyncPostgresStore(Carried):
+class AsyncPostgresStore(Portable):
     """An `AsyncStore` on a PostgreSQL server: no call of it takes a thread.
 
     It belongs to the event loop that uses it first. The server is asked, and the tables are made,

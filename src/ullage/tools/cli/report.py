@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ullage.core.errors import ConfigError
-from ullage.core.values.receipts import By, Receipt, Sums, summed
+from ullage.core.values.receipts import By, Receipt, ReceiptTotals, summed
 from ullage.stores import receipts_of
 from ullage.tools.cli._options import (
     harmless,
@@ -55,7 +55,7 @@ class Line(Struct, frozen=True, kw_only=True):
     """
 
     names: tuple[str, ...]
-    sums: Sums
+    sums: ReceiptTotals
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -75,8 +75,8 @@ class Report(Struct, frozen=True, kw_only=True):
     until: str
     by: tuple[By, ...]
     lines: list[Line]
-    total: Sums
-    held_out: Sums
+    total: ReceiptTotals
+    held_out: ReceiptTotals
     open_writers: int
 
 
@@ -159,8 +159,8 @@ def report_of(
         until: the last one.
         by: what to sum up by.
     """
-    fitted = [one for one in receipts if not one.place.is_held_out]
-    held_out = [one for one in receipts if one.place.is_held_out]
+    fitted = [one for one in receipts if not one.key.is_held_out]
+    held_out = [one for one in receipts if one.key.is_held_out]
     return Report(
         since=since,
         until=until,
@@ -168,8 +168,8 @@ def report_of(
         lines=[
             Line(names=names, sums=sums) for names, sums in summed(fitted, by).items()
         ],
-        total=summed(fitted).get((), Sums()),
-        held_out=summed(held_out).get((), Sums()),
+        total=summed(fitted).get((), ReceiptTotals()),
+        held_out=summed(held_out).get((), ReceiptTotals()),
         open_writers=len({one.writer for one in receipts if one.is_open}),
     )
 
@@ -240,7 +240,7 @@ def table_rows(report: Report) -> list[tuple[str, ...]]:
     ]
 
 
-def _cells(sums: Sums) -> tuple[str, ...]:
+def _cells(sums: ReceiptTotals) -> tuple[str, ...]:
     share = sums.saved_share
     return (
         f"{sums.requests:,}",

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ullage import Session, Summary, Window
+from ullage import ReplaceSpan, Session, Window
 from ullage.core.tokens.estimate import Counter as TokenCounter
 from ullage.core.tokens.models import counter_for
 from ullage.core.turn.rendering import groups
@@ -79,7 +79,7 @@ class Gates:
         self.broken: Counter[str] = Counter()
         self._opened: dict[str, str] = {}
         self._texts: set[str] = set()
-        self._summaries: set[Summary] = set()
+        self._summaries: set[ReplaceSpan] = set()
 
     def check(self, raw: Sequence[Wire], view: Sequence[Wire]) -> None:
         """Judge one view against the history it was made from."""
@@ -203,7 +203,7 @@ def _is_seen(window: Window, spot: Location, text: str, quoted: str) -> bool:
     if window.hidden(spot[0]):
         shown = text if edit is None else edit.text
         return shown in quoted
-    return edit is None or not edit.is_resubmitted
+    return edit is None or not edit.was_sent
 
 
 def breaks_wire(name: str, raw: Sequence[Wire], view: Sequence[Wire]) -> bool:

@@ -46,6 +46,6 @@ class Recorder(Closing):
             key: value for key, value in request.items() if key not in _OF_THE_CLIENT
         }
         line = {"request": kept} if reply is None else {"request": kept, "reply": reply}
-        hook = partial(plain, where="request or reply")
+        hook = partial(plain, path="request or reply")
         self._file.write(msgspec.json.encode(line, enc_hook=hook) + b"\n")
         self._file.flush()

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from ullage import Replace, Summary, Window
+from ullage import Replace, ReplaceSpan, Window
 from ullage.core.values.edits import whole
 from ullage.doors.host import (
     Content,
@@ -61,7 +61,7 @@ class Tracer:
         self._vectors: list[list[int]] = []
         self._raws: list[int] = []
         self._states: dict[int, _State] = {}
-        self._summaries: set[Summary] = set()
+        self._summaries: set[ReplaceSpan] = set()
         self._head = -1
         self._window: Window | None = None
         self._trace = Trace(policy="")
@@ -196,7 +196,7 @@ class Tracer:
         self._states = now
 
     def _replaced(self, window: Window, turn: int, index: int, edit: Replace) -> Mark:
-        spot = window.spot_of(edit.ref) or (index, 0, 0)
+        spot = window.location_of(edit.ref) or (index, 0, 0)
         _, before = self._counts[index].get(spot[1:], ("", 0))
         return Mark(
             turn=turn,

@@ -13,12 +13,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ullage.core.contract.choice import ANY, FORCED, NONE, Choice
+from ullage.core.contract.format import Change, HeldHistory
 from ullage.core.errors import FormatError
+from ullage.core.history.raw import as_json, field, text_at
 from ullage.core.values.authors import Author
 from ullage.core.values.messages import (
     WHOLE,
+    BlockFrame,
     Content,
-    Frame,
     Message,
     Opaque,
     Part,
@@ -42,15 +45,12 @@ from ullage.wires.anthropic.models import FAMILIES, call_ids
 from ullage.wires.anthropic.passages import passages_of, shown
 from ullage.wires.base import (
     PartT,
-    as_json,
     content_at,
-    field,
     list_at,
     opaque_json,
     ordered,
     plain,
     sealed_bytes,
-    text_at,
 )
 from ullage.wires.block import (
     Block,
@@ -61,8 +61,7 @@ from ullage.wires.block import (
     medium_at,
     replaced,
 )
-from ullage.wires.choice import ANY, FORCED, NONE, Choice
-from ullage.wires.format import Change, WireFormat, before_last
+from ullage.wires.format import WireFormat, before_last
 from ullage.wires.models import family_of
 from ullage.wires.unknown_media import media_tokens_of
 from ullage.wires.usages import Counts, read
@@ -96,6 +95,7 @@ class Anthropic(WireFormat):
     answer_limits = ("max_tokens",)
     schemas = ("output_format.schema", "output_config.format.schema")
     answer_forms = ("output_format.type", "output_config.format.type")
+    held_histories = (HeldHistory("thread", ("thread.previous_message_id",)),)
     parameters = "input_schema"
     families = FAMILIES
     joins_results = True
@@ -120,6 +120,10 @@ class Anthropic(WireFormat):
         thread = request.get("thread")
         is_continued = field(thread, "type") == "continue"
         return str(field(thread, "previous_message_id") or "") if is_continued else ""
+
+    def is_thread(self, request: Mapping[str, Any]) -> bool:
+        """See `Format.is_thread`: where a message thread is created or continued."""
+        return bool(request.get("thread"))
 
     def call_ids(self, model: str) -> re.Pattern[str]:
         """See `WireFormat.call_ids`."""
@@ -376,7 +380,7 @@ def _said(raw: Any, text: str) -> dict[str, Any]:
 
 def _edited(raw: Any, part: Part, text: str) -> dict[str, Any]:
     """A block that shows another text: in the block where it is a passage, or in its place."""
-    if isinstance(part, Frame):
+    if isinstance(part, BlockFrame):
         raise cannot_edit(field(raw, "type"), "keeps what stands beside its texts")
     return (
         shown(raw, part.inner, text) if isinstance(part, Passage) else _said(raw, text)

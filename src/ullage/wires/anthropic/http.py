@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ullage.wires.http import Batch, Http, endpoint
+from ullage.wires.http import BatchPaths, Http, endpoint
 
 _VERTEX = r"/publishers/anthropic/models/(?P<model>[^/]+)"
 _BEDROCK = r"/model/(?P<model>[^/]+)"
@@ -33,7 +33,7 @@ class AnthropicHttp(Http):
         endpoint(r"/v1/messages/count_tokens", "count"),
         endpoint(r"/v1/messages/batches", "batch"),
     )
-    batch = Batch(("requests",), "params")
+    batch = BatchPaths(("requests",), "params")
     maker_field = "anthropic_version"  # Bedrock's paths take models of every maker
     openings = frozenset(("message_start", "ping"))
 

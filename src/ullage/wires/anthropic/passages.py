@@ -2,8 +2,8 @@
 
 A text document, a document of blocks and a search result hold their texts inside a block with a
 title, a source and settings for citations. Such a block is read as one `Passage` for each text
-and a `Frame` for the rest. A text is cut where it stands and the block keeps everything else: the
-API counts documents for citations, and wants citations switched on for all of them or for none.
+and a `BlockFrame` for the rest. A text is cut where it stands and the block keeps everything else:
+the API counts documents for citations, and wants citations switched on for all of them or for none.
 
     document, source of type "text"       source.data
     document, source of type "content"    source.content: a string, or the text blocks in it
@@ -17,8 +17,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ullage.core.values.messages import WHOLE, Content, Frame, Passage
-from ullage.wires.base import field, opaque_json, plain
+from ullage.core.history.raw import field
+from ullage.core.values.messages import WHOLE, BlockFrame, Content, Passage
+from ullage.wires.base import opaque_json, plain
 from ullage.wires.block import filled
 from ullage.wires.unknown_media import media_tokens_of
 
@@ -51,7 +52,7 @@ def passages_of(raw: Any, at: int, where: str) -> list[Content]:
     if tokens is None and len(text) > _MOST_FRAME_CHARS:
         return []
     passages = [Passage(said, at, inner) for inner, said in texts.items() if said]
-    return [*passages, Frame(text, at, tokens)]
+    return [*passages, BlockFrame(text, at, tokens)]
 
 
 def shown(raw: Any, inner: int, text: str) -> dict[str, Any]:

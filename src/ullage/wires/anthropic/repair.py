@@ -16,26 +16,26 @@ from typing import Any
 
 from ullage.core.errors import FormatError
 from ullage.core.history.pairing import At, Pairing
+from ullage.core.history.raw import field
 from ullage.wires.anthropic.blocks import BLOCKS, SERVER, SERVER_CALLS
 from ullage.wires.anthropic.format import Anthropic
-from ullage.wires.base import field
 from ullage.wires.block import arguments_of
 from ullage.wires.repair.base import (
     BEGIN,
     EMPTY,
-    Reading,
+    HistoryRepair,
     copy_of,
     is_blank,
     is_interrupted,
 )
-from ullage.wires.repair.hosted import Hosted
+from ullage.wires.repair.hosted import BlockRepair
 
 _END = object()
 _NO_RESULT = "an interrupted call of a server tool"
 _STRAY = "a server tool's result without its call"
 
 
-class Messages(Hosted):
+class Messages(BlockRepair):
     """A history with its calls paired, and the messages that come of it."""
 
     wire = Anthropic()
@@ -74,7 +74,7 @@ class Messages(Hosted):
     # ── the messages ─────────────────────────────────────────────────────────────────
 
     def opens(self, at: int) -> bool:
-        """See `Reading.opens`. What is empty may be left out, so nothing opens with it."""
+        """See `HistoryRepair.opens`. What is empty may be left out, so nothing opens with it."""
         role, blocks = self._opened(self.raws[at])
         content = field(self.raws[at], "content")
         if blocks is None:
@@ -207,7 +207,7 @@ def _arguments(given: Any) -> dict[str, Any]:
 # ── who speaks when ──────────────────────────────────────────────────────────────────────
 
 
-def _begun(messages: list[Any], reading: Reading) -> list[Any]:
+def _begun(messages: list[Any], reading: HistoryRepair) -> list[Any]:
     """The messages with one of the user in front, if they do not begin with one."""
     if messages and field(messages[0], "role") == "user":
         return messages
@@ -217,7 +217,9 @@ def _begun(messages: list[Any], reading: Reading) -> list[Any]:
     return [{"role": "user", "content": BEGIN}, *messages]
 
 
-def _with_system_placed(messages: list[Any], reading: Reading, count: int) -> list[Any]:
+def _with_system_placed(
+    messages: list[Any], reading: HistoryRepair, count: int
+) -> list[Any]:
     """The messages with those of the system where they may stand.
 
     That is between the user and the assistant: one that the user follows waits till then.
@@ -266,7 +268,7 @@ def _is_server_result(kind: Any) -> bool:
 
 
 def _open_server_tools(
-    reading: Reading, since: int, stop: int
+    reading: HistoryRepair, since: int, stop: int
 ) -> tuple[dict[At, str], bool]:
     """The blocks of server tools that may not stand where they are, and what each is.
 
@@ -299,7 +301,7 @@ def _open_server_tools(
     return found, bool(carried)
 
 
-def _only_answers(reading: Reading, at: int, caller: int) -> bool:
+def _only_answers(reading: HistoryRepair, at: int, caller: int) -> bool:
     """Whether a message holds nothing but results of one batch."""
     blocks, calls = reading.blocks[at], reading.pairs.calls
     return bool(blocks) and all(
@@ -308,4 +310,4 @@ def _only_answers(reading: Reading, at: int, caller: int) -> bool:
     )
 
 
-READING = Messages
+REPAIR = Messages

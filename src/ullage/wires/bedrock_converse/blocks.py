@@ -14,15 +14,17 @@ from ullage.wires.block import Block, Kind, fields, table
 
 ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 
-_USER, _MODEL, _SYSTEM = ("user",), ("assistant",), ("system",)
+_USER = ("user",)
+_MODEL = ("assistant",)
+_SYSTEM = ("system",)
 _BOTH = (*_USER, *_MODEL)
 
 
 def _medium(kind: str, media: Kind, *roles: str, in_result: bool = False) -> Block:
     """A picture, a sound or a video: its format, and its bytes or its place in a bucket."""
     return Block(
-        kind,
-        "media",
+        kind=kind,
+        becomes="media",
         roles=roles,
         in_result=in_result,
         needs={"format": str, "source": dict},
@@ -36,37 +38,105 @@ def _medium(kind: str, media: Kind, *roles: str, in_result: bool = False) -> Blo
     )
 
 
-# fmt: off
 BLOCKS = table(
-    Block("text", "text", "text", roles=(*_BOTH, *_SYSTEM), in_result=True, edited="a text",
-          carried=fields("text")),
-    Block("json", "text", "json", in_result=True, edited="a text", carried=fields("json")),
+    Block(
+        kind="text",
+        becomes="text",
+        text="text",
+        roles=(*_BOTH, *_SYSTEM),
+        in_result=True,
+        edited="a text",
+        carried=fields("text"),
+    ),
+    Block(
+        kind="json",
+        becomes="text",
+        text="json",
+        in_result=True,
+        edited="a text",
+        carried=fields("json"),
+    ),
     _medium("image", "image", *_BOTH, in_result=True),
     _medium("audio", "audio", *_BOTH),
     _medium("video", "document", *_USER, in_result=True),
-    Block("document", "media", roles=_USER, in_result=True, needs={"name": str, "source": dict},
-          may=fields("format context citations"), edited="a text", carried=fields("document"),
-          within={"document": fields("format name source")}, media=("document",),
-          data=("document.source.bytes", "document.source.s3Location.uri"),
-          mime="document.format", title="document.name"),
-    Block("toolUse", "call", "input", roles=_MODEL,
-          needs={"toolUseId": str, "name": str, "input": dict}, may=fields("type"),
-          carried=fields("toolUse"), within={"toolUse": fields("toolUseId name input")}),
-    Block("toolResult", "result", "content", roles=_BOTH,
-          needs={"toolUseId": str, "content": list}, may=fields("status type"),
-          carried=fields("toolResult"), within={"toolResult": fields("toolUseId content status")},
-          author="tool"),
-    Block("reasoningContent", "reasoning", "reasoningText.text", roles=_MODEL,
-          may=fields("reasoningText redactedContent")),
-    Block("searchResult", roles=_USER, in_result=True, edited="a text",
-          needs={"source": str, "title": str, "content": list}, may=fields("citations")),
-    Block("guardContent", roles=_USER, may=fields("text image")),
-    Block("citationsContent", roles=_MODEL, edited="a text", may=fields("content citations")),
-    Block("toolAddition", roles=_SYSTEM, needs={"tool": dict}),
-    Block("toolRemoval", roles=_SYSTEM, needs={"tool": dict}),
-    Block("message", "message", carried=fields("content")),
+    Block(
+        kind="document",
+        becomes="media",
+        roles=_USER,
+        in_result=True,
+        needs={"name": str, "source": dict},
+        may=fields("format context citations"),
+        edited="a text",
+        carried=fields("document"),
+        within={"document": fields("format name source")},
+        media=("document",),
+        data=("document.source.bytes", "document.source.s3Location.uri"),
+        mime="document.format",
+        title="document.name",
+    ),
+    Block(
+        kind="toolUse",
+        becomes="call",
+        text="input",
+        roles=_MODEL,
+        needs={"toolUseId": str, "name": str, "input": dict},
+        may=fields("type"),
+        carried=fields("toolUse"),
+        within={"toolUse": fields("toolUseId name input")},
+    ),
+    Block(
+        kind="toolResult",
+        becomes="result",
+        text="content",
+        roles=_BOTH,
+        needs={"toolUseId": str, "content": list},
+        may=fields("status type"),
+        carried=fields("toolResult"),
+        within={"toolResult": fields("toolUseId content status")},
+        author="tool",
+    ),
+    Block(
+        kind="reasoningContent",
+        becomes="reasoning",
+        text="reasoningText.text",
+        roles=_MODEL,
+        may=fields("reasoningText redactedContent"),
+    ),
+    Block(
+        kind="searchResult",
+        roles=_USER,
+        in_result=True,
+        edited="a text",
+        needs={"source": str, "title": str, "content": list},
+        may=fields("citations"),
+    ),
+    Block(
+        kind="guardContent",
+        roles=_USER,
+        may=fields("text image"),
+    ),
+    Block(
+        kind="citationsContent",
+        roles=_MODEL,
+        edited="a text",
+        may=fields("content citations"),
+    ),
+    Block(
+        kind="toolAddition",
+        roles=_SYSTEM,
+        needs={"tool": dict},
+    ),
+    Block(
+        kind="toolRemoval",
+        roles=_SYSTEM,
+        needs={"tool": dict},
+    ),
+    Block(
+        kind="message",
+        becomes="message",
+        carried=fields("content"),
+    ),
 )
-# fmt: on
 """Every type by its name; of those with an object, ``needs`` and ``may`` are its fields."""
 
 CACHE_POINT = "cachePoint"
@@ -75,15 +145,18 @@ CACHE_POINT = "cachePoint"
 
 def kind_of(block: Mapping[str, Any]) -> str:
     """The field that a block has; ``""`` of one with none that is known."""
-    return next(
-        (name for name in block if name in BLOCKS and block[name] is not None), ""
-    )
+    for name, body in block.items():
+        if name in BLOCKS and body is not None:
+            return name
+    return ""
 
 
 def body_of(block: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
     """What stands in that field, where it is an object; an empty one where it is not."""
     body = block.get(kind)
-    return body if isinstance(body, Mapping) else {}
+    if isinstance(body, Mapping):
+        return body
+    return {}
 
 
 def is_cache_point(block: object) -> bool:
@@ -93,4 +166,5 @@ def is_cache_point(block: object) -> bool:
 
 def is_by_server(body: Mapping[str, Any]) -> bool:
     """Whether a call or a result is of a tool that the caller does not run."""
-    return isinstance(body.get("type"), str) and bool(body["type"])
+    kind = body.get("type")
+    return isinstance(kind, str) and kind != ""

@@ -11,9 +11,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from ullage.core.history.pairing import At
+from ullage.core.history.raw import field
 from ullage.core.values.messages import Media, Opaque, Text, ToolCall, ToolResult
 from ullage.core.values.toolset import ToolSpec
-from ullage.wires.base import at_path, field
+from ullage.wires.base import at_path
 from ullage.wires.bedrock_converse.blocks import kind_of
 from ullage.wires.bedrock_converse.format import NO_REASON, blank
 from ullage.wires.bedrock_converse.media import form_of
@@ -39,14 +40,12 @@ class ConverseReader(Reader):
     flags_errors = True
     result_content = "toolResult.content"
 
-    def tool_body(self, raw: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    def tool_body(self, raw: Mapping[str, Any], path: str) -> Mapping[str, Any]:
         """See `Reader.tool_body`."""
         body = raw.get("toolSpec")
         return body if isinstance(body, Mapping) else raw
 
-    def schema(
-        self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str
-    ) -> Any:
+    def schema(self, raw: Mapping[str, Any], body: Mapping[str, Any], path: str) -> Any:
         """See `Reader.schema`: a tool of the model's maker has none."""
         return at_path(body, "inputSchema.json")
 
@@ -54,25 +53,27 @@ class ConverseReader(Reader):
         """See `Reader.kind`: the field that a block has is its kind."""
         return kind_of(block) or "block"
 
-    def arguments(self, part: ToolCall, block: Any, where: str) -> tuple[str, Any]:
+    def arguments(self, part: ToolCall, block: Any, path: str) -> tuple[str, Any]:
         """See `Reader.arguments`."""
         value = at_path(block, "toolUse.input")
-        text = json_text(value, where) if isinstance(value, Mapping) else part.arguments
-        return text, value
+        if isinstance(value, Mapping):
+            return json_text(value, path), value
+        return part.arguments, value
 
     def _content(
-        self, part: Text | Media | Opaque, block: Any, where: str
+        self, part: Text | Media | Opaque, block: Any, path: str
     ) -> Text | Medium:
-        piece = super()._content(part, block, where)
-        is_unnamed = isinstance(piece, Medium) and _UNNAMED.match(piece.name)
-        return replace(piece, name="") if is_unnamed else piece
+        piece = super()._content(part, block, path)
+        if isinstance(piece, Medium) and _UNNAMED.match(piece.name):
+            return replace(piece, name="")
+        return piece
 
-    def _result(self, part: ToolResult, block: Any, where: str, at: At) -> Piece:
-        piece = super()._result(part, block, where, at)
-        says_nothing = isinstance(piece, Result) and piece.content == (
-            Text(NO_REASON, 0),
-        )
-        return replace(piece, content=()) if says_nothing else piece
+    def _result(self, part: ToolResult, block: Any, path: str, at: At) -> Piece:
+        piece = super()._result(part, block, path, at)
+        no_reason = (Text(NO_REASON, 0),)
+        if isinstance(piece, Result) and piece.content == no_reason:
+            return replace(piece, content=())
+        return piece
 
 
 class ConverseWriter(Writer):
@@ -85,24 +86,29 @@ class ConverseWriter(Writer):
     def messages(self, turns: Sequence[Turn]) -> list[WireDict]:
         """See `Writer.messages`: user and assistant in turn (B2)."""
         self._documents = 0
-        made: list[WireDict] = []
+        messages: list[WireDict] = []
         for turn in turns:
             if turn.who == "system":
                 turn = self.system_note(turn)
             role = "assistant" if turn.who == "assistant" else "user"
-            blocks = [self._block(piece, turn) for piece in turn.pieces]
-            content = [block for block in blocks if block != _text("")]
-            if not content and turn.who == "user":
-                content = [_text(EMPTY)]
-            if made and made[-1]["role"] == role:
-                made[-1]["content"] += content
+            content = self._turn_content(turn)
+            if messages and messages[-1]["role"] == role:
+                messages[-1]["content"] += content
             elif content:
-                made.append({"role": role, "content": content})
-        for message in made:
+                messages.append({"role": role, "content": content})
+        for message in messages:
             kinds = {kind for block in message["content"] for kind in block}
             if "document" in kinds and "text" not in kinds:  # B12
                 message["content"].append(_text(EMPTY))
-        return made
+        return messages
+
+    def _turn_content(self, turn: Turn) -> list[WireDict]:
+        """The blocks of a turn, none of them an empty text (B6)."""
+        blocks = [self._block(piece, turn) for piece in turn.pieces]
+        content = [block for block in blocks if block != _text("")]
+        if not content and turn.who == "user":
+            return [_text(EMPTY)]
+        return content
 
     def call(self, call: Call) -> WireDict:
         """See `Writer.call`."""
@@ -116,22 +122,22 @@ class ConverseWriter(Writer):
             case Result():
                 return self._result(piece)
             case Medium() if turn.who == "assistant":
-                return _text(self.texts((piece,), REPLY)[0].text)
+                (text,) = self.texts((piece,), REPLY)
+                return _text(text.text)
             case Medium():
-                return self.blocks((piece,), _text)[0]
-        return self._said(piece.text, turn.where)
+                (block,) = self.blocks((piece,), _text)
+                return block
+        return self._spoken(piece.text, turn.where)
 
-    def _said(self, text: str, where: str) -> WireDict:
+    def _spoken(self, text: str, path: str) -> WireDict:
         """A block of text in a message, which may not be blank (B6)."""
         if text.isspace():
-            return _text(self.conversion.lose(where, "text of nothing but spaces"))
+            return _text(self.conversion.lose(path, "text of nothing but spaces"))
         return _text(text)
 
     def _result(self, result: Result) -> WireDict:
-        content = self.blocks(
-            result.content, lambda text: blank(text) if text.isspace() else _text(text)
-        )
-        content = [block for block in content if block != _text("")]
+        blocks = self.blocks(result.content, _item)
+        content = [block for block in blocks if block != _text("")]
         body: WireDict = {"toolUseId": result.call_id, "content": content}
         if result.is_error:
             body["content"] = content or [_text(NO_REASON)]
@@ -173,11 +179,10 @@ class ConverseWriter(Writer):
             request["system"] = texts
         if output_tokens is not None:
             request["inferenceConfig"] = {"maxTokens": output_tokens}
-        every = [*tools, *_called(tools, messages)]
-        if every:
-            request["toolConfig"] = {
-                "tools": [self.format.tool(tool) for tool in every]
-            }
+        specs = tools or list(_called(messages))
+        if specs:
+            definitions = [self.format.tool(spec) for spec in specs]
+            request["toolConfig"] = {"tools": definitions}
         return request
 
 
@@ -185,18 +190,22 @@ def _text(text: str) -> WireDict:
     return {"text": text}
 
 
-def _called(tools: Sequence[ToolSpec], messages: Sequence[Any]) -> Iterator[ToolSpec]:
-    """Definitions of the tools that were called, where the request has none at all (B8)."""
-    if tools:
-        return
-    blocks = [block for message in messages for block in message["content"]]
-    names = [
-        at_path(field(block, "toolUse"), "name")
-        for block in blocks
-        if "toolUse" in block
-    ]
-    for name in dict.fromkeys(names):
+def _item(text: str) -> WireDict:
+    """A text as an item of a result."""
+    return blank(text) if text.isspace() else _text(text)
+
+
+def _called(messages: Sequence[Any]) -> Iterator[ToolSpec]:
+    """Definitions of the tools that were called, for a request that has none at all (B8)."""
+    names: dict[str, None] = {}
+    for message in messages:
+        for block in message["content"]:
+            if "toolUse" in block:
+                name = at_path(field(block, "toolUse"), "name")
+                names[name] = None
+    for name in names:
         yield ToolSpec(name, _CALLED, {"type": "object", "properties": {}})
 
 
-READER, WRITER = ConverseReader, ConverseWriter
+READER = ConverseReader
+WRITER = ConverseWriter

@@ -18,12 +18,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ullage.core.contract.choice import ANY, FORCED, Choice
+from ullage.core.contract.format import Change
 from ullage.core.errors import FormatError
+from ullage.core.history.raw import as_json, field, not_json, text_at, unexpected
 from ullage.core.values.jsonable import jsonable
 from ullage.core.values.messages import (
     WHOLE,
+    BlockFrame,
     Content,
-    Frame,
     Media,
     Message,
     Opaque,
@@ -39,16 +42,12 @@ from ullage.core.values.notices import NO_REASONING
 from ullage.core.values.toolset import ToolSpec
 from ullage.core.values.usage import Usage
 from ullage.wires.base import (
-    as_json,
     at_path,
-    field,
     list_at,
     opaque_json,
     ordered,
     plain,
     sealed_bytes,
-    text_at,
-    unexpected,
     unmarked,
 )
 from ullage.wires.bedrock_converse import media, passages
@@ -61,9 +60,8 @@ from ullage.wires.bedrock_converse.blocks import (
     kind_of,
 )
 from ullage.wires.bedrock_converse.models import FAMILIES, call_ids, family
-from ullage.wires.block import arguments_of, cannot_edit, filled
-from ullage.wires.choice import ANY, FORCED, Choice
-from ullage.wires.format import Change, WireFormat
+from ullage.wires.block import Block, arguments_of, cannot_edit, filled
+from ullage.wires.format import WireFormat
 from ullage.wires.unknown_media import media_tokens_of
 from ullage.wires.usages import Counts
 
@@ -113,12 +111,15 @@ class BedrockConverse(WireFormat):
     def system(self, request: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
         """See `Format.system`: texts, and texts that a guardrail looks at."""
         for at, block in enumerate(list_at(request.get("system"), "system")):
-            if not is_cache_point(block):
-                text = field(block, "text")
-                guarded = at_path(block, "guardContent.text.text")
-                said = guarded if text is None else text
-                where = f"system[{at}]"
-                yield where, None if said is None else text_at(said, f"{where}.text")
+            if is_cache_point(block):
+                continue
+            path = f"system[{at}]"
+            text = field(block, "text")
+            if text is None:
+                text = at_path(block, "guardContent.text.text")
+            if text is not None:
+                text = text_at(text, f"{path}.text")
+            yield path, text
 
     def settings(self, request: Mapping[str, Any]) -> Any:
         """See `Format.settings`: those of the answer's length, beside those of its form."""
@@ -132,19 +133,20 @@ class BedrockConverse(WireFormat):
 
     def definitions(self, request: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         """See `Format.definitions`."""
-        where = "toolConfig.tools"
-        for at, tool in enumerate(list_at(at_path(request, where), where)):
+        path = "toolConfig.tools"
+        for at, tool in enumerate(list_at(at_path(request, path), path)):
             if not is_cache_point(tool):
-                yield f"{where}[{at}]", tool
+                yield f"{path}[{at}]", tool
 
     def choice(self, request: Mapping[str, Any]) -> Choice:
         """See `Format.choice`: that no tool may be called cannot be said here."""
         choice = at_path(request, "toolConfig.toolChoice")
         if field(choice, "tool") is not None:
-            return Choice(
-                frozenset((str(at_path(choice, "tool.name")),)), is_open=False
-            )
-        return FORCED if field(choice, "any") is not None else ANY
+            name = str(at_path(choice, "tool.name"))
+            return Choice(frozenset((name,)), is_open=False)
+        if field(choice, "any") is not None:
+            return FORCED
+        return ANY
 
     def compose(
         self,
@@ -153,14 +155,12 @@ class BedrockConverse(WireFormat):
         tools: Sequence[dict[str, Any]],
     ) -> dict[str, Any]:
         """See `Format.compose`."""
-        new = {**request, self.key: messages}
+        composed = {**request, self.key: messages}
         if tools:
             config = request.get("toolConfig") or {}
-            new["toolConfig"] = {
-                **config,
-                "tools": [*(config.get("tools") or ()), *tools],
-            }
-        return new
+            own_tools = config.get("tools") or ()
+            composed["toolConfig"] = {**config, "tools": [*own_tools, *tools]}
+        return composed
 
     def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
         """See `Format.wrap_up`: it is told in words, and none is forced.
@@ -168,48 +168,46 @@ class BedrockConverse(WireFormat):
         The tools have to stay, for the history holds calls (B8).
         """
         messages = list(self.history(request))
-        asking = self.user(text)
+        message = self.user(text)
         if messages and field(messages[-1], "role") == "user":
-            messages[-1:] = [self.together([messages[-1], asking])]
-        else:
-            messages.append(asking)
-        new = self.compose(request, messages, ())
-        config = new.get("toolConfig")
-        if config:
-            new["toolConfig"] = {k: v for k, v in config.items() if k != "toolChoice"}
-        return new
+            message = self.together([messages.pop(), message])
+        messages.append(message)
+        composed = self.compose(request, messages, ())
+        if composed.get("toolConfig"):
+            config = dict(composed["toolConfig"])
+            config.pop("toolChoice", None)
+            composed["toolConfig"] = config
+        return composed
 
     # ── messages ─────────────────────────────────────────────────────────────────────
 
-    def parse(self, raw: Any, where: str) -> Message:
+    def parse(self, raw: Any, path: str) -> Message:
         """See `Format.parse`."""
-        message = raw if type(raw) is dict else plain(raw, where)
-        role = self.role_of(message.get("role"), where)
+        message = raw if type(raw) is dict else plain(raw, path)
+        role = self.role_of(message.get("role"), path)
         content = message.get("content")
         if not isinstance(content, (list, tuple)):
             remedy = "Give a list of blocks."
-            raise unexpected(content, f"{where}.content", "a list", remedy)
+            raise unexpected(content, f"{path}.content", "a list", remedy)
         parts: list[Part] = []
         for at, block in enumerate(content):
-            parts += self._parts(block, at, f"{where}.content[{at}]")
+            parts += self._parts(block, at, f"{path}.content[{at}]")
         return Message(role, ordered(parts), before_reply=role == "system")
 
-    def _parts(self, raw: Any, at: int, where: str) -> Sequence[Part]:
+    def _parts(self, raw: Any, at: int, path: str) -> Sequence[Part]:
         """The parts of a block: none of a cache point, several of one with texts inside."""
-        block = raw if type(raw) is dict else plain(raw, where)
+        block = raw if type(raw) is dict else plain(raw, path)
         if is_cache_point(block):
             return ()
         kind = kind_of(block)
         body = body_of(block, kind)
         if kind == "toolUse" and not is_by_server(body):
-            return (_call(body, at, f"{where}.toolUse"),)
+            return (_call(body, at, f"{path}.toolUse"),)
         if kind == "toolResult" and not is_by_server(body):
-            return (_result(body, at, f"{where}.toolResult"),)
+            return (_result(body, at, f"{path}.toolResult"),)
         if kind == "reasoningContent":
             return (_reasoning(body, at),)
-        return passages.passages_of(block, at, where) or (
-            _content(block, kind, at, where),
-        )
+        return _contents(block, kind, at, path)
 
     def edit(
         self,
@@ -220,20 +218,16 @@ class BedrockConverse(WireFormat):
         drop_reasoning: bool = False,
     ) -> dict[str, Any]:
         """See `Format.edit`. Cache points stay where they are, but never in front."""
-        new = dict(raw if type(raw) is dict else plain(raw, "message"))
-        blocks = list(new["content"])
+        edited = dict(raw if type(raw) is dict else plain(raw, "message"))
+        blocks = list(edited["content"])
         for number, item, text in changes:
             part = message.parts[number]
-            blocks[part.at] = _edited(plain(blocks[part.at], "block"), part, item, text)
+            block = plain(blocks[part.at], "block")
+            blocks[part.at] = _edited(block, part, item, text)
         if drop_reasoning:
-            thoughts = {
-                part.at for part in message.parts if isinstance(part, Reasoning)
-            }
-            blocks = [block for at, block in enumerate(blocks) if at not in thoughts]
-            while blocks and is_cache_point(blocks[0]):
-                del blocks[0]
-        new["content"] = blocks or [{"text": NO_REASONING}]
-        return new
+            blocks = _without_reasoning(blocks, message)
+        edited["content"] = blocks or [{"text": NO_REASONING}]
+        return edited
 
     def user(self, text: str) -> dict[str, Any]:
         """See `Format.user`."""
@@ -249,10 +243,8 @@ class BedrockConverse(WireFormat):
         content = field(message, "content")
         if not isinstance(content, list):
             return message
-        return {
-            **message,
-            "content": [block for block in content if not is_cache_point(block)],
-        }
+        blocks = [block for block in content if not is_cache_point(block)]
+        return {**message, "content": blocks}
 
     # ── reasoning ────────────────────────────────────────────────────────────────────
 
@@ -264,22 +256,26 @@ class BedrockConverse(WireFormat):
         """See `Format.reasoning`: as Anthropic binds it; what others think is free."""
         if any(field(thinking, "block_binding") for thinking in _thinking(request)):
             return "free"
-        known = family(model)
-        return known.manual_rule if self.thinks_first(request) else known.rule
+        row = family(model)
+        if self.thinks_first(request):
+            return row.manual_rule
+        return row.rule
 
     def thinks_first(self, request: Mapping[str, Any]) -> bool:
         """See `Format.thinks_first`: with a Claude's manual thinking (B11)."""
-        return any(
-            field(thinking, "type") == "enabled" for thinking in _thinking(request)
-        )
+        kinds = [field(thinking, "type") for thinking in _thinking(request)]
+        return "enabled" in kinds
 
     # ── tools, calls and replies ─────────────────────────────────────────────────────
 
     def tool(self, spec: ToolSpec) -> dict[str, Any]:
         """See `Format.tool`."""
-        schema = {"json": dict(spec.parameters)}
-        described = {"name": spec.name, "description": spec.description}
-        return {"toolSpec": {**described, "inputSchema": schema}}
+        tool_spec = {
+            "name": spec.name,
+            "description": spec.description,
+            "inputSchema": {"json": dict(spec.parameters)},
+        }
+        return {"toolSpec": tool_spec}
 
     def tool_name(self, raw: Any) -> str:
         """See `Format.tool_name`."""
@@ -291,9 +287,8 @@ class BedrockConverse(WireFormat):
         body = field(raw, "toolUse") or raw
         if isinstance(field(body, "name"), str) and isinstance(body, Mapping):
             return _call(body, WHOLE, "call")
-        raise FormatError(
-            "call", "not a toolUse block", "Give the block the model sent."
-        )
+        remedy = "Give the block the model sent."
+        raise FormatError("call", "not a toolUse block", remedy)
 
     def result(
         self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
@@ -303,9 +298,7 @@ class BedrockConverse(WireFormat):
         An empty text is no content at all, and one of nothing but spaces is JSON: a blank text is
         refused (B6). Bytes are bytes, as boto3 takes them.
         """
-        content = _said(text)
-        if block is not None:
-            content = [_as_item(block)]
+        content = _items_of(text) if block is None else [_as_item(block)]
         body: dict[str, Any] = {"toolUseId": call.id, "content": content}
         if is_error:
             body["content"] = content or [{"text": NO_REASON}]
@@ -329,13 +322,14 @@ class BedrockConverse(WireFormat):
     def calls(self, raw: Any) -> list[Any]:
         """See `Format.calls`. A server answers its own tools itself."""
         content = field(raw, "content")
-        blocks = content if isinstance(content, (list, tuple)) else ()
-        bodies = [(block, field(block, "toolUse")) for block in blocks]
-        return [
-            block
-            for block, body in bodies
-            if body is not None and not is_by_server(body)
-        ]
+        if not isinstance(content, (list, tuple)):
+            return []
+        calls = []
+        for block in content:
+            body = field(block, "toolUse")
+            if body is not None and not is_by_server(body):
+                calls.append(block)
+        return calls
 
     def call_ids(self, model: str) -> re.Pattern[str]:
         """See `Format.call_ids`."""
@@ -349,22 +343,24 @@ class BedrockConverse(WireFormat):
         What was written to the cache for an hour stands in a list, by its time.
         """
         holder = field(reply, "metadata") or reply
-        found = super().usage(holder)
+        usage = super().usage(holder)
         details = at_path(holder, "usage.cacheDetails")
-        if found is None or not isinstance(details, (list, tuple)):
-            return found
-        hour = [
-            field(each, "inputTokens") for each in details if field(each, "ttl") == "1h"
-        ]
-        long = sum(tokens for tokens in hour if type(tokens) is int and tokens > 0)
-        return replace(found, long_write_tokens=min(long, found.cache_write_tokens))
+        if usage is None or not isinstance(details, (list, tuple)):
+            return usage
+        long_tokens = 0
+        for detail in details:
+            tokens = field(detail, "inputTokens")
+            if field(detail, "ttl") == "1h" and type(tokens) is int and tokens > 0:
+                long_tokens += tokens
+        long_tokens = min(long_tokens, usage.cache_write_tokens)
+        return replace(usage, long_write_tokens=long_tokens)
 
     def usage_of_stream(self, events: Iterable[Any]) -> Usage | None:
         """See `Format.usage_of_stream`: the event ``metadata`` has it."""
         return super().usage_of_stream(events)
 
 
-def _said(text: str) -> list[dict[str, Any]]:
+def _items_of(text: str) -> list[dict[str, Any]]:
     """A text as the content of a result."""
     if text.isspace():
         return [blank(text)]
@@ -381,88 +377,117 @@ NO_REASON = "[ullage: the tool gave no reason]"
 
 
 def _thinking(request: Mapping[str, Any]) -> list[Any]:
-    more = request.get("additionalModelRequestFields")
-    return (
-        [field(more, name) for name in _THINKING] if isinstance(more, Mapping) else []
-    )
+    """The settings of a Claude's thinking, None for each that is not there."""
+    settings = request.get("additionalModelRequestFields")
+    if not isinstance(settings, Mapping):
+        return []
+    return [field(settings, name) for name in _THINKING]
 
 
 # ── blocks ───────────────────────────────────────────────────────────────────────────────
 
 
-def _call(body: Mapping[str, Any], at: int, where: str) -> ToolCall:
-    arguments = as_json(body.get("input"), f"{where}.input")
-    name = text_at(body.get("name"), f"{where}.name")
+def _call(body: Mapping[str, Any], at: int, path: str) -> ToolCall:
+    arguments = as_json(body.get("input"), f"{path}.input")
+    name = text_at(body.get("name"), f"{path}.name")
     return ToolCall(str(body.get("toolUseId") or ""), name, arguments, at)
 
 
-def _result(body: Mapping[str, Any], at: int, where: str) -> ToolResult:
+def _result(body: Mapping[str, Any], at: int, path: str) -> ToolResult:
     content: list[Content] = []
-    for inner, raw in enumerate(list_at(body.get("content"), f"{where}.content")):
-        path = f"{where}.content[{inner}]"
-        item = raw if type(raw) is dict else plain(raw, path)
-        kind = kind_of(item)
-        content += passages.passages_of(item, inner, path) or (
-            _content(item, kind, inner, path),
-        )
-    failed = body.get("status") == "error"
-    return ToolResult(str(body.get("toolUseId") or ""), tuple(content), failed, at)
+    for inner, raw in enumerate(list_at(body.get("content"), f"{path}.content")):
+        item_path = f"{path}.content[{inner}]"
+        item = raw if type(raw) is dict else plain(raw, item_path)
+        content += _contents(item, kind_of(item), inner, item_path)
+    call_id = str(body.get("toolUseId") or "")
+    is_error = body.get("status") == "error"
+    return ToolResult(call_id, tuple(content), is_error, at)
 
 
 def _reasoning(body: Mapping[str, Any], at: int) -> Reasoning:
-    text, redacted = body.get("reasoningText"), body.get("redactedContent")
-    sealed = media.b64_of(redacted) or field(text, "signature")
-    size = sealed_bytes(sealed, _FRAME_BYTES)
-    return Reasoning(str(field(text, "text") or ""), at, bool(sealed), size)
+    thought = body.get("reasoningText")
+    text = str(field(thought, "text") or "")
+    redacted = media.b64_of(body.get("redactedContent"))
+    sealed = redacted or field(thought, "signature")
+    return Reasoning(text, at, bool(sealed), sealed_bytes(sealed, _FRAME_BYTES))
 
 
-def _content(block: Mapping[str, Any], kind: str, at: int, where: str) -> Content:
+def _without_reasoning(blocks: Sequence[Any], message: Message) -> list[Any]:
+    """The blocks of a message without its reasoning, and no cache point in front."""
+    reasoning = {part.at for part in message.parts if isinstance(part, Reasoning)}
+    remaining = [block for at, block in enumerate(blocks) if at not in reasoning]
+    while remaining and is_cache_point(remaining[0]):
+        del remaining[0]
+    return remaining
+
+
+def _contents(
+    block: Mapping[str, Any], kind: str, at: int, path: str
+) -> Sequence[Content]:
+    """The texts inside a block and its frame, or the one content that it is."""
+    texts = passages.passages_of(block, at, path)
+    if texts:
+        return texts
+    return (_content(block, kind, at, path),)
+
+
+def _content(block: Mapping[str, Any], kind: str, at: int, path: str) -> Content:
     """A text, a medium, or what is carried through."""
     if kind == "text":
-        return Text(text_at(block["text"], f"{where}.text"), at)
+        return Text(text_at(block["text"], f"{path}.text"), at)
     if kind == "json":
-        return Text(_text_of_json(block["json"], f"{where}.json"), at)
+        return Text(_text_of_json(block["json"], f"{path}.json"), at)
     if media.is_medium(block):
-        return _medium(block, kind, at, where)
-    body = body_of(block, kind)
-    opens = f"{SERVER}{body.get('toolUseId')}" if kind == "toolUse" else ""
-    closes = f"{SERVER}{body.get('toolUseId')}" if kind == "toolResult" else ""
+        return _medium(block, kind, at, path)
+    call_id = f"{SERVER}{body_of(block, kind).get('toolUseId')}"
     row = BLOCKS.get(kind)
-    text, tokens = opaque_json(block, where), media_tokens_of(block)
-    author = row.author if row else None
     return Opaque(
-        kind or "block", text, at, tokens, opens=opens, closes=closes, author=author
+        kind=kind or "block",
+        text=opaque_json(block, path),
+        at=at,
+        tokens=media_tokens_of(block),
+        opens=call_id if kind == "toolUse" else "",
+        closes=call_id if kind == "toolResult" else "",
+        author=row.author if row else None,
     )
 
 
-def _medium(block: Mapping[str, Any], kind: str, at: int, where: str) -> Media:
+def _medium(block: Mapping[str, Any], kind: str, at: int, path: str) -> Media:
     row = BLOCKS[kind]
-    path = next(path for path in row.data if at_path(block, path) is not None)
-    data = text_at(media.b64_of(at_path(block, path)), f"{where}.{path}")
+    data_path = _data_path(block, row)
+    data = media.b64_of(at_path(block, data_path))
     form = at_path(block, row.mime)
-    mime = media.type_of(kind, form) if isinstance(form, str) else ""
-    return Media(row.media[0], mime, data, at, block=media.as_json(block, where))
+    return Media(
+        kind=row.media[0],
+        mime=media.type_of(kind, form) if isinstance(form, str) else "",
+        data=text_at(data, f"{path}.{data_path}"),
+        at=at,
+        block=media.as_json(block, path),
+    )
 
 
-def _text_of_json(value: Any, where: str) -> str:
+def _data_path(block: Mapping[str, Any], row: Block) -> str:
+    """The path of a medium's bytes, or of its address; `media.is_medium` says there is one."""
+    return next(name for name in row.data if at_path(block, name) is not None)
+
+
+def _text_of_json(value: Any, path: str) -> str:
     """The text of a JSON item: of a blank text (`blank`) that text, of all else the JSON."""
     if isinstance(value, Mapping) and len(value) == 1:
         text = value.get(_OUTPUT)
         if isinstance(text, str) and text.isspace():
             return text
-    return json_text(value, where)
+    return json_text(value, path)
 
 
-def json_text(value: Any, where: str) -> str:
+def json_text(value: Any, path: str) -> str:
     """A JSON result as text, in its own order of keys. Raises FormatError if it is no JSON."""
     try:
         return json.dumps(
             value, ensure_ascii=False, separators=(",", ":"), default=jsonable
         )
     except (TypeError, ValueError, RecursionError) as error:
-        raise FormatError(
-            where, f"not JSON ({error})", "Give plain JSON values."
-        ) from None
+        raise not_json(path, error) from None
 
 
 def _as_item(block: Any) -> dict[str, Any]:
@@ -479,19 +504,21 @@ def _edited(
 ) -> dict[str, Any]:
     """A block of a message that shows another text in one place."""
     if isinstance(part, ToolCall):
-        return {**block, "toolUse": {**block["toolUse"], "input": arguments_of(text)}}
+        call = {**block["toolUse"], "input": arguments_of(text)}
+        return {**block, "toolUse": call}
     if isinstance(part, ToolResult):
         leaf = part.content[item]
         content = list(block["toolResult"]["content"])
         content[leaf.at] = _shown(plain(content[leaf.at], "block"), leaf, text)
-        return {**block, "toolResult": {**block["toolResult"], "content": content}}
+        result = {**block["toolResult"], "content": content}
+        return {**block, "toolResult": result}
     return _shown(block, part, text)
 
 
 def _shown(block: Mapping[str, Any], part: Part | Content, text: str) -> dict[str, Any]:
     """A block, or an item of a result, that shows another text."""
     kind = kind_of(block)
-    if isinstance(part, Frame):
+    if isinstance(part, BlockFrame):
         raise cannot_edit(kind, "keeps what stands beside its texts")
     if isinstance(part, Passage):
         return passages.shown(block, part.inner, text)

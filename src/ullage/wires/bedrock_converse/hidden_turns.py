@@ -27,8 +27,10 @@ _PADDING = "p"
 class ConverseDialect(Dialect):
     """The Converse format."""
 
-    added, total = ("outputTokens",), "totalTokens"
-    calls_stop, end_stop = "tool_use", "end_turn"
+    added = ("outputTokens",)
+    total = "totalTokens"
+    calls_stop = "tool_use"
+    end_stop = "end_turn"
 
     def stop_of(self, reply: Mapping[str, Any]) -> str:
         """See `Dialect.stop_of`."""
@@ -44,30 +46,29 @@ class ConverseDialect(Dialect):
 
     def hides(self, block: Any) -> bool:
         """Whether a block is a private call."""
-        is_call = isinstance(block, Mapping) and isinstance(
-            block.get("toolUse"), Mapping
-        )
-        return is_call and self.owns(block["toolUse"])
+        if not isinstance(block, Mapping):
+            return False
+        call = block.get("toolUse")
+        return isinstance(call, Mapping) and self.owns(call)
 
     def joined(
-        self, replies: Sequence[Mapping[str, Any]], said: Sequence[Any], note: str
+        self, replies: Sequence[Mapping[str, Any]], messages: Sequence[Any], note: str
     ) -> dict[str, Any]:
         """See `Dialect.joined`."""
-        last = replies[-1]
-        content = [block for message in said for block in message["content"]]
+        final = replies[-1]
+        content = [block for message in messages for block in message["content"]]
         if note:
             content.append({"text": note})
-        message = {
-            **object_at(object_at(last, "output"), "message"),
-            "content": content,
+        message = object_at(object_at(final, "output"), "message")
+        usages = [reply.get("usage") for reply in replies]
+        metrics = [reply.get("metrics") for reply in replies]
+        return {
+            **final,
+            "output": {"message": {**message, "content": content}},
+            "stopReason": self.stop_for(final, messages),
+            "usage": summed(usages, self.added, self.total),
+            "metrics": summed(metrics, ("latencyMs",)),
         }
-        usage = summed(
-            [reply.get("usage") for reply in replies], self.added, self.total
-        )
-        metrics = summed([reply.get("metrics") for reply in replies], ("latencyMs",))
-        stop = self.stop_for(last, said)
-        ending = {"stopReason": stop, "usage": usage, "metrics": metrics}
-        return {**last, "output": {"message": message}, **ending}
 
     def deferred(
         self, waiting: Sequence[Any], raw: Any, message: Message | None
@@ -79,25 +80,25 @@ class ConverseDialect(Dialect):
 
     def seals(self, message: Any) -> list[str]:
         """See `Dialect.seals`."""
-        return [
-            seal for block in objects_at(message, "content") if (seal := _seal(block))
-        ]
+        seals = [_seal(block) for block in objects_at(message, "content")]
+        return [seal for seal in seals if seal]
 
     def loose(self, rounds: Sequence[Sequence[Any]]) -> list[str]:
         """See `Dialect.loose`: what was signed behind a hidden turn."""
-        return [
-            seal
-            for said in rounds[1:]
-            for message in said
-            for seal in self.seals(message)
-        ]
+        seals: list[str] = []
+        for messages in rounds[1:]:
+            for message in messages:
+                seals += self.seals(message)
+        return seals
 
     def without(self, run: Sequence[Any], is_loose: Callable[[str], bool]) -> list[Any]:
         """See `Dialect.without`."""
-        stays = (
-            _with(message, lambda block: not is_loose(_seal(block))) for message in run
-        )
-        return [message for message in stays if message is not None]
+        messages = []
+        for message in run:
+            cleaned = _with(message, lambda block: not is_loose(_seal(block)))
+            if cleaned is not None:
+                messages.append(cleaned)
+        return messages
 
     def marked(self, turns: Sequence[Any], run: Sequence[Any]) -> list[Any]:
         """See `Dialect.marked`: a cache point at the end."""
@@ -105,8 +106,8 @@ class ConverseDialect(Dialect):
         points = [block for block in blocks if is_cache_point(block)]
         if not points or not turns:
             return list(turns)
-        last = turns[-1]
-        return [*turns[:-1], {**last, "content": [*last["content"], points[-1]]}]
+        *earlier, newest = turns
+        return [*earlier, {**newest, "content": [*newest["content"], points[-1]]}]
 
 
 def _with(message: Any, stays: Callable[[Any], bool]) -> Any:
@@ -128,9 +129,8 @@ def _seal(block: Any) -> str:
     body = block.get("reasoningContent") if isinstance(block, Mapping) else None
     if not isinstance(body, Mapping):
         return ""
-    seal = body.get("redactedContent") or object_at(body, "reasoningText").get(
-        "signature"
-    )
+    signature = object_at(body, "reasoningText").get("signature")
+    seal = body.get("redactedContent") or signature
     return seal if isinstance(seal, str) else ""
 
 
@@ -154,11 +154,13 @@ class ConverseStream(Stream):
         kind = next(iter(event), "")
         body = object_at(event, kind)
         if kind == "messageStart":
-            self._has_begun, self._role = True, str(body.get("role") or "assistant")
+            self._has_begun = True
+            self._role = str(body.get("role") or "assistant")
             return (event,) if self.is_first else ()
         if kind in _ENDING:
-            told = {name: value for name, value in body.items() if name != _PADDING}
-            self._ending[kind] = {**self._ending.get(kind, {}), **told}
+            ending = self._ending.setdefault(kind, {})
+            ending.update(body)
+            ending.pop(_PADDING, None)
             return () if self.holds else (event,)
         index = body.get(_INDEX)
         if not isinstance(index, int):
@@ -166,10 +168,12 @@ class ConverseStream(Stream):
         if index not in self._blocks:
             self._start(index, body)
         self._blocks[index].add(body)
-        at = self._at[index]
-        if at is None:
+        shown_index = self._at[index]
+        if shown_index is None:
             return ()
-        return (event,) if at == index else ({kind: {**body, _INDEX: at}},)
+        if shown_index == index:
+            return (event,)
+        return ({kind: {**body, _INDEX: shown_index}},)
 
     def speaks(self, event: Mapping[str, Any]) -> bool:
         """See `Stream.speaks`."""
@@ -177,36 +181,36 @@ class ConverseStream(Stream):
         return bool(delta.get("text"))
 
     def _start(self, index: int, body: Mapping[str, Any]) -> None:
+        """Register a block with its first event, under the index that the client sees."""
         self._blocks[index] = _Block()
         call = object_at(object_at(body, "start"), "toolUse")
         is_text = "text" in object_at(body, "delta")
         if call and self.owns(call):
-            self.hides, self._at[index] = True, None
+            self.hides = True
+            self._at[index] = None
         elif self.is_muted and is_text:
             self._at[index] = None
         else:
-            self._at[index], self._next = self._next, self._next + 1
+            self._at[index] = self._next
+            self._next += 1
 
     def reply(self) -> dict[str, Any] | None:
         """See `Stream.reply`."""
         stop = self._ending.get("messageStop")
         if not self._has_begun or stop is None:
             return None
-        said = [block.whole() for _, block in sorted(self._blocks.items())]
-        content = [block for block in said if block]
-        metadata = self._ending.get("metadata", {})
+        blocks = [block.whole() for _, block in sorted(self._blocks.items())]
+        content = [block for block in blocks if block]
         return {
             "output": {"message": {"role": self._role, "content": content}},
             **stop,
-            **metadata,
+            **self._ending.get("metadata", {}),
         }
 
     def closing(self, reply: dict[str, Any], note: str) -> list[dict[str, Any]]:
         """See `Stream.closing`."""
-        stop = {
-            **self._ending.get("messageStop", {}),
-            "stopReason": reply["stopReason"],
-        }
+        stop = self._ending.get("messageStop", {})
+        stop = {**stop, "stopReason": reply["stopReason"]}
         events: list[dict[str, Any]] = [*_note(self._next, note), {"messageStop": stop}]
         metadata = self._ending.get("metadata")
         if metadata is not None:
@@ -225,7 +229,7 @@ class _Block:
         self._citations: list[Any] = []
 
     def add(self, body: Mapping[str, Any]) -> None:
-        """Take in what an event says of it."""
+        """Add what one event says of the block."""
         self._start = self._start or object_at(body, "start")
         delta = object_at(body, "delta")
         if isinstance(delta.get("text"), str):
@@ -234,8 +238,10 @@ class _Block:
             self._citations.append(delta["citation"])
         if isinstance(delta.get("toolResult"), list):
             self._items += delta["toolResult"]
-        self._add("input", object_at(delta, "toolUse").get("input"))
-        self._add("bytes", object_at(object_at(delta, "image"), "source").get("bytes"))
+        call = object_at(delta, "toolUse")
+        self._add("input", call.get("input"))
+        source = object_at(object_at(delta, "image"), "source")
+        self._add("bytes", source.get("bytes"))
         reasoning = object_at(delta, "reasoningContent")
         for name in ("text", "signature", "redactedContent"):
             self._add(f"reasoning {name}", reasoning.get(name))
@@ -256,14 +262,9 @@ class _Block:
         if "image" in self._start:
             source = {"bytes": _joined(self._texts.get("bytes", ()))}
             return {"image": {**self._start["image"], "source": source}}
-        if "reasoning redactedContent" in self._texts:
-            sealed = _joined(self._texts["reasoning redactedContent"])
-            return {"reasoningContent": {"redactedContent": sealed}}
-        if "reasoning text" in self._texts or "reasoning signature" in self._texts:
-            thought = {"text": self._text("reasoning text")}
-            if signature := self._text("reasoning signature"):
-                thought["signature"] = signature
-            return {"reasoningContent": {"reasoningText": thought}}
+        reasoning = self._reasoning()
+        if reasoning:
+            return {"reasoningContent": reasoning}
         text = self._text("text")
         if self._citations:
             return {
@@ -274,10 +275,24 @@ class _Block:
             }
         return {"text": text} if text else {}
 
+    def _reasoning(self) -> dict[str, Any]:
+        """The content of a block of reasoning; an empty one of any other block."""
+        if "reasoning redactedContent" in self._texts:
+            sealed = _joined(self._texts["reasoning redactedContent"])
+            return {"redactedContent": sealed}
+        if "reasoning text" in self._texts or "reasoning signature" in self._texts:
+            thought = {"text": self._text("reasoning text")}
+            signature = self._text("reasoning signature")
+            if signature:
+                thought["signature"] = signature
+            return {"reasoningText": thought}
+        return {}
+
     def _arguments(self) -> Any:
         """The input of a call; an empty one of a call that was cut off."""
+        text = self._text("input") or "{}"
         try:
-            return json.loads(self._text("input") or "{}", parse_float=number_of)
+            return json.loads(text, parse_float=number_of)
         except ValueError:
             return {}
 
@@ -287,7 +302,8 @@ def _joined(pieces: Sequence[str]) -> str:
     if len(pieces) == 1:
         return pieces[0]
     try:
-        return b64encode(b"".join(map(b64decode, pieces))).decode()
+        data = b"".join(b64decode(piece) for piece in pieces)
+        return b64encode(data).decode()
     except Error:
         return "".join(pieces)
 

@@ -66,23 +66,28 @@ def type_of(kind: str, form: str) -> str:
 
 def form_of(kind: str, mime: str) -> str | None:
     """The format of a medium of this type in a block of this kind; None if there is none."""
-    mime = "audio/mpeg" if mime == "audio/mp3" else mime
-    return next((form for form, known in _FORMS[kind].items() if known == mime), None)
+    if mime == "audio/mp3":
+        mime = "audio/mpeg"
+    for form, form_mime in _FORMS[kind].items():
+        if form_mime == mime:
+            return form
+    return None
 
 
 def is_medium(block: Mapping[str, Any]) -> bool:
     """Whether a block holds bytes, or names an object in a bucket."""
     kind = kind_of(block)
-    source = _source(block, kind) if kind and BLOCKS[kind].media else {}
+    if not kind or not BLOCKS[kind].media:
+        return False
+    source = _source(block, kind)
     return source.get("bytes") is not None or source.get("s3Location") is not None
 
 
-def as_json(block: Mapping[str, Any], where: str) -> Any:
+def as_json(block: Mapping[str, Any], path: str) -> Any:
     """A block of a medium in containers of its own, its bytes as base64. Raises FormatError."""
     kind = kind_of(block)
-    return block_at(
-        _with_bytes(block, kind, b64_of(_source(block, kind).get("bytes"))), where
-    )
+    data = b64_of(_source(block, kind).get("bytes"))
+    return block_at(_with_bytes(block, kind, data), path)
 
 
 def as_sdk(block: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,8 +104,9 @@ def as_sdk(block: Mapping[str, Any]) -> dict[str, Any]:
 
 def b64_of(data: Any) -> Any:
     """Bytes as base64 text; anything else as it is."""
-    is_bytes = isinstance(data, (bytes, bytearray, memoryview))
-    return b64encode(data).decode() if is_bytes else data
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return b64encode(data).decode()
+    return data
 
 
 def _source(block: Mapping[str, Any], kind: str) -> Mapping[str, Any]:

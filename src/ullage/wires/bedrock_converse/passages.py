@@ -1,8 +1,8 @@
 """Texts inside documents, search results, guarded content and answers with citations.
 
 Such a block holds its texts beside a name, a source, qualifiers or citations. It is read as one
-`Passage` for each text and a `Frame` for the rest, so that a text is cut where it stands and the
-block keeps everything else.
+`Passage` for each text and a `BlockFrame` for the rest, so that a text is cut where it stands and
+the block keeps everything else.
 
     document            source.text; source.content: the texts in it
     searchResult        content: the texts in it
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ullage.core.values.messages import WHOLE, Content, Frame, Passage
+from ullage.core.values.messages import WHOLE, BlockFrame, Content, Passage
 from ullage.wires.base import opaque_json
 from ullage.wires.bedrock_converse.blocks import kind_of
 from ullage.wires.block import filled
@@ -35,13 +35,13 @@ _MOST_FRAME_CHARS = 4_000
 """A longer frame can hold what has to leave the view, and a frame stays in it."""
 
 
-def passages_of(block: Mapping[str, Any], at: int, where: str) -> list[Content]:
+def passages_of(block: Mapping[str, Any], at: int, path: str) -> list[Content]:
     """The texts of a block and what is beside them; nothing of a block that holds no such text.
 
     Args:
         block: a block.
         at: its place in its content.
-        where: its path.
+        path: its path.
 
     Raises:
         FormatError: the block is not JSON.
@@ -52,11 +52,16 @@ def passages_of(block: Mapping[str, Any], at: int, where: str) -> list[Content]:
     frame = block
     for inner in texts:
         frame = _with_text(frame, inner, "")
-    text, tokens = opaque_json(frame, where), media_tokens_of(frame)
+    text = opaque_json(frame, path)
+    tokens = media_tokens_of(frame)
     if tokens is None and len(text) > _MOST_FRAME_CHARS:
         return []
-    passages = [Passage(said, at, inner) for inner, said in texts.items() if said]
-    return [*passages, Frame(text, at, tokens)]
+    content: list[Content] = []
+    for inner, passage in texts.items():
+        if passage:
+            content.append(Passage(passage, at, inner))
+    content.append(BlockFrame(text, at, tokens))
+    return content
 
 
 def shown(block: Mapping[str, Any], inner: int, text: str) -> dict[str, Any]:
@@ -66,51 +71,53 @@ def shown(block: Mapping[str, Any], inner: int, text: str) -> dict[str, Any]:
 
 def _with_text(block: Mapping[str, Any], inner: int, text: str) -> dict[str, Any]:
     """A block with another text in one place; nothing else of it is changed."""
-    kind = kind_of(block)
-    names = [kind, *_path_of(block).split(".")]
-    held: Any = text
+    names = _names_of(block)
+    value: Any = text
     if inner != WHOLE:
-        held = list(_at(block, names))
-        held[inner] = {**held[inner], "text": text}
-    new: dict[str, Any] = _with(block, names, held)
-    return new
+        value = list(_at(block, names))
+        value[inner] = {**value[inner], "text": text}
+    edited: dict[str, Any] = _with(block, names, value)
+    return edited
 
 
-def _with(value: Any, names: Sequence[str], new: Any) -> Any:
+def _with(container: Any, names: Sequence[str], value: Any) -> Any:
     """A copy of nested objects with another value under these names."""
-    first, *rest = names
-    return {**value, first: _with(value[first], rest, new) if rest else new}
+    name, *inner_names = names
+    if inner_names:
+        value = _with(container[name], inner_names, value)
+    return {**container, name: value}
 
 
 def _texts(block: Mapping[str, Any]) -> dict[int, str]:
     """Texts by their place in a list; a single one under ``WHOLE``."""
-    path = _path_of(block)
-    if not path:
+    names = _names_of(block)
+    if not names:
         return {}
-    held = _at(block, [kind_of(block), *path.split(".")])
-    if isinstance(held, str):
-        return {WHOLE: held}
-    items = enumerate(held)
-    texts = {
-        inner: item.get("text") for inner, item in items if isinstance(item, Mapping)
-    }
-    return {inner: text for inner, text in texts.items() if isinstance(text, str)}
+    value = _at(block, names)
+    if isinstance(value, str):
+        return {WHOLE: value}
+    texts = {}
+    for inner, item in enumerate(value):
+        text = item.get("text") if isinstance(item, Mapping) else None
+        if isinstance(text, str):
+            texts[inner] = text
+    return texts
 
 
-def _path_of(block: Mapping[str, Any]) -> str:
-    """The path of a block's texts; ``""`` of a block without."""
+def _names_of(block: Mapping[str, Any]) -> list[str]:
+    """The names under which a block's texts stand; none of a block without."""
     kind = kind_of(block)
-    paths = _PATHS.get(kind, ())
-    return next(
-        (path for path in paths if _holds(_at(block, [kind, *path.split(".")]))), ""
-    )
-
-
-def _holds(value: Any) -> bool:
-    return isinstance(value, (str, list, tuple)) and bool(value)
+    for path in _PATHS.get(kind, ()):
+        names = [kind, *path.split(".")]
+        value = _at(block, names)
+        if value and isinstance(value, (str, list, tuple)):
+            return names
+    return []
 
 
 def _at(value: Any, names: Sequence[str]) -> Any:
     for name in names:
-        value = value.get(name) if isinstance(value, Mapping) else None
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(name)
     return value

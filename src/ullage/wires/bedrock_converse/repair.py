@@ -12,7 +12,8 @@ from typing import Any
 
 from ullage.core.errors import FormatError
 from ullage.core.history.pairing import At, Pairing
-from ullage.wires.base import at_path, field
+from ullage.core.history.raw import field
+from ullage.wires.base import at_path
 from ullage.wires.bedrock_converse.blocks import is_by_server, is_cache_point
 from ullage.wires.bedrock_converse.format import NO_REASON, BedrockConverse
 from ullage.wires.block import arguments_of
@@ -25,10 +26,10 @@ from ullage.wires.repair.base import (
     is_interrupted,
     is_object,
 )
-from ullage.wires.repair.hosted import Hosted
+from ullage.wires.repair.hosted import BlockRepair
 
 
-class Conversation(Hosted):
+class ConverseRepair(BlockRepair):
     """A history with its calls paired, and the messages that come of it."""
 
     wire = BedrockConverse()
@@ -40,74 +41,88 @@ class Conversation(Hosted):
         self._outdated: set[int] = set()
 
     def _opened(self, raw: Any) -> tuple[Any, list[Any] | None]:
+        role = field(raw, "role")
         content = field(raw, "content")
-        blocks = list(content) if isinstance(content, (list, tuple)) else None
-        return field(raw, "role"), blocks
+        if isinstance(content, (list, tuple)):
+            return role, list(content)
+        return role, None
 
     def _pair(self, here: At, block: Any, role: Any) -> None:
-        call, result = _body(block, "toolUse"), _body(block, "toolResult")
+        call = _body(block, "toolUse")
+        result = _body(block, "toolResult")
         if result is not None:
-            ours = self._is_ours(block)
-            self.answer(here, field(result, "toolUseId"), is_placeholder=ours)
+            is_ours = self._is_ours(block)
+            self.answer(here, field(result, "toolUseId"), is_placeholder=is_ours)
             if self.is_late(here):
-                self._outdated.update(self.spoken(self.pairs.calls[here][0], here[0]))
+                caller = self.pairs.calls[here][0]
+                self._outdated.update(self.spoken(caller, here[0]))
         elif role == "assistant" and call is not None:
             self.call(here, field(call, "toolUseId"))
 
     def _tool(self, call: At) -> str:
-        return str(field(_body(self.block(call), "toolUse"), "name") or "tool")
+        body = _body(self.block(call), "toolUse")
+        return str(field(body, "name") or "tool")
 
-    def _given_id(self, call: At, field: str) -> Any:
+    def _given_id(self, call: At, key: str) -> Any:
         return _body(self.block(call), "toolUse").get("toolUseId")
 
     # ── the messages ─────────────────────────────────────────────────────────────────
 
     def opens(self, at: int) -> bool:
-        """See `Reading.opens`. What is empty may be left out, so nothing opens with it."""
+        """See `HistoryRepair.opens`. What is empty may be left out, so nothing opens with it."""
         role, blocks = self._opened(self.raws[at])
-        return role == "assistant" and not all(map(_is_void, blocks or ()))
+        if role != "assistant":
+            return False
+        return not all(_is_void(block) for block in blocks or ())
 
     def _make(
-        self, since: int, stop: int, count: int, last: Any
+        self, start: int, stop: int, count: int, previous: Any
     ) -> tuple[list[Any], bool]:
-        messages, is_closed = super()._make(since, stop, count, last)
-        return self._in_turn(messages, count, last), is_closed
+        messages, is_closed = super()._make(start, stop, count, previous)
+        return self._in_turn(messages, count, previous), is_closed
 
-    def _in_turn(self, messages: list[Any], count: int, last: Any) -> list[Any]:
+    def _in_turn(self, messages: list[Any], count: int, previous: Any) -> list[Any]:
         """The messages with the user first, and no two of one role in a row (B1, B2)."""
-        made: list[Any] = []
+        alternating: list[Any] = []
         for message in messages:
-            before = made[-1] if made else last
-            role, spoke = field(message, "role"), field(before, "role")
-            if role == "user" and made and spoke == "user":
-                self.report(
-                    count + len(made), "two messages of the user stood in a row"
-                )
-                made[-1] = self.wire.together([before, message])
+            if alternating:
+                previous = alternating[-1]
+            role = field(message, "role")
+            previous_role = field(previous, "role")
+            at = count + len(alternating)
+            if role == "user" and alternating and previous_role == "user":
+                self.report(at, "two messages of the user stood in a row")
+                alternating[-1] = self.wire.together([previous, message])
                 continue
-            if role == "assistant" and spoke != "user":
-                why = (
-                    "a reply stood behind another"
-                    if spoke
-                    else "the first was not the user's"
+            if role == "assistant" and previous_role != "user":
+                alternating.append(
+                    self._users_turn(at, has_previous=bool(previous_role))
                 )
-                self.report(count + len(made), why)
-                made.append(self.wire.user(GO_ON if spoke else BEGIN))
-            made.append(message)
-        return made
+            alternating.append(message)
+        return alternating
+
+    def _users_turn(self, at: int, *, has_previous: bool) -> Any:
+        """A message of the user before a reply that has none."""
+        if has_previous:
+            self.report(at, "a reply stood behind another")
+            return self.wire.user(GO_ON)
+        self.report(at, "the first was not the user's")
+        return self.wire.user(BEGIN)
 
     def _content(self, at: int, caller: int | None) -> list[Any]:
         """What is no list of blocks is left to the parser."""
         if self.blocks[at] is None:
             return [self.raws[at]]
-        made = super()._content(at, caller)
-        self.stale += made if at in self._outdated else []
-        return made
+        messages = super()._content(at, caller)
+        if at in self._outdated:
+            self.stale += messages
+        return messages
 
     def _emptied(self, at: int) -> list[Any]:
         self.report(at, "the message had no content")
-        is_users = self.roles[at] == "user"
-        return [self._with_blocks(at, [{"text": EMPTY}])] if is_users else []
+        if self.roles[at] != "user":
+            return []
+        return [self._with_blocks(at, [{"text": EMPTY}])]
 
     def _with_blocks(self, at: int, blocks: list[Any]) -> Any:
         """A message with other blocks, none of them a cache point in front."""
@@ -121,8 +136,8 @@ class Conversation(Hosted):
     def _arranged(self, at: int, caller: int, blocks: list[Any]) -> list[list[Any]]:
         if self.is_whole(at, caller):
             return [blocks]
-        others = [block for block in blocks if not self._is_result(block)]
-        return [[*self._answers(caller, at), *others]]
+        user_blocks = [block for block in blocks if not self._is_result(block)]
+        return [[*self._answers(caller, at), *user_blocks]]
 
     # ── blocks ───────────────────────────────────────────────────────────────────────
 
@@ -136,63 +151,73 @@ class Conversation(Hosted):
         if is_blank(field(block, "text")):
             self.report(here[0], "an empty text was left out")
             return None
+        if self._is_result(block) and here in self.pairs.calls:
+            return self._result(here)
         if self._is_result(block):
-            if here in self.pairs.calls:
-                return self._result(here)
-            return {"text": self.left_over(here, {"role": "user", "content": [block]})}
-        return self._call(here, block) if here in self.names else block
+            message = {"role": "user", "content": [block]}
+            return {"text": self.left_over(here, message)}
+        if here in self.names:
+            return self._call(here, block)
+        return block
 
     def _result(self, result: At) -> Any:
         """Under the id of its call, without blank texts, and an error with a content."""
-        block, name = self.block(result), self.names[self.pairs.calls[result]]
+        block = self.block(result)
+        call_id = self.names[self.pairs.calls[result]]
         body = _body(block, "toolResult")
         content = field(body, "content")
-        items = list(content) if isinstance(content, (list, tuple)) else []
+        is_list = isinstance(content, (list, tuple))
+        items = list(content) if is_list else []
         filled = [item for item in items if not is_blank(field(item, "text"))]
-        if len(filled) < len(items) or not isinstance(content, (list, tuple)):
+        if len(filled) < len(items) or not is_list:
             self.report(result[0], "a result held an empty text, or no list")
         if not filled and field(body, "status") == "error":
             self.report(result[0], "an error had no content")
             filled = [{"text": NO_REASON}]
-        if field(body, "toolUseId") == name and filled == content:
+        if field(body, "toolUseId") == call_id and filled == content:
             return block
-        return {
-            **copy_of(block),
-            "toolResult": {**copy_of(body), "toolUseId": name, "content": filled},
-        }
+        repaired = {**copy_of(body), "toolUseId": call_id, "content": filled}
+        return {**copy_of(block), "toolResult": repaired}
 
     def _call(self, here: At, block: Any) -> Any:
         body = _body(block, "toolUse")
-        given = field(body, "input")
-        if field(body, "toolUseId") == self.names[here] and isinstance(given, dict):
+        arguments = field(body, "input")
+        is_object = isinstance(arguments, dict)
+        call_id = self.names[here]
+        if field(body, "toolUseId") == call_id and is_object:
             return block
-        new = {**copy_of(body), "toolUseId": self.names[here]}
-        if not isinstance(given, dict):
+        repaired = {**copy_of(body), "toolUseId": call_id}
+        if not is_object:
             self.report(here[0], "the arguments of a call were not an object")
-            new["input"] = _arguments(given)
-        return {**copy_of(block), "toolUse": new}
+            repaired["input"] = _arguments(arguments)
+        return {**copy_of(block), "toolUse": repaired}
 
 
 def _body(block: Any, kind: str) -> Any:
     """A call or a result of the caller's own tools in a block; None where it is none."""
     body = field(block, kind) if is_object(block) else None
-    return body if isinstance(body, Mapping) and not is_by_server(body) else None
+    if isinstance(body, Mapping) and not is_by_server(body):
+        return body
+    return None
 
 
 def _is_void(block: Any) -> bool:
     """Whether a block of the assistant does not stay where it is, or says nothing."""
-    is_result = _body(block, "toolResult") is not None
-    return is_result or is_cache_point(block) or is_blank(field(block, "text"))
+    if _body(block, "toolResult") is not None:
+        return True
+    return is_cache_point(block) or is_blank(field(block, "text"))
 
 
-def _arguments(given: Any) -> dict[str, Any]:
+def _arguments(value: Any) -> dict[str, Any]:
     """What is known of arguments that are not an object: text is read as JSON if it is."""
-    if given is None or given == "":
+    if value is None or value == "":
         return {}
+    if not isinstance(value, str):
+        return {"input": value}
     try:
-        return arguments_of(given) if isinstance(given, str) else {"input": given}
+        return arguments_of(value)
     except (FormatError, UnicodeError):
-        return {"input": given}
+        return {"input": value}
 
 
-READING = Conversation
+REPAIR = ConverseRepair

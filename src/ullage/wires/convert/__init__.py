@@ -19,10 +19,11 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from ullage.core.errors import ConfigError, FormatError, UnsupportedPart
+from ullage.core.history.raw import text_at
 from ullage.core.history.snapshots import snapshot_at
 from ullage.core.values.messages import Text
 from ullage.wires import FORMATS, ToolSpec, recognise, wire_named
-from ullage.wires.base import at_path, plain, text_at, unmarked
+from ullage.wires.base import at_path, plain, unmarked
 from ullage.wires.convert.names import tool_names
 from ullage.wires.convert.read import Reader, read
 from ullage.wires.convert.turns import Conversion
@@ -66,7 +67,8 @@ def convert(
         UnsupportedPart: something in it would be lost; names its place, and what to do.
         ConfigError: there is no format of that name, or no such ``lossy``.
     """
-    for name in (to, to if format is None else format):
+    names = [to] if format is None else [to, format]
+    for name in names:
         if not isinstance(name, str) or name not in FORMATS:
             remedy = f"Use one of {', '.join(FORMATS)}."
             raise ConfigError("convert", f"{name!r} is not known", remedy)
@@ -79,17 +81,18 @@ def convert(
     if isinstance(conversation, Mapping):
         return _request(conversation, conversion)
     turns = read(conversation, 0, conversion)
-    return write(turns, conversion, tool_names((), turns, conversion))
+    new_names = tool_names((), turns, conversion)
+    return write(turns, conversion, new_names)
 
 
 def _format_of(conversation: Any, format: str | None) -> str:
     if isinstance(conversation, Mapping):
         return format or recognise(conversation).name
     if not isinstance(conversation, (list, tuple)):
-        got = f"expected a request or a list of messages, got {type(conversation).__name__}"
-        raise FormatError(
-            "conversation", got, "Give a call's keyword arguments, or its messages."
-        )
+        kind = type(conversation).__name__
+        problem = f"expected a request or a list of messages, got {kind}"
+        remedy = "Give a call's keyword arguments, or its messages."
+        raise FormatError("conversation", problem, remedy)
     if format is None:
         problem = "a list alone does not show its format"
         raise FormatError("messages", problem, "Give format=, or the request.")
@@ -97,31 +100,40 @@ def _format_of(conversation: Any, format: str | None) -> str:
 
 
 def _request(request: Mapping[str, Any], conversion: Conversion) -> dict[str, Any]:
-    source, wire = conversion.source, FORMATS[conversion.source]
-    for key, value in request.items():
-        if key != wire.key:  # of its messages each is asked for itself
-            snapshot_at(value, str(key))
+    """A request as one of the target's. See `convert`."""
+    source = conversion.source
+    wire = FORMATS[source]
     reader = wire_named(source).reader(conversion)
-    for path in reader.held:
-        if at_path(request, path):
-            raise UnsupportedPart(
-                path,
-                "the history is held by the provider, not in this request, and would be lost",
-                "Give the whole history in the request.",
-            )
+    _check(request, conversion, reader)
     system = tuple(_system(request, conversion, reader))
-    for key, what in reader.beside.items():
+    for key, description in reader.beside.items():
         if request.get(key):
-            conversion.lose(key, what)
+            conversion.lose(key, description)
     tools = _tools(request, conversion, reader)
-    first = len(wire.leading(request))
-    turns = read(wire.history(request)[first:], first, conversion)
+    start = len(wire.leading(request))
+    turns = read(wire.history(request)[start:], start, conversion)
     names = tool_names(tools, turns, conversion)
     messages = write(turns, conversion, names)
     tools = [replace(tool, name=names.get(tool.name, tool.name)) for tool in tools]
     writer = wire_named(conversion.target).writer(conversion)
     output_tokens = wire.head(request).asked_output_tokens
     return writer.request(system, tools, output_tokens, messages)
+
+
+def _check(request: Mapping[str, Any], conversion: Conversion, reader: Reader) -> None:
+    """Raise FormatError for what has no end, UnsupportedPart where the history is elsewhere."""
+    key_of_history = FORMATS[conversion.source].key
+    for key, value in request.items():
+        if key != key_of_history:  # of its messages each is asked for itself
+            snapshot_at(value, str(key))
+    problem = (
+        "the history is held by the provider, not in this request, and would be lost"
+    )
+    for path in reader.held:
+        if at_path(request, path):
+            raise UnsupportedPart(
+                path, problem, "Give the whole history in the request."
+            )
 
 
 # ── what stands beside the messages ──────────────────────────────────────────────────────
@@ -134,48 +146,51 @@ def _system(
     wire = FORMATS[conversion.source]
     texts = list(wire.system(request))
     for turn in read(wire.leading(request), 0, conversion):
-        pieces = (
-            piece.text if isinstance(piece, Text) else None for piece in turn.pieces
-        )
-        texts += [(turn.where, text) for text in pieces]
-    for where, text in texts:
-        no_text = "system text that is no text"
-        yield conversion.lose(where, no_text, "Give text.") if text is None else text
+        for piece in turn.pieces:
+            text = piece.text if isinstance(piece, Text) else None
+            texts.append((turn.where, text))
+    for path, text in texts:
+        if text is None:
+            text = conversion.lose(path, "system text that is no text", "Give text.")
+        yield text
 
 
 def _tools(
     request: Mapping[str, Any], conversion: Conversion, reader: Reader
 ) -> list[ToolSpec]:
-    definitions = FORMATS[conversion.source].definitions(request)
-    given = (_tool(raw, where, conversion, reader) for where, raw in definitions)
-    tools = [tool for tool in given if tool is not None]
-    if tools and not FORMATS[conversion.target].takes_tools({}, conversion.model or ""):
-        conversion.lose(
-            "tools",
-            f"each tool that {conversion.model!r} would be given",
-            "Leave them out.",
-        )
-        return []
-    return tools
+    tools = []
+    for path, raw in FORMATS[conversion.source].definitions(request):
+        tool = _tool(raw, path, conversion, reader)
+        if tool is not None:
+            tools.append(tool)
+    model = conversion.model or ""
+    if not tools or FORMATS[conversion.target].takes_tools({}, model):
+        return tools
+    description = f"each tool that {conversion.model!r} would be given"
+    conversion.lose("tools", description, "Leave them out.")
+    return []
 
 
 def _tool(
-    given: Any, where: str, conversion: Conversion, reader: Reader
+    definition: Any, path: str, conversion: Conversion, reader: Reader
 ) -> ToolSpec | None:
     """The definition of a function; any other tool has its meaning with its vendor alone."""
-    if isroutine(given):
-        conversion.lose(where, "a function of Python that is given as a tool")
+    if isroutine(definition):
+        conversion.lose(path, "a function of Python that is given as a tool")
         return None
-    raw = plain(unmarked(plain(given, where)), where)
-    body = reader.tool_body(raw, where)
-    schema = reader.schema(raw, body, where)
+    raw = plain(unmarked(plain(definition, path)), path)
+    body = reader.tool_body(raw, path)
+    schema = reader.schema(raw, body, path)
     if schema is None:
         kind = raw.get("type") or next(iter(raw), "tool")
-        conversion.lose(where, f"a tool of type {kind!r}")
+        conversion.lose(path, f"a tool of type {kind!r}")
         return None
-    for key, value in (*body.items(), *(raw.items() if body is not raw else ())):
+    fields = list(body.items())
+    if body is not raw:
+        fields += raw.items()
+    for key, value in fields:
         if key not in reader.tool_fields and value not in (None, False, [], {}):
-            conversion.lose(f"{where}.{key}", f"the {key!r} of a tool")
-    named = text_at(body.get("name"), f"{where}.name")
-    described = text_at(body.get("description") or "", f"{where}.description")
-    return ToolSpec(named, described, plain(schema, f"{where}.parameters"))
+            conversion.lose(f"{path}.{key}", f"the {key!r} of a tool")
+    name = text_at(body.get("name"), f"{path}.name")
+    description = text_at(body.get("description") or "", f"{path}.description")
+    return ToolSpec(name, description, plain(schema, f"{path}.parameters"))

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from msgspec.structs import replace
+
+from ullage.core.history.raw import text_at
 from ullage.core.values.messages import Media
-from ullage.wires.base import at_path, text_at
+from ullage.wires.base import at_path
 from ullage.wires.block import Block
 from ullage.wires.convert.turns import Medium
 
@@ -26,25 +29,48 @@ _STORED = re.compile(r"gs://|s3://|https://generativelanguage\.googleapis\.com/"
 """How the address of a file begins that only its own cloud can open."""
 
 
-def medium_of(part: Media, row: Block, where: str) -> Medium:
-    """What stands in a block of that row. Raises FormatError."""
-    block, data = part.block, part.data
-    title = at_path(block, row.title) if row.title else None
-    kept = {
-        "name": text_at(title or "", f"{where}.{row.title}"),
-        "detail": part.detail if row.detail else "",
-    }
-    path = next((path for path in row.data if at_path(block, path)), row.data[0])
-    field = path.rpartition(".")[2]
-    if field == "file_id" or (field in ("fileUri", "uri") and _STORED.match(data)):
-        return Medium(part.kind, where, part.mime, file_id=data, **kept)
-    if found := _DATA_URL.match(data):
-        return Medium(part.kind, where, found[1], data[found.end() :], **kept)
+def medium_of(part: Media, row: Block, path: str) -> Medium:
+    """The medium in a block, apart from any wire.
+
+    Args:
+        part: the block, as it was parsed.
+        row: of its type.
+        path: its path.
+
+    Raises:
+        FormatError: its title is no text.
+    """
+    data = part.data
+    field = _data_path(part.block, row).rpartition(".")[2]
+    title = at_path(part.block, row.title) if row.title else None
+    medium = Medium(
+        kind=part.kind,
+        where=path,
+        mime=part.mime,
+        name=text_at(title or "", f"{path}.{row.title}"),
+        detail=part.detail if row.detail else "",
+    )
+    is_address = field in ("fileUri", "uri")
+    if field == "file_id" or (is_address and _STORED.match(data)):
+        return replace(medium, file_id=data)
+    data_url = _DATA_URL.match(data)
+    if data_url is not None:
+        return replace(medium, mime=data_url[1], data=data[data_url.end() :])
     if field == "fileUri" or "://" in data:
-        return Medium(part.kind, where, part.mime if row.mime else "", url=data, **kept)
-    mime = part.mime or ("" if row.mime else "image/png")
-    data = data.translate(_URL_SAFE)
-    return Medium(part.kind, where, _TYPES.get(mime, mime), data, **kept)
+        return replace(medium, mime=part.mime if row.mime else "", url=data)
+    mime = part.mime
+    if not mime and not row.mime:
+        mime = "image/png"
+    base64 = data.translate(_URL_SAFE)
+    return replace(medium, mime=_TYPES.get(mime, mime), data=base64)
+
+
+def _data_path(block: Any, row: Block) -> str:
+    """The path under which the data of a medium stands."""
+    for path in row.data:
+        if at_path(block, path):
+            return path
+    return row.data[0]
 
 
 # ── helpers of the wires ─────────────────────────────────────────────────────────────────
@@ -54,17 +80,19 @@ def openai_file(medium: Medium) -> dict[str, Any] | None:
     """The fields of a document at OpenAI, None if it is not a PDF."""
     if medium.file_id:
         return {"file_id": medium.file_id}
+    if medium.mime != PDF:
+        return None
     name = medium.name or "document.pdf"
-    return (
-        {"filename": name, "file_data": url_of(medium)} if medium.mime == PDF else None
-    )
+    return {"filename": name, "file_data": url_of(medium)}
 
 
 def openai_sound(medium: Medium) -> dict[str, Any] | None:
     """The part of a sound at OpenAI, None if it has no such form there."""
     form = None if medium.url else _SOUNDS.get(medium.mime)
+    if form is None:
+        return None
     sound = {"data": medium.data, "format": form}
-    return {"type": "input_audio", "input_audio": sound} if form else None
+    return {"type": "input_audio", "input_audio": sound}
 
 
 def url_of(medium: Medium) -> str:
@@ -74,4 +102,6 @@ def url_of(medium: Medium) -> str:
 
 def type_by_ending(url: str) -> str | None:
     """The MIME type that the path of a URL ends with; None if that is not known."""
-    return _BY_ENDING.get(url.partition("?")[0].rpartition(".")[2].lower())
+    path = url.partition("?")[0]
+    ending = path.rpartition(".")[2]
+    return _BY_ENDING.get(ending.lower())

@@ -30,21 +30,18 @@ def tool_names(
     Raises UnsupportedPart if there is one, and it may not be written otherwise.
     """
     places = [(tool.name, f"tools[{at}].name") for at, tool in enumerate(tools)]
-    calls = (
-        piece for turn in turns for piece in turn.pieces if isinstance(piece, Call)
-    )
-    places += [(call.name, call.where) for call in calls]
+    for turn in turns:
+        for piece in turn.pieces:
+            if isinstance(piece, Call):
+                places.append((piece.name, piece.where))
     used = {name for name, _ in places}
     names: dict[str, str] = {}
     legal = wire_named(conversion.target).writer(conversion).tool_name
-    for name, where in places:
+    problem = "a tool's name of these characters or this length"
+    for name, path in places:
         if name in names or legal.match(name):
             continue
-        conversion.lose(
-            where,
-            "a tool's name of these characters or this length",
-            "Rename the tool.",
-        )
+        conversion.lose(path, problem, "Rename the tool.")
         names[name] = _free(name, used)
         used.add(names[name])
     return names
@@ -53,12 +50,15 @@ def tool_names(
 def _free(name: str, used: set[str]) -> str:
     """The name in the characters that every target takes, and numbered if that is taken."""
     base = _NOT_EVERYWHERE.sub("_", name)
-    base = base if base[:1].isalpha() else f"_{base}"
-    new, number = base[:_SHORTEST_LIMIT], 2
-    while new in used:
+    if not base[:1].isalpha():
+        base = f"_{base}"
+    candidate = base[:_SHORTEST_LIMIT]
+    number = 2
+    while candidate in used:
         end = f"_{number}"
-        new, number = base[: _SHORTEST_LIMIT - len(end)] + end, number + 1
-    return new
+        candidate = base[: _SHORTEST_LIMIT - len(end)] + end
+        number += 1
+    return candidate
 
 
 def under_names(
@@ -68,34 +68,43 @@ def under_names(
 
     Anthropic wants them unique (A7). A call of Gemini's that had none gets one.
     """
-    used: set[str] = set()
-    wire = wire_named(conversion.target)
-    unique_ids = wire.writer(conversion).unique_ids
-    legal_ids = wire.format.call_ids(conversion.model or "")
-    calls: dict[At, Call] = {}
-    numbered = (f"call_{number}" for number in count())
-
-    def again(piece: Piece) -> Piece:
-        if isinstance(piece, Call):
-            new = piece.id
-            taken = unique_ids and new in used
-            if taken or is_made_up(new, piece.name) or not legal_ids.match(new):
-                new = next(id for id in numbered if id not in used)
-            used.add(new)
-            calls[piece.at] = replace(
-                piece, id=new, name=names.get(piece.name, piece.name)
-            )
-            return calls[piece.at]
-        if isinstance(piece, Result):
-            asked = calls.get(piece.call)
-            return (
-                piece
-                if asked is None
-                else replace(piece, call_id=asked.id, name=asked.name)
-            )
-        return piece
-
+    renaming = _Renaming(conversion, names)
     return [
-        replace(turn, pieces=tuple(again(piece) for piece in turn.pieces))
+        replace(turn, pieces=tuple(renaming.renamed(piece) for piece in turn.pieces))
         for turn in turns
     ]
+
+
+class _Renaming:
+    """The names and ids of one conversion, piece by piece in the order of the history."""
+
+    def __init__(self, conversion: Conversion, names: Mapping[str, str]) -> None:
+        wire = wire_named(conversion.target)
+        self._names = names
+        self._unique_ids = wire.writer(conversion).unique_ids
+        self._legal_ids = wire.format.call_ids(conversion.model or "")
+        self._used: set[str] = set()
+        self._calls: dict[At, Call] = {}
+        self._numbered = (f"call_{number}" for number in count())
+
+    def renamed(self, piece: Piece) -> Piece:
+        """A piece under the name and the id that the target takes."""
+        if isinstance(piece, Call):
+            return self._call(piece)
+        if isinstance(piece, Result):
+            call = self._calls.get(piece.call)
+            if call is not None:
+                return replace(piece, call_id=call.id, name=call.name)
+        return piece
+
+    def _call(self, call: Call) -> Call:
+        call_id = call.id
+        is_taken = self._unique_ids and call_id in self._used
+        is_legal = self._legal_ids.match(call_id) is not None
+        if is_taken or not is_legal or is_made_up(call_id, call.name):
+            call_id = next(name for name in self._numbered if name not in self._used)
+        self._used.add(call_id)
+        name = self._names.get(call.name, call.name)
+        renamed = replace(call, id=call_id, name=name)
+        self._calls[call.at] = renamed
+        return renamed

@@ -20,7 +20,8 @@ WireDict: TypeAlias = dict[str, Any]
 Say: TypeAlias = Callable[[str], WireDict]
 """Makes a block of a text."""
 
-REPLY, RESULT = "a reply", "a tool's result"
+REPLY = "a reply"
+RESULT = "a tool's result"
 _NO_USER = "[ullage: no message of the user stood here]"
 
 
@@ -79,7 +80,9 @@ class Writer(ABC):
     def model(self) -> WireDict:
         """The field with the model, if there is one."""
         model = self.conversion.model
-        return {} if model is None else {self.format.model_field: model}
+        if model is None:
+            return {}
+        return {self.format.model_field: model}
 
     def settings(
         self, tools: Sequence[ToolSpec], output_tokens: int | None
@@ -113,26 +116,28 @@ class Writer(ABC):
                 blocks.append(say(piece.text))
             elif isinstance(piece, Medium):
                 block = self._block_of(piece)
-                blocks.append(say(block) if isinstance(block, str) else block)
+                if isinstance(block, str):
+                    block = say(block)
+                blocks.append(block)
         return blocks
 
     def _block_of(self, medium: Medium) -> WireDict | str:
         """The block of a medium; a text where there is none and the caller accepts that."""
-        lose, source = self.conversion.lose, self.conversion.source
+        lose = self.conversion.lose
+        source = self.conversion.source
         shares_files = wire_named(source).provider == self.wire.provider
         if medium.file_id and not shares_files:
             remedy = "Give its data instead of the id."
             return lose(medium.where, f"a file of {source}'s own", remedy)
         block = self.medium(medium)
-        named = f"{'an' if medium.kind[0] in 'ai' else 'a'} {medium.kind}"
         if block is None:
-            form = f" ({medium.mime})" if medium.mime else ""
-            what = f"{named}{form}{' by URL' if medium.url else ''}"
-            return lose(medium.where, what, "Leave it out, or give it otherwise.")
+            remedy = "Leave it out, or give it otherwise."
+            return lose(medium.where, _described(medium), remedy)
         if medium.detail not in ("", "auto") and not shares_files:
             lose(f"{medium.where}.detail", "the detail of an image")
-        if medium.name and not (medium.kind == "document" and self.keeps_name(medium)):
-            lose(f"{medium.where}.title", f"the name of {named}")
+        keeps_name = medium.kind == "document" and self.keeps_name(medium)
+        if medium.name and not keeps_name:
+            lose(f"{medium.where}.title", f"the name of {_with_article(medium.kind)}")
         return block
 
     def texts(self, pieces: Sequence[Piece], place: str) -> list[Text]:
@@ -141,11 +146,10 @@ class Writer(ABC):
         texts: list[Text] = []
         for piece in pieces:
             if isinstance(piece, Medium):
-                what = (
-                    f"{'an ' if piece.kind == 'image' else ''}{piece.kind} in {place}"
-                )
-                piece = Text(self.conversion.lose(piece.where, what, remedy))
-            if isinstance(piece, Text):
+                name = "an image" if piece.kind == "image" else piece.kind
+                line = self.conversion.lose(piece.where, f"{name} in {place}", remedy)
+                texts.append(Text(line))
+            elif isinstance(piece, Text):
                 texts.append(piece)
         return texts
 
@@ -153,18 +157,15 @@ class Writer(ABC):
         """The arguments as the object that the wire wants."""
         if call.value is not None:
             return dict(call.value)
-        remedy = "Give its arguments as an object."
-        self.conversion.lose(
-            call.where, "a call whose arguments are no JSON object", remedy
-        )
+        problem = "a call whose arguments are no JSON object"
+        self.conversion.lose(call.where, problem, "Give its arguments as an object.")
         return {"input": call.arguments}
 
     def system_note(self, turn: Turn) -> Turn:
         """A system message in mid-history as the user's, for a wire that has none."""
+        problem = "a system message in the middle"
         remedy = "Put it into the system text."
-        note = self.conversion.lose(
-            turn.where, "a system message in the middle", remedy
-        )
+        note = self.conversion.lose(turn.where, problem, remedy)
         return Turn("user", (Text(note), *turn.pieces), turn.where)
 
 
@@ -201,12 +202,13 @@ def call_on(
 
 def failed(result: Result) -> tuple[Text | Medium, ...]:
     """The content of a result, with words for an error where there is no flag."""
+    content = result.content
     if not result.is_error:
-        return result.content
-    first, *rest = result.content or (Text(""),)
-    if isinstance(first, Text):
-        return (Text(FAILED + first.text), *rest)
-    return (Text(FAILED), first, *rest)
+        return content
+    if content and isinstance(content[0], Text):
+        text = FAILED + content[0].text
+        return (Text(text), *content[1:])
+    return (Text(FAILED), *content)
 
 
 def text_block(text: str) -> WireDict:
@@ -216,14 +218,27 @@ def text_block(text: str) -> WireDict:
 
 def alone(content: Sequence[Any]) -> str | None:
     """The text that is all there is, to be given as a string; None if there is more."""
-    return (
-        content[0].text if len(content) == 1 and isinstance(content[0], Text) else None
-    )
+    if len(content) == 1 and isinstance(content[0], Text):
+        return content[0].text
+    return None
 
 
 def called(call: Call) -> WireDict:
     """Name and arguments of a call, as OpenAI's wires have them."""
-    return {
-        "name": call.name,
-        "input" if call.is_free_text else "arguments": call.arguments,
-    }
+    key = "input" if call.is_free_text else "arguments"
+    return {"name": call.name, key: call.arguments}
+
+
+def _described(medium: Medium) -> str:
+    """A medium in words: its kind, its type if that is known, and whether it stands elsewhere."""
+    text = _with_article(medium.kind)
+    if medium.mime:
+        text = f"{text} ({medium.mime})"
+    if medium.url:
+        text = f"{text} by URL"
+    return text
+
+
+def _with_article(kind: str) -> str:
+    article = "an" if kind[0] in "ai" else "a"
+    return f"{article} {kind}"

@@ -24,8 +24,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ullage.core.contract.choice import NONE, Choice
+from ullage.core.contract.format import Change, HeldHistory
 from ullage.core.errors import FormatError
 from ullage.core.history.pairing import is_made_up, made_up
+from ullage.core.history.raw import as_json, text_at, unexpected
 from ullage.core.values.messages import (
     WHOLE,
     Content,
@@ -40,7 +43,6 @@ from ullage.core.values.messages import (
 )
 from ullage.core.values.notices import NO_REASONING
 from ullage.wires.base import (
-    as_json,
     check_object,
     detail_of,
     get,
@@ -48,11 +50,8 @@ from ullage.wires.base import (
     opaque_json,
     optional_text_at,
     ordered,
-    text_at,
-    unexpected,
 )
-from ullage.wires.choice import NONE, Choice
-from ullage.wires.format import Change, WireFormat
+from ullage.wires.format import WireFormat
 from ullage.wires.gemini import fields
 from ullage.wires.gemini.blocks import BLOCKS, PARTS, ROLES
 from ullage.wires.gemini.models import FAMILIES
@@ -73,6 +72,10 @@ class Gemini(WireFormat):
     answer_limits = ("maxOutputTokens",)
     schemas = ("responseSchema", "responseJsonSchema", "_responseJsonSchema")
     answer_forms = ("responseMimeType",)
+    held_histories = (
+        HeldHistory("cachedContent", ("cachedContent", "config.cachedContent")),
+        HeldHistory("cached_content", ("cached_content", "config.cached_content")),
+    )
     usage_field = "usageMetadata"
     families = FAMILIES
     counts = Counts(
@@ -119,8 +122,11 @@ class Gemini(WireFormat):
 
         Google's own tools stand beside functions only where the request has brought that about:
         it holds functions already, or asks for the calls of the server's tools. Where google-genai
-        calls Python functions itself, a declaration beside them would switch that off.
+        calls Python functions itself, a declaration beside them would switch that off. What is
+        cached has the tools that it was cached with.
         """
+        if get(request, "cachedContent") or fields.setting(request, "cachedContent"):
+            return False
         if fields.calls_functions(request):
             return False
         tools, config = fields.tool_list(request), fields.setting(request, "toolConfig")

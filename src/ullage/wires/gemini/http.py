@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ullage.wires.http import Batch, Http, endpoint
+from ullage.wires.http import BatchPaths, Http, endpoint
 
 _MODEL = r"/(?P<model>[^/:]+)"
 
@@ -27,7 +27,7 @@ class GeminiHttp(Http):
         endpoint(rf"{_MODEL}:countTokens", "count"),
         endpoint(rf"{_MODEL}:batchGenerateContent", "batch"),
     )
-    batch = Batch(("batch", "inputConfig", "requests", "requests"), "request")
+    batch = BatchPaths(("batch", "inputConfig", "requests", "requests"), "request")
 
     def error(self, status: int, message: str) -> dict[str, Any]:
         """See `Http.error`."""

@@ -10,14 +10,15 @@ from __future__ import annotations
 from typing import Any
 
 from ullage.core.history.pairing import At
-from ullage.wires.base import field, get
+from ullage.core.history.raw import field
+from ullage.wires.base import get
 from ullage.wires.gemini.fields import is_content, parts_of, unsigned, with_field
 from ullage.wires.gemini.format import Gemini
 from ullage.wires.repair.base import BEGIN, EMPTY, GO_ON, is_interrupted, is_object
-from ullage.wires.repair.hosted import Hosted
+from ullage.wires.repair.hosted import BlockRepair
 
 
-class Contents(Hosted):
+class Contents(BlockRepair):
     """A history with its calls paired, and the contents that come of it."""
 
     wire = Gemini()
@@ -162,4 +163,4 @@ def _named(body: Any) -> str:
     return str(get(body, "name") or "")
 
 
-READING = Contents
+REPAIR = Contents

@@ -35,7 +35,8 @@ class Dialect(ABC):
     stream: ClassVar[type[Stream]]
 
     def __init__(self, wire: Format, owns: Callable[[Any], bool]) -> None:
-        self.wire, self.owns = wire, owns
+        self.wire = wire
+        self.owns = owns
 
     def is_single(self, request: Mapping[str, Any]) -> bool:
         """Whether a reply can be made of several rounds: not of several at once, nor where the
@@ -103,9 +104,14 @@ class Dialect(ABC):
 
     def plain(self, reply: dict[str, Any]) -> dict[str, Any]:
         """The reply of one round without private calls, for the client: mostly itself."""
-        head, *others = (reply.get(self.several) if self.several else None) or [None]
-        new = [self.other(each) for each in others]
-        return {**reply, self.several: [head, *new]} if new != others else reply
+        candidates = reply.get(self.several) if self.several else None
+        if not candidates:
+            return reply
+        head, *alternatives = candidates
+        cleaned = [self.other(candidate) for candidate in alternatives]
+        if cleaned == alternatives:
+            return reply
+        return {**reply, self.several: [head, *cleaned]}
 
     def kept(self, reply: dict[str, Any]) -> dict[str, Any]:
         """A reply that the provider kept, without private calls and definitions."""
@@ -117,21 +123,29 @@ class Dialect(ABC):
 
     @abstractmethod
     def joined(
-        self, replies: Sequence[Mapping[str, Any]], said: Sequence[Any], note: str
+        self, replies: Sequence[Mapping[str, Any]], messages: Sequence[Any], note: str
     ) -> dict[str, Any]:
         """The reply for the client.
 
         Args:
             replies: of every round.
-            said: the raw messages of all of them, in order, as `shown` gives them.
+            messages: the raw messages of all of them, in order, as `shown` gives them.
             note: a text to be added; ``""`` for none.
         """
 
-    def stop_for(self, reply: Mapping[str, Any], said: Sequence[Any]) -> str:
-        """How the client's reply ends: as the last round did, or without a call."""
+    def stop_for(self, reply: Mapping[str, Any], messages: Sequence[Any]) -> str:
+        """How the client's reply ends: as the last round did, or without a call.
+
+        Args:
+            reply: of the last round.
+            messages: the raw messages that the client gets.
+        """
         stop = self.stop_of(reply)
-        calls = stop == self.calls_stop and any(self.wire.calls(each) for each in said)
-        return self.end_stop if stop == self.calls_stop and not calls else stop
+        if stop != self.calls_stop:
+            return stop
+        if any(self.wire.calls(message) for message in messages):
+            return stop
+        return self.end_stop
 
     # ── a history ────────────────────────────────────────────────────────────────────
 
@@ -145,7 +159,10 @@ class Dialect(ABC):
             raw: the client's message behind the turn; None if there is none.
             message: what it was parsed to.
         """
-        return [*self.wire.results(waiting), *(() if raw is None else (raw,))]
+        messages = self.wire.results(waiting)
+        if raw is None:
+            return messages
+        return [*messages, raw]
 
     def seals(self, message: Any) -> list[str]:
         """What the sealed reasoning in a raw message is known by, in order."""
@@ -182,9 +199,12 @@ class Stream(ABC):
     """
 
     def __init__(self, dialect: Any, request: Mapping[str, Any]) -> None:
-        self.dialect, self.request = dialect, request
+        self.dialect = dialect
+        self.request = request
         self.owns: Callable[[Any], bool] = dialect.owns
-        self.is_first, self.hides, self.is_muted = True, False, False
+        self.is_first = True
+        self.hides = False
+        self.is_muted = False
         self._clear()
 
     def begin(self) -> None:
@@ -220,27 +240,32 @@ class Stream(ABC):
 
 def object_at(value: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The object in a field; an empty one where a server has sent none."""
-    found = value.get(name)
-    return found if isinstance(found, dict) else {}
+    item = value.get(name)
+    if isinstance(item, dict):
+        return item
+    return {}
 
 
 def objects_at(value: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     """The objects of the list in a field; none where a server has sent no list."""
-    found = value.get(name)
-    return (
-        [each for each in found if isinstance(each, dict)]
-        if isinstance(found, list)
-        else []
-    )
+    items = value.get(name)
+    if not isinstance(items, list):
+        return []
+    return [item for item in items if isinstance(item, dict)]
 
 
 def index_of(value: Mapping[str, Any]) -> int:
     """The ``index`` of a choice; 0 where a server leaves it out."""
-    found = value.get("index")
-    return found if isinstance(found, int) else 0
+    index = value.get("index")
+    if isinstance(index, int):
+        return index
+    return 0
 
 
-def joint(before: str, after: str) -> str:
+def joint(text: str, next_text: str) -> str:
     """What is put between the texts of two rounds where the wire has one text for both."""
-    is_apart = not before or not after or before[-1].isspace() or after[0].isspace()
-    return "" if is_apart else "\n\n"
+    if not text or not next_text:
+        return ""
+    if text[-1].isspace() or next_text[0].isspace():
+        return ""
+    return "\n\n"

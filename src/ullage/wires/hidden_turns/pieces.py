@@ -20,40 +20,53 @@ def add(into: dict[str, Any], delta: Mapping[str, Any]) -> None:
     with its ``index``; without one it is an item of its own. Anything else takes the place of what
     was there, but for null.
     """
-    for name, new in delta.items():
-        old = into.get(name)
-        if new is None:
+    for name, value in delta.items():
+        current = into.get(name)
+        if value is None:
             into.setdefault(name, None)
-        elif isinstance(new, str) and name not in _ONCE:
-            before = [old] if isinstance(old, str) else ()
-            pieces = into[name] = old if isinstance(old, Pieces) else Pieces(before)
-            pieces.append(new)
-        elif isinstance(new, Mapping):
-            inner = into[name] = old if isinstance(old, dict) else {}
-            add(inner, new)
-        elif isinstance(new, list):
-            items = into[name] = old if type(old) is list else []
-            _add_items(items, new)
-        elif old is None or old == "" or not isinstance(new, str):
-            into[name] = new
+        elif isinstance(value, str) and name not in _ONCE:
+            _add_text(into, name, value)
+        elif isinstance(value, Mapping):
+            inner = current if isinstance(current, dict) else {}
+            into[name] = inner
+            add(inner, value)
+        elif isinstance(value, list):
+            items = current if type(current) is list else []
+            into[name] = items
+            _add_items(items, value)
+        elif current in (None, "") or not isinstance(value, str):
+            into[name] = value
 
 
-def _add_items(items: list[Any], new: Iterable[Any]) -> None:
-    for item in new:
-        if not isinstance(item, Mapping):
-            items.append(item)
+def _add_text(into: dict[str, Any], name: str, text: str) -> None:
+    """Add a text to the one in a field, which is kept in pieces until `whole`."""
+    current = into.get(name)
+    if not isinstance(current, Pieces):
+        current = Pieces([current] if isinstance(current, str) else ())
+        into[name] = current
+    current.append(text)
+
+
+def _add_items(items: list[Any], deltas: Iterable[Any]) -> None:
+    for delta in deltas:
+        if not isinstance(delta, Mapping):
+            items.append(delta)
             continue
-        index = item.get("index")
-        known = (
-            each
-            for each in items
-            if isinstance(each, dict) and each.get("index") == index
-        )
-        into = next(known, None) if index is not None else None
-        if into is None:
-            into = {}
-            items.append(into)
-        add(into, item)
+        item = _item_with(items, delta.get("index"))
+        if item is None:
+            item = {}
+            items.append(item)
+        add(item, delta)
+
+
+def _item_with(items: list[Any], index: Any) -> dict[str, Any] | None:
+    """The item with this ``index``; None if there is none, or no index."""
+    if index is None:
+        return None
+    for item in items:
+        if isinstance(item, dict) and item.get("index") == index:
+            return item
+    return None
 
 
 def whole(value: Any) -> Any:
@@ -62,7 +75,9 @@ def whole(value: Any) -> Any:
         return "".join(value)
     if isinstance(value, dict):
         return {name: whole(item) for name, item in value.items()}
-    return [whole(item) for item in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [whole(item) for item in value]
+    return value
 
 
 # ── usage ────────────────────────────────────────────────────────────────────────────────
@@ -78,46 +93,54 @@ def summed(usages: Sequence[Any], added: Sequence[str], total: str = "") -> Any:
         added: the fields that are summed.
         total: the field that holds prompt and output together, if there is one.
     """
-    known = [usage for usage in usages if isinstance(usage, Mapping)]
-    if len(known) < 2:
-        return known[0] if known else None
-    *earlier, last = known
-    new = dict(last)
+    reports = [usage for usage in usages if isinstance(usage, Mapping)]
+    if not reports:
+        return None
+    if len(reports) == 1:
+        return reports[0]
+    *earlier, latest = reports
+    total_usage = dict(latest)
     for name in added:
         for usage in earlier:
             if usage.get(name) is not None:
-                new[name] = _plus(usage[name], new.get(name))
-    if _is_number(new.get(total)):
-        outputs = [usage.get(name) for usage in earlier for name in added]
-        new[total] += sum(number or 0 for number in outputs if _is_number(number))
-    return new
+                total_usage[name] = _plus(usage[name], total_usage.get(name))
+    if _is_number(total_usage.get(total)):
+        for usage in earlier:
+            for name in added:
+                count = usage.get(name)
+                if _is_number(count):
+                    total_usage[total] += count or 0
+    return total_usage
 
 
-def _plus(one: Any, other: Any) -> Any:
+def _plus(earlier: Any, later: Any) -> Any:
     """The sum of two counts, of two objects of them, or of two lists of them by modality."""
-    if one is None or other is None:
-        return one if other is None else other
-    if _is_number(one) and _is_number(other):
-        return one + other
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        names = {**one, **other}
-        return {name: _plus(one.get(name), other.get(name)) for name in names}
-    if isinstance(one, list) and isinstance(other, list):
-        return _by_modality(one, other)
-    return other
+    if earlier is None:
+        return later
+    if later is None:
+        return earlier
+    if _is_number(earlier) and _is_number(later):
+        return earlier + later
+    if isinstance(earlier, Mapping) and isinstance(later, Mapping):
+        names = {**earlier, **later}
+        return {name: _plus(earlier.get(name), later.get(name)) for name in names}
+    if isinstance(earlier, list) and isinstance(later, list):
+        return _by_modality(earlier, later)
+    return later
 
 
-def _by_modality(one: list[Any], other: list[Any]) -> list[Any]:
+def _by_modality(earlier: list[Any], later: list[Any]) -> list[Any]:
     counts: dict[Any, Any] = {}
-    for each in (*one, *other):
-        if not isinstance(each, Mapping):
-            return other
-        kind = str(each.get("modality"))
-        before = counts.get(kind, {}).get("tokenCount")
-        counts[kind] = {**each, "tokenCount": _plus(before, each.get("tokenCount"))}
+    for item in (*earlier, *later):
+        if not isinstance(item, Mapping):
+            return later
+        modality = str(item.get("modality"))
+        sum_so_far = counts.get(modality, {}).get("tokenCount")
+        tokens = _plus(sum_so_far, item.get("tokenCount"))
+        counts[modality] = {**item, "tokenCount": tokens}
     return list(counts.values())
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it counts."""
+    """Whether it counts: a boolean does not."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -16,24 +16,57 @@ ROLES: dict[str, Role] = {
     "tool": "tool",
 }
 
-_ANYONE, _MODEL = tuple(ROLES), ("assistant",)
+_ANYONE = tuple(ROLES)
+_MODEL = ("assistant",)
 _SPOKEN = "content images tool_calls thinking"
 
-# fmt: off
 BLOCKS = table(
-    Block("content", "text", "content", roles=_ANYONE, in_result=True, edited="its field",
-          carried=fields("content")),
-    Block("images", "media", roles=_ANYONE, in_result=True, edited="a text", media=("image",),
-          carried=fields("images"), data=("images",)),
-    Block("tool_calls", "call", "arguments", roles=_MODEL, needs={"function": dict},
-          carried=fields("function"), within={"function": fields("name arguments index")}),
-    Block("thinking", "reasoning", roles=_MODEL),
-    Block("message", "message", carried=fields(_SPOKEN)),
-    Block("tool", "result", roles=("tool",),
-          carried=fields("content images tool_name name tool_call_id")),
+    Block(
+        kind="content",
+        becomes="text",
+        text="content",
+        roles=_ANYONE,
+        in_result=True,
+        edited="its field",
+        carried=fields("content"),
+    ),
+    Block(
+        kind="images",
+        becomes="media",
+        roles=_ANYONE,
+        in_result=True,
+        edited="a text",
+        media=("image",),
+        carried=fields("images"),
+        data=("images",),
+    ),
+    Block(
+        kind="tool_calls",
+        becomes="call",
+        text="arguments",
+        roles=_MODEL,
+        needs={"function": dict},
+        carried=fields("function"),
+        within={"function": fields("name arguments index")},
+    ),
+    Block(
+        kind="thinking",
+        becomes="reasoning",
+        roles=_MODEL,
+    ),
+    Block(
+        kind="message",
+        becomes="message",
+        carried=fields(_SPOKEN),
+    ),
+    Block(
+        kind="tool",
+        becomes="result",
+        roles=("tool",),
+        carried=fields("content images tool_name name tool_call_id"),
+    ),
 )
 """Every field by its name; ``message`` and ``tool`` are whole messages."""
-# fmt: on
 
 TEXTS = ("content", "thinking")
 """The fields that hold one text each."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ullage.core.history.raw import field
 from ullage.core.values.messages import Media, Opaque, Part, Text, ToolCall
 from ullage.core.values.toolset import ToolSpec
-from ullage.wires.base import field, plain
+from ullage.wires.base import plain
 from ullage.wires.convert.media import medium_of
 from ullage.wires.convert.names import OPENAI_NAME
 from ullage.wires.convert.read import Reader, json_text
@@ -20,46 +21,48 @@ class OllamaReader(Reader):
 
     result_content = "images"
 
-    def tool_body(self, raw: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    def tool_body(self, raw: Mapping[str, Any], path: str) -> Mapping[str, Any]:
         """See `Reader.tool_body`."""
-        return plain(raw.get("function") or {}, f"{where}.function")
+        return plain(raw.get("function") or {}, f"{path}.function")
 
-    def schema(
-        self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str
-    ) -> Any:
+    def schema(self, raw: Mapping[str, Any], body: Mapping[str, Any], path: str) -> Any:
         """See `Reader.schema`."""
-        is_function = raw.get("type") in (None, "function") and bool(body)
-        return (body.get("parameters") or {"type": "object"}) if is_function else None
+        if raw.get("type") not in (None, "function") or not body:
+            return None
+        return body.get("parameters") or {"type": "object"}
 
-    def block(self, part: Part, bare: Any, where: str) -> tuple[Any, str]:
+    def block(self, part: Part, bare: Any, path: str) -> tuple[Any, str]:
         """See `Reader.block`: calls and images stand in lists of their own."""
         if isinstance(part, ToolCall):
-            return bare["tool_calls"][part.at], f"{where}.tool_calls[{part.at}]"
+            return bare["tool_calls"][part.at], f"{path}.tool_calls[{part.at}]"
         if isinstance(part, Media):
-            return part.block, f"{where}.images[{part.at}]"
-        return super().block(part, bare, where)
+            return part.block, f"{path}.images[{part.at}]"
+        return super().block(part, bare, path)
 
     def kind(self, block: Mapping[str, Any]) -> str:
         """See `Reader.kind`: no field says it."""
         if "role" in block:
             return "tool"
-        return next(
-            (name for name in ("function", "images") if name in block), "content"
-        )
+        for name in ("function", "images"):
+            if name in block:
+                return name
+        return "content"
 
-    def arguments(self, part: ToolCall, block: Any, where: str) -> tuple[str, Any]:
+    def arguments(self, part: ToolCall, block: Any, path: str) -> tuple[str, Any]:
         """See `Reader.arguments`."""
         value = field(field(block, "function"), "arguments")
-        value = {} if value is None else value
-        text = json_text(value, where) if isinstance(value, Mapping) else part.arguments
-        return text, value
+        if value is None:
+            value = {}
+        if isinstance(value, Mapping):
+            return json_text(value, path), value
+        return part.arguments, value
 
     def _content(
-        self, part: Text | Media | Opaque, block: Any, where: str
+        self, part: Text | Media | Opaque, block: Any, path: str
     ) -> Text | Medium:
         if isinstance(part, Media):
-            return medium_of(part, self.rows["images"], where)
-        return super()._content(part, block, where)
+            return medium_of(part, self.rows["images"], path)
+        return super()._content(part, block, path)
 
 
 class OllamaWriter(Writer):
@@ -71,32 +74,38 @@ class OllamaWriter(Writer):
         """See `Writer.messages`."""
         for turn in turns:
             results = [piece for piece in turn.pieces if isinstance(piece, Result)]
-            if results:
-                yield from map(self._result, results)
-            else:
+            for result in results:
+                yield self._result(result)
+            if not results:
                 yield self._message(turn)
 
     def _message(self, turn: Turn) -> WireDict:
+        message: WireDict = {"role": turn.who, **self._body(turn.pieces)}
         calls = [self.call(piece) for piece in turn.pieces if isinstance(piece, Call)]
-        message = {"role": turn.who, **self._said(turn.pieces)}
-        return {**message, "tool_calls": calls} if calls else message
+        if calls:
+            message["tool_calls"] = calls
+        return message
 
     def _result(self, result: Result) -> WireDict:
-        named = {
+        return {
             "role": "tool",
             "tool_name": result.name,
             "tool_call_id": result.call_id,
+            **self._body(failed(result)),
         }
-        return {**named, **self._said(failed(result))}
 
-    def _said(self, pieces: Sequence[Piece]) -> WireDict:
-        """What is said: one text, and images beside it."""
-        texts, images = list[str](), list[str]()
+    def _body(self, pieces: Sequence[Piece]) -> WireDict:
+        """The fields with what is said: one text, and images beside it."""
+        texts: list[str] = []
+        images: list[str] = []
         for block in self.blocks(pieces, _text):
-            texts += [block["content"]] if "content" in block else []
+            if "content" in block:
+                texts.append(block["content"])
             images += block.get("images", ())
-        said: WireDict = {"content": "\n".join(texts)}
-        return {**said, "images": images} if images else said
+        body: WireDict = {"content": "\n".join(texts)}
+        if images:
+            body["images"] = images
+        return body
 
     def call(self, call: Call) -> WireDict:
         """See `Writer.call`."""
@@ -105,8 +114,9 @@ class OllamaWriter(Writer):
 
     def medium(self, medium: Medium) -> WireDict | None:
         """See `Writer.medium`: images by their data alone."""
-        is_image = medium.kind == "image" and bool(medium.data)
-        return {"images": [medium.data]} if is_image else None
+        if medium.kind != "image" or not medium.data:
+            return None
+        return {"images": [medium.data]}
 
     def keeps_name(self, medium: Medium) -> bool:
         """See `Writer.keeps_name`."""
@@ -121,12 +131,15 @@ class OllamaWriter(Writer):
     ) -> WireDict:
         """See `Writer.request`."""
         request = self.led_request("system", system, tools, None, messages)
-        options = {} if output_tokens is None else {"num_predict": output_tokens}
-        return {**request, "options": options}
+        request["options"] = {}
+        if output_tokens is not None:
+            request["options"] = {"num_predict": output_tokens}
+        return request
 
 
 def _text(text: str) -> WireDict:
     return {"content": text}
 
 
-READER, WRITER = OllamaReader, OllamaWriter
+READER = OllamaReader
+WRITER = OllamaWriter

@@ -20,7 +20,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ullage.core.contract.choice import ANY, Choice
+from ullage.core.contract.format import Change
 from ullage.core.history.pairing import is_made_up, made_up
+from ullage.core.history.raw import as_json, field, text_at
 from ullage.core.values.messages import (
     WHOLE,
     Content,
@@ -34,18 +37,9 @@ from ullage.core.values.messages import (
 )
 from ullage.core.values.toolset import ToolSpec
 from ullage.core.values.usage import Usage
-from ullage.wires.base import (
-    as_json,
-    field,
-    list_at,
-    optional_text_at,
-    ordered,
-    plain,
-    text_at,
-)
+from ullage.wires.base import list_at, optional_text_at, ordered, plain
 from ullage.wires.block import arguments_of, cannot_edit
-from ullage.wires.choice import ANY, Choice
-from ullage.wires.format import Change, WireFormat
+from ullage.wires.format import WireFormat
 from ullage.wires.ollama.blocks import BLOCKS, ROLES, TOOL_NAMES
 from ullage.wires.ollama.models import FAMILIES, is_hosted
 from ullage.wires.usages import Counts
@@ -88,9 +82,10 @@ class Ollama(WireFormat):
 
     def window_tokens(self, request: Mapping[str, Any]) -> int | None:
         """See `Format.window_tokens`: ``num_ctx``. The server cuts what does not fit into it."""
-        asked = field(request.get("options"), "num_ctx")
-        is_count = isinstance(asked, int) and not isinstance(asked, bool) and asked > 0
-        return asked if is_count else None
+        tokens = field(request.get("options"), "num_ctx")
+        if not isinstance(tokens, int) or isinstance(tokens, bool):
+            return None
+        return tokens if tokens > 0 else None
 
     def default_window_tokens(self, model: str) -> int | None:
         """See `Format.default_window_tokens`."""
@@ -100,33 +95,35 @@ class Ollama(WireFormat):
         """See `Format.choice`: a request has no word for it."""
         return ANY
 
-    def tool_text(self, tool: Any, where: str) -> str:
+    def tool_text(self, tool: Any, path: str) -> str:
         """See `Format.tool_text`: of a function, what its client makes a definition from."""
         if inspect.isroutine(tool):
-            return as_json(
-                [tool.__name__, str(inspect.signature(tool)), tool.__doc__], where
-            )
-        return super().tool_text(tool, where)
+            signature = str(inspect.signature(tool))
+            return as_json([tool.__name__, signature, tool.__doc__], path)
+        return super().tool_text(tool, path)
 
     def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
         """See `Format.wrap_up`: without tools, as a request cannot forbid them."""
-        new = self.compose(request, [*self.history(request), self.user(text)], ())
-        return {key: value for key, value in new.items() if key != "tools"}
+        messages = [*self.history(request), self.user(text)]
+        composed = self.compose(request, messages, ())
+        composed.pop("tools", None)
+        return composed
 
     # ── messages ─────────────────────────────────────────────────────────────────────
 
-    def parse(self, raw: Any, where: str) -> Message:
+    def parse(self, raw: Any, path: str) -> Message:
         """See `Format.parse`."""
-        fields = raw if type(raw) is dict else plain(raw, where)
-        role = self.role_of(fields.get("role"), where)
-        content = [*_text(fields, where), *_images(fields, where)]
+        fields = raw if type(raw) is dict else plain(raw, path)
+        role = self.role_of(fields.get("role"), path)
+        content = [*_text(fields, path), *_images(fields, path)]
         if role == "tool":
             return Message(role, (_result(fields, tuple(content)),))
         parts: list[Part] = [*content]
         if role == "assistant":
-            parts += _calls(fields, where)
-            thought = optional_text_at(fields.get("thinking"), f"{where}.thinking")
-            parts += [Reasoning(thought, WHOLE)] if thought else []
+            parts += _calls(fields, path)
+            thought = optional_text_at(fields.get("thinking"), f"{path}.thinking")
+            if thought:
+                parts.append(Reasoning(thought, WHOLE))
         return Message(role, ordered(parts))
 
     def edit(
@@ -138,25 +135,26 @@ class Ollama(WireFormat):
         drop_reasoning: bool = False,
     ) -> dict[str, Any]:
         """See `Format.edit`. What is said instead of an image stands behind the text."""
-        new = dict(raw if type(raw) is dict else plain(raw, "message"))
+        edited = dict(raw if type(raw) is dict else plain(raw, "message"))
         if drop_reasoning:
-            new.pop("thinking", None)
+            edited.pop("thinking", None)
         instead: dict[int, str] = {}
         for number, item, text in changes:
             part = message.parts[number]
             leaf = part.content[item] if isinstance(part, ToolResult) else part
             match leaf:
                 case ToolCall():
-                    new["tool_calls"] = _with_arguments(
-                        new["tool_calls"], leaf.at, text
-                    )
+                    calls = _with_arguments(edited["tool_calls"], leaf.at, text)
+                    edited["tool_calls"] = calls
                 case Media():
                     instead[leaf.at] = text
                 case Text():
-                    new["content"] = text
+                    edited["content"] = text
                 case _:
                     raise cannot_edit("thinking")
-        return _without_images(new, instead) if instead else new
+        if instead:
+            return _without_images(edited, instead)
+        return edited
 
     # ── tools, calls and replies ─────────────────────────────────────────────────────
 
@@ -169,7 +167,9 @@ class Ollama(WireFormat):
         if inspect.isroutine(raw):
             return raw.__name__
         body = field(raw, "function")
-        return str(field(raw if body is None else body, "name") or "")
+        if body is None:
+            body = raw
+        return str(field(body, "name") or "")
 
     def call(self, raw: Any) -> ToolCall:
         """See `Format.call`."""
@@ -182,10 +182,16 @@ class Ollama(WireFormat):
         images = field(block, "images")
         if block is not None and not images:
             text = as_json(block, "block")
-        message = {"role": "tool", "tool_name": call.name, "content": text}
+        message: dict[str, Any] = {
+            "role": "tool",
+            "tool_name": call.name,
+            "content": text,
+        }
         if call.id and not is_made_up(call.id, call.name):
             message["tool_call_id"] = call.id
-        return {**message, "images": list(images)} if images else message
+        if images:
+            message["images"] = list(images)
+        return message
 
     def reply(self, reply: Any) -> list[Any]:
         """See `Format.reply`."""
@@ -216,17 +222,19 @@ class Ollama(WireFormat):
 # ── reading ──────────────────────────────────────────────────────────────────────────────
 
 
-def _text(fields: Mapping[str, Any], where: str) -> list[Content]:
+def _text(fields: Mapping[str, Any], path: str) -> list[Content]:
     content = fields.get("content")
-    return [] if content is None else [Text(text_at(content, f"{where}.content"))]
+    if content is None:
+        return []
+    return [Text(text_at(content, f"{path}.content"))]
 
 
-def _images(fields: Mapping[str, Any], where: str) -> list[Content]:
-    images = list_at(fields.get("images"), f"{where}.images")
-    return [_image(raw, at, f"{where}.images[{at}]") for at, raw in enumerate(images)]
+def _images(fields: Mapping[str, Any], path: str) -> list[Content]:
+    images = list_at(fields.get("images"), f"{path}.images")
+    return [_image(raw, at, f"{path}.images[{at}]") for at, raw in enumerate(images)]
 
 
-def _image(raw: Any, at: int, where: str) -> Media:
+def _image(raw: Any, at: int, path: str) -> Media:
     """An image in any form that a client takes: base64, bytes, a path, or its own object."""
     if hasattr(raw, "model_dump"):
         raw = raw.model_dump(mode="json")
@@ -234,40 +242,52 @@ def _image(raw: Any, at: int, where: str) -> Media:
         raw = b64encode(raw).decode()
     elif hasattr(raw, "__fspath__"):
         raw = raw.__fspath__()
-    data = text_at(raw, where)
-    mime = next((mime for start, mime in _MIMES.items() if data.startswith(start)), "")
-    return Media("image", mime, data, at, block={"images": [data]})
+    data = text_at(raw, path)
+    return Media("image", _mime_of(data), data, at, block={"images": [data]})
 
 
-def _calls(fields: Mapping[str, Any], where: str) -> list[Part]:
+def _mime_of(data: str) -> str:
+    """The type of an image by how its base64 begins; ``""`` if that is not known."""
+    for start, mime in _MIMES.items():
+        if data.startswith(start):
+            return mime
+    return ""
+
+
+def _calls(fields: Mapping[str, Any], path: str) -> list[Part]:
     """The calls of a message; each without an id gets one of its tool and number."""
     calls: list[Part] = []
     numbers: Counter[str] = Counter()
-    for at, raw in enumerate(list_at(fields.get("tool_calls"), f"{where}.tool_calls")):
-        call = _call(raw, at, f"{where}.tool_calls[{at}]")
+    raw_calls = list_at(fields.get("tool_calls"), f"{path}.tool_calls")
+    for at, raw in enumerate(raw_calls):
+        call = _call(raw, at, f"{path}.tool_calls[{at}]")
         numbers[call.name] += 1
-        calls.append(
-            call
-            if call.id
-            else replace(call, id=made_up(call.name, numbers[call.name]))
-        )
+        if not call.id:
+            call = replace(call, id=made_up(call.name, numbers[call.name]))
+        calls.append(call)
     return calls
 
 
-def _call(raw: Any, at: int, where: str) -> ToolCall:
-    call = plain(raw, where)
-    body = plain(call.get("function"), f"{where}.function")
-    name = text_at(body.get("name"), f"{where}.function.name")
-    given = body.get("arguments")
-    if not isinstance(given, str):
-        given = as_json({} if given is None else given, f"{where}.function.arguments")
-    return ToolCall(str(call.get("id") or ""), name, given, at)
+def _call(raw: Any, at: int, path: str) -> ToolCall:
+    call = plain(raw, path)
+    body = plain(call.get("function"), f"{path}.function")
+    name = text_at(body.get("name"), f"{path}.function.name")
+    arguments = body.get("arguments")
+    if arguments is None:
+        arguments = {}
+    if not isinstance(arguments, str):
+        arguments = as_json(arguments, f"{path}.function.arguments")
+    return ToolCall(str(call.get("id") or ""), name, arguments, at)
 
 
 def named(fields: Any) -> tuple[str, str]:
     """The id of the call that a result names, and its tool; ``""`` for what it does not say."""
-    tool = next((name for key in TOOL_NAMES if (name := field(fields, key))), "")
-    return str(field(fields, "tool_call_id") or ""), str(tool)
+    call_id = field(fields, "tool_call_id") or ""
+    for key in TOOL_NAMES:
+        tool = field(fields, key)
+        if tool:
+            return str(call_id), str(tool)
+    return str(call_id), ""
 
 
 def _result(fields: Mapping[str, Any], content: tuple[Content, ...]) -> ToolResult:
@@ -281,20 +301,28 @@ def _result(fields: Mapping[str, Any], content: tuple[Content, ...]) -> ToolResu
 
 def _with_arguments(calls: Any, at: int, text: str) -> list[Any]:
     """The calls of a message, one of them with other arguments."""
-    new = list(calls)
-    call = plain(new[at], "tool_call")
-    body = {**plain(call["function"], "function"), "arguments": arguments_of(text)}
-    new[at] = {**call, "function": body}
-    return new
+    edited = list(calls)
+    call = plain(edited[at], "tool_call")
+    function = plain(call["function"], "function")
+    function = {**function, "arguments": arguments_of(text)}
+    edited[at] = {**call, "function": function}
+    return edited
 
 
 def _without_images(
     message: dict[str, Any], instead: Mapping[int, str]
 ) -> dict[str, Any]:
-    """A message with texts in the place of some images."""
-    kept = [image for at, image in enumerate(message["images"]) if at not in instead]
-    said = [message.get("content"), *(instead[at] for at in sorted(instead))]
-    new = {**message, "content": "\n".join(filter(None, said)), "images": kept}
-    return (
-        new if kept else {key: value for key, value in new.items() if key != "images"}
-    )
+    """A message with texts in the place of some images.
+
+    Args:
+        message: the message; it is changed.
+        instead: the text in the place of each image, by its index.
+    """
+    images = [image for at, image in enumerate(message["images"]) if at not in instead]
+    texts = [message.get("content"), *(instead[at] for at in sorted(instead))]
+    message["content"] = "\n".join(text for text in texts if text)
+    if images:
+        message["images"] = images
+    else:
+        del message["images"]
+    return message

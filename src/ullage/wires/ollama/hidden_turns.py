@@ -40,40 +40,52 @@ class OllamaDialect(Dialect):
     def shown(self, message: Any) -> Any:
         """See `Dialect.shown`."""
         calls = objects_at(message, _CALLS)
-        kept = [call for call in calls if not self.owns(call)]
-        if len(kept) == len(calls):
+        public_calls = [call for call in calls if not self.owns(call)]
+        if len(public_calls) == len(calls):
             return message
-        new = {name: value for name, value in message.items() if name != _CALLS}
-        if kept:
-            return {**new, _CALLS: kept}
-        return new if any(new.get(name) for name in TEXTS) else None
+        cleaned = _without(message, _CALLS)
+        if public_calls:
+            return {**cleaned, _CALLS: public_calls}
+        has_text = any(cleaned.get(name) for name in TEXTS)
+        return cleaned if has_text else None
 
     def untold(self, message: Any) -> Any:
         """See `Dialect.untold`."""
         if not message.get("content"):
             return message
-        new = {**message, "content": ""}
-        return new if new.get("thinking") or new.get(_CALLS) else None
+        if message.get("thinking") or message.get(_CALLS):
+            return {**message, "content": ""}
+        return None
 
     def joined(
-        self, replies: Sequence[Mapping[str, Any]], said: Sequence[Any], note: str
+        self, replies: Sequence[Mapping[str, Any]], messages: Sequence[Any], note: str
     ) -> dict[str, Any]:
         """See `Dialect.joined`."""
-        message: dict[str, Any] = dict(_END)
-        for each in (*said, *([{"content": note}] if note else ())):
-            message = _behind(message, each)
+        joined: dict[str, Any] = dict(_END)
+        for message in messages:
+            joined = _followed_by(joined, message)
+        if note:
+            joined = _followed_by(joined, {"content": note})
         used: dict[str, Any] = summed(replies, self.added)
-        return {**used, "message": message}
+        return {**used, "message": joined}
 
 
-def _behind(before: dict[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """One message with what another says behind it."""
-    new = {**before, **after, "role": "assistant"}
+def _without(message: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A message without one of its fields."""
+    return {key: value for key, value in message.items() if key != name}
+
+
+def _followed_by(
+    message: dict[str, Any], next_message: Mapping[str, Any]
+) -> dict[str, Any]:
+    """One message that says what two say, in order."""
+    joined = {**message, **next_message, "role": "assistant"}
     for name in TEXTS:
-        one, other = before.get(name), after.get(name)
-        if one or other:
-            new[name] = (one or "") + joint(one or "", other or "") + (other or "")
-    return new
+        text = message.get(name) or ""
+        next_text = next_message.get(name) or ""
+        if text or next_text:
+            joined[name] = text + joint(text, next_text) + next_text
+    return joined
 
 
 class OllamaStream(Stream):
@@ -90,52 +102,57 @@ class OllamaStream(Stream):
 
     def feed(self, event: dict[str, Any]) -> tuple[dict[str, Any], ...]:
         """See `Stream.feed`."""
-        if not isinstance(event.get("message"), dict):
+        piece: Any = event.get("message")
+        if not isinstance(piece, dict):
             return (event,)
-        told: dict[str, Any] = event["message"]
         if self.is_muted:
-            told = {name: value for name, value in told.items() if name != "content"}
-        message = self._shown(told)
-        add(
-            self._message,
-            {name: value for name, value in told.items() if name != _CALLS},
-        )
+            piece = _without(piece, "content")
+        message = self._shown(piece)
+        add(self._message, _without(piece, _CALLS))
         is_last = bool(event.get("done"))
-        self._last = event if is_last else self._last
-        if message is event["message"] and not (is_last and self.holds):
+        if is_last:
+            self._last = event
+        is_held_back = is_last and self.holds
+        if message is event["message"] and not is_held_back:
             return (event,)
         says = any(message.get(name) for name in (*TEXTS, _CALLS))
-        if is_last and self.holds:
-            base = _beside_counts(event)
-            return ({**base, "message": message, "done": False},) if says else ()
-        return ({**event, "message": message},) if says or is_last else ()
+        if is_held_back and says:
+            return ({**_beside_counts(event), "message": message, "done": False},)
+        if is_held_back or not (says or is_last):
+            return ()
+        return ({**event, "message": message},)
 
     def speaks(self, event: Mapping[str, Any]) -> bool:
         """See `Stream.speaks`."""
         return bool(object_at(event, "message").get("content"))
 
-    def _shown(self, told: dict[str, Any]) -> dict[str, Any]:
+    def _shown(self, piece: dict[str, Any]) -> dict[str, Any]:
         """What the client gets of a piece of the message: itself if it needs no change."""
-        message = self._parted(told)
-        calls = objects_at(told, _CALLS)
+        message = self._parted(piece)
+        calls = objects_at(piece, _CALLS)
         self._calls += calls
-        kept = [call for call in calls if not self.owns(call)]
-        if len(kept) == len(calls):
+        public_calls = [call for call in calls if not self.owns(call)]
+        if len(public_calls) == len(calls):
             return message
         self.hides = True
-        message = {name: value for name, value in message.items() if name != _CALLS}
-        return {**message, _CALLS: kept} if kept else message
+        message = _without(message, _CALLS)
+        if public_calls:
+            message[_CALLS] = public_calls
+        return message
 
-    def _parted(self, told: dict[str, Any]) -> dict[str, Any]:
+    def _parted(self, piece: dict[str, Any]) -> dict[str, Any]:
         """A piece whose texts stand apart from those of the rounds before."""
         for name in TEXTS:
-            text = told.get(name)
-            if isinstance(text, str) and text:
-                before = "" if self._message.get(name) else self._ends.get(name, "")
-                between = joint(before, text)
-                told = {**told, name: between + text} if between else told
-                self._ends[name] = text[-1]
-        return told
+            text = piece.get(name)
+            if not isinstance(text, str) or not text:
+                continue
+            begins_round = not self._message.get(name)
+            end = self._ends.get(name, "") if begins_round else ""
+            between = joint(end, text)
+            if between:
+                piece = {**piece, name: between + text}
+            self._ends[name] = text[-1]
+        return piece
 
     def reply(self) -> dict[str, Any] | None:
         """See `Stream.reply`."""
@@ -148,12 +165,12 @@ class OllamaStream(Stream):
 
     def closing(self, reply: dict[str, Any], note: str) -> list[dict[str, Any]]:
         """See `Stream.closing`."""
-        events = []
-        if note:
-            text = joint(self._ends.get("content", ""), note) + note
-            said = {"role": "assistant", "content": text}
-            events.append({**_beside_counts(reply), "message": said, "done": False})
-        return [*events, {**reply, "message": dict(_END)}]
+        end = {**reply, "message": dict(_END)}
+        if not note:
+            return [end]
+        text = joint(self._ends.get("content", ""), note) + note
+        message = {"role": "assistant", "content": text}
+        return [{**_beside_counts(reply), "message": message, "done": False}, end]
 
 
 def _beside_counts(event: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,13 +11,14 @@ from typing import Any
 
 from ullage.core.errors import FormatError
 from ullage.core.history.pairing import NAMELESS, At
-from ullage.wires.base import field, plain
+from ullage.core.history.raw import field
+from ullage.wires.base import plain
 from ullage.wires.block import arguments_of
 from ullage.wires.ollama.format import Ollama, named
-from ullage.wires.repair.base import Reading, copy_of, is_interrupted, is_object
+from ullage.wires.repair.base import HistoryRepair, copy_of, is_interrupted, is_object
 
 
-class Messages(Reading):
+class OllamaRepair(HistoryRepair):
     """A history with its calls paired, and the messages that come of it."""
 
     wire = Ollama()
@@ -26,10 +27,12 @@ class Messages(Reading):
     def _opened(self, raw: Any) -> tuple[Any, list[Any] | None]:
         """The calls of the assistant, or the message that is a result."""
         role = field(raw, "role")
+        if role == "tool":
+            return role, [raw]
         calls = field(raw, "tool_calls") if role == "assistant" else None
         if calls and not isinstance(calls, (list, tuple)):
             return role, None
-        return role, [raw] if role == "tool" else list(calls or ())
+        return role, list(calls or ())
 
     def _pair(self, here: At, block: Any, role: Any) -> None:
         if role == "assistant":
@@ -38,10 +41,10 @@ class Messages(Reading):
             self.names[here] = str(call_id or "")
             return
         call_id, tool = named(block)
-        ours = is_interrupted(field(block, "content"))
-        self.answer(
-            here, call_id or ("" if tool else NAMELESS), tool, is_placeholder=ours
-        )
+        if not call_id and not tool:
+            call_id = NAMELESS
+        is_ours = is_interrupted(field(block, "content"))
+        self.answer(here, call_id, tool, is_placeholder=is_ours)
 
     def _tool(self, call: At) -> str:
         return self.wire.tool_name(self.block(call)) or "tool"
@@ -49,41 +52,44 @@ class Messages(Reading):
     # ── the messages ─────────────────────────────────────────────────────────────────
 
     def _content(self, at: int, caller: int | None) -> list[Any]:
-        raw, role = self.raws[at], self.roles[at]
+        raw = self.raws[at]
+        role = self.roles[at]
         if role == "assistant":
             return [self._assistant(at)]
         if role != "tool":
             return [raw]
         if (at, 0) in self.pairs.calls:
             return self.left(at)
-        ours = is_interrupted(field(raw, "content"))
-        return [] if ours else [self.wire.user(self.left_over((at, 0), raw))]
+        if is_interrupted(field(raw, "content")):
+            return []
+        return [self.wire.user(self.left_over((at, 0), raw))]
 
     def _assistant(self, at: int) -> Any:
         """A message of the assistant, its calls with arguments that are objects (O4)."""
-        raw, old = self.raws[at], self.blocks[at]
-        if not old:
+        raw = self.raws[at]
+        raw_calls = self.blocks[at]
+        if not raw_calls:
             return raw
-        calls = [self._call(at, call) for call in old]
-        same = all(new is call for new, call in zip(calls, old, strict=True))
-        return raw if same else {**copy_of(raw), "tool_calls": calls}
+        calls = [self._call(at, call) for call in raw_calls]
+        pairs = zip(calls, raw_calls, strict=True)
+        if all(call is raw_call for call, raw_call in pairs):
+            return raw
+        return {**copy_of(raw), "tool_calls": calls}
 
     def _call(self, at: int, raw: Any) -> Any:
         body = field(raw, "function")
-        given = field(body, "arguments")
-        if not is_object(raw) or not isinstance(given, str):
+        text = field(body, "arguments")
+        if not is_object(raw) or not isinstance(text, str):
             return raw  # legal, or the parser will say so
         self.report(at, "the arguments of a call were not an object")
         try:
-            arguments = arguments_of(given or "{}")
+            arguments = arguments_of(text or "{}")
         except FormatError:
-            arguments = {"input": given}
-        return {
-            **copy_of(raw),
-            "function": {**plain(body, "function"), "arguments": arguments},
-        }
+            arguments = {"input": text}
+        function = {**plain(body, "function"), "arguments": arguments}
+        return {**copy_of(raw), "function": function}
 
-    def _ending(self, last: Any) -> list[Any]:
+    def _ending(self, previous: Any) -> list[Any]:
         """No message is legal: it loads the model."""
         return []
 
@@ -92,31 +98,33 @@ class Messages(Reading):
     def _answers(self, caller: int, host: int | None = None) -> list[Any]:
         """The results of a batch: as they stand behind it, or in the order of its calls."""
         calls = self.batches[caller]
-        results = sorted(
-            self.pairs.answers[call] for call in calls if call in self.pairs.answers
-        )
-        if [at for at, _ in results] == list(
-            range(caller + 1, caller + 1 + len(calls))
-        ):
+        if self._is_followed(caller):
+            results = sorted(self.pairs.answers[call] for call in calls)
             calls = [self.pairs.calls[result] for result in results]
-        behind = caller + 1
-        while self.roles.get(behind) == "tool":
-            behind += 1
-        return list(self.answered(calls, lambda result: result[0] <= behind))
+        end = caller + 1
+        while self.roles.get(end) == "tool":
+            end += 1
+        return list(self.answered(calls, lambda result: result[0] <= end))
 
     def _result(self, result: At) -> Any:
         """As it is, but under the tool of its call where it is told by its order alone."""
-        raw, tool = self.block(result), self._tool(self.pairs.calls[result])
-        if named(raw) != ("", "") or self._stands(result):
+        raw = self.block(result)
+        call = self.pairs.calls[result]
+        tool = self._tool(call)
+        if named(raw) != ("", "") or self._is_followed(call[0]):
             return raw
         return {**copy_of(raw), "tool_name": tool}
 
-    def _stands(self, result: At) -> bool:
-        """Whether the batch of a result's call is whole and stands right behind it."""
-        caller = self.pairs.calls[result][0]
-        calls = self.batches[caller]
-        places = sorted(self.pairs.answers.get(call, (-1, 0))[0] for call in calls)
-        return places == list(range(caller + 1, caller + 1 + len(calls)))
+    def _is_followed(self, caller: int) -> bool:
+        """Whether the results of a batch are all there and stand right behind it."""
+        messages = []
+        for call in self.batches[caller]:
+            result = self.pairs.answers.get(call)
+            if result is None:
+                return False
+            messages.append(result[0])
+        start = caller + 1
+        return sorted(messages) == list(range(start, start + len(messages)))
 
 
-READING = Messages
+REPAIR = OllamaRepair

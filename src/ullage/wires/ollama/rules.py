@@ -15,8 +15,7 @@ from typing import Any
 from ullage.core.history.pairing import NAMELESS
 from ullage.wires.ollama.blocks import ROLES, TEXTS, TOOL_NAMES
 from ullage.wires.ollama.format import named
-from ullage.wires.rules import problem
-from ullage.wires.rules.problem import JsonObject, items_of, kind_of, name_in
+from ullage.wires.rules.problem import Check, JsonObject, items_of, kind_of, name_in
 
 _BASE64 = re.compile(
     r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\Z"
@@ -26,7 +25,7 @@ _OBJECTS = ("options",)
 _LISTS = ("tools",)
 
 
-class Check(problem.Check):
+class OllamaCheck(Check):
     """One pass over the messages.
 
     The state is which call each result answers, and the newest message that is no result: a call
@@ -37,30 +36,33 @@ class Check(problem.Check):
     asks_one = None
     _newest = -1
 
-    def _judge(self, message: Any, at: int, where: str) -> None:
+    def _judge(self, message: Any, at: int, path: str) -> None:
         role = name_in(message, "role")
         self.pairs.speaker(is_model=role == "assistant")
         if role != "tool":
             self._newest = at
         if role not in ROLES:
-            self.add("O0", f"{where}.role", "no such role in this format")
+            self.add("O0", f"{path}.role", "no such role in this format")
             return
         for name in (*TEXTS, *TOOL_NAMES, "tool_call_id"):
-            self._has("O0", message, name, str, where)
-        self._images(message, where)
+            self._has("O0", message, name, str, path)
+        self._images(message, path)
         if role == "tool":
-            self._result(message, at, where)
-        elif role == "assistant" and self._has(
-            "O0", message, "tool_calls", list, where
-        ):
-            for number, call in enumerate(items_of(message.get("tool_calls"))):
-                self._call(call, at, number, f"{where}.tool_calls[{number}]")
+            self._result(message, at, path)
+        elif role == "assistant":
+            self._calls(message, at, path)
+
+    def _calls(self, message: JsonObject, at: int, path: str) -> None:
+        if not self._has("O0", message, "tool_calls", list, path):
+            return
+        for number, call in enumerate(items_of(message.get("tool_calls"))):
+            self._call(call, at, number, f"{path}.tool_calls[{number}]")
 
     def _end(self) -> None:
         """The calls still open."""
         for at, number in self.pairs.unanswered:
-            where = f"messages[{at}].tool_calls[{number}]"
-            self.add("O1", where, "this call has no tool message")
+            path = f"messages[{at}].tool_calls[{number}]"
+            self.add("O1", path, "this call has no tool message")
 
     def _request(self, head: JsonObject) -> None:
         """What stands beside the messages."""
@@ -73,50 +75,50 @@ class Check(problem.Check):
         self.need(is_known, "O6", "format", 'format is "json" or a schema')
 
     def _has(
-        self, rule: str, thing: JsonObject, name: str, kind: type, where: str
+        self, rule: str, thing: JsonObject, name: str, kind: type, path: str
     ) -> bool:
         """Whether a field that is there has its type; else ``rule`` is broken."""
         value = thing.get(name)
-        fits = value is None or type(value) is kind
+        if value is None or type(value) is kind:
+            return True
         sentence = f"{name} is {kind_of(kind())}, and it is {kind_of(value)}"
-        self.need(fits, rule, where if where == name else f"{where}.{name}", sentence)
-        return fits
+        self.add(rule, path if path == name else f"{path}.{name}", sentence)
+        return False
 
-    def _images(self, message: JsonObject, where: str) -> None:
-        self._has("O0", message, "images", list, where)
+    def _images(self, message: JsonObject, path: str) -> None:
+        self._has("O0", message, "images", list, path)
+        sentence = "an image is base64, without a URL"
         for at, image in enumerate(items_of(message.get("images"))):
             is_data = isinstance(image, str) and _BASE64(_LINE_ENDS.sub("", image))
-            self.need(
-                is_data,
-                "O5",
-                f"{where}.images[{at}]",
-                "an image is base64, without a URL",
-            )
+            self.need(is_data, "O5", f"{path}.images[{at}]", sentence)
 
-    def _result(self, message: JsonObject, at: int, where: str) -> None:
+    def _result(self, message: JsonObject, at: int, path: str) -> None:
         call_id, tool = named(message)
-        call = self.pairs.result((at, 0), call_id or ("" if tool else NAMELESS), tool)
+        if not call_id and not tool:
+            call_id = NAMELESS
+        call = self.pairs.result((at, 0), call_id, tool)
         if call is None:
             sentence = (
                 "this tool message answers no open call of the assistant message before"
             )
-            self.add("O2", where, sentence)
+            self.add("O2", path, sentence)
         elif call[0] != self._newest:
-            self.add("O3", where, "something stands between the call and this result")
+            self.add("O3", path, "something stands between the call and this result")
 
-    def _call(self, call: Any, at: int, number: int, where: str) -> None:
+    def _call(self, call: Any, at: int, number: int, path: str) -> None:
         body = call.get("function") if type(call) is dict else None
         name = name_in(body, "name")
         if type(body) is not dict or not name:
-            self.add("O0", where, "a call names its tool in function.name")
+            self.add("O0", path, "a call names its tool in function.name")
             return
-        call_id = call.get("id")
-        self._has("O0", call, "id", str, where)
+        raw_id = call.get("id")
+        self._has("O0", call, "id", str, path)
         arguments = body.get("arguments")
+        is_object = arguments is None or type(arguments) is dict
         sentence = f"arguments must be an object, and it is {kind_of(arguments)}"
-        fits = arguments is None or type(arguments) is dict
-        self.need(fits, "O4", f"{where}.function.arguments", sentence)
-        self.pairs.call((at, number), call_id if isinstance(call_id, str) else "", name)
+        self.need(is_object, "O4", f"{path}.function.arguments", sentence)
+        call_id = raw_id if isinstance(raw_id, str) else ""
+        self.pairs.call((at, number), call_id, name)
 
 
-CHECK = Check
+CHECK = OllamaCheck

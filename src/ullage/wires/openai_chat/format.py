@@ -13,8 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from ullage.core.contract.choice import Choice
+from ullage.core.contract.format import Change
 from ullage.core.errors import FormatError
 from ullage.core.history.pairing import made_up
+from ullage.core.history.raw import as_json, field, text_at
 from ullage.core.values.messages import (
     WHOLE,
     Content,
@@ -29,19 +32,16 @@ from ullage.core.values.messages import (
 )
 from ullage.core.values.toolset import ToolSpec
 from ullage.wires.base import (
-    as_json,
     content_at,
-    field,
     list_at,
     opaque_json,
     ordered,
     plain,
     sealed_bytes,
-    text_at,
 )
 from ullage.wires.block import cannot_edit, filled, read_part, replaced, without_medium
-from ullage.wires.choice import Choice, openai_choice
-from ullage.wires.format import Change, WireFormat
+from ullage.wires.choice import openai_choice
+from ullage.wires.format import WireFormat
 from ullage.wires.models import (
     MOST_OPENAI_TOOLS,
     is_elsewhere,

@@ -11,17 +11,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from ullage.core.history.pairing import At, Pairing
-from ullage.wires.base import field, plain
+from ullage.core.history.raw import field
+from ullage.wires.base import plain
 from ullage.wires.openai_chat.blocks import CALLS, INSTEAD_OF_CONTENT, PARTS
 from ullage.wires.openai_chat.format import OpenAIChat
-from ullage.wires.repair.base import EMPTY, Reading, copy_of, is_interrupted, is_object
+from ullage.wires.repair.base import (
+    EMPTY,
+    HistoryRepair,
+    copy_of,
+    is_interrupted,
+    is_object,
+)
 
 _ROLES = ("system", "developer", "user", "assistant")
 _BESIDE = "[ullage: what a tool gave beside text follows]"
 _SEE = "[ullage: what this tool gave is in the next message of the user]"
 
 
-class Messages(Reading):
+class Messages(HistoryRepair):
     """A history with its calls paired, and the messages that come of it."""
 
     wire = OpenAIChat()
@@ -145,4 +152,4 @@ def _is_medium(part: Any) -> bool:
     return isinstance(kind, str) and kind in PARTS and bool(PARTS[kind].media)
 
 
-READING = Messages
+REPAIR = Messages

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ullage.core.history.raw import field
 from ullage.core.values.messages import Role
-from ullage.wires.base import field
 from ullage.wires.block import Block, fields, table
 
 CALL_ID_LENGTH = 64

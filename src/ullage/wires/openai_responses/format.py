@@ -18,7 +18,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from ullage.core.contract.format import Change, HeldHistory
 from ullage.core.errors import FormatError
+from ullage.core.history.raw import as_json, field, text_at, unexpected
 from ullage.core.values.authors import Author
 from ullage.core.values.messages import (
     WHOLE,
@@ -33,19 +35,9 @@ from ullage.core.values.messages import (
 )
 from ullage.core.values.toolset import ToolSpec
 from ullage.core.values.usage import Usage
-from ullage.wires.base import (
-    as_json,
-    content_at,
-    field,
-    list_at,
-    opaque_json,
-    plain,
-    sealed_bytes,
-    text_at,
-    unexpected,
-)
+from ullage.wires.base import content_at, list_at, opaque_json, plain, sealed_bytes
 from ullage.wires.block import Block, cannot_edit, read_part, replaced, without_medium
-from ullage.wires.format import Change, WireFormat, before_last
+from ullage.wires.format import WireFormat, before_last
 from ullage.wires.models import (
     MOST_OPENAI_TOOLS,
     is_elsewhere,
@@ -84,6 +76,10 @@ class OpenAIResponses(WireFormat):
     answer_limits = ("max_output_tokens",)
     schemas = ("text.format.schema", "text_format")
     answer_forms = ("text.format.type",)
+    held_histories = (
+        HeldHistory("previous_response_id", ("previous_response_id",)),
+        HeldHistory("conversation", ("conversation",)),
+    )
     families = FAMILIES
     counts = openai_counts("input", "output")
     most_tools = MOST_OPENAI_TOOLS
@@ -327,7 +323,7 @@ def _call(item: Mapping[str, Any], row: Block, where: str) -> ToolCall:
     late = bool(item.get("async"))
     author: Author = "program" if row.is_of_program(item) else "model"
     call_id = str(item.get("call_id") or "")
-    return ToolCall(call_id, name, arguments, WHOLE, late=late, author=author)
+    return ToolCall(call_id, name, arguments, WHOLE, deferred=late, author=author)
 
 
 def _other(item: Mapping[str, Any], row: Block, kind: str, where: str) -> Message:

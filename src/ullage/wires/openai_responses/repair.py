@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ullage.core.history.pairing import INTERRUPTED, At, Pairing
-from ullage.wires.base import field
+from ullage.core.history.raw import field
 from ullage.wires.openai_responses.blocks import (
     CALLERS_OWN,
     CALLS,
@@ -24,7 +24,7 @@ from ullage.wires.openai_responses.blocks import (
     paired_by,
 )
 from ullage.wires.openai_responses.format import OpenAIResponses
-from ullage.wires.repair.base import Reading, copy_of, is_interrupted
+from ullage.wires.repair.base import HistoryRepair, copy_of, is_interrupted
 
 _is_legal = re.compile(r"[a-zA-Z0-9_-]+\Z").match
 _TEXTS = {row.kind: row.text for row in ITEMS.values() if row.becomes == "call"}
@@ -40,7 +40,7 @@ _ORPHANS = {
 _UNFOLLOWED = "reasoning stood without what it was made with"
 
 
-class Items(Reading):
+class Items(HistoryRepair):
     """A history with its calls paired, and the items that come of it. Each is its one block."""
 
     wire = OpenAIResponses()
@@ -83,7 +83,7 @@ class Items(Reading):
             self.answer(here, paired_by(kind, field(block, "approval_request_id")))
 
     def opens(self, at: int) -> bool:
-        """See `Reading.opens`: its run begins."""
+        """See `HistoryRepair.opens`: its run begins."""
         return _is_models(self.raws[at]) and not (at and _is_models(self.raws[at - 1]))
 
     def _tool(self, call: At) -> str:
@@ -328,4 +328,4 @@ def _is_async(raw: Any) -> bool:
     return bool(field(raw, "async") or field(raw, "async_"))
 
 
-READING = Items
+REPAIR = Items

@@ -61,14 +61,18 @@ class Overflow(Struct, frozen=True):
         """
         share = _DEEPER
         if self.limit_tokens and self.size_tokens and self.by == "tokens":
-            asked = self.asked_output_tokens or 0
-            limit, size = self.limit_tokens - asked, self.size_tokens - asked
+            output = self.asked_output_tokens or 0
+            limit = self.limit_tokens - output
+            size = self.size_tokens - output
             if 0 < limit < size:
                 share = _MARGIN * limit / size
         return max(int(shown_tokens * share), 1)
 
 
-_MARGIN, _DEEPER = 0.95, 0.75
+_MARGIN = 0.95
+"""The share that is kept of what the provider's own numbers leave."""
+_DEEPER = 0.75
+"""The share that is kept where it gives no numbers."""
 _LEAST_TEXT_CHARS = 1_000
 """A shorter limit is one of ids, names and the like, which no cut makes shorter."""
 _MOST_LAYERS = 32
@@ -86,7 +90,7 @@ _CUT_SHORT = re.compile(
 _OTHER_STATUSES = frozenset((401, 402, 403, 404, 408, 409, 429, 529))
 
 
-class Row(NamedTuple):
+class Wording(NamedTuple):
     """A wording: its pattern, and what was too much."""
 
     pattern: str
@@ -96,9 +100,9 @@ class Row(NamedTuple):
 class Wordings(Struct, frozen=True):
     """The table. Its file says what stands in a pattern."""
 
-    exact: tuple[Row, ...]
+    exact: tuple[Wording, ...]
     lookalikes: tuple[str, ...]
-    loose: tuple[Row, ...]
+    loose: tuple[Wording, ...]
 
 
 @cache
@@ -108,11 +112,10 @@ def wordings() -> Wordings:
 
 
 @cache
-def _found_by(wording: str) -> re.Pattern[str]:
+def _pattern(wording: str) -> re.Pattern[str]:
     """The expression of a wording."""
-    pattern = _NAMED.sub(
-        lambda m: _NUMBER.format(m[1]), wording.replace("…", ".{,90}?")
-    )
+    with_gaps = wording.replace("…", ".{,90}?")
+    pattern = _NAMED.sub(lambda match: _NUMBER.format(match[1]), with_gaps)
     return re.compile(pattern, re.IGNORECASE | re.DOTALL)
 
 
@@ -130,8 +133,10 @@ def is_overflow(error: Any) -> Overflow | None:
 
     Source: `provider-rules` §5; wordings are the providers' own, as publicly reported.
     """
-    found = _look(error, set())
-    return None if found == _OTHER else found
+    verdict = _look(error, set())
+    if verdict == _OTHER:
+        return None
+    return verdict
 
 
 def _look(error: Any, seen: set[int]) -> _Verdict:
@@ -154,43 +159,50 @@ def _judge(evidence: Evidence) -> _Verdict:
     if any(_CUT_SHORT.search(stop) for stop in evidence.stops):
         return Overflow(by="after_output")
     text = "\n".join(evidence.texts)
-    known = wordings()
-    verdict = _first(known.exact, text)
+    all_wordings = wordings()
+    verdict = _first(all_wordings.exact, text)
     if verdict is not None:
         return verdict
-    looks_alike = any(_found_by(wording).search(text) for wording in known.lookalikes)
+    looks_alike = any(
+        _pattern(wording).search(text) for wording in all_wordings.lookalikes
+    )
     if looks_alike or evidence.statuses & _OTHER_STATUSES:
         return _OTHER
-    verdict = _first(known.loose, text)
+    verdict = _first(all_wordings.loose, text)
     if verdict is None and 413 in evidence.statuses:
         return Overflow(by="bytes")
     return verdict
 
 
-def _first(rows: Sequence[Row], text: str) -> _Verdict:
+def _first(rows: Sequence[Wording], text: str) -> _Verdict:
     """What the first row says whose pattern is found."""
     for row in rows:
-        if match := _found_by(row.pattern).search(text):
+        match = _pattern(row.pattern).search(text)
+        if match is not None:
             return _read(match, row.by)
     return None
 
 
 def _read(match: re.Match[str], by: By) -> _Verdict:
-    named = {
-        name: int(re.sub(r"[^0-9]", "", text))
-        for name, text in match.groupdict().items()
-        if text
-    }
-    limit, size, output = (named.get(name) for name in ("limit", "size", "output"))
+    """The verdict of a row whose pattern matched, with the numbers in the match."""
+    numbers = {}
+    for name, text in match.groupdict().items():
+        if text:
+            numbers[name] = int(re.sub(r"[^0-9]", "", text))
+    limit = numbers.get("limit")
+    size = numbers.get("size")
+    output = numbers.get("output")
     if by == "text":
-        is_content = limit is not None and limit >= _LEAST_TEXT_CHARS
-        return (
-            Overflow(by=by, limit_chars=limit, size_chars=size)
-            if is_content
-            else _OTHER
-        )
-    if size is None and "input" in named:
-        size = named["input"] + (output or 0)
+        if limit is None or limit < _LEAST_TEXT_CHARS:
+            return _OTHER
+        return Overflow(by=by, limit_chars=limit, size_chars=size)
+    if size is None and "input" in numbers:
+        size = numbers["input"] + (output or 0)
     if limit and output and output >= limit:
         return _OTHER  # the answer alone is too long: no shorter history helps
-    return Overflow(limit or None, size or None, by, output)
+    return Overflow(
+        limit_tokens=limit or None,
+        size_tokens=size or None,
+        by=by,
+        asked_output_tokens=output,
+    )

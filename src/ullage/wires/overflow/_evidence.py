@@ -72,7 +72,9 @@ class Evidence(Struct):
         if is_a(value, str, bytes, bytearray):
             self._read_text(value, depth)
         elif is_a(value, list, tuple):
-            for item in (*value[:_MOST_EVENTS], *value[_MOST_EVENTS:][-_MOST_EVENTS:]):
+            begin = value[:_MOST_EVENTS]
+            end = value[_MOST_EVENTS:][-_MOST_EVENTS:]
+            for item in (*begin, *end):
                 if not is_a(item, str):
                     self.read(item, depth + 1)
         elif not is_a(value, int, float, complex) and not callable(value):
@@ -80,14 +82,15 @@ class Evidence(Struct):
 
     def _read_text(self, value: Any, depth: int) -> None:
         text = value if is_a(value, str) else bytes(value).decode("utf-8", "replace")
-        found = list(_values_in(text))
-        for item in found:
-            self.read(item, depth + 1)
-        if not found and text.strip():
+        values = list(_values_in(text))
+        for value in values:
+            self.read(value, depth + 1)
+        if values or not text.strip():
+            return
+        if len(text) > _MOST_CHARS:
             half = _MOST_CHARS // 2
-            self.texts.append(
-                text if len(text) <= _MOST_CHARS else text[:half] + text[-half:]
-            )
+            text = text[:half] + text[-half:]
+        self.texts.append(text)
 
     def _read_object(self, value: Any, depth: int) -> None:
         if id(value) in self._seen:
@@ -95,22 +98,28 @@ class Evidence(Struct):
         self._seen.add(id(value))
         if is_a(value, BaseException):
             self.texts += [_text_of(value), type(value).__name__]
-        numbers = [
-            number for name in _STATUSES if is_a(number := get(value, name), int)
-        ]
-        self.statuses.update(int(number) for number in numbers if 100 <= number < 600)
-        self.stops += [stop for name in _STOPS if is_a(stop := get(value, name), str)]
+        for name in _STATUSES:
+            status = get(value, name)
+            if is_a(status, int) and 100 <= status < 600:
+                self.statuses.add(int(status))
+        for name in _STOPS:
+            stop = get(value, name)
+            if is_a(stop, str):
+                self.stops.append(stop)
+        self._read_fields(value, depth)
+        for name in _COUNTS:
+            count = get(value, name)
+            if is_a(count, int):
+                self.texts.append(f'"{name}": {count}')
+
+    def _read_fields(self, value: Any, depth: int) -> None:
         is_response = get(value, "headers") is not None
         for name in _FIELDS:
-            found = get(value, name)
-            is_said = name == "delta" or (
-                name == "text" and not is_response
-            )  # by a model
-            if not (is_said and is_a(found, str)):
-                self.read(found, depth + 1)
-        for name in _COUNTS:
-            if is_a(count := get(value, name), int):
-                self.texts.append(f'"{name}": {count}')
+            item = get(value, name)
+            # Of a reply, these hold what a model wrote.
+            is_models = name == "delta" or (name == "text" and not is_response)
+            if not (is_models and is_a(item, str)):
+                self.read(item, depth + 1)
 
 
 def causes(error: Any) -> Iterator[Any]:
@@ -124,11 +133,12 @@ def causes(error: Any) -> Iterator[Any]:
         yield get(error, name)
     group = get(error, "exceptions")
     yield from group[:_MOST_EVENTS] if is_a(group, list, tuple) else ()
-    own = get(error, "status_code") is not None
+    is_answer = get(error, "status_code") is not None
     kind = type(error).__name__.lower()
-    if not own and not any(word in kind for word in _UNREACHED):
-        hidden = get(error, "__suppress_context__")
-        yield None if hidden else get(error, "__context__")
+    if is_answer or any(word in kind for word in _UNREACHED):
+        return
+    if not get(error, "__suppress_context__"):
+        yield get(error, "__context__")
 
 
 def is_a(value: Any, *kinds: type) -> bool:
@@ -139,7 +149,9 @@ def is_a(value: Any, *kinds: type) -> bool:
 def get(value: Any, name: str) -> Any:
     """A field of a dict or of an object; None where there is none or it cannot be read."""
     try:
-        return value.get(name) if is_a(value, Mapping) else getattr(value, name, None)
+        if is_a(value, Mapping):
+            return value.get(name)
+        return getattr(value, name, None)
     except Exception:  # noqa: BLE001 - a foreign property may raise what it likes
         return None
 

@@ -11,7 +11,7 @@ a late result takes its place. Messages it does not touch are the caller's own o
 In Responses a late output and a second one are taken as legal by the judge and repaired
 all the same: a request that was sent with our own result must not show another in its place.
 
-Of a history that grew, what is known of its beginning is not worked out again. A beginning is
+Of a history that grew, what its first messages became is not worked out again. Such a prefix is
 *closed* where the model begins to speak and nothing behind that can change what it became. When in
 doubt it is not used, and the whole is repaired: when a result came late for a call in it, or
 anything in it changed but the cache markers of an untouched message, which loops move at every
@@ -22,8 +22,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import compress, count
-from operator import is_not, ne
 from typing import Any
 
 from msgspec.structs import replace
@@ -36,7 +34,7 @@ from ullage.core.redaction import Redact
 from ullage.core.values.events import Event
 from ullage.core.values.messages import Reasoning
 from ullage.wires import FORMATS, wire_named
-from ullage.wires.repair.base import Beginning, in_order
+from ullage.wires.repair.base import RepairedPrefix, in_order
 
 
 def repair(
@@ -54,7 +52,7 @@ def repair(
         wire: the format they are in.
         raws: the raw messages, dicts or SDK objects. They are not changed.
         known: what other histories of the conversation became. The same comes of ``raws``
-            without them: where one is a beginning of it, there is less to do.
+            without them: where one is a prefix of it, there is less to do.
         strips: whether reasoning is to be left out that is bound to a result in whose place
             a late one stands now.
         redact: takes secrets out of what is set aside.
@@ -72,95 +70,131 @@ def repair(
             f"Give repair=False, or a request of one of {', '.join(FORMATS)}.",
         )
     id_form = FORMATS[wire.name].call_ids(model)
-    closed = [
-        one.closed
-        for one in known
-        if one.closed
-        and one.closed.stop < len(raws)
-        and one.closed.id_form == id_form.pattern
+    repaired = None
+    for prefix in _prefixes(known, len(raws), id_form):
+        current = _with_current_markers(prefix, wire, raws)
+        if current is not None:
+            repaired = _go_on(current, wire, raws, redact, id_form)
+        if repaired is not None:
+            break
+    assert repaired is not None  # from no messages one can always go on
+    if strips and repaired.stale:
+        return _stripped(repaired, wire)
+    return repaired
+
+
+def _prefixes(
+    earlier: Sequence[Repaired], count: int, id_form: re.Pattern[str]
+) -> list[RepairedPrefix]:
+    """The closed prefixes that may be one of a history of ``count`` messages, longest first."""
+    prefixes = [RepairedPrefix()]
+    for repaired in earlier:
+        closed = repaired.closed
+        if not closed or closed.stop >= count:
+            continue
+        if closed.id_form == id_form.pattern:
+            prefixes.append(closed)
+    return sorted(prefixes, key=lambda prefix: prefix.stop, reverse=True)
+
+
+def _with_current_markers(
+    closed: RepairedPrefix, wire: Format, raws: Sequence[Any]
+) -> RepairedPrefix | None:
+    """A prefix with the cache markers that it has now; None if it is another one."""
+    changed = [
+        at
+        for at, (copy, raw) in enumerate(zip(closed.copies, raws, strict=False))
+        if copy != raw
     ]
-    longest_first = sorted(
-        [Beginning(), *closed], key=lambda one: one.stop, reverse=True
-    )
-    now = (_as_now(beginning, wire, raws) for beginning in longest_first)
-    gone_on = (
-        _go_on(one, wire, raws, redact, id_form) for one in now if one is not None
-    )
-    found = next(
-        one for one in gone_on if one is not None
-    )  # from no messages one always can
-    return _stripped(found, wire) if strips and found.stale else found
-
-
-def _as_now(closed: Beginning, wire: Format, raws: Sequence[Any]) -> Beginning | None:
-    """A beginning with the cache markers it has now; None if it is another."""
-    changed = list(compress(count(), map(ne, closed.copies, raws)))
     if not changed:
         return closed
-    own = {one for one in closed.messages if type(one) is int}
-    alike = (_is_alike(wire, closed.copies[at], raws[at]) for at in changed)
-    if not own.issuperset(changed) or not all(alike):
+    untouched = {entry for entry in closed.messages if type(entry) is int}
+    if not untouched.issuperset(changed):
         return None
     copies = closed.copies.copy()
     for at in changed:
+        if not _is_alike(wire, copies[at], raws[at]):
+            return None
         copies[at] = snapshot(raws[at])
     return replace(closed, copies=copies)
 
 
 def _is_alike(wire: Format, copy: Any, raw: Any) -> bool:
     """Whether a message differs from its snapshot in nothing but cache markers."""
+    unmarked = FORMATS[wire.name].unmarked
     try:
-        unmarked = FORMATS[wire.name].unmarked
         return bool(unmarked(copy) == unmarked(raw))
     except RecursionError:
         return False
 
 
 def _go_on(
-    before: Beginning,
+    prefix: RepairedPrefix,
     wire: Format,
     raws: Sequence[Any],
     redact: Redact | None,
     id_form: re.Pattern[str],
 ) -> Repaired | None:
-    """The whole history from what its beginning became; None if that is to change."""
-    start, stop = before.stop, len(raws)
+    """The whole history from what a prefix of it became; None if that is to change."""
+    start = prefix.stop
+    stop = len(raws)
     copies = [snapshot_at(raws[at], f"{wire.key}[{at}]") for at in range(start, stop)]
-    reading = wire_named(wire.name).reading(raws, before.pairs.copy())
-    reading.redact, reading.legal_id = redact, id_form
-    if start and not reading.opens(start):
-        return (
-            None  # another branch: what was closed was so because the model spoke here
-        )
-    close = next((at for at in range(stop - 1, start, -1) if reading.opens(at)), start)
-    for at in range(start, close):
-        reading.read(at)
-    pairs = reading.pairs.copy()
-    for at in range(close, stop):
-        reading.read(at)
-    if reading.crosses(start):
+    history = wire_named(wire.name).repair(raws, prefix.pairs.copy())
+    history.redact = redact
+    history.legal_id = id_form
+    if start and not history.opens(start):
+        # Another branch: the prefix was closed because the model spoke here.
         return None
-    closed = before
-    if close > start and not reading.crosses(close):
-        made, is_closed = reading.made(close, before)
-        if is_closed and made.messages:
-            known = [*before.copies, *copies[: close - start]]
-            line = before.line or object()
-            closed = replace(made, copies=known, pairs=pairs, line=line)
-    made, _ = reading.made(stop, closed)
-    messages = made.sent(raws)
-    same = len(messages) == len(raws) and not any(map(is_not, messages, raws))
-    outputs = tuple({output.ref: output for output in made.outputs}.values())
-    events = in_order(made.reports)
-    return Repaired(raws if same else messages, outputs, events, made.stale, closed)
+    close = start
+    for at in range(stop - 1, start, -1):
+        if history.opens(at):
+            close = at
+            break
+    for at in range(start, close):
+        history.read(at)
+    pairs = history.pairs.copy()
+    for at in range(close, stop):
+        history.read(at)
+    if history.crosses(start):
+        return None
+    closed = prefix
+    if close > start and not history.crosses(close):
+        longer, is_closed = history.made(close, prefix)
+        if is_closed and longer.messages:
+            closed = replace(
+                longer,
+                copies=[*prefix.copies, *copies[: close - start]],
+                pairs=pairs,
+                line=prefix.line or object(),
+            )
+    whole, _ = history.made(stop, closed)
+    messages = whole.sent(raws)
+    outputs = {output.ref: output for output in whole.outputs}
+    return Repaired(
+        messages=raws if _are_same(messages, raws) else messages,
+        outputs=tuple(outputs.values()),
+        events=in_order(whole.reports),
+        stale=whole.stale,
+        closed=closed,
+    )
 
 
-def _stripped(found: Repaired, wire: Format) -> Repaired:
-    messages, events = list(found.messages), list(found.events)
-    for at in found.stale:
+def _are_same(messages: Sequence[Any], raws: Sequence[Any]) -> bool:
+    """Whether the messages are the caller's own objects, all of them."""
+    if len(messages) != len(raws):
+        return False
+    return all(message is raw for message, raw in zip(messages, raws, strict=True))
+
+
+def _stripped(repaired: Repaired, wire: Format) -> Repaired:
+    """A history without the reasoning that is bound to a result which is no longer shown."""
+    messages = list(repaired.messages)
+    events = list(repaired.events)
+    reason = "it was bound to a result in whose place a late one stands now"
+    for at in repaired.stale:
         message = wire.parse(messages[at], f"{wire.key}[{at}]")
         if any(isinstance(part, Reasoning) and part.bound for part in message.parts):
             messages[at] = wire.edit(messages[at], message, (), drop_reasoning=True)
-            why = "it was bound to a result in whose place a late one stands now"
-            events.append(Event(kind="reasoning", where=f"message {at + 1}", why=why))
-    return replace(found, messages=messages, events=tuple(events))
+            path = f"message {at + 1}"
+            events.append(Event(kind="reasoning", where=path, why=reason))
+    return replace(repaired, messages=messages, events=tuple(events))

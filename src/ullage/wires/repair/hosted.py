@@ -6,10 +6,10 @@ from abc import abstractmethod
 from typing import Any
 
 from ullage.core.history.pairing import At
-from ullage.wires.repair.base import Reading
+from ullage.wires.repair.base import HistoryRepair
 
 
-class Hosted(Reading):
+class BlockRepair(HistoryRepair):
     """A history whose messages hold calls, results and other things beside one another."""
 
     @abstractmethod
@@ -41,31 +41,47 @@ class Hosted(Reading):
         """What becomes of a message that holds nothing."""
 
     def _content(self, at: int, caller: int | None) -> list[Any]:
-        """Without what may not stand there."""
-        old = self.blocks[at] or []
-        kept = [(at, n) for n in range(len(old)) if not self._is_moved((at, n), caller)]
-        fitted = [self._fitted(here, self.block(here)) for here in kept]
-        new = [block for block in fitted if block is not None]
-        is_same = len(new) == len(old) and all(
-            a is b for a, b in zip(new, old, strict=True)
-        )
-        if is_same and (caller is None or self._is_arranged(at, caller, new)):
-            return [self.raws[at]] if old else self._emptied(at)
-        made = [new] if caller is None else self._arranged(at, caller, new)
-        if any(made):
-            return [self._with_blocks(at, blocks) for blocks in made if blocks]
-        return self._emptied(at) if len(kept) == len(old) else self.left(at)
+        """See `HistoryRepair._content`: without the blocks that may not stand there."""
+        raw_blocks = self.blocks[at] or []
+        numbers = range(len(raw_blocks))
+        staying = [(at, n) for n in numbers if not self._is_moved((at, n), caller)]
+        blocks = []
+        for here in staying:
+            block = self._fitted(here, self.block(here))
+            if block is not None:
+                blocks.append(block)
+        is_whole = caller is None or self._is_arranged(at, caller, blocks)
+        if is_whole and _are_same(blocks, raw_blocks):
+            return [self.raws[at]] if raw_blocks else self._emptied(at)
+        messages = [blocks]
+        if caller is not None:
+            messages = self._arranged(at, caller, blocks)
+        if any(messages):
+            return [self._with_blocks(at, content) for content in messages if content]
+        has_moved = len(staying) < len(raw_blocks)
+        return self.left(at) if has_moved else self._emptied(at)
 
     def _is_moved(self, result: At, caller: int | None) -> bool:
         """Whether a block is a result that stands elsewhere, or one of ours left over."""
-        if not self._is_result(self.block(result)):
+        block = self.block(result)
+        if not self._is_result(block):
             return False
         call = self.pairs.calls.get(result)
-        return self._is_ours(self.block(result)) if call is None else call[0] != caller
+        if call is None:
+            return self._is_ours(block)
+        return call[0] != caller
 
     def is_whole(self, at: int, caller: int) -> bool:
         """Whether a message holds all results of a batch."""
-        return all(
-            self.pairs.answers.get(call, (-1, 0))[0] == at
-            for call in self.batches[caller]
-        )
+        for call in self.batches[caller]:
+            result = self.pairs.answers.get(call)
+            if result is None or result[0] != at:
+                return False
+        return True
+
+
+def _are_same(blocks: list[Any], raw_blocks: list[Any]) -> bool:
+    """Whether the blocks are the caller's own objects, all of them."""
+    if len(blocks) != len(raw_blocks):
+        return False
+    return all(block is raw for block, raw in zip(blocks, raw_blocks, strict=True))

@@ -1,10 +1,9 @@
 """Is this request legal? The providers' wire rules, as one strict judge.
 
 It is the judge of everything that cuts, so it shares no code with anything that cuts, but for
-which result answers which call (`ullage.core.history.pairing`; the tests judge that a second time),
-the
-tables of blocks, and where a request has its history: it reads plain JSON and knows nothing of
-edits, windows or policies.
+which result answers which call (`ullage.core.history.pairing`; the tests judge that a second
+time), the tables of blocks, and where a request has its history: it reads plain JSON and knows
+nothing of edits, windows or policies.
 
     problems(request)              the whole request: head and messages
     problems_of(format, messages)  the messages alone
@@ -31,8 +30,10 @@ from ullage.wires.rules.problem import Check, JsonObject, Problem, plain
 
 
 def check_of(format: str, head: JsonObject | None = None) -> Check:
-    """A judge of an empty history: `Check.feed` takes a message, at the same cost whatever came
-    before, and `Check.problems` may be asked after any.
+    """A judge of an empty history.
+
+    `Check.feed` takes a message, at the same cost whatever came before, and `Check.problems` may be
+    asked after any.
 
     Args:
         format: the name of a wire, such as ``"anthropic"``.
@@ -42,10 +43,9 @@ def check_of(format: str, head: JsonObject | None = None) -> Check:
         ConfigError: no rules are known for ``format``.
     """
     if format not in FORMATS:
-        known = ", ".join(map(repr, FORMATS))
-        raise ConfigError(
-            "format", f"no rules are known for {format!r}", f"Use {known}."
-        )
+        names = ", ".join(repr(name) for name in FORMATS)
+        problem = f"no rules are known for {format!r}"
+        raise ConfigError("format", problem, f"Use {names}.")
     return wire_named(format).check(head)
 
 
@@ -85,18 +85,18 @@ def problems_of(format: str, messages: Any) -> list[Problem]:
 
 
 def fed(format: str, request: Any) -> Check:
-    """The judge of a request, which has taken in all its messages. See `check_of`."""
+    """The judge of a request, which has been fed all its messages. See `check_of`."""
     body = request if isinstance(request, Mapping) else plain(request)
     if not isinstance(body, Mapping):
         body = {}
     empty = check_of(format)
-    where = empty.key
-    messages = empty.listed(body.get(where))
-    head = {key: plain(value) for key, value in body.items() if key != where}
+    messages = empty.listed(body.get(empty.key))
+    head = {key: plain(value) for key, value in body.items() if key != empty.key}
     return _fed(check_of(format, head), messages)
 
 
 def _fed(check: Check, messages: Any) -> Check:
-    for message in messages if isinstance(messages, (list, tuple)) else ():
-        check.feed(message)
+    if isinstance(messages, (list, tuple)):
+        for message in messages:
+            check.feed(message)
     return check

@@ -15,6 +15,13 @@ from ullage.wires.block import Block
 JsonObject: TypeAlias = dict[str, Any]
 _DICT = {dict}
 _VERIFIED = frozenset("SDI")
+"""Sources that can be looked up: the SDK, its documentation, what was seen in public."""
+_JSON_NAMES: dict[type, str] = {
+    dict: "an object",
+    list: "a list",
+    str: "a string",
+    type(None): "null",
+}
 
 
 class Rule(Struct, frozen=True, gc=False):
@@ -66,7 +73,7 @@ class Check(ABC):
         head: the request without them, as plain JSON; empty if the messages are judged alone.
         messages: those fed so far.
         pairs: which result answers which call.
-        found: what was found in them, whatever follows.
+        found: the problems in them that stay, whatever follows.
     """
 
     key: ClassVar[str] = "messages"
@@ -94,15 +101,17 @@ class Check(ABC):
         self._judge(self.messages[at], at, f"{self.key}[{at}]")
 
     def problems(self) -> list[Problem]:
-        """What a request that ends with the message fed last would break, in order found."""
+        """What a request that ends with the message fed last would break, in order of judging."""
         whatever_follows = self.found.copy()
         if not self.messages and self.asks_one is not None:
-            self.add(self.asks_one[0], self.key, self.asks_one[1])
+            rule, sentence = self.asks_one
+            self.add(rule, self.key, sentence)
         self._end()
         if self._is_request:
             self._request(self.head)
-        found, self.found = self.found, whatever_follows
-        return found
+        problems = self.found
+        self.found = whatever_follows
+        return problems
 
     def plain(self, message: Any) -> Any:
         """A message itself if its parts are dicts, else a copy in plain dicts and lists."""
@@ -110,14 +119,14 @@ class Check(ABC):
             return plain(message)
         for key in self.holds:
             parts = message.get(key)
-            if type(parts) is tuple or (
-                type(parts) is list and not set(map(type, parts)) <= _DICT
-            ):
+            if type(parts) is tuple:
+                return plain(message)
+            if type(parts) is list and not set(map(type, parts)) <= _DICT:
                 return plain(message)
         return message
 
     @abstractmethod
-    def _judge(self, message: Any, at: int, where: str) -> None:
+    def _judge(self, message: Any, at: int, path: str) -> None:
         """Judge a message by itself and by those before it."""
 
     @abstractmethod
@@ -130,63 +139,82 @@ class Check(ABC):
 
     # -- what is broken -------------------------------------------------------------------
 
-    def add(self, rule: str, where: str, sentence: str) -> None:
-        """Note that ``rule`` is broken at ``where``."""
-        known = RULES[rule]
-        self.found.append(Problem(rule, where, sentence, known.remedy, known.verified))
+    def add(self, rule: str, path: str, sentence: str) -> None:
+        """Note that ``rule`` is broken at ``path``."""
+        row = RULES[rule]
+        problem = Problem(
+            rule=rule,
+            where=path,
+            sentence=sentence,
+            remedy=row.remedy,
+            verified=row.verified,
+        )
+        self.found.append(problem)
 
-    def need(self, holds: object, rule: str, where: str, sentence: str) -> None:
+    def need(self, holds: object, rule: str, path: str, sentence: str) -> None:
         """Note it unless ``holds``."""
         if not holds:
-            self.add(rule, where, sentence)
+            self.add(rule, path, sentence)
 
     def block(
-        self, rule: str, block: JsonObject, row: Block, where: str, unknown: str = ""
+        self, rule: str, block: JsonObject, row: Block, path: str, unknown: str = ""
     ) -> None:
         """Judge the fields of a block by the row of its type.
 
-        ``rule`` is broken by a field that is missing or of another type, ``unknown`` by one that
-        the row does not have: ``""`` if all may stand there.
+        Args:
+            rule: broken by a field that is missing or of another type.
+            block: the block.
+            row: of its type.
+            path: its path.
+            unknown: the rule broken by a field that the row does not have; ``""`` if any may
+                stand there.
         """
         if unknown:
-            self.unknown(row.unknown or unknown, row.unknown_fields(block), where)
-        if not self.fields(rule, block, row.needs, where):
+            self.unknown(row.unknown or unknown, row.unknown_fields(block), path)
+        if not self.fields(rule, block, row.needs, path):
             return
-        if row.one_of and not any(map(block.get, row.one_of)):
-            self.add(rule, where, f"one of {', '.join(row.one_of)} is asked for")
+        if row.one_of and not any(block.get(name) for name in row.one_of):
+            self.add(rule, path, f"one of {', '.join(row.one_of)} is asked for")
         for name, types in row.inner.items():
-            inner, place = block[name], f"{where}.{name}"
-            needed = types.get(name_in(inner, "type") or "")
-            if needed is None:
-                self.add(
-                    rule, f"{place}.type", f"one of {', '.join(types)} is asked for"
-                )
-                continue
-            for each in needed:
-                sentence = f"a {name} of this type has the field {each!r}"
-                self.need(inner.get(each) is not None, rule, place, sentence)
-            self.unknown(
-                unknown, [key for key in inner if key not in ("type", *needed)], place
-            )
+            self._inner(rule, block[name], types, f"{path}.{name}", unknown)
+
+    def _inner(
+        self,
+        rule: str,
+        inner: JsonObject,
+        types: Mapping[str, tuple[str, ...]],
+        path: str,
+        unknown: str,
+    ) -> None:
+        """Judge an object in a field, by the fields that its type needs."""
+        needed = types.get(name_in(inner, "type") or "")
+        if needed is None:
+            sentence = f"one of {', '.join(types)} is asked for"
+            self.add(rule, f"{path}.type", sentence)
+            return
+        field = path.rpartition(".")[2]
+        for name in needed:
+            sentence = f"a {field} of this type has the field {name!r}"
+            self.need(inner.get(name) is not None, rule, path, sentence)
+        extra = [key for key in inner if key != "type" and key not in needed]
+        self.unknown(unknown, extra, path)
 
     def fields(
-        self, rule: str, thing: JsonObject, wanted: Mapping[str, Any], where: str
+        self, rule: str, thing: JsonObject, needs: Mapping[str, Any], path: str
     ) -> bool:
         """Whether each of these fields is there with its type; else ``rule`` is broken."""
-        lacking = [
-            name
-            for name, kind in wanted.items()
-            if not isinstance(thing.get(name), kind)
-        ]
-        for name in lacking:
-            self.add(rule, where, _lacks(name, wanted[name]))
-        return not lacking
+        is_complete = True
+        for name, kind in needs.items():
+            if not isinstance(thing.get(name), kind):
+                is_complete = False
+                self.add(rule, path, _lacks(name, kind))
+        return is_complete
 
-    def unknown(self, rule: str, names: Iterable[object], where: str) -> None:
+    def unknown(self, rule: str, names: Iterable[object], path: str) -> None:
         """Note the fields that nothing of this type has."""
-        extra = ", ".join(map(repr, names))
+        extra = ", ".join(repr(name) for name in names)
         if extra:
-            self.add(rule, where, f"fields the API does not know: {extra[:200]}")
+            self.add(rule, path, f"fields the API does not know: {extra[:200]}")
 
 
 def plain(thing: Any) -> Any:
@@ -204,7 +232,10 @@ def plain(thing: Any) -> Any:
         return thing
     is_google = type(thing).__module__.startswith("google.")
     return dump(
-        mode="json", by_alias=True, exclude_none=is_google, exclude_unset=not is_google
+        mode="json",
+        by_alias=True,
+        exclude_none=is_google,
+        exclude_unset=not is_google,
     )
 
 
@@ -221,12 +252,12 @@ def name_in(thing: Any, key: str) -> str | None:
 
 def kind_of(value: Any) -> str:
     """The JSON name of a value's type, for sentences."""
-    names = {dict: "an object", list: "a list", str: "a string", type(None): "null"}
-    return names.get(type(value), f"a {type(value).__name__}")
+    kind = type(value)
+    return _JSON_NAMES.get(kind, f"a {kind.__name__}")
 
 
 def _lacks(name: str, kind: Any) -> str:
+    """The sentence of a field that is missing or of another type than ``kind``."""
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    return (
-        f"the field {name!r} must be {' or '.join(kind_of(each()) for each in kinds)}"
-    )
+    names = " or ".join(kind_of(allowed()) for allowed in kinds)
+    return f"the field {name!r} must be {names}"
