@@ -195,7 +195,7 @@ def _gemini(check: Check, history: Sequence[Any]) -> None:
 
     A signature is compared as bytes: the SDK writes it in another alphabet of base64.
     """
-    assert isinstance(check, gemini.Check)
+    assert isinstance(check, gemini.GeminiCheck)
     came = [
         (_unsigned(part), seal)
         for _, part in _parts(history)

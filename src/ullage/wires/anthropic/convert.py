@@ -16,6 +16,12 @@ from ullage.wires.convert.turns import Call, Medium, Piece, Result, Turn
 from ullage.wires.convert.write import REPLY, WireDict, Writer, text_block
 from ullage.wires.repair.base import EMPTY
 
+_MEDIA_TYPES: Mapping[str, Sequence[str]] = {
+    "image": tuple(IMAGES.values()),
+    "document": (PDF,),
+}
+"""The types of media that may stand in a request as data, by the kind of medium."""
+
 
 class AnthropicReader(Reader):
     """Reads Messages."""
@@ -28,16 +34,20 @@ class AnthropicReader(Reader):
     flags_errors = True
 
     def schema(
-        self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str
+        self,
+        raw: Mapping[str, Any],
+        body: Mapping[str, Any],
+        path: str,
     ) -> Any:
         """See `Reader.schema`: a tool of Anthropic's own has none."""
         return raw.get("input_schema")
 
-    def arguments(self, part: ToolCall, block: Any, where: str) -> tuple[str, Any]:
+    def arguments(self, part: ToolCall, block: Any, path: str) -> tuple[str, Any]:
         """See `Reader.arguments`."""
         value = block.get("input")
-        text = json_text(value, where) if isinstance(value, Mapping) else part.arguments
-        return text, value
+        if isinstance(value, Mapping):
+            return json_text(value, path), value
+        return part.arguments, value
 
 
 class AnthropicWriter(Writer):
@@ -49,30 +59,37 @@ class AnthropicWriter(Writer):
 
     def messages(self, turns: Sequence[Turn]) -> Iterator[WireDict]:
         """See `Writer.messages`."""
-        before = ""
+        role = ""
         takes_none = takes_no_system_messages(self.conversion.model)
         for turn, following in zip_longest(turns, turns[1:]):
-            stands = before == "user" and (
-                following is None or following.who == "assistant"
-            )
-            if turn.who == "system" and (takes_none or not stands):
-                turn = self.system_note(turn)
-            blocks = [self._block(piece, turn) for piece in turn.pieces]
-            content = [block for block in blocks if block != text_block("")]
-            if not content and turn.who == "user":
-                content = [text_block(EMPTY)]
+            if turn.who == "system":
+                precedes_reply = following is None or following.who == "assistant"
+                may_stand = role == "user" and precedes_reply
+                if takes_none or not may_stand:
+                    turn = self.system_note(turn)
+            content = self._content(turn)
             if content:
-                before = "user" if turn.who == "results" else turn.who
-                yield {"role": before, "content": content}
+                role = "user" if turn.who == "results" else turn.who
+                yield {"role": role, "content": content}
+
+    def _content(self, turn: Turn) -> list[WireDict]:
+        """The blocks of a turn without empty texts; of the user's at least one."""
+        blocks = []
+        for piece in turn.pieces:
+            block = self._block(piece, turn)
+            if block != text_block(""):
+                blocks.append(block)
+        if not blocks and turn.who == "user":
+            return [text_block(EMPTY)]
+        return blocks
 
     def call(self, call: Call) -> WireDict:
         """See `Writer.call`."""
-        arguments = self.arguments(call)
         return {
             "type": "tool_use",
             "id": call.id,
             "name": call.name,
-            "input": arguments,
+            "input": self.arguments(call),
         }
 
     def _block(self, piece: Piece, turn: Turn) -> WireDict:
@@ -82,7 +99,8 @@ class AnthropicWriter(Writer):
             case Result():
                 return self._result(piece)
             case Medium() if turn.who == "assistant":
-                return text_block(self.texts((piece,), REPLY)[0].text)
+                line = self.texts((piece,), REPLY)[0]
+                return text_block(line.text)
             case Medium():
                 return self.blocks((piece,), text_block)[0]
         if piece.text.isspace():
@@ -93,22 +111,25 @@ class AnthropicWriter(Writer):
     def _result(self, result: Result) -> WireDict:
         block: WireDict = {"type": "tool_result", "tool_use_id": result.call_id}
         content = self.blocks(result.content, text_block)
-        is_text = len(content) == 1 and content[0]["type"] == "text"
-        if content:
-            block["content"] = content[0]["text"] if is_text else content
+        if len(content) == 1 and content[0]["type"] == "text":
+            block["content"] = content[0]["text"]
+        elif content:
+            block["content"] = content
         if result.is_error:
             block["is_error"] = True
         return block
 
     def medium(self, medium: Medium) -> WireDict | None:
         """See `Writer.medium`: images of four types, and PDF; both also by URL."""
-        allowed = {"image": (*IMAGES.values(),), "document": (PDF,)}.get(
-            medium.kind, ()
-        )
+        allowed = _MEDIA_TYPES.get(medium.kind, ())
         if medium.url and medium.kind != "audio":
             source = {"type": "url", "url": medium.url}
         elif medium.mime in allowed:
-            source = {"type": "base64", "media_type": medium.mime, "data": medium.data}
+            source = {
+                "type": "base64",
+                "media_type": medium.mime,
+                "data": medium.data,
+            }
         else:
             return None
         block: WireDict = {"type": medium.kind, "source": source}
@@ -138,4 +159,5 @@ class AnthropicWriter(Writer):
         return {**self.model(), **settings, "messages": messages}
 
 
-READER, WRITER = AnthropicReader, AnthropicWriter
+READER = AnthropicReader
+WRITER = AnthropicWriter

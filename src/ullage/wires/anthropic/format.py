@@ -11,8 +11,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from msgspec.structs import replace
-
 from ullage.core.contract.choice import ANY, FORCED, NONE, Choice
 from ullage.core.contract.format import Change, HeldHistory
 from ullage.core.errors import FormatError
@@ -42,7 +40,8 @@ from ullage.wires.anthropic.blocks import (
     SERVER_RESULTS,
 )
 from ullage.wires.anthropic.models import FAMILIES, call_ids
-from ullage.wires.anthropic.passages import passages_of, shown
+from ullage.wires.anthropic.passages import passages_of, with_shown_text
+from ullage.wires.anthropic.usage import usage_from, usage_from_stream
 from ullage.wires.base import (
     PartT,
     content_at,
@@ -56,7 +55,6 @@ from ullage.wires.block import (
     Block,
     arguments_of,
     cannot_edit,
-    fields,
     filled,
     medium_at,
     replaced,
@@ -64,26 +62,11 @@ from ullage.wires.block import (
 from ullage.wires.format import WireFormat, before_last
 from ullage.wires.models import family_of
 from ullage.wires.unknown_media import media_tokens_of
-from ullage.wires.usages import Counts, read
 
 _FRAME_BYTES = 170
 """What stands in a signature beside the thought, as measured (docs/tokens.md)."""
 _UNKNOWN = Block("")
-_BESIDE_THE_SUMS = ("compaction", "advisor_message")
-_COUNTS = Counts(
-    prompt="input_tokens",
-    beside_cache=True,
-    read="cache_read_input_tokens",
-    written="cache_creation_input_tokens",
-    long_written="cache_creation.ephemeral_1h_input_tokens",
-    output="output_tokens",
-    reasoning="output_tokens_details.thinking_tokens",
-)
 _CUT_SHORT = ("max_tokens", "model_context_window_exceeded", "refusal", "stop_sequence")
-_COUNTED = fields(
-    "input_tokens cache_read_input_tokens cache_creation_input_tokens cache_creation output_tokens"
-    " output_tokens_details iterations"
-)
 
 
 class Anthropic(WireFormat):
@@ -105,21 +88,20 @@ class Anthropic(WireFormat):
         system = request.get("system")
         blocks = [system] if isinstance(system, str) else list_at(system, "system")
         for at, block in enumerate(blocks):
-            where = f"system[{at}]"
+            path = f"system[{at}]"
             if isinstance(block, str):
-                yield where, block
+                yield path, block
+            elif field(block, "type") in (None, "text"):
+                yield path, text_at(field(block, "text"), f"{path}.text")
             else:
-                is_text = field(block, "type") in (None, "text")
-                yield (
-                    where,
-                    text_at(field(block, "text"), f"{where}.text") if is_text else None,
-                )
+                yield path, None
 
     def previous(self, request: Mapping[str, Any]) -> str:
         """See `Format.previous`: what a message thread is continued from."""
         thread = request.get("thread")
-        is_continued = field(thread, "type") == "continue"
-        return str(field(thread, "previous_message_id") or "") if is_continued else ""
+        if field(thread, "type") != "continue":
+            return ""
+        return str(field(thread, "previous_message_id") or "")
 
     def is_thread(self, request: Mapping[str, Any]) -> bool:
         """See `Format.is_thread`: where a message thread is created or continued."""
@@ -146,56 +128,48 @@ class Anthropic(WireFormat):
             case "any":
                 return FORCED
             case "tool":
-                return Choice(frozenset((str(field(choice, "name")),)), is_open=False)
+                name = str(field(choice, "name"))
+                return Choice(frozenset((name,)), is_open=False)
             case _:
                 return ANY
 
-    def parse(self, raw: Any, where: str) -> Message:
+    def parse(self, raw: Any, path: str) -> Message:
         """See `Format.parse`."""
-        message = raw if type(raw) is dict else plain(raw, where)
-        role = self.role_of(message.get("role"), where)
+        message = raw if type(raw) is dict else plain(raw, path)
+        role = self.role_of(message.get("role"), path)
         content = message.get("content")
+        place = f"{path}.content"
         if content is None:
-            raise FormatError(
-                f"{where}.content", "there is none", "Give text, or blocks."
-            )
-        parts: list[Part] = _with_passages(content, f"{where}.content", self._block)
+            raise FormatError(place, "there is none", "Give text, or blocks.")
+        parts: list[Part] = _with_passages(content, place, self._block)
         return Message(role, ordered(parts), before_reply=role == "system")
 
-    def _block(self, raw: Any, at: int, where: str) -> Part:
-        block = raw if type(raw) is dict else plain(raw, where)
+    def _block(self, raw: Any, at: int, path: str) -> Part:
+        block = raw if type(raw) is dict else plain(raw, path)
         row = _row_of(block)
         match row.becomes:
             case "call":
-                arguments = as_json(block.get("input"), f"{where}.input")
-                name = text_at(block.get("name"), f"{where}.name")
-                author: Author = "program" if row.is_of_program(block) else "model"
-                return ToolCall(
-                    str(block.get("id") or ""), name, arguments, at, author=author
-                )
+                return _call_in(block, row, at, path)
             case "result":
-                held = f"{where}.content"
                 content: list[Content] = _with_passages(
-                    block.get("content"), held, self._item
+                    block.get("content"),
+                    f"{path}.content",
+                    self._item,
                 )
-                failed = bool(block.get("is_error"))
-                return ToolResult(
-                    str(block.get("tool_use_id") or ""), tuple(content), failed, at
-                )
+                call_id = str(block.get("tool_use_id") or "")
+                is_error = bool(block.get("is_error"))
+                return ToolResult(call_id, tuple(content), is_error, at)
             case "reasoning":
-                sealed = block.get("signature") or block.get("data")
-                size = sealed_bytes(sealed, _FRAME_BYTES)
-                bound = bool(sealed) or not row.text
-                return Reasoning(str(block.get(row.text) or ""), at, bound, size)
+                return _reasoning_in(block, row, at)
             case _:
-                return _content(block, row, at, where)
+                return _content(block, row, at, path)
 
-    def _item(self, raw: Any, at: int, where: str) -> Content:
-        """Of a result; text may stand there bare."""
+    def _item(self, raw: Any, at: int, path: str) -> Content:
+        """An item of a result, where text may stand bare."""
         if type(raw) is str:
             return Text(raw, at)
-        block = plain(raw, where)
-        return _content(block, _row_of(block), at, where)
+        block = plain(raw, path)
+        return _content(block, _row_of(block), at, path)
 
     def edit(
         self,
@@ -206,29 +180,20 @@ class Anthropic(WireFormat):
         drop_reasoning: bool = False,
     ) -> dict[str, Any]:
         """See `Format.edit`."""
-        new = dict(raw if type(raw) is dict else plain(raw, "message"))
-        if isinstance(new["content"], str):
+        edited = dict(raw if type(raw) is dict else plain(raw, "message"))
+        if isinstance(edited["content"], str):
             for _, _, text in changes:
-                new["content"] = filled(text, "text", "A9")
-            return new
-        blocks = new["content"] = list(new["content"])
+                edited["content"] = filled(text, "text", "A9")
+            return edited
+        blocks = list(edited["content"])
         for number, item, text in changes:
             part = message.parts[number]
             block = plain(blocks[part.at], "block")
-            if isinstance(part, ToolCall):
-                blocks[part.at] = {**block, "input": arguments_of(text)}
-            elif isinstance(part, ToolResult):
-                content = _shown(block["content"], part.content[item], text)
-                blocks[part.at] = {**block, "content": content}
-            else:
-                blocks[part.at] = _edited(block, part, text)
+            blocks[part.at] = _with_text(block, part, item, text)
         if drop_reasoning:
-            thoughts = {
-                part.at for part in message.parts if isinstance(part, Reasoning)
-            }
-            kept = [block for at, block in enumerate(blocks) if at not in thoughts]
-            new["content"] = kept or [{"type": "text", "text": NO_REASONING}]
-        return new
+            blocks = _without_reasoning(blocks, message.parts)
+        edited["content"] = blocks
+        return edited
 
     def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
         """See `Format.reasoning`: of a family that is bound to what precedes it.
@@ -241,7 +206,9 @@ class Anthropic(WireFormat):
         if field(thinking, "block_binding"):
             return "free"
         family = family_of(self.families, model)
-        return family.manual_rule if self.thinks_first(request) else family.rule
+        if self.thinks_first(request):
+            return family.manual_rule
+        return family.rule
 
     def thinks_first(self, request: Mapping[str, Any]) -> bool:
         """See `Format.thinks_first`: with manual thinking."""
@@ -249,7 +216,8 @@ class Anthropic(WireFormat):
 
     def user(self, text: str) -> dict[str, Any]:
         """See `Format.user`."""
-        return {"role": "user", "content": [{"type": "text", "text": text}]}
+        block = {"type": "text", "text": text}
+        return {"role": "user", "content": [block]}
 
     def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
         """See `Format.wrap_up`. Behind results, the API takes both messages as one (A2).
@@ -259,30 +227,38 @@ class Anthropic(WireFormat):
         """
         messages = self.history(request)
         if not _is_server_tool_open(messages):
-            messages = before_last(
-                messages, self.user(text), lambda it: field(it, "role") == "system"
-            )
-        new = self.compose(request, messages, ())
-        if new.get("tools"):
-            new["tool_choice"] = {"type": "none"}
-        return new
+            messages = before_last(messages, self.user(text), _is_system)
+        last_request = self.compose(request, messages, ())
+        if last_request.get("tools"):
+            last_request["tool_choice"] = {"type": "none"}
+        return last_request
 
     def call(self, raw: Any) -> ToolCall:
         """See `Format.call`."""
         part = self._block(raw, WHOLE, "call")
         if isinstance(part, ToolCall):
             return part
-        raise FormatError(
-            "call", "not a tool_use block", "Give the block the model sent."
-        )
+        remedy = "Give the block the model sent."
+        raise FormatError("call", "not a tool_use block", remedy)
 
     def result(
-        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
+        self,
+        call: ToolCall,
+        text: str,
+        *,
+        is_error: bool = False,
+        block: Any = None,
     ) -> dict[str, Any]:
         """See `Format.result`: a block, to stand first in the next user message (A5)."""
         content = text if block is None else [block]
-        result = {"type": "tool_result", "tool_use_id": call.id, "content": content}
-        return {**result, "is_error": True} if is_error else result
+        result: dict[str, Any] = {
+            "type": "tool_result",
+            "tool_use_id": call.id,
+            "content": content,
+        }
+        if is_error:
+            result["is_error"] = True
+        return result
 
     def results(self, results: Sequence[Any]) -> list[Any]:
         """See `Format.results`: all of one step stand in one user message (A6)."""
@@ -291,7 +267,9 @@ class Anthropic(WireFormat):
     def reply(self, reply: Any) -> list[Any]:
         """See `Format.reply`. A message without blocks is refused (A9)."""
         content = field(reply, "content")
-        return [{"role": "assistant", "content": content}] if content else []
+        if not content:
+            return []
+        return [{"role": "assistant", "content": content}]
 
     def cut_short(self, reply: Any) -> str:
         """See `Format.cut_short`."""
@@ -306,27 +284,15 @@ class Anthropic(WireFormat):
 
     def usage(self, reply: Any) -> Usage | None:
         """See `Format.usage`."""
-        counts = field(reply, "usage")
-        return None if counts is None else _usage(counts)
+        usage = field(reply, "usage")
+        return None if usage is None else usage_from(usage)
 
     def usage_of_stream(self, events: Iterable[Any]) -> Usage | None:
-        """See `Format.usage_of_stream`.
+        """See `Format.usage_of_stream`."""
+        return usage_from_stream(events)
 
-        ``message_start`` has the counts, overlaid by each ``message_delta``: they are cumulative,
-        and what one leaves out stays as it was (`provider-rules` §4.4).
-        """
-        known: dict[str, Any] = {}
-        for event in events:
-            match field(event, "type"):
-                case "message_start":
-                    usage = field(field(event, "message"), "usage")
-                case "message_delta" | "message":
-                    usage = field(event, "usage")
-                case _:
-                    continue
-            given = {name: field(usage, name) for name in _COUNTED}
-            known |= {name: value for name, value in given.items() if value is not None}
-        return _usage(known) if known else None
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────
 
 
 def _row_of(block: Mapping[str, Any]) -> Block:
@@ -334,26 +300,47 @@ def _row_of(block: Mapping[str, Any]) -> Block:
     return BLOCKS.get(kind, _UNKNOWN) if type(kind) is str else _UNKNOWN
 
 
-def _content(block: Mapping[str, Any], row: Block, at: int, where: str) -> Content:
+def _call_in(block: Mapping[str, Any], row: Block, at: int, path: str) -> ToolCall:
+    arguments = as_json(block.get("input"), f"{path}.input")
+    name = text_at(block.get("name"), f"{path}.name")
+    call_id = str(block.get("id") or "")
+    author: Author = "program" if row.is_of_program(block) else "model"
+    return ToolCall(call_id, name, arguments, at, author=author)
+
+
+def _reasoning_in(block: Mapping[str, Any], row: Block, at: int) -> Reasoning:
+    """A thought: bound where it is signed, and where it has no text to be read."""
+    text = str(block.get(row.text) or "")
+    seal = block.get("signature") or block.get("data")
+    size = sealed_bytes(seal, _FRAME_BYTES)
+    is_bound = bool(seal) or not row.text
+    return Reasoning(text, at, is_bound, size)
+
+
+def _content(block: Mapping[str, Any], row: Block, at: int, path: str) -> Content:
     if row.becomes == "text":
-        return Text(text_at(block.get(row.text), f"{where}.{row.text}"), at)
-    kind = block.get("type")
+        return Text(text_at(block.get(row.text), f"{path}.{row.text}"), at)
     if row.media and field(block.get("source"), "type") in ("base64", "url", "file"):
-        return medium_at(block, row, at, where)
+        return medium_at(block, row, at, path)
+    return _opaque(block, row, at, path)
+
+
+def _opaque(block: Mapping[str, Any], row: Block, at: int, path: str) -> Opaque:
+    """A block that is carried through."""
+    kind = block.get("type")
+    call_id = block.get("tool_use_id")
     opens = f"{SERVER}{block.get(row.opens)}" if row.opens else ""
-    closes = f"{SERVER}{block['tool_use_id']}" if block.get("tool_use_id") else ""
+    closes = f"{SERVER}{call_id}" if call_id else ""
     # Without content a compaction failed, and what stands before it is read (§2.A).
-    whole = bool(block.get("content") or block.get("encrypted_content"))
-    compacted = kind == "compaction" and whole
-    text = opaque_json(block, where)
+    has_summary = bool(block.get("content") or block.get("encrypted_content"))
     return Opaque(
         str(kind),
-        text,
+        opaque_json(block, path),
         at,
         media_tokens_of(block),
         opens=opens,
         closes=closes,
-        supersedes=compacted,
+        supersedes=kind == "compaction" and has_summary,
         author=row.author,
         reader=row.read_by(block),
         loads=_loaded(block),
@@ -372,79 +359,81 @@ def _loaded(block: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(field(reference, "tool_name")) for reference in references)
 
 
-def _said(raw: Any, text: str) -> dict[str, Any]:
-    """A block, or an item of a result, that shows another text."""
-    kind = "text" if isinstance(raw, str) else field(raw, "type")
-    return replaced(raw, BLOCKS, filled(text, kind, "A9"))
+def _with_passages(
+    content: Any,
+    path: str,
+    read: Callable[[Any, int, str], PartT],
+) -> list[PartT | Any]:
+    """The parts of a content (`content_at`); a block with passages is these and its frame."""
+    if not isinstance(content, (list, tuple)):
+        return list(content_at(content, path, read))
+    parts: list[Any] = []
+    for at, block in enumerate(content):
+        place = f"{path}[{at}]"
+        parts += passages_of(block, at, place) or [read(block, at, place)]
+    return parts
 
 
-def _edited(raw: Any, part: Part, text: str) -> dict[str, Any]:
-    """A block that shows another text: in the block where it is a passage, or in its place."""
-    if isinstance(part, BlockFrame):
-        raise cannot_edit(field(raw, "type"), "keeps what stands beside its texts")
-    return (
-        shown(raw, part.inner, text) if isinstance(part, Passage) else _said(raw, text)
-    )
+# ── writing ──────────────────────────────────────────────────────────────────────────────
 
 
-def _shown(content: Any, leaf: Content, text: str) -> Any:
-    """A result's content with one item shown otherwise."""
+def _with_text(block: Mapping[str, Any], part: Part, item: int, text: str) -> Any:
+    """A block of a message that shows another text: of a result, in one of its items."""
+    if isinstance(part, ToolCall):
+        return {**block, "input": arguments_of(text)}
+    if isinstance(part, ToolResult):
+        content = _with_item(block["content"], part.content[item], text)
+        return {**block, "content": content}
+    return _with_leaf(block, part, text)
+
+
+def _with_item(content: Any, leaf: Content, text: str) -> Any:
+    """A result's content with another text in the place of one item."""
     if leaf.at == WHOLE:
         return text
     items = list(content)
-    items[leaf.at] = _edited(items[leaf.at], leaf, text)
+    items[leaf.at] = _with_leaf(items[leaf.at], leaf, text)
     return items
 
 
-def _with_passages(
-    content: Any, where: str, read: Callable[[Any, int, str], PartT]
-) -> list[PartT | Any]:
-    """What stands in a content (`content_at`): of a block with passages, these and its frame."""
-    if not isinstance(content, (list, tuple)):
-        return list(content_at(content, where, read))
-    parts: list[Any] = []
-    for at, block in enumerate(content):
-        path = f"{where}[{at}]"
-        parts += passages_of(block, at, path) or [read(block, at, path)]
-    return parts
+def _with_leaf(raw: Any, part: Part, text: str) -> dict[str, Any]:
+    """A block, or an item of a result, that shows another text.
+
+    A passage is replaced within its block, anything else is replaced as a whole.
+    """
+    kind = "text" if isinstance(raw, str) else field(raw, "type")
+    if isinstance(part, BlockFrame):
+        raise cannot_edit(kind, "keeps what stands beside its texts")
+    if isinstance(part, Passage):
+        return with_shown_text(raw, part.inner, text)
+    return replaced(raw, BLOCKS, filled(text, kind, "A9"))
+
+
+def _without_reasoning(blocks: Sequence[Any], parts: Sequence[Part]) -> list[Any]:
+    """The blocks of a message without its thoughts; a line of text if it has no others."""
+    thoughts = {part.at for part in parts if isinstance(part, Reasoning)}
+    rest = [block for at, block in enumerate(blocks) if at not in thoughts]
+    return rest or [{"type": "text", "text": NO_REASONING}]
+
+
+# ── the history ──────────────────────────────────────────────────────────────────────────
+
+
+def _is_system(raw: Any) -> bool:
+    return bool(field(raw, "role") == "system")
 
 
 def _is_server_tool_open(messages: Sequence[Any]) -> bool:
     """Whether the last reply holds a call of a server's tool without its result."""
-    said = (
-        field(m, "content")
-        for m in reversed(messages)
-        if field(m, "role") == "assistant"
-    )
-    blocks = next(said, None)
-    kinds = (
-        [field(block, "type") for block in blocks] if isinstance(blocks, list) else []
-    )
+    for message in reversed(messages):
+        if field(message, "role") == "assistant":
+            break
+    else:
+        return False
+    content = field(message, "content")
+    if not isinstance(content, list):
+        return False
+    kinds = [field(block, "type") for block in content]
     calls = sum(kind in SERVER_CALLS for kind in kinds)
-    return calls > sum(kind in SERVER_RESULTS for kind in kinds)
-
-
-def _usage(usage: Any) -> Usage | None:
-    """What a usage object reports, or None if a count of it is none.
-
-    Where a server ran several iterations, the sums at the top are those of the replies in them.
-    What a compaction or an advisor took is listed under ``iterations`` only, and is added. An
-    advisor's tokens are another model's; nothing here says so to who prices them.
-    """
-    listed = field(usage, "iterations")
-    iterations = listed if isinstance(listed, (list, tuple)) else ()
-    beside = [each for each in iterations if field(each, "type") in _BESIDE_THE_SUMS]
-    read_all = [
-        found for each in (usage, *beside) if (found := read(each, _COUNTS)) is not None
-    ]
-    if len(read_all) <= len(beside):
-        return None
-    total = sum(read_all, Usage()) if beside else read_all[0]
-    if not iterations:
-        return total
-    first = iterations[0]
-    is_of_prompt = (
-        field(first, "type") not in _BESIDE_THE_SUMS
-    )  # and not of what became of it
-    sent = (read(first, _COUNTS) or Usage()) if is_of_prompt else Usage()
-    return replace(total, prompt_tokens=sent.input_tokens)
+    results = sum(kind in SERVER_RESULTS for kind in kinds)
+    return calls > results

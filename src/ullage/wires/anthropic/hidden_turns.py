@@ -24,7 +24,8 @@ class AnthropicDialect(Dialect):
     """The Messages format."""
 
     added = ("output_tokens", "output_tokens_details", "server_tool_use")
-    calls_stop, end_stop = "tool_use", "end_turn"
+    calls_stop = "tool_use"
+    end_stop = "end_turn"
 
     def is_held(self, request: Mapping[str, Any]) -> bool:
         """See `Dialect.is_held`: where a message thread is created or continued."""
@@ -33,7 +34,9 @@ class AnthropicDialect(Dialect):
     is_thread = is_held
 
     def going_on_from(
-        self, request: Mapping[str, Any], reply_id: str
+        self,
+        request: Mapping[str, Any],
+        reply_id: str,
     ) -> dict[str, Any]:
         """See `Dialect.going_on_from`."""
         thread = {**object_at(request, "thread"), "previous_message_id": reply_id}
@@ -53,11 +56,12 @@ class AnthropicDialect(Dialect):
         there for the results, so that the container is named.
         """
         if self.wire.previous(request):
-            request = self.going_on_from(request, str(replies[-1].get("id") or ""))
-            new = self.wire.compose(request, list(results), ())
+            reply_id = str(replies[-1].get("id") or "")
+            request = self.going_on_from(request, reply_id)
+            round_request = self.wire.compose(request, list(results), ())
         else:
-            new = super().next_round(request, turns, results, replies)
-        return _in_container(new, _container_of(replies))
+            round_request = super().next_round(request, turns, results, replies)
+        return _in_container(round_request, _container_of(replies))
 
     def stop_of(self, reply: Mapping[str, Any]) -> str:
         """See `Dialect.stop_of`."""
@@ -66,17 +70,14 @@ class AnthropicDialect(Dialect):
     def shown(self, message: Any) -> Any:
         """See `Dialect.shown`."""
         content = message["content"]
-        if not isinstance(content, list) or not any(map(self.hides, content)):
+        if not isinstance(content, list):
             return message
-        blocks = [block for block in content if not self.hides(block)]
-        return {**message, "content": blocks} if blocks else None
+        return _with_blocks(message, [b for b in content if not self.hides(b)])
 
     def untold(self, message: Any) -> Any:
         """See `Dialect.untold`."""
-        blocks = [block for block in message["content"] if not _is_text(block)]
-        if len(blocks) == len(message["content"]):
-            return message
-        return {**message, "content": blocks} if blocks else None
+        content = message["content"]
+        return _with_blocks(message, [b for b in content if not _is_text(b)])
 
     def hides(self, block: Any) -> bool:
         """Whether a block is a private call."""
@@ -84,93 +85,123 @@ class AnthropicDialect(Dialect):
         return is_call and self.owns(block)
 
     def joined(
-        self, replies: Sequence[Mapping[str, Any]], said: Sequence[Any], note: str
+        self,
+        replies: Sequence[Mapping[str, Any]],
+        messages: Sequence[Any],
+        note: str,
     ) -> dict[str, Any]:
         """See `Dialect.joined`."""
-        last = replies[-1]
-        content = [block for message in said for block in message["content"]]
+        ending = replies[-1]
+        content = []
+        for message in messages:
+            content += message["content"]
         if note:
             content.append({"type": "text", "text": note})
-        new = {**last, "id": replies[0].get("id"), "content": content}
-        if container := _container_of(replies):
-            new["container"] = container
-        usage = summed([reply.get("usage") for reply in replies], self.added)
-        return {**new, "stop_reason": self.stop_for(last, said) or None, "usage": usage}
+        reply = {
+            **ending,
+            "id": replies[0].get("id"),
+            "content": content,
+            "stop_reason": self.stop_for(ending, messages) or None,
+            "usage": summed([reply.get("usage") for reply in replies], self.added),
+        }
+        container = _container_of(replies)
+        if container:
+            reply["container"] = container
+        return reply
 
     def deferred(
-        self, waiting: Sequence[Any], raw: Any, message: Message | None
+        self,
+        waiting: Sequence[Any],
+        raw: Any,
+        message: Message | None,
     ) -> list[Any]:
         """See `Dialect.deferred`: first in the user's next message (A5, A6)."""
         if raw is None or raw.get("role") != "user":
             return super().deferred(waiting, raw, message)
-        content = raw["content"]
-        blocks = (
-            [{"type": "text", "text": content}] if isinstance(content, str) else content
-        )
+        blocks = raw["content"]
+        if isinstance(blocks, str):
+            blocks = [{"type": "text", "text": blocks}]
         return [{**raw, "content": [*waiting, *blocks]}]
+
+    # ── reasoning and cache markers ──────────────────────────────────────────────────
 
     def seals(self, message: Any) -> list[str]:
         """See `Dialect.seals`."""
-        return [
-            seal for block in objects_at(message, "content") if (seal := _seal(block))
-        ]
+        seals = []
+        for block in objects_at(message, "content"):
+            seal = _seal(block)
+            if seal:
+                seals.append(seal)
+        return seals
 
     def loose(self, rounds: Sequence[Sequence[Any]]) -> list[str]:
         """See `Dialect.loose`: what was signed behind a hidden turn (A15)."""
-        return [
-            seal
-            for said in rounds[1:]
-            for message in said
-            for seal in self.seals(message)
-        ]
+        seals = []
+        for messages in rounds[1:]:
+            for message in messages:
+                seals += self.seals(message)
+        return seals
 
     def without(self, run: Sequence[Any], is_loose: Callable[[str], bool]) -> list[Any]:
         """See `Dialect.without`."""
-        kept = []
+        messages = []
         for message in run:
-            if any(is_loose(seal) for seal in self.seals(message)):
-                blocks = [
-                    block for block in message["content"] if not is_loose(_seal(block))
-                ]
-                message = {**message, "content": blocks} if blocks else None
-            if message is not None:
-                kept.append(message)
-        return kept
+            if not any(is_loose(seal) for seal in self.seals(message)):
+                messages.append(message)
+                continue
+            blocks = [b for b in message["content"] if not is_loose(_seal(b))]
+            if blocks:
+                messages.append({**message, "content": blocks})
+        return messages
 
     def marked(self, turns: Sequence[Any], run: Sequence[Any]) -> list[Any]:
         """See `Dialect.marked`: on the last block that may carry one (A21)."""
-        marks = [mark for message in run for mark in _marks(message)]
+        marks = []
+        for message in run:
+            marks += _marks(message)
         content = turns[-1]["content"] if turns else None
         if not marks or not isinstance(content, list):
             return list(turns)
-        at = next(
-            (n for n in reversed(range(len(content))) if not _seal(content[n])), None
-        )
-        if at is None:
+        for at in reversed(range(len(content))):
+            if not _seal(content[at]):
+                break
+        else:
             return list(turns)
-        blocks = [*content[:at], {**content[at], **marks[-1]}, *content[at + 1 :]]
+        blocks = list(content)
+        blocks[at] = {**content[at], **marks[-1]}
         return [*turns[:-1], {**turns[-1], "content": blocks}]
+
+
+def _with_blocks(message: Any, blocks: list[Any]) -> Any:
+    """A message with fewer blocks: itself if none was left out, None if none is left."""
+    if len(blocks) == len(message["content"]):
+        return message
+    if not blocks:
+        return None
+    return {**message, "content": blocks}
 
 
 def _container_of(replies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The container that the newest of some replies names; an empty object if none does."""
-    named = [
-        container for reply in replies if (container := object_at(reply, "container"))
-    ]
-    return named[-1] if named else {}
+    for reply in reversed(replies):
+        container = object_at(reply, "container")
+        if container:
+            return container
+    return {}
 
 
-def _in_container(request: dict[str, Any], used: Mapping[str, Any]) -> dict[str, Any]:
-    """The request in a container, unless it names one itself."""
-    asked = request.get("container")
-    if (
-        not used
-        or isinstance(asked, str)
-        or (isinstance(asked, dict) and asked.get("id"))
-    ):
+def _in_container(
+    request: dict[str, Any], container: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The request in a container, unless there is none or it names one itself."""
+    setting = request.get("container")
+    if not container or isinstance(setting, str):
         return request
-    container = {**asked, "id": used["id"]} if isinstance(asked, dict) else used["id"]
-    return {**request, "container": container}
+    if not isinstance(setting, dict):
+        return {**request, "container": container["id"]}
+    if setting.get("id"):
+        return request
+    return {**request, "container": {**setting, "id": container["id"]}}
 
 
 def _is_text(block: Any) -> bool:
@@ -178,16 +209,22 @@ def _is_text(block: Any) -> bool:
 
 
 def _seal(block: Any) -> str:
-    """What reasoning is signed with; ``""`` of anything else."""
+    """The signature of reasoning, or its sealed text; ``""`` of any other block."""
     kind = block.get("type") if isinstance(block, Mapping) else None
-    found = block.get(_THOUGHTS[kind]) if kind in _THOUGHTS else None
-    return found if isinstance(found, str) else ""
+    if kind not in _THOUGHTS:
+        return ""
+    seal = block.get(_THOUGHTS[kind])
+    return seal if isinstance(seal, str) else ""
 
 
 def _marks(message: Any) -> list[dict[str, Any]]:
-    blocks = objects_at(message, "content")
-    found = ({key: block[key] for key in MARKERS & block.keys()} for block in blocks)
-    return [mark for mark in found if mark]
+    """The cache markers of a message's blocks, each by its field."""
+    marks = []
+    for block in objects_at(message, "content"):
+        mark = {key: block[key] for key in MARKERS & block.keys()}
+        if mark:
+            marks.append(mark)
+    return marks
 
 
 # ── the stream ───────────────────────────────────────────────────────────────────────────
@@ -232,7 +269,9 @@ class AnthropicStream(Stream):
         at = self._at.get(index, index)
         if at is None:
             return ()
-        return (event,) if at == index else ({**event, "index": at},)
+        if at == index:
+            return (event,)
+        return ({**event, "index": at},)
 
     def speaks(self, event: Mapping[str, Any]) -> bool:
         """See `Stream.speaks`."""
@@ -240,47 +279,51 @@ class AnthropicStream(Stream):
         return is_start and _is_text(event.get("content_block"))
 
     def _start(self, index: int, block: Mapping[str, Any]) -> None:
+        """Take in a new block, and decide where the client has it: None if it does not."""
         self._blocks[index] = dict(block)
         if self.dialect.hides(block):
-            self.hides, self._at[index] = True, None
+            self.hides = True
+            self._at[index] = None
         elif self.is_muted and _is_text(block):
             self._at[index] = None
         else:
-            self._at[index], self._next = self._next, self._next + 1
+            self._at[index] = self._next
+            self._next += 1
 
     def _end(self, event: dict[str, Any]) -> None:
         if event["type"] == "message_stop":
             self._is_over = True
             return
-        # several may come, and counts are those until now
-        before = self._ending
-        self._ending = {**before, **event}
+        # Several may come, and counts are those until now.
+        earlier = self._ending
+        self._ending = {**earlier, **event}
         for name in ("delta", "usage"):
-            self._ending[name] = {**object_at(before, name), **object_at(event, name)}
+            self._ending[name] = {**object_at(earlier, name), **object_at(event, name)}
 
     def reply(self) -> dict[str, Any] | None:
         """See `Stream.reply`."""
         if self._message is None or not self._is_over:
             return None
-        ending = {
-            k: v for k, v in self._ending.items() if k not in ("type", "delta", "usage")
+        ending = dict(self._ending)
+        ending.pop("type", None)
+        delta = ending.pop("delta", {})
+        usage = object_at(self._message, "usage").copy()
+        for name, count in ending.pop("usage", {}).items():
+            if count is not None:
+                usage[name] = count
+        return {
+            **self._message,
+            **ending,
+            **delta,
+            "content": [_settled(block) for block in self._blocks.values()],
+            "usage": usage,
         }
-        said = [_settled(block) for block in self._blocks.values()]
-        counts = {
-            k: v for k, v in self._ending.get("usage", {}).items() if v is not None
-        }
-        usage = {**object_at(self._message, "usage"), **counts}
-        delta = self._ending.get("delta", {})
-        return {**self._message, **ending, **delta, "content": said, "usage": usage}
 
     def closing(self, reply: dict[str, Any], note: str) -> list[dict[str, Any]]:
         """See `Stream.closing`."""
         usage = reply.get("usage") or {}
-        names = [
-            *self._ending.get("usage", {}),
-            *(name for name in _PROMPT if name in usage),
-        ]
-        counts = {name: usage.get(name) for name in names}
+        names = list(self._ending.get("usage", {}))
+        names += [name for name in _PROMPT if name in usage]
         delta = {**self._ending.get("delta", {}), "stop_reason": reply["stop_reason"]}
         if reply.get("container"):
             delta["container"] = reply["container"]
@@ -288,48 +331,51 @@ class AnthropicStream(Stream):
             **self._ending,
             "type": "message_delta",
             "delta": delta,
-            "usage": counts,
+            "usage": {name: usage.get(name) for name in names},
         }
         return [*_note(self._next, note), ending, {"type": "message_stop"}]
 
 
 def _add(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
     """Add a delta to its block: texts by their names, a citation to the others."""
-    fields = {
-        name: value for name, value in delta.items() if name not in ("type", "citation")
-    }
-    if delta.get("citation") is not None:
-        fields["citations"] = [delta["citation"]]
+    fields = dict(delta)
+    fields.pop("type", None)
+    citation = fields.pop("citation", None)
+    if citation is not None:
+        fields["citations"] = [citation]
     add(block, fields)
 
 
 def _settled(block: dict[str, Any]) -> dict[str, Any]:
     """A whole block; the input of a call that was cut off stays as it began, empty."""
-    given = block.get("partial_json")
-    new: dict[str, Any] = whole({k: v for k, v in block.items() if k != "partial_json"})
-    text = "".join(given) if isinstance(given, Pieces) else ""
+    fields = dict(block)
+    pieces = fields.pop("partial_json", None)
+    settled: dict[str, Any] = whole(fields)
+    text = "".join(pieces) if isinstance(pieces, Pieces) else ""
     if text:
         try:
-            new["input"] = json.loads(text, parse_float=number_of)
+            settled["input"] = json.loads(text, parse_float=number_of)
         except ValueError:
-            new.setdefault("input", {})
-    return new
+            settled.setdefault("input", {})
+    return settled
 
 
 def _note(index: int, text: str) -> list[dict[str, Any]]:
+    """The events of a block with a text; none for an empty one."""
     if not text:
         return []
-    begin = {
-        "type": "content_block_start",
-        "content_block": {"type": "text", "text": ""},
-    }
-    delta = {
-        "type": "content_block_delta",
-        "delta": {"type": "text_delta", "text": text},
-    }
     return [
-        {**event, "index": index}
-        for event in (begin, delta, {"type": "content_block_stop"})
+        {
+            "type": "content_block_start",
+            "content_block": {"type": "text", "text": ""},
+            "index": index,
+        },
+        {
+            "type": "content_block_delta",
+            "delta": {"type": "text_delta", "text": text},
+            "index": index,
+        },
+        {"type": "content_block_stop", "index": index},
     ]
 
 

@@ -31,8 +31,11 @@ _NO_FORCED_TOOL_SINCE = {"fable": (5, 1), "sonnet": (5, 5)}
 
 def claude(model: Any) -> tuple[str, tuple[int, int]] | None:
     """Family and version of a Claude, such as ("opus", (4, 6)); None of any other model."""
-    found = _CLAUDE.search(model) if isinstance(model, str) else None
-    return (found[1] or "", (int(found[2]), int(found[3] or 0))) if found else None
+    match = _CLAUDE.search(model) if isinstance(model, str) else None
+    if match is None:
+        return None
+    family, major, minor = match.groups()
+    return family or "", (int(major), int(minor or 0))
 
 
 def refuses_force(model: Any) -> bool:
@@ -47,14 +50,13 @@ def takes_no_system_messages(model: Any) -> bool:
     They may stand among them for Opus from 4.8 on, and from 5 on for all but Sonnet 5
     (`provider-rules` §1.A).
     """
-    found = claude(model)
-    if found is None:
+    named = claude(model)
+    if named is None:
         return False
-    family, version = found
-    return version < ((4, 8) if family == "opus" else (5, 0)) or found == (
-        "sonnet",
-        (5, 0),
-    )
+    family, version = named
+    if family == "opus":
+        return version < (4, 8)
+    return version < (5, 0) or named == ("sonnet", (5, 0))
 
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+\Z")

@@ -28,73 +28,101 @@ _MOST_FRAME_CHARS = 4_000
 """A longer frame can hold what has to leave the view, and a frame stays in it."""
 
 
-def passages_of(raw: Any, at: int, where: str) -> list[Content]:
-    """The texts of a block and what is beside them; nothing of a block that holds no such text.
+def passages_of(raw: Any, at: int, path: str) -> list[Content]:
+    """The texts of a block and what is beside them.
 
     Args:
         raw: a block, or a string.
         at: its place in its content.
-        where: its path.
+        path: its path.
+
+    Returns:
+        A passage for each text and, last, the frame; nothing for a block without such a text, and
+        for one whose frame is too large to stay in a view.
 
     Raises:
         FormatError: the block is not JSON.
     """
     if isinstance(raw, str) or field(raw, "type") not in _KINDS:
         return []
-    block = plain(raw, where)
-    texts = _texts(_held(block))
+    block = plain(raw, path)
+    texts = _texts(_text_holder(block))
     if not any(texts.values()):
         return []
+
     frame = block
     for inner in texts:
         frame = with_passage(frame, inner, "")
-    text, tokens = opaque_json(frame, where), media_tokens_of(frame)
-    if tokens is None and len(text) > _MOST_FRAME_CHARS:
+    frame_text = opaque_json(frame, path)
+    tokens = media_tokens_of(frame)
+    if tokens is None and len(frame_text) > _MOST_FRAME_CHARS:
         return []
-    passages = [Passage(said, at, inner) for inner, said in texts.items() if said]
-    return [*passages, BlockFrame(text, at, tokens)]
+
+    parts: list[Content] = []
+    for inner, text in texts.items():
+        if text:
+            parts.append(Passage(text, at, inner))
+    parts.append(BlockFrame(frame_text, at, tokens))
+    return parts
 
 
-def shown(raw: Any, inner: int, text: str) -> dict[str, Any]:
-    """A block that shows ``text`` in place of one of its texts. Raises UnsupportedPart if blank."""
+def with_shown_text(raw: Any, inner: int, text: str) -> dict[str, Any]:
+    """A block that shows another text in place of one of its own.
+
+    Args:
+        raw: the block, a dict or an object of the SDK.
+        inner: which of its texts, as `Passage.inner` says.
+        text: what it is to show.
+
+    Raises:
+        UnsupportedPart: ``text`` is blank (A9).
+    """
     block = plain(raw, "block")
     return with_passage(block, inner, filled(text, block.get("type"), "A9"))
 
 
 def with_passage(block: Mapping[str, Any], inner: int, text: str) -> dict[str, Any]:
-    """A block with another text in one place; nothing else of it is changed."""
-    held: Any = text
+    """A block with another text in one place; nothing else of it is changed.
+
+    Args:
+        block: a document or a search result.
+        inner: which of its texts; ``WHOLE`` where it holds a single one.
+        text: the text in its place, which may be empty.
+    """
+    content: Any = text
     if inner != WHOLE:
-        held = list(_held(block))
-        held[inner] = {**plain(held[inner], "block"), "text": text}
+        content = list(_text_holder(block))
+        content[inner] = {**plain(content[inner], "block"), "text": text}
     if block["type"] == "search_result":
-        return {**block, "content": held}
+        return {**block, "content": content}
     source = plain(block["source"], "source")
-    return {**block, "source": {**source, _FIELDS[source["type"]]: held}}
+    name = _SOURCE_FIELDS[source["type"]]
+    return {**block, "source": {**source, name: content}}
 
 
-_FIELDS = {"text": "data", "content": "content"}
+_SOURCE_FIELDS = {"text": "data", "content": "content"}
 """Where a document holds its texts, by the type of its source."""
 
 
-def _held(block: Mapping[str, Any]) -> Any:
+def _text_holder(block: Mapping[str, Any]) -> Any:
     """The string or the list with a block's texts; None if it holds none."""
     if block["type"] == "search_result":
         content = block.get("content")
         return content if isinstance(content, (list, tuple)) else None
     source = block.get("source")
-    name = _FIELDS.get(str(field(source, "type")))
+    name = _SOURCE_FIELDS.get(str(field(source, "type")))
     return field(source, name) if name else None
 
 
-def _texts(held: Any) -> dict[int, str]:
+def _texts(holder: Any) -> dict[int, str]:
     """Texts by their place in a list; a single one under ``WHOLE``."""
-    if isinstance(held, str):
-        return {WHOLE: held}
-    if not isinstance(held, (list, tuple)):
-        return {}
-    blocks = {
-        inner: item for inner, item in enumerate(held) if field(item, "type") == "text"
-    }
-    texts = {inner: field(item, "text") for inner, item in blocks.items()}
-    return {inner: text for inner, text in texts.items() if isinstance(text, str)}
+    if isinstance(holder, str):
+        return {WHOLE: holder}
+    texts: dict[int, str] = {}
+    if not isinstance(holder, (list, tuple)):
+        return texts
+    for inner, item in enumerate(holder):
+        text = field(item, "text")
+        if field(item, "type") == "text" and isinstance(text, str):
+            texts[inner] = text
+    return texts

@@ -35,7 +35,7 @@ _NO_RESULT = "an interrupted call of a server tool"
 _STRAY = "a server tool's result without its call"
 
 
-class Messages(BlockRepair):
+class AnthropicRepair(BlockRepair):
     """A history with its calls paired, and the messages that come of it."""
 
     wire = Anthropic()
@@ -44,28 +44,33 @@ class Messages(BlockRepair):
 
     def __init__(self, raws: Sequence[Any], pairs: Pairing) -> None:
         super().__init__(raws, pairs)
-        self._server_tools: dict[At, str] = {}
+        self._server_flaws: dict[At, str] = {}
         self._outdated: set[int] = set()
 
     def _opened(self, raw: Any) -> tuple[Any, list[Any] | None]:
+        role = field(raw, "role")
         content = field(raw, "content")
-        blocks = list(content) if isinstance(content, (list, tuple)) else None
-        return field(raw, "role"), blocks
+        if not isinstance(content, (list, tuple)):
+            return role, None
+        return role, list(content)
 
     def _pair(self, here: At, block: Any, role: Any) -> None:
         """A server's tools are paired under names of their own."""
         kind = field(block, "type")
         if kind == "tool_result":
-            self.answer(
-                here, field(block, "tool_use_id"), is_placeholder=self._is_ours(block)
-            )
+            call_id = field(block, "tool_use_id")
+            self.answer(here, call_id, is_placeholder=self._is_ours(block))
             if self.is_late(here):
-                self._outdated.update(self.spoken(self.pairs.calls[here][0], here[0]))
-        elif role == "assistant" and kind == "tool_use":
+                call = self.pairs.calls[here]
+                self._outdated.update(self.spoken(call[0], here[0]))
+            return
+        if role != "assistant":
+            return
+        if kind == "tool_use":
             self.call(here, field(block, "id"))
-        elif role == "assistant" and _is_server_call(kind):
+        elif _is_server_call(kind):
             self.pairs.call(here, f"{SERVER}{field(block, 'id')}")
-        elif role == "assistant" and _is_server_result(kind):
+        elif _is_server_result(kind):
             self.answer(here, f"{SERVER}{field(block, 'tool_use_id')}")
 
     def _tool(self, call: At) -> str:
@@ -76,58 +81,70 @@ class Messages(BlockRepair):
     def opens(self, at: int) -> bool:
         """See `HistoryRepair.opens`. What is empty may be left out, so nothing opens with it."""
         role, blocks = self._opened(self.raws[at])
+        if role != "assistant":
+            return False
+        if blocks is not None:
+            return not all(_is_void(block) for block in blocks)
         content = field(self.raws[at], "content")
-        if blocks is None:
-            return role == "assistant" and bool(content) and not is_blank(content)
-        return role == "assistant" and not all(map(_is_void, blocks))
+        return bool(content) and not is_blank(content)
 
     def _make(
-        self, since: int, stop: int, count: int, last: Any
+        self,
+        start: int,
+        stop: int,
+        count: int,
+        previous: Any,
     ) -> tuple[list[Any], bool]:
-        self._server_tools, is_paused = _open_server_tools(self, since, stop)
-        messages, _ = super()._make(since, stop, count, last)
+        self._server_flaws, is_paused = _open_server_tools(self, start, stop)
+        messages, _ = super()._make(start, stop, count, previous)
         messages = _with_system_placed(messages, self, count)
-        return messages if since else _begun(messages, self), not is_paused
+        if not start:
+            messages = _begun(messages, self)
+        return messages, not is_paused
 
     def _content(self, at: int, caller: int | None) -> list[Any]:
-        raw = self.raws[at]
         if self.blocks[at] is not None:
-            made = super()._content(at, caller)
+            messages = super()._content(at, caller)
+        elif is_blank(field(self.raws[at], "content")):
+            messages = self._emptied(at)
         else:
-            made = self._emptied(at) if is_blank(field(raw, "content")) else [raw]
-        self.stale += made if at in self._outdated else []
-        return made
+            messages = [self.raws[at]]
+        if at in self._outdated:
+            self.stale += messages
+        return messages
 
     def _emptied(self, at: int) -> list[Any]:
         """The last one of the assistant may be empty (A9)."""
-        raw, role = self.raws[at], self.roles[at]
-        if (
-            role == "assistant"
-            and at == len(self.raws) - 1
-            and not field(raw, "content")
-        ):
+        raw = self.raws[at]
+        role = self.roles[at]
+        is_last = at == len(self.raws) - 1
+        if role == "assistant" and is_last and not field(raw, "content"):
             return [raw]
         self.report(at, "the message had no text")
-        return [{**copy_of(raw), "content": EMPTY}] if role == "user" else []
+        if role != "user":
+            return []
+        return [{**copy_of(raw), "content": EMPTY}]
 
     def _with_blocks(self, at: int, blocks: list[Any]) -> Any:
         return {**copy_of(self.raws[at]), "content": blocks}
 
     def _is_arranged(self, at: int, caller: int, blocks: list[Any]) -> bool:
         """All in one message (A6), and first in it (A5)."""
-        first = blocks[: len(self.batches[caller])]
-        return self.is_whole(at, caller) and all(map(self._is_result, first))
+        if not self.is_whole(at, caller):
+            return False
+        leading = blocks[: len(self.batches[caller])]
+        return all(self._is_result(block) for block in leading)
 
     def _arranged(self, at: int, caller: int, blocks: list[Any]) -> list[list[Any]]:
         if self._is_arranged(at, caller, blocks):
             return [blocks]
         results = [block for block in blocks if self._is_result(block)]
-        others = [block for block in blocks if not self._is_result(block)]
+        rest = [block for block in blocks if not self._is_result(block)]
         if self.is_whole(at, caller):
             self.report(at, "results stood behind something else")
         else:
             results = self._answers(caller, at)
-        return [[*results, *others]]
+        return [[*results, *rest]]
 
     # ── blocks ───────────────────────────────────────────────────────────────────────
 
@@ -145,35 +162,40 @@ class Messages(BlockRepair):
             case "tool_result" if here in self.pairs.calls:
                 return self._result(here)
             case "tool_result":
-                return _text(self.left_over(here, {"role": "user", "content": [block]}))
+                message = {"role": "user", "content": [block]}
+                return _text(self.left_over(here, message))
             case "tool_use" if here in self.names:
                 return self._call(here, block)
-            case _ if here in self._server_tools:
+            case _ if here in self._server_flaws:
+                flaw = self._server_flaws[here]
                 message = {"role": "assistant", "content": [block]}
-                return _text(self.set_aside(here[0], self._server_tools[here], message))
+                return _text(self.set_aside(here[0], flaw, message))
         return block
 
     def _result(self, result: At) -> Any:
         """Under the id of its call, its content not null (A23)."""
-        block, name = self.block(result), self.names[self.pairs.calls[result]]
-        void = isinstance(block, dict) and block.get("content", "") is None
-        if field(block, "tool_use_id") == name and not void:
+        block = self.block(result)
+        call_id = self.names[self.pairs.calls[result]]
+        is_null = isinstance(block, dict) and block.get("content", "") is None
+        if field(block, "tool_use_id") == call_id and not is_null:
             return block
-        new = {**copy_of(block), "tool_use_id": name}
-        if void:
+        mended = {**copy_of(block), "tool_use_id": call_id}
+        if is_null:
             self.report(result[0], "the content of a result was null")
-            del new["content"]
-        return new
+            del mended["content"]
+        return mended
 
     def _call(self, here: At, block: Any) -> Any:
-        given = field(block, "input")
-        if field(block, "id") == self.names[here] and isinstance(given, dict):
+        """Under its own id, its arguments an object."""
+        call_id = self.names[here]
+        arguments = field(block, "input")
+        if field(block, "id") == call_id and isinstance(arguments, dict):
             return block
-        new = {**copy_of(block), "id": self.names[here]}
-        if not isinstance(given, dict):
+        mended = {**copy_of(block), "id": call_id}
+        if not isinstance(arguments, dict):
             self.report(here[0], "the arguments of a call were not an object")
-            new["input"] = _arguments(given)
-        return new
+            mended["input"] = _as_object(arguments)
+        return mended
 
 
 def _is_void(block: Any) -> bool:
@@ -185,23 +207,25 @@ def _is_void(block: Any) -> bool:
 def _is_blank_text(kind: Any, block: Any) -> bool:
     """Whether a block is a text without words, whichever field its type has it in."""
     row = BLOCKS.get(kind) if isinstance(kind, str) else None
-    return (
-        row is not None and row.becomes == "text" and is_blank(field(block, row.text))
-    )
+    if row is None or row.becomes != "text":
+        return False
+    return is_blank(field(block, row.text))
 
 
 def _text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _arguments(given: Any) -> dict[str, Any]:
-    """What is known of arguments that are not an object: text is read as JSON if it is."""
-    if given is None or given == "":
+def _as_object(arguments: Any) -> dict[str, Any]:
+    """Arguments that are no object, as one: text is read as JSON if it is."""
+    if arguments is None or arguments == "":
         return {}
+    if not isinstance(arguments, str):
+        return {"input": arguments}
     try:
-        return arguments_of(given) if isinstance(given, str) else {"input": given}
+        return arguments_of(arguments)
     except (FormatError, UnicodeError):
-        return {"input": given}
+        return {"input": arguments}
 
 
 # ── who speaks when ──────────────────────────────────────────────────────────────────────
@@ -224,7 +248,7 @@ def _with_system_placed(
 
     That is between the user and the assistant: one that the user follows waits till then.
     """
-    made: list[Any] = []
+    placed: list[Any] = []
     waiting: list[Any] = []
     for at, message in enumerate([*messages, _END]):
         role = field(message, "role")
@@ -232,29 +256,39 @@ def _with_system_placed(
             waiting.append(message)
             continue
         if waiting and (role == "assistant" or message is _END):
-            last = made[-1] if made else None
-            if field(last, "role") != "user" and not _is_server_result(
-                _kind_at(last, -1)
-            ):
-                why = "a system message did not stand behind one of the user"
-                reading.report(count + len(made), why)
-                made.append({"role": "user", "content": BEGIN})
-            made += waiting
+            if not _may_precede_system(placed):
+                reading.report(
+                    count + len(placed),
+                    "a system message did not stand behind one of the user",
+                )
+                placed.append({"role": "user", "content": BEGIN})
+            placed += waiting
             waiting = []
         elif waiting:
             reading.report(
-                count + at - 1, "a system message stood before one of the user"
+                count + at - 1,
+                "a system message stood before one of the user",
             )
-        made += [] if message is _END else [message]
-    return made
+        if message is not _END:
+            placed.append(message)
+    return placed
+
+
+def _may_precede_system(messages: Sequence[Any]) -> bool:
+    """Whether a system message may stand behind these (A20)."""
+    if not messages:
+        return False
+    if field(messages[-1], "role") == "user":
+        return True
+    return _is_server_result(_kind_at(messages[-1], -1))
 
 
 def _kind_at(message: Any, number: int) -> Any:
     """The type of the first or last block of a message."""
     content = field(message, "content")
-    return (
-        field(content[number], "type") if isinstance(content, list) and content else ""
-    )
+    if not isinstance(content, list) or not content:
+        return ""
+    return field(content[number], "type")
 
 
 def _is_server_call(kind: Any) -> bool:
@@ -268,46 +302,85 @@ def _is_server_result(kind: Any) -> bool:
 
 
 def _open_server_tools(
-    reading: HistoryRepair, since: int, stop: int
+    reading: HistoryRepair,
+    since: int,
+    stop: int,
 ) -> tuple[dict[At, str], bool]:
-    """The blocks of server tools that may not stand where they are, and what each is.
+    """The blocks of server tools that may not stand where they are.
 
     A message of the assistant answers its own calls, and those that were carried over from the one
-    before. And whether a call at the end may still be answered by the next message of the
-    assistant. No call of a message before ``since`` is open.
+    before. No call of a message before ``since`` is open.
+
+    Args:
+        reading: the history.
+        since: the first of the messages.
+        stop: the message behind the last of them.
+
+    Returns:
+        What is wrong with each such block; and whether a call at the end may still be answered by
+        the next message of the assistant.
     """
-    found: dict[At, str] = {}
+    flaws: dict[At, str] = {}
     carried: list[At] = []
     caller = -2
     for at in range(since, stop):
-        role = reading.roles[at]
-        if role == "assistant":
-            kinds = [field(block, "type") for block in reading.blocks[at] or ()]
-            calls = [(at, n) for n, kind in enumerate(kinds) if _is_server_call(kind)]
-            results = [
-                (at, n) for n, kind in enumerate(kinds) if _is_server_result(kind)
-            ]
-            answered = [reading.pairs.calls.get(result) for result in results]
-            for result, call in zip(results, answered, strict=True):
+        if reading.roles[at] == "assistant":
+            calls, results = _server_blocks(reading, at)
+            answered = []
+            for result in results:
+                call = reading.pairs.calls.get(result)
+                answered.append(call)
                 if call not in calls and call not in carried:
-                    found[result] = _STRAY
-            found.update((call, _NO_RESULT) for call in carried if call not in answered)
-            carried, caller = [call for call in calls if call not in answered], at
-        elif (role == "user" and not _only_answers(reading, at, caller)) or (
-            role == "system" and caller == at - 1 and not reading.batches[caller]
-        ):  # behind the system, a message of the user's will stand between
-            found.update(dict.fromkeys(carried, _NO_RESULT))
+                    flaws[result] = _STRAY
+            for call in carried:
+                if call not in answered:
+                    flaws[call] = _NO_RESULT
+            carried = [call for call in calls if call not in answered]
+            caller = at
+        elif _ends_reply(reading, at, caller):
+            flaws.update(dict.fromkeys(carried, _NO_RESULT))
             carried = []
-    return found, bool(carried)
+    return flaws, bool(carried)
+
+
+def _server_blocks(reading: HistoryRepair, at: int) -> tuple[list[At], list[At]]:
+    """Where a message has calls of server tools, and where results of such."""
+    calls = []
+    results = []
+    for number, block in enumerate(reading.blocks[at] or ()):
+        kind = field(block, "type")
+        if _is_server_call(kind):
+            calls.append((at, number))
+        if _is_server_result(kind):
+            results.append((at, number))
+    return calls, results
+
+
+def _ends_reply(reading: HistoryRepair, at: int, caller: int) -> bool:
+    """Whether no call of a server tool stays open behind a message.
+
+    Args:
+        reading: the history.
+        at: the message, which is not the assistant's.
+        caller: the newest message of the assistant; -2 if there is none.
+    """
+    role = reading.roles[at]
+    if role == "user":
+        return not _only_answers(reading, at, caller)
+    # Behind the system, a message of the user's will stand between.
+    return role == "system" and caller == at - 1 and not reading.batches[caller]
 
 
 def _only_answers(reading: HistoryRepair, at: int, caller: int) -> bool:
     """Whether a message holds nothing but results of one batch."""
-    blocks, calls = reading.blocks[at], reading.pairs.calls
-    return bool(blocks) and all(
-        calls.get((at, number), (-1, 0))[0] == caller
-        for number in range(len(blocks or ()))
-    )
+    blocks = reading.blocks[at]
+    if not blocks:
+        return False
+    for number in range(len(blocks)):
+        call = reading.pairs.calls.get((at, number))
+        if call is None or call[0] != caller:
+            return False
+    return True
 
 
-REPAIR = Messages
+REPAIR = AnthropicRepair

@@ -31,12 +31,12 @@ _SYSTEM_MESSAGE = _MESSAGE | {"clear_at", "output_config"}
 _NO_PREFILL_SINCE = (4, 6)
 _TURN_BEGINS = ("thinking", "redacted_thinking", "compaction")
 _COMPACT = "compaction"
-_NAMES = {"call": "id", "result": "tool_use_id"}
+_ID_FIELDS = {"call": "id", "result": "tool_use_id"}
 _MARKERS = 4
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z").match
 
 
-class Check(problem.Check):
+class AnthropicCheck(problem.Check):
     """One pass over the messages.
 
     The state: the role before; of the newest assistant message its place and the ids it calls by,
@@ -75,30 +75,35 @@ class Check(problem.Check):
         self._holds_results = False
         for key in ("tools", "system"):
             for index, block in enumerate(items_of(self.head.get(key))):
-                if type(block) is dict and block.get("cache_control") is not None:
+                if _is_marked(block):
                     self._marker(block, f"{key}[{index}]")
 
-    def _judge(self, message: Any, at: int, where: str) -> None:
+    def _judge(self, message: Any, at: int, path: str) -> None:
         role = name_in(message, "role")
         if role is None or role not in ROLES:
-            self.add("A0", f"{where}.role", "no such role in this format")
+            self.add("A0", f"{path}.role", "no such role in this format")
             return
         if self._empty:
             self.add("A9", self._empty, "only the last assistant message may be empty")
-        known = _SYSTEM_MESSAGE if role == "system" else _MESSAGE
-        self.unknown("A23", [key for key in message if key not in known], where)
+        legal = _SYSTEM_MESSAGE if role == "system" else _MESSAGE
+        self.unknown("A23", [key for key in message if key not in legal], path)
+
         content = message.get("content")
         blocks = items_of(content)
         if at == 0 and role == "assistant":
-            begins = bool(blocks) and name_in(blocks[0], "type") == _COMPACT
+            is_compacted = bool(blocks) and name_in(blocks[0], "type") == _COMPACT
             self.need(
-                begins, "A1", f"{where}.role", "the first message must be the user's"
+                is_compacted,
+                "A1",
+                f"{path}.role",
+                "the first message must be the user's",
             )
         self.pairs.speaker(is_model=role == "assistant")
-        self._turn(role, content, at, where)
-        self._text(content, role, f"{where}.content")
+        self._turn(role, content, at, path)
+        self._text(content, role, f"{path}.content")
         for index, block in enumerate(blocks):
-            self._block(block, role, (at, index), _path((at, index)))
+            here = (at, index)
+            self._block(block, role, here, _path(here))
         self._role = role
 
     def _end(self) -> None:
@@ -108,60 +113,80 @@ class Check(problem.Check):
 
     # -- between messages -----------------------------------------------------------------
 
-    def _turn(self, role: str, content: Any, at: int, where: str) -> None:
-        """What the change of roles from the message before means."""
+    def _turn(self, role: str, content: Any, at: int, path: str) -> None:
+        """Judge the change of roles from the message before to this one."""
         if role == "system":
-            self._system(at, where)
+            self._system(at, path)
             return
         if self._role == "system" and role == "user":
             self.add(
-                "A20", where, "an assistant message must follow the system message"
+                "A20",
+                path,
+                "an assistant message must follow the system message",
             )
         kinds = {name_in(block, "type") for block in items_of(content)}
-        only_results = type(content) is list and kinds <= {"tool_result"}
         self._holds_results = "tool_result" in kinds
-        before, self._spoke = self._spoke, role
+        speaker = self._spoke
+        self._spoke = role
         if role == "assistant":
-            if before != "assistant":
-                self._overdue()
-                self._carried, self._open, self._reply_calls = self._open, {}, False
-            if self._is_loop_over:
-                self._loop, self._is_loop_over = at, False
-            self._missed()
-            self._caller, self._batch, self._answering = at, set(), 0
-            self._only_results, self._ends_with_server_result = True, False
-            return
-        self._is_loop_over = self._is_loop_over or kinds != {"tool_result"}
+            self._assistant(at, begins_reply=speaker != "assistant")
+        else:
+            has_only_results = type(content) is list and kinds <= {"tool_result"}
+            self._user(kinds, path, has_only_results=has_only_results)
+
+    def _assistant(self, at: int, *, begins_reply: bool) -> None:
+        """A message of the assistant opens a batch, and a reply where the user spoke before."""
+        if begins_reply:
+            self._overdue()
+            self._carried = self._open
+            self._open = {}
+            self._reply_calls = False
+        if self._is_loop_over:
+            self._loop = at
+            self._is_loop_over = False
+        self._missed()
+        self._caller = at
+        self._batch = set()
+        self._answering = 0
+        self._only_results = True
+        self._ends_with_server_result = False
+
+    def _user(
+        self,
+        kinds: set[str | None],
+        path: str,
+        *,
+        has_only_results: bool,
+    ) -> None:
+        """A18 and A19: what may follow a reply with calls of the server's open."""
+        if kinds != {"tool_result"}:
+            self._is_loop_over = True
         self._answering += 1
         if self._reply_calls:
             sentence = "an unfinished server tool allows nothing but results here"
-            self.need(
-                only_results or not self._open, "A19", f"{where}.content", sentence
-            )
+            is_legal = has_only_results or not self._open
+            self.need(is_legal, "A19", f"{path}.content", sentence)
             return
+        sentence = f"this server tool call has no result before {path}"
         for call in self._open:
-            self.add(
-                "A18",
-                _path(call),
-                f"this server tool call has no result before {where}",
-            )
+            self.add("A18", _path(call), sentence)
         self._open = {}
 
-    def _system(self, at: int, where: str) -> None:
+    def _system(self, at: int, path: str) -> None:
+        follows_assistant = self._role == "assistant"
         if takes_no_system_messages(self.head.get("model")):
-            self.add("A0", f"{where}.role", "this model takes no system messages here")
-        if self._role == "assistant" and self._unanswered():
-            self.add("A20", where, "a system message parts a call from its result")
+            self.add("A0", f"{path}.role", "this model takes no system messages here")
+        if follows_assistant and self._unanswered():
+            self.add("A20", path, "a system message parts a call from its result")
         elif at == 0:
-            self.add("A20", where, "a system message may not be the first")
-        elif self._role == "assistant" and not self._ends_with_server_result:
-            self.add("A20", where, "a system message must follow a user message")
+            self.add("A20", path, "a system message may not be the first")
+        elif follows_assistant and not self._ends_with_server_result:
+            self.add("A20", path, "a system message must follow a user message")
 
     def _missed(self) -> None:
+        sentence = "this call has no tool_result in the next message"
         for call in self._unanswered():
-            self.add(
-                "A3", _path(call), "this call has no tool_result in the next message"
-            )
+            self.add("A3", _path(call), sentence)
 
     def _overdue(self) -> None:
         for call in self._carried:
@@ -169,172 +194,190 @@ class Check(problem.Check):
 
     def _unanswered(self) -> list[At]:
         """The client's calls of the last assistant message without a result."""
-        waiting = (call for call in self.pairs.unanswered if call[0] == self._caller)
-        return [call for call in waiting if call not in self._server_calls]
+        calls = []
+        for call in self.pairs.unanswered:
+            if call[0] == self._caller and call not in self._server_calls:
+                calls.append(call)
+        return calls
 
-    def _text(self, content: Any, role: str, where: str) -> None:
+    def _text(self, content: Any, role: str, path: str) -> None:
         """A9: content that is no list of blocks, or an empty one."""
-        self._empty = where if role == "assistant" and content in ("", []) else ""
+        # The last one of the assistant may be empty, so it is judged when another follows.
+        is_empty_reply = role == "assistant" and content in ("", [])
+        self._empty = path if is_empty_reply else ""
         if type(content) is str:
-            self._only_results = self._only_results and role != "user"
-            holds = self._empty or (content and not content.isspace())
-            self.need(holds, "A9", where, "the text is empty or only spaces")
+            if role == "user":
+                self._only_results = False
+            if not is_empty_reply:
+                self._words(content, path)
         elif type(content) is not list:
             self.add(
                 "A9",
-                where,
+                path,
                 f"content must be text or a list, and it is {kind_of(content)}",
             )
-        elif not content and not self._empty:
-            self.add("A9", where, "the message has no content")
+        elif not content and not is_empty_reply:
+            self.add("A9", path, "the message has no content")
 
     # -- within a message -----------------------------------------------------------------
 
-    def _block(self, block: Any, role: str, here: At, where: str) -> None:
+    def _block(self, block: Any, role: str, here: At, path: str) -> None:
         kind = name_in(block, "type")
         if kind is None:
-            self.add("A0", where, "a block is an object with a type")
+            self.add("A0", path, "a block is an object with a type")
             return
         row = BLOCKS.get(kind)
         if row is not None:
-            sentence = f"a {kind} block may not stand in a {role} message"
-            self.need(role in row.roles, "A0", where, sentence)
-            self._fields(block, row, where)
-        if kind == "text":
-            text = block.get("text")
-            empty = type(text) is str and (not text or text.isspace())
-            self.need(not empty, "A9", where, "the text is empty or only spaces")
-        elif kind == "tool_use":
-            self._call(block, role, here, where)
-        elif kind == "tool_result":
-            self._result(block, role, here, where)
-        elif kind == _COMPACT:
-            self._compaction(block, here, where)
-        self._server_tool(block, kind, here, where)
+            self.need(
+                role in row.roles,
+                "A0",
+                path,
+                f"a {kind} block may not stand in a {role} message",
+            )
+            self._fields(block, row, path)
+        match kind:
+            case "text":
+                self._words(block.get("text"), path)
+            case "tool_use":
+                self._call(block, role, here, path)
+            case "tool_result":
+                self._result(block, role, here, path)
+            case "compaction":
+                self._compaction(block, here, path)
+        self._server_tool(block, kind, here, path)
         if kind != "tool_result" and role == "user":
             self._only_results = False
-        if block.get("cache_control") is not None:
-            self._marked(block, where)
+        if _is_marked(block):
+            self._block_marker(block, path)
 
-    def _fields(self, block: JsonObject, row: Block, where: str) -> None:
+    def _fields(self, block: JsonObject, row: Block, path: str) -> None:
         """A0, A8 and A23."""
-        marked = (
-            row.kind in THOUGHTS and block.get("cache_control") is not None
-        )  # A21 says so
-        fields = (
-            {k: v for k, v in block.items() if k != "cache_control"}
-            if marked
-            else block
-        )
-        self.block("A0", fields, row, where, "A23")
-        field = _NAMES.get(row.becomes, "")
-        name = name_in(block, field)
-        legal = call_ids(self.head.get("model")).match
-        if name is not None and not legal(name):
-            self.add("A8", where, f"the {field} has characters not allowed in it")
-        tool = name_in(block, "name") if row.becomes == "call" else None
-        if tool is not None and not _TOOL_NAME(tool):
-            self.add("A8", where, "the tool's name is not allowed")
+        fields = block
+        if row.kind in THOUGHTS and _is_marked(block):  # A21 says so
+            fields = {key: block[key] for key in block if key != "cache_control"}
+        self.block("A0", fields, row, path, "A23")
+        self._names(block, row, path)
         if row.media == ("image",):
-            self._images.append((where, block))
+            self._images.append((path, block))
         for index, item in enumerate(items_of(block.get("content"))):
+            place = f"{path}.content[{index}]"
             if row.kind == "tool_result":
-                self._item(item, f"{where}.content[{index}]")
+                self._item(item, place)
             elif row.kind == "search_result":
-                self._found(item, f"{where}.content[{index}]")
+                self._search_item(item, place)
         if row.kind == "document":
-            self._document(block.get("source"), f"{where}.source")
+            self._document(block.get("source"), f"{path}.source")
 
-    def _call(self, block: JsonObject, role: str, here: At, where: str) -> None:
+    def _names(self, block: JsonObject, row: Block, path: str) -> None:
+        """A8: the id of a call or a result, and the name of its tool."""
+        field = _ID_FIELDS.get(row.becomes, "")
+        call_id = name_in(block, field)
+        legal_id = call_ids(self.head.get("model"))
+        if call_id is not None and not legal_id.match(call_id):
+            self.add("A8", path, f"the {field} has characters not allowed in it")
+        if row.becomes != "call":
+            return
+        tool = name_in(block, "name")
+        if tool is not None and not _TOOL_NAME(tool):
+            self.add("A8", path, "the tool's name is not allowed")
+
+    def _call(self, block: JsonObject, role: str, here: At, path: str) -> None:
         call_id = block.get("id")
         if type(call_id) is not str or role != "assistant":
             return
-        self.need(
-            call_id not in self._seen, "A7", where, "this tool_use id was used before"
-        )
+        if call_id in self._seen:
+            self.add("A7", path, "this tool_use id was used before")
         if call_id not in self._batch:
             self.pairs.call(here, call_id)
         self._reply_calls = True
         self._seen.add(call_id)
         self._batch.add(call_id)
 
-    def _result(self, block: JsonObject, role: str, here: At, where: str) -> None:
+    def _result(self, block: JsonObject, role: str, here: At, path: str) -> None:
         call_id = block.get("tool_use_id")
         if type(call_id) is not str or role != "user":
             return
         call = self.pairs.result(here, call_id)
         if call_id in self._answered:
-            self.add("A7", where, "this call already has a result")
+            self.add("A7", path, "this call already has a result")
         self._answered.add(call_id)
-        is_first = call is not None and call[0] == self._caller
+
+        is_first_result = call is not None and call[0] == self._caller
         if call_id not in self._batch:
-            self.add("A4", where, "no such call just before")
-        elif is_first and not self._only_results:
-            self.add("A5", where, "a result stands behind another block")
-        elif is_first and self._answering > 1:
+            self.add("A4", path, "no such call just before")
+        elif is_first_result and not self._only_results:
+            self.add("A5", path, "a result stands behind another block")
+        elif is_first_result and self._answering > 1:
             self.add(
                 "A6",
-                where,
+                path,
                 "the results of one batch are split over several user messages",
             )
         content = block.get("content", "")
         if not isinstance(content, (str, list)):
             self.add(
-                "A0", f"{where}.content", f"text or a list, not {kind_of(content)}"
+                "A0",
+                f"{path}.content",
+                f"text or a list, not {kind_of(content)}",
             )
 
-    def _item(self, item: Any, where: str) -> None:
+    def _item(self, item: Any, path: str) -> None:
         """An item of a result."""
         row = BLOCKS.get(name_in(item, "type") or "")
         if row is None or not row.in_result:
-            self.add("A0", where, "a block of this type may not stand in a tool_result")
+            self.add("A0", path, "a block of this type may not stand in a tool_result")
         else:
-            self._fields(item, row, where)
-        if type(item) is dict and item.get("cache_control") is not None:
-            self._marked(item, where)
+            self._fields(item, row, path)
+        if _is_marked(item):
+            self._block_marker(item, path)
 
-    def _found(self, item: Any, where: str) -> None:
+    def _search_item(self, item: Any, path: str) -> None:
         """An item of a search result: text and nothing else, and never a blank one."""
         if name_in(item, "type") != "text":
-            self.add("A0", where, "a search_result holds blocks of text alone")
+            self.add("A0", path, "a search_result holds blocks of text alone")
             return
-        self._item(item, where)
-        self._said(item.get("text"), where)
+        self._item(item, path)
+        self._words(item.get("text"), path)
 
-    def _document(self, source: Any, where: str) -> None:
+    def _document(self, source: Any, path: str) -> None:
         """The texts of a document: its data, its content, or the texts in its content."""
-        if name_in(source, "type") == "text":
-            self._said(source.get("data"), f"{where}.data")
-        elif name_in(source, "type") == "content":
-            content = source.get("content")
-            self._said(content, f"{where}.content")
-            for index, item in enumerate(items_of(content)):
-                if name_in(item, "type") == "text":
-                    self._said(item.get("text"), f"{where}.content[{index}]")
+        match name_in(source, "type"):
+            case "text":
+                self._words(source.get("data"), f"{path}.data")
+            case "content":
+                content = source.get("content")
+                self._words(content, f"{path}.content")
+                for index, item in enumerate(items_of(content)):
+                    if name_in(item, "type") == "text":
+                        self._words(item.get("text"), f"{path}.content[{index}]")
 
-    def _said(self, text: Any, where: str) -> None:
-        """A9 for a text within a block."""
+    def _words(self, text: Any, path: str) -> None:
+        """A9: a text has words in it. What is no text is judged by its block."""
         is_blank = type(text) is str and (not text or text.isspace())
-        self.need(not is_blank, "A9", where, "the text is empty or only spaces")
+        self.need(not is_blank, "A9", path, "the text is empty or only spaces")
 
-    def _compaction(self, block: JsonObject, here: At, where: str) -> None:
+    def _compaction(self, block: JsonObject, here: At, path: str) -> None:
         """A22, as far as a request shows it: one signed block, first."""
-        self.need(block.get("content") != "", "A22", where, "an empty summary")
-        if block.get("signature"):
-            self._signed += 1
-            self.need(here == (0, 0), "A22", where, "a signed summary is not the first")
-            sentence = f"{self._signed} signed summaries, and one is allowed"
-            self.need(self._signed < 2, "A22", where, sentence)
+        self.need(block.get("content") != "", "A22", path, "an empty summary")
+        if not block.get("signature"):
+            return
+        self._signed += 1
+        self.need(here == (0, 0), "A22", path, "a signed summary is not the first")
+        self.need(
+            self._signed < 2,
+            "A22",
+            path,
+            f"{self._signed} signed summaries, and one is allowed",
+        )
 
-    def _server_tool(self, block: JsonObject, kind: str, here: At, where: str) -> None:
+    def _server_tool(self, block: JsonObject, kind: str, here: At, path: str) -> None:
         """A18: a tool of the server's, whoever made the block."""
         self._ends_with_server_result = kind.endswith("_tool_result")
         if kind in SERVER_CALLS:
             self.pairs.call(here, f"{SERVER}{block.get('id')}")
             self._server_calls.add(here)
-            self._open[here] = (
-                name_in(block, "name") if kind == "server_tool_use" else None
-            )
+            is_named = kind == "server_tool_use"
+            self._open[here] = name_in(block, "name") if is_named else None
         elif self._ends_with_server_result:
             call = self.pairs.result(here, f"{SERVER}{block.get('tool_use_id')}")
             if call in self._open:
@@ -342,55 +385,74 @@ class Check(problem.Check):
             elif call in self._carried:
                 del self._carried[call]
             else:
-                self.add("A18", where, "a server tool's result without its call")
+                self.add("A18", path, "a server tool's result without its call")
 
     # -- where a request ends -------------------------------------------------------------
 
     def _request(self, head: JsonObject) -> None:
-        last = (blocks_of(self.messages[-1]) if self.messages else [])[-1:]
+        blocks = blocks_of(self.messages[-1]) if self.messages else []
+        last_block = blocks[-1] if blocks else None
         self._judge_head(head)
         if self._role == "assistant":
-            self._ending(head, last)
-        self._thinking_and_tools(head)
+            self._ending(head, last_block)
+        self._manual_thinking(head)
+        self._open_tools(head)
+        self._forced_tool(head)
         self._judge_images(head)
-        self._judge_marker(head, last[0] if last else None)
+        self._judge_marker(head, last_block)
 
-    def _ending(self, head: JsonObject, last: list[Any]) -> None:
+    def _ending(self, head: JsonObject, block: Any) -> None:
         """A11 and A12. A paused turn may end the request; its open server tool shows it."""
-        where, model = f"messages[{len(self.messages) - 1}]", claude(head.get("model"))
+        path = f"messages[{len(self.messages) - 1}]"
+        model = claude(head.get("model"))
         if model is not None and model[1] >= _NO_PREFILL_SINCE:
-            self.need(self._open, "A11", where, "the last message is the assistant's")
-        elif last and name_in(last[0], "type") == "text":
-            text = name_in(last[0], "text") or ""
-            self.need(
-                text == text.rstrip(), "A12", where, "its text ends with white space"
-            )
+            self.need(self._open, "A11", path, "the last message is the assistant's")
+        elif name_in(block, "type") == "text":
+            text = name_in(block, "text") or ""
+            is_trimmed = text == text.rstrip()
+            self.need(is_trimmed, "A12", path, "its text ends with white space")
 
-    def _thinking_and_tools(self, head: JsonObject) -> None:
-        """A14, A19 and A24: what thinking and open calls ask of the rest."""
-        manual = name_in(head.get("thinking"), "type") == "enabled"
-        if manual and self._holds_results and self._loop >= 0:
-            first = blocks_of(self.messages[self._loop])[:1]
-            begins = bool(first) and name_in(first[0], "type") in _TURN_BEGINS
-            sentence = (
-                "the open turn does not begin with thinking, and thinking is manual"
-            )
-            self.need(begins, "A14", f"messages[{self._loop}].content", sentence)
-        is_whole = isinstance(head.get("tools"), list) or head.get(
-            "model"
-        )  # else a history alone
-        if is_whole and self._reply_calls and self._spoke != "assistant":
-            names = {name_in(tool, "name") for tool in items_of(head.get("tools"))}
-            for name in filter(None, {*self._open.values()} - names):
+    def _manual_thinking(self, head: JsonObject) -> None:
+        """A14: with manual thinking the open turn begins with its thinking."""
+        if not _thinks_manually(head) or not self._holds_results or self._loop < 0:
+            return
+        blocks = blocks_of(self.messages[self._loop])
+        is_thought = bool(blocks) and name_in(blocks[0], "type") in _TURN_BEGINS
+        path = f"messages[{self._loop}].content"
+        self.need(
+            is_thought,
+            "A14",
+            path,
+            "the open turn does not begin with thinking, and thinking is manual",
+        )
+
+    def _open_tools(self, head: JsonObject) -> None:
+        """A19: a server's tool whose call is open is among the tools."""
+        tools = head.get("tools")
+        if not isinstance(tools, list) and not head.get("model"):
+            return  # a history alone
+        if not self._reply_calls or self._spoke == "assistant":
+            return
+        names = {name_in(tool, "name") for tool in items_of(tools)}
+        for name in set(self._open.values()) - names:
+            if name:
                 self.add(
-                    "A19", "tools", f"an open call of {name[:64]!r} without its tool"
+                    "A19",
+                    "tools",
+                    f"an open call of {name[:64]!r} without its tool",
                 )
-        if name_in(head.get("tool_choice"), "type") in ("any", "tool"):
-            sentence = (
-                "a forced tool, with a model or a mode of thinking that excludes it"
-            )
-            allowed = not manual and not refuses_force(head.get("model"))
-            self.need(allowed, "A24", "tool_choice", sentence)
+
+    def _forced_tool(self, head: JsonObject) -> None:
+        """A24: neither manual thinking nor some models allow that a tool is forced."""
+        if name_in(head.get("tool_choice"), "type") not in ("any", "tool"):
+            return
+        is_allowed = not _thinks_manually(head) and not refuses_force(head.get("model"))
+        self.need(
+            is_allowed,
+            "A24",
+            "tool_choice",
+            "a forced tool, with a model or a mode of thinking that excludes it",
+        )
 
     def _judge_head(self, head: JsonObject) -> None:
         """A0, A8 and A9: system texts and tools."""
@@ -398,101 +460,123 @@ class Check(problem.Check):
             if head.get(key) is not None:
                 self.fields("A0", head, {key: kinds}, key)
         for index, block in enumerate(items_of(head.get("system"))):
-            text, where = name_in(block, "text") or "", f"system[{index}]"
+            text = name_in(block, "text") or ""
+            has_words = text and not text.isspace()
             self.need(
-                text and not text.isspace(),
+                has_words,
                 "A9",
-                where,
+                f"system[{index}]",
                 "a text block with text is asked for",
             )
         for index, tool in enumerate(items_of(head.get("tools"))):
             name = tool.get("name") if type(tool) is dict else None
-            legal = name is None or (type(name) is str and _TOOL_NAME(name))
-            self.need(
-                legal, "A8", f"tools[{index}].name", "the tool's name is not allowed"
-            )
+            is_legal = name is None or (type(name) is str and _TOOL_NAME(name))
+            path = f"tools[{index}].name"
+            self.need(is_legal, "A8", path, "the tool's name is not allowed")
 
     def _judge_images(self, head: JsonObject) -> None:
         """A25. The size shows of images whose data is in the request."""
-        limits, count = ANTHROPIC_MEDIA, len(self._images)
+        limits = ANTHROPIC_MEDIA
+        count = len(self._images)
         most = limits.images
         if count > limits.images_small_window:
             model = catalog.lookup(str(head.get("model") or ""))
             if model.known and model.window_tokens <= limits.small_window_tokens:
                 most = limits.images_small_window
         self.need(
-            count <= most, "A25", "messages", f"{count} images, {most} may be sent"
+            count <= most,
+            "A25",
+            "messages",
+            f"{count} images, {most} may be sent",
         )
-        side = limits.many_side_px if count > limits.many_images else limits.side_px
-        for where, block in self._images:
+        most_px = limits.side_px
+        if count > limits.many_images:
+            most_px = limits.many_side_px
+        for path, block in self._images:
             source = block.get("source")
-            data = (
-                name_in(source, "data") if name_in(source, "type") == "base64" else None
-            )
-            if data is None:
-                continue
-            longest = max(image_size(data))
-            self.need(
-                longest <= side,
-                "A25",
-                where,
-                f"{longest} pixels a side, {side} are allowed",
-            )
-            size = (len(data) - data[-2:].count("=")) * 3 // 4
-            sentence = f"{size} bytes, {limits.image_bytes} are allowed"
-            self.need(size <= limits.image_bytes, "A25", where, sentence)
+            if name_in(source, "type") == "base64":
+                data = name_in(source, "data")
+                if data is not None:
+                    self._judge_image(data, most_px, path)
+
+    def _judge_image(self, data: str, most_px: int, path: str) -> None:
+        """A25 of one image: ``data`` is its base64, ``most_px`` the most pixels of a side."""
+        side_px = max(image_size(data))
+        self.need(
+            side_px <= most_px,
+            "A25",
+            path,
+            f"{side_px} pixels a side, {most_px} are allowed",
+        )
+        padding = data[-2:].count("=")
+        size_bytes = (len(data) - padding) * 3 // 4
+        most_bytes = ANTHROPIC_MEDIA.image_bytes
+        self.need(
+            size_bytes <= most_bytes,
+            "A25",
+            path,
+            f"{size_bytes} bytes, {most_bytes} are allowed",
+        )
 
     # -- cache markers --------------------------------------------------------------------
 
-    def _marked(self, block: JsonObject, where: str) -> None:
+    def _block_marker(self, block: JsonObject, path: str) -> None:
         """A21 of the marker that a block of a message carries."""
         if block.get("type") in THOUGHTS:
-            self.add("A21", where, "thinking carries no cache marker")
+            self.add("A21", path, "thinking carries no cache marker")
         elif block.get("type") == "text" and not block.get("text"):
-            self.add("A21", where, "empty text carries no cache marker")
-        self._marker(block, where)
+            self.add("A21", path, "empty text carries no cache marker")
+        self._marker(block, path)
 
-    def _marker(self, thing: JsonObject, where: str) -> None:
+    def _marker(self, thing: JsonObject, path: str) -> None:
         """A21 of the next marker in the order of the request: tools, system, messages."""
         ttl = _ttl(thing)
         if ttl == "1h" and "5m" in self._ttls:
-            self.add("A21", where, "a 1h marker stands behind a 5m marker")
+            self.add("A21", path, "a 1h marker stands behind a 5m marker")
         self._ttls.append(ttl)
         if len(self._ttls) == _MARKERS + 1:
-            self.add("A21", where, f"more than {_MARKERS} cache markers")
+            self.add("A21", path, f"more than {_MARKERS} cache markers")
 
-    def _judge_marker(self, head: JsonObject, last: Any) -> None:
+    def _judge_marker(self, head: JsonObject, block: Any) -> None:
         """A21 of the marker of the request itself, which is one on its last block."""
         if head.get("cache_control") is None:
             return
-        own = last.get("cache_control") if type(last) is dict else None
-        if own is not None and _ttl(last) != _ttl(head):
+        if _is_marked(block) and _ttl(block) != _ttl(head):
             self.add(
                 "A21",
                 "cache_control",
                 "it lives otherwise than the marker of the last block",
             )
         self._marker(head, "cache_control")
+        # A request may be judged again when it has grown: only markers of blocks stay counted.
         self._ttls.pop()
 
 
 def blocks_of(thing: Any) -> list[Any]:
     """The content of a message or a result as blocks; a string is one text."""
     content = thing.get("content") if type(thing) is dict else None
-    return (
-        [{"type": "text", "text": content}]
-        if type(content) is str
-        else items_of(content)
-    )
+    if type(content) is str:
+        return [{"type": "text", "text": content}]
+    return items_of(content)
+
+
+def _is_marked(thing: Any) -> bool:
+    return type(thing) is dict and thing.get("cache_control") is not None
+
+
+def _thinks_manually(head: JsonObject) -> bool:
+    return name_in(head.get("thinking"), "type") == "enabled"
 
 
 def _ttl(thing: JsonObject) -> str:
     control = thing.get("cache_control")
-    return str(control.get("ttl") or "5m") if type(control) is dict else "5m"
+    if type(control) is not dict:
+        return "5m"
+    return str(control.get("ttl") or "5m")
 
 
 def _path(at: At) -> str:
     return f"messages[{at[0]}].content[{at[1]}]"
 
 
-CHECK = Check
+CHECK = AnthropicCheck

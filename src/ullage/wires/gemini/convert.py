@@ -28,7 +28,10 @@ class GeminiReader(Reader):
     result_content = "functionResponse.parts"
 
     def schema(
-        self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str
+        self,
+        raw: Mapping[str, Any],
+        body: Mapping[str, Any],
+        path: str,
     ) -> Any:
         """See `Reader.schema`: a tool of Google's own has no name."""
         if get(raw, "name") is None:
@@ -40,40 +43,41 @@ class GeminiReader(Reader):
         """See `Reader.message_kind`: a part may stand among the contents without one."""
         return super().message_kind(bare, message) if is_content(bare) else None
 
-    def block(self, part: Part, bare: Any, where: str) -> tuple[Any, str]:
+    def block(self, part: Part, bare: Any, path: str) -> tuple[Any, str]:
         """See `Reader.block`."""
         at = max(part.at, 0)
-        return parts_of(bare)[at], f"{where}.parts[{at}]"
+        return parts_of(bare)[at], f"{path}.parts[{at}]"
 
     def kind(self, block: Mapping[str, Any]) -> str:
         """See `Reader.kind`: the field that a part has is its kind."""
         return next((kind for kind in PARTS if get(block, kind) is not None), "part")
 
-    def arguments(self, part: ToolCall, block: Any, where: str) -> tuple[str, Any]:
+    def arguments(self, part: ToolCall, block: Any, path: str) -> tuple[str, Any]:
         """See `Reader.arguments`."""
         value = get(get(block, "functionCall"), "args") or {}
-        text = json_text(value, where) if isinstance(value, Mapping) else part.arguments
-        return text, value
+        if isinstance(value, Mapping):
+            return json_text(value, path), value
+        return part.arguments, value
 
 
 def _lowered(schema: Any) -> Any:
     """A schema of Gemini's as a JSON schema: its names of types are in capitals."""
-    if isinstance(schema, Mapping):
-        return {
-            key: value.lower()
-            if key == "type" and isinstance(value, str)
-            else _lowered(value)
-            for key, value in schema.items()
-        }
-    return [_lowered(item) for item in schema] if isinstance(schema, list) else schema
+    if isinstance(schema, list):
+        return [_lowered(item) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    lowered = {}
+    for key, value in schema.items():
+        is_type = key == "type" and isinstance(value, str)
+        lowered[key] = value.lower() if is_type else _lowered(value)
+    return lowered
 
 
 class GeminiWriter(Writer):
     """Writes generateContent, as google-genai takes it."""
 
-    tool_name = re.compile(
-        r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}\Z"
-    )  # as the SDK documents it
+    # as the SDK documents it
+    tool_name = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}\Z")
     not_first = ("model",)
 
     def messages(self, turns: Sequence[Turn]) -> list[WireDict]:
@@ -83,23 +87,26 @@ class GeminiWriter(Writer):
             if turn.who == "system":
                 turn = self.system_note(turn)
             role = "model" if turn.who == "assistant" else "user"
-            parts = [self._part(piece) for piece in turn.pieces]
-            parts = [part for part in parts if part != {"text": ""}]
-            if not parts and turn.who == "user":
-                parts = [{"text": EMPTY}]
-            if (
-                contents and contents[-1]["role"] == role == "model"
-            ):  # calls follow the user (G4)
+            parts = self._parts(turn)
+            is_more = bool(contents) and contents[-1]["role"] == role == "model"
+            if is_more:  # calls follow the user (G4)
                 contents[-1]["parts"] += parts
             elif parts:
                 contents.append({"role": role, "parts": parts})
         for content in contents:
-            first = next(
-                (part for part in content["parts"] if "functionCall" in part), None
-            )
-            if first is not None:
-                first["thoughtSignature"] = UNCHECKED
+            _sign(content["parts"])
         return contents
+
+    def _parts(self, turn: Turn) -> list[WireDict]:
+        """The parts of a turn without empty texts; of the user's at least one."""
+        parts = []
+        for piece in turn.pieces:
+            part = self._part(piece)
+            if part != {"text": ""}:
+                parts.append(part)
+        if not parts and turn.who == "user":
+            return [{"text": EMPTY}]
+        return parts
 
     def call(self, call: Call) -> WireDict:
         """See `Writer.call`."""
@@ -123,15 +130,15 @@ class GeminiWriter(Writer):
         if signs_no_calls(self.conversion.model):
             texts = self.texts(content, RESULT)
             content = [Text("\n".join(text.text for text in texts))]
-        first = content[0] if content else None
-        text, rest = "", content
-        if isinstance(first, Text):
-            text, rest = first.text, content[1:]
-        response = {"error" if result.is_error else "output": text}
+        text = ""
+        rest = content
+        if content and isinstance(content[0], Text):
+            text = content[0].text
+            rest = content[1:]
         body: WireDict = {
             "id": result.call_id,
             "name": result.name,
-            "response": response,
+            "response": {"error" if result.is_error else "output": text},
         }
         if rest:
             body["parts"] = self.blocks(rest, _plain_file)
@@ -142,7 +149,9 @@ class GeminiWriter(Writer):
         if not medium.url:
             return {"inlineData": {"mimeType": medium.mime, "data": medium.data}}
         mime = medium.mime or type_by_ending(medium.url)
-        return {"fileData": {"fileUri": medium.url, "mimeType": mime}} if mime else None
+        if not mime:
+            return None
+        return {"fileData": {"fileUri": medium.url, "mimeType": mime}}
 
     def keeps_name(self, medium: Medium) -> bool:
         """See `Writer.keeps_name`."""
@@ -157,18 +166,26 @@ class GeminiWriter(Writer):
     ) -> WireDict:
         """See `Writer.request`: as keyword arguments of google-genai."""
         config = self.settings(tools, output_tokens)
-        if tools:  # the other field takes a dialect of JSON schema only
-            functions = [
-                {**tool, "parameters_json_schema": tool.pop("parameters")}
-                for tool in config["tools"]
-            ]
+        if tools:
+            functions = []
+            for tool in config["tools"]:
+                # The field ``parameters`` takes a dialect of JSON schema only.
+                schema = tool.pop("parameters")
+                functions.append({**tool, "parameters_json_schema": schema})
             config["tools"] = [{"function_declarations": functions}]
         if system:
-            config["system_instruction"] = {
-                "parts": [{"text": text} for text in system if text]
-            }
+            parts = [{"text": text} for text in system if text]
+            config["system_instruction"] = {"parts": parts}
         contents = list(messages) or [self.beginning()]
         return {**self.model(), "contents": contents, "config": config}
+
+
+def _sign(parts: Sequence[WireDict]) -> None:
+    """Put what passes for a signature on the first call of a content (G7, G10)."""
+    for part in parts:
+        if "functionCall" in part:
+            part["thoughtSignature"] = UNCHECKED
+            return
 
 
 def _text(text: str) -> WireDict:
@@ -180,4 +197,5 @@ def _plain_file(text: str) -> WireDict:
     return {"inlineData": {"mimeType": "text/plain", "data": data}}
 
 
-READER, WRITER = GeminiReader, GeminiWriter
+READER = GeminiReader
+WRITER = GeminiWriter

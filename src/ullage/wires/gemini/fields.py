@@ -41,30 +41,37 @@ _REST = (
     "safetySettings",
 )
 _WRAPPERS = ("result", "output", "error")
+_SIGNATURES = ("thoughtSignature", "thought_signature")
 _PLAIN = "text/plain"
 _SECONDS = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
 _MOST_FRAMES_A_SECOND = 24
 
 
-def with_field(value: Any, name: str, new: Any) -> Any:
+def with_field(holder: Any, name: str, value: Any) -> Any:
     """A copy with one field set, in the spelling the field has there.
 
-    A dict set on an object of the SDK becomes an object of that field's type.
+    Args:
+        holder: a dict or an object of the SDK; it is not changed.
+        name: the field, in camelCase.
+        value: what it is to hold. A dict set on an object of the SDK becomes an object of that
+            field's type.
     """
+    snake_name = snake(name)
+    if isinstance(holder, Mapping):
+        if snake_name in holder and name not in holder:
+            name = snake_name
+        return {**holder, name: value}
     if isinstance(value, Mapping):
-        other = snake(name)
-        return {**value, other if other in value and name not in value else name: new}
-    if isinstance(new, Mapping):
-        new = getattr(type(value).model_validate({snake(name): new}), snake(name))
-    return value.model_copy(update={snake(name): new})
+        typed = type(holder).model_validate({snake_name: value})
+        value = getattr(typed, snake_name)
+    return holder.model_copy(update={snake_name: value})
 
 
 def unsigned(raw: Any) -> Any:
     """A part without its signature, as a dict in the spelling of the wire."""
-    if isinstance(raw, Mapping):
-        marks = ("thoughtSignature", "thought_signature")
-        return {key: value for key, value in raw.items() if key not in marks}
-    return unsigned(raw.model_dump(mode="json", exclude_none=True, by_alias=True))
+    if not isinstance(raw, Mapping):
+        raw = raw.model_dump(mode="json", exclude_none=True, by_alias=True)
+    return {key: value for key, value in raw.items() if key not in _SIGNATURES}
 
 
 def check_wrapped(contents: Sequence[Any]) -> None:
@@ -74,15 +81,12 @@ def check_wrapped(contents: Sequence[Any]) -> None:
     stand between: what is one step there would be several here.
     """
     for at, raw in enumerate(contents):
-        if (
-            (type(raw) is dict and "role" in raw)
-            or isinstance(raw, (str, list))
-            or is_content(raw)
-        ):
-            continue  # the first is almost always so, and quick
-        if any(
-            get(raw, name) is not None for name in ("functionCall", "functionResponse")
-        ):
+        if type(raw) is dict and "role" in raw:
+            continue  # almost always so, and quick
+        if isinstance(raw, (str, list)) or is_content(raw):
+            continue
+        is_call = get(raw, "functionCall") is not None
+        if is_call or get(raw, "functionResponse") is not None:
             raise FormatError(
                 f"contents[{at}]",
                 "a function call or response that is in no content",
@@ -101,7 +105,9 @@ def parts_of(raw: Any) -> Any:
     """The raw parts of a content, of a list of parts, or of a part that stands alone."""
     if isinstance(raw, list):
         return raw
-    return (get(raw, "parts") or ()) if is_content(raw) else (raw,)
+    if not is_content(raw):
+        return (raw,)
+    return get(raw, "parts") or ()
 
 
 def is_sdk_call(request: Mapping[str, Any]) -> bool:
@@ -130,7 +136,9 @@ def setting(request: Mapping[str, Any], name: str) -> Any:
 def tool_list(request: Mapping[str, Any]) -> Sequence[Any]:
     """The tools of a request as they stand there; one that stands alone is a list of one."""
     tools = setting(request, "tools") or ()
-    return tools if isinstance(tools, (list, tuple)) else (tools,)
+    if isinstance(tools, (list, tuple)):
+        return tools
+    return (tools,)
 
 
 def with_declarations(
@@ -142,29 +150,28 @@ def with_declarations(
     all search tools"), so a second one is made only where the request declares no function.
     """
     tools = list(tool_list(request))
-    for at in reversed(range(len(tools))):
-        declared = (
-            None
-            if inspect.isroutine(tools[at])
-            else get(tools[at], "functionDeclarations")
-        )
+    for at, tool in reversed([*enumerate(tools)]):
+        if inspect.isroutine(tool):
+            continue
+        declared = get(tool, "functionDeclarations")
         if declared is not None:
-            tools[at] = _declaring(tools[at], declared, declarations)
+            tools[at] = _declaring(tool, declared, declarations)
             return tools
-    name = "function_declarations" if is_sdk_call(request) else "functionDeclarations"
+    name = "functionDeclarations"
+    if is_sdk_call(request):
+        name = snake(name)
     return [*tools, {name: list(declarations)}]
 
 
 def _declaring(
-    tool: Any, declared: Sequence[Any], more: Sequence[Mapping[str, Any]]
+    tool: Any,
+    declared: Sequence[Any],
+    more: Sequence[Mapping[str, Any]],
 ) -> Any:
     """A copy of a tool that declares more functions, each in the form of its own."""
     if not isinstance(tool, Mapping):
-        more = (
-            type(tool)
-            .model_validate({"function_declarations": more})
-            .function_declarations
-        )
+        typed = type(tool).model_validate({"function_declarations": more})
+        more = typed.function_declarations
     return with_field(tool, "functionDeclarations", [*declared, *more])
 
 
@@ -179,13 +186,18 @@ def calls_functions(request: Mapping[str, Any]) -> bool:
     It does for Python functions and MCP sessions, unless it is told not to, or a tool holds
     declarations (``find_afc_incompatible_tool_indexes`` there).
     """
+    switch = setting(request, "automaticFunctionCalling")
+    if get(switch, "disable"):
+        return False
     tools = tool_list(request)
-    called = any(
-        inspect.isroutine(tool) or hasattr(tool, "call_tool") for tool in tools
-    )
-    declared = any(get(tool, "functionDeclarations") for tool in tools)
-    off = get(setting(request, "automaticFunctionCalling"), "disable")
-    return called and not declared and not off
+    if any(get(tool, "functionDeclarations") for tool in tools):
+        return False
+    return any(_is_callable(tool) for tool in tools)
+
+
+def _is_callable(tool: Any) -> bool:
+    """Whether a tool is a Python function or an MCP session."""
+    return inspect.isroutine(tool) or hasattr(tool, "call_tool")
 
 
 # ── what stands in a part ────────────────────────────────────────────────────────────────
@@ -200,7 +212,7 @@ def unwrapped(response: Any) -> tuple[str | None, Any]:
     return None, response
 
 
-def response_text(value: Any, where: str) -> str:
+def response_text(value: Any, path: str) -> str:
     """Text as it is, any other value as compact JSON in its own order of keys."""
     if isinstance(value, str):
         return value
@@ -208,50 +220,69 @@ def response_text(value: Any, where: str) -> str:
         return _dumps(value)
     except (TypeError, ValueError) as error:
         raise FormatError(
-            where, f"not JSON ({error})", "Give plain JSON values."
+            path,
+            f"not JSON ({error})",
+            "Give plain JSON values.",
         ) from None
 
 
 def _dumps(value: Any) -> str:
     return json.dumps(
-        value, ensure_ascii=False, separators=(",", ":"), default=as_google
+        value,
+        ensure_ascii=False,
+        separators=(",", ":"),
+        default=as_google,
     )
 
 
 def edited(raw: Any, part: Part, item: int, text: str) -> Any:
     """A raw part that shows another text in one place.
 
-    Raises UnsupportedPart if it is reasoning, signed as it stands, or a tool of the server's; or if
-    the text is blank where a text must not be.
+    Args:
+        raw: the part: a string, a dict or an object of the SDK.
+        part: what it was read as.
+        item: of a result, which item of its content.
+        text: what is to be shown.
+
+    Raises:
+        UnsupportedPart: it is reasoning, signed as it stands, or a tool of the server's; or the
+            text is blank where a text must not be.
+        FormatError: ``text`` is to be the arguments of a call, and no JSON object.
     """
     if isinstance(raw, str):
         return filled(text, "text", "G2")
     if isinstance(part, ToolCall):
-        if get(raw, "thoughtSignature"):
-            raise cannot_edit(
-                "functionCall", "carries the signature of these very arguments (G8)"
-            )
-        call = get(raw, "functionCall")
-        return with_field(
-            raw, "functionCall", with_field(call, "args", arguments_of(text))
-        )
+        return _with_arguments(raw, text)
     if isinstance(part, ToolResult):
         leaf = part.content[item]
         if isinstance(leaf, Opaque):
             raise cannot_edit(leaf.kind)
         body = _answering(get(raw, "functionResponse"), leaf.at, text)
         return with_field(raw, "functionResponse", body)
+    if isinstance(part, Reasoning):
+        raise cannot_edit("reasoning")
+    return _with_text(raw, text)
+
+
+def _with_arguments(raw: Any, text: str) -> Any:
+    if get(raw, "thoughtSignature"):
+        reason = "carries the signature of these very arguments (G8)"
+        raise cannot_edit("functionCall", reason)
+    call = with_field(get(raw, "functionCall"), "args", arguments_of(text))
+    return with_field(raw, "functionCall", call)
+
+
+def _with_text(raw: Any, text: str) -> Any:
+    """A text or a medium that shows another text, without the signature of the old one."""
     kind = next((kind for kind in PARTS if get(raw, kind) is not None), "")
-    if isinstance(part, Reasoning) or not kind or not PARTS[kind].edited:
-        raise cannot_edit(
-            "reasoning" if isinstance(part, Reasoning) else kind or "part"
-        )
+    if not kind or not PARTS[kind].edited:
+        raise cannot_edit(kind or "part")
     filled(text, kind, "G2")
+    is_dict = isinstance(raw, Mapping)
     if PARTS[kind].edited == "a text":
-        said = {"text": text}
-        return said if isinstance(raw, Mapping) else type(raw).model_validate(said)
+        part = {"text": text}
+        return part if is_dict else type(raw).model_validate(part)
     if get(raw, "thoughtSignature") is not None:
-        is_dict = isinstance(raw, Mapping)
         raw = unsigned(raw) if is_dict else with_field(raw, "thoughtSignature", None)
     return with_field(raw, "text", text)
 
@@ -265,9 +296,10 @@ def _answering(body: Any, at: int, text: str) -> Any:
         return with_field(body, "response", _wrapped(get(body, "response"), text))
     parts = list(get(body, "parts"))
     data = b64encode(text.encode("utf-8", "surrogatepass")).decode()
-    blob = {"inlineData": {"mimeType": _PLAIN, "data": data}}
-    old = parts[at]
-    parts[at] = blob if isinstance(old, Mapping) else type(old).model_validate(blob)
+    blob: Any = {"inlineData": {"mimeType": _PLAIN, "data": data}}
+    if not isinstance(parts[at], Mapping):
+        blob = type(parts[at]).model_validate(blob)
+    parts[at] = blob
     return with_field(body, "parts", parts)
 
 
@@ -281,13 +313,13 @@ def plain_text(blob: Media) -> str | None:
         return None
 
 
-def block_of(raw: Any, data: str, where: str) -> Any:
+def block_of(raw: Any, data: str, path: str) -> Any:
     """A blob's part as it stands on the wire, in containers of its own. Raises FormatError."""
     block = unsigned(raw)
     inline = get(block, "inlineData")
     if inline is not None:
         block = with_field(block, "inlineData", with_field(inline, "data", data))
-    return block_at(block, where)
+    return block_at(block, path)
 
 
 def _wrapped(response: Any, text: str) -> Any:
@@ -295,25 +327,28 @@ def _wrapped(response: Any, text: str) -> Any:
 
     JSON in place of a list or an object goes back as one; anything else as a string.
     """
-    wrapper, old = unwrapped(response)
-    new = _like(old, text)
+    wrapper, value = unwrapped(response)
+    shown_value = _like(value, text)
     if wrapper is not None:
-        return {wrapper: new}
-    if isinstance(response, Mapping) and not (
-        type(new) is dict and unwrapped(new)[0] is None
-    ):
-        return {"output": text}
-    return new
+        return {wrapper: shown_value}
+    if not isinstance(response, Mapping):
+        return shown_value
+    # An object that reads as a wrapper, or no object at all, would read as something else.
+    if type(shown_value) is dict and unwrapped(shown_value)[0] is None:
+        return shown_value
+    return {"output": text}
 
 
-def _like(old: Any, text: str) -> Any:
-    if not isinstance(old, (list, dict)) or text[:1] not in ("[", "{"):
+def _like(value: Any, text: str) -> Any:
+    """A text as a value of the same type, if it is JSON that is written back as this very text."""
+    if not isinstance(value, (list, dict)) or text[:1] not in ("[", "{"):
         return text
     try:
-        new = json.loads(text)
-        return new if type(new) is type(old) and _dumps(new) == text else text
+        parsed = json.loads(text)
+        is_same_text = type(parsed) is type(value) and _dumps(parsed) == text
     except (ValueError, RecursionError):
         return text
+    return parsed if is_same_text else text
 
 
 def kind_of(mime: str) -> Literal["image", "audio", "document"]:
@@ -324,20 +359,23 @@ def kind_of(mime: str) -> Literal["image", "audio", "document"]:
 
 
 def clip_of(video: Any) -> tuple[float, float]:
-    """Seconds that Gemini's ``videoMetadata`` asks for, 0 for all, and frames of each."""
+    """The clip that Gemini's ``videoMetadata`` asks for.
+
+    Returns:
+        Its seconds, 0 for the whole video, and how many frames of each.
+    """
     if video is None:
         return 0.0, 1.0
-    start, end = (_seconds(get(video, name)) for name in ("startOffset", "endOffset"))
-    fps = get(video, "fps")
-    frames = (
-        min(fps, _MOST_FRAMES_A_SECOND)
-        if isinstance(fps, int | float) and fps > 0
-        else 1
-    )
-    return max(end - start, 0.0), float(frames)
+    start_s = _seconds(get(video, "startOffset"))
+    end_s = _seconds(get(video, "endOffset"))
+    frames_per_s = get(video, "fps")
+    if not isinstance(frames_per_s, int | float) or frames_per_s <= 0:
+        frames_per_s = 1
+    frames_per_s = min(frames_per_s, _MOST_FRAMES_A_SECOND)
+    return max(end_s - start_s, 0.0), float(frames_per_s)
 
 
-def _seconds(said: Any) -> float:
+def _seconds(duration: Any) -> float:
     """A duration as protobuf writes it, ``"12.5s"``; 0 if it is none."""
-    found = _SECONDS.fullmatch(said) if isinstance(said, str) else None
-    return float(found[1]) if found else 0.0
+    match = _SECONDS.fullmatch(duration) if isinstance(duration, str) else None
+    return float(match[1]) if match else 0.0

@@ -59,6 +59,7 @@ from ullage.wires.unknown_media import media_tokens_of
 from ullage.wires.usages import Counts
 
 _DONE = ("", "STOP", "FINISH_REASON_UNSPECIFIED")
+_BLOBS = ("inlineData", "fileData")
 _OPAQUE = tuple(row.kind for row in PARTS.values() if row.becomes == "opaque")
 
 
@@ -100,22 +101,20 @@ class Gemini(WireFormat):
             fields.check_wrapped(contents)
             return contents
         if contents is None:
-            raise FormatError(
-                self.key,
-                "there are none",
-                f"Give the whole history under {self.key!r}.",
-            )
+            remedy = f"Give the whole history under {self.key!r}."
+            raise FormatError(self.key, "there are none", remedy)
         return [contents]
 
     def tools(self, request: Mapping[str, Any]) -> Sequence[Any]:
         """See `Format.tools`: function declarations, then whatever else a tool holds."""
-        found: list[Any] = []
+        tools: list[Any] = []
         for index, tool in enumerate(fields.tool_list(request)):
             declared = get(tool, "functionDeclarations")
-            found += list_at(declared, f"tools[{index}].functionDeclarations")
             if declared is None:
-                found.append(tool)
-        return found
+                tools.append(tool)
+            else:
+                tools += list_at(declared, f"tools[{index}].functionDeclarations")
+        return tools
 
     def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
         """See `Format.takes_tools`.
@@ -129,10 +128,12 @@ class Gemini(WireFormat):
             return False
         if fields.calls_functions(request):
             return False
-        tools, config = fields.tool_list(request), fields.setting(request, "toolConfig")
-        own = [tool for tool in tools if fields.is_built_in(tool)]
-        asks = bool(get(config, "includeServerSideToolInvocations"))
-        return not own or len(own) < len(tools) or asks
+        tools = fields.tool_list(request)
+        config = fields.setting(request, "toolConfig")
+        if get(config, "includeServerSideToolInvocations"):
+            return True
+        built_in = [tool for tool in tools if fields.is_built_in(tool)]
+        return not built_in or len(built_in) < len(tools)
 
     def choice(self, request: Mapping[str, Any]) -> Choice:
         """See `Format.choice`. A list of names counts with any mode: servers differ in that."""
@@ -148,15 +149,10 @@ class Gemini(WireFormat):
         config = request.get("config")
         choice = get(config or request, "toolConfig")
         calling = get(choice, "functionCallingConfig")
-        listed = [*get(calling, "allowedFunctionNames"), *names]
-        calling = fields.with_field(calling, "allowedFunctionNames", listed)
+        allowed = [*get(calling, "allowedFunctionNames"), *names]
+        calling = fields.with_field(calling, "allowedFunctionNames", allowed)
         choice = fields.with_field(choice, "functionCallingConfig", calling)
-        if config:
-            return {
-                **request,
-                "config": fields.with_field(config, "toolConfig", choice),
-            }
-        return dict(fields.with_field(request, "toolConfig", choice))
+        return _with_tool_config(request, choice)
 
     def compose(
         self,
@@ -165,16 +161,17 @@ class Gemini(WireFormat):
         tools: Sequence[dict[str, Any]],
     ) -> dict[str, Any]:
         """See `Format.compose`. Added tools stand behind the request's own declarations."""
-        contents = request[self.key]
-        alone = not isinstance(contents, list) and len(messages) == 1
-        new = {**request, self.key: messages[0] if alone else messages}
+        contents: Any = messages
+        if not isinstance(request[self.key], list) and len(messages) == 1:
+            contents = messages[0]
+        composed = {**request, self.key: contents}
         if not tools:
-            return new
-        every = fields.with_declarations(request, tools)
+            return composed
+        all_tools = fields.with_declarations(request, tools)
         if not fields.is_sdk_call(request):
-            return {**new, "tools": every}
-        config = request.get("config")
-        return {**new, "config": fields.with_field(config or {}, "tools", every)}
+            return {**composed, "tools": all_tools}
+        config = request.get("config") or {}
+        return {**composed, "config": fields.with_field(config, "tools", all_tools)}
 
     def settings(self, request: Mapping[str, Any]) -> Any:
         """See `WireFormat.settings`: in either form of a request."""
@@ -185,13 +182,17 @@ class Gemini(WireFormat):
         system = fields.setting(request, "systemInstruction")
         parts = () if system is None else fields.parts_of(system)
         for at, part in enumerate(list_at(parts, "systemInstruction.parts")):
-            where = f"systemInstruction.parts[{at}]"
+            path = f"systemInstruction.parts[{at}]"
+            text: Any = part
             if not isinstance(part, str):
-                check_object(part, where)
-            text = part if isinstance(part, str) else get(part, "text")
-            yield where, None if text is None else text_at(text, f"{where}.text")
+                check_object(part, path)
+                text = get(part, "text")
+            if text is None:
+                yield path, None
+            else:
+                yield path, text_at(text, f"{path}.text")
 
-    def tool_text(self, tool: Any, where: str) -> str:
+    def tool_text(self, tool: Any, path: str) -> str:
         """See `Format.tool_text`: of a function, what its declaration will be made from."""
         if inspect.isroutine(tool):
             tool = [tool.__name__, str(inspect.signature(tool)), tool.__doc__]
@@ -199,7 +200,7 @@ class Gemini(WireFormat):
             tool = tool.model_dump(mode="json", exclude_none=True, by_alias=True)
         elif not isinstance(tool, Mapping):
             tool = {"type": type(tool).__name__}
-        return as_json(tool, where)
+        return as_json(tool, path)
 
     def media_detail(self, request: Mapping[str, Any]) -> str:
         """See `Format.media_detail`."""
@@ -207,98 +208,125 @@ class Gemini(WireFormat):
 
     # ── contents ─────────────────────────────────────────────────────────────────────
 
-    def parse(self, raw: Any, where: str) -> Message:
+    def parse(self, raw: Any, path: str) -> Message:
         """See `Format.parse`. A content without a role is the user's, as the API takes it."""
-        parts = self._parts(fields.parts_of(raw), where)
-        said = get(raw, "role") if fields.is_content(raw) else None
-        if said is None:
-            calls = any(isinstance(part, ToolCall) for part in parts)
-            return Message("assistant" if calls else "user", tuple(parts))
-        return Message(self.role_of(said, where), tuple(parts))
+        parts = self._parts(fields.parts_of(raw), path)
+        role = get(raw, "role") if fields.is_content(raw) else None
+        if role is not None:
+            return Message(self.role_of(role, path), tuple(parts))
+        has_calls = any(isinstance(part, ToolCall) for part in parts)
+        return Message("assistant" if has_calls else "user", tuple(parts))
 
-    def _parts(self, raws: Any, where: str) -> list[Part]:
+    def _parts(self, raws: Any, path: str) -> list[Part]:
         if not isinstance(raws, (list, tuple)):
             remedy = "Give contents as the API takes them."
-            raise unexpected(raws, f"{where}.parts", "a list of parts", remedy)
+            raise unexpected(raws, f"{path}.parts", "a list of parts", remedy)
         parts: list[Part] = []
         numbers: Counter[tuple[type, str]] = Counter()
-        signed = False
+        has_signed_call = False
         for at, raw in enumerate(raws):
-            part = self._part(raw, at, f"{where}.parts[{at}]")
-            if isinstance(part, (ToolCall, ToolResult)):
-                numbers[type(part), part.name] += 1
-                part = _named(part, numbers[type(part), part.name])
+            part = self._part(raw, at, f"{path}.parts[{at}]")
             if isinstance(part, ToolCall) and get(raw, "thoughtSignature"):
-                signed = True
+                has_signed_call = True
+            if isinstance(part, (ToolCall, ToolResult)):
+                key = (type(part), part.name)
+                numbers[key] += 1
+                part = _with_id(part, numbers[key])
             parts.append(part)
-        if signed:
+        if has_signed_call:
             parts.append(Reasoning("", WHOLE, bound=True))
         return list(ordered(parts))
 
-    def _part(self, raw: Any, at: int, where: str) -> Part:
+    def _part(self, raw: Any, at: int, path: str) -> Part:
         if isinstance(raw, str):
             return Text(raw, at)
-        check_object(raw, where)
+        check_object(raw, path)
         text = get(raw, "text")
         if text is not None:
-            said = text_at(text, f"{where}.text")
-            return Reasoning(said, at) if get(raw, "thought") else Text(said, at)
+            text = text_at(text, f"{path}.text")
+            return Reasoning(text, at) if get(raw, "thought") else Text(text, at)
         call = get(raw, "functionCall")
         if call is not None:
-            return self._call(call, at, f"{where}.functionCall")
+            return self._call(call, at, f"{path}.functionCall")
         response = get(raw, "functionResponse")
         if response is not None:
-            return self._result(response, at, f"{where}.functionResponse")
-        return self._content(raw, at, where)
+            return self._result(response, at, f"{path}.functionResponse")
+        return self._content(raw, at, path)
 
-    def _call(self, raw: Any, at: int, where: str) -> ToolCall:
-        name = text_at(get(raw, "name"), f"{where}.name")
-        arguments = as_json(get(raw, "args") or {}, f"{where}.args")
+    def _call(self, raw: Any, at: int, path: str) -> ToolCall:
+        name = text_at(get(raw, "name"), f"{path}.name")
+        arguments = as_json(get(raw, "args") or {}, f"{path}.args")
         return ToolCall(str(get(raw, "id") or ""), name, arguments, at)
 
-    def _result(self, raw: Any, at: int, where: str) -> ToolResult:
-        name = text_at(get(raw, "name") or "", f"{where}.name")
+    def _result(self, raw: Any, at: int, path: str) -> ToolResult:
+        name = text_at(get(raw, "name") or "", f"{path}.name")
         response = get(raw, "response")
         wrapper, value = fields.unwrapped(response)
         content: list[Content] = []
         if response is not None:
-            content.append(Text(fields.response_text(value, f"{where}.response")))
-        for index, part in enumerate(list_at(get(raw, "parts"), f"{where}.parts")):
-            check_object(part, f"{where}.parts[{index}]")
-            item = self._content(part, index, f"{where}.parts[{index}]")
+            content.append(Text(fields.response_text(value, f"{path}.response")))
+        for index, part in enumerate(list_at(get(raw, "parts"), f"{path}.parts")):
+            check_object(part, f"{path}.parts[{index}]")
+            item = self._content(part, index, f"{path}.parts[{index}]")
             text = fields.plain_text(item) if isinstance(item, Media) else None
             content.append(item if text is None else Text(text, index))
-        call_id = str(get(raw, "id") or "")
-        return ToolResult(call_id, tuple(content), wrapper == "error", at, name)
+        return ToolResult(
+            str(get(raw, "id") or ""),
+            tuple(content),
+            wrapper == "error",
+            at,
+            name,
+        )
 
-    def _content(self, raw: Any, at: int, where: str) -> Media | Opaque:
-        inline, file = get(raw, "inlineData"), get(raw, "fileData")
-        blob = file if inline is None else inline
+    def _content(self, raw: Any, at: int, path: str) -> Media | Opaque:
+        blob = get(raw, "inlineData")
         if blob is not None:
-            holder, name = (
-                ("fileData", "fileUri") if inline is None else ("inlineData", "data")
-            )
-            check_object(blob, f"{where}.{holder}")
-            mime = optional_text_at(get(blob, "mimeType"), f"{where}.{holder}.mimeType")
-            given = get(blob, name)
-            text = b64encode(given).decode() if isinstance(given, bytes) else given
-            data = optional_text_at(text, f"{where}.{holder}.{name}")
-            clip_s, frames_per_s = fields.clip_of(get(raw, "videoMetadata"))
-            return Media(
-                fields.kind_of(mime),
-                mime,
-                data,
-                at,
-                block=fields.block_of(raw, data, where),
-                detail=detail_of(get(raw, "mediaResolution")),
-                clip_s=clip_s,
-                frames_per_s=frames_per_s,
-            )
+            return self._medium(raw, blob, ("inlineData", "data"), at, path)
+        blob = get(raw, "fileData")
+        if blob is not None:
+            return self._medium(raw, blob, ("fileData", "fileUri"), at, path)
         kind = next((name for name in _OPAQUE if get(raw, name) is not None), "part")
         author = PARTS[kind].author if kind in PARTS else None
         unsigned = fields.unsigned(raw)
-        tokens = media_tokens_of(unsigned)
-        return Opaque(kind, opaque_json(unsigned, where), at, tokens, author=author)
+        text = opaque_json(unsigned, path)
+        return Opaque(kind, text, at, media_tokens_of(unsigned), author=author)
+
+    def _medium(
+        self,
+        raw: Any,
+        blob: Any,
+        address: tuple[str, str],
+        at: int,
+        path: str,
+    ) -> Media:
+        """A medium.
+
+        Args:
+            raw: its part.
+            blob: what the part holds it in.
+            address: the field of the part with that, and the one in it with data or address.
+            at: the place of the part.
+            path: its path.
+        """
+        holder, name = address
+        place = f"{path}.{holder}"
+        check_object(blob, place)
+        mime = optional_text_at(get(blob, "mimeType"), f"{place}.mimeType")
+        value = get(blob, name)
+        if isinstance(value, bytes):
+            value = b64encode(value).decode()
+        data = optional_text_at(value, f"{place}.{name}")
+        clip_s, frames_per_s = fields.clip_of(get(raw, "videoMetadata"))
+        return Media(
+            fields.kind_of(mime),
+            mime,
+            data,
+            at,
+            block=fields.block_of(raw, data, path),
+            detail=detail_of(get(raw, "mediaResolution")),
+            clip_s=clip_s,
+            frames_per_s=frames_per_s,
+        )
 
     # ── edits ────────────────────────────────────────────────────────────────────────
 
@@ -316,18 +344,12 @@ class Gemini(WireFormat):
             part = message.parts[number]
             parts[part.at] = fields.edited(parts[part.at], part, item, text)
         if drop_reasoning:
-            thoughts = {
-                part.at for part in message.parts if isinstance(part, Reasoning)
-            }
-            kept = [part for at, part in enumerate(parts) if at not in thoughts]
-            parts = kept or [{"text": NO_REASONING}]
+            parts = _without_reasoning(parts, message.parts)
         if isinstance(raw, list):
             return parts
-        return (
-            fields.with_field(raw, "parts", parts)
-            if fields.is_content(raw)
-            else parts[0]
-        )
+        if fields.is_content(raw):
+            return fields.with_field(raw, "parts", parts)
+        return parts[0]
 
     def user(self, text: str) -> dict[str, Any]:
         """See `Format.user`."""
@@ -339,22 +361,24 @@ class Gemini(WireFormat):
 
     def together(self, raws: Sequence[Any]) -> dict[str, Any]:
         """See `Format.together`."""
-        return {
-            "role": "user",
-            "parts": [part for raw in raws for part in _said_parts(raw)],
-        }
+        parts: list[Any] = []
+        for raw in raws:
+            parts += [{"text": raw}] if isinstance(raw, str) else fields.parts_of(raw)
+        return {"role": "user", "parts": parts}
 
     def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
         """See `Format.wrap_up`. Without functions the API takes no choice of one."""
-        new = self.compose(request, [*self.history(request), self.user(text)], ())
-        if not any(self.tool_name(tool) for tool in self.tools(new)):
-            return new
-        config = new.get("config")
-        choice = get(config or new, "toolConfig") or {}
+        contents = [*self.history(request), self.user(text)]
+        last_request = self.compose(request, contents, ())
+        if not any(self.tool_name(tool) for tool in self.tools(last_request)):
+            return last_request
+        config = last_request.get("config")
+        choice = get(config or last_request, "toolConfig") or {}
         choice = fields.with_field(choice, "functionCallingConfig", {"mode": "NONE"})
         if config is None:
-            return dict(fields.with_field(new, "toolConfig", choice))
-        return {**new, "config": fields.with_field(config, "toolConfig", choice)}
+            return dict(fields.with_field(last_request, "toolConfig", choice))
+        config = fields.with_field(config, "toolConfig", choice)
+        return {**last_request, "config": config}
 
     # ── tools ────────────────────────────────────────────────────────────────────────
 
@@ -372,23 +396,28 @@ class Gemini(WireFormat):
         raise FormatError("call", "not a functionCall", "Give the part the model sent.")
 
     def result(
-        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
+        self,
+        call: ToolCall,
+        text: str,
+        *,
+        is_error: bool = False,
+        block: Any = None,
     ) -> dict[str, Any]:
         """See `Format.result`: a part, to stand with the other results of its step (G3).
 
         A response holds media beside its text (from Gemini 3 on), other blocks as JSON.
         """
-        is_media = any(
-            get(block, name) is not None for name in ("inlineData", "fileData")
-        )
+        is_media = any(get(block, name) is not None for name in _BLOBS)
         if block is not None and not is_media:
             text = as_json(block, "block")
-        response = {"error" if is_error else "output": text}
-        known = (
-            {"id": call.id} if call.id and not is_made_up(call.id, call.name) else {}
-        )
-        body = {**known, "name": call.name, "response": response}
-        return {"functionResponse": {**body, "parts": [block]} if is_media else body}
+        body: dict[str, Any] = {}
+        if call.id and not is_made_up(call.id, call.name):
+            body["id"] = call.id
+        body["name"] = call.name
+        body["response"] = {"error" if is_error else "output": text}
+        if is_media:
+            body["parts"] = [block]
+        return {"functionResponse": body}
 
     def results(self, results: Sequence[Any]) -> list[Any]:
         """See `Format.results`: all of one step stand in one content (G3)."""
@@ -397,29 +426,53 @@ class Gemini(WireFormat):
     def reply(self, reply: Any) -> list[Any]:
         """See `Format.reply`: the first candidate's content, its signatures untouched."""
         candidates = get(reply, "candidates")
-        content = get(candidates[0], "content") if candidates else None
-        return [content] if content is not None and fields.parts_of(content) else []
+        if not candidates:
+            return []
+        content = get(candidates[0], "content")
+        if content is None or not fields.parts_of(content):
+            return []
+        return [content]
 
     def cut_short(self, reply: Any) -> str:
         """See `Format.cut_short`: of the first candidate. Any reason but one is such a one."""
         candidates = get(reply, "candidates")
-        reason = get(candidates[0], "finishReason") if candidates else None
+        if not candidates:
+            return ""
+        reason = get(candidates[0], "finishReason")
         name = str(reason or "").rpartition(".")[2]
         return "" if name in _DONE else name
 
     def calls(self, raw: Any) -> list[Any]:
         """See `Format.calls`: the parts that hold them."""
-        parts = (part for part in fields.parts_of(raw) if not isinstance(part, str))
-        return [part for part in parts if get(part, "functionCall") is not None]
+        calls = []
+        for part in fields.parts_of(raw):
+            if not isinstance(part, str) and get(part, "functionCall") is not None:
+                calls.append(part)
+        return calls
 
 
-def _named(part: ToolCall | ToolResult, number: int) -> ToolCall | ToolResult:
-    """The part with an id: its own, or one made up where it has none."""
+def _with_tool_config(request: dict[str, Any], tool_config: Any) -> dict[str, Any]:
+    """The request with another ``toolConfig``, where its form has one."""
+    config = request.get("config")
+    if not config:
+        return dict(fields.with_field(request, "toolConfig", tool_config))
+    return {**request, "config": fields.with_field(config, "toolConfig", tool_config)}
+
+
+def _with_id(part: ToolCall | ToolResult, number: int) -> ToolCall | ToolResult:
+    """The part with an id: its own, or one made up where it has none.
+
+    Args:
+        part: a call or a result.
+        number: how many of its tool there are in the content up to here.
+    """
     if isinstance(part, ToolCall):
         return part if part.id else replace(part, id=made_up(part.name, number))
     return part if part.call_id else replace(part, call_id=made_up(part.name, number))
 
 
-def _said_parts(raw: Any) -> list[Any]:
-    """The parts of what the user says, in whatever form it was given."""
-    return [{"text": raw}] if isinstance(raw, str) else list(fields.parts_of(raw))
+def _without_reasoning(raws: Sequence[Any], parts: Sequence[Part]) -> list[Any]:
+    """The raw parts of a content without its thoughts; a line of text if it has no others."""
+    thoughts = {part.at for part in parts if isinstance(part, Reasoning)}
+    rest = [raw for at, raw in enumerate(raws) if at not in thoughts]
+    return rest or [{"text": NO_REASONING}]

@@ -6,7 +6,7 @@ call gets what passes for a signature, should the private one never come back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ullage.core.values.messages import Message
@@ -29,65 +29,73 @@ class GeminiDialect(Dialect):
     """The generateContent format."""
 
     added = ("candidatesTokenCount", "thoughtsTokenCount", "candidatesTokensDetails")
-    total, several = "totalTokenCount", "candidates"
+    total = "totalTokenCount"
+    several = "candidates"
 
     def is_single(self, request: Mapping[str, Any]) -> bool:
         """See `Dialect.is_single`."""
-        return (get(_FORMAT.settings(request), "candidateCount") or 1) == 1
+        count = get(_FORMAT.settings(request), "candidateCount") or 1
+        return bool(count == 1)
 
     def stop_of(self, reply: Mapping[str, Any]) -> str:
         """See `Dialect.stop_of`: of the first candidate."""
         candidates = reply.get("candidates")
-        return str((candidates[0].get("finishReason") if candidates else None) or "")
+        if not candidates:
+            return ""
+        return str(candidates[0].get("finishReason") or "")
 
     def shown(self, message: Any) -> Any:
         """See `Dialect.shown`."""
         step = _Step(self)
-        parts = [
-            part for each in message["parts"] if (part := step.shown(each)) is not None
-        ]
+        parts = step.public_parts(message["parts"])
         if not step.hides:
             return message
         return {**message, "parts": parts} if parts else None
 
     def untold(self, message: Any) -> Any:
         """See `Dialect.untold`."""
-        parts = [part for part in message["parts"] if not _is_said(part)]
+        parts = [part for part in message["parts"] if not _is_spoken(part)]
         if len(parts) == len(message["parts"]):
             return message
         return {**message, "parts": parts} if parts else None
 
     def joined(
-        self, replies: Sequence[Mapping[str, Any]], said: Sequence[Any], note: str
+        self,
+        replies: Sequence[Mapping[str, Any]],
+        messages: Sequence[Any],
+        note: str,
     ) -> dict[str, Any]:
         """See `Dialect.joined`."""
-        last = replies[-1]
-        parts = [part for message in said for part in message["parts"]]
-        content = {
-            "role": "model",
-            "parts": [*parts, *([{"text": note}] if note else ())],
-        }
-        head, *others = last.get("candidates") or [{}]
-        candidates = [{**head, "content": content}, *map(self.other, others)]
-        new = {**last, "candidates": candidates}
-        if "responseId" in replies[0]:
-            new["responseId"] = replies[0]["responseId"]
+        opening = replies[0]
+        ending = replies[-1]
+        parts = []
+        for message in messages:
+            parts += message["parts"]
+        if note:
+            parts.append({"text": note})
+        head, *alternatives = ending.get("candidates") or [{}]
+        candidate = {**head, "content": _content(parts)}
+        reply = {**ending, "candidates": [candidate, *map(self.other, alternatives)]}
+        if "responseId" in opening:
+            reply["responseId"] = opening["responseId"]
         usages = [reply.get("usageMetadata") for reply in replies]
         usage = summed(usages, self.added, self.total)
-        return {**new, "usageMetadata": usage} if usage is not None else new
+        if usage is not None:
+            reply["usageMetadata"] = usage
+        return reply
 
     def other(self, candidate: Mapping[str, Any]) -> Mapping[str, Any]:
         """See `Dialect.other`."""
         content = object_at(candidate, "content")
         if not content.get("parts"):
             return candidate
-        return {
-            **candidate,
-            "content": self.shown(content) or {"role": "model", "parts": []},
-        }
+        return {**candidate, "content": self.shown(content) or _content([])}
 
     def deferred(
-        self, waiting: Sequence[Any], raw: Any, message: Message | None
+        self,
+        waiting: Sequence[Any],
+        raw: Any,
+        message: Message | None,
     ) -> list[Any]:
         """See `Dialect.deferred`: with the client's own responses (G3)."""
         if message is None or not message.results:
@@ -95,16 +103,35 @@ class GeminiDialect(Dialect):
         return [{**raw, "parts": [*waiting, *raw["parts"]]}]
 
 
+def _content(parts: Sequence[Any]) -> dict[str, Any]:
+    """A content of the model's."""
+    return {"role": "model", "parts": parts}
+
+
 class _Step:
-    """The parts of one content, in order, as the client gets them."""
+    """The parts of one content, in order, as the client gets them.
+
+    Attributes:
+        hides: whether a private call was among them.
+    """
 
     def __init__(self, dialect: GeminiDialect) -> None:
         self._owns = dialect.owns
-        self._is_private = self._is_signed = False
+        self._is_private = False
+        self._is_signed = False
         self._calls = 0
         self.hides = False
 
-    def shown(self, part: Any) -> Any:
+    def public_parts(self, parts: Iterable[Any]) -> list[Any]:
+        """The parts that the client gets, as it gets them."""
+        public = []
+        for part in parts:
+            public_part = self.public_part(part)
+            if public_part is not None:
+                public.append(public_part)
+        return public
+
+    def public_part(self, part: Any) -> Any:
         """A part: itself, the first call signed anew, or None of a private call.
 
         A call without a name goes on with the one before it.
@@ -112,15 +139,17 @@ class _Step:
         call = part.get("functionCall") if isinstance(part, Mapping) else None
         if not isinstance(call, Mapping):
             return part
-        if call.get("name"):
+        begins = bool(call.get("name"))
+        if begins:
             self._is_private = self._owns(part)
-        self.hides = self.hides or self._is_private
-        signature = part.get("thoughtSignature")
+        has_signature = bool(part.get("thoughtSignature"))
         if self._is_private:
-            self._is_signed = self._is_signed or bool(signature)
+            self.hides = True
+            self._is_signed = self._is_signed or has_signature
             return None
-        self._calls += bool(call.get("name"))
-        if signature or not self._is_signed or self._calls > 1 or not call.get("name"):
+        self._calls += begins
+        is_first_call = begins and self._calls == 1
+        if has_signature or not self._is_signed or not is_first_call:
             return part
         return {**part, "thoughtSignature": UNCHECKED}
 
@@ -133,51 +162,47 @@ class GeminiStream(Stream):
 
     def __init__(self, dialect: Any, request: Mapping[str, Any]) -> None:
         super().__init__(dialect, request)
-        self._kept: dict[str, Any] = {}
+        self._identity: dict[str, Any] = {}
 
     def _clear(self) -> None:
-        self._last: dict[str, Any] = {}
+        self._fields: dict[str, Any] = {}
         self._candidates: dict[int, _Candidate] = {}
 
     def feed(self, event: dict[str, Any]) -> tuple[dict[str, Any], ...]:
         """See `Stream.feed`. Of a chunk that ends a round what it says is given at once."""
-        if not self._kept and "responseId" in event:
-            self._kept = {"responseId": event["responseId"]}
+        if not self._identity and "responseId" in event:
+            self._identity = {"responseId": event["responseId"]}
         if self.is_muted and self.speaks(event):
-            event = {
-                **event,
-                "candidates": [_untold(each) for each in event["candidates"]],
-            }
-        self._last = {**self._last, **event}
+            silent = [_silent(candidate) for candidate in event["candidates"]]
+            event = {**event, "candidates": silent}
+        self._fields = {**self._fields, **event}
+
         candidates = objects_at(event, "candidates")
-        shown = [self._shown(candidate) for candidate in candidates]
-        if self.is_first and all(
-            one is other for one, other in zip(shown, candidates, strict=True)
-        ):
+        results = [self._shown(candidate) for candidate in candidates]
+        if self.is_first and _are_same(results, candidates):
             return (event,)
-        given = [candidate for candidate in shown if candidate is not None]
-        if not given:
+        public = [candidate for candidate in results if candidate is not None]
+        if not public:
             return ()
-        new = {**event, **self._kept, "candidates": given}
-        new.pop("usageMetadata", None)  # of a part of the reply, and the end tells it
-        return (new,)
+        chunk = {**event, **self._identity, "candidates": public}
+        chunk.pop("usageMetadata", None)  # of a part of the reply, and the end tells it
+        return (chunk,)
 
     def speaks(self, event: Mapping[str, Any]) -> bool:
         """See `Stream.speaks`."""
-        contents = (
-            object_at(each, "content") for each in objects_at(event, "candidates")
-        )
-        return any(
-            _is_said(part) for each in contents for part in objects_at(each, "parts")
-        )
+        for candidate in objects_at(event, "candidates"):
+            parts = objects_at(object_at(candidate, "content"), "parts")
+            if any(_is_spoken(part) for part in parts):
+                return True
+        return False
 
     def _shown(self, candidate: dict[str, Any]) -> dict[str, Any] | None:
         """What the client gets of a candidate: itself if it needs no change, None for nothing."""
-        known = self._candidates.setdefault(
-            index_of(candidate), _Candidate(self.dialect)
-        )
-        parts = known.add(candidate)
-        self.hides = self.hides or known.step.hides
+        index = index_of(candidate)
+        state = self._candidates.setdefault(index, _Candidate(self.dialect))
+        parts = state.add(candidate)
+        if state.step.hides:
+            self.hides = True
         is_held = self.holds and candidate.get("finishReason") is not None
         if parts is None and not is_held:
             return candidate
@@ -185,29 +210,30 @@ class GeminiStream(Stream):
             parts = objects_at(object_at(candidate, "content"), "parts")
         if not parts:
             return None
-        new = {
-            name: value for name, value in candidate.items() if name != "finishReason"
-        }
-        return {**new, "content": {"role": "model", "parts": parts}}
+        public = dict(candidate)
+        public.pop("finishReason", None)
+        public["content"] = _content(parts)
+        return public
 
     def reply(self) -> dict[str, Any] | None:
         """See `Stream.reply`."""
-        found = [known.whole() for _, known in sorted(self._candidates.items())]
-        if any("finishReason" not in candidate for candidate in found):
-            return None
-        if not found:
-            return self._last if "promptFeedback" in self._last else None
-        return {**self._last, "candidates": found}
+        candidates = []
+        for _, state in sorted(self._candidates.items()):
+            candidate = state.whole()
+            if "finishReason" not in candidate:
+                return None
+            candidates.append(candidate)
+        if candidates:
+            return {**self._fields, "candidates": candidates}
+        return self._fields if "promptFeedback" in self._fields else None
 
     def closing(self, reply: dict[str, Any], note: str) -> list[dict[str, Any]]:
         """See `Stream.closing`."""
-        candidates = [
-            {
-                **candidate,
-                "content": {"role": "model", "parts": [{"text": "" if at else note}]},
-            }
-            for at, candidate in enumerate(reply["candidates"])
-        ]
+        candidates = []
+        for at, candidate in enumerate(reply["candidates"]):
+            text = "" if at else note
+            content = _content([{"text": text}])
+            candidates.append({**candidate, "content": content})
         return [{**reply, "candidates": candidates}]
 
 
@@ -216,50 +242,53 @@ class _Candidate:
 
     def __init__(self, dialect: GeminiDialect) -> None:
         self.step = _Step(dialect)
-        self._whole: dict[str, Any] = {}
+        self._fields: dict[str, Any] = {}
         self._parts: list[Any] = []
 
     def add(self, candidate: Mapping[str, Any]) -> list[Any] | None:
         """Take in what came of it: the parts for the client, None if those need no change."""
-        self._whole = {**self._whole, **candidate}
+        self._fields = {**self._fields, **candidate}
         parts = objects_at(object_at(candidate, "content"), "parts")
         for part in parts:
             self._add(part)
-        shown = [self.step.shown(part) for part in parts]
-        if all(one is other for one, other in zip(shown, parts, strict=True)):
-            return None
-        return [part for part in shown if part is not None]
+        public = self.step.public_parts(parts)
+        return None if _are_same(public, parts) else public
 
     def _add(self, part: Mapping[str, Any]) -> None:
         """Text goes behind text of its kind; what is signed stays a part of its own (G8)."""
-        last = self._parts[-1] if self._parts else {}
         if part == {"text": ""}:
             return
-        if (
-            _is_plain(part)
-            and _is_plain(last)
-            and part.get("thought") == last.get("thought")
-        ):
-            self._parts[-1] = {**last, "text": last["text"] + part["text"]}
+        newest = self._parts[-1] if self._parts else {}
+        are_plain = _is_plain(part) and _is_plain(newest)
+        if are_plain and part.get("thought") == newest.get("thought"):
+            self._parts[-1] = {**newest, "text": newest["text"] + part["text"]}
         else:
             self._parts.append(part)
 
     def whole(self) -> dict[str, Any]:
         """The candidate as if unstreamed."""
-        return {**self._whole, "content": {"role": "model", "parts": self._parts}}
+        return {**self._fields, "content": _content(self._parts)}
 
 
-def _is_said(part: Any) -> bool:
+def _is_spoken(part: Any) -> bool:
     """Whether a part is text for the client, and no thought."""
-    is_text = isinstance(part, Mapping) and bool(part.get("text"))
-    return is_text and not part.get("thought")
+    if not isinstance(part, Mapping) or part.get("thought"):
+        return False
+    return bool(part.get("text"))
 
 
-def _untold(candidate: Mapping[str, Any]) -> dict[str, Any]:
+def _silent(candidate: Mapping[str, Any]) -> dict[str, Any]:
     """A candidate of a chunk without its text."""
     content = object_at(candidate, "content")
-    parts = [part for part in objects_at(content, "parts") if not _is_said(part)]
+    parts = [part for part in objects_at(content, "parts") if not _is_spoken(part)]
     return {**candidate, "content": {**content, "parts": parts}}
+
+
+def _are_same(results: Sequence[Any], items: Sequence[Any]) -> bool:
+    """Whether two lists hold the very same objects."""
+    if len(results) != len(items):
+        return False
+    return all(result is item for result, item in zip(results, items, strict=True))
 
 
 def _is_plain(part: Mapping[str, Any]) -> bool:

@@ -22,7 +22,9 @@ class GeminiHttp(Http):
     endpoints = (
         endpoint(rf"{_MODEL}:generateContent", streams=False),
         endpoint(
-            rf"{_MODEL}:streamGenerateContent", streams=True, array_without="alt=sse"
+            rf"{_MODEL}:streamGenerateContent",
+            streams=True,
+            array_without="alt=sse",
         ),
         endpoint(rf"{_MODEL}:countTokens", "count"),
         endpoint(rf"{_MODEL}:batchGenerateContent", "batch"),

@@ -25,7 +25,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/_-]*={0,2}\Z").match
 _NOT_BESIDE_A_CACHE = ("systemInstruction", "tools", "toolConfig")
 
 
-class Check(problem.Check):
+class GeminiCheck(problem.Check):
     """One pass over the contents.
 
     The state: which call each response answers; the calls of the content before, and its role; and
@@ -41,7 +41,7 @@ class Check(problem.Check):
         super().__init__(head)
         self._role: str | None = None
         self._names: dict[At, str] = {}
-        self._asked: list[At] = []
+        self._open_calls: list[At] = []
         self._steps: list[tuple[str, bool]] = []
         self._oversigned: list[str] = []
         self._model = self.head.get("model")
@@ -49,149 +49,170 @@ class Check(problem.Check):
     @classmethod
     def listed(cls, history: Any) -> Any:
         """See `problem.Check.listed`: the SDK takes a content that stands alone."""
-        return (
-            history
-            if history is None or isinstance(history, (list, tuple))
-            else [history]
-        )
+        if history is None or isinstance(history, (list, tuple)):
+            return history
+        return [history]
 
-    def _judge(self, message: Any, at: int, where: str) -> None:
+    def _judge(self, message: Any, at: int, path: str) -> None:
         role, parts = opened(message)
         if type(role) is not str or role not in ROLES:
-            self.add("G1", f"{where}.role", "no such role in this format")
+            self.add("G1", f"{path}.role", "no such role in this format")
             role = "user"  # for every other rule, so that one mistake is reported once
         if not parts:
-            self.add("G2", f"{where}.parts", "a content has at least one part")
+            self.add("G2", f"{path}.parts", "a content has at least one part")
         for index, part in enumerate(parts):
-            self._part(part, role, f"{where}.parts[{index}]")
+            self._part(part, role, f"{path}.parts[{index}]")
         self.pairs.speaker(is_model=role == "model")
-        called, answered = (
-            {
-                (at, n): part
-                for n, part in enumerate(parts)
-                if part.get(kind) is not None
-            }
-            for kind in ("functionCall", "functionResponse")
-        )
-        self._answers(answered, where)
+        calls: dict[At, JsonObject] = {}
+        responses: dict[At, JsonObject] = {}
+        for index, part in enumerate(parts):
+            if part.get("functionCall") is not None:
+                calls[at, index] = part
+            if part.get("functionResponse") is not None:
+                responses[at, index] = part
+        self._responses(responses, path)
         if role == "model":
-            self._calls(called, where)
-        elif not answered:
-            self._steps, self._oversigned = [], []
+            self._calls(calls, path)
+        elif not responses:
+            self._steps = []
+            self._oversigned = []
         self._role = role
 
     def _end(self) -> None:
         """What a request that ends here lacks."""
-        if self._asked:
-            where = f"contents[{self._asked[0][0]}]"
-            self.add("G3", where, "the calls of this step have no responses")
+        if self._open_calls:
+            path = f"contents[{self._open_calls[0][0]}]"
+            self.add("G3", path, "the calls of this step have no responses")
         elif self._role == "model":
-            where = f"contents[{len(self.messages) - 1}]"
-            self.add("G11", where, "the last content is the model's")
+            path = f"contents[{len(self.messages) - 1}]"
+            self.add("G11", path, "the last content is the model's")
         if signs_no_calls(self._model):
             return
-        for where in self._oversigned:
-            self.add("G7", where, "only the first call of a step carries a signature")
+        for path in self._oversigned:
+            self.add("G7", path, "only the first call of a step carries a signature")
         if signs_calls(self._model) or any(signed for _, signed in self._steps):
-            for where in self.unsigned_steps():
-                self.add("G7", where, "the first call of this step has no signature")
+            for path in self.unsigned_steps():
+                self.add("G7", path, "the first call of this step has no signature")
 
     def unsigned_steps(self) -> list[str]:
         """The steps of the current turn without a signature, of a model that may sign calls."""
         if signs_no_calls(self._model):
             return []
-        return [where for where, signed in self._steps if not signed]
+        return [path for path, signed in self._steps if not signed]
 
     def _request(self, head: JsonObject) -> None:
         """G12."""
         config = head.get("config")
-        outside = _camel({**head, **(config if type(config) is dict else {})})
-        for name in _NOT_BESIDE_A_CACHE if outside.get("cachedContent") else ():
-            if outside.get(name):
+        if type(config) is not dict:
+            config = {}
+        settings = _camel({**head, **config})
+        if not settings.get("cachedContent"):
+            return
+        for name in _NOT_BESIDE_A_CACHE:
+            if settings.get(name):
                 self.add("G12", name, f"{name} and cachedContent exclude each other")
 
     # -- within a content -----------------------------------------------------------------
 
-    def _part(self, part: JsonObject, role: str, where: str) -> None:
+    def _part(self, part: JsonObject, role: str, path: str) -> None:
         if _NO_OBJECT in part:
-            said = kind_of(part[_NO_OBJECT])
-            self.add("G0", where, f"a part is an object, and it is {said}")
+            kind = kind_of(part[_NO_OBJECT])
+            self.add("G0", path, f"a part is an object, and it is {kind}")
             return
         data = [name for name in part if name in PARTS and part[name] is not None]
         unknown = part.keys() - KNOWN
-        if len(data) != 1 and not (unknown and not data):
+        if not data and unknown:
+            return  # a part from the future
+        if len(data) != 1:
             self.add(
-                "G2", where, f"one field with data is asked for, here are {len(data)}"
+                "G2",
+                path,
+                f"one field with data is asked for, here are {len(data)}",
             )
             return
-        if not data:
-            return  # a part from the future
-        self.unknown("G0", sorted(unknown), where)
-        sealed = part.get("thoughtSignature")
-        if isinstance(sealed, str) and not _BASE64(sealed):
-            self.add("G0", where, "a signature is base64, and this one is not")
-        (kind,) = data
-        self._body(part, kind, where)
+        self.unknown("G0", sorted(unknown), path)
+        signature = part.get("thoughtSignature")
+        if isinstance(signature, str) and not _BASE64(signature):
+            self.add("G0", path, "a signature is base64, and this one is not")
+        kind = data[0]
+        self._data(part, kind, path)
         if role not in PARTS[kind].roles:
-            self.add("G1", where, f"a {kind} does not stand in a content of {role}")
+            self.add("G1", path, f"a {kind} does not stand in a content of {role}")
 
-    def _body(self, part: JsonObject, kind: str, where: str) -> None:
+    def _data(self, part: JsonObject, kind: str, path: str) -> None:
         """What stands in the field of a part that holds its data."""
-        body = part[kind]
         if kind == "text":
-            if not isinstance(body, str):
-                self.add("G0", where, f"text is a string, and it is {kind_of(body)}")
-            elif not body and not part.get("thoughtSignature"):
-                self.add("G2", where, "text must not be empty")
+            self._text(part, path)
             return
+        body = part[kind]
         if type(body) is not dict:
-            self.add("G0", where, f"{kind} is an object, and it is {kind_of(body)}")
+            self.add("G0", path, f"{kind} is an object, and it is {kind_of(body)}")
             return
         fields = _camel(body)
-        self.block("G0", fields, PARTS[kind], where)
-        if fields.get("name") == "" and "name" in PARTS[kind].needs:
-            self.add("G0", where, f"{kind} names its function")
-        args = fields.get("args", {}) if kind == "functionCall" else {}
+        row = PARTS[kind]
+        self.block("G0", fields, row, path)
+        if "name" in row.needs and fields.get("name") == "":
+            self.add("G0", path, f"{kind} names its function")
+        if kind != "functionCall":
+            return
+        args = fields.get("args", {})
         if type(args) is not dict:
-            self.add("G0", where, f"args is an object, and it is {kind_of(args)}")
+            self.add("G0", path, f"args is an object, and it is {kind_of(args)}")
+
+    def _text(self, part: JsonObject, path: str) -> None:
+        text = part["text"]
+        if not isinstance(text, str):
+            self.add("G0", path, f"text is a string, and it is {kind_of(text)}")
+        elif not text and not part.get("thoughtSignature"):
+            self.add("G2", path, "text must not be empty")
 
     # -- between contents -----------------------------------------------------------------
 
-    def _answers(self, answered: dict[At, JsonObject], where: str) -> None:
+    def _responses(self, responses: dict[At, JsonObject], path: str) -> None:
         """G3, G5, G6: the responses here against the calls of the content before."""
-        asked, self._asked = self._asked, []
-        bodies = {at: _body(part, "functionResponse") for at, part in answered.items()}
-        by_id = sorted(bodies.items(), key=lambda one: not one[1].get("id"))
-        fits = [self._fits(at, body) for at, body in by_id]
-        if answered and not asked:
+        calls = self._open_calls
+        self._open_calls = []
+        bodies = []
+        for at, part in responses.items():
+            bodies.append((at, _body(part, "functionResponse")))
+        # Those with an id go first, so that one without takes no call that another names.
+        bodies.sort(key=lambda placed: not placed[1].get("id"))
+        fits = [self._fits(at, body) for at, body in bodies]
+        if responses and not calls:
             self.add(
-                "G5", where, "these responses do not follow the content of their call"
+                "G5",
+                path,
+                "these responses do not follow the content of their call",
             )
-        elif len(answered) != len(asked):
-            self.add("G3", where, f"{len(answered)} responses to {len(asked)} calls")
+        elif len(responses) != len(calls):
+            self.add("G3", path, f"{len(responses)} responses to {len(calls)} calls")
         elif not all(fits):
-            self.add("G6", where, "a response fits none of the calls before it")
+            self.add("G6", path, "a response fits none of the calls before it")
 
     def _fits(self, at: At, body: JsonObject) -> bool:
         """Whether a response answers a call of the content before, under its name."""
         name = str(body.get("name") or "")
         call = self.pairs.result(at, str(body.get("id") or ""), name)
-        return call is not None and call[0] == at[0] - 1 and self._names[call] == name
+        if call is None or call[0] != at[0] - 1:
+            return False
+        return self._names[call] == name
 
-    def _calls(self, called: dict[At, JsonObject], where: str) -> None:
+    def _calls(self, calls: dict[At, JsonObject], path: str) -> None:
         """G4 and G7: the calls here against what stands before them."""
-        if not called:
+        if not calls:
             return
         if self._role not in ("user", "function"):
-            self.add("G4", where, "no user content stands directly before these calls")
-        first, *siblings = called.values()
-        self._steps.append((where, _is_signed(first)))
-        self._oversigned += [where] if any(map(_is_signed, siblings)) else []
-        for at, part in called.items():
+            self.add("G4", path, "no user content stands directly before these calls")
+        head, *siblings = calls.values()
+        self._steps.append((path, _is_signed(head)))
+        if any(_is_signed(part) for part in siblings):
+            self._oversigned.append(path)
+        for at, part in calls.items():
             body = _body(part, "functionCall")
-            self._names[at] = str(body.get("name") or "")
-            self.pairs.call(at, str(body.get("id") or ""), self._names[at])
-        self._asked = list(called)
+            name = str(body.get("name") or "")
+            self._names[at] = name
+            self.pairs.call(at, str(body.get("id") or ""), name)
+        self._open_calls = list(calls)
 
 
 # -- reading ------------------------------------------------------------------------------
@@ -202,37 +223,42 @@ _NO_OBJECT = ""
 
 def opened(message: Any) -> tuple[Any, list[JsonObject]]:
     """Role and parts of a content, or of what the SDK takes for one, in the wire's spelling."""
-    if isinstance(message, (str, list)):
-        parts = [message] if isinstance(message, str) else message
-        return "user", [
-            {"text": part} if isinstance(part, str) else _camel(part) for part in parts
-        ]
+    if isinstance(message, str):
+        message = [message]
+    if isinstance(message, list):
+        return "user", [_part_of(part) for part in message]
     if type(message) is not dict:
         return None, []
     if "parts" not in message and "role" not in message:
         part = _camel(message)
-        return ("model" if part.get("functionCall") is not None else "user"), [part]
+        is_call = part.get("functionCall") is not None
+        return "model" if is_call else "user", [part]
     role = message.get("role")
-    return "user" if role is None else role, list(
-        map(_camel, items_of(message.get("parts")))
-    )
+    if role is None:
+        role = "user"
+    return role, [_camel(part) for part in items_of(message.get("parts"))]
+
+
+def _part_of(raw: Any) -> JsonObject:
+    """A part of a list that stands for a content, where a text may stand bare."""
+    return {"text": raw} if isinstance(raw, str) else _camel(raw)
 
 
 def _camel(thing: Any) -> JsonObject:
     """The fields of an object in the wire's spelling; of two spellings the one that holds more."""
     if type(thing) is not dict:
         return {_NO_OBJECT: thing}
-    found: JsonObject = {}
+    fields: JsonObject = {}
     for key, value in thing.items():
         name = _camel_name(str(key))
-        if value is not None or name not in found:
-            found[name] = value
-    return found
+        if value is not None or name not in fields:
+            fields[name] = value
+    return fields
 
 
 @cached_by_text(256)
 def _camel_name(key: str) -> str:
-    return re.sub("_([a-z])", lambda found: found[1].upper(), key)
+    return re.sub("_([a-z])", lambda match: match[1].upper(), key)
 
 
 def _body(part: JsonObject, name: str) -> JsonObject:
@@ -242,10 +268,10 @@ def _body(part: JsonObject, name: str) -> JsonObject:
 
 def _is_signed(part: JsonObject) -> bool:
     """Whether a part has a signature: base64, or bytes as the SDK's own types hold it."""
-    seal = part.get("thoughtSignature")
-    return bool(
-        seal.rstrip("=") if isinstance(seal, str) else isinstance(seal, bytes) and seal
-    )
+    signature = part.get("thoughtSignature")
+    if isinstance(signature, str):
+        return bool(signature.rstrip("="))
+    return isinstance(signature, bytes) and bool(signature)
 
 
-CHECK = Check
+CHECK = GeminiCheck

@@ -31,30 +31,33 @@ class ChatReader(Reader):
 
     beside: ClassVar = {"web_search_options": "a search of the vendor's own"}
 
-    def tool_body(self, raw: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    def tool_body(self, raw: Mapping[str, Any], path: str) -> Mapping[str, Any]:
         """See `Reader.tool_body`: in the deprecated ``functions`` it is the definition itself."""
-        if _is_old_function(where):
+        if _is_old_function(path):
             return raw
-        return plain(raw.get("function") or {}, f"{where}.function")
+        return plain(raw.get("function") or {}, f"{path}.function")
 
     def schema(
-        self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str
+        self,
+        raw: Mapping[str, Any],
+        body: Mapping[str, Any],
+        path: str,
     ) -> Any:
         """See `Reader.schema`."""
-        if raw.get("type") != "function" and not _is_old_function(where):
+        if raw.get("type") != "function" and not _is_old_function(path):
             return None
         return body.get("parameters") or {"type": "object"}
 
-    def block(self, part: Part, bare: Any, where: str) -> tuple[Any, str]:
+    def block(self, part: Part, bare: Any, path: str) -> tuple[Any, str]:
         """See `Reader.block`: calls stand beside the content."""
         if part.at == FUNCTION_CALL:
-            call = plain(bare["function_call"], where)
-            return {"type": "function_call", **call}, f"{where}.function_call"
+            call = plain(bare["function_call"], path)
+            return {"type": "function_call", **call}, f"{path}.function_call"
         if isinstance(part, ToolCall):
-            return bare["tool_calls"][part.at], f"{where}.tool_calls[{part.at}]"
+            return bare["tool_calls"][part.at], f"{path}.tool_calls[{part.at}]"
         if part.at == REFUSAL:
-            return {"type": "refusal"}, f"{where}.refusal"
-        return super().block(part, bare, where)
+            return {"type": "refusal"}, f"{path}.refusal"
+        return super().block(part, bare, path)
 
     def kind(self, block: Mapping[str, Any]) -> str:
         """See `Reader.kind`: some calls have no type, and messages have none."""
@@ -63,14 +66,14 @@ class ChatReader(Reader):
             implied = "tool"
         return str(block.get("type") or implied)
 
-    def arguments(self, part: ToolCall, block: Any, where: str) -> tuple[str, Any]:
+    def arguments(self, part: ToolCall, block: Any, path: str) -> tuple[str, Any]:
         """See `Reader.arguments`."""
         is_free_text = block.get("type") == "custom"
         return part.arguments, None if is_free_text else json_value(part.arguments)
 
 
-def _is_old_function(where: str) -> bool:
-    return where.startswith("functions")
+def _is_old_function(path: str) -> bool:
+    return path.startswith("functions")
 
 
 class ChatWriter(Writer):
@@ -82,24 +85,35 @@ class ChatWriter(Writer):
         """See `Writer.messages`."""
         for turn in turns:
             results = [piece for piece in turn.pieces if isinstance(piece, Result)]
-            if results:
-                yield from (self._result(result) for result in results)
-            else:
+            for result in results:
+                yield self._result(result)
+            if not results:
                 yield self._message(turn)
 
     def _message(self, turn: Turn) -> WireDict:
-        calls = [self.call(piece) for piece in turn.pieces if isinstance(piece, Call)]
+        calls = []
+        pieces: list[Any] = []
+        for piece in turn.pieces:
+            if isinstance(piece, Call):
+                calls.append(self.call(piece))
+            else:
+                pieces.append(piece)
         if calls and signs_calls(self.conversion.model):  # C12
             calls[0]["extra_content"] = {"google": {"thought_signature": UNCHECKED}}
-        said: Sequence[Any] = [
-            piece for piece in turn.pieces if not isinstance(piece, Call)
-        ]
-        if turn.who != "user":
-            said = self.texts(said, REPLY)
-        text = alone(said)
-        content = self.blocks(said, text_block) if said and text is None else text
+        content = self._content(pieces, turn)
         message = {"role": turn.who, "content": content}
-        return {**message, "tool_calls": calls} if calls else message
+        if calls:
+            message["tool_calls"] = calls
+        return message
+
+    def _content(self, pieces: Sequence[Any], turn: Turn) -> Any:
+        """Texts and media as one string where they are one text, else as parts."""
+        if turn.who != "user":  # none but the user's hold media
+            pieces = self.texts(pieces, REPLY)
+        text = alone(pieces)
+        if text is None and pieces:
+            return self.blocks(pieces, text_block)
+        return text
 
     def call(self, call: Call) -> WireDict:
         """See `Writer.call`."""
@@ -144,4 +158,5 @@ def _image(medium: Medium) -> WireDict:
     return {"type": "image_url", "image_url": image}
 
 
-READER, WRITER = ChatReader, ChatWriter
+READER = ChatReader
+WRITER = ChatWriter

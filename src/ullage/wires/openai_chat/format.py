@@ -113,54 +113,50 @@ class OpenAIChat(WireFormat):
         for at, function in enumerate(list_at(request.get("functions"), "functions")):
             yield f"functions[{at}]", function
 
-    def parse(self, raw: Any, where: str) -> Message:
+    def parse(self, raw: Any, path: str) -> Message:
         """See `Format.parse`."""
-        fields = raw if type(raw) is dict else plain(raw, where)
-        role = self.role_of(fields.get("role"), where)
-        content = content_at(fields.get("content"), f"{where}.content", _part)
+        fields = raw if type(raw) is dict else plain(raw, path)
+        role = self.role_of(fields.get("role"), path)
+        content = content_at(fields.get("content"), f"{path}.content", _part)
         if role == "tool":
             return Message(role, (_result(fields, tuple(content)),))
         parts: list[Part] = [*content]
         if role == "assistant":
-            if fields.get("refusal") is not None:
-                parts.append(
-                    Text(text_at(fields["refusal"], f"{where}.refusal"), REFUSAL)
-                )
-            parts += self._calls(fields, where)
-            if any(_is_signed(call) for call in fields.get("tool_calls") or ()):
-                parts.append(Reasoning("", WHOLE, bound=True))
-            parts += _thoughts(fields)
+            parts += self._beside_content(fields, path)
         return Message(role, ordered(parts))
 
-    def _calls(self, fields: Mapping[str, Any], where: str) -> list[Part]:
-        calls: list[Part] = []
-        for index, raw in enumerate(
-            list_at(fields.get("tool_calls"), f"{where}.tool_calls")
-        ):
-            calls.append(self._call(raw, index, f"{where}.tool_calls[{index}]"))
+    def _beside_content(self, fields: Mapping[str, Any], path: str) -> list[Part]:
+        """What an assistant message has beside its content: a refusal, calls, thoughts."""
+        parts: list[Part] = []
+        if fields.get("refusal") is not None:
+            text = text_at(fields["refusal"], f"{path}.refusal")
+            parts.append(Text(text, REFUSAL))
+        calls = list_at(fields.get("tool_calls"), f"{path}.tool_calls")
+        for index, call in enumerate(calls):
+            parts.append(self._call(call, index, f"{path}.tool_calls[{index}]"))
         if fields.get("function_call"):
-            calls.append(
-                _function_call(fields["function_call"], f"{where}.function_call")
-            )
+            place = f"{path}.function_call"
+            parts.append(_function_call(fields["function_call"], place))
         for name, row in FIELDS.items():
             if row.becomes == "opaque" and fields.get(name):
-                calls.append(
-                    Opaque(name, opaque_json(fields[name], f"{where}.{name}"), WHOLE)
-                )
-        return calls
+                text = opaque_json(fields[name], f"{path}.{name}")
+                parts.append(Opaque(name, text, WHOLE))
+        if any(_is_signed(call) for call in calls):
+            parts.append(Reasoning("", WHOLE, bound=True))
+        return parts + _thoughts(fields)
 
-    def _call(self, raw: Any, at: int, where: str) -> ToolCall:
-        call = plain(raw, where)
-        kind = text_at(call.get("type") or "function", f"{where}.type")
+    def _call(self, raw: Any, at: int, path: str) -> ToolCall:
+        call = plain(raw, path)
+        kind = text_at(call.get("type") or "function", f"{path}.type")
         body = call.get(kind)
         if body is None:
-            raise FormatError(
-                where, f"a {kind} call without its {kind!r}", "Give the whole call."
-            )
-        arguments = field(body, CALLS.get(kind, _CUSTOM).text, "")
+            problem = f"a {kind} call without its {kind!r}"
+            raise FormatError(path, problem, "Give the whole call.")
+        row = CALLS.get(kind, _CUSTOM)
+        arguments = field(body, row.text, "")
         if not isinstance(arguments, str):
-            arguments = as_json(arguments, f"{where}.{kind}.arguments")
-        name = text_at(field(body, "name"), f"{where}.{kind}.name")
+            arguments = as_json(arguments, f"{path}.{kind}.arguments")
+        name = text_at(field(body, "name"), f"{path}.{kind}.name")
         return ToolCall(str(call.get("id") or ""), name, arguments, at)
 
     def edit(
@@ -172,43 +168,29 @@ class OpenAIChat(WireFormat):
         drop_reasoning: bool = False,
     ) -> dict[str, Any]:
         """See `Format.edit`."""
-        new = dict(raw if type(raw) is dict else plain(raw, "message"))
+        edited = dict(raw if type(raw) is dict else plain(raw, "message"))
         if drop_reasoning:
-            new = {key: value for key, value in new.items() if key not in THOUGHTS}
+            for name in THOUGHTS:
+                edited.pop(name, None)
         for number, item, text in changes:
             part = message.parts[number]
-            if isinstance(part, ToolCall) and part.at == FUNCTION_CALL:
-                call = plain(new["function_call"], "function_call")
-                new["function_call"] = {**call, "arguments": text}
-                continue
             if isinstance(part, ToolCall):
-                calls = new["tool_calls"] = list(new["tool_calls"])
-                call = plain(calls[part.at], "tool_call")
-                kind = call.get("type") or "function"
-                body = {**plain(call[kind], kind), CALLS.get(kind, _CUSTOM).text: text}
-                calls[part.at] = {**call, kind: body}
-                continue
-            leaf = part.content[item] if isinstance(part, ToolResult) else part
-            if leaf.at >= 0:
-                items = new["content"] = list(new["content"])
-                items[leaf.at] = replaced(items[leaf.at], PARTS, text)
-            elif isinstance(leaf, Text) and leaf.at == REFUSAL:
-                new["refusal"] = filled(text, "refusal", "C5")
-            elif isinstance(leaf, Text):
-                new["content"] = text
+                _edit_call(edited, part, text)
+            elif isinstance(part, ToolResult):
+                _edit_content(edited, part.content[item], text)
             else:
-                kind = leaf.kind if isinstance(leaf, (Media, Opaque)) else "reasoning"
-                raise cannot_edit(kind)
-        return new
+                _edit_content(edited, part, text)
+        return edited
 
     def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
         """See `Format.wrap_up`. Without tools the API takes no choice of one."""
-        new = self.compose(request, [*self.history(request), self.user(text)], ())
-        if new.get("tools"):
-            new["tool_choice"] = "none"
-        if new.get("functions"):
-            new["function_call"] = "none"
-        return new
+        messages = [*self.history(request), self.user(text)]
+        last_request = self.compose(request, messages, ())
+        if last_request.get("tools"):
+            last_request["tool_choice"] = "none"
+        if last_request.get("functions"):
+            last_request["function_call"] = "none"
+        return last_request
 
     def tool(self, spec: ToolSpec) -> dict[str, Any]:
         """See `Format.tool`."""
@@ -218,36 +200,48 @@ class OpenAIChat(WireFormat):
         """See `Format.tool_name`."""
         kind = field(raw, "type") or "function"
         body = field(raw, kind) if isinstance(kind, str) else None
-        return str(field(raw if body is None else body, "name") or "")
+        if body is None:
+            body = raw
+        return str(field(body, "name") or "")
 
     def call(self, raw: Any) -> ToolCall:
         """See `Format.call`."""
         return self._call(raw, WHOLE, "call")
 
     def result(
-        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
+        self,
+        call: ToolCall,
+        text: str,
+        *,
+        is_error: bool = False,
+        block: Any = None,
     ) -> dict[str, Any]:
         """See `Format.result`. There is no error flag (the text tells) and only text (C8).
 
         So a medium does not come back: the text says why. Other blocks come as JSON.
         """
-        content = text
+        content: str | None = text
         if block is not None:
-            said = without_medium(PARTS, _part(block, 0, "block"), text)
-            content = as_json(block, "block") if said is None else said
+            content = without_medium(PARTS, _part(block, 0, "block"), text)
+        if content is None:
+            content = as_json(block, "block")
         return {"role": "tool", "tool_call_id": call.id, "content": content}
 
     def reply(self, reply: Any) -> list[Any]:
         """See `Format.reply`: the first choice, as the API gave it."""
         choices = field(reply, "choices")
-        message = field(choices[0], "message") if choices else None
-        says = any(field(message, name) for name in _SAYINGS)
-        return [message] if says else []
+        if not choices:
+            return []
+        message = field(choices[0], "message")
+        is_empty = not any(field(message, name) for name in _ANSWER_FIELDS)
+        return [] if is_empty else [message]
 
     def cut_short(self, reply: Any) -> str:
         """See `Format.cut_short`: of the first choice. Servers that speak it have own words."""
         choices = field(reply, "choices")
-        reason = field(choices[0], "finish_reason") if choices else None
+        if not choices:
+            return ""
+        reason = field(choices[0], "finish_reason")
         return reason if reason in _CUT_SHORT else ""
 
     def calls(self, raw: Any) -> list[Any]:
@@ -255,13 +249,13 @@ class OpenAIChat(WireFormat):
         return list(list_at(field(raw, "tool_calls"), "tool_calls"))
 
 
-def _function_call(raw: Any, where: str) -> ToolCall:
+def _function_call(raw: Any, path: str) -> ToolCall:
     """A deprecated call. It has no id: a ``function`` message answers it by its name."""
-    call = plain(raw, where)
-    name = text_at(call.get("name"), f"{where}.name")
+    call = plain(raw, path)
+    name = text_at(call.get("name"), f"{path}.name")
     arguments = call.get("arguments") or ""
     if not isinstance(arguments, str):
-        arguments = as_json(arguments, f"{where}.arguments")
+        arguments = as_json(arguments, f"{path}.arguments")
     return ToolCall(made_up(name, 0), name, arguments, FUNCTION_CALL)
 
 
@@ -282,29 +276,72 @@ def _is_signed(call: Any) -> bool:
 
 def _thoughts(fields: Mapping[str, Any]) -> list[Part]:
     """What the model thought, once, however many fields tell it."""
-    said = (fields.get(name) for name in ("reasoning_content", "reasoning"))
-    text = next((each for each in said if isinstance(each, str) and each), "")
+    texts = []
+    sealed_size = 0
     details = fields.get("reasoning_details")
-    sealed, shown = 0, []
     for detail in details if isinstance(details, list) else ():
-        shown += (
-            [detail.get("text"), detail.get("summary")]
-            if isinstance(detail, dict)
-            else []
-        )
-        sealed += sum(
-            sealed_bytes(field(detail, name), 0) for name in ("data", "signature")
-        )
-    text = text or "\n".join(each for each in shown if isinstance(each, str) and each)
-    return [Reasoning(text, WHOLE, sealed_bytes=sealed)] if text or sealed else []
+        if isinstance(detail, dict):
+            texts += [detail.get("text"), detail.get("summary")]
+        for name in ("data", "signature"):
+            sealed_size += sealed_bytes(field(detail, name), 0)
+    text = "\n".join(text for text in texts if isinstance(text, str) and text)
+    for name in ("reasoning", "reasoning_content"):
+        value = fields.get(name)
+        if isinstance(value, str) and value:
+            text = value
+    if not text and not sealed_size:
+        return []
+    return [Reasoning(text, WHOLE, sealed_bytes=sealed_size)]
+
+
+# ── editing, in place ────────────────────────────────────────────────────────────────────
+
+
+def _edit_call(message: dict[str, Any], part: ToolCall, text: str) -> None:
+    """Show other arguments of a call; what the caller's message holds is not changed."""
+    if part.at == FUNCTION_CALL:
+        call = plain(message["function_call"], "function_call")
+        message["function_call"] = {**call, "arguments": text}
+        return
+    calls = list(message["tool_calls"])
+    call = plain(calls[part.at], "tool_call")
+    kind = call.get("type") or "function"
+    row = CALLS.get(kind, _CUSTOM)
+    body = {**plain(call[kind], kind), row.text: text}
+    calls[part.at] = {**call, kind: body}
+    message["tool_calls"] = calls
+
+
+def _edit_content(message: dict[str, Any], leaf: Part | Content, text: str) -> None:
+    """Show another text in one place of the content, or in the field of a refusal.
+
+    Raises UnsupportedPart if nothing but the part itself may stand there.
+    """
+    if leaf.at >= 0:
+        items = list(message["content"])
+        items[leaf.at] = replaced(items[leaf.at], PARTS, text)
+        message["content"] = items
+    elif isinstance(leaf, Text) and leaf.at == REFUSAL:
+        message["refusal"] = filled(text, "refusal", "C5")
+    elif isinstance(leaf, Text):
+        message["content"] = text
+    elif isinstance(leaf, (Media, Opaque)):
+        raise cannot_edit(leaf.kind)
+    else:
+        raise cannot_edit("reasoning")
 
 
 _CUSTOM = CALLS["custom"]
 _CUT_SHORT = (
-    *("length", "content_filter"),
-    *("max_tokens", "model_length", "error", "insufficient_system_resource"),
+    "length",
+    "content_filter",
+    # of servers that speak its wire
+    "max_tokens",
+    "model_length",
+    "error",
+    "insufficient_system_resource",
 )
 """The two of OpenAI's (`provider-rules` §1.B), and those of servers that speak its wire."""
 
-
-_SAYINGS = ("content", "tool_calls", "refusal", "function_call", "audio")
+_ANSWER_FIELDS = ("content", "tool_calls", "refusal", "function_call", "audio")
+"""With one of these a message of a reply says something."""

@@ -6,7 +6,7 @@ choices none is continued: private calls are left out of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ullage.wires.gemini.models import UNCHECKED
@@ -21,7 +21,7 @@ from ullage.wires.hidden_turns.dialect import (
 from ullage.wires.hidden_turns.pieces import add, summed, whole
 
 _TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
-_SAID = ("content", "refusal")
+_SPOKEN = ("content", "refusal")
 _LISTS = ("reasoning_details", "annotations")
 
 
@@ -29,8 +29,10 @@ class ChatDialect(Dialect):
     """The Chat Completions format."""
 
     added = ("completion_tokens", "completion_tokens_details", "cost", "cost_details")
-    total, several = "total_tokens", "choices"
-    calls_stop, end_stop = "tool_calls", "stop"
+    total = "total_tokens"
+    several = "choices"
+    calls_stop = "tool_calls"
+    end_stop = "stop"
 
     def is_single(self, request: Mapping[str, Any]) -> bool:
         """See `Dialect.is_single`."""
@@ -43,91 +45,122 @@ class ChatDialect(Dialect):
     def kept(self, reply: dict[str, Any]) -> dict[str, Any]:
         """See `Dialect.kept`."""
         choices = objects_at(reply, "choices")
-        shown = [self.other(choice) for choice in choices]
-        return reply if shown == choices else {**reply, "choices": shown}
+        public = [self.other(choice) for choice in choices]
+        return reply if public == choices else {**reply, "choices": public}
 
     def stop_of(self, reply: Mapping[str, Any]) -> str:
         """See `Dialect.stop_of`: of the first choice."""
         choices = reply.get("choices")
-        return str((choices[0].get("finish_reason") if choices else None) or "")
+        if not choices:
+            return ""
+        return str(choices[0].get("finish_reason") or "")
 
     def shown(self, message: Any) -> Any:
         """See `Dialect.shown`."""
         calls = objects_at(message, "tool_calls")
-        kept = [call for call in calls if not self.owns(call)]
-        if len(kept) == len(calls):
+        public = [call for call in calls if not self.owns(call)]
+        if len(public) == len(calls):
             return message
-        new = {name: value for name, value in message.items() if name != "tool_calls"}
-        if kept:
-            return {**new, "tool_calls": resigned(calls, kept)}
-        return new if any(new.get(name) for name in (*_TEXTS, *_LISTS)) else None
+        rest = _but(message, "tool_calls")
+        if public:
+            return {**rest, "tool_calls": signed_anew(calls, public)}
+        return rest if _has_any(rest, (*_TEXTS, *_LISTS)) else None
 
     def untold(self, message: Any) -> Any:
         """See `Dialect.untold`."""
-        if not any(message.get(name) for name in _SAID):
+        if not _has_any(message, _SPOKEN):
             return message
-        new = {
-            name: None if name in _SAID else value for name, value in message.items()
-        }
-        others = (*_TEXTS, *_LISTS, "tool_calls")
-        return new if any(new.get(name) for name in others) else None
+        silent = dict(message)
+        for name in _SPOKEN:
+            if name in silent:
+                silent[name] = None
+        return silent if _has_any(silent, (*_TEXTS, *_LISTS, "tool_calls")) else None
 
     def joined(
-        self, replies: Sequence[Mapping[str, Any]], said: Sequence[Any], note: str
+        self,
+        replies: Sequence[Mapping[str, Any]],
+        messages: Sequence[Any],
+        note: str,
     ) -> dict[str, Any]:
         """See `Dialect.joined`."""
-        first, last = replies[0], replies[-1]
+        opening = replies[0]
+        ending = replies[-1]
         message: dict[str, Any] = {"role": "assistant", "content": None}
-        for each in (*said, *([{"content": note}] if note else ())):
-            message = _behind(message, each)
-        head, *others = last["choices"]
+        for addition in messages:
+            message = _extended(message, addition)
+        if note:
+            message = _extended(message, {"content": note})
+        head, *alternatives = ending["choices"]
         choice = {
             **head,
             "message": message,
-            "finish_reason": self.stop_for(last, said) or None,
+            "finish_reason": self.stop_for(ending, messages) or None,
         }
-        kept = {name: first[name] for name in ("id", "created") if name in first}
-        new = {**last, **kept, "choices": [choice, *map(self.other, others)]}
-        usage = summed(
-            [reply.get("usage") for reply in replies], self.added, self.total
-        )
-        return {**new, "usage": usage} if usage is not None else new
+        reply = {**ending, **_identity(opening)}
+        reply["choices"] = [choice, *map(self.other, alternatives)]
+        usages = [reply.get("usage") for reply in replies]
+        usage = summed(usages, self.added, self.total)
+        if usage is not None:
+            reply["usage"] = usage
+        return reply
 
     def other(self, choice: Mapping[str, Any]) -> dict[str, Any]:
         """See `Dialect.other`."""
-        message = self.shown(object_at(choice, "message")) or {
-            "role": "assistant",
-            "content": None,
-        }
-        stop = self.stop_for({"choices": [choice]}, [message]) or None
-        return {**choice, "message": message, "finish_reason": stop}
+        message = self.shown(object_at(choice, "message"))
+        if not message:
+            message = {"role": "assistant", "content": None}
+        stop = self.stop_for({"choices": [choice]}, [message])
+        return {**choice, "message": message, "finish_reason": stop or None}
 
 
-def _behind(before: dict[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+def _but(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """The fields of an object without some."""
+    return {name: value for name, value in fields.items() if name not in names}
+
+
+def _has_any(fields: Mapping[str, Any], names: Iterable[str]) -> bool:
+    """Whether one of these fields is there and not empty."""
+    return any(fields.get(name) for name in names)
+
+
+def _identity(reply: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a reply that stay those of the first round."""
+    return {name: reply[name] for name in ("id", "created") if name in reply}
+
+
+def _extended(message: dict[str, Any], addition: Mapping[str, Any]) -> dict[str, Any]:
     """One message with what another says behind it."""
-    new = {**before, **after, "role": "assistant"}
+    extended = {**message, **addition, "role": "assistant"}
     for name in _TEXTS:
-        one, other = before.get(name), after.get(name)
-        if isinstance(one, str) and (other is None or isinstance(other, str)):
-            new[name] = one + joint(one, other or "") + (other or "")
+        text = message.get(name)
+        more = addition.get(name)
+        if isinstance(text, str) and (more is None or isinstance(more, str)):
+            more = more or ""
+            extended[name] = text + joint(text, more) + more
     for name in _LISTS:
-        if isinstance(before.get(name), list):
-            new[name] = [*before[name], *(after.get(name) or ())]
-    return new
+        items = message.get(name)
+        if isinstance(items, list):
+            extended[name] = [*items, *(addition.get(name) or ())]
+    return extended
 
 
-def resigned(calls: Sequence[Any], kept: Sequence[Any]) -> list[Any]:
-    """Calls of which the first was left out; Gemini had signed that one, and no other (C12).
+def signed_anew(calls: Sequence[Any], public: Sequence[Any]) -> list[Any]:
+    """The public calls of a message, the first signed where its signature was left out.
 
-    The next one gets what passes for a signature, should the first never come back.
+    Gemini signs the first call of a step and no other (C12). Where that one is private, the next
+    one gets what passes for a signature, should the first never come back.
+
+    Args:
+        calls: every call of the message.
+        public: those of them that the client gets, at least one.
     """
-    google = _google(calls[0])
-    if not google.get("thought_signature") or kept[0] is calls[0]:
-        return list(kept)
-    if _google(kept[0]).get("thought_signature"):
-        return list(kept)
+    has_signature = bool(_google(calls[0]).get("thought_signature"))
+    if not has_signature or public[0] is calls[0]:
+        return list(public)
+    if _google(public[0]).get("thought_signature"):
+        return list(public)
     extra = {"google": {"thought_signature": UNCHECKED}}
-    return [{**kept[0], "extra_content": extra}, *kept[1:]]
+    return [{**public[0], "extra_content": extra}, *public[1:]]
 
 
 def _google(call: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -142,15 +175,14 @@ class ChatStream(Stream):
 
     def __init__(self, dialect: Any, request: Mapping[str, Any]) -> None:
         super().__init__(dialect, request)
-        self._wants_usage = bool(
-            object_at(request, "stream_options").get("include_usage")
-        )
-        self._kept: dict[str, Any] = {}
+        options = object_at(request, "stream_options")
+        self._wants_usage = bool(options.get("include_usage"))
+        self._identity: dict[str, Any] = {}
         self._ends: dict[tuple[int, str], str] = {}
         self._numbers: dict[int, int] = {}
 
     def _clear(self) -> None:
-        self._last: dict[str, Any] = {}
+        self._fields: dict[str, Any] = {}
         self._usage: Any = None
         self._choices: dict[int, _Choice] = {}
         self._ending: dict[int, dict[str, Any]] = {}
@@ -160,157 +192,177 @@ class ChatStream(Stream):
         if not isinstance(event.get("choices"), list):
             return (event,)
         if self.is_muted and self.speaks(event):
-            event = {
-                **event,
-                "choices": [_untold(choice) for choice in event["choices"]],
-            }
-        told = objects_at(event, "choices")
-        if not self._kept:
-            self._kept = {
-                name: event[name] for name in ("id", "created") if name in event
-            }
-        self._last = {**self._last, **event}
+            silent = [_silent(choice) for choice in event["choices"]]
+            event = {**event, "choices": silent}
+        if not self._identity:
+            self._identity = _identity(event)
+        self._fields = {**self._fields, **event}
         self._usage = event.get("usage") or self._usage
-        if not told:
-            is_usage = event.get("usage") is not None
-            is_kept = (
-                (self.holds or not self._wants_usage) if is_usage else not self.is_first
-            )
-            return () if is_kept else (event,)
-        choices = [self._shown(choice) for choice in told]
-        given = [choice for choice in choices if choice is not None]
-        if self.is_first and all(map(_is, choices, told)):
+
+        choices = objects_at(event, "choices")
+        if not choices:
+            return () if self._holds_back(event) else (event,)
+        results = [self._shown(choice) for choice in choices]
+        if self.is_first and _are_same(results, choices):
             return (event,)
-        return ({**event, **self._kept, "choices": given},) if given else ()
+        public = [choice for choice in results if choice is not None]
+        if not public:
+            return ()
+        return ({**event, **self._identity, "choices": public},)
+
+    def _holds_back(self, event: Mapping[str, Any]) -> bool:
+        """Whether a chunk without choices is not for the client now."""
+        if event.get("usage") is None:
+            return not self.is_first
+        return self.holds or not self._wants_usage
 
     def speaks(self, event: Mapping[str, Any]) -> bool:
         """See `Stream.speaks`."""
-        deltas = (object_at(choice, "delta") for choice in objects_at(event, "choices"))
-        return any(delta.get(name) for delta in deltas for name in _SAID)
+        for choice in objects_at(event, "choices"):
+            if _has_any(object_at(choice, "delta"), _SPOKEN):
+                return True
+        return False
 
     def _shown(self, choice: dict[str, Any]) -> dict[str, Any] | None:
-        """What the client gets of a choice: itself if it needs no change, None for nothing."""
-        index, delta = index_of(choice), object_at(choice, "delta")
-        known = self._choices.setdefault(index, _Choice(self))
-        new = known.delta(delta, index)
+        """The choice as the client gets it: itself if it needs no change, None for nothing."""
+        index = index_of(choice)
+        delta = object_at(choice, "delta")
+        state = self._choices.setdefault(index, _Choice(self))
+        public = state.delta(delta, index)
         stop = choice.get("finish_reason")
-        known.add(choice)
+        state.add(choice)
         if stop is not None and self.holds:
             self._ending[index] = {**choice, "delta": {}}
             stop = None
-        if self.is_muted and not new and stop is None:
+        if self.is_muted and not public and stop is None:
             return None
-        if new is delta and stop == choice.get("finish_reason"):
+        if public is delta and stop == choice.get("finish_reason"):
             return choice
-        says = any(value is not None for name, value in new.items() if name != "role")
-        is_opening = "role" in new
-        if not says and not is_opening and stop is None:
+        is_opening = "role" in public
+        if stop is None and not is_opening and not _has_values(public):
             return None
-        return {**choice, "delta": new, "finish_reason": stop}
+        return {**choice, "delta": public, "finish_reason": stop}
 
     def numbered(self, choice: int) -> int:
         """The client's number for the next call of a choice."""
-        at = self._numbers.get(choice, 0)
-        self._numbers[choice] = at + 1
-        return at
+        number = self._numbers.get(choice, 0)
+        self._numbers[choice] = number + 1
+        return number
 
     def parted(self, choice: int, delta: dict[str, Any]) -> dict[str, Any]:
-        """A delta whose texts stand apart from those of the rounds before."""
+        """A delta whose texts stand apart from those of the rounds before.
+
+        Args:
+            choice: the index of its choice.
+            delta: what came, as the client gets it; itself is returned where nothing parts them.
+        """
         for name in _TEXTS:
             text = delta.get(name)
-            if isinstance(text, str) and text:
-                before = (
-                    ""
-                    if self._choices[choice].has_said(name)
-                    else self._ends.get((choice, name), "")
-                )
-                between = joint(before, text)
-                delta = {**delta, name: between + text} if between else delta
-                self._ends[choice, name] = text[-1]
+            if not isinstance(text, str) or not text:
+                continue
+            end = ""
+            if not self._choices[choice].has_text(name):
+                end = self._ends.get((choice, name), "")
+            space = joint(end, text)
+            if space:
+                delta = {**delta, name: space + text}
+            self._ends[choice, name] = text[-1]
         return delta
 
     def reply(self) -> dict[str, Any] | None:
         """See `Stream.reply`."""
-        choices = [known.whole() for _, known in sorted(self._choices.items())]
-        if not choices or any(
-            choice.get("finish_reason") is None for choice in choices
-        ):
+        choices = []
+        for _, state in sorted(self._choices.items()):
+            choice = state.whole()
+            if choice.get("finish_reason") is None:
+                return None
+            choices.append(choice)
+        if not choices:
             return None
-        new = {**self._last, "object": "chat.completion", "choices": choices}
-        return {**new, "usage": self._usage} if self._usage is not None else new
+        reply = {**self._fields, "object": "chat.completion", "choices": choices}
+        if self._usage is not None:
+            reply["usage"] = self._usage
+        return reply
 
     def closing(self, reply: dict[str, Any], note: str) -> list[dict[str, Any]]:
         """See `Stream.closing`."""
-        base = {**self._last, **self._kept}
-        base = {name: value for name, value in base.items() if name != "usage"}
-        stops = {
-            index_of(choice): choice["finish_reason"] for choice in reply["choices"]
-        }
+        base = _but({**self._fields, **self._identity}, "usage")
+        events = []
         if note:
-            note = joint(self._ends.get((0, "content"), ""), note) + note
-        said = {"index": 0, "delta": {"content": note}, "finish_reason": None}
-        ends = [
-            {**choice, "finish_reason": stops[index]}
-            for index, choice in sorted(self._ending.items())
-        ]
-        events = [{**base, "choices": [said]}] if note else []
-        events += [{**base, "choices": [end]} for end in ends]
+            end = self._ends.get((0, "content"), "")
+            delta = {"content": joint(end, note) + note}
+            choice = {"index": 0, "delta": delta, "finish_reason": None}
+            events.append({**base, "choices": [choice]})
+        stops = {}
+        for choice in reply["choices"]:
+            stops[index_of(choice)] = choice["finish_reason"]
+        for index, choice in sorted(self._ending.items()):
+            ending = {**choice, "finish_reason": stops[index]}
+            events.append({**base, "choices": [ending]})
         if self._wants_usage and reply.get("usage") is not None:
             events.append({**base, "choices": [], "usage": reply["usage"]})
         return events
 
 
-def _untold(choice: Any) -> Any:
+def _silent(choice: Any) -> Any:
     """A choice of a chunk without its text."""
     delta = object_at(choice, "delta")
-    return {
-        **choice,
-        "delta": {name: delta[name] for name in delta if name not in _SAID},
-    }
+    return {**choice, "delta": _but(delta, *_SPOKEN)}
 
 
-def _is(one: Any, other: Any) -> bool:
-    return one is other
+def _has_values(delta: Mapping[str, Any]) -> bool:
+    """Whether a delta says more than a role."""
+    return any(value is not None for value in _but(delta, "role").values())
 
 
 class _Choice:
-    """One choice of a round, as it comes."""
+    """One choice of a round, as it comes.
+
+    A call is known by its place in this choice. The client numbers the calls of all rounds, and
+    has no number for a private one.
+    """
 
     def __init__(self, stream: ChatStream) -> None:
-        self._stream, self._whole = stream, dict[str, Any]()
+        self._stream = stream
+        self._fields: dict[str, Any] = {}
         self._message: dict[str, Any] = {}
         self._calls: list[dict[str, Any]] = []
         self._at: dict[int, int] = {}
         self._numbers: list[int | None] = []
 
-    def has_said(self, name: str) -> bool:
-        """Whether anything of this text came already."""
+    def has_text(self, name: str) -> bool:
+        """Whether anything of the text in this field came already."""
         return bool(self._message.get(name))
 
     def delta(self, delta: dict[str, Any], index: int) -> dict[str, Any]:
-        """What the client gets of a delta: itself if it needs no change."""
-        new = delta
-        if not self._stream.is_first:
-            new = {name: value for name, value in delta.items() if name != "role"}
-        new = self._stream.parted(index, new)
+        """Take in a delta, and give what the client gets of it.
+
+        Args:
+            delta: what came.
+            index: the index of this choice.
+
+        Returns:
+            The delta itself if the client gets it unchanged.
+        """
+        public = delta if self._stream.is_first else _but(delta, "role")
+        public = self._stream.parted(index, public)
         calls = objects_at(delta, "tool_calls")
         if calls:
-            shown = [
-                each for call in calls if (each := self._call(call, index)) is not None
-            ]
-            if len(shown) < len(calls) or not all(map(_is, shown, calls)):
-                new = {
-                    name: value for name, value in new.items() if name != "tool_calls"
-                }
-                new = {**new, "tool_calls": shown} if shown else new
-        add(
-            self._message, {name: delta[name] for name in delta if name != "tool_calls"}
-        )
-        return new
+            public_calls = []
+            for piece in calls:
+                public_piece = self._call(piece, index)
+                if public_piece is not None:
+                    public_calls.append(public_piece)
+            if not _are_same(public_calls, calls):
+                public = _but(public, "tool_calls")
+                if public_calls:
+                    public["tool_calls"] = public_calls
+        add(self._message, _but(delta, "tool_calls"))
+        return public
 
     def add(self, choice: Mapping[str, Any]) -> None:
         """Take in what a choice has beside its delta."""
-        add(self._whole, {name: choice[name] for name in choice if name != "delta"})
+        add(self._fields, _but(choice, "delta"))
 
     def _call(self, piece: dict[str, Any], choice: int) -> dict[str, Any] | None:
         """A piece of a call under the client's number; None of a private call."""
@@ -318,17 +370,16 @@ class _Choice:
         if at == len(self._calls):
             self._calls.append({})
             self._numbers.append(self._number(piece, choice))
-        add(self._calls[at], {name: piece[name] for name in piece if name != "index"})
+        add(self._calls[at], _but(piece, "index"))
         number = self._numbers[at]
         if number is None:
             return None
-        if at and self._numbers.index(number) == at and "id" in piece:
+        is_first_piece = self._numbers.index(number) == at and "id" in piece
+        if at and is_first_piece:
             piece = self._signed(piece, at)
-        return (
-            piece
-            if piece.get("index", number) == number
-            else {**piece, "index": number}
-        )
+        if piece.get("index", number) == number:
+            return piece
+        return {**piece, "index": number}
 
     def _number(self, piece: Mapping[str, Any], choice: int) -> int | None:
         if self._stream.owns(piece):
@@ -340,16 +391,22 @@ class _Choice:
         """The first piece of a call, signed anew where the first call was left out."""
         if any(number is not None for number in self._numbers[:at]):
             return piece
-        (new,) = resigned([*self._calls[:at], piece], [piece])
-        return new  # type: ignore[no-any-return]
+        signed: list[dict[str, Any]] = signed_anew([*self._calls[:at], piece], [piece])
+        return signed[0]
 
     def _slot(self, piece: Mapping[str, Any]) -> int:
         """Which call a piece is of. Some servers give every call the same index, or none."""
-        index, name = piece.get("index"), piece.get("id")
-        index = index if isinstance(index, int) else -1
+        index = piece.get("index")
+        call_id = piece.get("id")
+        if not isinstance(index, int):
+            index = -1
         at = self._at.get(index, -1)
-        if at < 0 or (name and self._calls[at].get("id") not in (name, None)):
-            at = self._at[index] = len(self._calls)
+        if at >= 0:
+            known_id = self._calls[at].get("id")
+            if not call_id or known_id is None or known_id == call_id:
+                return at
+        at = len(self._calls)
+        self._at[index] = at
         return at
 
     def whole(self) -> dict[str, Any]:
@@ -357,8 +414,15 @@ class _Choice:
         message = {"role": "assistant", "content": None, **self._message}
         if self._calls:
             message["tool_calls"] = self._calls
-        found: dict[str, Any] = whole({**self._whole, "message": message})
-        return found
+        choice: dict[str, Any] = whole({**self._fields, "message": message})
+        return choice
+
+
+def _are_same(results: Sequence[Any], items: Sequence[Any]) -> bool:
+    """Whether two lists hold the very same objects."""
+    if len(results) != len(items):
+        return False
+    return all(result is item for result, item in zip(results, items, strict=True))
 
 
 ChatDialect.stream = ChatStream

@@ -28,7 +28,7 @@ _BESIDE = "[ullage: what a tool gave beside text follows]"
 _SEE = "[ullage: what this tool gave is in the next message of the user]"
 
 
-class Messages(HistoryRepair):
+class ChatRepair(HistoryRepair):
     """A history with its calls paired, and the messages that come of it."""
 
     wire = OpenAIChat()
@@ -40,17 +40,24 @@ class Messages(HistoryRepair):
     def _opened(self, raw: Any) -> tuple[Any, list[Any] | None]:
         """The calls of the assistant, or the message that is a result."""
         role = field(raw, "role")
-        calls = field(raw, "tool_calls") if role == "assistant" else None
-        if calls and not isinstance(calls, (list, tuple)):
+        if role == "tool":
+            return role, [raw]
+        if role != "assistant":
+            return role, []
+        calls = field(raw, "tool_calls") or ()
+        if not isinstance(calls, (list, tuple)):
             return role, None
-        return role, [raw] if role == "tool" else list(calls or ())
+        return role, list(calls)
 
     def _pair(self, here: At, block: Any, role: Any) -> None:
         if role == "assistant":
             self.call(here, field(block, "id"))
-        else:
-            ours = is_interrupted(field(block, "content"))
-            self.answer(here, field(block, "tool_call_id"), is_placeholder=ours)
+            return
+        self.answer(
+            here,
+            field(block, "tool_call_id"),
+            is_placeholder=is_interrupted(field(block, "content")),
+        )
 
     def _tool(self, call: At) -> str:
         return self.wire.tool_name(self.block(call)) or "tool"
@@ -58,40 +65,56 @@ class Messages(HistoryRepair):
     # ── the messages ─────────────────────────────────────────────────────────────────
 
     def _content(self, at: int, caller: int | None) -> list[Any]:
-        raw, role = self.raws[at], self.roles[at]
+        raw = self.raws[at]
+        role = self.roles[at]
         if role == "assistant":
             return self._assistant(at)
         if role == "tool":
-            if (at, 0) in self.pairs.calls:
-                return self.left(at)
-            ours = is_interrupted(field(raw, "content"))
-            return [] if ours else [self.wire.user(self.left_over((at, 0), raw))]
+            return self._left_result(at)
         if role not in _ROLES or field(raw, "content") not in (None, []):
             return [raw]
         self.report(at, "the message had no content")
         return [{**copy_of(raw), "content": EMPTY}]
 
+    def _left_result(self, at: int) -> list[Any]:
+        """What stays where a result stood: nothing if it went to its call, or was our own."""
+        raw = self.raws[at]
+        here = (at, 0)
+        if here in self.pairs.calls:
+            return self.left(at)
+        if is_interrupted(field(raw, "content")):
+            return []
+        return [self.wire.user(self.left_over(here, raw))]
+
     def _assistant(self, at: int) -> list[Any]:
         """A message of the assistant with ids of its own; none if nothing is in it."""
-        raw, old = self.raws[at], self.blocks[at]
-        if old is None:
+        raw = self.raws[at]
+        old_calls = self.blocks[at]
+        if old_calls is None:
             return [raw]  # the parser will say so
-        new: dict[str, Any] = {}
-        calls = [self._call((at, number), call) for number, call in enumerate(old)]
-        if any(a is not b for a, b in zip(calls, old, strict=True)):
-            new["tool_calls"] = calls
+        changes: dict[str, Any] = {}
+        calls = [self._call((at, n), call) for n, call in enumerate(old_calls)]
+        if any(
+            call is not raw_call
+            for call, raw_call in zip(calls, old_calls, strict=True)
+        ):
+            changes["tool_calls"] = calls
+
         content = field(raw, "content")
         says = content or any(field(raw, key) for key in INSTEAD_OF_CONTENT)
         if content == [] or (content is None and not says):
             self.report(at, "the message had no content")
             if not says and not field(raw, "reasoning_content"):
                 return []
-            new["content"] = None if says else EMPTY
-        is_bare = not old and field(raw, "tool_calls") is not None
-        if not new and not is_bare:
+            changes["content"] = None if says else EMPTY
+
+        has_empty_calls = not old_calls and field(raw, "tool_calls") is not None
+        if not changes and not has_empty_calls:
             return [raw]
-        kept = {**copy_of(raw), **new}
-        return [{key: kept[key] for key in kept if key != "tool_calls" or old}]
+        message = {**copy_of(raw), **changes}
+        if not old_calls:  # an empty list of calls is refused (C4)
+            message.pop("tool_calls", None)
+        return [message]
 
     def _call(self, here: At, raw: Any) -> Any:
         """A call under its own id, with arguments that are text (C7)."""
@@ -99,57 +122,63 @@ class Messages(HistoryRepair):
         body = field(raw, kind) if isinstance(kind, str) else None
         if not is_object(raw) or not is_object(body):
             return raw  # the parser will say so
-        name = CALLS["function" if kind == "function" else "custom"].text
-        given = field(body, name)
-        if field(raw, "id") == self.names[here] and isinstance(given, str):
+        row = CALLS["function" if kind == "function" else "custom"]
+        arguments = field(body, row.text)
+        call_id = self.names[here]
+        if field(raw, "id") == call_id and isinstance(arguments, str):
             return raw
-        new = {**copy_of(raw), "id": self.names[here]}
-        if not isinstance(given, str):
-            new[kind] = {**plain(body, kind), name: self.text_of(given, here[0])}
-        return new
+        call = {**copy_of(raw), "id": call_id}
+        if not isinstance(arguments, str):
+            text = self.text_of(arguments, here[0])
+            call[kind] = {**plain(body, kind), row.text: text}
+        return call
 
     # ── results ──────────────────────────────────────────────────────────────────────
 
     def _answers(self, caller: int, host: int | None = None) -> list[Any]:
         """The results of a batch: as they stand behind it, or in the order of its calls."""
         calls = self.batches[caller]
-        found = sorted(
-            self.pairs.answers[call] for call in calls if call in self.pairs.answers
-        )
-        if [at for at, _ in found] == list(range(caller + 1, caller + 1 + len(calls))):
-            calls = [self.pairs.calls[result] for result in found]
-        behind = caller + 1
-        while self.roles.get(behind) == "tool":
-            behind += 1
+        answers = self.pairs.answers
+        results = sorted(answers[call] for call in calls if call in answers)
+        places = [at for at, _ in results]
+        if places == list(range(caller + 1, caller + 1 + len(calls))):
+            calls = [self.pairs.calls[result] for result in results]
+        end = caller + 1
+        while self.roles.get(end) == "tool":
+            end += 1
         self._beside = []
-        return [
-            *self.answered(calls, lambda result: result[0] <= behind),
-            *self._beside,
-        ]
+        messages = list(self.answered(calls, lambda result: result[0] <= end))
+        return messages + self._beside
 
     def _result(self, result: At) -> Any:
         """Text alone (C8); other parts are moved behind the batch."""
-        raw, name = self.block(result), self.names[self.pairs.calls[result]]
+        raw = self.block(result)
+        call_id = self.names[self.pairs.calls[result]]
         content = field(raw, "content")
-        new: dict[str, Any] = (
-            {} if field(raw, "tool_call_id") == name else {"tool_call_id": name}
-        )
+        changes: dict[str, Any] = {}
+        if field(raw, "tool_call_id") != call_id:
+            changes["tool_call_id"] = call_id
         if content is None or content == []:
             self.report(result[0], "the content of a result was null")
-            new["content"] = EMPTY
+            changes["content"] = EMPTY
         elif isinstance(content, list):
-            other = [part for part in content if _is_medium(part)]
-            if other:
+            media = [part for part in content if _is_medium(part)]
+            if media:
                 self.report(result[0], "a result held more than text")
-                new["content"] = [part for part in content if part not in other] or _SEE
+                texts = [part for part in content if part not in media]
+                changes["content"] = texts or _SEE
                 line = {"type": "text", "text": _BESIDE}
-                self._beside.append({"role": "user", "content": [line, *other]})
-        return {**copy_of(raw), **new} if new else raw
+                self._beside.append({"role": "user", "content": [line, *media]})
+        if not changes:
+            return raw
+        return {**copy_of(raw), **changes}
 
 
 def _is_medium(part: Any) -> bool:
     kind = field(part, "type")
-    return isinstance(kind, str) and kind in PARTS and bool(PARTS[kind].media)
+    if not isinstance(kind, str) or kind not in PARTS:
+        return False
+    return bool(PARTS[kind].media)
 
 
-REPAIR = Messages
+REPAIR = ChatRepair

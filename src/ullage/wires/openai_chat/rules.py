@@ -23,7 +23,7 @@ _NOT_IN_GPT_6_2 = ("tools", "temperature", "top_p", "logprobs")
 _FUNCTION = Block("function", needs={"name": str})
 
 
-class Check(problem.Check):
+class ChatCheck(problem.Check):
     """One pass over the messages.
 
     The state is which call each result answers, and the newest message that is no result: a call
@@ -34,103 +34,118 @@ class Check(problem.Check):
     asks_one = ("C0", "at least one message is asked for")
     _newest = -1
 
-    def _judge(self, message: Any, at: int, where: str) -> None:
+    def _judge(self, message: Any, at: int, path: str) -> None:
         role = name_in(message, "role")
         self.pairs.speaker(is_model=role == "assistant")
         if role != "tool":
             self._newest = at
-        elif self.fields("C0", message, BLOCKS["tool"].needs, where):
-            self._result(message["tool_call_id"], at, where)
+        elif self.fields("C0", message, BLOCKS["tool"].needs, path):
+            self._result(message["tool_call_id"], at, path)
         if role == "function":
-            self.block("C0", message, _FUNCTION, where)
+            self.block("C0", message, _FUNCTION, path)
         elif role not in ROLES:
-            self.add("C0", f"{where}.role", "no such role in this format")
+            self.add("C0", f"{path}.role", "no such role in this format")
         else:
-            content = message.get("content")
-            if role == "assistant":
-                self._calls(message.get("tool_calls"), at, f"{where}.tool_calls")
-                if content is None:
-                    says = any(message.get(key) for key in INSTEAD_OF_CONTENT)
-                    self.need(
-                        says, "C5", f"{where}.content", "content is null and no calls"
-                    )
-                    return
-            if type(content) is not str:
-                self._content(content, role, f"{where}.content")
+            self._body(message, role, at, path)
+
+    def _body(self, message: JsonObject, role: str, at: int, path: str) -> None:
+        """The calls and the content of a message."""
+        content = message.get("content")
+        place = f"{path}.content"
+        if role == "assistant":
+            self._calls(message.get("tool_calls"), at, f"{path}.tool_calls")
+        if role == "assistant" and content is None:
+            says = any(message.get(key) for key in INSTEAD_OF_CONTENT)
+            self.need(says, "C5", place, "content is null and no calls")
+        elif type(content) is not str:
+            self._content(content, role, place)
 
     def _end(self) -> None:
         """The calls still open."""
         for at, number in self.pairs.unanswered:
-            where = f"messages[{at}].tool_calls[{number}]"
-            self.add("C1", where, "this call has no tool message")
+            path = f"messages[{at}].tool_calls[{number}]"
+            self.add("C1", path, "this call has no tool message")
 
-    def _result(self, call_id: str, at: int, where: str) -> None:
-        self._length(call_id, f"{where}.tool_call_id")
+    def _result(self, call_id: str, at: int, path: str) -> None:
+        self._length(call_id, f"{path}.tool_call_id")
         call = self.pairs.result((at, 0), call_id)
         if call is None:
-            sentence = (
-                "this tool message answers no open call of the assistant message before"
+            self.add(
+                "C2",
+                f"{path}.tool_call_id",
+                (
+                    "this tool message answers no open call of the assistant message before"
+                ),
             )
-            self.add("C2", f"{where}.tool_call_id", sentence)
         elif call[0] != self._newest:
-            self.add("C3", where, "something stands between the call and this result")
+            self.add("C3", path, "something stands between the call and this result")
 
-    def _calls(self, calls: Any, at: int, where: str) -> None:
+    def _calls(self, calls: Any, at: int, path: str) -> None:
         if calls is not None and not (isinstance(calls, list) and calls):
-            self.add("C4", where, "tool_calls must be a list with calls in it")
+            self.add("C4", path, "tool_calls must be a list with calls in it")
         ids: set[str] = set()
         for number, call in enumerate(items_of(calls)):
-            self._call(call, (at, number), f"{where}[{number}]", ids)
+            self._call(call, (at, number), f"{path}[{number}]", ids)
 
-    def _call(self, call: Any, here: At, where: str, ids: set[str]) -> None:
+    def _call(self, call: Any, here: At, path: str, ids: set[str]) -> None:
         if type(call) is not dict:
-            self.add("C0", where, f"a call is an object, and it is {kind_of(call)}")
+            self.add("C0", path, f"a call is an object, and it is {kind_of(call)}")
             return
-        self._called(call, where)
+        self._called(call, path)
         call_id = call.get("id")
         if type(call_id) is not str or not call_id:
-            self.add("C0", f"{where}.id", "a call has an id")
+            self.add("C0", f"{path}.id", "a call has an id")
             return
-        self._length(call_id, f"{where}.id")
+        self._length(call_id, f"{path}.id")
         if call_id in ids:
-            self.add("C1", f"{where}.id", "two calls of one message share an id")
+            self.add("C1", f"{path}.id", "two calls of one message share an id")
         else:
             self.pairs.call(here, call_id)
         ids.add(call_id)
 
-    def _called(self, call: JsonObject, where: str) -> None:
+    def _called(self, call: JsonObject, path: str) -> None:
         """What is called. A call of no type is a call all the same, and its id is answered."""
         kind = name_in(call, "type") if "type" in call else "function"
         if kind is None or kind not in CALLS:
-            self.add("C0", f"{where}.type", "a call is of type function or custom")
+            self.add("C0", f"{path}.type", "a call is of type function or custom")
             return
-        body, field = call.get(kind), CALLS[kind].text
+        body = call.get(kind)
+        field = CALLS[kind].text
         if type(body) is not dict or not name_in(body, "name"):
-            self.add("C0", where, f"a call names its tool in {kind}.name")
+            self.add("C0", path, f"a call names its tool in {kind}.name")
         elif type(body.get(field)) is not str:
-            sentence = f"{field} must be a string, and it is {kind_of(body.get(field))}"
-            self.add("C7", f"{where}.{kind}.{field}", sentence)
+            self.add(
+                "C7",
+                f"{path}.{kind}.{field}",
+                f"{field} must be a string, and it is {kind_of(body.get(field))}",
+            )
 
-    def _length(self, call_id: str, where: str) -> None:
+    def _length(self, call_id: str, path: str) -> None:
         sentence = f"an id of {len(call_id)} characters, {ID_LENGTH} are allowed"
         fits = len(call_id) <= ID_LENGTH or is_elsewhere(self.head.get("model"))
-        self.need(fits, "C6", where, sentence)
+        self.need(fits, "C6", path, sentence)
 
-    def _content(self, content: Any, role: str, where: str) -> None:
+    def _content(self, content: Any, role: str, path: str) -> None:
         """Content that is not a string: a list of parts this role may hold."""
         if not isinstance(content, list) or not content:
-            sentence = (
-                f"content must be text or a list of parts, and it is {kind_of(content)}"
+            self.add(
+                "C0",
+                path,
+                (
+                    f"content must be text or a list of parts, and it is {kind_of(content)}"
+                ),
             )
-            self.add("C0", where, sentence)
         for index, part in enumerate(items_of(content)):
             row = PARTS.get(name_in(part, "type") or "")
             if row is not None and role in row.roles:
-                self.block("C0", part, row, f"{where}[{index}]")
+                self.block("C0", part, row, f"{path}[{index}]")
             else:
                 rule = "C8" if role == "tool" else "C0"
-                sentence = f"a part of this type may not stand in a {role} message"
-                self.add(rule, f"{where}[{index}].type", sentence)
+                self.add(
+                    rule,
+                    f"{path}[{index}].type",
+                    f"a part of this type may not stand in a {role} message",
+                )
 
     def _request(self, head: JsonObject) -> None:
         """C10 to C12, and that tools are a list."""
@@ -151,19 +166,25 @@ class Check(problem.Check):
 
     def _signatures(self) -> None:
         """C12: each step since the user last spoke begins with a signed call."""
-        for at in range(len(self.messages) - 1, -1, -1):
+        for at in reversed(range(len(self.messages))):
             message = self.messages[at]
             if name_in(message, "role") == "user":
                 return
-            calls = items_of(message.get("tool_calls")) if type(message) is dict else []
-            for call in calls[:1]:
-                extra = call.get("extra_content") if type(call) is dict else None
-                google = extra.get("google") if type(extra) is dict else None
-                signed = name_in(google, "thought_signature")
-                where = f"messages[{at}].tool_calls[0]"
-                self.need(
-                    signed, "C12", where, "the first call of this step has no signature"
-                )
+            calls = items_of(_in(message, "tool_calls"))
+            if not calls:
+                continue
+            google = _in(_in(calls[0], "extra_content"), "google")
+            self.need(
+                name_in(google, "thought_signature"),
+                "C12",
+                f"messages[{at}].tool_calls[0]",
+                "the first call of this step has no signature",
+            )
 
 
-CHECK = Check
+def _in(thing: Any, key: str) -> Any:
+    """The field of an object; None of anything else."""
+    return thing.get(key) if type(thing) is dict else None
+
+
+CHECK = ChatCheck

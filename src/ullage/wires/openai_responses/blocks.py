@@ -29,62 +29,116 @@ _EVERYONE = ("user", "system", "developer", "assistant")
 _MODEL = ("assistant",)
 
 
-def _text(kind: str, field: str = "text", **more: Any) -> Block:
+def _text(kind: str, field: str = "text", **columns: Any) -> Block:
     """Text under a field of its own."""
     needs = {field: str}
     return Block(
         kind,
-        "text",
-        field,
+        becomes="text",
+        text=field,
         needs=needs,
         edited="its field",
         carried=fields(field),
-        **more,
+        **columns,
     )
 
 
-def _opaque(kind: str, role: Role = "assistant", **more: Any) -> Block:
+def _opaque(kind: str, role: Role = "assistant", **columns: Any) -> Block:
     """An item that is carried through."""
-    return Block(kind, roles=(role,), **more)
+    return Block(kind, roles=(role,), **columns)
 
 
-def _call(kind: str, text: str, **more: Any) -> Block:
+def _call(kind: str, text: str, **columns: Any) -> Block:
     """A call of a tool of the caller's, made by the model or by a program."""
-    return Block(kind, "call", text, roles=_MODEL, caller="caller", **more)
+    return Block(
+        kind,
+        becomes="call",
+        text=text,
+        roles=_MODEL,
+        caller="caller",
+        **columns,
+    )
 
 
-def _output(kind: str, **more: Any) -> Block:
+def _output(kind: str, **columns: Any) -> Block:
     """What the caller's tool answered; whoever made the call reads it."""
-    return Block(kind, "result", "output", roles=("tool",), caller="caller", **more)
+    return Block(
+        kind,
+        becomes="result",
+        text="output",
+        roles=("tool",),
+        caller="caller",
+        **columns,
+    )
 
 
-# fmt: off
 PARTS = table(
     _text("input_text", roles=_EVERYONE, in_result=True),
     _text("output_text", roles=_MODEL),
     _text("text"),
     _text("refusal", "refusal", roles=_MODEL),
-    Block("input_image", "media", roles=_EVERYONE, in_result=True, one_of=("image_url", "file_id"),
-          edited="a text", carried=fields("image_url file_id detail"), media=("image",),
-          data=("image_url", "file_id"), detail="detail"),
-    Block("input_file", "media", roles=_EVERYONE, in_result=True, edited="a text",
-          one_of=("file_data", "file_url", "file_id"), media=("document",),
-          carried=fields("file_data file_id file_url filename"), type="application/pdf",
-          data=("file_data", "file_url", "file_id"), title="filename"),
-    Block("input_audio", "media", roles=("user",), needs={"input_audio": dict}, edited="a text",
-          carried=fields("input_audio"), within={"input_audio": fields("data format")},
-          media=("audio",), data=("input_audio.data",), mime="input_audio.format"),
+    Block(
+        "input_image",
+        becomes="media",
+        roles=_EVERYONE,
+        in_result=True,
+        one_of=("image_url", "file_id"),
+        edited="a text",
+        carried=fields("image_url file_id detail"),
+        media=("image",),
+        data=("image_url", "file_id"),
+        detail="detail",
+    ),
+    Block(
+        "input_file",
+        becomes="media",
+        roles=_EVERYONE,
+        in_result=True,
+        edited="a text",
+        one_of=("file_data", "file_url", "file_id"),
+        media=("document",),
+        carried=fields("file_data file_id file_url filename"),
+        type="application/pdf",
+        data=("file_data", "file_url", "file_id"),
+        title="filename",
+    ),
+    Block(
+        "input_audio",
+        becomes="media",
+        roles=("user",),
+        needs={"input_audio": dict},
+        edited="a text",
+        carried=fields("input_audio"),
+        within={"input_audio": fields("data format")},
+        media=("audio",),
+        data=("input_audio.data",),
+        mime="input_audio.format",
+    ),
     Block("computer_screenshot", tokens=_SCREENSHOT_TOKENS),
 )
 ITEMS = table(
-    Block("message", "message", carried=fields("content phase"), prefix="msg_"),
-    Block("reasoning", "reasoning", roles=_MODEL, needs={"summary": list}, prefix="rs_"),
-    _call("function_call", "arguments", prefix="fc_",
-          needs={"call_id": str, "name": str, "arguments": str},
-          carried=fields("call_id name arguments async")),
-    _call("custom_tool_call", "input", prefix="ctc_",
-          needs={"call_id": str, "name": str, "input": str},
-          carried=fields("call_id name input")),
+    Block("message", becomes="message", carried=fields("content phase"), prefix="msg_"),
+    Block(
+        "reasoning",
+        becomes="reasoning",
+        roles=_MODEL,
+        needs={"summary": list},
+        prefix="rs_",
+    ),
+    _call(
+        "function_call",
+        "arguments",
+        prefix="fc_",
+        needs={"call_id": str, "name": str, "arguments": str},
+        carried=fields("call_id name arguments async"),
+    ),
+    _call(
+        "custom_tool_call",
+        "input",
+        prefix="ctc_",
+        needs={"call_id": str, "name": str, "input": str},
+        carried=fields("call_id name input"),
+    ),
     _output("function_call_output", carried=fields("call_id output name")),
     _output("custom_tool_call_output", carried=fields("call_id output name")),
     _output("computer_call_output", needs={"output": dict}),
@@ -98,13 +152,18 @@ ITEMS = table(
     _opaque("web_search_call"),
     _opaque("file_search_call"),
     _opaque("code_interpreter_call"),
-    Block("image_generation_call", "media", roles=_MODEL, media=("image",)),
+    Block("image_generation_call", becomes="media", roles=_MODEL, media=("image",)),
     _opaque("tool_search_call", opens="call_id"),
     _opaque("tool_search_output", closes="call_id", author="tool"),
     _opaque("mcp_list_tools", author="tool"),
     _opaque("mcp_call"),
     _opaque("mcp_approval_request", opens="id"),
-    _opaque("mcp_approval_response", "user", closes="approval_request_id", words="reason"),
+    _opaque(
+        "mcp_approval_response",
+        "user",
+        closes="approval_request_id",
+        words="reason",
+    ),
     _opaque("program", opens="call_id", needs={"code": str, "fingerprint": str}),
     _opaque("program_output", closes="call_id", author="program"),
     _opaque("additional_tools", "system"),
@@ -113,7 +172,6 @@ ITEMS = table(
     _opaque("compaction_trigger", "user", author="system"),
     _opaque("item_reference", needs={"id": str}),
 )
-# fmt: on
 BLOCKS = {**PARTS, **ITEMS}
 """Every type by its name."""
 
@@ -134,7 +192,7 @@ def is_callers(item: Any, kind: str) -> bool:
     return kind in CALLERS_OWN
 
 
-_END_OF_KIND = re.compile("(_call)?(_output)?$|_request$|_response$")
+_KIND_SUFFIX = re.compile("(_call)?(_output)?$|_request$|_response$")
 _ALIKE = ("function", "custom_tool")
 
 
@@ -143,5 +201,5 @@ def paired_by(kind: str, id: object) -> str:
 
     Functions and custom tools are answered alike, so that their id alone counts.
     """
-    about = _END_OF_KIND.sub("", kind, count=1)
+    about = _KIND_SUFFIX.sub("", kind, count=1)
     return str(id or "") if about in _ALIKE else f"{about} {id or ''}"

@@ -25,11 +25,16 @@ class ResponsesReader(Reader):
         """See `Reader.held_system`."""
         if request.get("prompt"):
             yield self.lose(
-                "prompt", "a prompt that the provider holds", "Give its text."
+                "prompt",
+                "a prompt that the provider holds",
+                "Give its text.",
             )
 
     def schema(
-        self, raw: Mapping[str, Any], body: Mapping[str, Any], where: str
+        self,
+        raw: Mapping[str, Any],
+        body: Mapping[str, Any],
+        path: str,
     ) -> Any:
         """See `Reader.schema`."""
         if raw.get("type") != "function":
@@ -40,7 +45,7 @@ class ResponsesReader(Reader):
         """See `Reader.message_kind`: an item has a type; a message may leave it out."""
         return str(bare.get("type") or "message")
 
-    def arguments(self, part: ToolCall, block: Any, where: str) -> tuple[str, Any]:
+    def arguments(self, part: ToolCall, block: Any, path: str) -> tuple[str, Any]:
         """See `Reader.arguments`."""
         is_free_text = block.get("type") == "custom_tool_call"
         return part.arguments, None if is_free_text else json_value(part.arguments)
@@ -58,13 +63,13 @@ class ResponsesWriter(Writer):
                 case "assistant":
                     yield from self._reply(turn)
                 case "results":
-                    results = (
-                        piece for piece in turn.pieces if isinstance(piece, Result)
-                    )
-                    yield from (self._output(result) for result in results)
-                case who:
-                    role = "developer" if who == "system" else "user"
-                    yield {"role": role, "content": self._content(turn.pieces)}
+                    for piece in turn.pieces:
+                        if isinstance(piece, Result):
+                            yield self._output(piece)
+                case "system":
+                    yield {"role": "developer", "content": self._content(turn.pieces)}
+                case _:
+                    yield {"role": "user", "content": self._content(turn.pieces)}
 
     def _reply(self, turn: Turn) -> list[WireDict]:
         """The items of one reply: each run of texts a message, each call by itself."""
@@ -77,10 +82,13 @@ class ResponsesWriter(Writer):
                 part = {"type": "output_text", "text": text.text, "annotations": []}
                 if items and "content" in items[-1]:
                     items[-1]["content"].append(part)
-                else:
-                    items.append(
-                        {"type": "message", "role": "assistant", "content": [part]}
-                    )
+                    continue
+                message = {
+                    "type": "message",
+                    "role": "assistant",
+                    "content": [part],
+                }
+                items.append(message)
         return items
 
     def call(self, call: Call) -> WireDict:
@@ -89,16 +97,17 @@ class ResponsesWriter(Writer):
         return {"type": kind, "call_id": call.id, **called(call)}
 
     def _output(self, result: Result) -> WireDict:
-        kind = (
-            "custom_tool_call_output" if result.is_free_text else "function_call_output"
-        )
+        kind = "function_call_output"
+        if result.is_free_text:
+            kind = "custom_tool_call_output"
         content = failed(result)
         output = self._content(content) if content else ""
         return {"type": kind, "call_id": result.call_id, "output": output}
 
-    def _content(self, said: Sequence[Any]) -> Any:
-        text = alone(said)
-        return self.blocks(said, _text) if text is None else text
+    def _content(self, pieces: Sequence[Any]) -> Any:
+        """Texts and media as one string where they are one text, else as parts."""
+        text = alone(pieces)
+        return self.blocks(pieces, _text) if text is None else text
 
     def medium(self, medium: Medium) -> WireDict | None:
         """See `Writer.medium`."""
@@ -135,4 +144,5 @@ def _image(medium: Medium) -> WireDict:
     return {"type": "input_image", **source, "detail": medium.detail or "auto"}
 
 
-READER, WRITER = ResponsesReader, ResponsesWriter
+READER = ResponsesReader
+WRITER = ResponsesWriter

@@ -87,10 +87,10 @@ class OpenAIResponses(WireFormat):
 
     def history(self, request: Mapping[str, Any]) -> list[Any]:
         """See `Format.history`. A string is one user message."""
-        given = request.get("input")
-        return (
-            [self.user(given)] if isinstance(given, str) else super().history(request)
-        )
+        items = request.get("input")
+        if isinstance(items, str):
+            return [self.user(items)]
+        return super().history(request)
 
     def compose(
         self,
@@ -99,11 +99,11 @@ class OpenAIResponses(WireFormat):
         tools: Sequence[dict[str, Any]],
     ) -> dict[str, Any]:
         """See `Format.compose`. A string that was not edited stays a string."""
-        new = super().compose(request, messages, tools)
-        given = request["input"]
-        if isinstance(given, str) and messages == [self.user(given)]:
-            new["input"] = given
-        return new
+        composed = super().compose(request, messages, tools)
+        text = request["input"]
+        if isinstance(text, str) and messages == [self.user(text)]:
+            composed["input"] = text
+        return composed
 
     def system(self, request: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """See `WireFormat.system`."""
@@ -129,56 +129,57 @@ class OpenAIResponses(WireFormat):
     def allowing(self, request: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
         """See `Format.allowing`."""
         choice = plain(request["tool_choice"], "tool_choice")
-        more = [{"type": "function", "name": name} for name in names]
-        return {
-            **request,
-            "tool_choice": {**choice, "tools": [*choice["tools"], *more]},
-        }
+        allowed = list(choice["tools"])
+        for name in names:
+            allowed.append({"type": "function", "name": name})
+        return {**request, "tool_choice": {**choice, "tools": allowed}}
 
     # ── reading ──────────────────────────────────────────────────────────────────────
 
-    def parse(self, raw: Any, where: str) -> Message:
+    def parse(self, raw: Any, path: str) -> Message:
         """See `Format.parse`."""
-        item = raw if type(raw) is dict else plain(raw, where)
-        kind = _kind_of(item, where)
+        item = raw if type(raw) is dict else plain(raw, path)
+        kind = _kind_of(item, path)
         row = ITEMS.get(kind, _UNKNOWN)
         match row.becomes:
             case "message":
-                return self._message(item, where)
+                return self._message(item, path)
             case "reasoning":
-                return _reasoning(item, where)
+                return _reasoning(item, path)
             case "call":
-                return Message("assistant", (_call(item, row, where),))
+                return Message("assistant", (_call(item, row, path),))
             case "result":
-                content = tuple(self._output(item, kind, f"{where}.output"))
-                name = item.get("call_id") or item.get("id") or item.get("name") or ""
-                asked = paired_by(kind, name)
-                reader = row.read_by(item)
-                return Message(
-                    "tool", (ToolResult(asked, content, False, WHOLE, reader=reader),)
-                )
-        return _other(item, row, kind, where)
+                return Message("tool", (self._result(item, row, path),))
+        return _other(item, row, kind, path)
 
-    def _message(self, item: Mapping[str, Any], where: str) -> Message:
-        role = self.role_of(item.get("role"), where)
+    def _message(self, item: Mapping[str, Any], path: str) -> Message:
+        role = self.role_of(item.get("role"), path)
+        place = f"{path}.content"
         if item.get("content") is None:
-            raise FormatError(
-                f"{where}.content", "there is none", "Give text, or parts."
-            )
-        return Message(
-            role, tuple(content_at(item["content"], f"{where}.content", _part))
-        )
+            raise FormatError(place, "there is none", "Give text, or parts.")
+        parts = content_at(item["content"], place, _part)
+        return Message(role, tuple(parts))
+
+    def _result(self, item: Mapping[str, Any], row: Block, path: str) -> ToolResult:
+        """An output, by the id of its call, its own, or the name of a function."""
+        content = tuple(self._output(item, row.kind, f"{path}.output"))
+        name = item.get("call_id") or item.get("id") or item.get("name") or ""
+        call_id = paired_by(row.kind, name)
+        return ToolResult(call_id, content, False, WHOLE, reader=row.read_by(item))
 
     def _output(
-        self, item: Mapping[str, Any], kind: str, where: str
+        self,
+        item: Mapping[str, Any],
+        kind: str,
+        path: str,
     ) -> Iterable[Content]:
         """What a tool answered: text, a list of parts, chunks of a shell, or a screenshot."""
         output = item.get("output")
         if kind == "shell_call_output" and isinstance(output, (list, tuple)):
-            return _streams(output, where)
+            return _streams(output, path)
         if output is None or isinstance(output, (str, list, tuple)):
-            return content_at(output, where, _part)
-        return (_part(output, WHOLE, where),)
+            return content_at(output, path, _part)
+        return (_part(output, WHOLE, path),)
 
     # ── writing ──────────────────────────────────────────────────────────────────────
 
@@ -191,51 +192,32 @@ class OpenAIResponses(WireFormat):
         drop_reasoning: bool = False,
     ) -> dict[str, Any]:
         """See `Format.edit`. Reasoning is an item of its own here; it is never left out."""
-        new = dict(raw if type(raw) is dict else plain(raw, "item"))
+        edited = dict(raw if type(raw) is dict else plain(raw, "item"))
         for number, item, text in changes:
             part = message.parts[number]
             if isinstance(part, ToolCall):
-                new[ITEMS[new["type"]].text] = text
-                continue
-            held = "output" if isinstance(part, ToolResult) else "content"
-            leaf = part.content[item] if isinstance(part, ToolResult) else part
-            if new.get("type") == "shell_call_output" and isinstance(leaf, Text):
-                new[held] = _with_stream(new[held], leaf.at, text)
-            elif leaf.at == WHOLE and isinstance(leaf, Text):
-                new[held] = text
-            elif leaf.at == WHOLE or new.get("type") == "shell_call_output":
-                raise cannot_edit(
-                    leaf.kind if isinstance(leaf, Opaque) else new["type"]
-                )
+                edited[ITEMS[edited["type"]].text] = text
+            elif isinstance(part, ToolResult):
+                _edit_content(edited, "output", part.content[item], text)
             else:
-                new[held] = _with(new[held], leaf.at, text)
-        return new
+                _edit_content(edited, "content", part, text)
+        return edited
 
     def apart(self, raw: Any) -> dict[str, Any]:
         """See `Format.apart`. A second output may come any time: then the user hands it in."""
-        output = field(raw, "output")
-        parts = (
-            [{"type": "input_text", "text": output}]
-            if isinstance(output, str)
-            else output
-        )
-        return {
-            "role": "user",
-            "content": [{"type": "input_text", "text": _APART}, *parts],
-        }
+        parts = field(raw, "output")
+        if isinstance(parts, str):
+            parts = [{"type": "input_text", "text": parts}]
+        line = {"type": "input_text", "text": _APART}
+        return {"role": "user", "content": [line, *parts]}
 
     def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
         """See `Format.wrap_up`. A compaction_trigger stays the last item (R14)."""
-        items = self.history(request)
-        items = before_last(
-            items, self.user(text), lambda it: field(it, "type") == _TRIGGER
-        )
-        new = self.compose(request, items, ())
-        if new.get("tools") or any(
-            field(item, "type") == "additional_tools" for item in items
-        ):
-            new["tool_choice"] = "none"
-        return new
+        items = before_last(self.history(request), self.user(text), _is_trigger)
+        last_request = self.compose(request, items, ())
+        if last_request.get("tools") or any(_adds_tools(item) for item in items):
+            last_request["tool_choice"] = "none"
+        return last_request
 
     def tool(self, spec: ToolSpec) -> dict[str, Any]:
         """See `Format.tool`."""
@@ -246,12 +228,16 @@ class OpenAIResponses(WireFormat):
         calls = self.parse(raw, "call").calls
         if calls:
             return calls[0]
-        raise FormatError(
-            "call", "not a function_call item", "Give the item the model sent."
-        )
+        remedy = "Give the item the model sent."
+        raise FormatError("call", "not a function_call item", remedy)
 
     def result(
-        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
+        self,
+        call: ToolCall,
+        text: str,
+        *,
+        is_error: bool = False,
+        block: Any = None,
     ) -> dict[str, Any]:
         """See `Format.result`. The wire has no error flag: the text says what went wrong.
 
@@ -259,8 +245,9 @@ class OpenAIResponses(WireFormat):
         """
         output: Any = text
         if block is not None:
-            said = without_medium(PARTS, _part(block, 0, "block"), text)
-            output = [block] if said is None else said
+            output = without_medium(PARTS, _part(block, 0, "block"), text)
+        if output is None:
+            output = [block]
         return {"type": "function_call_output", "call_id": call.id, "output": output}
 
     def reply(self, reply: Any) -> list[Any]:
@@ -277,143 +264,192 @@ class OpenAIResponses(WireFormat):
     def calls(self, raw: Any) -> list[Any]:
         """See `Format.calls`. The item is the call."""
         row = ITEMS.get(str(field(raw, "type")), _UNKNOWN)
-        return [raw] if row.becomes == "call" else []
+        if row.becomes != "call":
+            return []
+        return [raw]
 
     def usage_of_stream(self, events: Iterable[Any]) -> Usage | None:
         """See `Format.usage_of_stream`: what the reply says that the closing event carries."""
-        return super().usage_of_stream(
-            field(event, "response") if field(event, "type") in _CLOSING else event
-            for event in events
-            if field(event, "type") in _CLOSING or field(event, "object") == "response"
-        )
+        return super().usage_of_stream(_replies_in(events))
+
+
+def _is_trigger(item: Any) -> bool:
+    return bool(field(item, "type") == _TRIGGER)
+
+
+def _adds_tools(item: Any) -> bool:
+    return bool(field(item, "type") == "additional_tools")
+
+
+def _replies_in(events: Iterable[Any]) -> Iterator[Any]:
+    """The replies of a stream: in the events that close one, or by themselves."""
+    for event in events:
+        if field(event, "type") in _CLOSING:
+            yield field(event, "response")
+        elif field(event, "object") == "response":
+            yield event
 
 
 # ── the items ────────────────────────────────────────────────────────────────────────────
 
 
-def _kind_of(item: Mapping[str, Any], where: str) -> str:
+def _kind_of(item: Mapping[str, Any], path: str) -> str:
     """The type of an item; it may be left out of messages and of references."""
     kind = item.get("type")
-    if kind is None and ("role" in item or "id" in item):
-        return "message" if "role" in item else "item_reference"
     if isinstance(kind, str):
         return kind
-    raise unexpected(kind, f"{where}.type", "a string", "Give items as the API does.")
+    if kind is None and "role" in item:
+        return "message"
+    if kind is None and "id" in item:
+        return "item_reference"
+    raise unexpected(kind, f"{path}.type", "a string", "Give items as the API does.")
 
 
-def _reasoning(item: Mapping[str, Any], where: str) -> Message:
+def _reasoning(item: Mapping[str, Any], path: str) -> Message:
     """What the model thought: in the open, or sealed; then its size is all that is known."""
-    sealed = item.get("encrypted_content")
-    if isinstance(sealed, str) and sealed:
-        size = sealed_bytes(sealed, _FRAME_BYTES)
-        part = Reasoning("", WHOLE, bound=True, sealed_bytes=size)
-        return Message("assistant", (part,))
-    shown = list_at(
-        item.get("content") or item.get("summary") or (), f"{where}.summary"
-    )
-    texts = [str(field(part, "text") or "") for part in shown]
+    seal = item.get("encrypted_content")
+    if isinstance(seal, str) and seal:
+        size = sealed_bytes(seal, _FRAME_BYTES)
+        thought = Reasoning("", WHOLE, bound=True, sealed_bytes=size)
+        return Message("assistant", (thought,))
+    parts = item.get("content") or item.get("summary") or ()
+    texts = []
+    for part in list_at(parts, f"{path}.summary"):
+        texts.append(str(field(part, "text") or ""))
     return Message("assistant", (Reasoning("\n".join(texts), WHOLE),))
 
 
-def _call(item: Mapping[str, Any], row: Block, where: str) -> ToolCall:
+def _call(item: Mapping[str, Any], row: Block, path: str) -> ToolCall:
     arguments = item.get(row.text)
     if not isinstance(arguments, str):
-        arguments = as_json(arguments, f"{where}.{row.text}")
-    name = text_at(item.get("name"), f"{where}.name")
-    late = bool(item.get("async"))
+        arguments = as_json(arguments, f"{path}.{row.text}")
     author: Author = "program" if row.is_of_program(item) else "model"
-    call_id = str(item.get("call_id") or "")
-    return ToolCall(call_id, name, arguments, WHOLE, deferred=late, author=author)
+    return ToolCall(
+        str(item.get("call_id") or ""),
+        text_at(item.get("name"), f"{path}.name"),
+        arguments,
+        WHOLE,
+        deferred=bool(item.get("async")),
+        author=author,
+    )
 
 
-def _other(item: Mapping[str, Any], row: Block, kind: str, where: str) -> Message:
+def _other(item: Mapping[str, Any], row: Block, kind: str, path: str) -> Message:
     """An item that is carried through untouched."""
     role = ROLES[row.roles[0]]
     if kind == "tool_search_output" and item.get("execution") == "client":
         role = "tool"
     if row.media and isinstance(item.get("result"), str):
         return Message(role, (Media(row.media[0], "", item["result"], WHOLE),))
-    nameless = () if kind == "item_reference" else _NAMELESS
-    known = {key: value for key, value in item.items() if key not in nameless}
-    sealed = known.get("encrypted_content")
-    is_sealed = isinstance(sealed, str)
-    tokens = media_tokens_of(known)
-    if is_sealed:
-        tokens = sealed_bytes(sealed, _FRAME_BYTES) // _BYTES_PER_TOKEN + 1
-    opens, closes = (
-        paired_by(kind, item[name]) if item.get(name) else ""
-        for name in (row.opens, row.closes)
-    )
-    late = kind == "mcp_approval_request"
+    dropped = () if kind == "item_reference" else _NAMELESS
+    fields = {key: value for key, value in item.items() if key not in dropped}
     part = Opaque(
         kind,
-        opaque_json(known, where),
+        opaque_json(fields, path),
         WHOLE,
-        tokens,
-        opens,
-        closes,
-        late,
+        _tokens_of(fields),
+        _paired_name(item, kind, row.opens),
+        _paired_name(item, kind, row.closes),
+        kind == "mcp_approval_request",
         author=row.author,
         reader=row.read_by(item),
         words=_decision(item, row),
-        loads=_loaded(item, kind, where),
+        loads=_loaded(item, kind, path),
     )
     return Message(role, (part,))
+
+
+def _tokens_of(fields: Mapping[str, Any]) -> int | None:
+    """The tokens of an item whose JSON does not tell them; None of any other."""
+    seal = fields.get("encrypted_content")
+    if not isinstance(seal, str):
+        return media_tokens_of(fields)
+    return sealed_bytes(seal, _FRAME_BYTES) // _BYTES_PER_TOKEN + 1
+
+
+def _paired_name(item: Mapping[str, Any], kind: str, name: str) -> str:
+    """What an item is paired by, if it has an id in the field ``name``."""
+    if not item.get(name):
+        return ""
+    return paired_by(kind, item[name])
 
 
 def _decision(item: Mapping[str, Any], row: Block) -> str:
     """What the user decided of an approval that was asked for, and why; ``""`` of other items."""
     if not row.words:
         return ""
-    decided = "approved" if item.get("approve") else "not approved"
+    decision = "approved" if item.get("approve") else "not approved"
     reason = item.get(row.words)
-    return (
-        f"{decided}: {reason}"
-        if isinstance(reason, str) and reason.strip()
-        else decided
-    )
+    if not isinstance(reason, str) or not reason.strip():
+        return decision
+    return f"{decision}: {reason}"
 
 
-def _loaded(item: Mapping[str, Any], kind: str, where: str) -> tuple[str, ...]:
+def _loaded(item: Mapping[str, Any], kind: str, path: str) -> tuple[str, ...]:
     """The tools that an item makes callable: those of a search, and those that were added."""
     if kind not in _LOADING:
         return ()
-    tools = list_at(item.get("tools"), f"{where}.tools")
+    tools = list_at(item.get("tools"), f"{path}.tools")
     return tuple(str(field(tool, "name") or field(tool, "type")) for tool in tools)
 
 
-def _streams(chunks: Sequence[Any], where: str) -> Iterator[Content]:
+def _streams(chunks: Sequence[Any], path: str) -> Iterator[Content]:
     """The chunks of a shell's output: what it printed, its errors and how it ended."""
     for index, raw in enumerate(chunks):
-        chunk = plain(raw, f"{where}[{index}]")
+        chunk = plain(raw, f"{path}[{index}]")
         for offset, name in enumerate(_STREAMS):
-            at, given = index * len(_STREAMS) + offset, chunk.get(name)
-            if isinstance(given, str):
-                yield Text(given, at)
-            elif given is not None:
-                yield Opaque(name, opaque_json(given, f"{where}[{index}].{name}"), at)
+            at = index * len(_STREAMS) + offset
+            value = chunk.get(name)
+            if isinstance(value, str):
+                yield Text(value, at)
+            elif value is not None:
+                text = opaque_json(value, f"{path}[{index}].{name}")
+                yield Opaque(name, text, at)
+
+
+def _edit_content(
+    item: dict[str, Any],
+    key: str,
+    leaf: Content | Reasoning,
+    text: str,
+) -> None:
+    """Show another text in one place of an item, in place of what its field ``key`` holds.
+
+    Raises UnsupportedPart if nothing but the part itself may stand there.
+    """
+    is_text = isinstance(leaf, Text)
+    is_shell = item.get("type") == "shell_call_output"
+    if is_shell and is_text:
+        item[key] = _with_stream(item[key], leaf.at, text)
+    elif is_text and leaf.at == WHOLE:
+        item[key] = text
+    elif is_shell or leaf.at == WHOLE:
+        raise cannot_edit(leaf.kind if isinstance(leaf, Opaque) else item["type"])
+    else:
+        item[key] = _with_part(item[key], leaf.at, text)
 
 
 def _with_stream(chunks: Sequence[Any], at: int, text: str) -> list[Any]:
-    new = list(chunks)
+    """The chunks of a shell with another text in one stream of one of them."""
+    edited = list(chunks)
     index, offset = divmod(at, len(_STREAMS))
-    new[index] = {**plain(new[index], "chunk"), _STREAMS[offset]: text}
-    return new
+    chunk = plain(edited[index], "chunk")
+    edited[index] = {**chunk, _STREAMS[offset]: text}
+    return edited
 
 
-def _with(content: Sequence[Any], at: int, text: str) -> list[Any]:
-    """Content with one text shown otherwise; what a part carries beside it stays.
+def _with_part(content: Sequence[Any], at: int, text: str) -> list[Any]:
+    """Content with another text in one part; what the part carries beside it stays.
 
     Annotations and log probabilities point into the old text, so they go.
     """
-    new = list(content)
-    if isinstance(new[at], str):
-        new[at] = text
-        return new
-    part = {
-        key: value for key, value in plain(new[at], "part").items() if key != "logprobs"
-    }
+    edited = list(content)
+    if isinstance(edited[at], str):
+        edited[at] = text
+        return edited
+    part = dict(plain(edited[at], "part"))
+    part.pop("logprobs", None)
     if part.get("annotations"):
         part["annotations"] = []
-    new[at] = replaced(part, PARTS, text, "input_text")
-    return new
+    edited[at] = replaced(part, PARTS, text, "input_text")
+    return edited

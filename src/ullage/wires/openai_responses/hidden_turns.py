@@ -34,7 +34,9 @@ class ResponsesDialect(Dialect):
         return request.get("store") is not False
 
     def going_on_from(
-        self, request: Mapping[str, Any], reply_id: str
+        self,
+        request: Mapping[str, Any],
+        reply_id: str,
     ) -> dict[str, Any]:
         """See `Dialect.going_on_from`."""
         return {**request, "previous_response_id": reply_id}
@@ -53,50 +55,63 @@ class ResponsesDialect(Dialect):
 
     def hides(self, item: Any) -> bool:
         """Whether an item is a private call."""
-        is_call = isinstance(item, Mapping) and item.get("type") == "function_call"
-        return is_call and self.owns(item)
+        if not isinstance(item, Mapping) or item.get("type") != "function_call":
+            return False
+        return self.owns(item)
 
     def plain(self, reply: dict[str, Any]) -> dict[str, Any]:
         """See `Dialect.plain`."""
         return self.public(reply)
 
     def joined(
-        self, replies: Sequence[Mapping[str, Any]], said: Sequence[Any], note: str
+        self,
+        replies: Sequence[Mapping[str, Any]],
+        messages: Sequence[Any],
+        note: str,
     ) -> dict[str, Any]:
         """See `Dialect.joined`."""
-        usage = summed(
-            [reply.get("usage") for reply in replies], self.added, self.total
-        )
-        output = [*said, note_item(replies[0], note)] if note else list(said)
-        kept = {
-            name: replies[0][name]
-            for name in ("id", "created_at")
-            if name in replies[0]
-        }
-        return self.public({**replies[-1], **kept, "output": output, "usage": usage})
+        opening = replies[0]
+        usages = [reply.get("usage") for reply in replies]
+        output = list(messages)
+        if note:
+            output.append(note_item(opening, note))
+        reply = dict(replies[-1])
+        for name in ("id", "created_at"):
+            if name in opening:
+                reply[name] = opening[name]
+        reply["output"] = output
+        reply["usage"] = summed(usages, self.added, self.total)
+        return self.public(reply)
 
     def public(self, reply: dict[str, Any]) -> dict[str, Any]:
         """A response that names no private tool; itself if it names none."""
-        reply = self._without_ours(reply)
+        reply = self._without_private(reply)
         choice = reply.get("tool_choice")
         if not isinstance(choice, Mapping):
             return reply
-        public = self._without_ours(choice)
-        return reply if public is choice else {**reply, "tool_choice": public}
+        public_choice = self._without_private(choice)
+        if public_choice is choice:
+            return reply
+        return {**reply, "tool_choice": public_choice}
 
-    def _without_ours(self, holder: Any) -> Any:
+    def _without_private(self, holder: Any) -> Any:
         """A response, or its choice of tools, without private tools; itself if it has none."""
         tools = holder.get("tools")
         if not isinstance(tools, list):
             return holder
-        kept = [tool for tool in tools if not self.owns(tool)]
-        return holder if kept == tools else {**holder, "tools": kept}
+        public_tools = [tool for tool in tools if not self.owns(tool)]
+        if public_tools == tools:
+            return holder
+        return {**holder, "tools": public_tools}
 
     def kept(self, reply: dict[str, Any]) -> dict[str, Any]:
         """See `Dialect.kept`."""
-        public, output = self.public(reply), reply.get("output")
-        shown = [item for item in output or () if not self.hides(item)]
-        return public if shown == (output or []) else {**public, "output": shown}
+        public = self.public(reply)
+        output = reply.get("output") or []
+        public_output = [item for item in output if not self.hides(item)]
+        if public_output == output:
+            return public
+        return {**public, "output": public_output}
 
     # ── reasoning ────────────────────────────────────────────────────────────────────
 
@@ -107,27 +122,33 @@ class ResponsesDialect(Dialect):
 
     def loose(self, rounds: Sequence[Sequence[Any]]) -> list[str]:
         """See `Dialect.loose`: what was made with a private call, and needs it behind (R3)."""
-        found, waiting = [], list[str]()
-        for item in (item for said in rounds for item in said):
-            if _seal(item):
-                waiting.append(_seal(item))
-                continue
-            found += waiting if self.hides(item) else []
-            waiting = []
-        return found + waiting
+        seals: list[str] = []
+        waiting: list[str] = []
+        for items in rounds:
+            for item in items:
+                seal = _seal(item)
+                if seal:
+                    waiting.append(seal)
+                    continue
+                if self.hides(item):
+                    seals += waiting
+                waiting = []
+        return seals + waiting
 
     def without(self, run: Sequence[Any], is_loose: Callable[[str], bool]) -> list[Any]:
         """See `Dialect.without`: nor may what was made with it name itself (R4)."""
-        kept, is_nameless = [], False
+        items = []
+        is_nameless = False
         for item in run:
-            if _seal(item):
-                is_nameless = is_loose(_seal(item))
+            seal = _seal(item)
+            if seal:
+                is_nameless = is_loose(seal)
                 if is_nameless:
                     continue
             elif is_nameless and "id" in item:
                 item = {name: item[name] for name in item if name != "id"}
-            kept.append(item)
-        return kept
+            items.append(item)
+        return items
 
 
 def _is_message(item: Any) -> bool:
@@ -143,10 +164,20 @@ def _seal(item: Any) -> str:
 
 def note_item(reply: Mapping[str, Any], text: str) -> dict[str, Any]:
     """A message of the model's that says a note; its id is made of the reply's."""
-    part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
-    name = "msg_" + str(reply.get("id") or "").removeprefix("resp_") + "_limit"
-    said = {"role": "assistant", "status": "completed", "content": [part]}
-    return {"id": name, "type": "message", **said}
+    reply_id = str(reply.get("id") or "").removeprefix("resp_")
+    part = {
+        "type": "output_text",
+        "text": text,
+        "annotations": [],
+        "logprobs": [],
+    }
+    return {
+        "id": f"msg_{reply_id}_limit",
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": [part],
+    }
 
 
 # ── the stream ───────────────────────────────────────────────────────────────────────────
@@ -157,7 +188,7 @@ class ResponsesStream(Stream):
 
     _next = 0
     _number: int | None = None
-    _first: Mapping[str, Any] = {}
+    _opening: Mapping[str, Any] = {}
 
     def _clear(self) -> None:
         self._items: dict[int, dict[str, Any]] = {}
@@ -170,11 +201,13 @@ class ResponsesStream(Stream):
         if kind in _BEGINNINGS:
             if not self.is_first:
                 return ()
-            self._first = object_at(event, "response")
+            self._opening = object_at(event, "response")
             return (self._numbered(self._public(event)),)
         if kind in _ENDINGS:
             self._ending = event
-            return () if self.holds else (self._numbered(self._public(event)),)
+            if self.holds:
+                return ()
+            return (self._numbered(self._public(event)),)
         index = event.get("output_index")
         if not isinstance(index, int):
             return (self._numbered(event),)
@@ -185,9 +218,9 @@ class ResponsesStream(Stream):
         at = self._at.get(index, index)
         if at is None:
             return ()
-        return (
-            self._numbered(event if at == index else {**event, "output_index": at}),
-        )
+        if at != index:
+            event = {**event, "output_index": at}
+        return (self._numbered(event),)
 
     def speaks(self, event: Mapping[str, Any]) -> bool:
         """See `Stream.speaks`."""
@@ -200,71 +233,95 @@ class ResponsesStream(Stream):
         return event if public is response else {**event, "response": public}
 
     def _start(self, index: int, item: Mapping[str, Any]) -> None:
+        """Decide where the client has a new item: None if it does not have it."""
         if self.dialect.hides(item):
-            self.hides, self._at[index] = True, None
+            self.hides = True
+            self._at[index] = None
         elif self.is_muted and _is_message(item):
             self._at[index] = None
         else:
-            self._at[index], self._next = self._next, self._next + 1
+            self._at[index] = self._next
+            self._next += 1
 
     def _numbered(self, event: dict[str, Any]) -> dict[str, Any]:
         """An event under the client's number for it."""
         number = event.get("sequence_number")
         if not isinstance(number, int):
             return event
-        is_own = self._number is None or not self.holds
-        self._number = number if is_own or self._number is None else self._number + 1
-        return (
-            event
-            if self._number == number
-            else {**event, "sequence_number": self._number}
-        )
+        if self._number is None or not self.holds:
+            self._number = number
+        else:
+            self._number += 1
+        if self._number == number:
+            return event
+        return {**event, "sequence_number": self._number}
 
     def reply(self) -> dict[str, Any] | None:
         """See `Stream.reply`. Some servers leave the output out of the event that ends it."""
         if self._ending is None:
             return None
         response = object_at(self._ending, "response")
-        output = response.get("output") or [
-            item for _, item in sorted(self._items.items())
-        ]
+        output = response.get("output")
+        if not output:
+            output = [item for _, item in sorted(self._items.items())]
         return {**response, "output": output}
 
     def closing(self, reply: dict[str, Any], note: str) -> list[dict[str, Any]]:
         """See `Stream.closing`."""
-        ending = {**(self._ending or {}), "response": reply}
-        events = (
-            [*_note(note_item(self._first, note), self._next), ending]
-            if note
-            else [ending]
-        )
-        number = self._number
-        if number is None:
+        events = []
+        if note:
+            events += _note(note_item(self._opening, note), self._next)
+        events.append({**(self._ending or {}), "response": reply})
+        if self._number is None:
             return events
-        return [
-            {**event, "sequence_number": number + 1 + n}
-            for n, event in enumerate(events)
-        ]
+        numbered = []
+        for number, event in enumerate(events, self._number + 1):
+            numbered.append({**event, "sequence_number": number})
+        return numbered
 
 
 def _note(item: dict[str, Any], index: int) -> list[dict[str, Any]]:
-    """The events of a message."""
+    """The events of a message.
+
+    Args:
+        item: the message, whole, with one part.
+        index: where it stands in the output.
+    """
     (part,) = item["content"]
-    name = {"item_id": item["id"], "output_index": index, "content_index": 0}
-    empty, text = {**part, "text": ""}, {"text": part["text"], "logprobs": []}
-    begun = {**item, "status": "in_progress", "content": []}
+    address = {"item_id": item["id"], "output_index": index, "content_index": 0}
     return [
-        {"type": "response.output_item.added", "output_index": index, "item": begun},
-        {"type": "response.content_part.added", **name, "part": empty},
+        {
+            "type": "response.output_item.added",
+            "output_index": index,
+            "item": {**item, "status": "in_progress", "content": []},
+        },
+        {
+            "type": "response.content_part.added",
+            **address,
+            "part": {**part, "text": ""},
+        },
         {
             "type": "response.output_text.delta",
-            **name,
+            **address,
             "delta": part["text"],
             "logprobs": [],
         },
-        {"type": "response.output_text.done", **name, **text},
-        {"type": "response.content_part.done", **name, "part": part},
-        {"type": "response.output_item.done", "output_index": index, "item": item},
+        {
+            "type": "response.output_text.done",
+            **address,
+            "text": part["text"],
+            "logprobs": [],
+        },
+        {
+            "type": "response.content_part.done",
+            **address,
+            "part": part,
+        },
+        {
+            "type": "response.output_item.done",
+            "output_index": index,
+            "item": item,
+        },
     ]
 
 

@@ -13,6 +13,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from ullage.core.history.pairing import INTERRUPTED, At, Pairing
 from ullage.core.history.raw import field
 from ullage.wires.openai_responses.blocks import (
@@ -30,17 +32,24 @@ _is_legal = re.compile(r"[a-zA-Z0-9_-]+\Z").match
 _TEXTS = {row.kind: row.text for row in ITEMS.values() if row.becomes == "call"}
 _PREFIXES = {row.kind: row.prefix for row in ITEMS.values() if row.prefix}
 _ANY_ID = CALLERS_OWN | {"item_reference"}
-_ASKS, _APPROVES = "mcp_approval_request", "mcp_approval_response"
+_REQUEST = "mcp_approval_request"
+_RESPONSE = "mcp_approval_response"
 
 _ORPHANS = {
     "computer_call": "an interrupted call of the computer",
-    _ASKS: "a request for approval without an answer",
-    _APPROVES: "an approval without its request",
+    _REQUEST: "a request for approval without an answer",
+    _RESPONSE: "an approval without its request",
 }
+_TEXT_OUTPUTS = (
+    "function_call_output",
+    "custom_tool_call_output",
+    "local_shell_call_output",
+)
+"""Items whose output is a text, or begins as one: it may be empty, and not null."""
 _UNFOLLOWED = "reasoning stood without what it was made with"
 
 
-class Items(HistoryRepair):
+class ResponsesRepair(HistoryRepair):
     """A history with its calls paired, and the items that come of it. Each is its one block."""
 
     wire = OpenAIResponses()
@@ -59,32 +68,48 @@ class Items(HistoryRepair):
     def _pair(self, here: At, block: Any, role: Any) -> None:
         """A run of items of the model is known by its first."""
         at = here[0]
-        kind = self.kinds[at] = _kind(block)
-        begins = role == "assistant" and self.roles.get(at - 1) != "assistant"
-        run = self._runs[at] = at if begins else self._runs.get(at - 1, at)
+        kind = _kind(block)
+        self.kinds[at] = kind
+        if role == "assistant" and self.roles.get(at - 1) != "assistant":
+            run = at
+        else:
+            run = self._runs.get(at - 1, at)
+        self._runs[at] = run
+
         if kind == "item_reference":
             self.pairs.reference()
         elif kind in CALLS:
             self.batches.setdefault(run, []).append(here)
-            self.pairs.call(
-                here, paired_by(kind, field(block, "call_id")), is_whole=True
-            )
+            name = paired_by(kind, field(block, "call_id"))
+            self.pairs.call(here, name, is_whole=True)
         elif kind in OUTPUTS:
-            local = kind == "local_shell_call_output"
-            asked = field(block, "call_id") or (field(block, "id") if local else None)
-            if asked is not None or kind != "function_call_output":
-                ours = is_interrupted(field(block, "output"))
-                self.answer(
-                    here, paired_by(kind, asked), is_placeholder=ours, is_free=local
-                )
-        elif kind == _ASKS:
-            self.pairs.call(here, paired_by(kind, field(block, "id")), is_whole=True)
-        elif kind == _APPROVES:
+            self._pair_output(here, block, kind)
+        elif kind == _REQUEST:
+            name = paired_by(kind, field(block, "id"))
+            self.pairs.call(here, name, is_whole=True)
+        elif kind == _RESPONSE:
             self.answer(here, paired_by(kind, field(block, "approval_request_id")))
+
+    def _pair_output(self, here: At, block: Any, kind: str) -> None:
+        """An output answers by its call_id, one of a local shell by its id as well."""
+        is_local = kind == "local_shell_call_output"
+        call_id = field(block, "call_id")
+        if not call_id:
+            call_id = field(block, "id") if is_local else None
+        if call_id is None and kind == "function_call_output":
+            return
+        self.answer(
+            here,
+            paired_by(kind, call_id),
+            is_placeholder=is_interrupted(field(block, "output")),
+            is_free=is_local,
+        )
 
     def opens(self, at: int) -> bool:
         """See `HistoryRepair.opens`: its run begins."""
-        return _is_models(self.raws[at]) and not (at and _is_models(self.raws[at - 1]))
+        if not _is_models(self.raws[at]):
+            return False
+        return at == 0 or not _is_models(self.raws[at - 1])
 
     def _tool(self, call: At) -> str:
         return str(field(self.block(call), "name") or self.kinds[call[0]])
@@ -99,62 +124,84 @@ class Items(HistoryRepair):
     # ── the items ────────────────────────────────────────────────────────────────────
 
     def _make(
-        self, since: int, stop: int, count: int, last: Any
+        self,
+        start: int,
+        stop: int,
+        count: int,
+        previous: Any,
     ) -> tuple[list[Any], bool]:
         """What is left out in repair may leave reasoning alone (R3)."""
-        alone, nameless, is_over = _unfollowed(self.raws[since:stop])
-        self._nameless = {since + at for at in nameless}
+        raw_flaws = _unfollowed(self.raws[start:stop])
+        self._nameless = {start + at for at in raw_flaws.nameless}
         self._repaired.clear()
-        made: list[Any] = []
-        for at in range(since, stop):
-            if at - since in alone:
+        repaired: list[Any] = []
+        for at in range(start, stop):
+            if at - start in raw_flaws.alone:
                 self.remove(at, _UNFOLLOWED, self.raws[at])
             else:
-                made += self._content(at, None) + self._answer_to(at)
-        alone, nameless, stays = _unfollowed(made)
-        for at in alone:
-            self.remove(at, _UNFOLLOWED, made[at])
-        items = [
-            _without_id(item) if at in nameless else item
-            for at, item in enumerate(made)
-        ]
-        return [
-            item for at, item in enumerate(items) if at not in alone
-        ], is_over and stays
+                repaired += self._content(at, None)
+                repaired += self._answer_to(at)
+
+        flaws = _unfollowed(repaired)
+        items = []
+        for at, item in enumerate(repaired):
+            if at in flaws.alone:
+                self.remove(at, _UNFOLLOWED, item)
+            elif at in flaws.nameless:
+                items.append(_without_id(item))
+            else:
+                items.append(item)
+        return items, raw_flaws.is_settled and flaws.is_settled
 
     def _content(self, at: int, caller: int | None) -> list[Any]:
-        raw, kind, here = self.raws[at], self.kinds[at], (at, 0)
+        raw = self.raws[at]
+        kind = self.kinds[at]
+        here = (at, 0)
         if kind in OUTPUTS and self._is_moved(here):
-            if here in self.pairs.calls:
-                return self.left(at)
-            ours = is_interrupted(field(raw, "output"))
-            return [] if ours else [self.wire.user(self.left_over(here, raw))]
-        left = (
-            self._is_left_over(here)
-            if kind == _APPROVES
-            else here not in self.pairs.answers
-        )
-        if kind in _ORPHANS and left:
+            return self._left_output(at)
+        if kind in _ORPHANS and self._is_orphan(here, kind):
             return [self.wire.user(self.set_aside(at, _ORPHANS[kind], raw))]
         if kind in CALLS:
-            batch = self.batches[self._runs[at]]
-            taken = {
-                self.names[call]: call[0]
-                for call in batch
-                if call < here and call in self.names
-            }
-            for name, index in [*self.open_ids.items()]:
-                if self._is_open((index, 0), here):
-                    taken[name] = index
-                else:
-                    del self.open_ids[name]
-            self._name(here, taken, "call_id")
+            self._name(here, self._names_in_use(here), "call_id")
             if _is_async(raw):
                 self.open_ids[self.names[here]] = at
         if kind == "compaction_trigger" and at < len(self.raws) - 1:
             self.report(at, "a compaction_trigger was not the last")
             return []
         return self._item(at, kind)
+
+    def _left_output(self, at: int) -> list[Any]:
+        """What stays where an output stood: nothing if it was our own."""
+        here = (at, 0)
+        raw = self.raws[at]
+        if here in self.pairs.calls:
+            return self.left(at)
+        if is_interrupted(field(raw, "output")):
+            return []
+        return [self.wire.user(self.left_over(here, raw))]
+
+    def _is_orphan(self, here: At, kind: str) -> bool:
+        """Whether what asks has no answer, or what answers was not asked."""
+        if kind == _RESPONSE:
+            return self._is_left_over(here)
+        return here not in self.pairs.answers
+
+    def _names_in_use(self, here: At) -> dict[str, int]:
+        """The ids that a call may not have, and where they stand.
+
+        Those are of the calls of its reply that stand before it, and of asynchronous calls whose
+        output does not.
+        """
+        names = {}
+        for call in self.batches[self._runs[here[0]]]:
+            if call < here and call in self.names:
+                names[self.names[call]] = call[0]
+        for name, index in [*self.open_ids.items()]:
+            if self._is_open((index, 0), here):
+                names[name] = index
+            else:
+                del self.open_ids[name]
+        return names
 
     def _is_open(self, call: At, here: At) -> bool:
         """Whether no output of a call stands before an item: its id is in use so long (R1)."""
@@ -164,58 +211,59 @@ class Items(HistoryRepair):
     def _item(self, at: int, kind: str) -> list[Any]:
         """An item under ids of its own; none if it stood before."""
         raw = self.raws[at]
-        name = field(raw, "id")
-        own = name is not None and (
-            kind != "message" or field(raw, "role") == "assistant"
-        )
-        if own and not self._is_free(name, kind):
-            is_known = isinstance(name, str) and name in self.ids
-            if is_known and kind in ("reasoning", "item_reference"):
+        item_id = field(raw, "id")
+        is_message = kind == "message"
+        has_id = item_id is not None
+        if is_message and field(raw, "role") != "assistant":
+            has_id = False  # of what the user says the id means nothing
+        if has_id and not self._is_free(item_id, kind):
+            is_repeated = isinstance(item_id, str) and item_id in self.ids
+            if is_repeated and kind in ("reasoning", "item_reference"):
                 self.remove(at, f"the same {kind} stood twice", raw)
                 return []
             self.report(at, "an item had an id that is not legal or not its own")
             raw = _without_id(raw)
         if at in self._nameless:
             raw = _without_id(raw)
-        elif own and isinstance(name, str):
-            self.ids.setdefault(name, at)
-        new = self._called(at)
-        return [{**copy_of(raw), **new} if new else raw]
+        elif has_id and isinstance(item_id, str):
+            self.ids.setdefault(item_id, at)
+        changes = self._changes(at)
+        return [{**copy_of(raw), **changes} if changes else raw]
 
     def _is_free(self, name: Any, kind: str) -> bool:
         """Whether an item of this type may have this id (R5, R6)."""
-        if not isinstance(name, str) or not _is_legal(name) or name in self.ids:
+        if not isinstance(name, str) or not _is_legal(name):
+            return False
+        if name in self.ids:
             return False
         if kind in _PREFIXES or kind in _ANY_ID:
             return name.startswith(_PREFIXES.get(kind, ""))
         return not name.startswith(tuple(_PREFIXES.values()))
 
-    def _called(self, at: int) -> dict[str, Any]:
+    def _changes(self, at: int) -> dict[str, Any]:
         """What must be set in a call or output: the id of the call, arguments as text."""
-        raw, kind, here = self.raws[at], self.kinds[at], (at, 0)
+        raw = self.raws[at]
+        kind = self.kinds[at]
+        here = (at, 0)
         call = here if kind in CALLS else self.pairs.calls.get(here)
-        new: dict[str, Any] = {}
-        name = None if call is None else self.names.get(call)
-        if name is not None and name != (field(raw, "call_id") or field(raw, "id")):
-            new["call_id"] = name
-        if kind in _TEXTS and not isinstance(field(raw, _TEXTS[kind]), str):
-            new[_TEXTS[kind]] = self.text_of(field(raw, _TEXTS[kind]), at)
-        if (
-            call is not None
-            and kind in OUTPUTS
-            and kind != f"{self.kinds[call[0]]}_output"
-        ):
-            self.report(at, "a result was of another type than its call")
-            new["type"] = f"{self.kinds[call[0]]}_output"
-        texts = (
-            "function_call_output",
-            "custom_tool_call_output",
-            "local_shell_call_output",
-        )
-        if kind in texts and field(raw, "output") is None:
+        changes: dict[str, Any] = {}
+        call_id = None if call is None else self.names.get(call)
+        raw_id = field(raw, "call_id") or field(raw, "id")
+        if call_id is not None and call_id != raw_id:
+            changes["call_id"] = call_id
+        if kind in _TEXTS:
+            name = _TEXTS[kind]
+            if not isinstance(field(raw, name), str):
+                changes[name] = self.text_of(field(raw, name), at)
+        if call is not None and kind in OUTPUTS:
+            legal_kind = f"{self.kinds[call[0]]}_output"
+            if kind != legal_kind:
+                self.report(at, "a result was of another type than its call")
+                changes["type"] = legal_kind
+        if kind in _TEXT_OUTPUTS and field(raw, "output") is None:
             self.report(at, "a result had no output")
-            new["output"] = ""
-        return new
+            changes["output"] = ""
+        return changes
 
     # ── outputs ──────────────────────────────────────────────────────────────────────
 
@@ -224,9 +272,9 @@ class Items(HistoryRepair):
         call = self.pairs.calls.get(result)
         if call is None:
             return self._is_left_over(result)
-        return self._is_repaired(self._runs[call[0]]) and not _is_async(
-            self.block(call)
-        )
+        if _is_async(self.block(call)):
+            return False
+        return self._is_repaired(self._runs[call[0]])
 
     def _is_left_over(self, here: At) -> bool:
         """Whether an answer stands where it answers nothing."""
@@ -235,44 +283,49 @@ class Items(HistoryRepair):
     def _is_repaired(self, run: int) -> bool:
         """Whether a reply has a call that must be answered and is not, or late."""
         if run not in self._repaired:
-            self._repaired[run] = any(map(self._lacks, self.batches.get(run, ())))
+            calls = self.batches.get(run, ())
+            self._repaired[run] = any(self._lacks(call) for call in calls)
         return self._repaired[run]
 
     def _lacks(self, call: At) -> bool:
         """Whether a call that must be answered is not, or late."""
         result = self.pairs.answers.get(call)
-        if result is None:
-            return self.kinds[call[0]] != "computer_call" and not _is_async(
-                self.block(call)
-            )
-        return self.is_late(result)
+        if result is not None:
+            return self.is_late(result)
+        if self.kinds[call[0]] == "computer_call":
+            return False
+        return not _is_async(self.block(call))
 
     def _answer_to(self, at: int) -> list[Any]:
         """What stands directly behind a call: its output, if its reply had to be repaired."""
         call = (at, 0)
+        if self.kinds[at] not in CALLS:
+            return []
         result = self.pairs.answers.get(call)
-        if self.kinds[at] not in CALLS or not (
-            self._is_moved(result) if result else self._lacks(call)
-        ):
+        is_repaired = self._is_moved(result) if result else self._lacks(call)
+        if not is_repaired:
             return []
         return list(self.answered([call], lambda result: not self.is_late(result)))
 
     def _result(self, result: At) -> Any:
-        raw, new = self.block(result), self._called(result[0])
-        return {**copy_of(raw), **new} if new else raw
+        raw = self.block(result)
+        changes = self._changes(result[0])
+        return {**copy_of(raw), **changes} if changes else raw
 
     def _interrupted(self, call: At) -> Any:
-        kind, name = self.kinds[call[0]], self.names[call]
+        kind = self.kinds[call[0]]
         output: dict[str, Any] = {
             "type": f"{kind}_output",
-            "call_id": name,
+            "call_id": self.names[call],
             "output": INTERRUPTED,
         }
         if kind == "shell_call":
-            outcome = {"type": "exit", "exit_code": 1}
-            output["output"] = [
-                {"stdout": "", "stderr": INTERRUPTED, "outcome": outcome}
-            ]
+            chunk = {
+                "stdout": "",
+                "stderr": INTERRUPTED,
+                "outcome": {"type": "exit", "exit_code": 1},
+            }
+            output["output"] = [chunk]
         elif kind == "apply_patch_call":
             output["status"] = "failed"
         elif kind == "local_shell_call":
@@ -280,16 +333,27 @@ class Items(HistoryRepair):
         return output
 
 
-def _unfollowed(items: Sequence[Any]) -> tuple[set[int], set[int], bool]:
-    """Reasoning that nothing of the model follows (R3), and what is then sent without its id.
+class _Flaws(Struct, frozen=True):
+    """What is wrong with the reasoning of some items.
 
-    That is the rest of the reply: with its id it would ask for the reasoning (R4). And whether
-    both are so whatever else follows.
+    Attributes:
+        alone: the places of reasoning that nothing of the model follows (R3).
+        nameless: the rest of its reply, which is sent without ids: with one it would ask for the
+            reasoning (R4).
+        is_settled: whether both are so whatever else follows.
     """
+
+    alone: set[int]
+    nameless: set[int]
+    is_settled: bool
+
+
+def _unfollowed(items: Sequence[Any]) -> _Flaws:
+    """Look for reasoning that stands without what it was made with."""
     alone: set[int] = set()
     nameless: set[int] = set()
     waiting: list[int] = []
-    cut = False
+    is_cut = False  # whether the reply that goes on here lost its reasoning
     for at, item in enumerate(items):
         kind = _kind(item)
         if kind == "reasoning":
@@ -297,13 +361,20 @@ def _unfollowed(items: Sequence[Any]) -> tuple[set[int], set[int], bool]:
             continue
         speaks = _is_models(item, kind)
         if waiting:
-            alone.update(() if speaks else waiting)
-            waiting, cut = [], not speaks
-        elif cut and not speaks and _is_models(items[at - 1]):
-            cut = False  # that reply is over
-        if cut and speaks and kind in _PREFIXES and field(item, "id") is not None:
+            if not speaks:
+                alone.update(waiting)
+            waiting = []
+            is_cut = not speaks
+        elif is_cut and not speaks and _is_models(items[at - 1]):
+            is_cut = False  # that reply is over
+        has_id = kind in _PREFIXES and field(item, "id") is not None
+        if is_cut and speaks and has_id:
             nameless.add(at)
-    return alone | set(waiting), nameless, not waiting and not cut
+    return _Flaws(
+        alone=alone.union(waiting),
+        nameless=nameless,
+        is_settled=not waiting and not is_cut,
+    )
 
 
 def _without_id(item: Any) -> dict[str, Any]:
@@ -321,11 +392,13 @@ def _kind(raw: Any) -> str:
 
 def _is_models(raw: Any, kind: str | None = None) -> bool:
     """Whether an item was made by the model or by a tool of the provider."""
-    return not is_callers(raw, _kind(raw) if kind is None else kind)
+    if kind is None:
+        kind = _kind(raw)
+    return not is_callers(raw, kind)
 
 
 def _is_async(raw: Any) -> bool:
     return bool(field(raw, "async") or field(raw, "async_"))
 
 
-REPAIR = Items
+REPAIR = ResponsesRepair

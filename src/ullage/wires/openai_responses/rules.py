@@ -36,7 +36,7 @@ _UNKNOWN = Block("")
 _CHUNK = Block("chunk", needs={"stdout": str, "stderr": str})
 
 
-class Check(problem.Check):
+class ResponsesCheck(problem.Check):
     """One pass over the items.
 
     The state is which call each output answers, what the calls are called, the ids seen, and the
@@ -55,46 +55,56 @@ class Check(problem.Check):
         self._waiting = ""
         self._trigger = ""
         self._holds_nothing = self.head.get("store") is False
-        continued = self.head.get("previous_response_id") or self.head.get(
-            "conversation"
+        self._is_continued = bool(
+            self.head.get("previous_response_id") or self.head.get("conversation")
         )
-        self._is_continued = bool(continued)
 
     @classmethod
     def listed(cls, history: Any) -> Any:
         """See `problem.Check.listed`: a text alone is what the user says."""
-        return (
-            [{"role": "user", "content": history}] if type(history) is str else history
-        )
+        if type(history) is str:
+            return [{"role": "user", "content": history}]
+        return history
 
-    def _judge(self, item: Any, at: int, where: str) -> None:
+    def _judge(self, item: Any, at: int, path: str) -> None:
         kind = type_of(item)
         if kind is None:
-            self.add("R0", where, "an item is an object with a type or a role")
+            self.add("R0", path, "an item is an object with a type or a role")
             return
         if self._trigger:
             self.add("R14", self._trigger, "something follows the compaction_trigger")
-        self._trigger = where if kind == "compaction_trigger" else ""
+        self._trigger = path if kind == "compaction_trigger" else ""
         is_model = not is_callers(item, kind)
         self.pairs.speaker(is_model=is_model)
         if self._waiting and not is_model:
-            sentence = "the item it was made with does not follow this reasoning"
-            self.add("R3", self._waiting, sentence)
-        self._waiting = (self._waiting or where) if kind == "reasoning" else ""
+            self.add(
+                "R3",
+                self._waiting,
+                "the item it was made with does not follow this reasoning",
+            )
+        if kind != "reasoning":
+            self._waiting = ""
+        elif not self._waiting:
+            self._waiting = path
         if self._holds_nothing and _is_held_elsewhere(item, kind):
             self.add(
-                "R7", where, "with store set to false nothing is held under this id"
+                "R7",
+                path,
+                "with store set to false nothing is held under this id",
             )
-        self._id(item, kind, where)
-        self._shape(item, kind, where)
-        self._pair(item, kind, (at, 0), where)
+        self._id(item, kind, path)
+        self._shape(item, kind, path)
+        self._pair(item, kind, (at, 0), path)
 
     def _end(self) -> None:
         """Calls without an answer, reasoning without what follows."""
         for call, may_stay_open in self.pairs.unanswered.items():
             if not may_stay_open:
-                sentence = f"the {self._names[call]} has no answer behind it"
-                self.add("R1", f"input[{call[0]}]", sentence)
+                self.add(
+                    "R1",
+                    f"input[{call[0]}]",
+                    f"the {self._names[call]} has no answer behind it",
+                )
         if self._waiting:
             self.add("R3", self._waiting, "nothing follows this reasoning")
 
@@ -109,104 +119,127 @@ class Check(problem.Check):
         if head.get("tools") is not None:
             self.fields("R0", head, {"tools": list}, "tools")
 
-    def _id(self, item: JsonObject, kind: str, where: str) -> None:
-        name = item.get("id")
-        if name is None:
+    def _id(self, item: JsonObject, kind: str, path: str) -> None:
+        item_id = item.get("id")
+        if item_id is None:
             return
-        where, prefix = f"{where}.id", ITEMS.get(kind, _UNKNOWN).prefix
-        if type(name) is not str or not _ID(name):
-            self.add("R5", where, "the id has characters not allowed in it")
+        path = f"{path}.id"
+        if type(item_id) is not str:
+            self.add("R5", path, "the id has characters not allowed in it")
+            return
+        prefix = ITEMS.get(kind, _UNKNOWN).prefix
+        if not _ID(item_id):
+            self.add("R5", path, "the id has characters not allowed in it")
         elif prefix:
             self.need(
-                name.startswith(prefix),
+                item_id.startswith(prefix),
                 "R5",
-                where,
+                path,
                 f"the id must begin with {prefix!r}",
             )
-        elif kind not in _ANY_ID and name.startswith(_PREFIXES):
-            self.add("R5", where, "the id is that of an item of another type")
-        if type(name) is str:
-            if name in self._ids:
-                self.add("R6", where, "an item with this id was sent before")
-            self._ids.add(name)
+        elif kind not in _ANY_ID and item_id.startswith(_PREFIXES):
+            self.add("R5", path, "the id is that of an item of another type")
+        if item_id in self._ids:
+            self.add("R6", path, "an item with this id was sent before")
+        self._ids.add(item_id)
 
     # ── calls and answers ────────────────────────────────────────────────────────────
 
-    def _pair(self, item: JsonObject, kind: str, at: At, where: str) -> None:
+    def _pair(self, item: JsonObject, kind: str, at: At, path: str) -> None:
         """R1 and R2: an answer is known by the type of its call and the id."""
         if kind == "item_reference":
             self.pairs.reference()
         elif kind == _APPROVAL:
-            self._ask(f"{kind} {str(item.get('id'))[:64]!r}", at, where)
+            self._ask(f"{kind} {str(item.get('id'))[:64]!r}", at, path)
         elif kind == "mcp_approval_response":
-            asked = str(item.get("approval_request_id"))
-            self._answer(f"{_APPROVAL} {asked[:64]!r}", at, where)
+            request_id = str(item.get("approval_request_id"))
+            self._answer(f"{_APPROVAL} {request_id[:64]!r}", at, path)
         elif kind in CALLS or kind in OUTPUTS:
-            local = kind == "local_shell_call_output"
-            call_id = item.get("call_id") or (item.get("id") if local else None)
-            if call_id is None and kind == "function_call_output":
-                return
-            if type(call_id) is not str or (kind in CALLS and not call_id):
-                self.add("R0", f"{where}.call_id", "it names the call_id of its call")
-                return
-            sentence = f"{len(call_id)} characters, {CALL_ID_LENGTH} are allowed"
-            fits = len(call_id) <= CALL_ID_LENGTH or is_elsewhere(
-                self.head.get("model")
-            )
-            self.need(fits, "C6", f"{where}.call_id", sentence)
-            name = f"{kind.removesuffix('_output')} {call_id!r}"
-            if kind in CALLS:
-                late = bool(item.get("async") or item.get("async_"))
-                self._ask(name, at, where, late=late)
-            else:
-                self._answer(name, at, where, is_free=local)
+            self._pair_by_call_id(item, kind, at, path)
 
-    def _ask(self, name: str, at: At, where: str, *, late: bool = False) -> None:
+    def _pair_by_call_id(self, item: JsonObject, kind: str, at: At, path: str) -> None:
+        """A call or an output; that of a local shell may have the id of its call as its own."""
+        is_call = kind in CALLS
+        is_local = kind == "local_shell_call_output"
+        call_id = item.get("call_id")
+        if not call_id:
+            call_id = item.get("id") if is_local else None
+        if call_id is None and kind == "function_call_output":
+            return
+        place = f"{path}.call_id"
+        if type(call_id) is not str or (is_call and not call_id):
+            self.add("R0", place, "it names the call_id of its call")
+            return
+        is_short = len(call_id) <= CALL_ID_LENGTH
+        self.need(
+            is_short or is_elsewhere(self.head.get("model")),
+            "C6",
+            place,
+            f"{len(call_id)} characters, {CALL_ID_LENGTH} are allowed",
+        )
+        name = f"{kind.removesuffix('_output')} {call_id!r}"
+        if is_call:
+            late = bool(item.get("async") or item.get("async_"))
+            self._ask(name, at, path, late=late)
+        else:
+            self._answer(name, at, path, is_free=is_local)
+
+    def _ask(self, name: str, at: At, path: str, *, late: bool = False) -> None:
         """R1: something stands here that wants an answer, unless it may come late."""
         if not late and any(self._names[at] == name for at in self.pairs.unanswered):
-            self.add("R1", where, "a call with this call_id is still open")
+            self.add("R1", path, "a call with this call_id is still open")
         self._names[at] = name
         self.pairs.call(at, name, late=late, is_whole=True)
 
-    def _answer(self, name: str, at: At, where: str, *, is_free: bool = False) -> None:
+    def _answer(self, name: str, at: At, path: str, *, is_free: bool = False) -> None:
         """R2: what is answered here was asked before."""
         self.pairs.result(at, name, is_free=is_free or self._is_continued)
         if at in self.pairs.strays:
-            self.add("R2", where, f"no {name} stands before this answer")
+            self.add("R2", path, f"no {name} stands before this answer")
 
     # ── shapes ───────────────────────────────────────────────────────────────────────
 
-    def _shape(self, item: JsonObject, kind: str, where: str) -> None:
-        self.block("R0", item, ITEMS.get(kind, _UNKNOWN), where)
+    def _shape(self, item: JsonObject, kind: str, path: str) -> None:
+        self.block("R0", item, ITEMS.get(kind, _UNKNOWN), path)
         if kind == "message":
             role = name_in(item, "role")
             if role in ROLES:
-                self._content(item.get("content"), role, f"{where}.content")
+                self._content(item.get("content"), role, f"{path}.content")
             else:
-                self.add("R0", f"{where}.role", "no such role in this format")
+                self.add("R0", f"{path}.role", "no such role in this format")
         elif kind in ("function_call_output", "custom_tool_call_output"):
-            self._content(item.get("output"), None, f"{where}.output")
+            self._content(item.get("output"), None, f"{path}.output")
         elif kind == "shell_call_output":
-            chunks = item.get("output")
-            for index, chunk in enumerate(chunks if type(chunks) is list else [chunks]):
-                place = f"{where}.output[{index}]"
-                self.block("R0", chunk if type(chunk) is dict else {}, _CHUNK, place)
+            self._chunks(item.get("output"), path)
 
-    def _content(self, content: Any, role: str | None, where: str) -> None:
+    def _chunks(self, chunks: Any, path: str) -> None:
+        """The chunks of a shell's output."""
+        if type(chunks) is not list:
+            chunks = [chunks]
+        for index, chunk in enumerate(chunks):
+            fields = chunk if type(chunk) is dict else {}
+            self.block("R0", fields, _CHUNK, f"{path}.output[{index}]")
+
+    def _content(self, content: Any, role: str | None, path: str) -> None:
         """What somebody said or, where nobody's ``role`` is given, what a tool gave."""
         if not isinstance(content, (str, list)):
-            sentence = (
-                f"content must be text or a list of parts, and it is {kind_of(content)}"
+            self.add(
+                "R0",
+                path,
+                (
+                    f"content must be text or a list of parts, and it is {kind_of(content)}"
+                ),
             )
-            self.add("R0", where, sentence)
         for index, part in enumerate(items_of(content)):
             row = PARTS.get(name_in(part, "type") or "", _UNKNOWN)
-            if row.in_result if role is None else role in row.roles:
-                self.block("R0", part, row, f"{where}[{index}]")
+            is_legal = row.in_result if role is None else role in row.roles
+            place = f"{path}[{index}]"
+            if is_legal:
+                self.block("R0", part, row, place)
             else:
                 self.add(
                     "R0",
-                    f"{where}[{index}].type",
+                    f"{place}.type",
                     "a part of this type may not stand here",
                 )
 
@@ -225,9 +258,8 @@ def _is_held_elsewhere(item: JsonObject, kind: str) -> bool:
     """Whether an item stands for something that only the server holds."""
     if kind != "reasoning":
         return kind == "item_reference"
-    return item.get("id") is not None and not (
-        item.get("encrypted_content") or item.get("content")
-    )
+    is_whole = item.get("encrypted_content") or item.get("content")
+    return item.get("id") is not None and not is_whole
 
 
-CHECK = Check
+CHECK = ResponsesCheck
