@@ -31,7 +31,7 @@ from tests.stores.postgres.server import Server
 from ullage import Limits, Usage
 from ullage.session.sessions import Sessions
 from ullage.stores import DAY_S, MemoryStore, PostgresStore, SqliteStore, Store
-from ullage.stores.postgres.spending import Booked
+from ullage.stores.postgres.spending import CallRow
 
 _MODEL = "claude-sonnet-4-5"
 _CONNECTIONS = 8  # the most that a process opens
@@ -369,7 +369,7 @@ def bookings_s(server: Server, threads: int = 4, each: int = 150) -> float:
 
     def book(worker: int) -> None:
         for n in range(each):
-            call = Booked(
+            call = CallRow(
                 f"{worker}/{n}".encode(), "agent", _MODEL, 1, 0, 0, 1, 0, 1, 0.0, 0
             )
             store.book("all", [call])

@@ -34,7 +34,7 @@ _ROWS = (
     (
         "recall f89",
         "session/recall/read.py",
-        '    return f"{page}\\n{words.more(source.ref, offset, stop, source.chars, asked)}"',
+        '    return f"{page}\\n{words.more(source.ref, offset, stop, source.chars, reference)}"',
         "    return page",
     ),
     (
@@ -46,13 +46,13 @@ _ROWS = (
     (
         "control f29",
         "session/core.py",
-        'return any(event.kind == "compacted" for event in sent.events)',
+        'return any(event.kind == "compacted" for event in info.events)',
         "return True",
     ),
     (
         "control f32",
         "session/core.py",
-        'return any(event.kind == "compacted" for event in sent.events)',
+        'return any(event.kind == "compacted" for event in info.events)',
         "return True",
     ),
     (
@@ -218,7 +218,12 @@ _ROWS = (
         "return self.max_bytes is not None and size_bytes > self.max_bytes",
         "return False",
     ),
-    ("recall f85", "stores/_clean.py", 'if needed == (at.phase == "needed") and', "if"),
+    (
+        "recall f85",
+        "stores/_clean.py",
+        'if needed == (position.phase == "needed") and',
+        "if",
+    ),
     (
         "recall f75",
         "policy/stages/truncate.py",
@@ -234,7 +239,7 @@ _ROWS = (
     (
         "spend f105",
         "session/spend/budget.py",
-        "account.claim = asked\n            if used_up",
+        "account.claim = amount\n            if used_up",
         "account.claim = Claim()\n            if used_up",
     ),
     (
@@ -340,7 +345,7 @@ _ROWS = (
         "spend f103",
         "session/core.py",
         "if (earlier and earlier.is_full(report))",
-        "if sent.reported or (earlier and earlier.is_full(report))",
+        "if sent.reply_usage or (earlier and earlier.is_full(report))",
     ),
     (
         "notices f83_no_tool",
@@ -490,13 +495,13 @@ _ROWS = (
     (
         "spend f102",
         "session/summarise/_calls.py",
-        "            self._charge(asked, reply)",
+        "            self._charge(request, reply)",
         "            pass",
     ),
     (
         "spend f104",
         "session/spend/book.py",
-        "        return self.reply == other.reply and (",
+        "        return self.reply == report.reply and (",
         "        return False and (",
     ),
     (
@@ -562,8 +567,8 @@ _ROWS = (
     (
         "storage f100",
         "session/ahead.py",
-        "    return [each.proposed(window) for each in begun if each.continues(window)][:1]",
-        "    return []",
+        "return [compaction.proposed(window)]",
+        "return ()",
     ),
     (
         "pairing f13",

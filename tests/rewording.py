@@ -8,7 +8,7 @@ from ullage.core.values import notices
 from ullage.core.values.notices import Words
 from ullage.policy.stages import (
     account,
-    prints,
+    fingerprints,
     quotes,
     record,
     shorten,
@@ -36,12 +36,12 @@ WORDS = (
     (Words.aside, "set aside", "put aside", UNDER_PRESSURE),
     (Words.media, "See it again", "See it once more", UNDER_PRESSURE),
     (Words.arguments, "of arguments", "of an argument", UNDER_PRESSURE),
-    ((prints, "PAGE_GONE"), "has left", "left", UNDER_PRESSURE),
+    ((fingerprints, "PAGE_GONE"), "has left", "left", UNDER_PRESSURE),
     (record._gave, "make the same call", "make this call", UNDER_PRESSURE),
     (record._gave, "characters, ref=", "letters, ref=", UNDER_PRESSURE),
     (record._read_by_program, "for the program", "for a program", UNDER_PRESSURE),
     (record._block, "a block", "one block", UNDER_PRESSURE),
-    (record.steps, "error: ", "failed: ", UNDER_PRESSURE),
+    (record._answer, "error: ", "failed: ", UNDER_PRESSURE),
     ((record, "_ANSWERED"), "the user's answer", "the user's reply", UNDER_PRESSURE),
     (account.account, "are condensed here", "are told here", UNDER_PRESSURE),
     (index.index_of, "Index of messages", "List of messages", UNDER_PRESSURE),
@@ -72,7 +72,7 @@ def reword(monkeypatch, place, old, new):
 
 def forget():
     """Forget what this process worked out of texts and policies."""
-    prints._fingerprint.cache_clear()
+    fingerprints._fingerprint.cache_clear()
     REMEMBERED.clear()
 
 

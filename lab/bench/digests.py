@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from lab.bench.material import Material
 from ullage.policy.stages.digest import read
-from ullage.policy.stages.names import Known, names_in, words_in
+from ullage.policy.stages.names import KnownNames, names_in, words_in
 
 _TEXTS, _CHARS, _TRIES = 200, 20_000, 5
 _PRICE, _MOST_CHARS = 6, 8_000
@@ -41,7 +41,7 @@ def _words(text: str) -> list[str]:
 
 
 def _digests(texts: Sequence[str], *, with_lines: bool) -> None:
-    known = Known.of(set(), ())
+    known = KnownNames.of(set(), ())
     for text in texts:
         reading = read(text, known, _PRICE)
         if with_lines:

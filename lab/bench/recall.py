@@ -29,7 +29,7 @@ from ullage.core.values.notices import Words
 from ullage.session.drivers import run
 from ullage.session.recall.grep import search
 from ullage.session.recall.read import characters, lines
-from ullage.session.recall.source import Source
+from ullage.session.recall.source import OutputReader
 from ullage.stores import MemoryStore, SqliteStore
 
 MB = 1_000_000
@@ -53,7 +53,9 @@ def put(path: Path, size_mb: int) -> Figures:
     middle, count = len(text) // 2, text.count("\n")
 
     def at_hand(reader: Callable[..., Steps[str]], *where: int) -> float:
-        return ms(lambda: run(reader(Source(output), *where, WORDS), MemoryStore(), ""))
+        return ms(
+            lambda: run(reader(OutputReader(output), *where, WORDS), MemoryStore(), "")
+        )
 
     return {
         "put, s": took_s,
@@ -69,11 +71,11 @@ def measure(path: Path) -> Figures:
     (ref,) = store.refs("")
     before = peak_mb()
 
-    def read(steps: Callable[[Source], Steps[object]]) -> float:
-        return ms(lambda: run(steps(Source(store.look("", ref))), store, ""))
+    def read(steps: Callable[[OutputReader], Steps[object]]) -> float:
+        return ms(lambda: run(steps(OutputReader(store.stat("", ref))), store, ""))
 
-    chars = store.look("", ref).chars
-    count = sum(extent.newlines for extent in store.look("", ref).chunks)
+    chars = store.stat("", ref).chars
+    count = sum(extent.newlines for extent in store.stat("", ref).chunks)
     figures = {
         "first page by character, ms": read(lambda s: characters(s, 0, WORDS)),
         "page in the middle, ms": read(lambda s: characters(s, chars // 2, WORDS)),

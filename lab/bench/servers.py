@@ -163,7 +163,7 @@ def _filled(server: Server, rows: int) -> PostgresStore:
 
 
 def _read(store: Store, output: Output) -> None:
-    store.look("t", output.ref)
+    store.stat("t", output.ref)
     store.chunk("t", output.ref, 0)
 
 

@@ -27,7 +27,7 @@ from ullage.core.history.canon import ref_of
 from ullage.core.values.effects import Output, Record
 from ullage.session.drivers import run
 from ullage.session.recall.grep import search
-from ullage.session.recall.source import Source
+from ullage.session.recall.source import OutputReader
 from ullage.stores import MemoryStore, SqliteStore, Store
 
 OUTPUTS = 1_000
@@ -87,7 +87,7 @@ def measure_store(name: str, store: Store, outputs: Sequence[Output]) -> list[Fi
 
 def grep(output: Output) -> object:
     """Search an output at hand."""
-    return run(search(Source(output), PATTERN), MemoryStore(), "")
+    return run(search(OutputReader(output), PATTERN), MemoryStore(), "")
 
 
 def measure_turn(store: Store) -> list[Figure]:

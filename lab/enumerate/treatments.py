@@ -21,15 +21,15 @@ from ullage.core.history.window import Window
 from ullage.core.values.edits import ProposedEdit
 from ullage.core.values.messages import Text, ToolCall, ToolResult
 from ullage.core.values.notices import Words
-from ullage.policy.stages.condense import Range, Room, condense
+from ullage.policy.stages.condense import AccountRoom, Range, condense
 from ullage.policy.stages.emergency import emergency, reach
 from ullage.policy.stages.placeholders import placeholder
 from ullage.policy.stages.shorten import shorten
-from ullage.policy.stages.truncate import Shown, Source, truncate
+from ullage.policy.stages.truncate import ResultView, Source, truncate
 from ullage.wires import FORMATS
 
 _SHOWN_CHARS = 300
-_ACCOUNT = Room(600, 200, 10_000, "every run is condensed")
+_ACCOUNT = AccountRoom(600, 200, 10_000, "every run is condensed")
 
 
 class Treatment(Struct, frozen=True):
@@ -48,11 +48,11 @@ class Treatment(Struct, frozen=True):
     repair: bool = False
 
 
-def _part(source: Source, words: Words, /) -> Shown | None:
+def _part(source: Source, words: Words, /) -> ResultView | None:
     if len(source.text) <= _SHOWN_CHARS:
         return None
     shown = shorten(source.text, _SHOWN_CHARS, source.ref, words)
-    return Shown(shown, "every result is shown in part") if shown else None
+    return ResultView(shown, "every result is shown in part") if shown else None
 
 
 def _prune_all(window: Window, /) -> Sequence[ProposedEdit]:

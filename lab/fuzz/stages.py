@@ -18,7 +18,7 @@ from ullage.core.history.transcript import Location, leaves_of
 from ullage.core.history.window import Window
 from ullage.core.values.edits import ProposedEdit, Replace
 from ullage.core.values.messages import Text, ToolCall
-from ullage.policy.stages.condense import Range, Room, condense
+from ullage.policy.stages.condense import AccountRoom, Range, condense
 from ullage.policy.stages.default import DEFAULT
 from ullage.policy.stages.emergency import emergency, reach
 from ullage.policy.stages.placeholders import placeholder
@@ -152,6 +152,6 @@ def condense_any(window: Window, /, *, seed: int) -> Sequence[ProposedEdit]:
     stop = stops[0] if stops else begin
     if stop <= (old[1] if old else begin):
         return ()
-    room = Room(room_chars, room_chars // 2, window.limit_tokens, "by chance")
+    room = AccountRoom(room_chars, room_chars // 2, window.limit_tokens, "by chance")
     made = condense(window, Range(begin, stop), room)
     return () if made is None else made.cuts

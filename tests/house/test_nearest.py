@@ -116,7 +116,7 @@ NEAREST = {
     "core/tokens/estimate.py": "tokens/test_calibrate.py",
     "core/tokens/exact.py": "tokens/test_counters.py",
     "core/tokens/weights.py": "tokens/test_calibrate.py",
-    "policy/stages/samples.py": "stages/test_prints.py",
+    "policy/stages/samples.py": "stages/test_fingerprints.py",
     "core/tokens/models.py": "tokens/test_counters.py",
     "core/tokens/payload.py": "tokens/test_media.py",
     # the steps of a turn, as effects

@@ -34,7 +34,7 @@ def test_what_is_full_forgets_its_older_half():
         for each in outputs:
             spool.put("", [each])
         with pytest.raises(RefNotFound):
-            spool.look("", outputs[0].ref)
+            spool.stat("", outputs[0].ref)
         assert spool.get("", outputs[-1].ref) == outputs[-1]
 
 

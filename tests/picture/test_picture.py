@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 import ullage
-from ullage.session.picture.drawn import Drawn
+from ullage.session.picture.drawn import PictureMixin
 from ullage.session.picture.svg import svg
 from ullage.session.picture.terminal import columns, text
 from ullage.session.picture.values import KINDS, OneWindow, OverCalls
@@ -50,11 +50,11 @@ def printed(value, width=60):
 def test_a_window_is_counted_by_kind_and_comes_to_what_is_sent():
     session, view = seen()
     picture = one_window(session.window, "A session")
-    assert sum(picture.shown.values()) == view.sent.tokens
-    assert tuple(picture.shown) == KINDS
+    assert sum(picture.view.values()) == view.sent.tokens
+    assert tuple(picture.view) == KINDS
     assert picture.history["tool results"] > 80_000
-    assert 0 < picture.shown["records and notices"] < 12_000
-    assert picture.shown["user"] == picture.history["user"] > 100
+    assert 0 < picture.view["records and notices"] < 12_000
+    assert picture.view["user"] == picture.history["user"] > 100
     assert picture.history["records and notices"] == 0
 
 
@@ -70,8 +70,8 @@ def test_an_old_run_comes_to_what_is_sent_with_its_records_and_what_they_hide():
     session, view = seen(messages)
     assert session.window.summaries or session.window.changed
     picture = one_window(session.window, "A session")
-    assert sum(picture.shown.values()) == view.sent.tokens
-    assert sum(picture.history.values()) > 10 * sum(picture.shown.values())
+    assert sum(picture.view.values()) == view.sent.tokens
+    assert sum(picture.history.values()) > 10 * sum(picture.view.values())
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["session", "view"])
@@ -113,7 +113,7 @@ def test_a_view_keeps_its_own_picture():
 def test_a_view_is_still_the_request_it_was():
     _, view = seen()
     assert json.loads(json.dumps(view)) == dict(view)
-    assert issubclass(type(view), Drawn)
+    assert issubclass(type(view), PictureMixin)
 
 
 def test_looking_changes_nothing_that_is_sent():
@@ -127,7 +127,7 @@ def test_no_number_stands_on_the_line_of_the_limit():
     sizes = dict.fromkeys(KINDS, 0)
     history, shown = {**sizes, "tool results": 100_000}, {**sizes, "user": 9_000}
     drawn = ET.fromstring(
-        svg(OneWindow(title="t", limit_tokens=12_000, history=history, shown=shown))
+        svg(OneWindow(title="t", limit_tokens=12_000, history=history, view=shown))
     )
     number = next(each for each in drawn.iter() if each.text == "9k")
     line = next(each for each in drawn.iter() if each.get("class") == "limit")
@@ -136,16 +136,16 @@ def test_no_number_stands_on_the_line_of_the_limit():
 
 def test_nothing_set_aside_is_said_so():
     sizes = dict.fromkeys(KINDS, 10)
-    picture = OneWindow(title="t", limit_tokens=100, history=sizes, shown=sizes)
-    assert picture.said == "50 tokens, nothing set aside; limit 100"
+    picture = OneWindow(title="t", limit_tokens=100, history=sizes, view=sizes)
+    assert picture.summary == "50 tokens, nothing set aside; limit 100"
 
 
 def test_a_run_is_two_rows_of_columns_on_one_scale():
     run = OverCalls(
-        title="A run", said="", limit_tokens=5, history=[10, 80], sent=[10, 40]
+        title="A run", summary="", limit_tokens=5, history=[10, 80], views=[10, 40]
     )
     assert text(run).plain.splitlines()[2:] == ["history ▂█ 80", "sent    ▂▅ 40"]
-    none = OverCalls(title="A run", said="", limit_tokens=5, history=[], sent=[])
+    none = OverCalls(title="A run", summary="", limit_tokens=5, history=[], views=[])
     assert "call 0" in svg(none)
     assert text(none).plain == "A run\n"
 

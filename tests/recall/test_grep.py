@@ -59,7 +59,7 @@ def test_it_finds_what_a_search_of_each_line_finds(text, pattern, context, most)
         text, pattern, context_lines=context, max_matches=most, max_chars=100_000
     )
     assert numbers(found) == wanted[:most]
-    assert (found.shown, found.total) == (min(most, len(wanted)), len(wanted))
+    assert (found.match_count, found.total) == (min(most, len(wanted)), len(wanted))
     near = {n + d for n in wanted[:most] for d in range(-context, context + 1)}
     assert [line.number for line in found.lines] == sorted(
         near & set(range(1, len(lines) + 1))
@@ -127,7 +127,7 @@ def test_context_is_merged_and_yields_to_matches():
 
 def test_what_is_left_out_is_said():
     found = grep("hit\n" * 100, "hit", max_matches=3)
-    assert (found.shown, found.total, found.total_is_exact) == (3, 100, True)
+    assert (found.match_count, found.total, found.total_is_exact) == (3, 100, True)
     many = grep("hit\n" * (COUNT_LINES + 1), "hit")
     assert (many.total, many.total_is_exact) == (COUNT_LINES, False)
     assert grep("hit\n" * COUNT_LINES, "hit").total_is_exact
@@ -185,7 +185,7 @@ def test_every_pattern_is_answered_or_refused(pattern, text):
     """A pattern that backtracks would not come back before the test is stopped."""
     with suppress(PatternError):
         found = grep(text, pattern)
-        assert found.shown <= found.total
+        assert found.match_count <= found.total
 
 
 def test_a_pattern_too_costly_for_the_text_is_refused():
@@ -239,7 +239,9 @@ def test_any_pattern_is_searched_or_refused(pattern, text):
         found = grep(text, pattern, context_lines=1)
     except PatternError:
         return
-    assert found.shown == len(numbers(found)) <= found.total <= len(lines_of(text))
+    assert (
+        found.match_count == len(numbers(found)) <= found.total <= len(lines_of(text))
+    )
 
 
 # The engine beside the standard library's, where both mean the same
@@ -279,7 +281,7 @@ def test_what_is_looked_for_first_is_in_every_line_that_matches(
 ):
     machine = Automaton(pattern, ignore_case)
     for line in map(readable, lines_of(text)):
-        if machine.first(line, "\n", LINE_END) is not None and machine.needed:
+        if machine.first_match(line, "\n", LINE_END) is not None and machine.needed:
             assert machine.needed.search(line)
 
 
@@ -311,7 +313,7 @@ def test_states_are_forgotten_when_there_are_many(monkeypatch):
     assert grep(text, "a.{9}a.*bb$").total == wanted
     machine = Automaton("a.{9}a.*bb$")
     for line in lines:
-        machine.first(line, "\n", LINE_END)
+        machine.first_match(line, "\n", LINE_END)
     assert len(machine._states) < 1_000
 
 

@@ -17,7 +17,7 @@ from ullage.session.recall import grep as grep_module
 from ullage.session.recall import source as source_module
 from ullage.session.recall.grep import search
 from ullage.session.recall.read import characters, lines
-from ullage.session.recall.source import Source
+from ullage.session.recall.source import OutputReader
 from ullage.stores import SqliteStore
 
 REF = "0123456789abcdef"
@@ -58,7 +58,7 @@ class Chunked:
     @property
     def source(self):
         extents = (ChunkSize.of(self.text[start:stop]) for start, stop in self.spans)
-        return Source(Shape(REF, "text", tuple(extents)))
+        return OutputReader(Shape(REF, "text", tuple(extents)))
 
     def chunk(self, tenant, ref, n):
         self.asked.append(n)
@@ -183,7 +183,7 @@ MB = 1_000_000
     "output-cache-and-compaction",
     "1.10 TODO (future improvement)",
     "`tool_output_cache` read/grep supports streaming assuming huge output",
-    lives="ullage.session.recall.source.Source",
+    lives="ullage.session.recall.source.OutputReader",
 )
 @pytest.mark.parametrize("size", [20 * MB, 60 * MB])
 def test_memory_does_not_grow_with_an_output_in_a_file(tmp_path, size):
@@ -194,7 +194,7 @@ def test_memory_does_not_grow_with_an_output_in_a_file(tmp_path, size):
     store.commit("", [Output(ref, text)], [])
 
     def source():
-        return Source(store.look("", ref))
+        return OutputReader(store.stat("", ref))
 
     def read():
         page = run(characters(source(), size // 2, WORDS), store, "")

@@ -84,7 +84,7 @@ async def until_begun(made, asked):
     "three-layer-management",
     "Performance Considerations",
     "**Async Compaction**: Run compaction in background when possible",
-    lives="ullage.session.ahead.Begun",
+    lives="ullage.session.ahead.PendingCompaction",
 )
 @pytest.mark.parametrize("policy", ["default", "three_layer", "output_cache"])
 @pytest.mark.parametrize("format", sorted(FORMATS))

@@ -8,7 +8,7 @@ import pytest
 from tests.history.test_window import history
 from ullage import AsyncSession, Limits, Session
 from ullage.core.errors import RefNotFound
-from ullage.session.answering import Answering
+from ullage.session.answering import RecallMixin
 
 TEXTS = [f"{number} the tide came in\n" * 600 for number in range(6)]
 REQUEST = {"model": "gpt-4.1", "messages": history(*TEXTS)}
@@ -65,5 +65,5 @@ def test_the_async_twin():
 
 
 def test_both_kinds_of_session_answer_and_open():
-    assert issubclass(Session, Answering)
-    assert issubclass(AsyncSession, Answering)
+    assert issubclass(Session, RecallMixin)
+    assert issubclass(AsyncSession, RecallMixin)

@@ -30,9 +30,9 @@ class Failing(MemoryStore):
         self._fail("find")
         return super().find(tenant, keys)
 
-    def look(self, tenant, ref):
-        self._fail("look")
-        return super().look(tenant, ref)
+    def stat(self, tenant, ref):
+        self._fail("stat")
+        return super().stat(tenant, ref)
 
 
 @pytest.mark.parametrize("format", FORMAT_NAMES)
@@ -54,7 +54,7 @@ def test_a_store_that_fails_leaves_no_view_and_the_next_fit_works(format, operat
 def test_a_store_that_fails_in_recall_is_told_to_the_caller_and_the_next_call_works(
     format,
 ):
-    session = new_session(format, store=Failing("look"))
+    session = new_session(format, store=Failing("stat"))
     session.fit(request(format, long_history(format)))
     asked = {"tool_call_id": "0123456789abcdef"}
     with pytest.raises(StoreError):

@@ -11,7 +11,7 @@ from tests.wrapping.asking import AWAITED
 from ullage import Budget, ConfigError, Limits, Session
 from ullage.core.errors import StoreError
 from ullage.session.aio import AsyncSession
-from ullage.session.call import Round
+from ullage.session.call import ProviderCall
 from ullage.session.drivers import drive
 from ullage.session.streams import Tap
 from ullage.stores import MemoryStore
@@ -298,7 +298,7 @@ class Foreign:
 def test_an_iterator_of_any_other_client_is_passed_on_with_all_it_has():
     events = [{"choices": []}, {"usage": {"prompt_tokens": 9, "completion_tokens": 2}}]
     own, session = Foreign(events), Session("gpt-4.1")
-    steps = Round(
+    steps = ProviderCall(
         session, lambda **_: own, asked("openai-chat"), is_awaited=False
     ).steps()
     passed = drive(steps)

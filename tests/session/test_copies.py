@@ -18,7 +18,7 @@ from ullage import AsyncSession, Budget, MemoryStore, Session, SqliteStore
 from ullage.core.errors import NotCarried
 from ullage.documents.conversation import ConversationStore
 from ullage.doors.loop import run_turn
-from ullage.session.copies import Copied
+from ullage.session.copies import CopyMixin
 from ullage.session.sessions import AsyncSessions, Sessions
 from ullage.stores import BoundedStore, SpillStore
 from ullage.stores.threaded import Threaded
@@ -73,7 +73,7 @@ def test_a_copy_goes_on_as_its_original_does(format, way, store, tmp_path):
         view.observe(reply(format, "So.", number=len(each)))
     other = WAYS[way](session)
     assert type(other) is Session
-    assert isinstance(other, Copied)
+    assert isinstance(other, CopyMixin)
     assert other.state == session.state
     assert (other.usage, other.events) == (session.usage, session.events)
     shown = session.fit(after)

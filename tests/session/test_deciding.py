@@ -9,7 +9,7 @@ from tests import histories
 from tests.histories import Call, Turn
 from tests.world import as_bytes
 from ullage import AsyncSession, ConfigError, Limits, MemoryStore, RefNotFound, Session
-from ullage.session.deciding import Deciding
+from ullage.session.deciding import DecisionMixin
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 
@@ -283,7 +283,7 @@ def test_on_an_event_loop_it_is_the_same():
 
 def test_before_anything_was_fitted_the_request_is_given():
     session = new_session("anthropic")
-    assert isinstance(session, Deciding)
+    assert isinstance(session, DecisionMixin)
     assert session.decisions == ()
     with pytest.raises(ConfigError, match="nothing was fitted yet"):
         session.pin("m1")

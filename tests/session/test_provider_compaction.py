@@ -4,7 +4,7 @@ from lab.returned import problems
 from tests.histories import CUTS_ALWAYS
 from ullage import Limits, Session
 from ullage.core.contract.policy import Policy
-from ullage.policy.stages.condense import Range, Room, condense
+from ullage.policy.stages.condense import AccountRoom, Range, condense
 from ullage.policy.stages.shrink import cut_to
 
 MODEL = "claude-sonnet-4-5"
@@ -91,7 +91,7 @@ def test_what_the_provider_still_reads_is_counted():
 
 def test_a_summary_before_the_providers_compaction_stays_as_it_is_when_the_next_begins_behind_it():
     """Also where what was thought about had been cut while the thinking was behind the summary."""
-    model, room = "claude-opus-5-5", Room(2_000, 0, 1_000, "by the test")
+    model, room = "claude-opus-5-5", AccountRoom(2_000, 0, 1_000, "by the test")
 
     def thinks(number, messages):
         thought = {"type": "thinking", "thinking": "Hm.", "signature": f"s{number}"}

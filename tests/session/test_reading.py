@@ -32,8 +32,8 @@ from ullage.core.history.frozen import FrozenTranscript
 from ullage.core.history.layers import Layers
 from ullage.core.history.window import Window
 from ullage.core.tokens.meter import Meter
-from ullage.session.host import Hosted
-from ullage.session.reading import Readable
+from ullage.session.host import HostMixin
+from ullage.session.reading import ReadMixin
 from ullage.stores.threaded import Threaded
 from ullage.wires import FORMATS
 
@@ -259,7 +259,7 @@ def test_what_was_read_stays_as_it_was(format, redact):
 
 
 def test_whatever_a_session_shows_is_read_in_the_middle():
-    public = {name for name in vars(Readable) if not name.startswith("_")}
+    public = {name for name in vars(ReadMixin) if not name.startswith("_")}
     assert public == {
         *("state", "events", "usage", "cost_usd", "calls", "window", "owns", "tools"),
     }
@@ -404,7 +404,7 @@ def test_a_host_reads_and_gives_in_the_middle_of_a_turn():
         last = request
     assert read_then
     assert all(
-        name in Hosted.__dict__ for name in ("intern", "newest_request", "messages")
+        name in HostMixin.__dict__ for name in ("intern", "newest_request", "messages")
     )
 
 

@@ -15,9 +15,9 @@ from ullage.core.values.messages import ToolCall
 from ullage.core.values.usage import Usage
 from ullage.policy.stages.default import SUMMARISED
 from ullage.session import receipts
-from ullage.session.reckoning import Side, beside, counted, sums_of
+from ullage.session.reckoning import RangeTokens, beside, counted, sums_of
 from ullage.session.spend.calls import Spent
-from ullage.session.view import Sent
+from ullage.session.view import RequestInfo
 from ullage.stores import receipts_of
 
 COUNTS = st.integers(0, 300_000)
@@ -63,11 +63,11 @@ def test_no_class_falls_below_nought_whatever_is_reported(sent, usage, caches, g
 def test_what_was_left_out_of_old_messages_would_have_been_read():
     tokens, request = CUT.tokens, counted(CUT)
     usage = Usage(
-        cache_read_tokens=tokens - request.new.shown,
-        cache_write_tokens=request.new.shown,
+        cache_read_tokens=tokens - request.suffix.view,
+        cache_write_tokens=request.suffix.view,
     )
     raw = sums_of(counted(CUT), usage).raw
-    assert raw.written == request.new.raw
+    assert raw.written == request.suffix.raw
     assert raw.read > 2 * usage.cache_read_tokens
 
 
@@ -88,7 +88,7 @@ def test_a_prefix_that_we_broke_would_have_been_read_as_long_as_a_cache_lives(
     raw = sums_of(counted(BROKEN), usage, gap_s=gap_s).raw
     request = counted(BROKEN)
     assert raw.prompt == pytest.approx(
-        request.head + request.old.raw + request.new.raw, abs=9
+        request.head + request.prefix.raw + request.suffix.raw, abs=9
     )
     assert bool(raw.read) == bool(is_read)
 
@@ -104,7 +104,12 @@ def test_a_report_that_cannot_be_of_this_prompt_is_not_multiplied(times):
     """A server that bills tools of its own, or truncates in silence."""
     usage = Usage(fresh_tokens=int(CUT.tokens * times))
     request = counted(CUT)
-    left_out = request.old.raw + request.new.raw - request.old.shown - request.new.shown
+    left_out = (
+        request.prefix.raw
+        + request.suffix.raw
+        - request.prefix.view
+        - request.suffix.view
+    )
     raw = sums_of(counted(CUT), usage).raw
     assert raw.fresh - usage.fresh_tokens <= 2 * left_out
 
@@ -139,7 +144,7 @@ def walked(sent):
     start = end
     while start and messages[start - 1].role == "assistant":
         start -= 1
-    old, new = Side(shown=window.summaries_tokens), Side()
+    old, new = RangeTokens(view=window.summaries_tokens), RangeTokens()
     for index in range(size):
         side, message = (old if index < start else new), messages[index]
         recall = 0
@@ -155,7 +160,7 @@ def walked(sent):
             window.meter.framing(message) + sum(window.leaf_counts(index)) - recall
         )
         if not window.hidden(index):
-            side.shown += window.message_tokens(index)
+            side.view += window.message_tokens(index)
             side.recall += recall
     return old, new
 
@@ -181,8 +186,8 @@ def recalled():
 )
 def test_running_sums_come_to_what_each_message_comes_to(made):
     for sent in made:
-        assert sent.counted == counted(sent), "the working window, and the frozen one"
-        assert (sent.counted.old, sent.counted.new) == walked(sent)
+        assert sent.counts == counted(sent), "the working window, and the frozen one"
+        assert (sent.counts.prefix, sent.counts.suffix) == walked(sent)
 
 
 def test_a_reply_that_comes_late_is_counted_of_its_own_view():
@@ -195,16 +200,16 @@ def test_a_reply_that_comes_late_is_counted_of_its_own_view():
     late = session.fit(request)
     for view in (late, early):
         view.observe(Usage(fresh_tokens=view.sent.estimate))
-    assert (early.sent.counted.old, early.sent.counted.new) == walked(early.sent)
-    assert early.sent.counted.is_extra
-    assert not late.sent.counted.is_extra
+    assert (early.sent.counts.prefix, early.sent.counts.suffix) == walked(early.sent)
+    assert early.sent.counts.is_extra
+    assert not late.sent.counts.is_extra
 
 
 def test_the_views_have_what_the_sums_are_about():
     assert any(sent.window.summaries for sent in SMALL)
     for sent in recalled():
         assert sent.window.changed
-        assert sent.counted.old.recall or sent.counted.new.recall
+        assert sent.counts.prefix.recall or sent.counts.suffix.recall
 
 
 def observing(messages, *, observed=4):
@@ -235,6 +240,6 @@ def test_what_is_noted_holds_no_view():
     for number in range(3):
         session.fit(asked(f"Go {number}."))
         session.observe(Usage(fresh_tokens=3))
-    noted = receipts.ledger_of(receipts_of(session.store))._noted
+    noted = receipts.ledger_of(receipts_of(session.store))._notes
     assert len(noted) == 2
-    assert not any(isinstance(value, Sent) for one in noted for value in one)
+    assert not any(isinstance(value, RequestInfo) for one in noted for value in one)

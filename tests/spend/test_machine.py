@@ -17,9 +17,9 @@ from hypothesis.stateful import (
 from msgspec import Struct
 
 from ullage import Budget, BudgetExceeded, Spent, Usage
-from ullage.session.spend.account import Account, UnderWay
+from ullage.session.spend.account import Account, PendingCall
 from ullage.session.spend.allowance import Claim
-from ullage.session.spend.book import Report
+from ullage.session.spend.book import UsageReport
 
 MODEL = "gpt-4.1"
 WORST_TOKENS = 500
@@ -125,7 +125,7 @@ class OneBudget(RuleBasedStateMachine):
         self.view += 1
         caller.sent = (self.view, asked // 2 + 1)
         self.budget.send(
-            caller.account, lambda: UnderWay(self.view, MODEL, asked // 2 + 1)
+            caller.account, lambda: PendingCall(self.view, MODEL, asked // 2 + 1)
         )
 
     @rule(who=accounts, share=st.sampled_from((0.1, 0.5, 1.0)), again=st.booleans())
@@ -134,7 +134,7 @@ class OneBudget(RuleBasedStateMachine):
         if caller.sent is None:
             return
         used, (view, estimate) = max(1, int(caller.claimed * share)), caller.sent
-        report = Report(view, f"reply {view}", Usage(fresh_tokens=used))
+        report = UsageReport(view, f"reply {view}", Usage(fresh_tokens=used))
         for _ in range(1 + again):
             self.budget.settle(caller.account, report, MODEL, estimate)
         caller.reported[view], caller.sent, caller.claimed = used, None, 0
@@ -147,8 +147,8 @@ class OneBudget(RuleBasedStateMachine):
             return
         view = max(caller.reported)
         used = caller.reported[view] + more
-        report = Report(view, f"reply {view}", Usage(fresh_tokens=used))
-        if caller.account.sent is None:
+        report = UsageReport(view, f"reply {view}", Usage(fresh_tokens=used))
+        if caller.account.pending is None:
             self.budget.settle(caller.account, report, MODEL, 1)
             caller.reported[view], caller.claimed = used, 0
 

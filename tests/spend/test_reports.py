@@ -17,9 +17,9 @@ from tests.spending import (
 )
 from ullage import Budget, BudgetExceeded, ConfigError, Session, Spent, Usage
 from ullage.session.reports import spent_by
-from ullage.session.spend.account import Account, UnderWay
+from ullage.session.spend.account import Account, PendingCall
 from ullage.session.spend.allowance import Claim
-from ullage.session.spend.book import Book, Report
+from ullage.session.spend.book import Book, UsageReport
 from ullage.session.state import SessionState
 
 NOBODY = object()
@@ -169,13 +169,13 @@ def test_a_view_knows_what_its_own_reply_reported(format):
     session = new_session(format)
     one, other = session.fit(request(format)), session.fit(request(format, turns=2))
     other.observe(reply(format, 1_000, 100))
-    assert (one.sent.reported, other.sent.reported.input_tokens) == (None, 1_000)
+    assert (one.sent.reply_usage, other.sent.reply_usage.input_tokens) == (None, 1_000)
     one.observe({"id": "no usage"})
-    assert one.sent.reported is None
+    assert one.sent.reply_usage is None
     for output in (20, 30, 10):  # as the events of a stream report it, and what is late
         one.observe(reply(format, 900, output))
-    assert one.sent.reported == Usage(fresh_tokens=900, output_tokens=30)
-    assert session.usage == one.sent.reported + other.sent.reported
+    assert one.sent.reply_usage == Usage(fresh_tokens=900, output_tokens=30)
+    assert session.usage == one.sent.reply_usage + other.sent.reply_usage
 
 
 def test_without_an_id_a_view_is_counted_once_and_the_fuller_report_counts():
@@ -191,9 +191,9 @@ def test_without_an_id_a_view_is_counted_once_and_the_fuller_report_counts():
 
 def test_a_new_reply_is_compared_with_none_that_came_before(monkeypatch):
     """However long a conversation is: a view and an id of its own are of no other reply."""
-    compared, is_of = [], Report.is_of
+    compared, is_of = [], UsageReport.is_of
     monkeypatch.setattr(
-        Report, "is_of", lambda one, two: compared.append(two) or is_of(one, two)
+        UsageReport, "is_of", lambda one, two: compared.append(two) or is_of(one, two)
     )
     session = new_session()
     for number in range(5):
@@ -288,11 +288,13 @@ def test_a_report_is_added_to_a_state_and_taken_out_again():
 
 
 def test_a_fuller_report_of_a_reply_adds_what_the_first_had_not():
-    less, more = (Report(1, "r", Usage(fresh_tokens=n), n / 4) for n in (8, 12))
+    less, more = (UsageReport(1, "r", Usage(fresh_tokens=n), n / 4) for n in (8, 12))
     assert spent_by(more) == Spent(usage=Usage(fresh_tokens=12), cost_usd=3.0)
     both = spent_by(less) + spent_by(more, instead_of=less)
     assert both == spent_by(more)
-    assert spent_by(Report(1, "r", Usage(), None), instead_of=less).cost_usd is None
+    assert (
+        spent_by(UsageReport(1, "r", Usage(), None), instead_of=less).cost_usd is None
+    )
 
 
 # The book
@@ -304,13 +306,13 @@ ONE, MORE = Usage(fresh_tokens=1), Usage(fresh_tokens=2)
 @pytest.mark.parametrize(
     ("first", "second", "is_same"),
     [
-        (Report(1, "", ONE), Report(1, "", MORE), True),
-        (Report(1, "", ONE), Report(2, "", ONE), False),
-        (Report(1, "a", ONE), Report(1, "a", MORE), True),
-        (Report(1, "a", ONE), Report(2, "a", ONE), True),
-        (Report(1, "a", ONE), Report(2, "a", MORE), False),
-        (Report(1, "a", ONE), Report(1, "b", ONE), False),
-        (Report(1, "a", ONE), Report(1, "", ONE), False),
+        (UsageReport(1, "", ONE), UsageReport(1, "", MORE), True),
+        (UsageReport(1, "", ONE), UsageReport(2, "", ONE), False),
+        (UsageReport(1, "a", ONE), UsageReport(1, "a", MORE), True),
+        (UsageReport(1, "a", ONE), UsageReport(2, "a", ONE), True),
+        (UsageReport(1, "a", ONE), UsageReport(2, "a", MORE), False),
+        (UsageReport(1, "a", ONE), UsageReport(1, "b", ONE), False),
+        (UsageReport(1, "a", ONE), UsageReport(1, "", ONE), False),
     ],
 )
 def test_which_reports_are_of_one_reply(first, second, is_same):
@@ -319,33 +321,33 @@ def test_which_reports_are_of_one_reply(first, second, is_same):
 
 def test_a_row_that_is_replaced_is_in_no_sum():
     book = Book(Spent(usage=Usage(fresh_tokens=10), calls=1))
-    estimate = UnderWay(view=7, model="gpt-4.1", tokens=500, output_tokens=3).as_call(
-        "scout"
-    )
+    estimate = PendingCall(
+        view=7, model="gpt-4.1", tokens=500, output_tokens=3
+    ).as_call("scout")
     book.add(estimate, 1, view=7)
     book.add(estimate, 2, view=8)
-    report = Report(7, "a", Usage(fresh_tokens=400))
-    call = UnderWay(7, "gpt-4.1", 400).as_call("scout")
+    report = UsageReport(7, "a", Usage(fresh_tokens=400))
+    call = PendingCall(7, "gpt-4.1", 400).as_call("scout")
     booked = book.add(call, 1, view=7, report=report, replaces=book.row_for(1, 7))
     assert book.spent.tokens == 10 + 503 + 400
     assert [each.usage.total_tokens for each in book.calls()] == [503, 400]
     assert book.calls(1) == (booked,)
-    assert book.row_of(Report(9, "a", report.usage)).account == 1
-    assert book.row_of(Report(9, "b", report.usage)) is None
+    assert book.row_of(UsageReport(9, "a", report.usage)).account == 1
+    assert book.row_of(UsageReport(9, "b", report.usage)) is None
 
 
 def test_a_view_that_was_not_given_out_leaves_what_was_under_way():
     account = Account("", print, print)
-    account.sent = before = UnderWay(1, "gpt-4.1", 5)
+    account.pending = before = PendingCall(1, "gpt-4.1", 5)
 
     def interrupted():
         with account.sending():
-            account.sent = UnderWay(2, "gpt-4.1", 6)
+            account.pending = PendingCall(2, "gpt-4.1", 6)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert account.sent is before
+    assert account.pending is before
 
 
 # Reservations

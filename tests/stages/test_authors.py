@@ -11,12 +11,12 @@ from ullage import Limits, Session
 from ullage.core.tokens.meter import Meter
 from ullage.documents.services import window_of
 from ullage.policy import Policy, ProposedEdit, Replace, placeholder
+from ullage.policy.stages.carrying_cost import shown_chars, winnable_chars
 from ullage.policy.stages.media import refused_media
-from ullage.policy.stages.names import said_in
+from ullage.policy.stages.names import dialogue_names
 from ullage.policy.stages.placeholders import bare_placeholder, head_and_marker
 from ullage.policy.stages.pressure import newest_rough, output_tokens
 from ullage.policy.stages.record import steps
-from ullage.policy.stages.rent import shown_chars, winnable_chars
 from ullage.policy.stages.rough import shown_tokens
 from ullage.policy.stages.shrink import Tier, shrink
 from ullage.wires import FORMATS
@@ -177,8 +177,8 @@ def test_a_record_shows_nothing_of_what_the_model_never_saw():
 
 
 def test_names_in_an_answer_count_as_said():
-    assert "row_one_of_many" in said_in(ANSWER)
-    assert "row_one_of_many" not in said_in(PLAIN) | said_in(PROGRAM)
+    assert "row_one_of_many" in dialogue_names(ANSWER)
+    assert "row_one_of_many" not in dialogue_names(PLAIN) | dialogue_names(PROGRAM)
 
 
 def test_the_newest_answer_is_cut_after_an_older_one():

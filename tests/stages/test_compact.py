@@ -9,7 +9,7 @@ from ullage import Limits, MemoryStore, Session
 from ullage.core.contract.ranges import begin, cut_before
 from ullage.policy.stages.account import flatten
 from ullage.policy.stages.compact import newest_messages, newest_turns, surely_over
-from ullage.policy.stages.facts import actions, said, unresolved
+from ullage.policy.stages.facts import actions, unresolved, utterances
 from ullage.policy.stages.summary import summary
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
@@ -160,7 +160,7 @@ def test_calls_at_the_end_that_nobody_has_answered_are_not_in_the_text():
     assert "calls read_file" not in "".join(flatten(transcript, 0, 3))
     assert len(flatten(transcript, 0, 3)) == 2
     assert flatten(spoken, 0, 2)[-1] == "[assistant]\nI look.\n"
-    assert [each.text for each in said(spoken, 0, 3, "assistant")] == ["I look."]
+    assert [each.text for each in utterances(spoken, 0, 3, "assistant")] == ["I look."]
 
 
 def test_the_task_goes_before_the_rules_where_it_is_in_the_span():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.policy.stages.digest import read
-from ullage.policy.stages.names import Known
+from ullage.policy.stages.names import KnownNames
 
 SOURCE = """import os
 
@@ -33,7 +33,7 @@ def main():
 
 
 def of(text, *, said=(), told=(), price=6, most_chars=5_000):
-    known = Known(set(said), set(told))
+    known = KnownNames(set(said), set(told))
     return lines_of(read(text, known, price).digest(price, most_chars))
 
 
@@ -48,13 +48,13 @@ def test_names_that_no_line_shows_stand_beside_the_ref_the_most_frequent_first()
         + "    level_cm = read_gauge(harbour_id)\n" * 2
         + "    return port_of()\n"
     )
-    digest = read(source, Known.of({"harbour_id"}, ()), 6).digest(1_000, 5_000)
+    digest = read(source, KnownNames.of({"harbour_id"}, ()), 6).digest(1_000, 5_000)
     assert digest == ", with level_cm read_gauge port_of"
     log = "\n".join(f"name_{n} failed" for n in range(90))
-    assert read(log, Known.of(set(), ()), 6).digest(9_999, 5_000) == (
+    assert read(log, KnownNames.of(set(), ()), 6).digest(9_999, 5_000) == (
         ", with name_0 name_1 name_10 name_11 name_12 name_13 name_14 name_15 name_16 name_17"
     )
-    every = read(source, Known.of(set(), ()), 1).digest(1, 5_000)
+    every = read(source, KnownNames.of(set(), ()), 1).digest(1, 5_000)
     assert every.startswith(":\n"), "names that a line shows are not listed"
 
 
@@ -78,10 +78,10 @@ def test_what_was_said_or_is_told_elsewhere_does_not_stay():
 
 
 def test_a_text_tells_its_names_to_the_next():
-    known = Known.of(set(), ())
+    known = KnownNames.of(set(), ())
     first = lines_of(read(SOURCE, known, 6).digest(6, 5_000))
     assert "load_config" in first
-    assert "load_config" in known.told
+    assert "load_config" in known.outputs
     assert read(SOURCE, known, 6).digest(6, 5_000) == ""
 
 
@@ -98,7 +98,9 @@ def test_at_a_higher_price_a_reading_gives_what_reading_for_that_price_would(
     text = SOURCE + "\n".join(
         f"value_{n} = other_{n % 7}(each) + more" for n in range(40)
     )
-    known = [Known.of({"other_3"}, ["value_5 value_8 load_config"]) for _ in range(2)]
+    known = [
+        KnownNames.of({"other_3"}, ["value_5 value_8 load_config"]) for _ in range(2)
+    ]
     lower, higher = read(text, known[0], price), read(text, known[1], price << times)
     assert lower.digest(price << times, 900) == higher.digest(price << times, 900)
 
@@ -141,8 +143,8 @@ def test_nothing_is_invented_and_lines_keep_their_order(text, price):
 def test_a_digest_is_the_same_in_every_process():
     code = (
         "from ullage.policy.stages.digest import read; from ullage.policy.stages.names import "
-        "Known; "
-        f"print(read({SOURCE * 9!r}, Known.of(set(), ()), 6).digest(6, 400))"
+        "KnownNames; "
+        f"print(read({SOURCE * 9!r}, KnownNames.of(set(), ()), 6).digest(6, 400))"
     )
     shown = {
         subprocess.run(

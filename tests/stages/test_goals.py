@@ -7,22 +7,22 @@ from tests.histories import Turn
 from ullage import Limits, Session
 from ullage.policy.stages.goals import (
     CHARS_PER_TOKEN,
-    Wanted,
+    SummaryNeeds,
     by_budget,
     by_count,
     by_rough,
     held_tokens,
     left_tokens,
+    needs_in,
     of_messages,
     places,
     room_in,
     spare_tokens,
-    wanted_in,
 )
 
 SAID = "Keep the loader as it is, and mend the cache. " * 40
 TURNS = [Turn(user=f"{n}. {SAID}", said=f"Done {n}. " * 40) for n in range(8)]
-WANTED = Wanted(account_tokens=1_000, user_chars=100_000, words_tokens=500)
+WANTED = SummaryNeeds(account_tokens=1_000, user_chars=100_000, words_tokens=500)
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +75,8 @@ def test_a_goal_below_what_stays_is_missed_and_the_summary_has_its_least_room(wi
 
 
 def test_a_models_words_are_in_proportion_to_the_goal(window):
-    assert wanted_in(window, [by_budget(tokens=800)], WANTED).words_tokens == 100
-    assert wanted_in(window, [], WANTED) == WANTED
+    assert needs_in(window, [by_budget(tokens=800)], WANTED).words_tokens == 100
+    assert needs_in(window, [], WANTED) == WANTED
 
 
 def test_what_a_summary_leaves_of_its_goal(window):

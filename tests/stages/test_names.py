@@ -14,11 +14,11 @@ from ullage.core.values.notices import Words
 from ullage.policy.stages.names import (
     ALARMS,
     WORTH,
-    Known,
+    KnownNames,
+    dialogue_names,
     names_in,
-    said_in,
     spaced,
-    told_in,
+    visible_texts,
     words_in,
     worth_of,
 )
@@ -55,7 +55,7 @@ def test_what_is_in_no_name_becomes_a_space_whatever_the_script(text):
 
 
 def test_a_name_is_worth_most_where_nobody_told_it():
-    known = Known({"said_name"}, {"told_name", "failed"})
+    known = KnownNames({"said_name"}, {"told_name", "failed"})
     text = "said_name told_name new_name 404_page failed"
     worth = worth_of(names_in(text.split()), known)
     assert worth["new_name"] == worth["failed"] == WORTH
@@ -75,10 +75,12 @@ def test_known_is_what_was_said_and_what_other_outputs_tell():
     builder.extend(len(transcript))
     window = builder.window
     leaving = next(iter(window.results(0, window.size)))
-    known = Known.of(said_in(window), told_in(window, {leaving}), b"root")
-    assert {"load_config", "a.py", "b.py"} <= known.said
-    assert "other_name" in known.told
-    assert "first_name" not in known.said | known.told
+    known = KnownNames.of(
+        dialogue_names(window), visible_texts(window, {leaving}), b"root"
+    )
+    assert {"load_config", "a.py", "b.py"} <= known.dialogue
+    assert "other_name" in known.outputs
+    assert "first_name" not in known.dialogue | known.outputs
 
 
 def test_a_text_that_is_told_again_is_not_read_again_but_for_another_root(monkeypatch):
@@ -88,9 +90,9 @@ def test_a_text_that_is_told_again_is_not_read_again_but_for_another_root(monkey
     )
     texts = ["first_name of one", "other_name of two"]
     for told in (texts[:1], texts, texts):
-        known = Known.of(said, told, b"one root")
-    assert (read, known.told) == (texts, {"first_name", "other_name"})
-    Known.of(said, texts, b"another root")
+        known = KnownNames.of(said, told, b"one root")
+    assert (read, known.outputs) == (texts, {"first_name", "other_name"})
+    KnownNames.of(said, texts, b"another root")
     assert read == texts + texts
 
 

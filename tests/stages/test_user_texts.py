@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from ullage import Session
 from ullage.core.values.notices import Words
-from ullage.policy.stages.facts import said
+from ullage.policy.stages.facts import utterances
 from ullage.policy.stages.user_texts import named_in, opening, output_of
 
 MESSAGES = [
@@ -24,7 +24,7 @@ def texts():
     session = Session("gpt-4.1")
     session.fit({"model": "gpt-4.1", "messages": MESSAGES})
     transcript = session.window.transcript
-    return transcript, list(said(transcript, 0, len(transcript), "user"))
+    return transcript, list(utterances(transcript, 0, len(transcript), "user"))
 
 
 def test_a_text_opens_as_it_was_sent_and_several_as_they_are_quoted():

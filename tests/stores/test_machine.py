@@ -168,11 +168,11 @@ class Store(RuleBasedStateMachine):
     def read(self, me, tenant, ref):
         kept = self.model.outputs.get((tenant, ref))
         if kept is None:
-            for read in (self.stores[me].get, self.stores[me].look):
+            for read in (self.stores[me].get, self.stores[me].stat):
                 with pytest.raises(RefNotFound):
                     read(tenant, ref)
             return
-        shape = self.stores[me].look(tenant, ref)
+        shape = self.stores[me].stat(tenant, ref)
         chunks = [
             self.stores[me].chunk(tenant, ref, n) for n in range(len(shape.chunks))
         ]

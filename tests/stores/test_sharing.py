@@ -96,7 +96,7 @@ def test_interrupted_at_any_moment_the_store_is_as_before_or_as_after(path, what
                 at,
             )
             kept = (
-                len(store.held([out.ref for out in pair])),
+                len(store.existing_refs([out.ref for out in pair])),
                 len(store.find("t", [key])),
             )
             assert kept in ((0, 0), (2, 2))
@@ -114,7 +114,7 @@ def test_a_call_from_within_a_call_is_refused_and_disturbs_nothing(path):
             db.execute("INSERT INTO cleanings VALUES (x'00', 7)")
             with pytest.raises(StoreError, match="in use by what this call interrupts"):
                 store.find("t", [b"k"])
-        with store._file.connection(store, "look") as db:
+        with store._file.connection(store, "stat") as db:
             assert db.execute("SELECT * FROM cleanings").fetchall() == [(b"\0", 7)]
 
 

@@ -128,10 +128,10 @@ SWAPPED = """UPDATE chunks SET (coding, body, size_bytes, chars, newlines, seal)
         ("get", "UPDATE blobs SET digest = zeroblob(32)"),
         ("get", "DELETE FROM blobs"),
         ("get", "DELETE FROM chunks"),
-        ("look", "DELETE FROM blobs"),
-        ("look", "DELETE FROM chunks WHERE n = 1"),
-        ("look", "UPDATE blobs SET size_bytes = 3"),
-        ("look", "UPDATE chunks SET size_bytes = 'many' WHERE n = 0"),
+        ("stat", "DELETE FROM blobs"),
+        ("stat", "DELETE FROM chunks WHERE n = 1"),
+        ("stat", "UPDATE blobs SET size_bytes = 3"),
+        ("stat", "UPDATE chunks SET size_bytes = 'many' WHERE n = 0"),
         ("chunk", "DELETE FROM chunks WHERE n = 1"),
         ("chunk", "UPDATE chunks SET newlines = 7"),
         ("chunk", "UPDATE chunks SET chars = 7"),
@@ -159,7 +159,7 @@ def test_damage_in_one_chunk_leaves_the_others_readable(path):
         with raw(path) as db:
             db.execute("UPDATE chunks SET body = zeroblob(9) WHERE n = 1")
         ref = output(text).ref
-        shape = store.look("t", ref)
+        shape = store.stat("t", ref)
         assert [extent.chars for extent in shape.chunks[:-1]] == [CHUNK_CHARS] * 3
         assert store.chunk("t", ref, 0) == text[:CHUNK_CHARS]
         assert store.chunk("t", ref, 3) == text[3 * CHUNK_CHARS :]
@@ -183,7 +183,7 @@ def test_a_row_that_claims_gigabytes_is_refused_before_they_are_there(path, clai
             db.execute("UPDATE chunks SET size_bytes = ?", (claimed,))
             db.execute("UPDATE blobs SET size_bytes = ?", (claimed,))
         tracemalloc.start()
-        for read in (store.look, store.get, lambda *place: store.chunk(*place, 0)):
+        for read in (store.stat, store.get, lambda *place: store.chunk(*place, 0)):
             with pytest.raises(StoreError, match="damaged"):
                 read("t", output("x").ref)
         with raw(path) as db:
@@ -202,7 +202,7 @@ def test_a_content_that_claims_more_chunks_than_it_has_is_refused(path):
         with raw(path) as db:
             db.execute("UPDATE blobs SET chunks = ?", (2**60,))
         with pytest.raises(StoreError, match="damaged"):
-            store.look("t", output("x").ref)
+            store.stat("t", output("x").ref)
 
 
 def test_a_swapped_body_is_noticed(path):

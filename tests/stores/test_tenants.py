@@ -13,7 +13,7 @@ OUTPUT = Output(ref_of(TEXT), TEXT)
 def work_of(store, tenant, monkeypatch):
     """What is packed for a commit, and how many rows it adds."""
     packed = []
-    with store._file.connection(store, "look") as db:
+    with store._file.connection(store, "stat") as db:
         before = db.total_changes
     with monkeypatch.context() as patch:
         noted = lambda text: packed.append(len(text)) or pieces(text)  # noqa: E731

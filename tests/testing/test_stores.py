@@ -52,8 +52,8 @@ class Shared(MemoryStore):
     def find(self, tenant, keys):
         return super().find("", keys)
 
-    def look(self, tenant, ref):
-        return super().look("", ref)
+    def stat(self, tenant, ref):
+        return super().stat("", ref)
 
     def chunk(self, tenant, ref, n):
         return super().chunk("", ref, n)
@@ -166,9 +166,9 @@ def test_each_half_is_proved_alone():
 
 def test_an_error_that_is_of_another_kind_is_not_taken_for_it():
     class Wrong(MemoryStore):
-        def look(self, tenant, ref):
+        def stat(self, tenant, ref):
             try:
-                return super().look(tenant, ref)
+                return super().stat(tenant, ref)
             except RefNotFound:
                 raise KeyError(ref) from None
 

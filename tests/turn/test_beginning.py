@@ -7,7 +7,7 @@ from ullage.core.history.ledger import PolicyRecord
 from ullage.core.turn.beginning import prepare_window
 from ullage.core.turn.caches import SessionCache
 from ullage.core.turn.request import read
-from ullage.wires import FORMATS, recognise
+from ullage.wires import ALL_FORMATS, FORMATS
 
 TOOL = {
     "type": "function",
@@ -25,7 +25,7 @@ def test_the_head_counts_the_tools_that_are_added(recall, added):
     settings = Session("gpt-4.1", limits=Limits(window_tokens=10_000)).settings
     cache = SessionCache()
     request = read(
-        REQUEST, "gpt-4.1", FORMATS["openai-chat"], recognise, cache.envelopes
+        REQUEST, "gpt-4.1", FORMATS["openai-chat"], ALL_FORMATS, cache.envelopes
     )
     line = cache.match_history(request, "")
     prepared = prepare_window(

@@ -9,7 +9,7 @@ from ullage.core.turn.active_policy import ActivePolicy, PolicyResolution
 from ullage.core.turn.caches import SessionCache
 from ullage.core.turn.request import read
 from ullage.core.turn.seen import noted
-from ullage.wires import recognise
+from ullage.wires import ALL_FORMATS
 
 TOOLS = [{"name": "read", "input_schema": {"type": "object"}}]
 NONE, ONE = {"type": "none"}, {"type": "tool", "name": "read"}
@@ -21,7 +21,7 @@ def kept(choice, *, tools=TOOLS, recall=True, ledger=None):
     more = {} if choice is None else {"tool_choice": choice}
     given = histories.request("anthropic", messages, tools=tools, **more)
     cache = SessionCache()
-    request = read(given, "claude-sonnet-4-5", None, recognise, cache.envelopes)
+    request = read(given, "claude-sonnet-4-5", None, ALL_FORMATS, cache.envelopes)
     line = cache.match_history(request, "")
     resolution = PolicyResolution(
         ActivePolicy(PolicyRecord("default", recall=recall)), ledger or Ledger()

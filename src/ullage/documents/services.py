@@ -37,7 +37,7 @@ from ullage.documents.presets.three_layer import (
 )
 from ullage.policy.stages.prune import rough_won
 from ullage.policy.stages.shapes import text_size
-from ullage.policy.stages.truncate import Extent, Source
+from ullage.policy.stages.truncate import ShownExtent, Source
 from ullage.stores import MemoryStore, SpillStore
 from ullage.wires import Format, format_of
 
@@ -113,14 +113,14 @@ def truncate_output(
         )
     extent = shown.extent if shown is not None else None
     if extent is None or extent.notice is None:
-        extent = Extent(text_size(output), text_size(output))
+        extent = ShownExtent(text_size(output), text_size(output))
     return TruncationResult(
         output=output if shown is None else shown.text,
         was_truncated=extent.notice is not None,
-        original_lines=extent.whole.lines,
-        original_bytes=extent.whole.bytes,
-        truncated_lines=extent.kept.lines,
-        truncated_bytes=extent.kept.bytes,
+        original_lines=extent.original.lines,
+        original_bytes=extent.original.bytes,
+        truncated_lines=extent.excerpt.lines,
+        truncated_bytes=extent.excerpt.bytes,
         spill_path=None if shown is None else words.file_of(source.ref),
         truncation_message=extent.notice,
         ref=None if shown is None else source.ref,

@@ -76,8 +76,8 @@ if TYPE_CHECKING:
     from ullage.core.values.effects import Output
     from ullage.core.values.texts import on_one_line
     from ullage.policy.stages.default import DEFAULT, SUMMARISED
+    from ullage.policy.stages.fingerprints import fingerprint
     from ullage.policy.stages.placeholders import placeholder
-    from ullage.policy.stages.prints import fingerprint
     from ullage.policy.stages.shorten import ends_of, level
 else:
     __getattr__, __dir__ = names(
@@ -92,7 +92,7 @@ else:
             "ullage.core.contract.kinds": "LIMIT_CHARS kind_of",
             "ullage.policy.stages.placeholders": "placeholder",
             "ullage.core.contract.policy": "Policy Stage",
-            "ullage.policy.stages.prints": "fingerprint",
+            "ullage.policy.stages.fingerprints": "fingerprint",
             "ullage.policy.stages.shorten": "ends_of level",
             "ullage.core.values.edits": "Address Batch Drop Edit ProposedEdit Replace "
             "ReplaceSpan Skipped",

@@ -30,7 +30,7 @@ _KEPT = 4
 """So many are kept for histories that are not shown now: branches alternate."""
 
 
-class Begun(NamedTuple):
+class PendingCompaction(NamedTuple):
     """A compaction that was begun.
 
     Attributes:
@@ -45,26 +45,22 @@ class Begun(NamedTuple):
         """The cut with the model's words; without them where they are not there, or refused."""
         filled = self.task.result() if self.task.done() else None
         cut = self.cut if filled is None or filled.refused else filled.cut
-        edit = cut.edit
-        return cut._replace(
-            edit=before_record(window, edit) if isinstance(edit, ReplaceSpan) else edit
-        )
+        if isinstance(cut.edit, ReplaceSpan):
+            return cut._replace(edit=before_record(window, cut.edit))
+        return cut
 
     def continues(self, window: Window) -> bool:
         """Whether it can take effect in this window now."""
         edit = self.cut.edit
-        is_given_up = self.task.cancelled()
-        return (
-            not is_given_up
-            and isinstance(edit, ReplaceSpan)
-            and continues(window, edit)
-        )
+        if self.task.cancelled() or not isinstance(edit, ReplaceSpan):
+            return False
+        return continues(window, edit)
 
 
-def begun() -> Event:
-    """The event that says that one was begun."""
-    why = "the view was over the threshold at which a summary is begun"
-    return Event(kind="preparing", where="beside the turn", why=why)
+def preparing_event() -> Event:
+    """The event that tells that a compaction was begun."""
+    reason = "the view was over the threshold at which a summary is begun"
+    return Event(kind="preparing", where="beside the turn", why=reason)
 
 
 def due(stage: Stage | None, window: Window) -> ProposedEdit | None:
@@ -82,53 +78,83 @@ def due(stage: Stage | None, window: Window) -> ProposedEdit | None:
     return cuts[0]
 
 
-def proposing(policy: Policy, begun: Sequence[Begun]) -> Policy:
-    """A policy that goes on from what was begun.
+def proposing(policy: Policy, pending: Sequence[PendingCompaction]) -> Policy:
+    """A policy that uses pending compactions.
 
-    What is ready is proposed before all else. Where a stage wants a summary and one is under way,
-    that one is proposed in its place.
+    A finished one is proposed before all else. Where a stage asks for a summary and one of the same
+    range is under way, that one is proposed in its place.
+
+    Args:
+        policy: the policy of the session.
+        pending: the compactions that were begun. Where there are none, the policy is returned as
+            it is.
     """
-    if not begun:
+    if not pending:
         return policy
-    bare = _proposing(unrecalled(policy), begun)
-    return replace(_proposing(policy, begun), without_recall=lambda _: bare)
+    bare = _proposing(unrecalled(policy), pending)
+    return replace(_proposing(policy, pending), without_recall=lambda _: bare)
 
 
-def _proposing(policy: Policy, begun: Sequence[Begun]) -> Policy:
-    ready = partial(prepared, begun=[each for each in begun if each.task.done()])
-    stages = (ready, *(_begun_first(stage, begun) for stage in policy.under_pressure))
-    asked = policy.on_request and _begun_first(policy.on_request, begun)
-    return replace(policy, under_pressure=stages, on_request=asked)
+def _proposing(policy: Policy, pending: Sequence[PendingCompaction]) -> Policy:
+    finished = [compaction for compaction in pending if compaction.task.done()]
+    stages = [_pending_first(stage, pending) for stage in policy.under_pressure]
+    on_request = policy.on_request and _pending_first(policy.on_request, pending)
+    return replace(
+        policy,
+        under_pressure=(partial(prepared, pending=finished), *stages),
+        on_request=on_request,
+    )
 
 
-def prepared(window: Window, *, begun: Iterable[Begun]) -> Sequence[ProposedEdit]:
-    """A stage: what was begun for this history, to go on from its newest summary."""
+def prepared(
+    window: Window, *, pending: Iterable[PendingCompaction]
+) -> Sequence[ProposedEdit]:
+    """A stage that proposes the pending compaction that goes on from the newest summary.
+
+    Args:
+        window: the window; nothing is proposed unless it shows the whole history.
+        pending: the compactions to choose from, oldest first.
+
+    Returns:
+        One cut, or none.
+    """
     if window.size < len(window.transcript) or is_frozen(window):
         return ()
-    return [each.proposed(window) for each in begun if each.continues(window)][:1]
+    for compaction in pending:
+        if compaction.continues(window):
+            return [compaction.proposed(window)]
+    return ()
 
 
-def _begun_first(stage: Stage, begun: Sequence[Begun]) -> Stage:
-    """The stage; where it wants a model's summary, what was begun goes first."""
+def _pending_first(stage: Stage, pending: Sequence[PendingCompaction]) -> Stage:
+    """The stage; where it asks for a model's summary, a pending one is proposed instead."""
 
     @wraps(getattr(stage, "func", stage))
-    def wanted(window: Window, /) -> Sequence[ProposedEdit] | Skipped:
+    def with_pending(window: Window, /) -> Sequence[ProposedEdit] | Skipped:
         cuts = stage(window)
-        is_asking = not isinstance(cuts, Skipped) and any(
-            cut.brief is not None for cut in cuts
-        )
-        return (is_asking and prepared(window, begun=begun)) or cuts
+        if isinstance(cuts, Skipped):
+            return cuts
+        if all(cut.brief is None for cut in cuts):
+            return cuts
+        return prepared(window, pending=pending) or cuts
 
-    return wanted
+    return with_pending
 
 
-def still_of_use(begun: Iterable[Begun], window: Window) -> tuple[Begun, ...]:
-    """Without what this history shows by now, or has gone beyond; the newest few."""
-    find = window.transcript.find
-    return tuple(
-        each
-        for each in begun
-        if each.continues(window)
-        or not each.task.done()
-        or (isinstance(each.cut.edit, ReplaceSpan) and find(each.cut.edit.upto) is None)
-    )[-_KEPT:]
+def still_of_use(
+    pending: Iterable[PendingCompaction], window: Window
+) -> tuple[PendingCompaction, ...]:
+    """The newest pending compactions that may still take effect in some history.
+
+    Left out are those that this history shows by now, or has gone beyond.
+    """
+    useful = [item for item in pending if _is_of_use(item, window)]
+    return tuple(useful[-_KEPT:])
+
+
+def _is_of_use(compaction: PendingCompaction, window: Window) -> bool:
+    if compaction.continues(window) or not compaction.task.done():
+        return True
+    edit = compaction.cut.edit
+    # a branch that this history does not hold may still be shown again
+    return isinstance(edit, ReplaceSpan) and window.transcript.find(edit.upto) is None

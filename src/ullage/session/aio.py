@@ -16,8 +16,14 @@ from ullage.core.tokens.models import is_ready, make_ready
 from ullage.core.turn.filling import Filled, fill
 from ullage.core.values.decisions import Verb, When
 from ullage.core.values.effects import Record, Steps
-from ullage.session.ahead import Begun, begun, due, proposing, still_of_use
-from ullage.session.closing import AsyncClosing, AsyncLent
+from ullage.session.ahead import (
+    PendingCompaction,
+    due,
+    preparing_event,
+    proposing,
+    still_of_use,
+)
+from ullage.session.closing import AsyncClosing, AsyncSharedStore
 from ullage.session.core import SessionCore
 from ullage.session.drivers import adrive, arun, run
 from ullage.session.preview import Preview
@@ -44,18 +50,18 @@ _recalls: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = (
 
 
 def _recalls_at_once() -> asyncio.Semaphore:
-    """What lets so many recall calls through at once, on the event loop that runs."""
+    """The semaphore that bounds concurrent recall calls on the running event loop."""
     return _recalls.setdefault(
         asyncio.get_running_loop(), asyncio.Semaphore(_RECALLS_AT_ONCE)
     )
 
 
-_held: WeakSet[AsyncSession] = WeakSet()
+_open_sessions: WeakSet[AsyncSession] = WeakSet()
 
 
 def _free_all() -> None:
-    """In the child of a fork no loop runs, so none of its tasks holds a session."""
-    for session in tuple(_held):
+    """Give sessions new locks in the child of a fork: no task there releases the old ones."""
+    for session in tuple(_open_sessions):
         session._lock = asyncio.Lock()
 
 
@@ -73,20 +79,20 @@ class AsyncSession(SessionCore, AsyncClosing):
     """
 
     store: AsyncStore
-    _lent = AsyncLent
+    _lent = AsyncSharedStore
     _new_lock = staticmethod(RLock)
-    _begun: tuple[Begun, ...] = ()
+    _pending: tuple[PendingCompaction, ...] = ()
 
     def _hold(self, store: Any) -> None:
         self._use(store)
         if not iscoroutinefunction(getattr(store, "commit", None)):
             self.store = Threaded(self._with_files(open_store(store)))
             return
-        wanted, spilled = self.settings.policy.spill_directory, files_of(store)
+        directory, spilled = self.settings.policy.spill_directory, files_of(store)
         if (
-            wanted is not None
+            directory is not None
             and spilled is None
-            and directory_of(wanted, store) is not None
+            and directory_of(directory, store) is not None
         ):
             raise ConfigError(
                 "spill_directory",
@@ -94,38 +100,42 @@ class AsyncSession(SessionCore, AsyncClosing):
                 "Give a SpillStore in ullage.stores.threaded.Threaded, or the store underneath.",
             )
         self._place_files(
-            spilled.folder.as_posix() if wanted is not None and spilled else None
+            spilled.folder.as_posix() if directory is not None and spilled else None
         )
 
     def _use(self, store: AsyncStore) -> None:
         self.store = store
         self._lock = asyncio.Lock()
-        _held.add(self)
+        _open_sessions.add(self)
 
     @property
     def preparing(self) -> asyncio.Task[Filled] | None:
         """The compaction under way beside the turns, to be awaited or cancelled, or None."""
-        tasks = (each.task for each in self._begun if not each.task.done())
+        tasks = (
+            compaction.task
+            for compaction in self._pending
+            if not compaction.task.done()
+        )
         return next(tasks, None)
 
     async def fit(
         self, request: Mapping[str, Any], *, may_add_tools: bool = True
     ) -> AsyncView:
-        """See `Session.fit`."""
+        """Return a request that fits, to be sent by an asynchronous client; see `Session.fit`."""
         with self._account.sending():
             steps = self._fit(request, AsyncView, may_add_tools=may_add_tools)
             return await self._run(steps, request)
 
     async def flush(self, request: Mapping[str, Any]) -> None:
-        """See `Session.flush`."""
+        """Decide now what the next `fit` of this history would decide; see `Session.flush`."""
         await self._run(self._flush(request), request)
 
     async def compact(self, request: Mapping[str, Any]) -> bool:
-        """See `Session.compact`."""
+        """Compact this history now; see `Session.compact`."""
         return await self._run(self._compact(request), request)
 
     async def observe(self, reply: Any) -> None:
-        """See `Session.observe`."""
+        """Take in the reply to the newest view; see `Session.observe`."""
         await self._run(self._observe(self._newest, reply))
 
     @overload
@@ -135,20 +145,25 @@ class AsyncSession(SessionCore, AsyncClosing):
     @overload
     async def call(self, create: Callable[..., T], /, **request: Any) -> T: ...
     async def call(self, create: Callable[..., Any], /, **request: Any) -> Any:
-        """See `Session.call`. A client's stream manager is given back to be entered."""
-        from ullage.session.call import Round
+        """Fit a request, await the call, and observe the reply; see `Session.call`.
 
-        return await adrive(Round(self, create, request, is_awaited=True).steps())
+        A client's stream manager is returned as it is, to be entered.
+        """
+        from ullage.session.call import ProviderCall
+
+        return await adrive(
+            ProviderCall(self, create, request, is_awaited=True).steps()
+        )
 
     async def wait_for_budget(self) -> bool:
-        """See `Session.wait_for_budget`."""
+        """Wait until the calls of others leave budget; see `Session.wait_for_budget`."""
         return await adrive(pauses(self.budget, self._account), asyncio.sleep)
 
     async def recall(
         self, call: Any, *, request: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """See `Session.recall`."""
-        return await self._recalling(self._recall(call, request=request), request)
+        """Answer a tool call that `owns` said is ours; see `Session.recall`."""
+        return await self._run_recall(self._recall(call, request=request), request)
 
     async def answer(
         self,
@@ -158,14 +173,14 @@ class AsyncSession(SessionCore, AsyncClosing):
         *,
         request: Mapping[str, Any] | None = None,
     ) -> Answer:
-        """See `Session.answer`."""
-        return await self._recalling(
+        """Answer a call of one of `tools` by its name and arguments; see `Session.answer`."""
+        return await self._run_recall(
             self._answer_named(name, arguments, call_id, request), request
         )
 
     async def open(self, ref: str) -> str:
-        """See `Session.open`."""
-        return await self._run(self._whole(ref))
+        """Return the whole text of what was set aside; see `Session.open`."""
+        return await self._run(self._open_text(ref))
 
     # ── a user's decisions ───────────────────────────────────────────────────────────
 
@@ -178,9 +193,9 @@ class AsyncSession(SessionCore, AsyncClosing):
         author: str = "",
         request: Mapping[str, Any] | None = None,
     ) -> str:
-        """See `Session.pin`."""
-        given: dict[str, Any] = {"lines": lines, "reason": reason, "author": author}
-        return await self._run(self._decide("pin", target, request, **given))
+        """Keep something whole in every view from the next one on; see `Session.pin`."""
+        options: dict[str, Any] = {"lines": lines, "reason": reason, "author": author}
+        return await self._run(self._decide("pin", target, request, **options))
 
     async def drop(
         self,
@@ -190,7 +205,7 @@ class AsyncSession(SessionCore, AsyncClosing):
         author: str = "",
         request: Mapping[str, Any] | None = None,
     ) -> str:
-        """See `Session.drop`."""
+        """Take something out of the view; see `Session.drop`."""
         return await self._run(
             self._decide("drop", target, request, reason=reason, author=author)
         )
@@ -205,18 +220,18 @@ class AsyncSession(SessionCore, AsyncClosing):
         author: str = "",
         request: Mapping[str, Any] | None = None,
     ) -> str:
-        """See `Session.restore`."""
+        """Bring back, whole, what left the view; see `Session.restore`."""
         if when not in ("batch", "end", "now"):
             raise ConfigError(
                 "when", f"{when!r} is no time", 'Give "batch", "end" or "now".'
             )
-        given: dict[str, Any] = {
+        options: dict[str, Any] = {
             "when": when,
             "lines": lines,
             "reason": reason,
             "author": author,
         }
-        return await self._run(self._decide("restore", target, request, **given))
+        return await self._run(self._decide("restore", target, request, **options))
 
     async def undo(
         self,
@@ -226,7 +241,7 @@ class AsyncSession(SessionCore, AsyncClosing):
         author: str = "",
         request: Mapping[str, Any] | None = None,
     ) -> str:
-        """See `Session.undo`."""
+        """Take back a batch, a compaction, or an earlier decision; see `Session.undo`."""
         return await self._run(
             self._decide("undo", name, request, reason=reason, author=author)
         )
@@ -239,9 +254,9 @@ class AsyncSession(SessionCore, AsyncClosing):
         author: str = "",
         request: Mapping[str, Any] | None = None,
     ) -> str:
-        """See `Session.note`."""
-        given: dict[str, Any] = {"text": text, "reason": reason, "author": author}
-        return await self._run(self._decide("note", None, request, **given))
+        """Show a text of the user's in every view from the next one on; see `Session.note`."""
+        options: dict[str, Any] = {"text": text, "reason": reason, "author": author}
+        return await self._run(self._decide("note", None, request, **options))
 
     async def preview(
         self,
@@ -249,17 +264,17 @@ class AsyncSession(SessionCore, AsyncClosing):
         target: Any = None,
         *,
         request: Mapping[str, Any] | None = None,
-        **given: Any,
+        **options: Any,
     ) -> Preview:
-        """See `Session.preview`."""
-        return await self._run(self._previewed(verb, target, request, **given))
+        """Work out what a decision would change and cost; see `Session.preview`."""
+        return await self._run(self._preview_decision(verb, target, request, **options))
 
     async def take(self, records: Iterable[Record]) -> None:
-        """See `Session.take`."""
+        """Take in the `news` of another session of this conversation; see `Session.take`."""
         await self._run(self._take(records))
 
     async def output_ref(self, wanted: str) -> ToolOutputRef:
-        """See `Session.output_ref`."""
+        """Return the ref and the size of a tool output; see `Session.output_ref`."""
         return await self._run(self._output_ref(wanted))
 
     async def close(self) -> None:
@@ -290,32 +305,32 @@ class AsyncSession(SessionCore, AsyncClosing):
     async def _run(
         self, steps: Steps[T], request: Mapping[str, Any] | None = None
     ) -> T:
-        """Run one thing at a time; of a turn's request also look ahead.
+        """Run steps under the session's lock; after those of a turn's request, look ahead.
 
         A turn that may take longer than the loop can wait is worked out in a thread.
         """
         async with self._lock:
             is_heavy = request is not None and self._is_heavy(request)
-            came = await self._beside(steps, is_heavy=is_heavy)
+            result = await self._beside(steps, is_heavy=is_heavy)
             if request is not None:
                 self._look_ahead()
-            return came
+            return result
 
-    async def _recalling(
+    async def _run_recall(
         self, steps: Steps[T], request: Mapping[str, Any] | None = None
     ) -> T:
-        """Answer a recall call, in a thread: a search takes as long as a model's pattern wants.
+        """Run the steps of a recall call in a thread: a search may take long.
 
-        A few at a time, so that they leave threads to turns.
+        A few run at a time, so that threads are left for turns.
         """
         async with self._lock, _recalls_at_once():
-            came = await self._beside(steps, is_heavy=True)
+            result = await self._beside(steps, is_heavy=True)
             if request is not None:
                 self._look_ahead()
-            return came
+            return result
 
     async def _beside(self, steps: Steps[T], *, is_heavy: bool = False) -> T:
-        """Run what does not wait for a turn."""
+        """Run steps: on the loop, or in a thread where they are heavy and the store blocks."""
         model, tenant = self.settings.model, self.settings.tenant
         if not is_ready(model):
             await asyncio.to_thread(make_ready, model)
@@ -332,17 +347,19 @@ class AsyncSession(SessionCore, AsyncClosing):
             return
         newest = self._newest
         window = newest.window if newest.working is None else newest.working
-        self._begun = still_of_use(self._begun, window)
+        self._pending = still_of_use(self._pending, window)
         if self.preparing is not None or any(
-            each.continues(window) for each in self._begun
+            compaction.continues(window) for compaction in self._pending
         ):
             return
         cut = due(self.settings.policy.ahead, window)
         if cut is not None:
-            steps = fill(cut, self._asking(window.meter.model), window.meter.text)
+            steps = fill(
+                cut, self._summary_request(window.meter.model), window.meter.text
+            )
             task = asyncio.create_task(self._beside(steps), name="ullage-compaction")
-            self._begun = (*self._begun, Begun(cut, task))
-            self.emit(begun())
+            self._pending = (*self._pending, PendingCompaction(cut, task))
+            self.emit(preparing_event())
 
     def _policy_now(self) -> Policy:
-        return proposing(self.settings.policy, self._begun)
+        return proposing(self.settings.policy, self._pending)

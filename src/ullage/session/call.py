@@ -26,7 +26,7 @@ from ullage.wires.base import stream_in
 from ullage.wires.reported import Unreadable, is_raw, is_stream
 
 
-class Round:
+class ProviderCall:
     """One call, until its reply is observed or it has failed: steps for either driver.
 
     Attributes:
@@ -52,24 +52,28 @@ class Round:
         self._refusal: BaseException | None = None
 
     def steps(self) -> Actions[Any]:
-        """From the request to the reply as the caller gets it."""
-        return (yield from self.given((yield from self.send())))
+        """Steps from the request to the reply as the caller gets it."""
+        return (yield from self.deliver((yield from self.send())))
 
     def send(self) -> Actions[Any]:
-        """What the client returns for the view; a shorter one if the first is too long."""
+        """Steps that send the view, or a shorter one; they return what the client returns."""
         while True:
             refusal = (
                 self._refusal
             )  # where nothing shorter can be sent, the provider's word holds
             self.view = yield from self.session.fit_or_pass(self._request, refusal)
             try:
-                return (yield self._called)
+                return (yield self._call_client)
             except BaseException as error:
                 if not self.may_retry(error):
                     raise
 
     def may_retry(self, error: BaseException) -> bool:
-        """Whether a call that failed may be made once more. If not, it is over."""
+        """Whether a call that failed may be made once more; if not, it is over.
+
+        Args:
+            error: what the call raised. A refusal is reported to the session.
+        """
         refused = isinstance(error, Exception) and self.view.refused(error) is not None
         if not refused:
             self.session.release()
@@ -77,11 +81,19 @@ class Round:
         self._refusal, self.is_over = error, not retry
         return retry
 
-    def given(self, reply: Any) -> Actions[Any]:
-        """A reply as the caller gets it, and observed: now, or when it has been read."""
-        kind, other = type(reply), _NAMES[not self._is_awaited]
+    def deliver(self, reply: Any) -> Actions[Any]:
+        """Steps that return a reply as the caller gets it.
+
+        Args:
+            reply: what the client returned. A complete reply is observed now; a stream, a manager
+                or a raw response when it has been read.
+
+        Raises:
+            ConfigError: the reply is one of the other kind of client.
+        """
+        kind, foreign_methods = type(reply), _NAMES[not self._is_awaited]
         if is_raw(reply):
-            yield from self.given((yield partial(_parsed, reply)))
+            yield from self.deliver((yield partial(_parse, reply)))
         elif (events := stream_in(reply)) is not None and not self._is_awaited:
             tap = tapped(events, partial(Tap, self))
             return {**reply, "stream": tap} if isinstance(reply, Mapping) else tap
@@ -89,22 +101,26 @@ class Round:
             return tapped(reply, partial(AsyncTap if self._is_awaited else Tap, self))
         elif hasattr(kind, self._enter):
             return (_AsyncManager if self._is_awaited else _Manager)(self, reply)
-        elif is_stream(reply) or any(hasattr(kind, name) for name in other):
+        elif is_stream(reply) or any(hasattr(kind, name) for name in foreign_methods):
             raise self._misfit(reply)
         else:
             yield from self.observe(reply)
         return reply
 
-    def entered(self, opened: Any) -> Actions[Any]:
-        """What a manager was entered for: a stream, or a response whose body is to be read."""
+    def deliver_opened(self, opened: Any) -> Actions[Any]:
+        """Steps that return what a manager was entered for, as the caller gets it.
+
+        Args:
+            opened: a stream, or a response whose body is still to be read.
+        """
         if not is_raw(opened):
-            return (yield from self.given(opened))
+            return (yield from self.deliver(opened))
         parse = opened.parse
-        opened.parse = lambda **to: self.run(self._given_of(partial(parse, **to)))
+        opened.parse = lambda **to: self.run(self._deliver_parsed(partial(parse, **to)))
         return opened
 
-    def events_again(self) -> Actions[Any]:
-        """The events of another try, and what they come from."""
+    def reopen_stream(self) -> Actions[Any]:
+        """Steps that send the request again; they return the new events and their source."""
         stream = yield from self.send()
         stream = stream_in(stream) or stream
         while not hasattr(type(stream), self._next):
@@ -114,7 +130,11 @@ class Round:
         return source_of(stream)[1], stream
 
     def observe(self, reply: Any) -> Actions[None]:
-        """Take a reply in, the first time."""
+        """Steps that take in a reply, the first time they run.
+
+        Args:
+            reply: as for `ullage.Session.observe`.
+        """
         if self.is_over:
             return
         self.is_over = True
@@ -123,25 +143,25 @@ class Round:
         except Exception as error:  # noqa: BLE001 - the reply is there, and paid for
             self.session.leave_uncounted(error)
 
-    def _called(self) -> Any:
+    def _call_client(self) -> Any:
         reply = self._create(**self.view)
         if not self._is_awaited and inspect.isawaitable(reply):
             raise self._misfit(reply)
         return reply
 
-    def _given_of(self, parse: Callable[[], Any]) -> Actions[Any]:
-        return (yield from self.given((yield parse)))
+    def _deliver_parsed(self, parse: Callable[[], Any]) -> Actions[Any]:
+        return (yield from self.deliver((yield parse)))
 
     def _misfit(self, reply: Any) -> ConfigError:
-        """The error for a client of the other kind."""
+        """The error for a client of the other kind: sync for async, or async for sync."""
         if inspect.iscoroutine(reply):
             reply.close()
         if self._is_awaited:
             return ConfigError(
                 "create", "it belongs to a client that blocks", "Use a Session."
             )
-        what = "it belongs to an asynchronous client"
-        return ConfigError("create", what, "Use an AsyncSession.")
+        problem = "it belongs to an asynchronous client"
+        return ConfigError("create", problem, "Use an AsyncSession.")
 
 
 _NAMES = {False: ("__next__", "__enter__"), True: ("__anext__", "__aenter__")}
@@ -149,10 +169,10 @@ _NAMES = {False: ("__next__", "__enter__"), True: ("__anext__", "__aenter__")}
 
 
 class _Entered:
-    """What both managers share: entering it makes the request."""
+    """The part both managers share: the request is sent when the manager is entered."""
 
-    def __init__(self, round: Round, manager: Any) -> None:
-        self._round, self._manager = round, manager
+    def __init__(self, call: ProviderCall, manager: Any) -> None:
+        self._call, self._manager = call, manager
         self._opened: Any = None
 
     def _enter(self, name: str) -> Actions[Any]:
@@ -160,17 +180,17 @@ class _Entered:
             try:
                 self._opened = yield getattr(self._manager, name)
             except BaseException as error:
-                if not self._round.may_retry(error):
+                if not self._call.may_retry(error):
                     raise
-                self._manager = yield from self._round.send()
+                self._manager = yield from self._call.send()
             else:
-                return (yield from self._round.entered(self._opened))
+                return (yield from self._call.deliver_opened(self._opened))
 
     def _exit(self, leave: Callable[[], Any]) -> Actions[Any]:
         try:
             return (yield leave)
         finally:
-            yield from self._round.observe(_read_of(self._opened))
+            yield from self._call.observe(_unparsed_content(self._opened))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._manager, name)
@@ -180,26 +200,26 @@ class _Manager(_Entered):
     """A client's manager."""
 
     def __enter__(self) -> Any:
-        return self._round.run(self._enter("__enter__"))
+        return self._call.run(self._enter("__enter__"))
 
     def __exit__(self, *error: Any) -> Any:
-        return self._round.run(self._exit(partial(self._manager.__exit__, *error)))
+        return self._call.run(self._exit(partial(self._manager.__exit__, *error)))
 
 
 class _AsyncManager(_Entered):
     """A client's manager for an event loop."""
 
     async def __aenter__(self) -> Any:
-        return await self._round.run(self._enter("__aenter__"))
+        return await self._call.run(self._enter("__aenter__"))
 
     async def __aexit__(self, *error: Any) -> Any:
-        return await self._round.run(
+        return await self._call.run(
             self._exit(partial(self._manager.__aexit__, *error))
         )
 
 
-def _read_of(opened: Any) -> Any:
-    """What of a response was read without being parsed: its body, or its events."""
+def _unparsed_content(opened: Any) -> Any:
+    """The body or the events of a response that was read but not parsed; else the response."""
     try:
         text = opened.http_response.text
         if text.startswith(("event:", "data:")):
@@ -210,8 +230,8 @@ def _read_of(opened: Any) -> Any:
         return opened
 
 
-def _parsed(response: Any) -> Any:
-    """What a raw response parses to; where the SDK cannot read it, that is for the caller."""
+def _parse(response: Any) -> Any:
+    """The value that a raw response parses to; `Unreadable` where the SDK fails."""
     try:
         return response.parse()
     except Exception as error:  # noqa: BLE001 - an SDK raises what it likes

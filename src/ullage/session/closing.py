@@ -8,10 +8,10 @@ from ullage.core.values.carried import Portable
 
 
 class Closing:
-    """Closed at the end of its block."""
+    """A context manager that calls `close` at the end of its block."""
 
     def close(self) -> None:
-        """Let go of what is held."""
+        """Release the resources that are held."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:
@@ -25,7 +25,7 @@ class AsyncClosing:
     """`Closing` for an event loop."""
 
     async def close(self) -> None:
-        """Let go of what is held."""
+        """Release the resources that are held."""
         raise NotImplementedError
 
     async def __aenter__(self) -> Self:
@@ -35,7 +35,7 @@ class AsyncClosing:
         await self.close()
 
 
-class Lent(Portable):
+class SharedStore(Portable):
     """A store that many sessions share: closing one of them does not close it."""
 
     def __init__(self, store: Any) -> None:
@@ -45,11 +45,11 @@ class Lent(Portable):
         return getattr(self.store, name)
 
     def close(self) -> Any:
-        """Nothing: whoever lent it closes it."""
+        """Do nothing: the owner of the store closes it."""
 
 
-class AsyncLent(Lent):
-    """`Lent` for an event loop."""
+class AsyncSharedStore(SharedStore):
+    """`SharedStore` for an event loop."""
 
     async def close(self) -> None:
-        """See `Lent.close`."""
+        """See `SharedStore.close`."""

@@ -13,7 +13,7 @@ from ullage.core.turn.settings import Settings
 from ullage.core.values.carried import check
 from ullage.core.values.events import Event
 from ullage.core.values.limits import ServedWindow
-from ullage.session.closing import Lent
+from ullage.session.closing import SharedStore
 from ullage.session.spend.account import Account
 from ullage.session.spend.budget import Budget
 from ullage.session.state import SessionState
@@ -21,8 +21,8 @@ from ullage.session.summarise import Summaries, Summariser
 from ullage.session.telling import OnEvent
 
 
-class Copied:
-    """What a session is when it is copied or pickled.
+class CopyMixin:
+    """The part of a session that copies and pickles it.
 
     Attributes:
         store: where it keeps what is set aside.
@@ -40,12 +40,12 @@ class Copied:
     _on_event: OnEvent | None
     _has_limits: bool
     _served: ServedWindow | None
-    _lent: ClassVar[type[Lent]] = Lent
+    _lent: ClassVar[type[SharedStore]] = SharedStore
 
     @staticmethod
     @abstractmethod
     def _new_lock() -> AbstractContextManager[bool]:
-        """A lock that its thread may take again."""
+        """A reentrant lock."""
 
     @abstractmethod
     def emit(self, event: Event) -> None:
@@ -53,7 +53,7 @@ class Copied:
 
     @abstractmethod
     def _use(self, store: Any) -> None:
-        """Use a store that is open, and make the lock; each session its own kind."""
+        """Use an open store, and make the session's lock; sync and async sessions differ."""
 
     def _begin(
         self,
@@ -65,7 +65,7 @@ class Copied:
         has_limits: bool,
         served: ServedWindow | None = None,
     ) -> None:
-        """Open an account at the budget, and know whom to call and what was said of the window."""
+        """Open an account at the budget, and keep what a copy is given as well."""
         self._state_lock = self._new_lock()
         self._has_limits, self._served = has_limits, served
         self._on_event = on_event
@@ -75,7 +75,7 @@ class Copied:
         if summariser is not None:
             self._summaries = Summaries(summariser, budget, agent)
 
-    def _begun_with(self) -> dict[str, Any]:
+    def _begin_arguments(self) -> dict[str, Any]:
         """The arguments of `_begin`, as they are now."""
         return {
             "budget": self.budget,
@@ -93,7 +93,7 @@ class Copied:
 
     def __deepcopy__(self, memo: Any) -> Self:
         """A session of the same state, on the same store and budget."""
-        copy: Self = _made_again(type(self), *self._carried())
+        copy: Self = _restore_session(type(self), *self._carried())
         copy.store = self._lent(self.store)
         return copy
 
@@ -110,26 +110,31 @@ class Copied:
             check(field, getattr(settings, field))
         for name, value in beside.items():
             check(name, value)
-        return _made_again, (type(self), settings, replace(state, newest=None), beside)
+        return _restore_session, (
+            type(self),
+            settings,
+            replace(state, newest=None),
+            beside,
+        )
 
     def _carried(self) -> tuple[Settings, SessionState, dict[str, Any]]:
-        """Everything that another session is the same with.
+        """Settings, state and resources: everything that a copy needs.
 
-        Another thread may be in a turn just now: then this is what was before it.
+        Another thread may be in a turn just now: then this is the state before it.
         """
         state = self._state  # one value, read once
         newest = None if state.newest is None else state.newest.apart()
-        beside = {"store": self.store, **self._begun_with()}
+        beside = {"store": self.store, **self._begin_arguments()}
         return self.settings, replace(state, cache=None, newest=newest), beside
 
 
-def _made_again(
+def _restore_session(
     kind: type[Any], settings: Settings, state: SessionState, beside: Mapping[str, Any]
 ) -> Any:
-    """A session that goes on from what another one is, here or in another process."""
+    """A session with the state of another one, in this process or in a new one."""
     session = object.__new__(kind)
     session.settings, session._state = settings, state
-    others = dict(beside)
-    session._use(others.pop("store"))
-    session._begin(**others)
+    options = dict(beside)
+    session._use(options.pop("store"))
+    session._begin(**options)
     return session

@@ -4,7 +4,7 @@ The laws:
 
 - Everything a session knows is one frozen value, `SessionState`, replaced by a single assignment
   when a call is over. So wherever a call is interrupted, the session is as before it or as after.
-- Calls run one at a time, under the session's lock. What they write to in place is the memo, and
+- Calls run one at a time, under the session's lock. What they write to in place is the cache, and
   with it the working window: it is out of the state while it is worked on, and dropped where that
   is interrupted.
 - Whatever reads a session takes no lock: it reads the state, in which all is frozen.
@@ -42,17 +42,17 @@ from ullage.core.values.events import Event
 from ullage.core.values.limits import Limits, ServedWindow
 from ullage.core.values.usage import Usage
 from ullage.policy.stages.default import HELD_OUT, SAFEGUARDS, SUMMARISED
+from ullage.policy.stages.fingerprints import fingerprint
 from ullage.policy.stages.named import PolicyName, preset
-from ullage.policy.stages.prints import fingerprint
 from ullage.session import reports
-from ullage.session.answering import Answering
+from ullage.session.answering import RecallMixin
 from ullage.session.arguments import check_arguments
-from ullage.session.copies import Copied
-from ullage.session.deciding import Deciding
+from ullage.session.copies import CopyMixin
+from ullage.session.deciding import DecisionMixin
 from ullage.session.drivers import Actions
-from ullage.session.host import Hosted
-from ullage.session.reading import Readable
-from ullage.session.receipts import Payer
+from ullage.session.host import HostMixin
+from ullage.session.reading import ReadMixin
+from ullage.session.receipts import ReceiptWriter
 from ullage.session.refusals import (
     SHORT_REPLIES,
     after_refusal,
@@ -66,7 +66,7 @@ from ullage.session.state import SessionState
 from ullage.session.summarise import Summariser, of
 from ullage.session.telling import OnEvent, tell
 from ullage.session.unfitted import Unfitted, fit_or_pass, went_as_it_came
-from ullage.session.view import Sent
+from ullage.session.view import RequestInfo
 from ullage.stores import AsyncStore, Store, with_files
 from ullage.stores.objects.opening import beside
 from ullage.wires import (
@@ -89,7 +89,7 @@ _OURS: dict[str, Any] = {"safeguards": SAFEGUARDS, "formats": ALL_FORMATS}
 """What every session has of ours."""
 
 
-class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
+class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, ABC):
     """What both sessions share: settings, state, and everything that does no I/O.
 
     The arguments are those of `Session`.
@@ -136,7 +136,7 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
             redact=redact,
             user_tools=(asking := named_tools(user_tools)),
             outlines=outline,
-            policy_fingerprint=fingerprint(chosen, redact, asking),
+            decides=fingerprint(chosen, redact, asking),
         )
         self._state = SessionState(state or State(), cache=SessionCache())
         self._begin(
@@ -151,10 +151,10 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
 
     @abstractmethod
     def _hold(self, store: Any) -> None:
-        """Open the store and make the lock; each session its own kind."""
+        """Open the store and make the lock; sync and async sessions differ."""
 
     def _with_files(self, store: Store) -> Store:
-        """The store as the policy wants it; the policy then knows where its files are."""
+        """The store with the spill files that the policy wants; tells the policy their place."""
         policy = self.settings.policy
         store, directory = with_files(
             store, policy.spill_directory, self.settings.tenant
@@ -169,11 +169,14 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
     # ── a host's own state ───────────────────────────────────────────────────────────
 
     def news(self) -> tuple[Record, ...]:
-        """What was decided and observed since the last call: what a host's state is to add.
+        """The records decided and observed since the last call, for a host's own checkpoints.
 
-        For a host that carries the conversation's ledger in its own checkpoints. Records are
-        small, frozen, and go through JSON (``msgspec.json``) and pickle. A session that has
-        taken all of them (`take`) shows the views of the one they came from.
+        A host that carries the conversation's ledger adds them to its state. Records are small,
+        frozen, and go through JSON (``msgspec.json``) and pickle. A session that has taken all of
+        them (`take`) shows the views of the one they came from.
+
+        Returns:
+            The records, in order; each is returned once.
         """
         with self._state_lock:
             self._state, records = self._state.with_news()
@@ -187,12 +190,15 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
     # ── accounts ─────────────────────────────────────────────────────────────────────
 
     def serve_with(self, served: ServedWindow) -> Event | None:
-        """Take in the window that the model's server tells.
+        """Take in the context window that the model's server reports.
 
         It holds from the next `fit` on, unless the session was made with limits of its own.
 
+        Args:
+            served: the window in tokens, and the event that tells of it.
+
         Returns:
-            The event that was told of it; None if that was told before, or nothing changes.
+            The event; None if it was told before, or nothing changes.
         """
         if self._has_limits or served is self._served:
             return None
@@ -204,7 +210,7 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         return served.event
 
     def release(self) -> None:
-        """The call that the last view was for was not made: give back what it had reserved."""
+        """Give back what the last view reserved of the budget: its call was not made."""
         self.budget.release(self._account)
 
     def refused(self, error: Any) -> Overflow | None:
@@ -229,16 +235,16 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         """
         return self._refused(error, None)
 
-    def _refused(self, error: Any, sent: Sent | None) -> Overflow | None:
+    def _refused(self, error: Any, info: RequestInfo | None) -> Overflow | None:
         overflow = is_overflow(error)
         if overflow is None:
             return None
-        refused, is_shorter = sent or self._newest, False
+        view, is_shorter = info or self._newest, False
 
         def learn(state: SessionState) -> Change:
             nonlocal is_shorter
             ledger = state.persisted.ledger
-            verdict = after_refusal(state.learnt, overflow, refused, ledger)
+            verdict = after_refusal(state.learnt, overflow, view, ledger)
             is_shorter = verdict.helps
             return replace(state, learnt=verdict.learnt), (verdict.event,)
 
@@ -270,7 +276,7 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         return fit_or_pass(self, request, refusal)
 
     def leave_uncounted(self, error: Exception) -> None:
-        """Tell that a reply's usage could not be taken in. The reply is there, and paid for.
+        """Report that the usage of a reply, which is paid for, could not be taken in.
 
         Args:
             error: what `View.observe` raised.
@@ -295,7 +301,11 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         return Unfitted(request, self, self.wire_of(request))
 
     def wire_of(self, request: Mapping[str, Any]) -> Format | None:
-        """The format of a request of this conversation; None if it cannot be told."""
+        """The format of a request of this conversation; None if it cannot be told.
+
+        Args:
+            request: as for `Session.fit`.
+        """
         wire = wire_of(self.state, self.settings)
         if wire is not None:
             return wire
@@ -304,10 +314,10 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         return None
 
     def _count(self, usage: Usage, model: str) -> None:
-        """Count what a request came to that was sent as it came."""
+        """Count the usage of a request that was sent as it came."""
         call = self.budget.charge(usage, model, agent=self._account.agent)
         self._change(lambda state: (state.with_spent(call.spent), ()))
-        self._payer.paid_as_it_came(usage, model)
+        self._receipts.paid_as_it_came(usage, model)
 
     # ── a turn ───────────────────────────────────────────────────────────────────────
 
@@ -318,20 +328,22 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         *,
         may_add_tools: bool = True,
     ) -> Steps[V]:
-        """A view the budget allows; once that is spent, the view with the request to sum up."""
+        """A view within the budget; once that is spent, the view that asks the model to sum up."""
         self.budget.begin(self._account)
         yield from self.budget.synced()
-        shown = partial(self._shown, request, kind, may_add_tools=may_add_tools)
-        view, sent = yield from shown()
-        if not self.budget.claim(self._account, partial(self._most, sent)):
-            words = self.budget.allowance.words
-            added_tokens = sent.frozen.meter.message(words)
-            view, sent = yield from shown(words=words, added_tokens=added_tokens)
-            self.budget.claim_wrap_up(self._account, self._most(sent), added_tokens)
-        self.budget.send(self._account, partial(reports.under_way, sent))
+        make_view = partial(self._make_view, request, kind, may_add_tools=may_add_tools)
+        view, info = yield from make_view()
+        if not self.budget.claim(self._account, partial(self._largest_claim, info)):
+            wording = self.budget.allowance.words
+            added_tokens = info.frozen.meter.message(wording)
+            view, info = yield from make_view(words=wording, added_tokens=added_tokens)
+            self.budget.claim_wrap_up(
+                self._account, self._largest_claim(info), added_tokens
+            )
+        self.budget.send(self._account, partial(reports.under_way, info))
         return view
 
-    def _shown(
+    def _make_view(
         self,
         request: Mapping[str, Any],
         kind: Callable[..., V],
@@ -339,43 +351,43 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         may_add_tools: bool,
         words: str = "",
         added_tokens: int = 0,
-    ) -> Steps[tuple[V, Sent]]:
-        """The view that a turn comes to, with the request to sum up if there are words for it."""
-        turned = yield from self._turn(
+    ) -> Steps[tuple[V, RequestInfo]]:
+        """The view of one turn; with ``words``, the request to sum up is added to it."""
+        result = yield from self._turn(
             request, added_tokens, may_add_tools=may_add_tools
         )
-        made = turned.wire.wrap_up(turned.request, words) if words else turned.request
-        sent = Sent(turned)
-        view = kind(made, sent, self)
-        return view, self._finish(turned, sent)
+        body = result.wire.wrap_up(result.request, words) if words else result.request
+        info = RequestInfo(result)
+        view = kind(body, info, self)
+        return view, self._finish(result, info)
 
-    def _most(self, sent: Sent) -> Claim:
-        """The most that the call of a view can come to."""
-        self._count_view(sent)
-        info = lookup(sent.model)
-        lesson = self._state.learnt.of(sent.transcript, sent.model)
-        limits = limits_for(sent.model, sent.limits, lesson)
-        reserve = limits.window_tokens - sent.limit_tokens
-        output = min(reserve, info.max_output_tokens or reserve)
+    def _largest_claim(self, info: RequestInfo) -> Claim:
+        """The most tokens and money that the call of a view can use."""
+        self._count_view(info)
+        model_info = lookup(info.model)
+        lesson = self._state.learnt.of(info.transcript, info.model)
+        limits = limits_for(info.model, info.limits, lesson)
+        reserve = limits.window_tokens - info.limit_tokens
+        output = min(reserve, model_info.max_output_tokens or reserve)
         return self.budget.most(
-            sent.frozen.calibration.upper(sent.tokens), output, info.id
+            info.frozen.calibration.upper(info.tokens), output, model_info.id
         )
 
-    def _count_view(self, sent: Sent) -> Window | None:
-        """Count a view on the working window, if that has not moved on; under the session's lock.
+    def _count_view(self, info: RequestInfo) -> Window | None:
+        """Count a view on the working window, if that still shows it; under the session's lock.
 
         So a text is counted once in the conversation, and not once a view. Returns that window.
         """
         state = self._state
         working = (
-            sent.working if state.newest is sent and state.cache is not None else None
+            info.working if state.newest is info and state.cache is not None else None
         )
-        if working is not None and not sent.frozen.is_counted:
-            sent.frozen.take_count(working.tokens)
+        if working is not None and not info.frozen.is_counted:
+            info.frozen.take_count(working.tokens)
         return working
 
-    def _take_memo(self) -> SessionState:
-        """The state, whose memo is this call's from now on."""
+    def _take_cache(self) -> SessionState:
+        """The state; its cache belongs to this call from now on."""
         with self._state_lock:
             state = self._state
             self._state = replace(state, cache=None)
@@ -389,17 +401,17 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         now: bool = False,
         may_add_tools: bool = True,
     ) -> Steps[TurnResult]:
-        """One turn. What it comes to is the session's once it is taken (`_finish`)."""
+        """One turn; the session has its result once `_finish` took it."""
         self._keep_count()
-        state = self._take_memo()
+        state = self._take_cache()
         cache = state.cache or SessionCache()
         fields = MODEL_FIELDS if isinstance(request, Mapping) else ()
         model = next((request[name] for name in fields if request.get(name)), None)
-        named = model if isinstance(model, str) and model else self.settings.model
+        model_name = model if isinstance(model, str) and model else self.settings.model
         settings = replace(
             self.settings,
             lessons=state.learnt,
-            asking=self._asking(named),
+            asking=self._summary_request(model_name),
             policy=self._policy_now(),
             outlines=self._outlines,
             may_add_tools=may_add_tools,
@@ -414,13 +426,15 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         except OverLimitError as over:
             limit_tokens = over.limit_tokens
             # nothing fits what a refusal left: it must not stand in the way of the next request
-            self._change(lambda state: (state.without_room(limit_tokens, named), ()))
+            self._change(
+                lambda state: (state.without_room(limit_tokens, model_name), ())
+            )
             raise
 
     def _keep_count(self) -> None:
         """Have the working window count what a reader of the newest view has counted.
 
-        Whoever looks at each view finds it counted but for what is new then.
+        So a reader of every view counts what is new in each, and nothing twice.
         """
         state = self._state
         newest = state.newest
@@ -429,26 +443,28 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
         if newest.frozen.is_counted:
             newest.working.count()
 
-    def _finish(self, turned: TurnResult, view: Sent | None = None) -> Sent:
-        """Know what a turn came to from now on."""
-        sent, spent = view or Sent(turned), Spent()
+    def _finish(
+        self, result: TurnResult, view: RequestInfo | None = None
+    ) -> RequestInfo:
+        """Make the result of a turn the session's newest state."""
+        info, spent = view or RequestInfo(result), Spent()
         if self._summaries is not None:
-            is_refused = any(event.kind == "summary_refused" for event in turned.events)
+            is_refused = any(event.kind == "summary_refused" for event in result.events)
             spent = self._summaries.take(is_refused=is_refused)
 
-        sent.is_undercounted = turned.lesson.short_replies >= SHORT_REPLIES
+        info.is_undercounted = result.lesson.short_replies >= SHORT_REPLIES
 
         def finish(state: SessionState) -> Change:
-            new = state.with_persisted(turned.state).with_spent(spent)
-            return replace(new, cache=turned.cache, newest=sent), turned.events
+            next_state = state.with_persisted(result.state).with_spent(spent)
+            return replace(next_state, cache=result.cache, newest=info), result.events
 
         self._change(finish)
         if spent.usage.total_tokens:
-            self._payer.paid_beside(spent, sent.model)
-        return sent
+            self._receipts.paid_beside(spent, info.model)
+        return info
 
-    def _asking(self, model: str) -> Asking | None:
-        """Who is asked for summaries of this model's conversation."""
+    def _summary_request(self, model: str) -> Asking | None:
+        """How summaries are asked for in this model's conversation; None without a summariser."""
         if self._summaries is None:
             return None
         return Asking(
@@ -465,23 +481,23 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
             )
         if self._summaries is not None:
             self._summaries.try_again()
-        sent = self._finish((yield from self._turn(request, now=True)))
-        return any(event.kind == "compacted" for event in sent.events)
+        info = self._finish((yield from self._turn(request, now=True)))
+        return any(event.kind == "compacted" for event in info.events)
 
     def _flush(self, request: Mapping[str, Any]) -> Steps[None]:
         self._finish((yield from self._turn(request)))
 
     # ── a reply ──────────────────────────────────────────────────────────────────────
 
-    def _observe(self, sent: Sent, reply: Any) -> Steps[None]:
-        payer = self._payer
-        payer.look_at(sent, self._count_view(sent))
-        report = reports.report_of(reply, sent, self.settings.limits)
-        thread = reports.thread_record(reply, report, sent, self.settings.tenant)
+    def _observe(self, info: RequestInfo, reply: Any) -> Steps[None]:
+        payer = self._receipts
+        payer.look_at(info, self._count_view(info))
+        report = reports.report_of(reply, info, self.settings.limits)
+        thread = reports.thread_record(reply, report, info, self.settings.tenant)
         if thread is not None:
             yield Commit((), (thread,))
         if isinstance(report, Unreadable):
-            yield from self._leave_unreported(sent, report)
+            yield from self._leave_unreported(info, report)
             return
         earlier = (
             None if self.budget.is_new(report) else self._state.observed_before(report)
@@ -490,84 +506,90 @@ class SessionCore(Answering, Copied, Deciding, Hosted, Readable, ABC):
             report, self._account
         ):
             return  # the very reply that was observed before, here or by another (F104)
-        before = self._take_memo()  # what is observed is written to it
+        prior = self._take_cache()  # what is observed is written to it
         transcript = (
-            sent.transcript if sent.working is None else sent.working.transcript
+            info.transcript if info.working is None else info.working.transcript
         )
         persisted = yield from observe(
             report.usage,
             report.cost_usd,
-            before.persisted,
+            prior.persisted,
             transcript,
-            sent.size,
-            model=sent.model,
-            estimated_tokens=sent.tokens,
-            outlining=self._outlining(sent),
+            info.size,
+            model=info.model,
+            estimated_tokens=info.tokens,
+            outlining=self._outlining(info),
         )
         spent = reports.spent_by(report, instead_of=earlier)
-        self.budget.settle(self._account, report, sent.model, sent.estimate)
+        self.budget.settle(self._account, report, info.model, info.estimate)
         yield from self.budget.synced()
-        if before.cache is not None:
-            before.cache.observed(transcript, sent.key)
+        if prior.cache is not None:
+            prior.cache.observed(transcript, info.key)
 
         def count(state: SessionState) -> Change:
-            new, warnings = _learnt_from(state, sent, report.usage.sent_tokens or None)
-            new = new.with_persisted(persisted).with_spent(spent)
-            sent.reported = report.usage
+            next_state, warnings = _learn_from(
+                state, info, report.usage.sent_tokens or None
+            )
+            next_state = next_state.with_persisted(persisted).with_spent(spent)
+            info.reply_usage = report.usage
             events = (*reports.reported_in(reply, report.usage), *warnings)
             return replace(
-                new.with_observed(report, earlier), cache=before.cache
+                next_state.with_observed(report, earlier), cache=prior.cache
             ), events
 
         caches = _caches(self._state.persisted.usage)
         self._change(count)
         counted = None if earlier is None else earlier.usage
-        yield from payer.paid(sent, report.usage, counted, caches=caches)
+        yield from payer.paid(info, report.usage, counted, caches=caches)
 
-    def _leave_unreported(self, sent: Sent, report: Unreadable) -> Steps[None]:
-        """Count our estimate for a reply of which nobody knows what it came to."""
+    def _leave_unreported(self, info: RequestInfo, report: Unreadable) -> Steps[None]:
+        """Count our estimate for a reply whose usage nobody reported."""
         output_tokens = report.output_tokens
         self.budget.leave_unreported(
-            self._account, reports.under_way(sent, output_tokens)
+            self._account, reports.under_way(info, output_tokens)
         )
 
         def leave_uncounted(state: SessionState) -> Change:
-            new, warnings = _learnt_from(state, sent, report.input_tokens or None)
-            return new, (reports.unreported(report, sent), *warnings)
+            next_state, warnings = _learn_from(state, info, report.input_tokens or None)
+            return next_state, (reports.unreported(report, info), *warnings)
 
         self._change(leave_uncounted)
-        estimate = Usage(fresh_tokens=sent.estimate, output_tokens=output_tokens)
-        yield from self._payer.paid(sent, estimate, is_reported=False)
+        estimate = Usage(fresh_tokens=info.estimate, output_tokens=output_tokens)
+        yield from self._receipts.paid(info, estimate, is_reported=False)
 
     @property
-    def _payer(self) -> Payer:
-        """Whose receipts this session's are."""
+    def _receipts(self) -> ReceiptWriter:
+        """The writer of this session's receipts."""
         adds_tools = self.settings.recall != "host"
         is_held_out = self.settings.policy.name == HELD_OUT.name
         tenant, agent = self.settings.tenant, self._account.agent
-        return Payer(self.store, tenant, agent, adds_tools, is_held_out)
+        return ReceiptWriter(self.store, tenant, agent, adds_tools, is_held_out)
 
-    def _opened(self, request: Mapping[str, Any] | None) -> Steps[Sent]:
-        """The newest view, decided now if there is none and its request is there."""
+    def _latest_view(self, request: Mapping[str, Any] | None) -> Steps[RequestInfo]:
+        """The newest view; decided now from ``request`` if there is none yet."""
         if request is not None and self._state.newest is None:
             yield from self._flush(request)
         return self._newest
 
     def emit(self, event: Event) -> None:
-        """List an event with the others."""
+        """Add an event to `events`, the log and ``on_event``.
+
+        Args:
+            event: what happened.
+        """
         self._change(lambda state: (state, (event,)))
 
     def _change(self, change: Callable[[SessionState], Change]) -> None:
-        """Have a function make the next state of this one, all at once; then tell what happened.
+        """Replace the state by what a function makes of it, in one assignment, and emit its events.
 
         The function is given the state as it is then, so that nothing of what another thread
         changed meanwhile is lost. It does no I/O.
         """
         with self._state_lock:
-            before = self._state.events
+            earlier_events = self._state.events
             state, events = change(self._state)
             self._state = state.with_events(*events)
-        tell(events, self._on_event, before)
+        tell(events, self._on_event, earlier_events)
 
 
 def _caches(usage: Usage) -> bool:
@@ -575,20 +597,20 @@ def _caches(usage: Usage) -> bool:
     return bool(usage.cache_read_tokens or usage.cache_write_tokens)
 
 
-def _learnt_from(
-    state: SessionState, sent: Sent, reported_tokens: int | None
+def _learn_from(
+    state: SessionState, info: RequestInfo, reported_tokens: int | None
 ) -> tuple[SessionState, tuple[Event, ...]]:
-    """What is known of the provider's limits once a view was answered, and what to warn of."""
-    lesson = state.learnt.of(sent.transcript, sent.model)
-    new = after_reply(lesson, reported_tokens, sent)
-    sent.warning = short_event(lesson, new, sent)
-    warnings = () if sent.warning is None else (sent.warning,)
-    learnt = state.learnt.with_lesson(new, lesson, sent.transcript, sent.size)
+    """The state with what a reply taught of the provider's limits, and the events to warn of."""
+    lesson = state.learnt.of(info.transcript, info.model)
+    next_lesson = after_reply(lesson, reported_tokens, info)
+    info.warning = short_event(lesson, next_lesson, info)
+    warnings = () if info.warning is None else (info.warning,)
+    learnt = state.learnt.with_lesson(next_lesson, lesson, info.transcript, info.size)
     return replace(state, learnt=learnt), warnings
 
 
 def _policy(policy: str | Policy, *, summarised: bool) -> Policy:
-    """The policy of this name; the default has a compaction if somebody writes summaries."""
+    """The policy of a name; with a summariser the default is the one that compacts."""
     if not isinstance(policy, str):
         return policy
     return SUMMARISED if policy == "default" and summarised else preset(policy)

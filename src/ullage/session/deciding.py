@@ -24,10 +24,10 @@ from ullage.core.values.events import Event
 from ullage.session.preview import Preview, preview
 from ullage.session.state import SessionState
 from ullage.session.targets import target_of, undone_by
-from ullage.session.view import Sent
+from ullage.session.view import RequestInfo
 
 
-class Deciding:
+class DecisionMixin:
     """The part of a session that takes a user's decisions.
 
     Attributes:
@@ -37,7 +37,7 @@ class Deciding:
     settings: Settings
     store: Any
     _state: SessionState
-    _opened: Callable[[Mapping[str, Any] | None], Steps[Sent]]
+    _latest_view: Callable[[Mapping[str, Any] | None], Steps[RequestInfo]]
     _change: Callable[
         [Callable[[SessionState], tuple[SessionState, Sequence[Event]]]], None
     ]
@@ -53,74 +53,74 @@ class Deciding:
             return ()
         return hand_of(newest.transcript, self._state.persisted.ledger).decisions
 
-    def _outlining(self, sent: Sent) -> tuple[Window, str] | None:
-        """What an outline of a view's history is made of; None where none is kept."""
-        window = sent.working
-        if window is None or window.size < sent.size or not self._outlines:
+    def _outlining(self, info: RequestInfo) -> tuple[Window, str] | None:
+        """The window and wire that a view's outline is made of; None where no outline is kept."""
+        window = info.working
+        if window is None or window.size < info.size or not self._outlines:
             return None
         is_whole = window.transcript.chain[0] == canon.root(
-            sent.wire.name, self.settings.tenant
+            info.wire.name, self.settings.tenant
         )
         return (
-            (window, sent.wire.name) if is_whole else None
+            (window, info.wire.name) if is_whole else None
         )  # else the provider holds the rest
 
     @property
     def _outlines(self) -> bool:
-        """Whether outlines are kept: not in a store that nobody else can look at."""
+        """Whether outlines are kept: in memory nobody else could read them."""
         return self.settings.outlines and self.store.name != "memory"
 
     def _decide(
         self,
         verb: Verb,
-        wanted: Any,
+        reference: Any,
         request: Mapping[str, Any] | None,
-        sent: Sent | None = None,
+        info: RequestInfo | None = None,
         **fields: Any,
     ) -> Steps[str]:
-        """Write a decision to the ledger; its name."""
-        sent = sent or (yield from self._opened(request))
-        ledger = yield from self._looked_up(sent)
-        decision = self._decision(sent, ledger, verb, wanted, **fields)
+        """Write a decision to the ledger, and return its name."""
+        info = info or (yield from self._latest_view(request))
+        ledger = yield from self._refresh_ledger(info)
+        decision = self._decision(info, ledger, verb, reference, **fields)
         while True:
-            made = LedgerRef("decision", sent.key, len(ledger.at(sent.key).decisions))
-            ledger, record = ledger.with_decision(sent.key, decision)
-            pointer = latest_record(sent.transcript.chain, (record,))
+            handle = LedgerRef("decision", info.key, len(ledger.at(info.key).decisions))
+            ledger, record = ledger.with_decision(info.key, decision)
+            pointer = latest_record(info.transcript.chain, (record,))
             lost: tuple[Record, ...] = yield Commit((), (record, pointer))
             if not lost:
                 break
-            ledger = _after(lost, ledger, made)
-        records = _decisions_at(ledger, sent.key)
+            ledger = _with_lost_race(lost, ledger, handle)
+        records = _decisions_at(ledger, info.key)
         self._change(lambda state: (_with_records(state, records), ()))
-        return name_of(made)
+        return name_of(handle)
 
-    def _looked_up(self, sent: Sent) -> Steps[Ledger]:
-        """The ledger with what others decided meanwhile."""
+    def _refresh_ledger(self, info: RequestInfo) -> Steps[Ledger]:
+        """The ledger with what other workers decided meanwhile."""
         ledger = self._state.persisted.ledger
-        records = yield Find((sent.key, *sent.transcript.chain))
+        records = yield Find((info.key, *info.transcript.chain))
         return ledger.with_records(records)
 
-    def _previewed(
+    def _preview_decision(
         self,
         verb: Verb,
-        wanted: Any,
+        reference: Any,
         request: Mapping[str, Any] | None,
-        sent: Sent | None = None,
+        info: RequestInfo | None = None,
         **fields: Any,
     ) -> Steps[Preview]:
-        """What a decision would come to."""
+        """Work out the next turn with a decision that is not written."""
         if verb == "note":
-            wanted, fields["text"] = None, wanted
-        sent = sent or (yield from self._opened(request))
-        raw = sent.raw.request()
+            reference, fields["text"] = None, reference
+        info = info or (yield from self._latest_view(request))
+        raw = info.raw.request()
         if raw is None:
             raise ConfigError(
                 "request", "the newest request is not at hand", "Give request=…."
             )
-        ledger = yield from self._looked_up(sent)
-        decision = self._decision(sent, ledger, verb, wanted, **fields)
+        ledger = yield from self._refresh_ledger(info)
+        decision = self._decision(info, ledger, verb, reference, **fields)
         state = replace(self._state.persisted, ledger=ledger)
-        decided, _ = ledger.with_decision(sent.key, decision)
+        decided, _ = ledger.with_decision(info.key, decision)
         settings = replace(self.settings, lessons=self._state.learnt)
         return (
             yield from preview(raw, state, replace(state, ledger=decided), settings)
@@ -128,10 +128,10 @@ class Deciding:
 
     def _decision(
         self,
-        sent: Sent,
+        info: RequestInfo,
         ledger: Ledger,
         verb: Verb,
-        wanted: Any,
+        reference: Any,
         *,
         lines: tuple[int, int] | None = None,
         when: When = "batch",
@@ -147,35 +147,37 @@ class Deciding:
                     "text", "the note is empty", "Give the text of the note."
                 )
         elif verb == "undo":
-            hand = hand_of(sent.transcript, ledger)
-            undoes = undone_by(sent.transcript, ledger, hand, wanted)
+            hand = hand_of(info.transcript, ledger)
+            undoes = undone_by(info.transcript, ledger, hand, reference)
         else:
-            target = target_of(sent.transcript, sent.wire, wanted, lines)
+            target = target_of(info.transcript, info.wire, reference, lines)
         return Decision(
             verb=verb,
             target=target,
             undoes=undoes,
-            text=self._kept_text(text),
+            text=self._clean_text(text),
             when=when,
-            reason=self._kept_text(reason),
-            author=self._kept_text(author),
+            reason=self._clean_text(reason),
+            author=self._clean_text(author),
         )
 
-    def _kept_text(self, text: str) -> str:
-        """A text of the user's as the ledger keeps it: without secrets."""
+    def _clean_text(self, text: str) -> str:
+        """A text of the user's without secrets, as the ledger stores it."""
         redact = self.settings.redact
         return whole(text if redact is None else redact(text))
 
 
-def _after(lost: Sequence[Record], ledger: Ledger, made: LedgerRef) -> Ledger:
-    """The ledger with what another wrote in the place of a decision.
+def _with_lost_race(
+    lost: Sequence[Record], ledger: Ledger, handle: LedgerRef
+) -> Ledger:
+    """The ledger with the records that another worker wrote where our decision was to be.
 
     Raises:
         StoreError: it cannot be read: a newer version wrote it.
     """
     ledger = ledger.with_records(lost)
-    theirs = ledger.at(made.key).decisions
-    if len(theirs) <= made.n:
+    decisions = ledger.at(handle.key).decisions
+    if len(decisions) <= handle.n:
         raise StoreError(
             "ledger", "append", "a newer version decided at this place. Upgrade"
         )

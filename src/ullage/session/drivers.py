@@ -44,14 +44,14 @@ def drive(steps: Generator[E, Any, T], do: Callable[[Any], Any] = call) -> T:
     began; they are closed in any case.
     """
     try:
-        asked = next(steps)
+        effect = next(steps)
         while True:
             try:
-                came = do(asked)
+                answer = do(effect)
             except BaseException as error:  # noqa: BLE001 - the steps see it, or it goes on from there
-                asked = steps.throw(error)
+                effect = steps.throw(error)
             else:
-                asked = steps.send(came)
+                effect = steps.send(answer)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
     finally:
@@ -64,55 +64,61 @@ async def adrive(
     *,
     is_heavy: bool = False,
 ) -> T:
-    """`drive` for an event loop: what ``do`` gives is awaited where it can be.
+    """`drive` for an event loop: what ``do`` returns is awaited where it can be.
 
-    With ``is_heavy`` what is worked out between two of these is worked out in a thread, so that
-    the loop stays free. Cancelled, it waits for the thread.
+    Args:
+        steps: what is to be run.
+        do: does one thing; it may return an awaitable.
+        is_heavy: whether the work between two things is done in a thread, so that the loop stays
+            free. Cancelled, this waits for the thread.
+
+    Returns:
+        What the steps return.
     """
     if is_heavy:
         from ullage.stores.threaded import in_thread  # it imports asyncio
     try:
-        asked = (
+        effect = (
             await in_thread(_next, steps.send, None) if is_heavy else steps.send(None)
         )
         while True:
             try:
-                came = do(asked)
-                if isinstance(came, Awaitable):
-                    came = await came
-            except Exception as why:  # noqa: BLE001
-                asked = (
-                    await in_thread(_next, steps.throw, why)
+                answer = do(effect)
+                if isinstance(answer, Awaitable):
+                    answer = await answer
+            except Exception as error:  # noqa: BLE001
+                effect = (
+                    await in_thread(_next, steps.throw, error)
                     if is_heavy
-                    else steps.throw(why)
+                    else steps.throw(error)
                 )
             except BaseException as stop:  # noqa: BLE001
-                asked = steps.throw(stop)  # a cancellation waits for no thread
+                effect = steps.throw(stop)  # a cancellation waits for no thread
             else:
-                asked = (
-                    await in_thread(_next, steps.send, came)
+                effect = (
+                    await in_thread(_next, steps.send, answer)
                     if is_heavy
-                    else steps.send(came)
+                    else steps.send(answer)
                 )
-    except (StopIteration, _Ended) as ended:
+    except (StopIteration, _StepsEnded) as ended:
         return ended.value  # type: ignore[no-any-return]
     finally:
         steps.close()
 
 
-class _Ended(Exception):
-    """The steps have come to their end; no thread can raise StopIteration into a coroutine."""
+class _StepsEnded(Exception):
+    """The steps have returned: no thread can raise StopIteration into a coroutine."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
 
-def _next(move: Callable[[Any], Any], given: Any) -> Any:
-    """What is asked for next."""
+def _next(move: Callable[[Any], Any], answer: Any) -> Any:
+    """The next thing that the steps ask for."""
     try:
-        return move(given)
+        return move(answer)
     except StopIteration as stop:
-        raise _Ended(stop.value) from None
+        raise _StepsEnded(stop.value) from None
 
 
 # ── the core's effects ───────────────────────────────────────────────────────────────────
@@ -121,9 +127,24 @@ def _next(move: Callable[[Any], Any], given: Any) -> Any:
 def run(
     steps: Steps[T], store: Store, tenant: str, summaries: Summaries | None = None
 ) -> T:
-    """Run steps of the core, doing each effect on ``store``."""
+    """Run steps of the core on a store.
+
+    Args:
+        steps: what is to be run.
+        store: does the effects that they ask for.
+        tenant: whose content and records they are about.
+        summaries: the summariser; None: no summary is written.
+
+    Returns:
+        What the steps return.
+
+    Raises:
+        StoreError: the store failed, and the steps let that pass.
+    """
     ask = None if summaries is None else asking(summaries, store, tenant)
-    return drive(steps, partial(_done, ask=ask, act=call, store=store, tenant=tenant))
+    return drive(
+        steps, partial(_perform, ask=ask, act=call, store=store, tenant=tenant)
+    )
 
 
 async def arun(
@@ -136,12 +157,12 @@ async def arun(
 ) -> T:
     """`run` for an event loop; see `adrive`."""
     ask = None if summaries is None else awaiting(summaries, store, tenant)
-    do = partial(_done, ask=ask, act=_acted, store=store, tenant=tenant)
+    do = partial(_perform, ask=ask, act=_act, store=store, tenant=tenant)
     return await adrive(steps, do, is_heavy=is_heavy)
 
 
-async def _acted(act: Callable[[], Any]) -> Any:
-    """What a function returns: awaited, or in a thread if it may block."""
+async def _act(act: Callable[[], Any]) -> Any:
+    """The value of a function: awaited, or computed in a thread if it may block."""
     from inspect import iscoroutinefunction
 
     from ullage.stores.threaded import in_thread  # it imports asyncio
@@ -152,9 +173,9 @@ async def _acted(act: Callable[[], Any]) -> Any:
 def asking(
     summaries: Summaries, store: object, tenant: str
 ) -> Callable[[Summarise], Any]:
-    """How a session asks for summaries: by way of leases, where its store has them."""
+    """A function that asks for a summary: under a lease, where the store has leases."""
     ask, longest_s = summaries.ask, summaries.summariser.timeout_s
-    return lambda asked: drive(once(asked, ask, store, tenant, longest_s))
+    return lambda request: drive(once(request, ask, store, tenant, longest_s))
 
 
 def awaiting(
@@ -162,10 +183,10 @@ def awaiting(
 ) -> Callable[[Summarise], Any]:
     """`asking` for an event loop."""
     ask, longest_s = summaries.aask, summaries.summariser.timeout_s
-    return lambda asked: adrive(once(asked, ask, store, tenant, longest_s), _acted)
+    return lambda request: adrive(once(request, ask, store, tenant, longest_s), _act)
 
 
-def _done(
+def _perform(
     effect: Effect,
     *,
     ask: Callable[[Summarise], Any] | None,
@@ -173,7 +194,7 @@ def _done(
     store: Store | AsyncStore,
     tenant: str,
 ) -> Any:
-    """What an effect comes to: a reply, or an awaitable of it where the store is awaited."""
+    """Do one effect: return its reply, or an awaitable of it where the store is awaited."""
     match effect:
         case Find(keys=keys):
             return store.find(tenant, keys)
@@ -182,10 +203,10 @@ def _done(
         case Get(ref=ref):
             return store.get(tenant, ref)
         case Look(ref=ref):
-            return store.look(tenant, ref)
+            return store.stat(tenant, ref)
         case Chunk(ref=ref, n=n):
             return store.chunk(tenant, ref, n)
         case Summarise():
             return ask and ask(effect)
-        case Do(act=wanted):
-            return act(wanted)
+        case Do(act=action):
+            return act(action)

@@ -30,10 +30,13 @@ def is_held_out(conversation: str, share: float) -> bool:
 
 
 def checked(share: float) -> float:
-    """A share of conversations, as a setting.
+    """A share of conversations, checked as a setting.
+
+    Args:
+        share: from 0 to 1.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is outside of that.
     """
     if not 0 <= share <= 1:
         raise ConfigError(

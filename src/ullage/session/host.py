@@ -24,8 +24,8 @@ from ullage.core.values.messages import Message
 from ullage.session.state import SessionState
 
 
-class Hosted:
-    """The part of a session that is for its host.
+class HostMixin:
+    """The part of a session that serves its host.
 
     Attributes:
         settings: what the session was asked to be.
@@ -37,11 +37,15 @@ class Hosted:
 
     @property
     def learnt(self) -> Lessons:
-        """What the provider's answers taught of its limits, to be carried on (`learn`)."""
+        """The provider's limits as its answers taught them, for a later session (`learn`)."""
         return self._state.learnt
 
     def learn(self, learnt: Lessons) -> None:
-        """Begin with what an earlier session of the same conversation learnt."""
+        """Begin with what an earlier session of the same conversation learnt.
+
+        Args:
+            learnt: as `learnt` of that session returned it.
+        """
         with self._state_lock:
             self._state = replace(self._state, learnt=learnt)
 
@@ -53,15 +57,19 @@ class Hosted:
 
     @property
     def header(self) -> Header | None:
-        """What stood around the messages of the last request; None: not known just now."""
+        """The fields around the messages of the last request; None: not known at the moment."""
         with self._state_lock:
             cache = self._state.cache
             return None if cache is None else cache.envelopes.last
 
     def begin_with_header(self, header: Header | None) -> None:
-        """Begin with what another session of the same tenant and format read last.
+        """Begin with the header that another session of the same tenant and format read last.
 
-        It is held once then. A session that has read a request, or is in its first, keeps its own.
+        So it is in memory once. A session that has read a request, or is in its first, keeps its
+        own.
+
+        Args:
+            header: as `header` of that session returned it.
         """
         with self._state_lock:
             cache = self._state.cache
@@ -69,10 +77,10 @@ class Hosted:
                 cache.envelopes.last = header
 
     def intern(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A request with the messages that are remembered in the place of those like them.
+        """Replace the messages of a request by equal ones that the session remembers.
 
-        For a host that reads every request anew from JSON: what is remembered is held once then,
-        and found again in next to no time.
+        For a host that reads every request anew from JSON: so each message is in memory once, and
+        is recognised in next to no time.
 
         Args:
             request: as for `Session.fit`, of plain JSON; never changed.
@@ -84,7 +92,7 @@ class Hosted:
         settings = self.settings
         with (
             self._state_lock
-        ):  # a call takes the memo out under this lock before it works on it
+        ):  # a call takes the cache out under this lock before it works on it
             cache = self._state.cache
             wire = wire_of(self._state.persisted, settings)
             if cache is None or wire is None or type(request.get(wire.key)) is not list:
@@ -112,7 +120,7 @@ class Hosted:
 
 
 def _same_messages(line: HistoryCache, raws: Sequence[Any]) -> list[Any]:
-    """The messages of a line, as far as these are like them."""
+    """The remembered messages of a line, as far as they equal the given ones."""
     same = line.copies[: len(raws)]
     for index, copy, raw in not_same(same, raws):
         if copy != raw:

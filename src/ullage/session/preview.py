@@ -62,8 +62,10 @@ class Preview(Struct, frozen=True, kw_only=True):
         price = f"{self.rewritten_tokens:,} tokens are written to the cache anew"
         if self.cost_now_usd is not None and self.cost_per_call_usd is not None:
             price += f": ${self.cost_now_usd:.4f} now, ${self.cost_per_call_usd:+.4f} a call later"
-        where = f", from message {self.changed_from} on" if self.changed_from else ""
-        return f"{self.tokens_before:,} → {self.tokens_after:,} tokens{where}; {price}"
+        range_text = (
+            f", from message {self.changed_from} on" if self.changed_from else ""
+        )
+        return f"{self.tokens_before:,} → {self.tokens_after:,} tokens{range_text}; {price}"
 
 
 def preview(
@@ -80,25 +82,25 @@ def preview(
     Raises:
         OverLimitError: the view could not be made to fit with the decision.
     """
-    before = yield from _dry(turn(request, state, SessionCache(), settings))
-    after = yield from _dry(turn(request, decided, SessionCache(), settings))
-    first = _first_changed(before, after)
-    rewritten = 0 if first is None else _tokens_from(after, first)
-    window = after.window
-    more = window.estimate - before.window.estimate
+    baseline = yield from _dry(turn(request, state, SessionCache(), settings))
+    changed = yield from _dry(turn(request, decided, SessionCache(), settings))
+    index = _first_changed(baseline, changed)
+    rewritten = 0 if index is None else _tokens_from(changed, index)
+    window = changed.window
+    more = window.estimate - baseline.window.estimate
     return Preview(
-        tokens_before=before.window.estimate,
+        tokens_before=baseline.window.estimate,
         tokens_after=window.estimate,
-        changed_from=None if first is None else first + 1,
+        changed_from=None if index is None else index + 1,
         rewritten_tokens=rewritten,
         cost_now_usd=rewriting_usd(window, rewritten),
         cost_per_call_usd=_read_usd(window, more),
-        events=after.events,
+        events=changed.events,
     )
 
 
 def _dry(steps: Steps[T]) -> Steps[T]:
-    """Steps that read, and of which nothing is kept; no model is asked."""
+    """Steps that read from the store, write nothing and ask no model."""
     answer: Any = None
     try:
         while True:
@@ -117,19 +119,23 @@ def _messages(turned: TurnResult) -> list[Any]:
     return list(turned.request[turned.wire.key])
 
 
-def _first_changed(before: TurnResult, after: TurnResult) -> int | None:
+def _first_changed(baseline: TurnResult, changed: TurnResult) -> int | None:
     """The index of the first message that differs; None where all are alike."""
-    ours, theirs = _messages(before), _messages(after)
-    pairs = zip(ours, theirs, strict=False)
-    differing = (index for index, (one, other) in enumerate(pairs) if one != other)
-    shared = min(len(ours), len(theirs))
-    return next(differing, None if len(ours) == len(theirs) else shared)
+    old_messages = _messages(baseline)
+    new_messages = _messages(changed)
+    pairs = zip(old_messages, new_messages, strict=False)
+    for index, (old_message, new_message) in enumerate(pairs):
+        if old_message != new_message:
+            return index
+    if len(old_messages) == len(new_messages):
+        return None
+    return min(len(old_messages), len(new_messages))
 
 
-def _tokens_from(turned: TurnResult, first: int) -> int:
+def _tokens_from(turned: TurnResult, start: int) -> int:
     """Estimated tokens of the messages of a request from an index on."""
     window, wire = turned.window, turned.wire
-    tokens = sum(_tokens(window, wire, raw) for raw in _messages(turned)[first:])
+    tokens = sum(_tokens(window, wire, raw) for raw in _messages(turned)[start:])
     return window.calibration.apply(tokens)
 
 

@@ -17,16 +17,16 @@ from ullage.core.turn.state import State
 from ullage.core.values.events import Event
 from ullage.core.values.toolset import ToolSpec
 from ullage.core.values.usage import Usage
-from ullage.session.picture import Drawn, OneWindow
+from ullage.session.picture import OneWindow, PictureMixin
 from ullage.session.spend.account import Account
 from ullage.session.spend.budget import Budget
 from ullage.session.spend.calls import Call
 from ullage.session.state import SessionState
-from ullage.session.view import Sent
+from ullage.session.view import RequestInfo
 
 
-class Readable(Drawn):
-    """The part of a session that is read.
+class ReadMixin(PictureMixin):
+    """The part of a session that may be read at any time.
 
     Attributes:
         settings: what the session was asked to be.
@@ -40,7 +40,7 @@ class Readable(Drawn):
 
     def __repr__(self) -> str:
         newest = self._state.newest
-        size = "nothing was fitted yet" if newest is None else newest.told
+        size = "nothing was fitted yet" if newest is None else newest.summary
         return f"<{type(self).__name__} {self.settings.policy.name}: {size}>"
 
     def _picture(self) -> OneWindow | None:
@@ -104,7 +104,7 @@ class Readable(Drawn):
         return tuple(replace(spec, name=opened.prefix + spec.name) for spec in tools)
 
     @property
-    def _newest(self) -> Sent:
+    def _newest(self) -> RequestInfo:
         newest = self._state.newest
         if newest is None:
             raise ConfigError(

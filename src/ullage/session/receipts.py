@@ -31,9 +31,9 @@ from ullage.core.locks import Lock
 from ullage.core.values.effects import Do, Steps
 from ullage.core.values.receipts import Receipt, ReceiptKey, ReceiptTotals, name_of
 from ullage.core.values.usage import Usage
-from ullage.session.reckoning import Request, as_it_came, beside, counted, sums_of
+from ullage.session.reckoning import RequestCounts, as_it_came, beside, counted, sums_of
 from ullage.session.spend.calls import Spent
-from ullage.session.view import Sent
+from ullage.session.view import RequestInfo
 from ullage.stores import receipts_of
 
 EVERY_S = 10.0
@@ -48,7 +48,7 @@ _PART = "\x1f"
 """Behind a tenant's name, where a conversation is an owner of its own (`ullage.doors.exchange`)."""
 
 
-class Noted(NamedTuple):
+class ReceiptNote(NamedTuple):
     """A reply whose receipt is to be written.
 
     Attributes:
@@ -63,7 +63,7 @@ class Noted(NamedTuple):
     """
 
     place: ReceiptKey
-    request: Request | None
+    request: RequestCounts | None
     usage: Usage = Usage()
     instead_of: Usage | None = None
     is_reported: bool = True
@@ -72,10 +72,10 @@ class Noted(NamedTuple):
     beside: Spent | None = None
 
     def sums(self, gap_s: float) -> ReceiptTotals:
-        """What it adds.
+        """The sums that this reply adds.
 
         Args:
-            gap_s: how long ago the reply before it came, in this process; 0: not known.
+            gap_s: seconds since the reply before it, in this process; 0: not known.
         """
         if self.beside is not None:
             return beside(self.beside)
@@ -98,31 +98,38 @@ class Noted(NamedTuple):
         )
 
 
-class Ledger:
+class ReceiptLedger:
     """What this process has written into one store, and what is to be written."""
 
     def __init__(self) -> None:
         self._lock, self._writing = Lock(), Lock()
-        self._keeper: Callable[[], Any] = _nobody
+        self._keeper: Callable[[], Any] = _no_keeper
         self._begin()
 
     def _begin(self) -> None:
         """Begin as a process of its own: after a fork the sums so far are the parent's."""
         self._pid, self.writer = os.getpid(), os.urandom(8).hex()
-        self._noted: list[Noted] = []
+        self._notes: list[ReceiptNote] = []
         self._sums: dict[ReceiptKey, ReceiptTotals] = {}
         self._unwritten: set[ReceiptKey] = set()
         self._replied_at_s: dict[bytes, float] = {}
         self._written_at_s = float("-inf")
 
-    def note(self, noted: Noted) -> bool:
-        """Note a reply; whether it is time to `write`."""
+    def note(self, note: ReceiptNote) -> bool:
+        """Note a reply.
+
+        Args:
+            note: what it came to.
+
+        Returns:
+            Whether it is time to `write`.
+        """
         with self._lock:
             if self._pid != os.getpid():
                 self._begin()
-            self._noted.append(noted)
-            waited_s = noted.at_s - self._written_at_s
-            return len(self._noted) >= MOST_NOTED or waited_s >= EVERY_S
+            self._notes.append(note)
+            waited_s = note.at_s - self._written_at_s
+            return len(self._notes) >= MOST_NOTED or waited_s >= EVERY_S
 
     def write(self, keeper: Any, *, is_over: bool = False) -> None:
         """Work out and write what was noted.
@@ -132,19 +139,19 @@ class Ledger:
             is_over: nothing is left to come, as far as is known.
         """
         with self._writing:
-            receipts = self._taken(is_over=is_over)
+            receipts = self._collect_receipts(is_over=is_over)
             if receipts:
                 with suppress(StoreError):
                     keeper.keep_receipts(receipts)
-                    self._wrote(receipts)
+                    self._mark_written(receipts)
 
     async def awrite(self, keeper: Any, *, is_over: bool = False) -> None:
         """`write` where the store is awaited."""
-        receipts = self._taken(is_over=is_over)
+        receipts = self._collect_receipts(is_over=is_over)
         if receipts:
             with suppress(StoreError):
                 await keeper.keep_receipts(receipts)
-                self._wrote(receipts)
+                self._mark_written(receipts)
 
     def end(self) -> None:
         """Write what is left where the process ends, if the store is still there."""
@@ -152,12 +159,12 @@ class Ledger:
         if keeper is not None and not is_awaited(keeper):
             self.write(keeper, is_over=True)
 
-    def _taken(self, *, is_over: bool) -> list[Receipt]:
+    def _collect_receipts(self, *, is_over: bool) -> list[Receipt]:
         """The receipts to be written; what was noted is in the sums then."""
         with self._lock:
-            noted, self._noted = self._noted, []
+            notes, self._notes = self._notes, []
             self._written_at_s = time.monotonic()
-        sums = list(self._worked_out(noted))
+        sums = list(self._sum_notes(notes))
         with self._lock:
             for place, added in sums:
                 place = self._place(place)
@@ -176,33 +183,33 @@ class Ledger:
                 for place in sorted(changed)
             ]
 
-    def _worked_out(
-        self, noted: Iterable[Noted]
+    def _sum_notes(
+        self, notes: Iterable[ReceiptNote]
     ) -> Iterator[tuple[ReceiptKey, ReceiptTotals]]:
-        for one in noted:
+        for note in notes:
             try:
-                yield one.place, one.sums(self._gap_s(one))
+                yield note.place, note.sums(self._gap_s(note))
             except Exception:  # noqa: BLE001 - what a host put into its history must not end its run
-                yield one.place, as_it_came(one.usage, one.place.model)
+                yield note.place, as_it_came(note.usage, note.place.model)
 
-    def _gap_s(self, noted: Noted) -> float:
-        """How long before it a reply of its conversation came, which its first message names."""
-        if noted.request is None:
+    def _gap_s(self, note: ReceiptNote) -> float:
+        """Seconds since the reply before this one in its conversation; 0: not known."""
+        if note.request is None:
             return 0.0
-        begins = noted.request.begins
-        before_s = self._replied_at_s.pop(begins, noted.at_s)
-        self._replied_at_s[begins] = noted.at_s
+        begins = note.request.begins
+        before_s = self._replied_at_s.pop(begins, note.at_s)
+        self._replied_at_s[begins] = note.at_s
         if len(self._replied_at_s) > _MOST_CONVERSATIONS:
             del self._replied_at_s[next(iter(self._replied_at_s))]
-        return noted.at_s - before_s
+        return note.at_s - before_s
 
     def _place(self, place: ReceiptKey) -> ReceiptKey:
-        """The place of a receipt; one for all others, where there are too many."""
+        """The place of a receipt; beyond `_MOST_PLACES` one for all others."""
         if place in self._sums or len(self._sums) < _MOST_PLACES:
             return place
         return replace(place, model=_OTHERS, client=_OTHERS)
 
-    def _wrote(self, receipts: Iterable[Receipt]) -> None:
+    def _mark_written(self, receipts: Iterable[Receipt]) -> None:
         with self._lock:
             self._unwritten -= {
                 receipt.key
@@ -212,31 +219,43 @@ class Ledger:
 
 
 def is_awaited(keeper: Any) -> bool:
-    """Whether a store that keeps receipts is awaited."""
+    """Whether the methods of a store that keeps receipts are coroutines."""
     return iscoroutinefunction(keeper.keep_receipts)
 
 
-def _nobody() -> None:
+def _no_keeper() -> None:
     return None
 
 
-_ledgers: WeakKeyDictionary[Any, Ledger] = WeakKeyDictionary()
+_ledgers: WeakKeyDictionary[Any, ReceiptLedger] = WeakKeyDictionary()
 _opening = Lock()
 
 
-def ledger_of(keeper: Any) -> Ledger:
-    """The ledger of this process in a store; the stores at one place have one."""
+def ledger_of(keeper: Any) -> ReceiptLedger:
+    """This process's ledger of receipts for a store; stores at one place share it.
+
+    Args:
+        keeper: the part of the store that keeps receipts.
+    """
     shared = getattr(keeper, "shared", keeper)
     with _opening:
         ledger = _ledgers.get(shared)
         if ledger is None:
-            ledger = _ledgers[shared] = Ledger()
+            ledger = _ledgers[shared] = ReceiptLedger()
         ledger._keeper = ref(keeper)
         return ledger
 
 
 def writes(store: object, *, is_over: bool = False) -> Callable[[], Any] | None:
-    """What writes what was noted for a store, to be called or awaited; None: it keeps none."""
+    """The function that writes the receipts noted for a store; None if the store keeps none.
+
+    Args:
+        store: any store, however it is wrapped.
+        is_over: whether no more receipts are expected.
+
+    Returns:
+        A function or a coroutine function, as the store's methods are.
+    """
     keeper = receipts_of(store)
     if keeper is None:
         return None
@@ -246,7 +265,11 @@ def writes(store: object, *, is_over: bool = False) -> Callable[[], Any] | None:
 
 
 def close(store: object) -> None:
-    """Write what was noted for a store that is about to be closed, or may be."""
+    """Write the receipts noted for a store that is about to be closed.
+
+    Args:
+        store: any store, however it is wrapped.
+    """
     write = writes(store, is_over=True)
     if write is not None:
         write()
@@ -261,8 +284,8 @@ async def aclose(store: object) -> None:
         await (write() if iscoroutinefunction(write) else in_thread(write))
 
 
-class Payer(NamedTuple):
-    """Whose receipts they are that a session writes.
+class ReceiptWriter(NamedTuple):
+    """Notes the receipts of one session.
 
     Attributes:
         store: the session's store.
@@ -278,24 +301,24 @@ class Payer(NamedTuple):
     adds_tools: bool = True
     is_held_out: bool = False
 
-    def look_at(self, sent: Sent, window: Window | None) -> None:
+    def look_at(self, info: RequestInfo, window: Window | None) -> None:
         """Count a view for the receipt of its reply, once.
 
         Args:
-            sent: the view.
+            info: the view.
             window: the working window where it still shows the same; None: it has moved on.
         """
-        if sent.counted is None and receipts_of(self.store) is not None:
+        if info.counts is None and receipts_of(self.store) is not None:
             try:
-                sent.counted = counted(sent, window, adds_tools=self.adds_tools)
+                info.counts = counted(info, window, adds_tools=self.adds_tools)
             except Exception:  # noqa: BLE001 - what a host put into its history must not end its run
-                sent.counted = None
+                info.counts = None
 
     def paid(
         self,
-        sent: Sent,
+        info: RequestInfo,
         usage: Usage,
-        before: Usage | None = None,
+        earlier: Usage | None = None,
         *,
         is_reported: bool = True,
         caches: bool = False,
@@ -303,39 +326,41 @@ class Payer(NamedTuple):
         """Note what the reply to a view came to, and write what was noted where it is time.
 
         Args:
-            sent: the view.
+            info: the view.
             usage: what its reply came to.
-            before: what was noted of the same reply in another view.
+            earlier: what was noted of the same reply in another view.
             is_reported: whether its provider reported it.
             caches: whether a prompt cache was seen at work in its conversation.
         """
-        before, sent.noted = sent.noted or before, usage
-        noted = Noted(
-            self._place(sent.model),
-            sent.counted,
+        earlier, info.noted_usage = info.noted_usage or earlier, usage
+        note = ReceiptNote(
+            self._place(info.model),
+            info.counts,
             usage,
-            before,
+            earlier,
             is_reported=is_reported,
             caches=caches,
             at_s=time.monotonic(),
         )
-        if self._note(noted):
+        if self._note(note):
             write = writes(self.store)
             assert write is not None
             yield Do(write)
 
     def paid_as_it_came(self, usage: Usage, model: str) -> None:
         """Note what a request came to that was sent as it came; written with the next reply."""
-        self._note(Noted(self._place(model), None, usage, at_s=time.monotonic()))
+        self._note(ReceiptNote(self._place(model), None, usage, at_s=time.monotonic()))
 
     def paid_beside(self, spent: Spent, model: str) -> None:
         """Note what summaries cost; written with the next reply."""
-        self._note(Noted(self._place(model), None, at_s=time.monotonic(), beside=spent))
+        self._note(
+            ReceiptNote(self._place(model), None, at_s=time.monotonic(), beside=spent)
+        )
 
-    def _note(self, noted: Noted) -> bool:
+    def _note(self, note: ReceiptNote) -> bool:
         """Note something, where the store keeps receipts; whether it is time to write."""
         keeper = receipts_of(self.store)
-        return keeper is not None and ledger_of(keeper).note(noted)
+        return keeper is not None and ledger_of(keeper).note(note)
 
     def _place(self, model: str) -> ReceiptKey:
         """Where it is summed up today."""

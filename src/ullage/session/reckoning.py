@@ -30,7 +30,7 @@ from ullage.core.values.receipts import ReceiptTotals, TokenCounts
 from ullage.core.values.usage import Usage
 from ullage.session.spend.calls import Spent
 from ullage.session.spend.cost import cost_usd
-from ullage.session.view import Sent
+from ullage.session.view import RequestInfo
 
 _BREAKS = frozenset(
     (
@@ -58,26 +58,26 @@ _NEVER_RECALL = frozenset((Text, Reasoning, Media))
 """Kinds of parts that neither call a tool nor answer a call."""
 
 
-class Side(Struct):
-    """Some messages of a history, counted as the session counts.
+class RangeTokens(Struct):
+    """Tokens of some messages of a history, as we count them.
 
     Attributes:
         raw: tokens as they came, without recall.
-        shown: tokens as they are in the view.
+        view: tokens as they are in the view.
         recall: of those, tokens of recall: calls and pages.
     """
 
     raw: int = 0
-    shown: int = 0
+    view: int = 0
     recall: int = 0
 
 
-class Request(Struct, frozen=True, kw_only=True):
-    """One request, counted as the session counts.
+class RequestCounts(Struct, frozen=True, kw_only=True):
+    """One request, counted in our own tokens.
 
     Attributes:
-        old: what the request before it held, the head left out.
-        new: what came since then: the newest reply and what follows it.
+        prefix: what the request before it held, without the head.
+        suffix: what came since then: the newest reply and what follows it.
         head: tokens of the head without our tools.
         tools: tokens of our tools in it.
         recalls: how many calls of the newest reply are of recall.
@@ -86,12 +86,12 @@ class Request(Struct, frozen=True, kw_only=True):
         is_first: whether it is the first of its conversation.
         model: the model it was made for.
         tokens: uncalibrated tokens of the whole view.
-        breaks: whether its view shows what was sent before otherwise.
+        breaks: whether its view changes what was sent before, which breaks the prompt cache.
         begins: names its conversation, by the first message.
     """
 
-    old: Side
-    new: Side
+    prefix: RangeTokens
+    suffix: RangeTokens
     head: int
     tools: int
     recalls: int = 0
@@ -105,7 +105,7 @@ class Request(Struct, frozen=True, kw_only=True):
 
 
 def sums_of(
-    request: Request,
+    request: RequestCounts,
     usage: Usage,
     *,
     is_reported: bool = True,
@@ -151,7 +151,12 @@ def sums_of(
 
 
 def as_it_came(usage: Usage, model: str) -> ReceiptTotals:
-    """What a request came to that was sent as it came: the same on both sides."""
+    """The sums of a request that was sent as it came: the same on both sides.
+
+    Args:
+        usage: what its reply came to.
+        model: the model that was called.
+    """
     usd = cost_usd(usage, lookup(model))
     tokens = _tokens(usage)
     return ReceiptTotals(
@@ -165,7 +170,11 @@ def as_it_came(usage: Usage, model: str) -> ReceiptTotals:
 
 
 def beside(spent: Spent) -> ReceiptTotals:
-    """What summaries cost that a model wrote: without ullage nobody would have asked for them."""
+    """The sums of summaries that a model wrote: without ullage nobody would have asked for them.
+
+    Args:
+        spent: what they cost.
+    """
     return ReceiptTotals(
         unpriced=int(spent.cost_usd is None),
         sent=_tokens(spent.usage),
@@ -174,41 +183,47 @@ def beside(spent: Spent) -> ReceiptTotals:
 
 
 def counted(
-    sent: Sent, window: Window | None = None, *, adds_tools: bool = True
-) -> Request:
+    info: RequestInfo, window: Window | None = None, *, adds_tools: bool = True
+) -> RequestCounts:
     """A request as the session counts it: what is old and new, raw and shown.
 
     On a working window the work is proportional to what is new: the window keeps running sums.
 
     Args:
-        sent: the view that was sent.
+        info: the view that was sent.
         window: what shows the same as the view; None: the frozen one, which is summed up anew.
         adds_tools: whether recall tools in it are ours, not the caller's own.
     """
-    window = window or sent.window
+    window = window or info.window
     transcript, size = window.transcript, window.size
     start = transcript.turn_start(size)
     is_first = not size or transcript.messages[start].role != "assistant"
     end = 0 if is_first else transcript.decision_index(size)
     left_out, recall = window.tally(_LEFT_OUT, with_hidden=True), window.tally(_RECALL)
-    new = Side(
-        shown=window.tokens_from(start),
+    suffix = RangeTokens(
+        view=window.tokens_from(start),
         recall=sum(recall.each[start:]),
     )
-    new_left_out = sum(left_out.each[start:])
+    suffix_left_out = sum(left_out.each[start:])
     tokens = window.tokens
-    shown = tokens - window.head_tokens - (_added_tokens(window) if window.added else 0)
-    old = Side(shown=shown - new.shown, recall=recall.sum - new.recall)
+    view_tokens = (
+        tokens - window.head_tokens - (_added_tokens(window) if window.added else 0)
+    )
+    prefix = RangeTokens(
+        view=view_tokens - suffix.view, recall=recall.sum - suffix.recall
+    )
     summaries = window.summaries_tokens if window.summaries else 0
-    old.raw = old.shown - summaries - old.recall + left_out.sum - new_left_out
-    new.raw = new.shown - new.recall + new_left_out
-    tools = _tools_tokens(sent) if adds_tools and sent.offers else 0
+    prefix.raw = (
+        prefix.view - summaries - prefix.recall + left_out.sum - suffix_left_out
+    )
+    suffix.raw = suffix.view - suffix.recall + suffix_left_out
+    tools = _tools_tokens(info) if adds_tools and info.offers else 0
     # of what a summary hides the sum tells nothing
     may_recall = any(recall.each[start:end]) or bool(window.summaries)
     recalls = _recall_calls(window, start, end) if may_recall else 0
-    return Request(
-        old=old,
-        new=new,
+    return RequestCounts(
+        prefix=prefix,
+        suffix=suffix,
         head=window.head_tokens - tools,
         tools=tools,
         recalls=recalls,
@@ -217,32 +232,37 @@ def counted(
         else 0,
         is_extra=bool(recalls) and _is_extra(window, start, end, recalls),
         is_first=is_first,
-        model=sent.model,
+        model=info.model,
         tokens=tokens,
-        breaks=bool(sent.events)
-        and any(event.kind in _BREAKS for event in sent.events),
+        breaks=bool(info.events)
+        and any(event.kind in _BREAKS for event in info.events),
         begins=transcript.chain[min(1, size)],
     )
 
 
-def _reckoned(usage: Usage, request: Request, *, is_warm: bool) -> tuple[Usage, Usage]:
-    """What would have been reported without ullage; and of what was, that without recall."""
+def _reckoned(
+    usage: Usage, request: RequestCounts, *, is_warm: bool
+) -> tuple[Usage, Usage]:
+    """The usage without ullage; and the usage with it, but without recall."""
     scale = _scale(request, usage)
-    old, new = request.old, request.new
+    prefix, suffix = request.prefix, request.suffix
     hit = _hit_share(usage, request, scale)
     if request.is_extra:
         output = max(usage.output_tokens - request.recall_output, 0)
         return Usage(output_tokens=output), Usage(output_tokens=usage.output_tokens)
-    pages = scale * old.recall * hit, scale * (old.recall * (1 - hit) + new.recall)
+    pages = (
+        scale * prefix.recall * hit,
+        scale * (prefix.recall * (1 - hit) + suffix.recall),
+    )
     without = _less(usage, *pages)
-    left_out = old.raw - old.shown - request.tools
+    left_out = prefix.raw - prefix.view - request.tools
     if is_warm and (request.breaks or _is_short(usage, hit)):
-        read, more = scale * (request.head + old.raw), scale * new.raw
+        read, more = scale * (request.head + prefix.raw), scale * suffix.raw
         nothing = replace(
             usage, fresh_tokens=0, cache_read_tokens=0, cache_write_tokens=0
         )
         return _less(nothing, -read, -more, into=usage), without
-    more = left_out * (1 - hit) + new.raw - new.shown
+    more = left_out * (1 - hit) + suffix.raw - suffix.view
     return _less(usage, -scale * left_out * hit, -scale * more), without
 
 
@@ -274,10 +294,10 @@ def _less(
     for _ in range(2):  # what one class lacks the others have
         lack = sum(min(count, 0) for count in (fresh, written, rest))
         fresh, written, rest = max(fresh, 0), max(written, 0), max(rest, 0)
-        taken = min(rest, -lack)
-        rest, lack = rest - taken, lack + taken
-        taken = min(written, -lack)
-        written, lack = written - taken, lack + taken
+        moved = min(rest, -lack)
+        rest, lack = rest - moved, lack + moved
+        moved = min(written, -lack)
+        written, lack = written - moved, lack + moved
         fresh += lack
     long_share = into.long_write_tokens / into.cache_write_tokens if writes else 0.0
     return replace(
@@ -290,17 +310,17 @@ def _less(
     )
 
 
-def _scale(request: Request, usage: Usage) -> float:
-    """The provider's tokens for each of ours."""
+def _scale(request: RequestCounts, usage: Usage) -> float:
+    """How many tokens the provider counts for each of ours."""
     reported = usage.sent_tokens or usage.input_tokens
     scale = reported / request.tokens if request.tokens and reported else 1.0
     return min(max(scale, 1 / _MOST_SCALE), _MOST_SCALE)
 
 
-def _hit_share(usage: Usage, request: Request, scale: float) -> float:
-    """How much of what was sent before the provider read from its cache, from 0 to 1."""
-    before = scale * (request.head + request.tools + request.old.shown)
-    share = usage.cache_read_tokens / before if before > 0 else 0.0
+def _hit_share(usage: Usage, request: RequestCounts, scale: float) -> float:
+    """The share of the prefix that the provider read from its cache, from 0 to 1."""
+    prefix_tokens = scale * (request.head + request.tools + request.prefix.view)
+    share = usage.cache_read_tokens / prefix_tokens if prefix_tokens > 0 else 0.0
     return 1.0 if share >= _HIT_SHARE else share
 
 
@@ -320,10 +340,10 @@ def _left_out_tokens(window: Window, index: int) -> int:
     is_hidden = window.hidden(index)
     if not (is_hidden or index in window.changed or index in window.reasoning_dropped):
         return 0
-    came = window.meter.framing(window.transcript.messages[index]) + sum(
+    full_tokens = window.meter.framing(window.transcript.messages[index]) + sum(
         window.leaf_counts(index)
     )
-    return came - (
+    return full_tokens - (
         _recall_tokens(window, index) if is_hidden else window.message_tokens(index)
     )
 
@@ -360,20 +380,24 @@ def _is_extra(window: Window, start: int, end: int, recalls: int) -> bool:
     """Whether the newest reply called recall alone, and nothing else came since."""
     messages = window.transcript.messages
     calls = [part for message in messages[start:end] for part in message.calls]
-    after = [part for message in messages[end : window.size] for part in message.parts]
-    is_answered = bool(after) and all(isinstance(part, ToolResult) for part in after)
+    answers = [
+        part for message in messages[end : window.size] for part in message.parts
+    ]
+    is_answered = bool(answers) and all(
+        isinstance(part, ToolResult) for part in answers
+    )
     return recalls == len(calls) and is_answered
 
 
-def _tools_tokens(sent: Sent) -> int:
+def _tools_tokens(info: RequestInfo) -> int:
     """Tokens of our tools, as they stand in a view; counted once in this process."""
-    words, meter = sent.words, sent.frozen.meter
-    named = words.prefix, words.toolset, bool(words.former)
-    key = "recall tools", sent.wire.name, *named, meter.counts_as, meter.overhead.tool
+    words, meter = info.words, info.frozen.meter
+    naming = words.prefix, words.toolset, bool(words.former)
+    key = "recall tools", info.wire.name, *naming, meter.counts_as, meter.overhead.tool
     tokens: int | None = REMEMBERED.get(key)
     if tokens is None:
-        prefix, toolset, is_renamed = named
-        tools = names.definitions(sent.wire, prefix, toolset, is_renamed=is_renamed)
+        prefix, toolset, is_renamed = naming
+        tools = names.definitions(info.wire, prefix, toolset, is_renamed=is_renamed)
         texts = [canon.canonical_json(tool) for tool in tools]
         tokens = sum(meter.overhead.tool + meter.text(text) for text in texts)
         REMEMBERED.put(key, tokens, sum(map(len, texts)))

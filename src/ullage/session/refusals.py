@@ -28,7 +28,7 @@ from ullage.core.turn.lessons import Lesson, Lessons, limits_for
 from ullage.core.values.events import Event
 from ullage.core.values.limits import TextLimit
 from ullage.policy.stages.overlong import overlong
-from ullage.session.view import Sent
+from ullage.session.view import RequestInfo
 from ullage.wires.overflow import Overflow
 
 LEAST_SHARE = 0.25
@@ -47,12 +47,12 @@ _UNITS: tuple[Literal["characters", "bytes"], ...] = ("characters", "bytes")
 _SHORT_SLACK_TOKENS = 200
 
 
-class Verdict(Struct, frozen=True):
-    """What a refusal comes to.
+class RefusalOutcome(Struct, frozen=True):
+    """What follows from a refusal.
 
     Attributes:
         learnt: what is known of limits now.
-        event: what to tell.
+        event: the event that tells of it.
         helps: whether a shorter view is to be sent now. If not, the provider's error stands.
     """
 
@@ -62,102 +62,101 @@ class Verdict(Struct, frozen=True):
 
 
 def after_refusal(
-    learnt: Lessons, found: Overflow, sent: Sent, ledger: Ledger
-) -> Verdict:
+    learnt: Lessons, overflow: Overflow, info: RequestInfo, ledger: Ledger
+) -> RefusalOutcome:
     """What follows once a view was refused as too long.
 
     Args:
         learnt: what is known of limits so far.
-        found: what the refusal says.
-        sent: the view that was refused.
+        overflow: what the refusal says.
+        info: the view that was refused.
         ledger: what was reported of earlier views.
     """
-    lesson = learnt.of(sent.transcript, sent.model)
-    if found.by == "text":
-        new, event, helps = _text_refused(lesson, found, sent)
+    lesson = learnt.of(info.transcript, info.model)
+    if overflow.by == "text":
+        next_lesson, event, helps = _text_refused(lesson, overflow, info)
     else:
-        new, event, helps = _view_refused(lesson, found, sent, ledger)
-    learnt = learnt.with_lesson(new, lesson, sent.transcript, sent.size)
-    return Verdict(learnt, event, helps)
+        next_lesson, event, helps = _view_refused(lesson, overflow, info, ledger)
+    learnt = learnt.with_lesson(next_lesson, lesson, info.transcript, info.size)
+    return RefusalOutcome(learnt, event, helps)
 
 
 def _view_refused(
-    lesson: Lesson, found: Overflow, sent: Sent, ledger: Ledger
+    lesson: Lesson, overflow: Overflow, info: RequestInfo, ledger: Ledger
 ) -> tuple[Lesson, Event, bool]:
-    """The whole view was too long."""
-    given = sent.limits
-    tokens, room = sent.estimate, found.room_tokens(sent.estimate)
-    accepted = max(lesson.accepted_tokens, _reported_tokens(sent, ledger))
-    floor = _accepted_floor(found, accepted)
-    why = f"the provider refused the request as too long: {_told(found)}, by its own count"
-    if (
-        room < tokens * _LEAST_ROOM_SHARE
-    ):  # by these numbers hardly an empty request would do
-        return (
-            lesson,
-            _not_shortened(why, floor or LEAST_TOKENS, accepted, tokens),
-            False,
-        )
-    limit = _credible_limit(found, tokens)
+    """The lesson, event and outcome where the whole view was too long."""
+    limits = info.limits
+    tokens, room = info.estimate, overflow.room_tokens(info.estimate)
+    accepted = max(lesson.accepted_tokens, _reported_tokens(info, ledger))
+    floor = _accepted_floor(overflow, accepted)
+    numbers = f"{_numbers_of(overflow)}, by its own count"
+    reason = f"the provider refused the request as too long: {numbers}"
+    # by such numbers hardly an empty request would do
+    if room < tokens * _LEAST_ROOM_SHARE:
+        event = _not_shortened(reason, floor or LEAST_TOKENS, accepted, tokens)
+        return lesson, event, False
+    limit = _credible_limit(overflow, tokens)
     if limit is not None:
         room = min(room, limit)
         limit = max(limit, accepted)
-        if limit < limits_for(sent.model, given, lesson).window_tokens:
+        if limit < limits_for(info.model, limits, lesson).window_tokens:
             lesson = replace(lesson, window_tokens=limit)
-    is_first_try = found.limit_tokens is None and lesson.room_tokens is None
+    is_first_try = overflow.limit_tokens is None and lesson.room_tokens is None
     if not is_first_try:
-        window = limits_for(sent.model, given, lesson).window_tokens
+        window = limits_for(info.model, limits, lesson).window_tokens
         is_known = (
-            limit is not None or given is not None or lookup(sent.model).has_one_window
+            limit is not None or limits is not None or lookup(info.model).has_one_window
         )
-        is_bound = is_known and found.by != "bytes"
+        is_bound = is_known and overflow.by != "bytes"
         floor = max(floor, int(window * LEAST_SHARE) if is_bound else LEAST_TOKENS)
     room = max(room, floor)
     if room < tokens:
-        return replace(lesson, room_tokens=room), _event(why, tokens, room), True
+        return replace(lesson, room_tokens=room), _event(reason, tokens, room), True
     if lesson.room_tokens is not None and lesson.room_tokens < floor:
         lesson = replace(lesson, room_tokens=floor)  # the shorter try did not help
-    return lesson, _not_shortened(why, floor, accepted, tokens), False
+    return lesson, _not_shortened(reason, floor, accepted, tokens), False
 
 
-def _credible_limit(found: Overflow, tokens: int) -> int | None:
+def _credible_limit(overflow: Overflow, tokens: int) -> int | None:
     """The window that a refusal names, where our view may well be longer than that; else None."""
-    limit = found.limit_tokens
-    if found.by == "bytes" or limit is None or limit < _LEAST_WINDOW_TOKENS:
+    limit = overflow.limit_tokens
+    if overflow.by == "bytes" or limit is None or limit < _LEAST_WINDOW_TOKENS:
         return None
-    counted = (found.size_tokens or limit) - (found.asked_output_tokens or 0)
+    counted = (overflow.size_tokens or limit) - (overflow.asked_output_tokens or 0)
     is_over = tokens > limit or counted <= _most_counted(tokens)
     return limit if is_over else None
 
 
-def _accepted_floor(found: Overflow, accepted: int) -> int:
+def _accepted_floor(overflow: Overflow, accepted: int) -> int:
     """The least the next view may be cut to, by what was accepted before it.
 
     A prompt that was accepted beside a short answer may be too long beside a long one; and what is
     full after the answer began was accepted itself.
     """
-    if found.by != "tokens":
+    if overflow.by != "tokens":
         return 0
-    if found.limit_tokens and found.asked_output_tokens:
-        beside = int(_MARGIN * (found.limit_tokens - found.asked_output_tokens))
-        return min(accepted, max(beside, 0))
+    if overflow.limit_tokens and overflow.asked_output_tokens:
+        prompt_tokens = int(
+            _MARGIN * (overflow.limit_tokens - overflow.asked_output_tokens)
+        )
+        return min(accepted, max(prompt_tokens, 0))
     return accepted
 
 
-def _reported_tokens(sent: Sent, ledger: Ledger) -> int:
+def _reported_tokens(info: RequestInfo, ledger: Ledger) -> int:
     """The largest prompt that a provider reported of this history and model before this request.
 
     What it reported of the very same request says nothing: it has just said otherwise. Nor does
     what is beyond any count of what was sent, such as the sum over several calls.
     """
-    keys = sent.transcript.decision_keys(0, sent.size)
+    keys = info.transcript.decision_keys(0, info.size)
     observed = (
-        ledger.at(key).observed.get(sent.model) for key in keys if key != sent.key
+        ledger.at(key).observed.get(info.model) for key in keys if key != info.key
     )
     credible = (
-        min(each.reported_tokens, _most_counted(each.estimated_tokens))
-        for each in observed
-        if each is not None
+        min(observation.reported_tokens, _most_counted(observation.estimated_tokens))
+        for observation in observed
+        if observation is not None
     )
     return max(credible, default=0)
 
@@ -168,40 +167,42 @@ def _most_counted(tokens: int) -> int:
 
 
 def _text_refused(
-    lesson: Lesson, found: Overflow, sent: Sent
+    lesson: Lesson, overflow: Overflow, info: RequestInfo
 ) -> tuple[Lesson, Event, bool]:
-    """One text of the view was over a limit of its own."""
-    most, tokens = found.limit_chars or 0, sent.estimate
-    size = "" if found.size_chars is None else f" of {found.size_chars:,}"
-    why = f"the provider refused a text{size} for a limit of {most:,} characters"
+    """The lesson, event and outcome where one text of the view was over a limit of its own."""
+    most, tokens = overflow.limit_chars or 0, info.estimate
+    size = "" if overflow.size_chars is None else f" of {overflow.size_chars:,}"
+    reason = f"the provider refused a text{size} for a limit of {most:,} characters"
     for unit in _UNITS:  # some count bytes, and call them characters
         limit = TextLimit(most, unit)
-        if overlong(sent.window, limit):
-            event = _event(f"{why}; it is cut", tokens, tokens)
+        if overlong(info.window, limit):
+            event = _event(f"{reason}; it is cut", tokens, tokens)
             return replace(lesson, text_limit=limit), event, True
     return (
         lesson,
-        _event(f"{why}; no text that may be cut is longer", tokens, tokens),
+        _event(f"{reason}; no text that may be cut is longer", tokens, tokens),
         False,
     )
 
 
-def after_reply(lesson: Lesson, reported_tokens: int | None, sent: Sent) -> Lesson:
-    """What is known of a conversation's limits once a view was answered.
+def after_reply(
+    lesson: Lesson, reported_tokens: int | None, info: RequestInfo
+) -> Lesson:
+    """The lesson on a conversation's limits after a view was answered.
 
     Args:
         lesson: what was known.
         reported_tokens: the whole prompt as the provider counted it; None if it did not say.
-        sent: the view.
+        info: the view.
     """
     if reported_tokens is None:
-        return _accepted_unreported(lesson, sent.estimate)
-    named = lesson.window_tokens
-    if named is not None and reported_tokens > named:
+        return _accepted_unreported(lesson, info.estimate)
+    named_window = lesson.window_tokens
+    if named_window is not None and reported_tokens > named_window:
         lesson = replace(
             lesson, window_tokens=None
         )  # it was another window that it named
-    is_short = reported_tokens < MIN_SCALE * sent.tokens - _SHORT_SLACK_TOKENS
+    is_short = reported_tokens < MIN_SCALE * info.tokens - _SHORT_SLACK_TOKENS
     return replace(
         lesson,
         room_tokens=None,  # estimates are anchored in the report from here on
@@ -211,63 +212,66 @@ def after_reply(lesson: Lesson, reported_tokens: int | None, sent: Sent) -> Less
 
 
 def _accepted_unreported(lesson: Lesson, tokens: int) -> Lesson:
-    """A view was accepted, and nobody says how large it was: the next may be a quarter larger."""
-    room, named = lesson.room_tokens, lesson.window_tokens
+    """The lesson of a view that was accepted without a count: the next may be a quarter larger."""
+    room, named_window = lesson.room_tokens, lesson.window_tokens
     if room is not None:
         room = max(room, tokens) * 5 // 4
-    if named is not None and tokens > named:
-        named = None
+    if named_window is not None and tokens > named_window:
+        named_window = None
     accepted = max(lesson.accepted_tokens, tokens)
     return replace(
-        lesson, room_tokens=room, window_tokens=named, accepted_tokens=accepted
+        lesson, room_tokens=room, window_tokens=named_window, accepted_tokens=accepted
     )
 
 
-def short_event(before: Lesson, lesson: Lesson, sent: Sent) -> Event | None:
-    """The event of a provider that seems to cut prompts silently, told at the third time."""
-    if not (before.short_replies < lesson.short_replies == SHORT_REPLIES):
+def short_event(previous: Lesson, lesson: Lesson, info: RequestInfo) -> Event | None:
+    """The event of a provider that seems to cut prompts silently, told at the third such reply.
+
+    Args:
+        previous: the lesson before the reply.
+        lesson: the lesson after it.
+        info: the view that was answered.
+    """
+    if not (previous.short_replies < lesson.short_replies == SHORT_REPLIES):
         return None
-    why = (
+    reason = (
         f"{SHORT_REPLIES} times in a row the provider counted far less than was sent "
-        f"({lesson.short_tokens:,} of some {sent.tokens:,} tokens): it may cut the prompt without "
+        f"({lesson.short_tokens:,} of some {info.tokens:,} tokens): it may cut the prompt without "
         "saying so, or leave cached tokens out of its count. Give the server a larger window "
         "(Ollama: num_ctx), or ullage the one it has: limits=Limits(window_tokens=...)"
     )
     return Event(
         kind="undercounted",
         where="reply",
-        why=why,
-        tokens_before=sent.tokens,
+        why=reason,
+        tokens_before=info.tokens,
         tokens_after=lesson.short_tokens,
     )
 
 
-def _told(found: Overflow) -> str:
-    """The numbers of a refusal."""
-    size = (
-        "a size it does not name"
-        if found.size_tokens is None
-        else f"{found.size_tokens:,}"
-    )
-    limit = (
-        "" if found.limit_tokens is None else f" for a limit of {found.limit_tokens:,}"
-    )
-    return size + limit
+def _numbers_of(overflow: Overflow) -> str:
+    """The size and the limit that a refusal names, in words."""
+    size = "a size it does not name"
+    if overflow.size_tokens is not None:
+        size = f"{overflow.size_tokens:,}"
+    if overflow.limit_tokens is None:
+        return size
+    return f"{size} for a limit of {overflow.limit_tokens:,}"
 
 
-def _not_shortened(why: str, floor: int, accepted: int, tokens: int) -> Event:
+def _not_shortened(reason: str, floor: int, accepted: int, tokens: int) -> Event:
     """The event of a refusal that no shorter view follows."""
     least = f"no refusal lowers the limit below {floor:,} tokens"
     if accepted and floor == accepted:
         least = f"{accepted:,} tokens were accepted before"
-    return _event(f"{why}; no shorter one is sent, as {least}", tokens, tokens)
+    return _event(f"{reason}; no shorter one is sent, as {least}", tokens, tokens)
 
 
-def _event(why: str, before: int, after: int) -> Event:
+def _event(reason: str, tokens_before: int, tokens_after: int) -> Event:
     return Event(
         kind="refused",
         where="request",
-        why=why,
-        tokens_before=before,
-        tokens_after=after,
+        why=reason,
+        tokens_before=tokens_before,
+        tokens_after=tokens_after,
     )

@@ -34,13 +34,16 @@ _WORDS = Words(toolset=SHORT)
 def cut_text(
     text: str, *, tool: str = "", limit_chars: int | None = None, words: Words = _WORDS
 ) -> tuple[str, Output] | None:
-    """What is shown of a result, and the original to be kept first; None if it may stay whole.
+    """Cut a result; None if it may stay whole.
 
     Args:
         text: the result.
         tool: the name of the tool that gave it. Of one that asks the user all is shown.
         limit_chars: the most characters shown. None: by the kind of tool, judged by its name.
         words: the wording of the notice. It names the tool of `recall_tools` if none is given.
+
+    Returns:
+        The text to show, and the original, which is to be stored first.
     """
     if limit_chars is None and plain_tool_name(tool) in KNOWN_USER_TOOLS:
         return None
@@ -50,8 +53,10 @@ def cut_text(
         return None
     ref = ref_of(text)
     head_share = head_share_of(kind)
-    shown = shorten(text, limit_chars, ref, words, head_share=head_share, tables=True)
-    return None if shown is None else (shown, Output(ref, text))
+    short_text = shorten(
+        text, limit_chars, ref, words, head_share=head_share, tables=True
+    )
+    return None if short_text is None else (short_text, Output(ref, text))
 
 
 def cut_result(
@@ -63,9 +68,17 @@ def cut_result(
     tenant: str = "",
     words: Words = _WORDS,
 ) -> str:
-    """What a model is to see of a result: itself, or a part of it whose notice opens the rest.
+    """Cut a result for a model: the result itself, or a part of it whose notice opens the rest.
 
-    The original is kept before this returns. Arguments as of `cut_text`.
+    The original is stored before this returns.
+
+    Args:
+        text: the result.
+        store: where the original is kept.
+        tool: see `cut_text`.
+        limit_chars: see `cut_text`.
+        tenant: whose it is.
+        words: see `cut_text`.
 
     Raises:
         StoreError: the original could not be kept.
@@ -73,9 +86,9 @@ def cut_result(
     cut = cut_text(text, tool=tool, limit_chars=limit_chars, words=words)
     if cut is None:
         return text
-    shown, output = cut
+    short_text, output = cut
     store.put(tenant, (output,))
-    return shown
+    return short_text
 
 
 def open_result(
@@ -101,17 +114,16 @@ def open_result(
     Raises:
         StoreError: the store failed.
     """
-    kept = cast("Store", store)  # they only read outputs
+    full_store = cast("Store", store)  # they only read outputs
 
     def corpus_of(ref: str | None) -> OutputCorpus | None:
-        return (
-            _everything(kept, tenant) if is_one_conversation and ref is None else None
-        )
+        if is_one_conversation and ref is None:
+            return _everything(full_store, tenant)
+        return None
 
     call = call_of(name, arguments)
-    return run(
-        answer(call, words, lambda wanted, thoroughly: None, corpus_of), kept, tenant
-    )
+    steps = answer(call, words, lambda name, thoroughly: None, corpus_of)
+    return run(steps, full_store, tenant)
 
 
 def _everything(store: Store, tenant: str) -> OutputCorpus:

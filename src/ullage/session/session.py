@@ -194,9 +194,9 @@ class Session(SessionCore, Closing):
         ``create`` returns; of overloads the first, so use the client's ``stream`` for
         streams.
         """
-        from ullage.session.call import Round
+        from ullage.session.call import ProviderCall
 
-        return drive(Round(self, create, request, is_awaited=False).steps())  # type: ignore[no-any-return]
+        return drive(ProviderCall(self, create, request, is_awaited=False).steps())  # type: ignore[no-any-return]
 
     def wait_for_budget(self) -> bool:
         """Wait until the calls of others leave something of the budget.
@@ -271,7 +271,7 @@ class Session(SessionCore, Closing):
             RefNotFound: neither the newest history nor the store has it.
             StoreError: the store failed, or what it holds is damaged.
         """
-        return self._run(self._whole(ref))
+        return self._run(self._open_text(ref))
 
     # ── a user's decisions ───────────────────────────────────────────────────────────
 
@@ -306,8 +306,8 @@ class Session(SessionCore, Closing):
             ConfigError: the target has no such lines, or nothing was fitted yet.
             StoreError: the decision could not be kept.
         """
-        given: dict[str, Any] = {"lines": lines, "reason": reason, "author": author}
-        return self._run(self._decide("pin", target, request, **given))
+        options: dict[str, Any] = {"lines": lines, "reason": reason, "author": author}
+        return self._run(self._decide("pin", target, request, **options))
 
     def drop(
         self,
@@ -353,13 +353,13 @@ class Session(SessionCore, Closing):
             raise ConfigError(
                 "when", f"{when!r} is no time", 'Give "batch", "end" or "now".'
             )
-        given: dict[str, Any] = {
+        options: dict[str, Any] = {
             "when": when,
             "lines": lines,
             "reason": reason,
             "author": author,
         }
-        return self._run(self._decide("restore", target, request, **given))
+        return self._run(self._decide("restore", target, request, **options))
 
     def undo(
         self,
@@ -412,8 +412,8 @@ class Session(SessionCore, Closing):
 
         See `pin` for what is returned.
         """
-        given: dict[str, Any] = {"text": text, "reason": reason, "author": author}
-        return self._run(self._decide("note", None, request, **given))
+        options: dict[str, Any] = {"text": text, "reason": reason, "author": author}
+        return self._run(self._decide("note", None, request, **options))
 
     def preview(
         self,
@@ -421,7 +421,7 @@ class Session(SessionCore, Closing):
         target: Any = None,
         *,
         request: Mapping[str, Any] | None = None,
-        **given: Any,
+        **options: Any,
     ) -> Preview:
         """What a decision would change and cost, before it is made. Nothing is kept.
 
@@ -429,13 +429,13 @@ class Session(SessionCore, Closing):
             verb: ``"pin"``, ``"drop"``, ``"restore"``, ``"undo"`` or ``"note"``.
             target: as for the method of that name; of a note its text.
             request: see `pin`.
-            given: the other arguments of that method.
+            options: the other arguments of that method.
 
         Raises:
             OverLimitError: no view would fit with the decision.
             RefNotFound, ConfigError: see `pin`.
         """
-        return self._run(self._previewed(verb, target, request, **given))
+        return self._run(self._preview_decision(verb, target, request, **options))
 
     def take(self, records: Iterable[Record]) -> None:
         """Take in what `news` of another session of this conversation gave.
@@ -491,10 +491,10 @@ def fit(
     Raises:
         FormatError, OverLimitError, StoreError: see `Session.fit`.
     """
-    named = model_in(request) or model
-    llm = named if isinstance(named, str) else ""
+    requested_model = model_in(request) or model
+    model_name = requested_model if isinstance(requested_model, str) else ""
     session = Session(
-        llm,
+        model_name,
         policy=policy,
         limits=limits,
         format=format,

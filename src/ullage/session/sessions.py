@@ -30,7 +30,7 @@ from ullage.core.values.carried import Arguments, Portable
 from ullage.core.values.effects import Steps
 from ullage.core.values.messages import Message
 from ullage.policy.stages.default import HELD_OUT
-from ullage.session.closing import AsyncClosing, AsyncLent, Closing, Lent
+from ullage.session.closing import AsyncClosing, AsyncSharedStore, Closing, SharedStore
 from ullage.session.drivers import arun, run
 from ullage.session.holdout import checked, is_held_out
 from ullage.session.receipts import aclose, close
@@ -57,8 +57,8 @@ _RECENT = 16
 """So many conversations are the ones used last."""
 
 
-class _Held(Generic[S]):
-    """A session, and about how many bytes it holds of its conversation."""
+class _SessionEntry(Generic[S]):
+    """A session, and about how many bytes of memory its conversation takes."""
 
     def __init__(self, session: S) -> None:
         self.session = session
@@ -67,41 +67,44 @@ class _Held(Generic[S]):
         self._sizes: list[int] = []
 
     def measure(self) -> bool:
-        """Count what came since the last time; False: nothing was fitted yet."""
+        """Count the messages since the last time; False: nothing was fitted yet."""
         messages = self.session.messages
         if not messages:
             return False
         most = min(len(self._messages), len(messages))
         same = next(not_same(self._messages, messages), (most,))[0]
-        new, seen = messages[same:], set[int]()
-        sizes = [_held_bytes(message.parts, seen) + _MESSAGE_BYTES for message in new]
-        self._messages[same:], self._sizes[same:] = new, sizes
+        added, counted_ids = messages[same:], set[int]()
+        sizes = [
+            _count_bytes(message.parts, counted_ids) + _MESSAGE_BYTES
+            for message in added
+        ]
+        self._messages[same:], self._sizes[same:] = added, sizes
         self.bytes = sum(self._sizes) + self.session.bytes_beside
         return True
 
 
-def _held_bytes(value: Any, seen: set[int]) -> int:
-    """Bytes of a value and of all it holds; what was ``seen`` before counts no more."""
-    total, rest = 0, [value]
-    while rest:
-        one = rest.pop()
-        if id(one) in seen:
+def _count_bytes(value: Any, seen: set[int]) -> int:
+    """The bytes of a value and of all it holds, without what is in ``seen``."""
+    total, queue = 0, [value]
+    while queue:
+        item = queue.pop()
+        if id(item) in seen:
             continue
-        seen.add(id(one))
-        total += getsizeof(one)
-        if isinstance(one, Struct):
-            rest += astuple(one)
-        elif isinstance(one, dict):
-            rest += (*one, *one.values())
-        elif isinstance(one, (tuple, list)):
-            rest += one
+        seen.add(id(item))
+        total += getsizeof(item)
+        if isinstance(item, Struct):
+            queue += astuple(item)
+        elif isinstance(item, dict):
+            queue += (*item, *item.values())
+        elif isinstance(item, (tuple, list)):
+            queue += item
     return total
 
 
 class _Sessions(Portable, Generic[S]):
-    """What both kinds share. The arguments are those of `Sessions`."""
+    """The part that both kinds share. The arguments are those of `Sessions`."""
 
-    _lent: type[Lent] = Lent
+    _lent: type[SharedStore] = SharedStore
 
     def __init__(
         self,
@@ -122,7 +125,7 @@ class _Sessions(Portable, Generic[S]):
         for name, value in bounds.items():
             if value < 1:
                 raise ConfigError(name, f"{value} is under 1", "Give 1 or more.")
-        self.store = self._opened(beside(store, blobs, cache))
+        self.store = self._open(beside(store, blobs, cache))
         if "user_tools" in settings:  # each session is given them anew
             settings["user_tools"] = named_tools(settings["user_tools"])
         self._settings = {"model": model, **settings}
@@ -130,20 +133,20 @@ class _Sessions(Portable, Generic[S]):
         self._budget, self._most, self._most_bytes = budget, most, most_bytes
         self._older_bytes = older_bytes
         self._lock = RLock()  # a session is collected wherever Python likes
-        self._held: OrderedDict[str, _Held[S]] = OrderedDict()
+        self._session_entries: OrderedDict[str, _SessionEntry[S]] = OrderedDict()
         self._alive: WeakValueDictionary[str, S] = WeakValueDictionary()
         self._bytes = 0
         self._learnt: dict[str, Lessons] = {}  # of conversations that were let go
         self._uncounted: list[str] = []  # used since they were counted last
-        self._made("", {})  # a setting that cannot be meant is refused now
+        self._make_session("", {})  # a setting that cannot be meant is refused now
 
     def _made_with(self) -> Arguments:
         """With the store in memory, if it is that: there is nothing else to find it in."""
-        given, named = self._arguments
-        kept = innermost(self.store)
-        return given, {**named, "store": kept} if isinstance(
-            kept, MemoryStore
-        ) else named
+        positional, settings = self._arguments
+        lasting = innermost(self.store)
+        if isinstance(lasting, MemoryStore):
+            settings = {**settings, "store": lasting}
+        return positional, settings
 
     def of(
         self,
@@ -168,10 +171,10 @@ class _Sessions(Portable, Generic[S]):
         """
         with self._lock:
             self._uncounted = [
-                each for each in self._uncounted if not self._count(each)
+                used_key for used_key in self._uncounted if not self._count(used_key)
             ]
-            held = self._held.get(key)
-            if held is None:
+            entry = self._session_entries.get(key)
+            if entry is None:
                 session = self._alive.get(key)
                 if session is None:
                     if is_held_out(conversation or parent or key, self._holdout):
@@ -180,22 +183,28 @@ class _Sessions(Portable, Generic[S]):
                             "recall": False,
                             "summariser": None,
                         }
-                    session = self._made(key, {"tenant": parent or key, **settings})
+                    session = self._make_session(
+                        key, {"tenant": parent or key, **settings}
+                    )
                     # of no other conversation: a refusal that was misread goes no further
                     session.learn(self._learnt.get(key, Lessons()))
                     self._alive[key] = session
-                held = self._held[key] = _Held(session)
-            self._held.move_to_end(key)
+                entry = self._session_entries[key] = _SessionEntry(session)
+            self._session_entries.move_to_end(key)
             self._uncounted.append(key)
             self._let_go()
-            return held.session
+            return entry.session
 
     def drop(self, key: str) -> None:
-        """Let go of a conversation; what it keeps in the store stays there."""
+        """Let go of a conversation; what it keeps in the store stays there.
+
+        Args:
+            key: as for `of`.
+        """
         with self._lock:
-            held = self._held.pop(key, None)
-            if held is not None:
-                self._bytes -= held.bytes
+            entry = self._session_entries.pop(key, None)
+            if entry is not None:
+                self._bytes -= entry.bytes
 
     def drop_tenant(self, tenant: str) -> None:
         """Let go of a tenant's conversations: what they remember is no longer in the store.
@@ -209,8 +218,8 @@ class _Sessions(Portable, Generic[S]):
             for key, session in list(self._alive.items()):
                 if session.settings.tenant.partition(_UNIT)[0] != tenant:
                     continue
-                held = self._held.pop(key, None)
-                self._bytes -= held.bytes if held is not None else 0
+                entry = self._session_entries.pop(key, None)
+                self._bytes -= entry.bytes if entry is not None else 0
                 del self._alive[key]
                 self._keep_learnt(key, session)
 
@@ -220,25 +229,25 @@ class _Sessions(Portable, Generic[S]):
         return self._bytes
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._session_entries)
 
     def __contains__(self, key: str) -> bool:
-        return key in self._held
+        return key in self._session_entries
 
     def _count(self, key: str) -> bool:
         """Count what the last use of a session added; False: its first fit is still under way."""
-        if (held := self._held.get(key)) is None:
+        if (entry := self._session_entries.get(key)) is None:
             return True
-        self._bytes -= held.bytes
-        is_fitted = held.measure()
-        self._bytes += held.bytes
+        self._bytes -= entry.bytes
+        is_fitted = entry.measure()
+        self._bytes += entry.bytes
         return is_fitted
 
     def _let_go(self) -> None:
-        while len(self._held) > 1 and self._is_over():
-            key, held = self._held.popitem(last=False)
-            self._bytes -= held.bytes
-            self._keep_learnt(key, held.session)
+        while len(self._session_entries) > 1 and self._is_over():
+            key, entry = self._session_entries.popitem(last=False)
+            self._bytes -= entry.bytes
+            self._keep_learnt(key, entry.session)
 
     def _keep_learnt(self, key: str, session: S) -> None:
         """Keep what a conversation learnt, or its session made anew is refused again."""
@@ -250,22 +259,23 @@ class _Sessions(Portable, Generic[S]):
 
     def _is_over(self) -> bool:
         """Whether more is held than there is room for."""
-        if len(self._held) > self._most or self._bytes > self._most_bytes:
+        if len(self._session_entries) > self._most or self._bytes > self._most_bytes:
             return True
-        if len(self._held) <= _RECENT:
+        if len(self._session_entries) <= _RECENT:
             return False
-        recent = islice(reversed(self._held.values()), _RECENT)
-        return self._bytes - sum(held.bytes for held in recent) > self._older_bytes
+        recent = islice(reversed(self._session_entries.values()), _RECENT)
+        return self._bytes - sum(entry.bytes for entry in recent) > self._older_bytes
 
-    def _made(self, key: str, settings: dict[str, Any]) -> S:
+    def _make_session(self, key: str, settings: dict[str, Any]) -> S:
+        """A new session with the settings of all, and with its own in their place."""
         budget = self._budget(key) if callable(self._budget) else self._budget
-        given = {
+        options = {
             "store": self._lent(self.store),
             "budget": budget,
             **self._settings,
             **settings,
         }
-        return self._session(given)
+        return self._create(options)
 
     def run(self, steps: Steps[T], tenant: str) -> Any:
         """Do what steps ask of the store.
@@ -282,10 +292,10 @@ class _Sessions(Portable, Generic[S]):
         """
         raise NotImplementedError
 
-    def _opened(self, store: Any) -> Any:
+    def _open(self, store: Any) -> Any:
         return open_store(store)
 
-    def _session(self, settings: dict[str, Any]) -> S:
+    def _create(self, settings: dict[str, Any]) -> S:
         raise NotImplementedError
 
 
@@ -321,29 +331,37 @@ class Sessions(_Sessions[Session], Closing):
     def close(self) -> None:
         """Let go of all of them, and close the store."""
         with self._lock:
-            self._held.clear()
+            self._session_entries.clear()
             self._bytes = 0
         close(self.store)
         self.store.close()
 
     def run(self, steps: Steps[T], tenant: str) -> T:
-        """See `_Sessions.run`."""
+        """Run steps on the store; see `AsyncSessions.run`.
+
+        Args:
+            steps: what is to be done, as `Find` and other effects.
+            tenant: whose content and records they are about.
+
+        Raises:
+            StoreError: the store failed, and the steps let that pass.
+        """
         return run(steps, self.store, tenant)
 
-    def _session(self, settings: dict[str, Any]) -> Session:
+    def _create(self, settings: dict[str, Any]) -> Session:
         return Session(**settings)
 
 
 class AsyncSessions(_Sessions["AsyncSession"], AsyncClosing):
     """`Sessions` for an event loop; ``store`` may also be an `AsyncStore`."""
 
-    _lent = AsyncLent
+    _lent = AsyncSharedStore
 
     async def close(self) -> None:
         """See `Sessions.close`. A compaction under way is given up."""
         with self._lock:
-            sessions = [held.session for held in self._held.values()]
-            self._held.clear()
+            sessions = [entry.session for entry in self._session_entries.values()]
+            self._session_entries.clear()
             self._bytes = 0
         for session in sessions:
             await session.close()
@@ -351,16 +369,16 @@ class AsyncSessions(_Sessions["AsyncSession"], AsyncClosing):
         await self.store.close()
 
     def run(self, steps: Steps[T], tenant: str) -> Awaitable[T]:
-        """See `_Sessions.run`."""
+        """Run steps on the store, awaited; see `Sessions.run`."""
         return arun(steps, self.store, tenant)
 
-    def _opened(self, store: Any) -> Any:
+    def _open(self, store: Any) -> Any:
         from ullage.stores.threaded import Threaded  # it imports asyncio
 
         is_awaited = inspect.iscoroutinefunction(getattr(store, "commit", None))
-        return store if is_awaited else Threaded(super()._opened(store))
+        return store if is_awaited else Threaded(super()._open(store))
 
-    def _session(self, settings: dict[str, Any]) -> AsyncSession:
+    def _create(self, settings: dict[str, Any]) -> AsyncSession:
         from ullage.session.aio import AsyncSession
 
         return AsyncSession(**settings)

@@ -13,9 +13,9 @@ from ullage.core.turn.caches import SessionCache
 from ullage.core.turn.lessons import Lessons
 from ullage.core.values.effects import Record
 from ullage.core.values.events import Event
-from ullage.session.spend.book import Report
+from ullage.session.spend.book import UsageReport
 from ullage.session.spend.calls import Spent
-from ullage.session.view import Sent
+from ullage.session.view import RequestInfo
 
 EVENTS_KEPT = 4_096
 """The newest events that a session still lists."""
@@ -40,16 +40,19 @@ class SessionState(Struct, frozen=True):
     persisted: State
     learnt: Lessons = Lessons()
     cache: SessionCache | None = None
-    newest: Sent | None = None
+    newest: RequestInfo | None = None
     events: tuple[Event, ...] = ()
     carried: Ledger = Ledger()
-    observed: tuple[Report, ...] = ()
+    observed: tuple[UsageReport, ...] = ()
     waiting: tuple[Record, ...] = ()
 
     def with_persisted(self, persisted: State) -> SessionState:
-        """With what a call made of what lasts. What was spent is summed up apart (`with_spent`).
+        """The state with a new persisted part. Its sums are added apart (`with_spent`).
 
         A call may take long, and another reply may have been counted meanwhile.
+
+        Args:
+            persisted: as a call made it.
         """
         usage, cost_usd = self.persisted.usage, self.persisted.cost_usd
         return replace(
@@ -57,7 +60,11 @@ class SessionState(Struct, frozen=True):
         )
 
     def with_spent(self, spent: Spent) -> SessionState:
-        """With what some calls came to in the sums."""
+        """The state with the usage of some calls added to its sums.
+
+        Args:
+            spent: the usage and cost.
+        """
         total = (
             Spent(usage=self.persisted.usage, cost_usd=self.persisted.cost_usd) + spent
         )
@@ -65,32 +72,49 @@ class SessionState(Struct, frozen=True):
         return replace(self, persisted=persisted)
 
     def without_room(self, room_tokens: int, model: str) -> SessionState:
-        """Without what a refusal left of a model's window (`Lessons.without_room`)."""
+        """The state without the room that a refusal left of a model's window.
+
+        Args:
+            room_tokens: that room.
+            model: the model.
+        """
         return replace(self, learnt=self.learnt.without_room(room_tokens, model))
 
     def with_events(self, *events: Event) -> SessionState:
-        """With these events behind the others; the oldest are forgotten."""
+        """The state with these events behind the others; the oldest are forgotten.
+
+        Args:
+            events: in order.
+        """
         return (
             replace(self, events=(*self.events, *events)[-EVENTS_KEPT:])
             if events
             else self
         )
 
-    def observed_before(self, report: Report) -> Report | None:
-        """What was observed before of the same reply, if anything was."""
+    def observed_before(self, report: UsageReport) -> UsageReport | None:
+        """The earlier report of the same reply, if there is one.
+
+        Args:
+            report: of a reply.
+        """
         return next(
             (earlier for earlier in self.observed if earlier.is_of(report)), None
         )
 
-    def with_observed(self, observed: Report, before: Report | None) -> SessionState:
+    def with_observed(
+        self, observed: UsageReport, earlier: UsageReport | None
+    ) -> SessionState:
         """With this reply among those that count no second time; the oldest are forgotten.
 
-        Of several reports of one reply the newest is kept; ``before`` is `observed_before`.
+        Of several reports of one reply the newest is kept; ``earlier`` is `observed_before`.
         """
-        others = [
-            it for it in self.observed if before is None or not it.is_of(observed)
+        reports = [
+            report
+            for report in self.observed
+            if earlier is None or not report.is_of(observed)
         ]
-        return replace(self, observed=(*others, observed)[-OBSERVED_KEPT:])
+        return replace(self, observed=(*reports, observed)[-OBSERVED_KEPT:])
 
     def with_news(self) -> tuple[SessionState, tuple[Record, ...]]:
         """The session whose host has every record, and the records that it did not have."""
@@ -98,13 +122,17 @@ class SessionState(Struct, frozen=True):
         return replace(self, carried=ledger), records_since(ledger, self.carried)
 
     def with_records(self, records: Iterable[Record]) -> SessionState:
-        """With records that the host has; where they are new, what is remembered is dropped."""
+        """The state with records that the host has; new ones drop what is remembered for speed.
+
+        Args:
+            records: in any order.
+        """
         records = (*self.waiting, *records)
         ledger, waiting = merge_records(self.persisted.ledger, records)
         carried, _ = merge_records(self.carried, records)
-        new = replace(self, carried=carried, waiting=waiting)
+        state = replace(self, carried=carried, waiting=waiting)
         if ledger is self.persisted.ledger:
-            return new
+            return state
         return replace(
-            new, persisted=replace(self.persisted, ledger=ledger), cache=None
+            state, persisted=replace(self.persisted, ledger=ledger), cache=None
         )

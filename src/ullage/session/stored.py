@@ -50,7 +50,7 @@ State: TypeAlias = Literal["whole", "in short", "set aside"]
 """How a leaf is shown: as it came, in part, or not at all."""
 
 
-class Listed(NamedTuple):
+class ConversationEntry(NamedTuple):
     """A conversation in a list.
 
     Attributes:
@@ -126,12 +126,16 @@ class StoredConversation(Struct, frozen=True, eq=False):
         """Every batch of it in order, and whether it is undone."""
         for key in dict.fromkeys(self.transcript.chain):
             for n, batch in enumerate(self.ledger.at(key).batches):
-                made = LedgerRef("batch", key, n)
-                yield made, batch, made in self.hand.undone
+                handle = LedgerRef("batch", key, n)
+                yield handle, batch, handle in self.hand.undone
 
 
-def conversations(store: Store, tenant: str) -> list[Listed]:
+def conversations(store: Store, tenant: str) -> list[ConversationEntry]:
     """The conversations of a tenant, the newest first.
+
+    Args:
+        store: where they are kept.
+        tenant: whose they are.
 
     Raises:
         StoreError: the store cannot list, or it failed.
@@ -139,13 +143,15 @@ def conversations(store: Store, tenant: str) -> list[Listed]:
     rows = store.newest(tenant, "outline", CONVERSATIONS)
     outlines = [(outline_of(record), used_s) for record, used_s in rows]
     listed = [
-        Listed(outline, used_s) for outline, used_s in outlines if outline is not None
+        ConversationEntry(outline, used_s)
+        for outline, used_s in outlines
+        if outline is not None
     ]
     # times are in whole seconds: of two at once the longer is the later
-    listed.sort(key=lambda each: (each.used_s, each.outline.length), reverse=True)
-    newest = dict[str, Listed]()
-    for each in listed:
-        newest.setdefault(each.outline.name, each)
+    listed.sort(key=lambda entry: (entry.used_s, entry.outline.length), reverse=True)
+    newest = dict[str, ConversationEntry]()
+    for entry in listed:
+        newest.setdefault(entry.outline.name, entry)
     return list(newest.values())
 
 
@@ -165,10 +171,10 @@ def conversation(
     """
     listed = conversations(store, tenant)
     outline = next(
-        (each.outline for each in listed if name in (None, each.outline.name)), None
+        (entry.outline for entry in listed if name in (None, entry.outline.name)), None
     )
     if outline is None:
-        what = (
+        problem = (
             "no conversation is kept for this tenant"
             if name is None
             else "no such conversation"
@@ -176,12 +182,12 @@ def conversation(
         remedy = (
             "`ullage window` lists them; outlines are kept unless that is switched off."
         )
-        raise ConfigError("conversation", what, remedy)
-    outlines = _whole_of(store, tenant, outline)
+        raise ConfigError("conversation", problem, remedy)
+    outlines = _load_outlines(store, tenant, outline)
     transcript = transcript_of(outlines)
     messages = list[OutlinedMessage]()
-    for each in outlines:
-        messages += each.messages[max(len(messages) - each.start, 0) :]
+    for entry in outlines:
+        messages += entry.messages[max(len(messages) - entry.start, 0) :]
     records = store.find(tenant, transcript.chain)
     ledger = Ledger().with_records(records)
     hand = hand_of(transcript, ledger)
@@ -191,21 +197,29 @@ def conversation(
 
 
 def decide(store: Store, stored: StoredConversation, decision: Decision) -> str:
-    """Write a decision about a conversation (`decision_of`); its name.
+    """Write a decision about a conversation.
+
+    Args:
+        store: where the conversation is kept.
+        stored: the conversation.
+        decision: as `decision_of` made it.
+
+    Returns:
+        The name of the decision.
 
     Raises:
         StoreError: it could not be kept, or a newer version decided here.
     """
     ledger, key = stored.ledger, stored.key
     while True:
-        made = LedgerRef("decision", key, len(ledger.at(key).decisions))
+        handle = LedgerRef("decision", key, len(ledger.at(key).decisions))
         ledger, record = ledger.with_decision(key, decision)
         pointer = latest_record(stored.transcript.chain, (record,))
         lost = store.commit(stored.tenant, (), (record, pointer))
         if not lost:
-            return name_of(made)
+            return name_of(handle)
         ledger = ledger.with_records(lost)
-        if len(ledger.at(key).decisions) <= made.n:
+        if len(ledger.at(key).decisions) <= handle.n:
             raise StoreError(
                 store.name, "append", "a newer version decided here. Upgrade"
             )
@@ -214,7 +228,7 @@ def decide(store: Store, stored: StoredConversation, decision: Decision) -> str:
 def decision_of(
     stored: StoredConversation,
     verb: Verb,
-    wanted: str | None = None,
+    reference: str | None = None,
     *,
     lines: tuple[int, int] | None = None,
     when: When = "batch",
@@ -224,17 +238,27 @@ def decision_of(
 ) -> Decision:
     """A decision about a stored conversation, not yet written.
 
-    See `ullage.Session.pin` and its siblings for arguments and errors. Texts are kept as they are
-    given: what redacts is known to the session alone.
+    Args:
+        stored: the conversation.
+        verb: see `ullage.Session.preview`.
+        reference: what is meant: a name of a leaf or decision, or a ref.
+        lines: see `ullage.Session.pin`.
+        when: see `ullage.Session.restore`.
+        text: of a note.
+        reason: see `ullage.Session.pin`.
+        author: see `ullage.Session.pin`.
+
+    Texts are kept as they are given: the function that redacts is known to the session alone. See
+    `ullage.Session.pin` for errors.
     """
     target, undoes = None, None
     if verb == "note":
         if not text.strip():
             raise ConfigError("text", "the note is empty", "Give the text of the note.")
     elif verb == "undo":
-        undoes = undone_by(stored.transcript, stored.ledger, stored.hand, wanted)
+        undoes = undone_by(stored.transcript, stored.ledger, stored.hand, reference)
     else:
-        target = _target(stored, wanted or "", lines)
+        target = _target(stored, reference or "", lines)
     return Decision(
         verb=verb,
         target=target,
@@ -247,9 +271,16 @@ def decision_of(
 
 
 def about_tokens(stored: StoredConversation, decision: Decision) -> tuple[int, int]:
-    """About how many tokens a decision adds to the view, and how many are written anew for it.
+    """Estimate what a decision adds to the view, and how much is written to the cache anew.
 
     Four characters count as a token: the texts themselves are with their caller alone.
+
+    Args:
+        stored: the conversation.
+        decision: the decision.
+
+    Returns:
+        Tokens that are added (below zero: removed), and tokens that are written anew.
     """
     leaves = stored.leaves()
     if decision.verb == "note":
@@ -261,14 +292,14 @@ def about_tokens(stored: StoredConversation, decision: Decision) -> tuple[int, i
         return 0, 0
     index = index_of(stored.transcript, target.message) or 0
     names = {
-        f"m{spot[0] + 1}.{_number(stored, spot)}" for spot in _spots(stored, target)
+        f"m{spot[0] + 1}.{_number_of(stored, spot)}" for spot in _spots(stored, target)
     }
     meant = [leaf for leaf in leaves if leaf.name in names]
-    out = sum(leaf.chars for leaf in meant if leaf.state != "whole")
-    shown = sum(leaf.chars for leaf in meant if leaf.state == "whole")
+    left_out = sum(leaf.chars for leaf in meant if leaf.state != "whole")
+    in_view = sum(leaf.chars for leaf in meant if leaf.state == "whole")
     if decision.verb == "restore" and decision.when == "end":
-        return (out + shown) // CHARS_PER_TOKEN, 0
-    more = -shown if decision.verb == "drop" else out
+        return (left_out + in_view) // CHARS_PER_TOKEN, 0
+    more = -in_view if decision.verb == "drop" else left_out
     anew = _chars_from(leaves, index) + max(more, 0) if more else 0
     return more // CHARS_PER_TOKEN, anew // CHARS_PER_TOKEN
 
@@ -276,19 +307,22 @@ def about_tokens(stored: StoredConversation, decision: Decision) -> tuple[int, i
 def _about_undo(
     stored: StoredConversation, undoes: LedgerRef, leaves: Sequence[Leaf]
 ) -> tuple[int, int]:
-    """The same of an undo: what its batch had won comes back, from its first message on."""
-    entered = {one.ref: one for one in entered_in(stored.transcript, stored.ledger)}
-    one = entered.get(undoes)
-    batches = (undoes,) if one is None else one.carried_out
-    name, won = {name_of(made) for made in batches}, 0
-    for made, batch, _ in stored.batches():
-        if made in batches:
+    """The same of an undo: the tokens come back from its batch's first message on."""
+    entered = {
+        decision.ref: decision
+        for decision in entered_in(stored.transcript, stored.ledger)
+    }
+    decision = entered.get(undoes)
+    batches = (undoes,) if decision is None else decision.carried_out
+    name, won = {name_of(handle) for handle in batches}, 0
+    for handle, batch, _ in stored.batches():
+        if handle in batches:
             won += batch.tokens_before - batch.tokens_after
-    first = min((leaf.message for leaf in leaves if leaf.batch in name), default=None)
+    message = min((leaf.message for leaf in leaves if leaf.batch in name), default=None)
     anew = (
         0
-        if first is None
-        else _chars_from(leaves, first) // CHARS_PER_TOKEN + max(won, 0)
+        if message is None
+        else _chars_from(leaves, message) // CHARS_PER_TOKEN + max(won, 0)
     )
     return won, anew
 
@@ -303,13 +337,13 @@ def _chars_from(leaves: Sequence[Leaf], index: int) -> int:
 # ── reading it ───────────────────────────────────────────────────────────────────────────
 
 
-def _whole_of(store: Store, tenant: str, newest: Outline) -> list[Outline]:
+def _load_outlines(store: Store, tenant: str, newest: Outline) -> list[Outline]:
     """All outlines of a conversation, oldest first."""
     outlines = [newest]
-    while before := outlines[-1].before:
-        records = store.find(tenant, (before,))
-        found = next((record for record in records if record.kind == "outline"), None)
-        outline = None if found is None else outline_of(found)
+    while earlier_key := outlines[-1].before:
+        records = store.find(tenant, (earlier_key,))
+        record = next((record for record in records if record.kind == "outline"), None)
+        outline = None if record is None else outline_of(record)
         if outline is None or outline.start >= outlines[-1].start:
             raise StoreError(
                 store.name, "find", "the outline of this conversation is not whole. Go on with it "
@@ -320,20 +354,20 @@ def _whole_of(store: Store, tenant: str, newest: Outline) -> list[Outline]:
 
 
 def _target(
-    stored: StoredConversation, wanted: str, lines: tuple[int, int] | None
+    stored: StoredConversation, reference: str, lines: tuple[int, int] | None
 ) -> Target:
-    """What a name or a ref means; of a ref the leaf that a batch set aside under it."""
+    """The target of a name or a ref; a ref means the leaf that a batch set aside under it."""
     for leaf in stored.leaves():
-        if wanted and leaf.ref == wanted:
-            wanted = leaf.name
+        if reference and leaf.ref == reference:
+            reference = leaf.name
             break
-    target = target_of(stored.transcript, None, wanted)
+    target = target_of(stored.transcript, None, reference)
     if lines is None:
         return target
     spots = _spots(stored, target)
-    first, last = lines
-    if len(spots) != 1 or not 1 <= first <= last:
-        problem = f"{first} to {last} are no lines of one text"
+    start, stop = lines
+    if len(spots) != 1 or not 1 <= start <= stop:
+        problem = f"{start} to {stop} are no lines of one text"
         raise ConfigError(
             "lines", problem, 'Name one text, such as "m12.1", and count from 1.'
         )
@@ -345,8 +379,8 @@ def _spots(stored: StoredConversation, target: Target) -> Sequence[Location]:
     return locations_of(stored.transcript, target)
 
 
-class _Left(NamedTuple):
-    """What became of a leaf."""
+class _LeafState(NamedTuple):
+    """The state of a leaf, and the batch that caused it."""
 
     state: State
     batch: str
@@ -355,15 +389,15 @@ class _Left(NamedTuple):
 
 
 def _leaves(stored: StoredConversation) -> Iterator[Leaf]:
-    left, hidden = _states(stored)
+    leaf_states, message_states = _find_states(stored)
     pins = stored.hand.pins
     for index, message in enumerate(stored.messages):
-        for number, part, item, outlined, at in _numbered(message):
-            spot = index, part, at
-            state = hidden.get(index) or left.get(spot)
+        for number, part, item, outlined, item_index in _number_leaves(message):
+            spot = index, part, item_index
+            state = message_states.get(index) or leaf_states.get(spot)
             if state is None:
-                is_short = item.shown_chars >= 0 and spot not in left
-                state = _Left("in short" if is_short else "whole", "", "", "")
+                is_short = item.shown_chars >= 0 and spot not in leaf_states
+                state = _LeafState("in short" if is_short else "whole", "", "", "")
             call = stored.transcript.call_for(index, part)
             yield Leaf(
                 name=f"m{index + 1}.{number}",
@@ -381,7 +415,9 @@ def _leaves(stored: StoredConversation) -> Iterator[Leaf]:
             )
 
 
-def _numbered(message: OutlinedMessage) -> Iterator[tuple[int, int, Item, Any, int]]:
+def _number_leaves(
+    message: OutlinedMessage,
+) -> Iterator[tuple[int, int, Item, Any, int]]:
     """Every leaf of a message with its number in names, counted as `target_of` counts."""
     number = 0
     for at, part in enumerate(message.parts):
@@ -393,60 +429,64 @@ def _numbered(message: OutlinedMessage) -> Iterator[tuple[int, int, Item, Any, i
             yield number, at, item, part, item_at
 
 
-def _number(stored: StoredConversation, spot: Location) -> int:
-    rows = _numbered(stored.messages[spot[0]])
+def _number_of(stored: StoredConversation, spot: Location) -> int:
+    rows = _number_leaves(stored.messages[spot[0]])
     return next(
         (number for number, part, _, _, at in rows if (part, at) == spot[1:]), 0
     )
 
 
-def _states(
+def _find_states(
     stored: StoredConversation,
-) -> tuple[dict[Location, _Left | None], dict[int, _Left]]:
-    """What became of each leaf and of each hidden message, by the batches that are not undone."""
-    left, hidden = dict[Location, "_Left | None"](), dict[int, _Left]()
+) -> tuple[dict[Location, _LeafState | None], dict[int, _LeafState]]:
+    """The state of each leaf and of each hidden message, by the batches that are not undone."""
+    leaf_states, message_states = (
+        dict[Location, "_LeafState | None"](),
+        dict[int, _LeafState](),
+    )
     transcript = stored.transcript
     for key in dict.fromkeys(transcript.chain):
-        entry = stored.ledger.at(key)
-        for n, batch in enumerate(entry.batches):
-            made = LedgerRef("batch", key, n)
-            if made in stored.hand.undone:
+        for n, batch in enumerate(stored.ledger.at(key).batches):
+            handle = LedgerRef("batch", key, n)
+            if handle in stored.hand.undone:
                 continue
             for edit in batch.edits:
-                _apply(transcript, edit, name_of(made), left, hidden)
-    return left, hidden
+                _apply(transcript, edit, name_of(handle), leaf_states, message_states)
+    return leaf_states, message_states
 
 
 def _apply(
     transcript: Transcript,
     edit: Replace | ReplaceSpan | Drop | Restore | Insert,
     batch: str,
-    left: dict[Location, _Left | None],
-    hidden: dict[int, _Left],
+    leaf_states: dict[Location, _LeafState | None],
+    message_states: dict[int, _LeafState],
 ) -> None:
     match edit:
         case Replace():
             spot = transcript.locate(edit.address)
             state: State = "set aside" if edit.kind == "pruned" else "in short"
             if spot is not None:
-                left[spot] = _Left(state, batch, edit.ref, edit.why)
+                leaf_states[spot] = _LeafState(state, batch, edit.ref, edit.why)
         case ReplaceSpan():
             start, stop = transcript.find(edit.after), transcript.find(edit.upto)
             keeps = {(transcript.find(key) or 0) - 1 for key in edit.keeps}
             keeps.update(transcript.marked("pinned", start or 0, stop or 0))
             for index in range(start or 0, stop or 0):
                 if index not in keeps:
-                    hidden[index] = _Left("set aside", batch, edit.ref, edit.why)
+                    message_states[index] = _LeafState(
+                        "set aside", batch, edit.ref, edit.why
+                    )
         case Restore():
             message = index_of(transcript, edit.message)
             if message is None:
                 return
             group = (
                 transcript.inseparable(message, len(transcript))
-                if message in hidden
+                if message in message_states
                 else ()
             )
             for at in group:
-                hidden.pop(at, None)
+                message_states.pop(at, None)
             for spot in locations_of(transcript, Target(edit.message, edit.leaf)):
-                left[spot] = None
+                leaf_states[spot] = None

@@ -20,7 +20,7 @@ from ullage.session.closing import AsyncClosing, Closing
 from ullage.session.drivers import Actions
 
 if TYPE_CHECKING:
-    from ullage.session.call import Round
+    from ullage.session.call import ProviderCall
 
 _END = object()
 
@@ -44,16 +44,20 @@ def tapped(stream: Any, tap: Callable[[Any, Any], Any]) -> Any:
 
 
 def source_of(stream: Any) -> tuple[Any, Any]:
-    """Where a stream's events come from: what holds their iterator, and the iterator."""
+    """The object that holds a stream's iterator, and that iterator.
+
+    Args:
+        stream: what a client returned.
+    """
     raw = getattr(stream, "_raw_stream", stream)
     return raw, getattr(raw, "_iterator", stream)
 
 
 class _Tapped:
-    """What both taps share: the events of one call, read once; those that speak of usage."""
+    """The part both taps share: events are read once, those that report usage are kept."""
 
-    def __init__(self, round: Round, events: Any, source: Any) -> None:
-        self._round, self._events, self._source = round, events, source
+    def __init__(self, call: ProviderCall, events: Any, source: Any) -> None:
+        self._call, self._events, self._source = call, events, source
         self._has_given = False
         self._reporting: list[Any] = []
 
@@ -63,17 +67,17 @@ class _Tapped:
             try:
                 event = yield partial(next_of, self._events, _END)
             except BaseException as error:
-                if self._has_given or not self._round.may_retry(error):
-                    yield from self._round.observe(self._reporting)
+                if self._has_given or not self._call.may_retry(error):
+                    yield from self._call.observe(self._reporting)
                     raise
             else:
                 break
-            self._events, self._source = yield from self._round.events_again()
+            self._events, self._source = yield from self._call.reopen_stream()
         if event is _END:
-            yield from self._round.observe(self._reporting)
+            yield from self._call.observe(self._reporting)
             return _END
         self._has_given = True
-        if self._round.view.reports(event):
+        if self._call.view.reports(event):
             self._reporting.append(event)
         return event
 
@@ -82,10 +86,10 @@ class _Tapped:
         try:
             yield next(filter(None, map(self._closing, names)), lambda: None)
         finally:
-            yield from self._round.observe(self._reporting)
+            yield from self._call.observe(self._reporting)
 
     def _closing(self, name: str) -> Callable[[], Any] | None:
-        """What closes the source, if it has such a thing.
+        """The function that closes the source, if it has one.
 
         The SDK's stream is not held: one that is dropped closes its connection at once.
         """
@@ -106,14 +110,14 @@ class Tap(_Tapped, Closing):
         return self
 
     def __next__(self) -> Any:
-        event = self._round.run(self._event(next))
+        event = self._call.run(self._event(next))
         if event is _END:
             raise StopIteration
         return event
 
     def close(self) -> None:
         """Close the stream, and observe what it reported until now."""
-        self._round.run(self._closed("close"))
+        self._call.run(self._closed("close"))
 
 
 class AsyncTap(_Tapped, AsyncClosing):
@@ -123,13 +127,13 @@ class AsyncTap(_Tapped, AsyncClosing):
         return self
 
     async def __anext__(self) -> Any:
-        event = await self._round.run(self._event(anext))
+        event = await self._call.run(self._event(anext))
         if event is _END:
             raise StopAsyncIteration
         return event
 
     async def close(self) -> None:
         """See `Tap.close`."""
-        await self._round.run(self._closed("close", "aclose"))
+        await self._call.run(self._closed("close", "aclose"))
 
     aclose = close

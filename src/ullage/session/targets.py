@@ -32,15 +32,15 @@ _MESSAGE = re.compile(r"(?:m|message )(\d+)(?:\.(\d+))?")
 def target_of(
     transcript: Transcript,
     wire: Format | None,
-    wanted: Any,
+    reference: Any,
     lines: tuple[int, int] | None = None,
 ) -> Target:
-    """The target that somebody names.
+    """The target that a user names.
 
     Args:
         transcript: the history.
         wire: its format; None: only names are understood.
-        wanted: what is meant; see above.
+        reference: what is meant; see above.
         lines: the first and the last line that are meant, counted from 1; None: all.
 
     Raises:
@@ -48,19 +48,19 @@ def target_of(
         TargetNotFound: the history has no such message, ref or call.
         FormatError: it is no message of the format.
     """
-    if isinstance(wanted, str) or wire is None:
-        named = _named(transcript, str(wanted))
+    if isinstance(reference, str) or wire is None:
+        named = _target_by_name(transcript, str(reference))
         if named is None:
-            raise TargetNotFound(len(transcript), str(wanted))
+            raise TargetNotFound(len(transcript), str(reference))
         target = named
     else:
-        target = _said(transcript, wire, wanted)
+        target = _target_by_message(transcript, wire, reference)
     return target if lines is None else _with_lines(transcript, target, lines)
 
 
-def _named(transcript: Transcript, wanted: str) -> Target | None:
+def _target_by_name(transcript: Transcript, reference: str) -> Target | None:
     """The target of a name; None where the history has none."""
-    name = _MESSAGE.fullmatch(wanted.strip())
+    name = _MESSAGE.fullmatch(reference.strip())
     if name is not None:
         index, number = int(name[1]) - 1, name[2]
         if not 0 <= index < len(transcript):
@@ -71,7 +71,7 @@ def _named(transcript: Transcript, wanted: str) -> Target | None:
         if not 1 <= int(number) <= len(leaves):
             return None
         return _leaf(transcript, (index, *leaves[int(number) - 1][:2]))
-    result = transcript.newest_result(wanted, len(transcript))
+    result = transcript.newest_result(reference, len(transcript))
     if result is not None:
         address = transcript.address(result)
         return Target(
@@ -79,7 +79,7 @@ def _named(transcript: Transcript, wanted: str) -> Target | None:
         )
     for spot in _newest_first(transcript):
         output = transcript.output(spot)
-        if output is not None and output.ref == wanted:
+        if output is not None and output.ref == reference:
             return _leaf(transcript, spot)
     return None
 
@@ -94,15 +94,15 @@ def _newest_first(transcript: Transcript) -> Iterator[Location]:
             yield index, number, item
 
 
-def _said(transcript: Transcript, wire: Format, wanted: Any) -> Target:
-    """The newest message that says the same as one of the request's own."""
-    if isinstance(wanted, (int, float, bytes)) or wanted is None:
+def _target_by_message(transcript: Transcript, wire: Format, message: Any) -> Target:
+    """The newest message that equals one of the request's own."""
+    if isinstance(message, (int, float, bytes)) or message is None:
         raise ConfigError(
             "target",
-            f"{type(wanted).__name__} names no message",
+            f"{type(message).__name__} names no message",
             'Give "m12" for message 12, a ref, the id of a call, or the message itself.',
         )
-    digest = canon.digest_of(wire.parse(wanted, "target"))
+    digest = canon.digest_of(wire.parse(message, "target"))
     ordinal, newest = 0, None
     while (
         spot := transcript.locate(Address("text", digest.hex(), ordinal))
@@ -118,7 +118,7 @@ def _with_lines(
 ) -> Target:
     """Lines of a target, which must be one text that has them."""
     index = (transcript.find(target.message) or 0) - 1
-    first, last = lines
+    start, stop = lines
     leaf = target.leaf
     if leaf is None:
         leaves = list(leaves_of(transcript.messages[index]))
@@ -134,20 +134,20 @@ def _with_lines(
             'Name one text of it, such as "m12.1".',
         )
     count = len(output.text.splitlines())
-    if not 1 <= first <= last <= count:
+    if not 1 <= start <= stop <= count:
         raise ConfigError(
             "lines",
-            f"{first} to {last} are not among its {count:,} lines",
+            f"{start} to {stop} are not among its {count:,} lines",
             "Count from 1; the first comes before the last.",
         )
-    return Target(target.message, leaf, (first, last))
+    return Target(target.message, leaf, (start, stop))
 
 
 # ── batches and decisions ────────────────────────────────────────────────────────────────
 
 
 def undone_by(
-    transcript: Transcript, ledger: Ledger, hand: UserDecisions, wanted: str | None
+    transcript: Transcript, ledger: Ledger, hand: UserDecisions, reference: str | None
 ) -> LedgerRef:
     """The batch or decision that an undo is to take back.
 
@@ -155,27 +155,27 @@ def undone_by(
         transcript: the history.
         ledger: what is known of it.
         hand: what stands in it.
-        wanted: its name, or a ref that a batch set aside; None: the newest that stands and is no
+        reference: its name, or a ref that a batch set aside; None: the newest that stands and is no
             undo itself.
 
     Raises:
         TargetNotFound: nothing has this name.
         ConfigError: nothing is left to be taken back.
     """
-    if wanted is None:
-        made = _newest(transcript, ledger, hand)
-        if made is None:
+    if reference is None:
+        handle = _newest_standing(transcript, ledger, hand)
+        if handle is None:
             raise ConfigError(
                 "undo", "nothing was decided that stands", "Name what you mean."
             )
-        return made
+        return handle
     decisions = {one.name: one.ref for one in entered_in(transcript, ledger)}
-    if wanted in decisions:
-        return decisions[wanted]
-    for made, batch in batches_in(transcript, ledger):
-        if wanted == name_of(made) or _sets_aside(batch, wanted):
-            return decisions.get(batch.decision, made)
-    raise TargetNotFound(len(transcript), wanted)
+    if reference in decisions:
+        return decisions[reference]
+    for handle, batch in batches_in(transcript, ledger):
+        if reference == name_of(handle) or _sets_aside(batch, reference):
+            return decisions.get(batch.decision, handle)
+    raise TargetNotFound(len(transcript), reference)
 
 
 def batches_in(
@@ -188,31 +188,31 @@ def batches_in(
             yield LedgerRef("batch", key, n), batches[n]
 
 
-def _newest(
+def _newest_standing(
     transcript: Transcript, ledger: Ledger, hand: UserDecisions
 ) -> LedgerRef | None:
-    """The newest decision that is due, or else what was carried out or decided last."""
+    """The newest decision that is due, else the newest that was carried out and stands."""
     standing = {one.name: one for one in hand.decisions if one.decision.verb != "undo"}
     for due in reversed(hand.due):
         if due.name in standing:
             return due.ref
-    for made, batch in batches_in(transcript, ledger):
-        if made in hand.undone or _follows_from_one(made, ledger):
+    for handle, batch in batches_in(transcript, ledger):
+        if handle in hand.undone or _follows_from_one(handle, ledger):
             continue
         if not batch.decision:
             if batch.edits:
-                return made
+                return handle
             continue
         if batch.decision in standing:
             return standing[batch.decision].ref
     return None
 
 
-def _follows_from_one(made: LedgerRef, ledger: Ledger) -> bool:
-    """Whether a batch was made at the place of a decision, because of it: it goes with that."""
-    batches = ledger.at(made.key).batches
-    before = any(batch.decision for batch in batches[: made.n])
-    return before and not batches[made.n].decision
+def _follows_from_one(handle: LedgerRef, ledger: Ledger) -> bool:
+    """Whether a batch was made at the place of a decision and because of it, and goes with it."""
+    batches = ledger.at(handle.key).batches
+    follows = any(batch.decision for batch in batches[: handle.n])
+    return follows and not batches[handle.n].decision
 
 
 def _sets_aside(batch: Batch, ref: str) -> bool:

@@ -54,17 +54,18 @@ A warning says that a figure is a guess, or that more was given up than the poli
 
 
 def tell(
-    events: Sequence[Event], on_event: OnEvent | None, before: Sequence[Event] = ()
+    events: Sequence[Event], on_event: OnEvent | None, earlier: Sequence[Event] = ()
 ) -> None:
-    """Tell of events, in order. No turn fails for it: what the function raises is logged.
+    """Log events, in order, and pass them to the caller's function.
 
-    A session warns once of each kind; what comes again goes to the log as information. What is
-    wrong in one turn is mostly wrong in the next one as well.
+    A session warns once of each kind; a kind that comes again is logged as information. What is
+    wrong in one turn is mostly wrong in the next one as well. No turn fails for it: what the
+    function raises is logged.
 
     Args:
         events: what happened now.
         on_event: the caller's function, which is given each of them.
-        before: what happened in the session before.
+        earlier: what happened in the session before.
     """
     if not events:
         return
@@ -73,7 +74,7 @@ def tell(
     log = logging.getLogger("ullage")
     warned: set[Kind] = set()
     if any(LEVELS.get(event.kind) == _WARNING for event in events):
-        warned = {event.kind for event in before}
+        warned = {event.kind for event in earlier}
     for event in events:
         ref = f", ref={event.ref}" if event.ref else ""
         level = LEVELS.get(event.kind, _DEBUG)
@@ -82,7 +83,7 @@ def tell(
         warned.add(event.kind)
         log.log(level, "%s: %s: %s%s", event.kind, event.where, event.why, ref)
         if event.kind == "diagnostic":
-            _say(event.why)
+            _write_line(event.why)
         if on_event is not None:
             try:
                 on_event(event)
@@ -90,8 +91,8 @@ def tell(
                 log.error("on_event failed: %s", type(error).__name__)
 
 
-def _say(line: str) -> None:
-    """Say a line on stderr, where a document wants it there, and if that takes it."""
+def _write_line(line: str) -> None:
+    """Write a line to stderr, if there is one and it takes it."""
     if sys.stderr is not None:
         with suppress(OSError, ValueError):
             sys.stderr.write(f"{line}\n")

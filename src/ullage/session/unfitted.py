@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Unfitted(dict[str, Any]):
-    """A request as it came, with what a view is asked for.
+    """A request as it came, with the interface of a view.
 
     Args:
         request: the request; it is sent with the values it has.
@@ -51,18 +51,22 @@ class Unfitted(dict[str, Any]):
         return dict, (dict(self),)
 
     def owns(self, call: Any) -> bool:
-        """No recall tool was offered in it."""
+        """Return False: no recall tool was offered in it."""
         return False
 
     def refused(self, error: Any) -> None:
-        """Nothing shorter can be made of it."""
+        """Return None: nothing shorter can be made of it."""
 
     def reports(self, event: Any) -> bool:
         """Whether an event of a stream speaks of usage."""
         return self.wire is not None and self.wire.usage_of_stream((event,)) is not None
 
     def observe(self, reply: Any) -> None:
-        """Count what the reply came to. The estimates learn nothing from it."""
+        """Count the usage of the reply. The estimates learn nothing from it.
+
+        Args:
+            reply: as for `View.observe`.
+        """
         if self.wire is None or self._is_counted:
             return
         usage = None
@@ -80,7 +84,11 @@ class Unfitted(dict[str, Any]):
 
 
 def went_as_it_came(error: Exception) -> Event:
-    """The event of a request that could not be fitted. A mistake of ours is named, not quoted."""
+    """The event of a request that could not be fitted.
+
+    Args:
+        error: why. An error of ours is quoted; any other is named alone.
+    """
     reason = type(error).__name__
     if isinstance(error, UllageError):
         reason = f"{reason}: {error}"

@@ -24,7 +24,7 @@ from ullage.core.values.events import Event
 from ullage.core.values.limits import Limits
 from ullage.core.values.notices import Words
 from ullage.core.values.usage import Usage
-from ullage.session.picture import Drawn, OneWindow, one_window
+from ullage.session.picture import OneWindow, PictureMixin, one_window
 from ullage.wires import Format
 from ullage.wires.base import name_of_call
 from ullage.wires.overflow import Overflow
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from ullage.session.aio import AsyncSession
     from ullage.session.core import SessionCore
     from ullage.session.preview import Preview
-    from ullage.session.reckoning import Request
+    from ullage.session.reckoning import RequestCounts
     from ullage.session.session import Session
 
 _NUMBERS = count()
 
 
-class Sent:
+class RequestInfo:
     """What one view was made of: enough to take in its reply after later views were made.
 
     It is read from any thread, and without a lock: the window behind it is frozen.
@@ -64,9 +64,9 @@ class Sent:
         events: what happened when it was made.
         standing: why nothing of the conversation is cut at first sight; None: it is.
         number: of the view, in this process.
-        reported: what its reply reported, as it was observed last; None: nothing yet.
-        noted: what was noted of its reply for the ledger of receipts; None: nothing yet.
-        counted: the view as receipts count it; None: nothing is to be noted, or not yet.
+        reply_usage: what its reply reported, as it was observed last; None: nothing yet.
+        noted_usage: what was noted of its reply for the ledger of receipts; None: nothing yet.
+        counts: the view as receipts count it; None: nothing is to be noted, or not yet.
         is_undercounted: whether the provider counted far less than was sent of the views before
             it, again and again.
         warning: what the reply gave reason to warn of, or None.
@@ -89,21 +89,21 @@ class Sent:
         self.events: tuple[Event, ...] = turned.events
         self.standing: Standing | None = turned.standing
         self.number: int = next(_NUMBERS)
-        self.reported: Usage | None = None
-        self.noted: Usage | None = None
-        self.counted: Request | None = None
+        self.reply_usage: Usage | None = None
+        self.noted_usage: Usage | None = None
+        self.counts: RequestCounts | None = None
         self.is_undercounted: bool = False
         self.warning: Event | None = None
 
-    def apart(self) -> Sent:
-        """The same for another session, which shares no lock with the one that made the view."""
-        other = copy(self)
-        other.working = None
-        return other
+    def apart(self) -> RequestInfo:
+        """A copy for another session, which shares no lock with the one that made the view."""
+        detached = copy(self)
+        detached.working = None
+        return detached
 
     @property
     def window(self) -> Window:
-        """All that the view shows. The first reader has it made, in time proportional to it."""
+        """The window of the view; the first reader makes it, in time proportional to its size."""
         return self.frozen.window
 
     @property
@@ -126,8 +126,8 @@ class Sent:
         return self.offers and self.words.is_recall(name_of_call(call))
 
     @property
-    def told(self) -> str:
-        """How large the view is, against its limit."""
+    def summary(self) -> str:
+        """The size of the view against its limit, in words."""
         share = (
             f" ({self.estimate / self.limit_tokens:.0%})"
             if self.limit_tokens > 0
@@ -137,12 +137,12 @@ class Sent:
         return f"{self.size:,} messages for {self.model or 'an unnamed model'}: {size}"
 
     def picture(self) -> OneWindow:
-        """What of the history is shown."""
-        return one_window(self.window, self.told)
+        """The picture of what is shown of the history."""
+        return one_window(self.window, self.summary)
 
     def explain(self) -> str:
         """What was done to make the view, in words; see `View.explain`."""
-        lines = [self.told]
+        lines = [self.summary]
         lines += [_line(event) for event in self.events]
         if not self.events:
             lines.append("nothing was changed for this request")
@@ -158,23 +158,23 @@ def _line(event: Event) -> str:
     return f"{event.kind}: {event.where}{sizes if event.tokens_before else ''}{ref}: {event.why}"
 
 
-class _Handle(Drawn, dict[str, Any]):
-    """What both views share: a dict to be sent, and what is known of it without waiting."""
+class _Handle(PictureMixin, dict[str, Any]):
+    """The part both views share: a dict to be sent, and what may be read without waiting."""
 
     __slots__ = ("__weakref__", "_sent", "_session")
 
     def __init__(
-        self, request: dict[str, Any], sent: Sent, session: SessionCore
+        self, request: dict[str, Any], info: RequestInfo, session: SessionCore
     ) -> None:
         super().__init__(request)
-        self._sent = sent
+        self._sent = info
         self._session = session
 
     def __copy__(self) -> Self:
         return type(self)(dict(self), self._sent, self._session)
 
     def __deepcopy__(self, memo: Any) -> Self:
-        """A view of its own messages, of the same session."""
+        """A view with its own copies of the messages, of the same session."""
         return type(self)(deepcopy(dict(self), memo), self._sent, self._session)
 
     def __reduce__(self) -> Any:
@@ -182,8 +182,8 @@ class _Handle(Drawn, dict[str, Any]):
         return dict, (dict(self),)
 
     def __repr__(self) -> str:
-        """How large it is: error reports show this, and what a view says is the user's."""
-        return f"<{type(self).__name__}: {self._sent.told}>"
+        """The size alone: error reports show this, and the content of a view is the user's."""
+        return f"<{type(self).__name__}: {self._sent.summary}>"
 
     __str__ = dict.__repr__
 
@@ -196,8 +196,8 @@ class _Handle(Drawn, dict[str, Any]):
         return self._sent.wire
 
     @property
-    def sent(self) -> Sent:
-        """What is known of what is sent: its size, its limit, its place in the history."""
+    def sent(self) -> RequestInfo:
+        """Size, limit and place of this request in the history, as values."""
         return self._sent
 
     @property
@@ -206,22 +206,38 @@ class _Handle(Drawn, dict[str, Any]):
         return self._sent.events
 
     def owns(self, call: Any) -> bool:
-        """Whether a tool call in the reply is for `recall`; see `Session.owns`."""
+        """Whether a tool call in the reply is for `recall` and not for the caller's tools.
+
+        Args:
+            call: a tool call as it is in the reply, a dict or the SDK's object.
+        """
         return self._sent.owns(call)
 
     def reports(self, event: Any) -> bool:
-        """Whether an event of a stream that answers this view speaks of usage."""
+        """Whether an event of a stream that answers this view reports usage.
+
+        Args:
+            event: one event, as the SDK gives it.
+        """
         return self.wire.usage_of_stream((event,)) is not None
 
     def refused(self, error: Any) -> Overflow | None:
-        """Take in that the provider refused this view as too long; see `Session.refused`."""
+        """Take in that the provider refused this view as too long.
+
+        Args:
+            error: what the provider call raised, or a reply that says so.
+
+        Returns:
+            What was too long, if a shorter view can be sent; else None: then raise the error. See
+            `Session.refused`.
+        """
         return self._session._refused(error, self._sent)
 
     def explain(self) -> str:
-        """What was done to make this view: its size against the limit, then each decision.
+        """Explain how this view was made: its size against the limit, then each decision.
 
         Each line has its numbers and its reason; the first is the size. Where nothing is cut in
-        this conversation, the last says why. No content.
+        this conversation, the last line says why. It shows no content.
         """
         return self._sent.explain()
 
@@ -233,17 +249,48 @@ class View(_Handle):
     _session: Session
 
     def observe(self, reply: Any) -> None:
-        """Take in the reply to this view; see `Session.observe`. The same one counts once."""
+        """Take in the reply to this view; the same one counts once.
+
+        Args:
+            reply: the provider's reply (a dict or the SDK's object), the list of a stream's
+                events, a raw response, or a `Usage`; see `Session.observe`.
+
+        Raises:
+            StoreError: the usage could not be kept.
+        """
         self._session._run(self._session._observe(self._sent, reply))
 
     def recall(self, call: Any) -> dict[str, Any]:
-        """Answer a call that `owns` said is ours; see `Session.recall`."""
+        """Answer a tool call of the reply that `owns` said is ours.
+
+        Args:
+            call: the tool call as it is in the reply, a dict or the SDK's object.
+
+        Returns:
+            The result in the format of the request, ready to append; see `Session.recall`.
+
+        Raises:
+            FormatError: this is not a tool call of the format.
+            StoreError: the store failed.
+        """
         return self._session._run(self._session._recall(call, self._sent))
 
-    def preview(self, verb: Verb, target: Any = None, **given: Any) -> Preview:
-        """What a decision about this view would change and cost; see `Session.preview`."""
+    def preview(self, verb: Verb, target: Any = None, **options: Any) -> Preview:
+        """Work out what a decision about this view would change and cost. Nothing is kept.
+
+        Args:
+            verb: ``"pin"``, ``"drop"``, ``"restore"``, ``"undo"`` or ``"note"``.
+            target: as for the method of `Session` of that name; of a note its text.
+            options: the other arguments of that method.
+
+        Raises:
+            OverLimitError: no view would fit with the decision.
+            RefNotFound, ConfigError: see `Session.pin`.
+        """
         session = self._session
-        return session._run(session._previewed(verb, target, None, self._sent, **given))
+        return session._run(
+            session._preview_decision(verb, target, None, self._sent, **options)
+        )
 
 
 class AsyncView(_Handle):
@@ -253,16 +300,16 @@ class AsyncView(_Handle):
     _session: AsyncSession
 
     async def observe(self, reply: Any) -> None:
-        """See `View.observe`."""
+        """Take in the reply to this view; see `View.observe`."""
         await self._session._run(self._session._observe(self._sent, reply))
 
     async def recall(self, call: Any) -> dict[str, Any]:
-        """See `View.recall`."""
-        return await self._session._recalling(self._session._recall(call, self._sent))
+        """Answer a tool call of the reply that `owns` said is ours; see `View.recall`."""
+        return await self._session._run_recall(self._session._recall(call, self._sent))
 
-    async def preview(self, verb: Verb, target: Any = None, **given: Any) -> Preview:
-        """See `View.preview`."""
+    async def preview(self, verb: Verb, target: Any = None, **options: Any) -> Preview:
+        """Work out what a decision about this view would change and cost; see `View.preview`."""
         session = self._session
         return await session._run(
-            session._previewed(verb, target, None, self._sent, **given)
+            session._preview_decision(verb, target, None, self._sent, **options)
         )

@@ -8,7 +8,6 @@ from ullage.core.on_demand import names
 
 __all__ = [
     "DAY_S",
-    "Around",
     "AsyncPostgresStore",
     "AsyncStore",
     "Blobs",
@@ -25,6 +24,7 @@ __all__ = [
     "SpillStore",
     "SqliteStore",
     "Store",
+    "StoreWrapper",
     "Threaded",
     "default_path",
     "directory_of",
@@ -47,11 +47,11 @@ if TYPE_CHECKING:
     from ullage.core.history.canon import ref_of
     from ullage.core.values.effects import ChunkSize, Shape, pieces
     from ullage.stores._base import (
-        Around,
         AsyncStore,
         Blobs,
         Records,
         Store,
+        StoreWrapper,
         every_ref,
         forget,
     )
@@ -86,7 +86,9 @@ else:
         __name__,
         {
             "ullage.core.history.canon": "ref_of",
-            "ullage.stores._base": "Around AsyncStore Blobs Records Store every_ref forget",
+            "ullage.stores._base": (
+                "AsyncStore Blobs Records Store StoreWrapper every_ref forget"
+            ),
             "ullage.stores._clean": "DAY_S Bounds Collected Removed named_in refs_in",
             "ullage.stores._file": "default_path",
             "ullage.stores._open": (

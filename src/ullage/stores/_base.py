@@ -46,7 +46,7 @@ class Blobs(Protocol):
             StoreError: the store failed, or a ref is taken by different content.
         """
 
-    def look(self, tenant: str, ref: str) -> Shape:
+    def stat(self, tenant: str, ref: str) -> Shape:
         """How much is kept under this ref, and in which chunks. Reads no text of a huge one.
 
         Raises:
@@ -69,7 +69,7 @@ class Blobs(Protocol):
             RefNotFound: nothing is kept under it for this tenant.
             StoreError: what is kept there is damaged.
         """
-        shape = self.look(tenant, ref)
+        shape = self.stat(tenant, ref)
         chunks = (self.chunk(tenant, ref, n) for n in range(len(shape.chunks)))
         return Output(ref, "".join(chunks), shape.kind)
 
@@ -136,7 +136,7 @@ class Store(Blobs, Records, Protocol):
             limit: the most refs of a page; a shorter one is the last.
         """
 
-    def held(self, refs: Collection[str]) -> frozenset[str]:
+    def existing_refs(self, refs: Collection[str]) -> frozenset[str]:
         """Those of some refs that any tenant holds, for who keeps copies beside the store."""
 
     def collect(
@@ -175,19 +175,19 @@ class Transactional(Store, Protocol):
 
 def _beneath(
     method: Callable[Concatenate[Store, P], T],
-) -> Callable[Concatenate[Around, P], T]:
+) -> Callable[Concatenate[StoreWrapper, P], T]:
     """The same method of the store underneath."""
     name = method.__name__
 
-    def call(self: Around, /, *given: P.args, **named: P.kwargs) -> T:
-        found: Callable[P, T] = getattr(self.store, name)
-        return found(*given, **named)
+    def call(self: StoreWrapper, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        bound: Callable[P, T] = getattr(self.store, name)
+        return bound(*args, **kwargs)
 
     call.__doc__ = f"`Store.{name}`."
     return call
 
 
-class Around(Portable, Transactional):
+class StoreWrapper(Portable, Transactional):
     """A store around another: each call goes to that, unless it is done otherwise.
 
     Attributes:
@@ -201,10 +201,10 @@ class Around(Portable, Transactional):
     commit = _beneath(Store.commit)
     find = _beneath(Store.find)
     newest = _beneath(Store.newest)
-    look = _beneath(Store.look)
+    stat = _beneath(Store.stat)
     chunk = _beneath(Store.chunk)
     refs = _beneath(Store.refs)
-    held = _beneath(Store.held)
+    existing_refs = _beneath(Store.existing_refs)
     collect = _beneath(Store.collect)
     close = _beneath(Store.close)
 
@@ -233,17 +233,16 @@ def forget(store: Store, tenant: str) -> Collected:
     Raises:
         StoreError: the store failed. What went until then is gone.
     """
-    done = Collected((), 0, 0)
-    for _ in range(
-        2
-    ):  # what was used later than now counts as used now, and goes after that
+    collected = Collected((), 0, 0)
+    # twice: what was used later than now is marked as used now first, and goes after that
+    for _ in range(2):
         step = store.collect(tenant, _EVERYTHING)
         while step is not None:
-            done = done.then(step)
+            collected = collected.then(step)
             step = (
                 store.collect(tenant, _EVERYTHING, step.cursor) if step.cursor else None
             )
-    return done
+    return collected
 
 
 class AsyncStore(Protocol):
@@ -259,7 +258,7 @@ class AsyncStore(Protocol):
 
     async def get(self, tenant: str, ref: str) -> Output: ...
 
-    async def look(self, tenant: str, ref: str) -> Shape: ...
+    async def stat(self, tenant: str, ref: str) -> Shape: ...
 
     async def chunk(self, tenant: str, ref: str, n: int) -> str: ...
 

@@ -15,7 +15,7 @@ A record is not decoded for this: refs are looked for in its bytes, so that one 
 later version still keeps what it names. Something that only looks like a ref keeps too much,
 never too little.
 
-What goes is decided here, by `clean`; a store says what it has and lets go of it (`Contents`).
+What goes is decided here, by `clean`; a store says what it has and lets go of it (`StoreContents`).
 
 Times later than now come from a clock that was wrong: a clean-up in the future counts as none,
 and what was used in the future counts as used now.
@@ -144,7 +144,7 @@ class Cursor(Struct, frozen=True):
         return json.dumps(msgspec.to_builtins(self))
 
 
-class Contents(Protocol):
+class StoreContents(Protocol):
     """What a clean-up asks of a store, for one tenant or for all; a step is one transaction."""
 
     def begun(self, now_s: float, every_s: float) -> int | None:
@@ -175,7 +175,7 @@ class Contents(Protocol):
 
 
 def clean(
-    contents: Contents, bounds: Bounds, cursor: str | None, now_s: float
+    contents: StoreContents, bounds: Bounds, cursor: str | None, now_s: float
 ) -> Collected | None:
     """One step; see `ullage.stores.Store.collect`.
 
@@ -186,65 +186,72 @@ def clean(
         left_bytes = contents.begun(now_s, bounds.every_s)
         if left_bytes is None:
             return None
-        at: Cursor | None = Cursor("records", left_bytes)
+        position: Cursor | None = Cursor("records", left_bytes)
     else:
-        at = Cursor.read(cursor)
-        if at.phase == "objects":
+        position = Cursor.read(cursor)
+        if position.phase == "objects":
             raise ConfigError("cursor", "it is of a store with objects", "Begin anew")
-    done, left = Collected((), 0, at.left_bytes if at else 0), bounds.limit
-    while at is not None and (left > 0 or bounds.dry_run):
-        work = _records if at.phase == "records" else _outputs
-        limit = bounds.limit if bounds.dry_run else left
-        step, at, looked = work(contents, bounds, at, limit, now_s)
-        done, left = done.then(step), left - looked
-    return replace(done, cursor=at and str(at))
+    collected = Collected((), 0, position.left_bytes if position else 0)
+    room = bounds.limit
+    while position is not None and (room > 0 or bounds.dry_run):
+        work = _records if position.phase == "records" else _outputs
+        limit = bounds.limit if bounds.dry_run else room
+        step, position, count = work(contents, bounds, position, limit, now_s)
+        collected, room = collected.then(step), room - count
+    return replace(collected, cursor=position and str(position))
 
 
 _Step: TypeAlias = tuple[Collected, Cursor | None, int]
 
 
 def _records(
-    contents: Contents, bounds: Bounds, at: Cursor, limit: int, now_s: float
+    contents: StoreContents, bounds: Bounds, position: Cursor, limit: int, now_s: float
 ) -> _Step:
     """Look at the next keys, and let the dead ones go; how many were looked at."""
-    rows = contents.keys(at, limit)
-    went = 0
+    rows = contents.keys(position, limit)
+    removed_count = 0
     for tenant, key, used_s, count in rows:
         if used_s > now_s:
             contents.used_now(tenant, key, now_s)
         elif used_s <= bounds.last_s(now_s):
             contents.drop(tenant, key)
-            went += count
-    done = Collected((), went, at.left_bytes)
+            removed_count += count
+    collected = Collected((), removed_count, position.left_bytes)
     if len(rows) < limit:
-        return done, Cursor("outputs", at.left_bytes), len(rows)
-    return done, replace(at, tenant=rows[-1][0], key=rows[-1][1]), limit
+        return collected, Cursor("outputs", position.left_bytes), len(rows)
+    return collected, replace(position, tenant=rows[-1][0], key=rows[-1][1]), limit
 
 
 def _outputs(
-    contents: Contents, bounds: Bounds, at: Cursor, limit: int, now_s: float
+    contents: StoreContents, bounds: Bounds, position: Cursor, limit: int, now_s: float
 ) -> _Step:
     """Look at the next outputs, the longest unused first, and let go of what may go."""
     last_s = bounds.last_s(now_s)
-    rows = contents.outputs(at, limit, last_s)
-    gone, left_bytes, more = list[Removed](), at.left_bytes, len(rows) == limit
+    rows = contents.outputs(position, limit, last_s)
+    removed = list[Removed]()
+    left_bytes = position.left_bytes
+    is_more = len(rows) == limit
     for used_s, tenant, ref, needed in rows:
-        old = used_s <= last_s and at.phase == "outputs"
-        if not old and not bounds.is_over(left_bytes):
-            more = False  # nothing after it is older
+        is_old = used_s <= last_s and position.phase == "outputs"
+        if not is_old and not bounds.is_over(left_bytes):
+            is_more = False  # nothing after it is older
             break
-        if needed == (at.phase == "needed") and ref not in bounds.keep:
+        if needed == (position.phase == "needed") and ref not in bounds.keep:
             size_bytes, freed_bytes = contents.remove(tenant, ref)
             left_bytes -= freed_bytes
-            gone.append(Removed(tenant, ref, size_bytes, used_s, needed))
-    done = Collected(tuple(gone), 0, left_bytes)
-    if more:
+            removed.append(Removed(tenant, ref, size_bytes, used_s, needed))
+    collected = Collected(tuple(removed), 0, left_bytes)
+    if is_more:
         used_s, tenant, ref, _ = rows[-1]
-        then = Cursor(at.phase, left_bytes, used_s, tenant, ref=ref)
-        return done, then, limit
-    if at.phase == "outputs" and bounds.even_needed and bounds.is_over(left_bytes):
-        return done, Cursor("needed", left_bytes), len(rows)
-    return done, None, len(rows)
+        next_cursor = Cursor(position.phase, left_bytes, used_s, tenant, ref=ref)
+        return collected, next_cursor, limit
+    if (
+        position.phase == "outputs"
+        and bounds.even_needed
+        and bounds.is_over(left_bytes)
+    ):
+        return collected, Cursor("needed", left_bytes), len(rows)
+    return collected, None, len(rows)
 
 
 def is_recent(at_s: float | None, now_s: float, within_s: float) -> bool:
@@ -259,16 +266,21 @@ def refs_in(text: str) -> frozenset[str]:
 
 def named_in(
     data: bytes,
-    held: Callable[[Collection[str]], set[str]],
+    existing: Callable[[Collection[str]], set[str]],
     text_of: Callable[[str], str],
 ) -> set[str]:
     """What a record with this data names, and what the index behind a summary in it names.
 
-    Of some refs ``held`` gives those that the tenant holds, and ``text_of`` the text under one of
-    them, ``""`` if it cannot be read.
+    Args:
+        data: the bytes of the record.
+        existing: those of some refs that the tenant has.
+        text_of: the text under one of these, ``""`` if it cannot be read.
+
+    Returns:
+        The refs that the tenant has.
     """
-    named = held(refs_in(data.decode("latin-1")))
+    refs = existing(refs_in(data.decode("latin-1")))
     if _SPAN in data:
-        for ref in tuple(named):
-            named |= held(refs_in(text_of(ref)))
-    return named
+        for ref in tuple(refs):
+            refs |= existing(refs_in(text_of(ref)))
+    return refs

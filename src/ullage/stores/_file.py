@@ -103,7 +103,7 @@ class PrivateFile:
             if holder not in self._holders:
                 raise closed(_STORE, operation)
             try:
-                yield self._connected()
+                yield self._live_connection()
             except (sqlite3.Error, OSError, OverflowError) as error:
                 raise kind_of(error)(_STORE, operation, reason_of(error)) from error
 
@@ -166,7 +166,7 @@ class PrivateFile:
         self._connection = None
         self.restart()
 
-    def _connected(self) -> sqlite3.Connection:
+    def _live_connection(self) -> sqlite3.Connection:
         """The connection, opened again if the file was moved away meanwhile."""
         connection = self._connection
         if connection is not None and _inode(self.path) == self._inode:
@@ -187,8 +187,8 @@ class PrivateFile:
 
     def _connect(self) -> tuple[sqlite3.Connection, tuple[int, int]]:
         with _OPENING:
-            found = filter(None, map(_found, _places(self.path)))
-            if not all(stat.S_ISREG(there.st_mode) for there in found):
+            stats = filter(None, map(_lstat, _places(self.path)))
+            if not all(stat.S_ISREG(entry.st_mode) for entry in stats):
                 raise _unsafe(
                     "a link, a folder or a device is at the place of the file. Use another path"
                 )
@@ -246,13 +246,13 @@ def default_path() -> Path:
 
 def absolute(path: str | os.PathLike[str]) -> Path:
     """The path, independent of the working folder."""
-    given = os.fspath(path)
-    if not given or "\0" in given or given == ":memory:":
+    text = os.fspath(path)
+    if not text or "\0" in text or text == ":memory:":
         raise ConfigError(
             "store", "this is no path of a file", 'Name a file, or use "memory"'
         )
     try:
-        return Path(given).expanduser().absolute()
+        return Path(text).expanduser().absolute()
     except RuntimeError as error:
         raise ConfigError(
             "store", "no home folder is known for ~", "Write it out"
@@ -319,13 +319,15 @@ def _places(path: Path) -> tuple[Path, ...]:
 
 def _inode(path: Path) -> tuple[int, int] | None:
     """(device, inode) of a regular file; None for anything else."""
-    found = _found(path)
+    status = _lstat(path)
     return (
-        (found.st_dev, found.st_ino) if found and stat.S_ISREG(found.st_mode) else None
+        (status.st_dev, status.st_ino)
+        if status and stat.S_ISREG(status.st_mode)
+        else None
     )
 
 
-def _found(place: Path) -> os.stat_result | None:
+def _lstat(place: Path) -> os.stat_result | None:
     """What is there, in one look: another connection may take it away between two."""
     try:
         return os.lstat(place)

@@ -24,10 +24,10 @@ _METHODS = (
     "commit",
     "find",
     "get",
-    "look",
+    "stat",
     "chunk",
     "refs",
-    "held",
+    "existing_refs",
     "collect",
     "close",
 )
@@ -83,7 +83,7 @@ def is_url(spec: object) -> TypeGuard[str]:
 
 
 def with_files(
-    store: Store, wanted: str | BesideStore | None, tenant: str
+    store: Store, folder: str | BesideStore | None, tenant: str
 ) -> tuple[Store, str | None]:
     """A store that keeps its outputs as files too where a policy wants it, and their place.
 
@@ -93,35 +93,33 @@ def with_files(
     Raises:
         StoreError: the directory cannot be made.
     """
-    if wanted is None:
+    if folder is None:
         return store, None
-    spilled = files_of(store)
-    if spilled is not None:
-        return store, spilled.folder.as_posix()
-    directory = directory_of(wanted, store)
+    spill = files_of(store)
+    if spill is not None:
+        return store, spill.folder.as_posix()
+    directory = directory_of(folder, store)
     if directory is None:
         return store, None
     subfolder = ref_of(tenant, "tenant") if tenant else ""
-    spilled = SpillStore(
-        store, directory, subfolder=subfolder, files_kept_s=FILES_KEPT_S
-    )
-    return spilled, f"{directory}/{subfolder}" if subfolder else directory
+    spill = SpillStore(store, directory, subfolder=subfolder, files_kept_s=FILES_KEPT_S)
+    return spill, f"{directory}/{subfolder}" if subfolder else directory
 
 
-def directory_of(wanted: str | BesideStore | None, store: object) -> str | None:
+def directory_of(folder: str | BesideStore | None, store: object) -> str | None:
     """The directory that a policy wants beside this store, or None."""
-    if not isinstance(wanted, BesideStore):
-        return wanted
-    kept = innermost(store)
-    if not isinstance(kept, SqliteStore):
-        return wanted.otherwise
-    return (kept.path.parent / wanted.name).as_posix()
+    if not isinstance(folder, BesideStore):
+        return folder
+    base = innermost(store)
+    if not isinstance(base, SqliteStore):
+        return folder.otherwise
+    return (base.path.parent / folder.name).as_posix()
 
 
 def innermost(store: object) -> object:
     """The store that keeps what is kept, under whatever is around it."""
-    *_, kept = layers(store)
-    return kept
+    *_, base = layers(store)
+    return base
 
 
 def files_of(store: object) -> SpillStore | None:

@@ -80,7 +80,7 @@ def receipt_of(row: Sequence[Any]) -> Receipt:
         values["client"],
         bool(values["is_held_out"]),
     )
-    sent, raw = (
+    sent_tokens, raw_tokens = (
         TokenCounts(**{name: values[f"{side}_{name}"] for name in _CLASSES})
         for side in _SIDES
     )
@@ -88,7 +88,7 @@ def receipt_of(row: Sequence[Any]) -> Receipt:
     return Receipt(
         key=place,
         writer=values["writer"],
-        sums=ReceiptTotals(sent=sent, raw=raw, **counts),
+        sums=ReceiptTotals(sent=sent_tokens, raw=raw_tokens, **counts),
         is_open=bool(values["is_open"]),
         written_s=values["written_s"],
     )

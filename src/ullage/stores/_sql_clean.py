@@ -9,7 +9,9 @@ from ullage.stores._packing import from_utf8, to_utf8
 
 
 class SqlContents:
-    """The outputs and records of one tenant, or of all: what of `_clean.Contents` is one query.
+    """The outputs and records of one tenant, or of all.
+
+    It has those methods of `_clean.StoreContents` that are one query.
 
     Attributes:
         db: the connection.
@@ -27,14 +29,14 @@ class SqlContents:
         self.scope = b"all" if self.only is None else b"one " + self.only
 
     def keys(self, after: Cursor, limit: int) -> list[tuple[str, bytes, float, int]]:
-        """`Contents.keys`."""
+        """`StoreContents.keys`."""
         rows = self._behind(self.keys_query, after, limit)
         return [(from_utf8(tenant), *row) for tenant, *row in rows]
 
     def outputs(
         self, after: Cursor, limit: int, last_s: float
     ) -> list[tuple[float, str, str, bool]]:
-        """`Contents.outputs`."""
+        """`StoreContents.outputs`."""
         rows = self._behind(self.outputs_query, after, limit, last_s)
         return [
             (at_s, from_utf8(who), from_utf8(ref), bool(n))
@@ -44,7 +46,7 @@ class SqlContents:
     def _behind(
         self, query: str, after: Cursor, limit: int, last_s: float = 0
     ) -> list[Any]:
-        given = {
+        values = {
             "only": self.only,
             "used": int(after.used_s),
             "tenant": to_utf8(after.tenant),
@@ -53,12 +55,12 @@ class SqlContents:
             "limit": limit,
             "last": last_s,
         }
-        asked = query.format(of="" if self.only is None else self.of)
-        return list(self.db.execute(asked, given).fetchall())
+        statement = query.format(of="" if self.only is None else self.of)
+        return list(self.db.execute(statement, values).fetchall())
 
 
 class SqliteContents(SqlContents):
-    """Those of an SQLite file. The contract is `_clean.Contents`."""
+    """Those of an SQLite file. The contract is `_clean.StoreContents`."""
 
     of = "AND tenant = :only"
     keys_query = (
@@ -75,7 +77,7 @@ class SqliteContents(SqlContents):
     )
 
     def begun(self, now_s: float, every_s: float) -> int | None:
-        """`Contents.begun`; the keys of the ledger are looked at one by one."""
+        """`StoreContents.begun`; the keys of the ledger are looked at one by one."""
         row = self.db.execute(
             "SELECT began_s FROM cleanings WHERE scope = ?", (self.scope,)
         ).fetchone()
@@ -94,30 +96,31 @@ class SqliteContents(SqlContents):
         return int(size_bytes)
 
     def drop(self, tenant: str, key: bytes) -> None:
-        """`Contents.drop`."""
+        """`StoreContents.drop`."""
         for table in ("records", "names"):
             self._on_key(f"DELETE FROM {table}", tenant, key)
 
     def used_now(self, tenant: str, key: bytes, now_s: float) -> None:
-        """`Contents.used_now`."""
+        """`StoreContents.used_now`."""
         self._on_key("UPDATE records SET used_s = :now", tenant, key, now_s)
 
     def remove(self, tenant: str, ref: str) -> tuple[int, int]:
-        """`Contents.remove`: the content goes if nobody else holds it."""
-        where, place = "WHERE tenant = ? AND ref = ?", (to_utf8(tenant), to_utf8(ref))
+        """`StoreContents.remove`: the content goes if nobody else holds it."""
+        condition = "WHERE tenant = ? AND ref = ?"
+        place = (to_utf8(tenant), to_utf8(ref))
         (digest,) = self.db.execute(
-            f"SELECT digest FROM grants {where}", place
+            f"SELECT digest FROM grants {condition}", place
         ).fetchone()
-        self.db.execute(f"DELETE FROM grants {where}", place)
+        self.db.execute(f"DELETE FROM grants {condition}", place)
         query = "SELECT stored_bytes FROM blobs WHERE digest = ?"
         size_bytes = int((self.db.execute(query, (digest,)).fetchone() or (0,))[0])
-        held = "SELECT 1 FROM grants WHERE digest = ? LIMIT 1"
-        if self.db.execute(held, (digest,)).fetchone() is not None:
+        query_holder = "SELECT 1 FROM grants WHERE digest = ? LIMIT 1"
+        if self.db.execute(query_holder, (digest,)).fetchone() is not None:
             return size_bytes, 0 if self.only is None else size_bytes
         for table in ("chunks", "blobs"):
             self.db.execute(f"DELETE FROM {table} WHERE digest = ?", (digest,))
         return size_bytes, size_bytes
 
     def _on_key(self, change: str, tenant: str, key: bytes, now_s: float = 0) -> None:
-        given = {"tenant": to_utf8(tenant), "key": key, "now": now_s}
-        self.db.execute(f"{change} WHERE tenant = :tenant AND key = :key", given)
+        values = {"tenant": to_utf8(tenant), "key": key, "now": now_s}
+        self.db.execute(f"{change} WHERE tenant = :tenant AND key = :key", values)

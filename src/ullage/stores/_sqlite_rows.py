@@ -60,14 +60,14 @@ def receipts(db: sqlite3.Connection, since: str, until: str) -> list[Receipt]:
     return [receipt_of(row) for row in db.execute(_RECEIPTS, (since, until))]
 
 
-def chosen(
-    db: sqlite3.Connection, query: str, values: Sequence[bytes], *before: bytes
+def select_in(
+    db: sqlite3.Connection, query: str, values: Sequence[bytes], *leading: bytes
 ) -> Iterator[Any]:
     """The rows of a query that ends in ``IN``, for any number of values."""
     for start in range(0, len(values), MOST_VARIABLES):
         part = values[start : start + MOST_VARIABLES]
         yield from db.execute(
-            f"{query} ({','.join('?' * len(part))})", (*before, *part)
+            f"{query} ({','.join('?' * len(part))})", (*leading, *part)
         )
 
 
@@ -79,11 +79,11 @@ def write_blob(
     Raises:
         StoreError: the ref names something else.
     """
-    place = (tenant, to_utf8(blob.output.ref))
-    held = db.execute(
-        "SELECT digest FROM grants WHERE tenant = ? AND ref = ?", place
+    grant_key = (tenant, to_utf8(blob.output.ref))
+    grant = db.execute(
+        "SELECT digest FROM grants WHERE tenant = ? AND ref = ?", grant_key
     ).fetchone()
-    if held is not None and held[0] != blob.digest:
+    if grant is not None and grant[0] != blob.digest:
         raise taken(store, blob.output.ref)
     output, digest = blob.output, blob.digest
     if db.execute("SELECT 1 FROM blobs WHERE digest = ?", (digest,)).fetchone() is None:
@@ -102,7 +102,7 @@ def write_blob(
     db.execute(
         "INSERT INTO grants (tenant, ref, digest, used_s) VALUES (?, ?, ?, ?) "
         "ON CONFLICT DO UPDATE SET used_s = excluded.used_s",
-        (*place, digest, now_s),
+        (*grant_key, digest, now_s),
     )
 
 
@@ -125,7 +125,7 @@ def row_of_chunk(db: sqlite3.Connection, digest: bytes, n: int) -> Any:
 
 def under(db: sqlite3.Connection, tenant: bytes, keys: Sequence[bytes]) -> list[Any]:
     """The rows under some keys: key, kind, n, name, data, last use."""
-    return list(chosen(db, _UNDER, keys, tenant))
+    return list(select_in(db, _UNDER, keys, tenant))
 
 
 def newest(db: sqlite3.Connection, tenant: bytes, kind: str, limit: int) -> list[Any]:
@@ -139,18 +139,18 @@ def record_of(row: Sequence[Any]) -> Record:
     return Record(key, kind, n, data, from_utf8(name))
 
 
-def kept_first(
+def find_conflicts(
     db: sqlite3.Connection, tenant: bytes, records: Iterable[Record]
 ) -> tuple[Record, ...]:
     """The records written once that are in the place of one of these, with different data."""
-    kept = []
+    conflicts = []
     for record in records:
         if record.is_once:
             place = (tenant, record.key, record.kind, record.n, to_utf8(record.name))
             row = db.execute(_ONE, place).fetchone()
             if row is not None and row[0] != record.data:
-                kept.append(Record(*record.place[:3], row[0], record.name))
-    return tuple(kept)
+                conflicts.append(Record(*record.place[:3], row[0], record.name))
+    return tuple(conflicts)
 
 
 def write_records(
@@ -161,20 +161,33 @@ def write_records(
     objects: Objects,
 ) -> None:
     """Write records, in the order of their places, and which refs they need."""
-    held, text = partial(_held, db, tenant), partial(text_of, db, tenant, objects)
-    for one in sorted(records, key=lambda record: record.place):
-        row = (tenant, one.key, one.kind, one.n, to_utf8(one.name), one.data, now_s)
+    existing, text = (
+        partial(_existing_refs, db, tenant),
+        partial(text_of, db, tenant, objects),
+    )
+    for record in sorted(records, key=lambda record: record.place):
+        row = (
+            tenant,
+            record.key,
+            record.kind,
+            record.n,
+            to_utf8(record.name),
+            record.data,
+            now_s,
+        )
         db.execute(_UPSERT, row)
-        if one.is_once:
-            names = sorted(named_in(one.data, held, text))
-            rows = ((tenant, to_utf8(ref), one.key) for ref in names)
+        if record.is_once:
+            names = sorted(named_in(record.data, existing, text))
+            rows = ((tenant, to_utf8(ref), record.key) for ref in names)
             db.executemany(
                 "INSERT OR IGNORE INTO names (tenant, ref, key) VALUES (?, ?, ?)", rows
             )
 
 
-def _held(db: sqlite3.Connection, tenant: bytes, refs: Collection[str]) -> set[str]:
+def _existing_refs(
+    db: sqlite3.Connection, tenant: bytes, refs: Collection[str]
+) -> set[str]:
     query = "SELECT ref FROM grants WHERE tenant = ? AND ref IN"
     return {
-        from_utf8(ref) for (ref,) in chosen(db, query, [*map(to_utf8, refs)], tenant)
+        from_utf8(ref) for (ref,) in select_in(db, query, [*map(to_utf8, refs)], tenant)
     }

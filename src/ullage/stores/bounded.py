@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ullage.core.errors import StoreError
 from ullage.core.values.effects import Output, Record
-from ullage.stores._base import Around, Store
+from ullage.stores._base import Store, StoreWrapper
 from ullage.stores._clean import DAY_S, Bounds, Collected, is_recent
 
 K = TypeVar("K")
@@ -25,7 +25,7 @@ _DAILY = Bounds(older_than_s=30 * DAY_S, every_s=DAY_S)
 _MOST = 50_000  # places in the ledger, and tenants, that are remembered
 
 
-class BoundedStore(Around):
+class BoundedStore(StoreWrapper):
     """A store that cleans up after itself. The contract is `ullage.stores.Store`.
 
     Before it cleans up, it looks up the ledger entries it has seen, at most 50,000, so that a
@@ -63,20 +63,21 @@ class BoundedStore(Around):
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
     ) -> tuple[Record, ...]:
         """`Store.commit`, then a step of clean-up of this tenant's if one is due."""
-        first = self.store.commit(tenant, outputs, records)
+        conflicts = self.store.commit(tenant, outputs, records)
         self._note(tenant, records)
-        now_s, (asked_s, cursor) = self._clock(), self._asked.get(tenant, (None, None))
-        if cursor or not is_recent(asked_s, now_s, self.bounds.every_s):
+        now_s = self._clock()
+        checked_s, cursor = self._asked.get(tenant, (None, None))
+        if cursor or not is_recent(checked_s, now_s, self.bounds.every_s):
             _newest(self._asked, tenant, (now_s, None))
             keep = self.bounds.keep.union(output.ref for output in outputs)
             self._clean(tenant, replace(self.bounds, keep=keep), cursor, now_s)
-        return first
+        return conflicts
 
     def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
         """`Records.find`."""
-        found = self.store.find(tenant, keys)
-        self._note(tenant, found)
-        return found
+        records = self.store.find(tenant, keys)
+        self._note(tenant, records)
+        return records
 
     def _note(self, tenant: str, records: Iterable[Record]) -> None:
         """Remember where something was decided; a report of usage is no decision."""
@@ -90,11 +91,13 @@ class BoundedStore(Around):
         try:
             if cursor is None:  # what is looked up is marked as used
                 seen = tuple(self._seen)
-                self.store.find(tenant, [key for who, key in seen if who == tenant])
-            done = self.store.collect(tenant, bounds, cursor)
-            if done is not None:
-                self._asked[tenant] = now_s, done.cursor
-                self.last = self.last.then(done) if cursor and self.last else done
+                self.store.find(tenant, [key for owner, key in seen if owner == tenant])
+            collected = self.store.collect(tenant, bounds, cursor)
+            if collected is not None:
+                self._asked[tenant] = now_s, collected.cursor
+                self.last = (
+                    self.last.then(collected) if cursor and self.last else collected
+                )
             self.failure = None
         except StoreError as error:
             self.failure = error
@@ -105,5 +108,5 @@ def _newest(entries: dict[K, V], key: K, value: V) -> None:
     entries.pop(key, None)
     entries[key] = value
     if len(entries) > _MOST:
-        for old in tuple(entries)[: _MOST // 10]:
-            entries.pop(old, None)
+        for key_to_drop in tuple(entries)[: _MOST // 10]:
+            entries.pop(key_to_drop, None)

@@ -39,13 +39,13 @@ class _Tenant:
     def needs(self, key: bytes) -> set[str]:
         """The refs that the records of a key need; to find them takes too long for a commit."""
         if key not in self.needs_of:
-            held, found = self.outputs.keys(), set[str]()
+            existing, refs = self.outputs.keys(), set[str]()
             for record in self.records[key].values():
                 if record.is_once:
-                    found |= named_in(
-                        record.data, lambda refs: held & {*refs}, self._text_of
+                    refs |= named_in(
+                        record.data, lambda refs: existing & {*refs}, self._text_of
                     )
-            self.needs_of[key] = found
+            self.needs_of[key] = refs
         return self.needs_of[key]
 
     def needed(self, last_s: float) -> set[str]:
@@ -57,11 +57,13 @@ class _Tenant:
         return self.outputs[ref].text
 
 
-def _records(own: _Tenant) -> tuple[Record, ...]:
-    return tuple(record for kept in own.records.values() for record in kept.values())
+def _records(contents: _Tenant) -> tuple[Record, ...]:
+    return tuple(
+        record for places in contents.records.values() for record in places.values()
+    )
 
 
-def _holding(
+def _restore(
     kind: type[MemoryStore], contents: Any, receipts: Sequence[Receipt] = ()
 ) -> MemoryStore:
     """A new store that holds what another one held."""
@@ -99,50 +101,50 @@ class MemoryStore(Transactional):
     def __reduce__(self) -> Any:
         """Pickled, it is what it holds: there is nothing else to find it in."""
         with self._lock:
-            contents = [
-                (name, tuple(own.outputs.values()), _records(own))
-                for name, own in self._open("pickle").items()
+            tenants = [
+                (name, tuple(contents.outputs.values()), _records(contents))
+                for name, contents in self._open("pickle").items()
             ]
             receipts = tuple(self._receipts.values())
-        return _holding, (type(self), contents, receipts)
+        return _restore, (type(self), tenants, receipts)
 
     def commit(
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
     ) -> tuple[Record, ...]:
         """`Store.commit`, all of it or nothing."""
         with self._lock:
-            own = self._open("commit").setdefault(tenant, _Tenant())
-            new = dict[str, Output]()
+            contents = self._open("commit").setdefault(tenant, _Tenant())
+            added = dict[str, Output]()
             for output in outputs:
-                known = own.outputs.get(output.ref) or new.setdefault(
+                stored = contents.outputs.get(output.ref) or added.setdefault(
                     output.ref, output
                 )
-                if known is not output and known != output:
+                if stored is not output and stored != output:
                     raise taken(self.name, output.ref)
             refuse_contradictions(self.name, records)
             now_s = self._clock()
-            own.outputs.update(new)
-            own.used_s.update((output.ref, now_s) for output in outputs)
-            first = _first(own, records)
-            if not first:
+            contents.outputs.update(added)
+            contents.used_s.update((output.ref, now_s) for output in outputs)
+            conflicts = _find_conflicts(contents, records)
+            if not conflicts:
                 for record in records:
-                    under = own.records.setdefault(record.key, {})
-                    under[record.place[1:]] = record
-                    own.used_s[record.key] = now_s
-                    own.needs_of.pop(record.key, None)
-            return first
+                    places = contents.records.setdefault(record.key, {})
+                    places[record.place[1:]] = record
+                    contents.used_s[record.key] = now_s
+                    contents.needs_of.pop(record.key, None)
+            return conflicts
 
     def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
         """`Records.find`."""
         with self._lock:
-            own = self._open("find").get(tenant)
-            if own is None:
+            contents = self._open("find").get(tenant)
+            if contents is None:
                 return ()
-            kept = own.records
-            found = [key for key in dict.fromkeys(keys) if key in kept]
-            own.used_s.update(dict.fromkeys(found, self._clock()))
+            records = contents.records
+            present = [key for key in dict.fromkeys(keys) if key in records]
+            contents.used_s.update(dict.fromkeys(present, self._clock()))
             return tuple(
-                kept[key][place] for key in found for place in sorted(kept[key])
+                records[key][place] for key in present for place in sorted(records[key])
             )
 
     def newest(
@@ -150,32 +152,36 @@ class MemoryStore(Transactional):
     ) -> tuple[tuple[Record, float], ...]:
         """`Records.newest`."""
         with self._lock:
-            own = self._open("newest").get(tenant)
-            if own is None:
+            contents = self._open("newest").get(tenant)
+            if contents is None:
                 return ()
-            used = own.used_s
-            under = (
-                record for places in own.records.values() for record in places.values()
+            used_s = contents.used_s
+            records = (
+                record
+                for places in contents.records.values()
+                for record in places.values()
             )
             rows = [
-                (record, used[record.key]) for record in under if record.kind == kind
+                (record, used_s[record.key])
+                for record in records
+                if record.kind == kind
             ]
             rows.sort(key=lambda row: row[1], reverse=True)
             return tuple(rows[:limit])
 
-    def look(self, tenant: str, ref: str) -> Shape:
-        """`Blobs.look`: the output as one chunk, measured once."""
+    def stat(self, tenant: str, ref: str) -> Shape:
+        """`Blobs.stat`: the output as one chunk, measured once."""
         with self._lock:
-            own, output = self._used("look", tenant, ref)
-            found = own.shapes.get(ref)
-            if found is None:
-                found = own.shapes[ref] = Shape.of(output)
-            return found
+            contents, output = self._use_output("stat", tenant, ref)
+            shape = contents.shapes.get(ref)
+            if shape is None:
+                shape = contents.shapes[ref] = Shape.of(output)
+            return shape
 
     def chunk(self, tenant: str, ref: str, n: int) -> str:
         """`Blobs.chunk`: chunk 0 is the string that was put there, the object itself."""
         with self._lock:
-            text = self._used("chunk", tenant, ref)[1].text
+            text = self._use_output("chunk", tenant, ref)[1].text
         if n or not text:
             raise RefNotFound(self.name, ref)
         return text
@@ -183,16 +189,18 @@ class MemoryStore(Transactional):
     def refs(self, tenant: str, after: str = "", limit: int = 1_000) -> tuple[str, ...]:
         """`Store.refs`."""
         with self._lock:
-            own = self._open("refs").get(tenant)
-            behind = [ref for ref in own.outputs if ref > after] if own else []
-        return tuple(nsmallest(limit, behind))
+            contents = self._open("refs").get(tenant)
+            later = [ref for ref in contents.outputs if ref > after] if contents else []
+        return tuple(nsmallest(limit, later))
 
-    def held(self, refs: Collection[str]) -> frozenset[str]:
-        """`Store.held`."""
+    def existing_refs(self, refs: Collection[str]) -> frozenset[str]:
+        """`Store.existing_refs`."""
         with self._lock:
-            tenants = self._open("held").values()
+            tenants = self._open("existing_refs").values()
             return frozenset(
-                ref for ref in refs if any(ref in own.outputs for own in tenants)
+                ref
+                for ref in refs
+                if any(ref in contents.outputs for contents in tenants)
             )
 
     def keep_receipts(self, receipts: Sequence[Receipt]) -> None:
@@ -201,18 +209,20 @@ class MemoryStore(Transactional):
             self._open("keep_receipts")
             for receipt in receipts:
                 key = in_order(receipt)
-                before = self._receipts.get(key)
-                if before is None or receipt.sums.requests >= before.sums.requests:
+                stored = self._receipts.get(key)
+                if stored is None or receipt.sums.requests >= stored.sums.requests:
                     self._receipts[key] = receipt
 
     def receipts(self, since: str = "", until: str = LAST_DAY) -> tuple[Receipt, ...]:
         """`ullage.stores.ReceiptStore.receipts`."""
         with self._lock:
             self._open("receipts")
-            kept = [
-                one for one in self._receipts.values() if since <= one.key.day <= until
+            matching = [
+                receipt
+                for receipt in self._receipts.values()
+                if since <= receipt.key.day <= until
             ]
-        return tuple(sorted(kept, key=in_order))
+        return tuple(sorted(matching, key=in_order))
 
     def collect(
         self, tenant: str | None, bounds: Bounds, cursor: str | None = None
@@ -223,12 +233,12 @@ class MemoryStore(Transactional):
         """
         with self._lock:
             tenants = self._open("collect")
-            some = (
+            selected = (
                 tenants
                 if tenant is None
                 else {t: tenants[t] for t in (tenant,) if t in tenants}
             )
-            contents = _Contents(some, self._collected_s, tenant, bounds.dry_run)
+            contents = _Contents(selected, self._collected_s, tenant, bounds.dry_run)
             return clean(contents, bounds, cursor, self._clock())
 
     def close(self) -> None:
@@ -237,14 +247,16 @@ class MemoryStore(Transactional):
             self._tenants = None
             self._receipts = {}
 
-    def _used(self, operation: str, tenant: str, ref: str) -> tuple[_Tenant, Output]:
+    def _use_output(
+        self, operation: str, tenant: str, ref: str
+    ) -> tuple[_Tenant, Output]:
         """An output and what its tenant keeps, marked as used now. The lock is held."""
-        own = self._open(operation).get(tenant)
-        output = own.outputs.get(ref) if own else None
-        if own is None or output is None:
+        contents = self._open(operation).get(tenant)
+        output = contents.outputs.get(ref) if contents else None
+        if contents is None or output is None:
             raise RefNotFound(self.name, ref)
-        own.used_s[ref] = self._clock()
-        return own, output
+        contents.used_s[ref] = self._clock()
+        return contents, output
 
     def _open(self, operation: str) -> dict[str, _Tenant]:
         if self._tenants is None:
@@ -252,17 +264,20 @@ class MemoryStore(Transactional):
         return self._tenants
 
 
-def _first(own: _Tenant, records: Sequence[Record]) -> tuple[Record, ...]:
+def _find_conflicts(contents: _Tenant, records: Sequence[Record]) -> tuple[Record, ...]:
     """The records written once that are in the place of one of these, with different data."""
-    once = (record for record in records if record.is_once)
-    pairs = ((each, own.records.get(each.key, {}).get(each.place[1:])) for each in once)
+    unique = (record for record in records if record.is_once)
+    pairs = (
+        (record, contents.records.get(record.key, {}).get(record.place[1:]))
+        for record in unique
+    )
     return tuple(
-        theirs for ours, theirs in pairs if theirs and theirs.data != ours.data
+        stored for record, stored in pairs if stored and stored.data != record.data
     )
 
 
 class _Contents(NamedTuple):
-    """What clean-up asks of some tenants: `ullage.stores._clean.Contents`."""
+    """What clean-up asks of some tenants: `ullage.stores._clean.StoreContents`."""
 
     tenants: Mapping[str, _Tenant]
     began_s: dict[str | None, float]
@@ -274,52 +289,56 @@ class _Contents(NamedTuple):
             return None
         if not self.keeps:
             self.began_s[self.scope] = now_s
-        for own in self.tenants.values():
-            own.used_s = {name: min(at_s, now_s) for name, at_s in own.used_s.items()}
+        for contents in self.tenants.values():
+            contents.used_s = {
+                name: min(at_s, now_s) for name, at_s in contents.used_s.items()
+            }
         return sum(
             sys.getsizeof(output.text)
-            for own in self.tenants.values()
-            for output in own.outputs.values()
+            for contents in self.tenants.values()
+            for output in contents.outputs.values()
         )
 
     def keys(self, after: Cursor, limit: int) -> list[tuple[str, bytes, float, int]]:
-        """`Contents.keys`; what their records need is found out here, for `outputs`."""
+        """`StoreContents.keys`; what their records need is found out here, for `outputs`."""
         rows = (
-            (who, key, own.used_s[key], len(records))
-            for who, own in self.tenants.items()
-            for key, records in own.records.items()
+            (tenant, key, contents.used_s[key], len(records))
+            for tenant, contents in self.tenants.items()
+            for key, records in contents.records.items()
         )
-        found = nsmallest(
+        page = nsmallest(
             limit, (row for row in rows if row[:2] > (after.tenant, after.key))
         )
-        for who, key, *_ in found:
-            self.tenants[who].needs(key)
-        return found
+        for tenant, key, *_ in page:
+            self.tenants[tenant].needs(key)
+        return page
 
     def outputs(
         self, after: Cursor, limit: int, last_s: float
     ) -> list[tuple[float, str, str, bool]]:
-        needed = {who: own.needed(last_s) for who, own in self.tenants.items()}
+        needed = {
+            tenant: contents.needed(last_s) for tenant, contents in self.tenants.items()
+        }
         rows = (
-            (own.used_s[ref], who, ref, ref in needed[who])
-            for who, own in self.tenants.items()
-            for ref in own.outputs
+            (contents.used_s[ref], tenant, ref, ref in needed[tenant])
+            for tenant, contents in self.tenants.items()
+            for ref in contents.outputs
         )
-        behind = after.used_s, after.tenant, after.ref
-        return nsmallest(limit, (row for row in rows if row[:3] > behind))
+        position = after.used_s, after.tenant, after.ref
+        return nsmallest(limit, (row for row in rows if row[:3] > position))
 
     def drop(self, tenant: str, key: bytes) -> None:
         if not self.keeps:
-            own = self.tenants[tenant]
-            del own.records[key], own.used_s[key], own.needs_of[key]
+            contents = self.tenants[tenant]
+            del contents.records[key], contents.used_s[key], contents.needs_of[key]
 
     def used_now(self, tenant: str, key: bytes, now_s: float) -> None:
         self.tenants[tenant].used_s[key] = now_s
 
     def remove(self, tenant: str, ref: str) -> tuple[int, int]:
-        own = self.tenants[tenant]
-        size_bytes = sys.getsizeof(own.outputs[ref].text)
+        contents = self.tenants[tenant]
+        size_bytes = sys.getsizeof(contents.outputs[ref].text)
         if not self.keeps:
-            del own.outputs[ref], own.used_s[ref]
-            own.shapes.pop(ref, None)
+            del contents.outputs[ref], contents.used_s[ref]
+            contents.shapes.pop(ref, None)
         return size_bytes, size_bytes

@@ -28,7 +28,7 @@ from ullage.core.errors import SpillNotFound, StoreError
 from ullage.core.history.canon import ref_of
 from ullage.core.values.carried import Arguments
 from ullage.core.values.effects import ChunkSize, Output, Record, pieces
-from ullage.stores._base import Around, Store
+from ullage.stores._base import Store, StoreWrapper
 from ullage.stores._clean import DAY_S, Bounds, Collected, is_recent
 from ullage.stores._file import make_folders
 from ullage.stores._reasons import kind_of
@@ -52,7 +52,7 @@ class _File(NamedTuple):
     size_bytes: int
 
 
-class SpillStore(Around):
+class SpillStore(StoreWrapper):
     """A store whose outputs are files too. The contract is `ullage.stores.Store`.
 
     An output whose ref is not derived from its content gets no file
@@ -137,10 +137,10 @@ class SpillStore(Around):
             StoreError: it cannot be read, or does not hold what was written.
         """
         name = os.fspath(path).replace("\\", "/").rpartition("/")[2]
-        found = _NAME.fullmatch(name)
-        if found is None:
+        match = _NAME.fullmatch(name)
+        if match is None:
             raise SpillNotFound(self.name, name)
-        ref = found[1]
+        ref = match[1]
         with self._errors("read", ref):
             try:
                 descriptor = os.open(
@@ -167,11 +167,11 @@ class SpillStore(Around):
             StoreError: a file cannot be removed, or the store underneath failed.
         """
         began_s = self._clock()
-        done = self.store.collect(tenant, bounds, cursor)
-        if done is not None and not bounds.dry_run:
+        collected = self.store.collect(tenant, bounds, cursor)
+        if collected is not None and not bounds.dry_run:
             with self._errors("clean up"):
-                self._clear(done, bounds, began_s)
-        return done
+                self._clear(collected, bounds, began_s)
+        return collected
 
     def _write(self, output: Output) -> None:
         """Put the file there whole, unless it is there; either way it was wanted now."""
@@ -219,19 +219,24 @@ class SpillStore(Around):
             if file.used_s <= now_s - kept_s:
                 file.path.unlink(missing_ok=True)
 
-    def _clear(self, done: Collected, bounds: Bounds, began_s: float) -> None:
+    def _clear(self, collected: Collected, bounds: Bounds, began_s: float) -> None:
         """Remove the files that are not held; at the end also what was left unfinished."""
-        gone, at_end = {removed.ref for removed in done.removed}, done.cursor is None
-        if not (gone or at_end):
+        removed_refs, at_end = (
+            {item.ref for item in collected.removed},
+            collected.cursor is None,
+        )
+        if not (removed_refs or at_end):
             return
         files = sorted(self._files(), key=lambda file: file.used_s)
         total = sum(file.size_bytes for file in files)
-        held = self.store.held(gone if not at_end else {file.ref for file in files})
+        existing = self.store.existing_refs(
+            removed_refs if not at_end else {file.ref for file in files}
+        )
         for file in files:
-            if file.ref in held or file.ref in bounds.keep or file.used_s > began_s:
+            if file.ref in existing or file.ref in bounds.keep or file.used_s > began_s:
                 continue
             beyond = file.used_s <= bounds.last_s(began_s) or bounds.is_over(total)
-            if file.ref in gone or (at_end and beyond):
+            if file.ref in removed_refs or (at_end and beyond):
                 file.path.unlink(missing_ok=True)
                 total -= file.size_bytes
         for file in self._files(_UNFINISHED) if at_end else ():
@@ -247,10 +252,10 @@ class SpillStore(Around):
         for path in chain(
             self._whole.iterdir(), *(folder.iterdir() for folder in inner)
         ):
-            found = name.fullmatch(path.name)
+            match = name.fullmatch(path.name)
             with suppress(FileNotFoundError):
-                if found and stat.S_ISREG((there := path.lstat()).st_mode):
-                    yield _File(found[1], path, there.st_mtime, there.st_size)
+                if match and stat.S_ISREG((there := path.lstat()).st_mode):
+                    yield _File(match[1], path, there.st_mtime, there.st_size)
 
     @contextmanager
     def _errors(self, operation: str, ref: str | None = None) -> Iterator[None]:

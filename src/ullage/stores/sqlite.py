@@ -98,52 +98,52 @@ class SqliteStore(Portable, Transactional):
     ) -> tuple[Record, ...]:
         """`Store.commit` in one transaction; of a lost race the outputs are kept."""
         refuse_contradictions(self.name, records)
-        who, now_s = to_utf8(tenant), int(self._clock())
-        blobs = self._new_blobs(outputs, who) if outputs else []
+        owner, now_s = to_utf8(tenant), int(self._clock())
+        blobs = self._new_blobs(outputs, owner) if outputs else []
         synced = bool(outputs) or any(record.is_once for record in records)
         if not synced and len(records) == 1:  # what a reply reported: one statement
             with self._file.connection(self, "commit") as db:
                 self._file.sync(db, is_synced=False)
-                rows.write_records(db, who, records, now_s, self._objects)
+                rows.write_records(db, owner, records, now_s, self._objects)
             return ()
         with self._file.transaction(self, "commit", writes=True, synced=synced) as db:
             for blob in blobs:
-                rows.write_blob(db, self.name, who, blob, now_s)
-            first = rows.kept_first(db, who, records)
-            if not first:
-                rows.write_records(db, who, records, now_s, self._objects)
-        return first
+                rows.write_blob(db, self.name, owner, blob, now_s)
+            conflicts = rows.find_conflicts(db, owner, records)
+            if not conflicts:
+                rows.write_records(db, owner, records, now_s, self._objects)
+        return conflicts
 
     def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
         """`Records.find`."""
         order = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-        who = to_utf8(tenant)
+        owner = to_utf8(tenant)
         is_one = len(order) <= rows.MOST_VARIABLES  # one statement is one view
         with (self._file.connection if is_one else self._file.transaction)(
             self, "find"
         ) as db:
-            found = rows.under(db, who, tuple(order))
-        if not found:
+            matches = rows.under(db, owner, tuple(order))
+        if not matches:
             return ()
-        self._mark("records", "key", who, found)
-        found.sort(key=lambda row: (order[row[0]], *row[1:4]))
-        return tuple(map(rows.record_of, found))
+        self._mark("records", "key", owner, matches)
+        matches.sort(key=lambda row: (order[row[0]], *row[1:4]))
+        return tuple(map(rows.record_of, matches))
 
     def newest(
         self, tenant: str, kind: str, limit: int
     ) -> tuple[tuple[Record, float], ...]:
         """`Records.newest`."""
         with self._file.connection(self, "newest") as db:
-            found = rows.newest(db, to_utf8(tenant), kind, limit)
-        return tuple((rows.record_of(row), float(row[-1])) for row in found)
+            matches = rows.newest(db, to_utf8(tenant), kind, limit)
+        return tuple((rows.record_of(row), float(row[-1])) for row in matches)
 
-    def look(self, tenant: str, ref: str) -> Shape:
-        """`Blobs.look`. Reads no text."""
-        with self._file.transaction(self, "look") as db:
+    def stat(self, tenant: str, ref: str) -> Shape:
+        """`Blobs.stat`. Reads no text."""
+        with self._file.transaction(self, "stat") as db:
             digest, kind, size_bytes, chunks, used_s = self._granted(db, tenant, ref)
             extents = rows.extents_of(db, digest, chunks, size_bytes)
         if extents is None or kind not in ("text", "block"):
-            raise self._damaged("look", ref)
+            raise self._damaged("stat", ref)
         self._mark("grants", "ref", to_utf8(tenant), [(to_utf8(ref), used_s)])
         return Shape(ref, kind, extents)
 
@@ -165,16 +165,16 @@ class SqliteStore(Portable, Transactional):
             "SELECT ref FROM grants WHERE tenant = ? AND ref > ? ORDER BY ref LIMIT ?"
         )
         with self._file.connection(self, "refs") as db:
-            found = db.execute(query, (to_utf8(tenant), to_utf8(after), limit))
-            return tuple(from_utf8(ref) for (ref,) in found)
+            matches = db.execute(query, (to_utf8(tenant), to_utf8(after), limit))
+            return tuple(from_utf8(ref) for (ref,) in matches)
 
-    def held(self, refs: Collection[str]) -> frozenset[str]:
-        """`Store.held`."""
-        with self._file.connection(self, "held") as db:
-            found = rows.chosen(
+    def existing_refs(self, refs: Collection[str]) -> frozenset[str]:
+        """`Store.existing_refs`."""
+        with self._file.connection(self, "existing_refs") as db:
+            matches = rows.select_in(
                 db, "SELECT ref FROM grants WHERE ref IN", [*map(to_utf8, refs)]
             )
-            return frozenset(from_utf8(ref) for (ref,) in found)
+            return frozenset(from_utf8(ref) for (ref,) in matches)
 
     @property
     def shared(self) -> object:
@@ -203,10 +203,12 @@ class SqliteStore(Portable, Transactional):
         """
         with self._file.transaction(self, "collect", writes=True) as db:
             db.execute("SAVEPOINT begun")
-            done = clean(SqliteContents(db, tenant), bounds, cursor, int(self._clock()))
+            collected = clean(
+                SqliteContents(db, tenant), bounds, cursor, int(self._clock())
+            )
             if bounds.dry_run:
                 db.execute("ROLLBACK TO begun")
-            return done
+            return collected
 
     def shrink(self) -> None:
         """Give the room of what went back to the file system. Needs as much room meanwhile.
@@ -240,7 +242,7 @@ class SqliteStore(Portable, Transactional):
         if row is None:
             raise RefNotFound(self.name, ref)
         if not isinstance(row[3], int):
-            raise self._damaged("look", ref)
+            raise self._damaged("stat", ref)
         return tuple(row)
 
     def _damaged(self, operation: str, ref: str) -> StoreError:
@@ -267,10 +269,10 @@ class SqliteStore(Portable, Transactional):
 
     def _new_blobs(self, outputs: Sequence[Output], tenant: bytes) -> list[NewBlob]:
         """The outputs ready to write, in the order of digests; packed if their content is new."""
-        made = (NewBlob.of(output, tenant) for output in outputs)
-        blobs = sorted(made, key=lambda blob: blob.digest)
+        unsorted = (NewBlob.of(output, tenant) for output in outputs)
+        blobs = sorted(unsorted, key=lambda blob: blob.digest)
         with self._file.connection(self, "commit") as db:
             digests = [*{blob.digest for blob in blobs}]
             query = "SELECT digest FROM blobs WHERE digest IN"
-            known = {digest for (digest,) in rows.chosen(db, query, digests)}
-        return packed(self._objects, tenant, blobs, known)
+            existing = {digest for (digest,) in rows.select_in(db, query, digests)}
+        return packed(self._objects, tenant, blobs, existing)

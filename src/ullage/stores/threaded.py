@@ -18,9 +18,9 @@ T = TypeVar("T")
 _Runner: TypeAlias = Callable[..., Coroutine[Any, Any, Any]]
 
 
-async def in_thread(function: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a function in a worker thread, to its end."""
-    return await to_its_end(asyncio.to_thread(function, *given, **named))
+    return await to_its_end(asyncio.to_thread(function, *args, **kwargs))
 
 
 async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
@@ -46,9 +46,9 @@ def _threaded(
     """The same method of the store underneath, in a worker thread."""
     name = method.__name__
 
-    async def call(self: Threaded, /, *given: P.args, **named: P.kwargs) -> T:
-        done: T = await run(getattr(self.store, name), *given, **named)
-        return done
+    async def call(self: Threaded, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        result: T = await run(getattr(self.store, name), *args, **kwargs)
+        return result
 
     call.__doc__ = f"`Store.{name}` in a thread."
     return call
@@ -73,9 +73,9 @@ class Threaded(Portable):
     find = _threaded(Store.find)
     newest = _threaded(Store.newest)
     get = _threaded(Store.get)
-    look = _threaded(Store.look)
+    stat = _threaded(Store.stat)
     chunk = _threaded(Store.chunk)
     refs = _threaded(Store.refs)
-    held = _threaded(Store.held)
+    existing_refs = _threaded(Store.existing_refs)
     collect = _threaded(Store.collect)
     close = _threaded(Store.close)

@@ -117,7 +117,7 @@ class BlobsContract(Opened):
 
 def _check_chunks(blobs: Blobs, text: str) -> None:
     ref = ref_of(text)
-    shape = blobs.look("t", ref)
+    shape = blobs.stat("t", ref)
     chunks = [blobs.chunk("t", ref, n) for n in range(len(shape.chunks))]
     expect("".join(chunks) == text, True, "the chunks join to the text")
     expect(
@@ -139,7 +139,7 @@ def _check_chunks(blobs: Blobs, text: str) -> None:
 
 def _reads(blobs: Blobs) -> tuple[Callable[[str, str], object], ...]:
     """Every way to read, by tenant and ref."""
-    return blobs.get, blobs.look, lambda tenant, ref: blobs.chunk(tenant, ref, 0)
+    return blobs.get, blobs.stat, lambda tenant, ref: blobs.chunk(tenant, ref, 0)
 
 
 class RecordsContract(Opened):

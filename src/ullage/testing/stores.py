@@ -162,7 +162,9 @@ class StoreContract(BlobsContract, RecordsContract):
             expect(store.refs("t", refs[19], 10), tuple(refs[20:]), "the last")
             expect(store.refs("t", refs[-1], 10), (), "nothing behind it")
             expect(
-                store.held(["never", *refs[:3]]), frozenset(refs[:3]), "held by anybody"
+                store.existing_refs(["never", *refs[:3]]),
+                frozenset(refs[:3]),
+                "held by anybody",
             )
 
     def test_a_closed_store_refuses_everything(self) -> None:
@@ -175,10 +177,10 @@ class StoreContract(BlobsContract, RecordsContract):
                 "append": lambda: store.append("t", [batch(b"k", 0, b"d")]),
                 "find": lambda: store.find("t", [b"k"]),
                 "get": lambda: store.get("t", "r"),
-                "look": lambda: store.look("t", "r"),
+                "stat": lambda: store.stat("t", "r"),
                 "chunk": lambda: store.chunk("t", "r", 0),
                 "refs": lambda: store.refs("t"),
-                "held": lambda: store.held(["r"]),
+                "existing_refs": lambda: store.existing_refs(["r"]),
                 "collect": lambda: store.collect("t", Bounds()),
             }
             for name, call in calls.items():
@@ -264,7 +266,7 @@ class StoreContract(BlobsContract, RecordsContract):
             store.commit("t", [], [batch(b"found", 0, b"d"), batch(b"more", 0, b"d")])
             self.clock.days_pass(29)
             store.get("t", read.ref)
-            store.look("t", looked.ref)
+            store.stat("t", looked.ref)
             store.commit("t", [again, new], [batch(b"more", 1, b"e")])
             store.find("t", [b"found"])
             self.clock.days_pass(2)

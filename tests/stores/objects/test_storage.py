@@ -47,7 +47,7 @@ def test_larger_bodies_are_in_the_bucket_and_nothing_else(tmp_path, place):
         (name,) = objects(place)
         assert "alice" not in name
         assert long("one").ref not in name
-        assert store.look("alice", long("one").ref).chars == len(long("one").text)
+        assert store.stat("alice", long("one").ref).chars == len(long("one").text)
         assert store.get("alice", output("short").ref) == output("short")
     kept = (tmp_path / "kept.db").stat().st_size
     assert kept < 200_000

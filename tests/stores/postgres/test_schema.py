@@ -142,7 +142,7 @@ def test_a_server_that_only_lets_us_read_can_be_read(server, url):
     assert reader.get("t", output("x").ref) == output(
         "x"
     )  # the mark that is due is left out
-    assert reader.look("t", output("x").ref).chars == 1
+    assert reader.stat("t", output("x").ref).chars == 1
     assert reader.find("t", [b"k"]) == (batch(b"k", 0, b"d"),)
     with pytest.raises(StoreError, match="takes no writes"):
         reader.commit("t", [output("y")], [])

@@ -2,7 +2,7 @@
 
 A setting that cannot be written here cannot be known in another process either: an object at an
 address, an open file, a client. It is refused by name, for otherwise each process would believe
-that another policy decides (`ullage.policy.stages.prints`).
+that another policy decides (`ullage.policy.stages.fingerprints`).
 
     plain data          text, numbers, booleans, None, paths, patterns, members of an enum
     collections         tuples, lists, dicts, sets: by what they hold; dicts and sets in any order

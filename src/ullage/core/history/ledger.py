@@ -70,7 +70,7 @@ class PolicyRecord(Struct, frozen=True, array_like=True):
         policy: name of the policy.
         recall: whether the recall tools are in the requests.
         prefix: what is before the recall tools' names, after a clash.
-        policy_fingerprint: of the policy and its wording (`ullage.policy.stages.prints`).
+        policy_fingerprint: of the policy and its wording (`ullage.policy.stages.fingerprints`).
         family: whose rules of reasoning are asked, and whose tokeniser is estimated.
         folder: the folder of spill files as notices name it, or None.
         joined: what is shown otherwise than it is before here may have been sent whole: the

@@ -8,9 +8,9 @@ one step, and only once that step pays:
     joined    the tools are added, and everything is cut as if they had been there from the start
 
 What the requests carried in vain is their rent, and what has to be cached anew is the price, as
-in `ullage.policy.stages.rent`. Both are functions of the history, so that every worker comes to the
-same. Where the cached prefix is broken by something else, the step costs nothing more and is made
-then.
+in `ullage.policy.stages.carrying_cost`. Both are functions of the history, so that every worker
+comes to the same. Where the cached prefix is broken by something else, the step costs nothing more
+and is made then.
 
 Reasoning that is bound to the tools before it (`provider-rules` A15) goes in that step. While
 none of it may go (A14), the step waits for the end of the turn.

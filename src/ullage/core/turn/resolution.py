@@ -6,7 +6,7 @@ Two questions are asked before anything is decided:
     resolve_policy    is it still decided by what it was opened with? If not, what follows?
 
 Another policy, wording, or model family is a difference. What follows depends on the part of the
-fingerprint that changed (`ullage.policy.stages.prints`):
+fingerprint that changed (`ullage.policy.stages.fingerprints`):
 
     shown anew at every turn    The history counts as joined: what was cut on arrival may have
                                 been sent otherwise, so those cuts become a batch, the reasoning

@@ -21,7 +21,7 @@ from ullage.documents.conversation._core import ConversationCore
 from ullage.documents.conversation._plan import Plan
 from ullage.documents.conversation.store import CompactionPart, StoredMessage
 from ullage.policy.stages.compact import compact, surely_over
-from ullage.session.ahead import begun, due
+from ullage.session.ahead import due, preparing_event
 from ullage.session.aio import AsyncSession
 from ullage.session.closing import AsyncClosing
 from ullage.session.drivers import arun
@@ -130,7 +130,7 @@ class AsyncConversation(ConversationCore, AsyncClosing):
             self._is_for_next = True
             steps = self._prepared(self._planned(boundary.id))
             self._task = asyncio.create_task(self._run(steps), name="ullage-compaction")
-            session.emit(begun())
+            session.emit(preparing_event())
 
     def _boundary_ahead(self) -> StoredMessage | None:
         """Where what is loaded is to begin, if a summary is to be begun now."""

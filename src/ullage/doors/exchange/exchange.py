@@ -562,7 +562,7 @@ class Exchange(Reporting):
     def observe(self, reply: Any) -> Actions[None]:
         """Take in a reply, or the events of it that report something. Nothing fails for it."""
         yield from self._tried(partial(self.view.observe, reply))
-        found, before = self.view.sent.reported, self.report.usage
+        found, before = self.view.sent.reply_usage, self.report.usage
         if (
             reply
             and self._trial is not None

@@ -167,7 +167,7 @@ class Relay:
         try:
             arguments = value_of(given.get("arguments", b"{}"))
             ref = next((arguments[name] for name in _REFS if name in arguments), "")
-            self._store.look(self._settings.tenant, str(ref))
+            self._store.stat(self._settings.tenant, str(ref))
         except (Unreadable, TypeError, StoreError):
             return None
         return our_words(tool)

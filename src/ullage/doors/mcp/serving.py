@@ -105,9 +105,9 @@ class Shelf:
         """Refused: it only reads."""
         raise StoreError(self.name, "put", "it is only read from")
 
-    def look(self, tenant: str, ref: str) -> Shape:
-        """`Blobs.look`."""
-        return self._holder(ref).look(self._tenant, ref)
+    def stat(self, tenant: str, ref: str) -> Shape:
+        """`Blobs.stat`."""
+        return self._holder(ref).stat(self._tenant, ref)
 
     def chunk(self, tenant: str, ref: str, n: int) -> str:
         """`Blobs.chunk`."""
@@ -127,7 +127,7 @@ class Shelf:
     def _holder(self, ref: str) -> Store:
         for store in self._stores:
             try:
-                store.look(self._tenant, ref)
+                store.stat(self._tenant, ref)
             except RefNotFound:
                 continue
             return store
@@ -217,7 +217,7 @@ def _listed(shelf: Shelf, given: Mapping[str, Any]) -> str:
 
 
 def _line(shelf: Shelf, ref: str) -> str:
-    shape = shelf.look("", ref)
+    shape = shelf.stat("", ref)
     begins = shelf.chunk("", ref, 0) if shape.chunks else ""
     newlines = sum(extent.newlines for extent in shape.chunks)
     size = f"{shape.chars:,} characters, {newlines + 1:,} lines"

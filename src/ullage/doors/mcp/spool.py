@@ -125,10 +125,10 @@ class Spool:
             for output in outputs:
                 self._put(tenant, output)
 
-    def look(self, tenant: str, ref: str) -> Shape:
-        """`Blobs.look`."""
+    def stat(self, tenant: str, ref: str) -> Shape:
+        """`Blobs.stat`."""
         with self._lock:
-            self._check("look")
+            self._check("stat")
             return self._found(tenant, ref).entry.shape
 
     def chunk(self, tenant: str, ref: str, n: int) -> str:

@@ -24,7 +24,7 @@ from typing import Any
 from ullage import Output, Record
 from ullage.core.errors import RefNotFound, StoreError
 from ullage.core.locks import Lock
-from ullage.stores import Around, MemoryStore, Shape, Store
+from ullage.stores import MemoryStore, Shape, Store, StoreWrapper
 
 _PART = "\x1f"
 """Behind a tenant's name, where a conversation is an owner of its own (`ullage.doors.exchange`)."""
@@ -192,7 +192,7 @@ def _note(accepted: dict[str, None], tenant: str) -> None:
         del accepted[next(iter(accepted))]
 
 
-class HoldingStore(Around):
+class HoldingStore(StoreWrapper):
     """A store that holds what comes for tenants who are not accepted yet. The contract is `Store`.
 
     Args:
@@ -258,15 +258,15 @@ class HoldingStore(Around):
             sorted(records.values(), key=lambda it: (order[it.key], *it.place[1:]))
         )
 
-    def look(self, tenant: str, ref: str) -> Shape:
-        """`Blobs.look`: of what is held as well."""
+    def stat(self, tenant: str, ref: str) -> Shape:
+        """`Blobs.stat`: of what is held as well."""
         held = self._acceptance.held(tenant)
         if held is not None:
             try:
-                return held.reads.look(tenant, ref)
+                return held.reads.stat(tenant, ref)
             except RefNotFound:
                 pass
-        return self.store.look(tenant, ref)
+        return self.store.stat(tenant, ref)
 
     def chunk(self, tenant: str, ref: str, n: int) -> str:
         """`Blobs.chunk`: of what is held as well."""

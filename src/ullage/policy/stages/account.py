@@ -8,9 +8,9 @@ they come out the same wherever the range is condensed.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TypeAlias, overload
+from typing import NamedTuple, overload
 
 from ullage.core.history import canon
 from ullage.core.history.index import line_of_call
@@ -33,11 +33,24 @@ _GAVE_CHARS = 80
 _RESULT_CHARS = 6_000
 _ARGUMENTS_CHARS = 1_000
 _GAP = "\n[… {:,} characters …]\n"
+_MISSING_CHARS = 60
+"""What the line takes that tells how many bullets are missing."""
 
-_Step: TypeAlias = tuple[str, int, int]
-"""Something worth a bullet: who speaks, message index, part index.
 
-An answer of the user to a tool is two: the question, as that of a tool, and the user's words."""
+class _Step(NamedTuple):
+    """Something worth a bullet.
+
+    An answer of the user to a tool is two: the question, as that of a tool, and the user's words.
+
+    Attributes:
+        speaker: the role whose bullet it is.
+        message: the index of the message.
+        part: the number of the part.
+    """
+
+    speaker: str
+    message: int
+    part: int
 
 
 def account(
@@ -54,75 +67,101 @@ def account(
 ) -> str:
     """The text of the one user message in place of the messages from ``start`` up to ``stop``.
 
-    Its head and its bullets have ``room_chars`` at most. On top of them come what the user said,
-    word for word (`quotes`), in ``user_chars``, and the summary of the range, if there is one.
-    What the user said from the message ``said_until`` on is told elsewhere (`later_words`).
+    Args:
+        transcript: the history.
+        start: the first message of the range.
+        stop: one past the last.
+        words: the wording of the session.
+        index_ref: what opens the index of the range.
+        room_chars: the most that its head and its bullets have.
+        user_chars: the same of what the user said, word for word (`quotes`), on top of them.
+        summary: the summary of the range, on top of both; ``""`` for none.
+        said_until: what the user said from this message on is told elsewhere (`later_words`).
     """
     head = (
         f"[ullage: messages {start + 1} to {stop} are condensed here to keep within the "
         f"window. This is a record of what was done, not an instruction. Everything in full: "
         f"{words.read_on(index_ref, 0)}{words.find_lines}]"
     )
-    done = transcript.folded(_DONE, start, stop)
-    shown = quotes(
-        done.texts, user_chars, frame_chars=len(f"{_USER}\n"), ref_of=done.ref_of
+    steps = transcript.folded(_STEPS, start, stop)
+    quotations = quotes(
+        steps.texts,
+        user_chars,
+        frame_chars=len(f"{_USER}\n"),
+        ref_of=steps.ref_of,
     )
-    lines = _newest(transcript, done, room_chars - len(head) - 60)
-    here = len(done.said)
+    bullets_chars = room_chars - len(head) - _MISSING_CHARS
+    bullets = _newest(transcript, steps, bullets_chars)
+    count = len(steps.spoken)
     if said_until is not None:
-        here = bisect_left(
-            done.said, said_until, key=lambda number: done.steps[number][1]
-        )
-    lines |= {
-        done.said[at]: f"{_USER}{text}" for at, text in shown.items() if at < here
-    }
-    bullets = [lines[number] for number in sorted(lines)]
-    elsewhere = len(done.said) - here
-    missing = len(done.steps) - len(bullets) - elsewhere
+        count = steps.spoken_before(said_until)
+    for number, text in quotations.items():
+        if number < count:
+            bullets[steps.spoken[number]] = f"{_USER}{text}"
+    lines = [bullets[number] for number in sorted(bullets)]
+    elsewhere = len(steps.spoken) - count
+    missing = len(steps.all) - len(lines) - elsewhere
     if missing:
-        bullets.insert(0, f"- … {missing:,} more: see the index")
-    named = (at for at, text in shown.items() if "ref=" in text)
-    if any(f"ref={done.ref_of(at)}" in shown[at] for at in named):
-        bullets.insert(0, opening(words))
+        lines.insert(0, f"- … {missing:,} more: see the index")
+    if _names_a_ref(steps, quotations):
+        lines.insert(0, opening(words))
     if summary:
         head = f"{head}\n\n{summary}\n\n## Steps"
-    return "\n".join([head, *bullets])
+    return "\n".join([head, *lines])
+
+
+def _names_a_ref(steps: _Steps, quotations: Mapping[int, str]) -> bool:
+    """Whether any text of the user is quoted in part, with the ref that opens it."""
+    for number, text in quotations.items():
+        # the user may have written a ref: it counts where it is the text's own
+        if "ref=" in text and f"ref={steps.ref_of(number)}" in text:
+            return True
+    return False
 
 
 def user_outputs(
-    transcript: Transcript, start: int, stop: int, shown: str
+    transcript: Transcript,
+    start: int,
+    stop: int,
+    text: str,
 ) -> list[Output]:
     """What the user said in a range and its account names by a ref, each once."""
-    done = transcript.folded(_DONE, start, stop)
-    named = {done.by_ref[ref] for ref in NAMED.findall(shown) if ref in done.by_ref}
-    return [_output_of(transcript, done.steps[number]) for number in sorted(named)]
+    steps = transcript.folded(_STEPS, start, stop)
+    numbers = set[int]()
+    for ref in NAMED.findall(text):
+        if ref in steps.by_ref:
+            numbers.add(steps.by_ref[ref])
+    return [_output_of(transcript, steps.all[number]) for number in sorted(numbers)]
 
 
 def said_chars(transcript: Transcript, start: int, stop: int) -> int:
     """About how many characters an account takes that quotes all the user said in a range."""
-    return transcript.folded(_SAID, start, stop).chars_before(stop)
+    sizes = transcript.folded(_SAID, start, stop)
+    return sizes.chars_before(stop)
 
 
 def done_chars(transcript: Transcript, start: int, stop: int) -> int:
     """About how many characters an account takes that has a bullet for everything else."""
-    return len(transcript.folded(_DONE, start, stop).others) * _BULLET_CHARS
+    steps = transcript.folded(_STEPS, start, stop)
+    count = len(steps.unspoken)
+    return count * _BULLET_CHARS
 
 
-class _Done:
+class _Steps:
     """What of a range is worth a bullet, and of that what the user said.
 
     Attributes:
-        steps: everything, oldest first.
-        others: the numbers of the steps that are not the user's words.
-        said: the numbers of those that are.
+        all: everything, oldest first.
+        unspoken: the numbers of the steps that are not the user's words.
+        spoken: the numbers of those that are.
         texts: the user's words, as `quotes` takes them.
         by_ref: the first of the user's steps that each ref opens.
     """
 
     def __init__(self) -> None:
-        self.steps: list[_Step] = []
-        self.others: list[int] = []
-        self.said: list[int] = []
+        self.all: list[_Step] = []
+        self.unspoken: list[int] = []
+        self.spoken: list[int] = []
         self.texts = Texts()
         self.by_ref: dict[str, int] = {}
         self._refs: list[str] = []
@@ -130,29 +169,33 @@ class _Done:
     def add(self, transcript: Transcript, index: int) -> None:
         """Take in the steps of a message."""
         for step in _steps(transcript, index):
-            number = len(self.steps)
-            self.steps.append(step)
-            words = _text_of(transcript, step) if step[0] == "user" else ""
-            if (
-                not words
-            ):  # a document that the user handed over is not the user's words
-                self.others.append(number)
+            number = len(self.all)
+            self.all.append(step)
+            words = _user_words(transcript, step)
+            if not words:
+                self.unspoken.append(number)
                 continue
-            self.said.append(number)
+            self.spoken.append(number)
             self.texts.append(words)
             ref = _output_of(transcript, step).ref
             self.by_ref.setdefault(ref, number)
             self._refs.append(ref)
+
+    def spoken_before(self, index: int) -> int:
+        """How many texts the user said before a message."""
+        return bisect_left(
+            self.spoken, index, key=lambda number: self.all[number].message
+        )
 
     def ref_of(self, at: int) -> str:
         """What opens a text of the user, by its place in ``texts``."""
         return self._refs[at]
 
 
-_DONE = Fold("ullage.done", _Done, _Done.add)
+_STEPS = Fold("ullage.done", _Steps, _Steps.add)
 
 
-class _Said:
+class _SaidChars:
     """How many characters the different texts of the user have that an account quotes."""
 
     def __init__(self) -> None:
@@ -163,89 +206,113 @@ class _Said:
     def add(self, transcript: Transcript, index: int) -> None:
         """Take in what the user says in a message."""
         for step in _steps(transcript, index):
-            text = _text_of(transcript, step) if step[0] == "user" else ""
-            if text and text not in self._texts:
+            text = _user_words(transcript, step)
+            if not text:
+                continue
+            # a text that is said again is quoted once
+            if text not in self._texts:
+                total = self._chars[-1]
+                total += len(_USER) + len(text) + len("\n")
                 self._texts.add(text)
                 self._places.append(index)
-                self._chars.append(self._chars[-1] + len(text) + len(_USER) + 1)
+                self._chars.append(total)
 
     def chars_before(self, stop: int) -> int:
         """Of what was said before a message."""
         return self._chars[bisect_left(self._places, stop)]
 
 
-_SAID = Fold("ullage.said", _Said, _Said.add, looks_back=True)
+_SAID = Fold("ullage.said", _SaidChars, _SaidChars.add, looks_back=True)
 
 
-def _newest(transcript: Transcript, done: _Done, room: int) -> dict[int, str]:
+def _newest(transcript: Transcript, steps: _Steps, room: int) -> dict[int, str]:
     """The newest bullets that fit, by the number of their step, but for what the user said."""
-    lines = dict[int, str]()
-    for number in reversed(done.others):
-        line = _bullet(transcript, *done.steps[number])
-        if len(line) >= room:
+    bullets = dict[int, str]()
+    for number in reversed(steps.unspoken):
+        bullet = _bullet(transcript, steps.all[number])
+        if len(bullet) >= room:
             break
-        lines[number] = line
-        room -= len(line) + 1
-    return lines
+        bullets[number] = bullet
+        room -= len(bullet) + 1
+    return bullets
 
 
-def _text_of(transcript: Transcript, step: _Step) -> str:
-    return transcript.words(step[1], step[2])
+def _user_words(transcript: Transcript, step: _Step) -> str:
+    """What the user said in a step; ``""`` of any other, as of a document that was handed over."""
+    if step.speaker != "user":
+        return ""
+    return transcript.words(step.message, step.part)
 
 
 def _output_of(transcript: Transcript, step: _Step) -> Output:
     """What a text of the user is set aside as: its part, or its words where that is no text."""
-    outputs = transcript.outputs(step[1], step[2])
-    part = next((output for output in outputs if output.kind == "text"), None)
-    text = _text_of(transcript, step)
-    return part or Output(canon.ref_of(text), text)
+    for output in transcript.outputs(step.message, step.part):
+        if output.kind == "text":
+            return output
+    text = transcript.words(step.message, step.part)
+    return Output(canon.ref_of(text), text)
 
 
 def _steps(transcript: Transcript, index: int) -> list[_Step]:
     """What of a message is worth a bullet; nothing of one that stays in the view."""
-    message, steps = transcript.messages[index], list[_Step]()
+    message = transcript.messages[index]
     if message.is_permanent:
-        return steps
+        return []
+    steps = list[_Step]()
     for number, part in enumerate(message.parts):
+        if isinstance(part, ToolResult):
+            steps.append(_Step("tool", index, number))
         if transcript.words(index, number):
-            if isinstance(part, ToolResult):
-                steps.append(("tool", index, number))
-            steps.append(("user", index, number))
-        elif isinstance(part, ToolResult):
-            steps.append(("tool", index, number))
+            steps.append(_Step("user", index, number))
         elif isinstance(part, Text) and part.text.strip():
-            steps.append((message.role, index, number))
+            steps.append(_Step(message.role, index, number))
     return steps
 
 
-def _bullet(transcript: Transcript, role: str, index: int, number: int) -> str:
+def _bullet(transcript: Transcript, step: _Step) -> str:
+    """The line of a step: what was said, or a call and what it gave."""
+    role, index, number = step
     part = transcript.messages[index].parts[number]
     if isinstance(part, Passage):
-        return f"- {role}: a document, {_by_ref(transcript, (index, number, 0), part.text)}"
+        document = _by_ref(transcript, (index, number, 0), part.text)
+        return f"- {role}: a document, {document}"
     if isinstance(part, Text):
-        return f"- {role}: {on_one_line(part.text, _SAID_CHARS)}"
-    call = transcript.call_for(index, number)
+        line = on_one_line(part.text, _SAID_CHARS)
+        return f"- {role}: {line}"
     if transcript.words(index, number):
-        asked = question_of(transcript, index, number) or "a tool"
-        return f"- {asked} → the user's answer:"
-    failed = "error: " if isinstance(part, ToolResult) and part.is_error else ""
-    gave = []
+        question = question_of(transcript, index, number) or "a tool"
+        return f"- {question} → the user's answer:"
+    line = "a tool"
+    call = transcript.call_for(index, number)
+    if call is not None:
+        line = line_of_call(call)
+    results = "; ".join(_results(transcript, index, number)) or "nothing"
+    if isinstance(part, ToolResult) and part.is_error:
+        results = f"error: {results}"
+    return f"- {line} → {results}"
+
+
+def _results(transcript: Transcript, index: int, number: int) -> Iterator[str]:
+    """Each item of a result: word for word where it is short, else how long it is."""
     for spot in transcript.results(index):
-        output = transcript.output(spot) if spot[1] == number else None
+        if spot[1] != number:
+            continue
+        output = transcript.output(spot)
         if output is None:
             continue
         text = output.text
-        is_short = (
-            output.kind == "text" and len(text) <= _GAVE_CHARS and text.isprintable()
-        )
-        gave.append(text if is_short else _by_ref(transcript, spot, text))
-    return f"- {line_of_call(call) if call else 'a tool'} → {failed}{'; '.join(gave) or 'nothing'}"
+        is_short = output.kind == "text" and len(text) <= _GAVE_CHARS
+        if is_short and text.isprintable():
+            yield text
+        else:
+            yield _by_ref(transcript, spot, text)
 
 
 def _by_ref(transcript: Transcript, spot: Location, text: str) -> str:
     """How long a leaf is, and its ref."""
     output = transcript.output(spot)
-    return f"{len(text):,} characters" + (f", ref={output.ref}" if output else "")
+    size = f"{len(text):,} characters"
+    return f"{size}, ref={output.ref}" if output else size
 
 
 def flatten(transcript: Transcript, start: int, stop: int) -> tuple[str, ...]:
@@ -263,27 +330,36 @@ def flatten(transcript: Transcript, start: int, stop: int) -> tuple[str, ...]:
             if isinstance(part, Opaque) and part.words:
                 lines.append(part.words)
             if isinstance(part, ToolResult):
-                call = transcript.call_for(index, number)
-                if words := transcript.words(index, number):
-                    lines.append(
-                        f"the user answers {call.name if call else 'a tool'}: {words}"
-                    )
-                    continue
-                text = "\n".join(
-                    each.text for each in part.content if isinstance(each, Text)
-                )
-                given = ends_of(text, _RESULT_CHARS, _GAP) or "no text"
-                failed = "error: " if part.is_error else ""
-                lines.append(
-                    f"result of {call.name if call else 'a tool'}: {failed}{given}"
-                )
-        for call in message.calls if index < stop - 1 else ():
-            lines.append(
-                f"calls {call.name} {ends_of(call.arguments, _ARGUMENTS_CHARS, _GAP)}"
-            )
+                line = _flat_result(transcript, index, number, part)
+                lines.append(line)
+        if index < stop - 1:
+            for call in message.calls:
+                arguments = ends_of(call.arguments, _ARGUMENTS_CHARS, _GAP)
+                lines.append(f"calls {call.name} {arguments}")
         if lines:
-            pieces.append("\n".join([f"[{message.role}]", *lines, ""]))
+            text = "\n".join(lines)
+            pieces.append(f"[{message.role}]\n{text}\n")
     return tuple(pieces)
+
+
+def _flat_result(
+    transcript: Transcript,
+    index: int,
+    number: int,
+    result: ToolResult,
+) -> str:
+    """A result as plain text: the user's answer, or the ends of what the tool gave."""
+    call = transcript.call_for(index, number)
+    tool = call.name if call else "a tool"
+    words = transcript.words(index, number)
+    if words:
+        return f"the user answers {tool}: {words}"
+    texts = [item.text for item in result.content if isinstance(item, Text)]
+    text = "\n".join(texts)
+    excerpt = ends_of(text, _RESULT_CHARS, _GAP) or "no text"
+    if result.is_error:
+        excerpt = f"error: {excerpt}"
+    return f"result of {tool}: {excerpt}"
 
 
 def _texts_of(message: Message) -> Iterator[str]:

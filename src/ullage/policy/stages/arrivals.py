@@ -22,10 +22,12 @@ from ullage.policy.stages.truncate import Shape, by_kind, cut_by
 
 def arrivals(window: Window) -> Iterator[Location]:
     """The texts of results that the model has not seen yet, but for pages of recall."""
+    transcript = window.transcript
     for index in range(window.turn_start, window.size):
-        for spot in window.transcript.tool_results(index):
-            is_text = isinstance(window.transcript.leaf(spot), Text)
-            if is_text and not window.hidden(index) and not window.is_recall(spot):
+        if window.hidden(index):
+            continue
+        for spot in transcript.tool_results(index):
+            if isinstance(transcript.leaf(spot), Text) and not window.is_recall(spot):
                 yield spot
 
 
@@ -43,18 +45,24 @@ def without_slack(
         shape: what is shown of such a result.
         least_share: of the limit; no more than this is much.
     """
-    much = int(window.limit_tokens * least_share)
-    large = [spot for spot in arrivals(window) if window.leaf_tokens(spot) > much]
-    cuts = [(spot, cut_by(window, spot, shape)) for spot in large]
-    return [
-        cut for spot, cut in cuts if cut is not None and _is_shorter(window, spot, cut)
-    ]
+    least_tokens = int(window.limit_tokens * least_share)
+    cuts = []
+    for spot in arrivals(window):
+        if window.leaf_tokens(spot) <= least_tokens:
+            continue
+        cut = cut_by(window, spot, shape)
+        if cut is not None and _is_shorter(window, spot, cut):
+            cuts.append(cut)
+    return cuts
 
 
 def _is_shorter(window: Window, spot: Location, cut: ProposedEdit) -> bool:
     """Whether a cut shows less of a result than is shown of it now."""
-    shown, text = window.edit_at(spot), getattr(cut.edit, "text", "")
-    return shown is None or len(text) < len(shown.text)
+    edit = window.edit_at(spot)
+    if edit is None:
+        return True
+    text: str = getattr(cut.edit, "text", "")
+    return len(text) < len(edit.text)
 
 
 def equal_shares(
@@ -78,15 +86,17 @@ def equal_shares(
     limit = window.limit_tokens
     if window.within(int(limit * start), surely=True):
         return ()
-    new = list(arrivals(window))
-    sizes = list(map(window.leaf_tokens, new))
+    spots = list(arrivals(window))
+    sizes = [window.leaf_tokens(spot) for spot in spots]
+    rest_tokens = window.tokens - sum(sizes)
     most_tokens = window.calibration.most(int(limit * target))
-    room_tokens = most_tokens - (window.tokens - sum(sizes))
+    room_tokens = most_tokens - rest_tokens
     if room_tokens < limit * least_share:
         return ()
     share = max(level(sizes, room_tokens), LEAST_TOKENS)
-    cuts = (
-        cut_to(window, spot, tokens, share)
-        for spot, tokens in zip(new, sizes, strict=True)
-    )
-    return [cut for cut in cuts if cut is not None]
+    cuts = []
+    for spot, tokens in zip(spots, sizes, strict=True):
+        cut = cut_to(window, spot, tokens, share)
+        if cut is not None:
+            cuts.append(cut)
+    return cuts

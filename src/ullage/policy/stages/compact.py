@@ -38,14 +38,14 @@ from ullage.policy.stages.facts import actions, essentials
 from ullage.policy.stages.goals import (
     CHARS_PER_TOKEN,
     Goal,
-    Room,
-    Wanted,
+    SummaryNeeds,
+    SummaryRoom,
     by_count,
     held_tokens,
     left_tokens,
+    needs_in,
     places,
     room_in,
-    wanted_in,
 )
 from ullage.policy.stages.quotes import USER_SHARE
 from ullage.policy.stages.rough import shown_tokens, view_tokens
@@ -94,7 +94,8 @@ def asked(window: Window) -> bool:
 
 def surely_over(window: Window, *, share: float) -> bool:
     """The upper bound of the view is over a share of the limit: before the guard has to act."""
-    return not window.within(int(window.limit_tokens * share), surely=True)
+    share_tokens = int(window.limit_tokens * share)
+    return not window.within(share_tokens, surely=True)
 
 
 def events_over(window: Window, *, tokens: int, budget_tokens: int) -> bool:
@@ -105,18 +106,21 @@ def events_over(window: Window, *, tokens: int, budget_tokens: int) -> bool:
     """
     if window.within(min(tokens, budget_tokens)):
         return False
-    standing = summarised(window)
-    since = begin(window) if standing is None else standing[1]
-    before = sum(
-        window.message_tokens(at) for at in range(since) if not window.hidden(at)
-    )
-    events = window.tokens - window.head_tokens - window.summaries_tokens - before
-    return window.calibration.apply(events) > tokens or not window.within(budget_tokens)
+    summary_range = summarised(window)
+    since = begin(window) if summary_range is None else summary_range[1]
+    events_tokens = window.tokens - window.head_tokens - window.summaries_tokens
+    for index in range(since):
+        if not window.hidden(index):
+            events_tokens -= window.message_tokens(index)
+    if window.calibration.apply(events_tokens) > tokens:
+        return True
+    return not window.within(budget_tokens)
 
 
 def rough_full(window: Window, *, share: float) -> bool:
     """By the rough estimate the view has reached a share of the whole context."""
-    return view_tokens(window) >= int(window.context_tokens * share)
+    share_tokens = int(window.context_tokens * share)
+    return view_tokens(window) >= share_tokens
 
 
 def reported_full(window: Window, *, share: float) -> bool:
@@ -124,8 +128,10 @@ def reported_full(window: Window, *, share: float) -> bool:
 
     Without a report the estimate of the view counts.
     """
-    held = window.estimate if window.reported_total is None else window.reported_total
-    return held >= window.context_tokens * share
+    tokens = window.reported_total
+    if tokens is None:
+        tokens = window.estimate
+    return tokens >= window.context_tokens * share
 
 
 def over_and_pruned(
@@ -145,7 +151,8 @@ def newest_turns(window: Window, start: int, *, turns: int) -> int:
     """The newest turns stay: so many replies of the model, and what came after each."""
     index = window.size
     for _ in range(turns):
-        index = window.transcript.turn_start(index) if index > start else index
+        if index > start:
+            index = window.transcript.turn_start(index)
     return index
 
 
@@ -156,15 +163,21 @@ def newest_messages(window: Window, start: int, *, messages: int) -> int:
 
 def newest_share(window: Window, start: int, *, share: float) -> int:
     """The newest messages stay that together are no more than a share of the limit."""
-    most, index = window.calibration.most(int(window.limit_tokens * share)), window.size
-    while index > start and (most := most - window.message_tokens(index - 1)) >= 0:
+    share_tokens = int(window.limit_tokens * share)
+    room = window.calibration.most(share_tokens)
+    index = window.size
+    while index > start:
+        room -= window.message_tokens(index - 1)
+        if room < 0:
+            break
         index -= 1
     return min(index, window.transcript.turn_start(window.size))
 
 
 def oldest_rough(window: Window, start: int, *, target: float) -> int:
     """The oldest messages go that bring the rough estimate down to a share of the context."""
-    room = view_tokens(window) - int(window.context_tokens * target)
+    target_tokens = int(window.context_tokens * target)
+    room = view_tokens(window) - target_tokens
     _, since = summarised(window) or (start, start)
     for index in range(since, window.size):
         room -= shown_tokens(window, index)
@@ -178,7 +191,7 @@ def any_of(window: Window, *, conditions: Sequence[IsDue]) -> bool:
     return any(condition(window) for condition in conditions)
 
 
-class Plan(NamedTuple):
+class CompactionPlan(NamedTuple):
     """What a summary stands for, and how large it may be.
 
     Attributes:
@@ -191,12 +204,7 @@ class Plan(NamedTuple):
     start: int
     stop: int
     goals: Sequence[Goal]
-    room: Room
-
-    @property
-    def around(self) -> tuple[Sequence[Goal], int, int]:
-        """The goals and the range, as `ullage.policy.stages.goals` is asked for them."""
-        return self.goals, self.start, self.stop
+    room: SummaryRoom
 
 
 def compact(
@@ -239,59 +247,94 @@ def compact(
     """
     if not is_due(window):
         return ()
-    start, since = summarised(window) or [begin(window, keeps_task=keeps_task)] * 2
+    start = begin(window, keeps_task=keeps_task)
+    since = start
+    summary_range = summarised(window)
+    if summary_range is not None:
+        start, since = summary_range
     limit = window.limit_tokens
-    wanted = Wanted(
+    user_room_tokens = _at_most(limit * user_share, user_tokens)
+    needs = SummaryNeeds(
         account_tokens=_at_most(limit * account_share, account_tokens),
-        user_chars=_at_most(limit * user_share, user_tokens) * CHARS_PER_TOKEN,
-        words_tokens=prompt.most_tokens * 5 // 4,
+        user_chars=user_room_tokens * CHARS_PER_TOKEN,
+        words_tokens=_with_slack(prompt.most_tokens),
     )
-    wanted = wanted_in(window, goals, wanted)
+    needs = needs_in(window, goals, needs)
     stop = cut_before(window, keep_from(window, start), since)
-    last = window.transcript.turn_start(window.size) if widens and goals else stop
-    ends = [max(stop, since), *places(window, start, stop + 1, last)]
-    plan = _planned(window, start, ends, goals, wanted)
+    latest = stop
+    if widens and goals:
+        latest = window.transcript.turn_start(window.size)
+    ends = [max(stop, since), *places(window, start, stop + 1, latest)]
+    plan = _planned(window, start, ends, goals, needs)
     if plan.stop - since < least_messages:
         return () if warning is None else Skipped(warning)
     least = _at_most(limit * least_share, least_tokens)
-    held = held_tokens(window, by_count(share=1.0), plan.start, plan.stop)
-    if window.calibration.apply(held) < least:
+    range_tokens = held_tokens(window, by_count(share=1.0), plan.start, plan.stop)
+    if window.calibration.apply(range_tokens) < least:
         return _too_little(plan.room)
-    return _made(window, plan, prompt, held, least)
+    return _cuts(window, plan, prompt, range_tokens, least)
 
 
-def _made(
-    window: Window, plan: Plan, prompt: Prompt, held_tokens: int, least_tokens: int
+def _cuts(
+    window: Window,
+    plan: CompactionPlan,
+    prompt: Prompt,
+    range_tokens: int,
+    least_tokens: int,
 ) -> Sequence[ProposedEdit] | Skipped:
     """The cut of a plan, or nothing where it wins too little of what its range holds."""
     outputs = set_aside(window, plan.start, plan.stop)
-    brief, later = _composed(window, plan, prompt, outputs[-1].ref)
-    edit = replace(
-        _edit(window, plan, brief.compose(""), outputs[-1].ref, held_tokens),
-        later=later,
-    )
-    won = held_tokens - window.texts_tokens((edit.text, *filter(None, later)))
+    ref = outputs[-1].ref
+    brief, later = _composed(window, plan, prompt, ref)
+    edit = _edit(window, plan, brief.compose(""), ref, range_tokens)
+    edit = replace(edit, later=later)
+    won = range_tokens - window.texts_tokens(edit.texts)
     if won <= 0 or window.calibration.apply(won) < least_tokens:
         return _too_little(plan.room)
-    shown = _joined(edit.text, later)
-    outputs = (*named_in(shown, window.transcript, plan.start, plan.stop), *outputs)
-    words_tokens = min(_words_tokens(window, plan, prompt, shown), won // 2)
+    text = _joined(edit.text, later)
+    user_outputs = named_in(text, window.transcript, plan.start, plan.stop)
+    outputs = (*user_outputs, *outputs)
+    words_tokens = _words_tokens(window, plan, prompt, text)
+    # a model's words take no more than half of what is won
+    words_tokens = min(words_tokens, won // 2)
     if words_tokens < _LEAST_ROOM_TOKENS:
         return [ProposedEdit(edit, outputs)]
-    return [ProposedEdit(edit, outputs, replace(brief, room_tokens=words_tokens))]
+    brief = replace(brief, room_tokens=words_tokens)
+    return [ProposedEdit(edit, outputs, brief)]
 
 
-def _words_tokens(window: Window, plan: Plan, prompt: Prompt, text: str) -> int:
+def _words_tokens(
+    window: Window,
+    plan: CompactionPlan,
+    prompt: Prompt,
+    text: str,
+) -> int:
     """What a model may add: its room, and what the rest of the summary left of its own."""
-    most, left = prompt.most_tokens * 5 // 4, left_tokens(window, *plan.around, text)
-    return most if left is None else min(most, max(left, plan.room.words_tokens))
+    most = _with_slack(prompt.most_tokens)
+    rest = _rest_tokens(window, plan, text)
+    if rest is None:
+        return most
+    return min(most, max(rest, plan.room.words_tokens))
+
+
+def _rest_tokens(window: Window, plan: CompactionPlan, text: str) -> int | None:
+    """What the goals leave beside a summary of a plan's range; None without goals."""
+    return left_tokens(window, plan.goals, plan.start, plan.stop, text)
+
+
+def _with_slack(tokens: int) -> int:
+    """The room of a model's words: a quarter more than it is asked for."""
+    return tokens * 5 // 4
 
 
 def _at_most(tokens: float, bound_tokens: int | None) -> int:
-    return int(tokens) if bound_tokens is None else min(int(tokens), bound_tokens)
+    """Whole tokens, up to a bound; None for no bound."""
+    if bound_tokens is None:
+        return int(tokens)
+    return min(int(tokens), bound_tokens)
 
 
-def _too_little(room: Room) -> Sequence[ProposedEdit] | Skipped:
+def _too_little(room: SummaryRoom) -> Sequence[ProposedEdit] | Skipped:
     """Nothing; it is told where what must stay is over the goal by itself."""
     return Skipped(_MUST_STAY) if room.missed_tokens else ()
 
@@ -301,19 +344,25 @@ def _planned(
     start: int,
     ends: Sequence[int],
     goals: Sequence[Goal],
-    wanted: Wanted,
-) -> Plan:
+    needs: SummaryNeeds,
+) -> CompactionPlan:
     """The shortest range with which the goals are reached, or the longest there is."""
 
     def reaches(end: int) -> bool:
-        return not room_in(window, goals, start, end, wanted).short_tokens
+        return not room_in(window, goals, start, end, needs).short_tokens
 
-    end = ends[min(bisect_left(ends, True, key=reaches), len(ends) - 1)]
-    return Plan(start, end, goals, room_in(window, goals, start, end, wanted))
+    # a longer range leaves more room: the first end that does is found by bisection
+    number = bisect_left(ends, True, key=reaches)
+    end = ends[min(number, len(ends) - 1)]
+    room = room_in(window, goals, start, end, needs)
+    return CompactionPlan(start, end, goals, room)
 
 
 def _composed(
-    window: Window, plan: Plan, prompt: Prompt, ref: str
+    window: Window,
+    plan: CompactionPlan,
+    prompt: Prompt,
+    ref: str,
 ) -> tuple[Brief, tuple[str, ...]]:
     """The brief of a plan, and what the user said later (`later_words`).
 
@@ -323,12 +372,12 @@ def _composed(
     brief, later = _brief(window, plan, room, prompt, ref)
     for _ in range(_TRIES):
         text = _joined(brief.compose(""), later)
-        left = left_tokens(window, *plan.around, text)
-        over = 0 if left is None else room.words_tokens - left
-        if over <= 0:
+        rest = _rest_tokens(window, plan, text)
+        if rest is None or rest >= room.words_tokens:
             break
+        excess = room.words_tokens - rest
         tokens = window.meter.message(text)
-        share = max(tokens - over, 0) / tokens
+        share = max(tokens - excess, 0) / tokens
         room = room._replace(
             account_chars=int(room.account_chars * share),
             user_chars=int(room.user_chars * share),
@@ -339,28 +388,53 @@ def _composed(
 
 def _joined(text: str, later: Sequence[str]) -> str:
     """All that is shown in place of a range."""
-    return "\n".join((text, *filter(None, later)))
+    spoken = [words for words in later if words]
+    return "\n".join([text, *spoken])
 
 
 def _edit(
-    window: Window, plan: Plan, text: str, ref: str, held_tokens: int
+    window: Window,
+    plan: CompactionPlan,
+    text: str,
+    ref: str,
+    range_tokens: int,
 ) -> ReplaceSpan:
     """The summary as it is shown, with its reason."""
     chain = window.transcript.chain
-    why = f"messages {plan.start + 1} to {plan.stop} held {held_tokens:,} tokens"
+    number = plan.start + 1
+    reason = f"messages {number} to {plan.stop} held {range_tokens:,} tokens"
     if plan.room.missed_tokens:
-        why = f"{why}; {_MUST_STAY}"
-    after, upto = chain[plan.start], chain[plan.stop]
-    return ReplaceSpan(after, upto, text, ref, why, kind="compacted", summarised=True)
+        reason = f"{reason}; {_MUST_STAY}"
+    return ReplaceSpan(
+        after=chain[plan.start],
+        upto=chain[plan.stop],
+        text=text,
+        ref=ref,
+        why=reason,
+        kind="compacted",
+        summarised=True,
+    )
 
 
 def _brief(
-    window: Window, plan: Plan, room: Room, prompt: Prompt, ref: str
+    window: Window,
+    plan: CompactionPlan,
+    room: SummaryRoom,
+    prompt: Prompt,
+    ref: str,
 ) -> tuple[Brief, tuple[str, ...]]:
-    transcript, start, stop = window.transcript, plan.start, plan.stop
+    """What a model is asked, with the deterministic summary; and what the user said later."""
+    transcript = window.transcript
+    start = plan.start
+    stop = plan.stop
     earlier, upto = said_before(window)
-    unseen = (transcript.find(upto) or 0) if earlier else start
-    tokens = sum(sum(window.leaf_counts(index)) for index in range(start, stop))
+    # what an earlier summary covers a model does not read again: it goes on from its own words
+    unseen = start
+    if earlier:
+        unseen = transcript.find(upto) or 0
+    tokens = 0
+    for index in range(start, stop):
+        tokens += sum(window.leaf_counts(index))
     read_on = window.words.read_on(ref, 0)
     until, later = later_words(transcript, start, stop, room.user_chars, window.words)
     account = summary(

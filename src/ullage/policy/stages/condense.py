@@ -11,7 +11,6 @@ deterministic part is made anew, of the whole range, from the original messages.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -33,26 +32,30 @@ CHARS_PER_TOKEN = 3
 _HEAD_CHARS = 1_000
 """So much of the result in which an account stands is shown before it."""
 _LEAST_CHARS = 400
+"""An account is given no less room than this."""
 _SAID_SHARE = 0.67
+"""What a model said in earlier summaries is carried over up to this share of the bullets' room."""
 _SUMMARY_SHARE = 0.6
+"""The deterministic summary has this share of it."""
 _TRIES = 4
+"""Counted again less often than this: a room in characters is an estimate."""
 
 
-class Room(NamedTuple):
+class AccountRoom(NamedTuple):
     """What an account may take, and why room is short.
 
     Attributes:
         account_chars: characters of its head and its bullets.
         user_chars: and of what the user said.
         most_tokens: tokens of both, and of results that the model has not seen yet.
-        why: the reason, with its numbers.
+        reason: the reason, with its numbers.
         is_owed: whether the account is shown though it wins nothing: the view is illegal as it is.
     """
 
     account_chars: int
     user_chars: int
     most_tokens: int
-    why: str
+    reason: str
     is_owed: bool = False
 
 
@@ -72,72 +75,115 @@ def head_of_loop(window: Window) -> Location | None:
     """
     if not window.thinks_first:
         return None
-    transcript = window.transcript
-    asked = transcript.newest_request(window.size)
-    loop = range(0 if asked is None else asked + 1, window.size)
-    replies = [at for at in loop if transcript.messages[at].role == "assistant"]
-    if is_frozen(window):
-        replies = [at for at in replies if window.signed(at)][-1:]
-    head = next(iter(replies), None)
-    if head is None or window.hidden(head) or not window.thinks(head):
+    reply = _thinking_reply(window)
+    if reply is None:
         return None
-    for at in range(transcript.reply(head, window.size).stop, window.size):
-        message = transcript.messages[at]
-        if message.role == "assistant" or window.hidden(at):
-            break
-        results = (
-            spot
-            for spot in transcript.results(at)
-            if transcript.reader(*spot[:2]) == "model"
-        )
-        texts = [spot for spot in results if isinstance(transcript.leaf(spot), Text)]
-        found = [spot for spot in texts if not window.is_pinned(spot)]
-        if found and (at + 1 == window.size or transcript.starts_turn(at + 1)):
-            return found[-1]
+    transcript = window.transcript
+    results_start = transcript.reply(reply, window.size).stop
+    for index in range(results_start, window.size):
+        message = transcript.messages[index]
+        if message.role == "assistant" or window.hidden(index):
+            return None
+        texts = _texts_for_model(window, index)
+        ends_turn = index + 1 == window.size or transcript.starts_turn(index + 1)
+        if texts and ends_turn:
+            return texts[-1]
     return None
 
 
-def ranges_for(window: Window, first: int, stop: int) -> list[Range]:
-    """What is to be condensed so that the view goes on at ``stop``."""
-    head = (
-        None if stop >= window.size or window.may_go_on(stop) else head_of_loop(window)
-    )
+def _thinking_reply(window: Window) -> int | None:
+    """The reply whose thinking the open loop must keep; None where it is not in view."""
+    transcript = window.transcript
+    question = transcript.newest_request(window.size)
+    loop_start = 0 if question is None else question + 1
+    replies = []
+    for index in range(loop_start, window.size):
+        if transcript.messages[index].role == "assistant":
+            replies.append(index)
+    if is_frozen(window):
+        replies = [index for index in replies if window.signed(index)][-1:]
+    if not replies:
+        return None
+    reply = replies[0]
+    if window.hidden(reply) or not window.thinks(reply):
+        return None
+    return reply
+
+
+def _texts_for_model(window: Window, index: int) -> list[Location]:
+    """The texts of results in a message that the model reads and that may be edited."""
+    transcript = window.transcript
+    spots = []
+    for spot in transcript.results(index):
+        reader = transcript.reader(*spot[:2])
+        if reader != "model" or window.is_pinned(spot):
+            continue
+        leaf = transcript.leaf(spot)
+        if isinstance(leaf, Text):
+            spots.append(spot)
+    return spots
+
+
+def ranges_for(window: Window, start: int, stop: int) -> list[Range]:
+    """What is to be condensed so that the view goes on at ``stop``.
+
+    Args:
+        window: the window at the boundary at hand.
+        start: the first message that may be condensed.
+        stop: where the view is to go on.
+
+    Returns:
+        One range; two where the turn keeps its head between them; none where nothing is left.
+    """
+    head = None
+    if stop < window.size and not window.may_go_on(stop):
+        head = head_of_loop(window)
     if head is None:
-        return [Range(first, stop)] if first < stop else []
-    found = []
-    asked = window.transcript.newest_request(window.size)
-    if (
-        asked is not None
-        and not is_frozen(window)
-        and window.transcript.may_split(asked)
-    ):
-        found = [Range(first, asked)] if coverable(window, first, asked) else []
-    return [*found, Range(head[0] + 1, stop, head)] if head[0] + 1 < stop else found
+        return [Range(start, stop)] if start < stop else []
+    ranges = []
+    question = window.transcript.newest_request(window.size)
+    if question is not None and _may_end_at(window, start, question):
+        ranges.append(Range(start, question))
+    behind_head = head[0] + 1
+    if behind_head < stop:
+        ranges.append(Range(behind_head, stop, head))
+    return ranges
 
 
-def unread(window: Window, each: Range) -> list[Location]:
+def _may_end_at(window: Window, start: int, question: int) -> bool:
+    """Whether an account may end before the question that opened the loop, and hides anything."""
+    if is_frozen(window) or not window.transcript.may_split(question):
+        return False
+    return bool(coverable(window, start, question))
+
+
+def unread(window: Window, span: Range) -> list[Location]:
     """The results of a range that no request has shown yet: its end is that of the window.
 
     Hidden ones too: where the same request is made again, an account of the first time hides them.
     What the user answered is not among them: it is quoted with the user's other words.
     """
-    if each.stop <= window.turn_start:
+    if span.stop <= window.turn_start:
         return []
-    messages = range(max(window.turn_start, each.start), each.stop)
-    found = (
-        spot for index in messages for spot in window.transcript.tool_results(index)
-    )
-    return [spot for spot in found if isinstance(window.transcript.leaf(spot), Text)]
+    transcript = window.transcript
+    spots = []
+    for index in range(max(window.turn_start, span.start), span.stop):
+        for spot in transcript.tool_results(index):
+            leaf = transcript.leaf(spot)
+            if isinstance(leaf, Text):
+                spots.append(spot)
+    return spots
 
 
-def held_tokens(window: Window, each: Range) -> int:
+def held_tokens(window: Window, span: Range) -> int:
     """Tokens of what is shown of a range now, and an account would take the place of."""
-    shown = sum(map(window.message_tokens, coverable(window, each.start, each.stop)))
-    return shown + sum(
-        window.texts_tokens(placed.edit.texts)
-        for placed in window.open_summaries
-        if each.start <= placed.start < each.stop
-    )
+    total = 0
+    for index in coverable(window, span.start, span.stop):
+        total += window.message_tokens(index)
+    for placed in window.open_summaries:
+        if span.start <= placed.start < span.stop:
+            total += window.texts_tokens(placed.edit.texts)
+    return total
 
 
 class Condensed(NamedTuple):
@@ -147,120 +193,184 @@ class Condensed(NamedTuple):
     tokens: int
 
 
-def condense(window: Window, each: Range, room: Room) -> Condensed | None:
-    """An account of a range; None if it would win nothing.
+def condense(window: Window, span: Range, room: AccountRoom) -> Condensed | None:
+    """An account of a range.
 
     Bullets make room for results that the model has not seen yet, and both for what the user said.
+
+    Args:
+        window: the window at the boundary at hand.
+        span: what the account stands for, and where.
+        room: what it may take, and the reason for it.
+
+    Returns:
+        The cuts and their cost in tokens; None if the account would win nothing.
     """
-    chain, outputs = window.transcript.chain, set_aside(window, each.start, each.stop)
-    bare = ReplaceSpan(
-        chain[each.start], chain[each.stop], "", outputs[-1].ref, room.why
+    transcript = window.transcript
+    start = span.start
+    stop = span.stop
+    outputs = set_aside(window, start, stop)
+    edit = ReplaceSpan(
+        after=transcript.chain[start],
+        upto=transcript.chain[stop],
+        text="",
+        ref=outputs[-1].ref,
+        why=room.reason,
     )
-    record, edit = take_over(window, bare, each, room.account_chars)
-    text, later = _text(window, each, edit, record, room)
+    record, edit = take_over(window, edit, span, room.account_chars)
+    text, later = _text(window, span, edit, record, room)
     edit = replace(edit, text=text, later=later)
-    quoted = "\n".join((text, *later))
-    outputs = (
-        *user_outputs(window.transcript, each.start, each.stop, quoted),
-        *outputs,
-    )
-    cuts: tuple[ProposedEdit, ...] = (ProposedEdit(edit, outputs),)
-    tokens = window.texts_tokens(edit.texts)
-    if each.inside is not None:
-        within = _within(window, each.inside, edit, room.user_chars)
-        cuts = (
-            ProposedEdit(replace(edit, text="", retain="", later=()), outputs),
-            within,
-        )
-        tokens = -tokens_won(window, each.inside, within)
-    is_worth_it = room.is_owed or tokens < held_tokens(window, each)
-    return Condensed(cuts, tokens) if is_worth_it else None
+    quoted = "\n".join([text, *later])
+    named = user_outputs(transcript, start, stop, quoted)
+    outputs = (*named, *outputs)
+    if span.inside is None:
+        tokens = window.texts_tokens(edit.texts)
+        condensed = Condensed((ProposedEdit(edit, outputs),), tokens)
+    else:
+        # the range shows nothing in its own place: its account stands in the result before it
+        within = _within(window, span.inside, edit, room.user_chars)
+        silent = replace(edit, text="", retain="", later=())
+        won = tokens_won(window, span.inside, within)
+        condensed = Condensed((ProposedEdit(silent, outputs), within), -won)
+    if room.is_owed or condensed.tokens < held_tokens(window, span):
+        return condensed
+    return None
 
 
 def _within(
-    window: Window, spot: Location, account: ReplaceSpan, user_chars: int
+    window: Window,
+    spot: Location,
+    account: ReplaceSpan,
+    user_chars: int,
 ) -> ProposedEdit:
     """An account at the end of the result before its range; of the user's words more is shown."""
     output = window.transcript.output(spot)
-    if output is None:
-        raise ValueError(
-            f"no text stands at {spot}"
-        )  # `head_of_loop` gives no such place
+    if output is None:  # `head_of_loop` gives no such place
+        raise ValueError(f"no text stands at {spot}")
+    most_chars = _HEAD_CHARS
+    if window.transcript.words(spot[0], spot[1]):
+        most_chars = max(_HEAD_CHARS, user_chars)
     result: str | None = output.text
-    is_words = bool(window.transcript.words(spot[0], spot[1]))
-    most = max(_HEAD_CHARS, user_chars) if is_words else _HEAD_CHARS
-    if len(output.text) > most:
-        result = shorten(output.text, most, output.ref, window.words)
-    whole = "\n\n".join(
-        filter(None, (result, account.retain, account.text, *account.later))
+    if len(output.text) > most_chars:
+        result = shorten(output.text, most_chars, output.ref, window.words)
+    texts = (result, account.retain, account.text, *account.later)
+    edit = Replace(
+        address=window.transcript.address(spot),
+        ref=output.ref,
+        text="\n\n".join(text for text in texts if text),
+        kind="cut",
+        why=f"{account.why}; it holds an account",
     )
-    why = f"{account.why}; it holds an account"
-    return ProposedEdit(
-        Replace(window.transcript.address(spot), output.ref, whole, "cut", why),
-        (output,),
-    )
+    return ProposedEdit(edit, (output,))
 
 
 def _text(
-    window: Window, each: Range, edit: ReplaceSpan, record: str, room: Room
+    window: Window,
+    span: Range,
+    edit: ReplaceSpan,
+    record: str,
+    room: AccountRoom,
 ) -> tuple[str, tuple[str, ...]]:
     """What stands for a range, in no more than its room if that can be; see `ReplaceSpan.later`."""
-    transcript, around = window.transcript, (each.start, each.stop)
-    before = "\n\n".join(filter(None, (quotation(edit.model_text), record)))
-    told = partial(account, transcript, *around, window.words, edit.ref, summary=before)
-    new = unread(window, each)
-    new_tokens = sum(map(window.leaf_tokens, new))
-    if new_tokens > LEAST_TOKENS and room.most_tokens < (len(new) + 1) * LEAST_TOKENS:
-        new, new_tokens = [], 0  # too many to be quoted: the index holds them
-    said = min(room.user_chars, said_chars(transcript, *around))
-    least = min(said // CHARS_PER_TOKEN, room.most_tokens - len(new) * LEAST_TOKENS)
-    spare = max(room.most_tokens - new_tokens, least, LEAST_TOKENS)
-    chars, text, later = spare * CHARS_PER_TOKEN, "", tuple[str, ...]()
+    transcript = window.transcript
+    start = span.start
+    stop = span.stop
+    earlier = "\n\n".join(text for text in (quotation(edit.model_text), record) if text)
+    results = unread(window, span)
+    results_tokens = sum(window.leaf_tokens(spot) for spot in results)
+    least_results_tokens = len(results) * LEAST_TOKENS
+    # too many to be quoted: the index holds them
+    is_crowded = room.most_tokens < least_results_tokens + LEAST_TOKENS
+    if results_tokens > LEAST_TOKENS and is_crowded:
+        results = []
+        results_tokens = 0
+        least_results_tokens = 0
+    all_user_chars = min(room.user_chars, said_chars(transcript, start, stop))
+    user_tokens = all_user_chars // CHARS_PER_TOKEN
+    least_tokens = min(user_tokens, room.most_tokens - least_results_tokens)
+    spare = max(room.most_tokens - results_tokens, least_tokens, LEAST_TOKENS)
+    chars = spare * CHARS_PER_TOKEN
+    text = ""
+    later = tuple[str, ...]()
+    tokens = 0
     for _ in range(_TRIES):
-        user_chars = min(said, chars)
+        user_chars = min(all_user_chars, chars)
         room_chars = min(room.account_chars, max(chars - user_chars, _LEAST_CHARS))
-        until, later = later_words(transcript, *around, user_chars, window.words)
-        text = told(room_chars - len(record), user_chars=user_chars, said_until=until)
-        tokens = window.texts_tokens((text, *filter(None, later)))
+        until, later = later_words(transcript, start, stop, user_chars, window.words)
+        text = account(
+            transcript,
+            start,
+            stop,
+            window.words,
+            edit.ref,
+            room_chars - len(record),
+            user_chars=user_chars,
+            summary=earlier,
+            said_until=until,
+        )
+        tokens = _shown_tokens(window, text, later)
         if tokens <= spare or chars <= _LEAST_CHARS:
             break
-        chars = min(chars, len(text) + sum(map(len, later))) * spare // tokens
-    shown_tokens = window.texts_tokens((text, *filter(None, later)))
-    return text + _quoted(window, new, room.most_tokens - shown_tokens), later
+        # characters are a guess at tokens: by what these came to, the next guess is better
+        later_chars = sum(len(words) for words in later)
+        chars = min(chars, len(text) + later_chars) * spare // tokens
+    return text + _quoted(window, results, room.most_tokens - tokens), later
 
 
-def _quoted(window: Window, new: Sequence[Location], room_tokens: int) -> str:
-    """The results that the model has not seen yet, each as large as it would be at first sight."""
-    sizes = list(map(window.leaf_tokens, new))
+def _shown_tokens(window: Window, text: str, later: Sequence[str]) -> int:
+    """Tokens of an account and of the user's later words."""
+    spoken = [words for words in later if words]
+    return window.texts_tokens((text, *spoken))
+
+
+def _quoted(window: Window, spots: Sequence[Location], room_tokens: int) -> str:
+    """The results that the model has not seen yet, each as large as it would be on arrival."""
+    sizes = [window.leaf_tokens(spot) for spot in spots]
     cap = max(level(sizes, room_tokens), LEAST_TOKENS)
-    pieces = []
-    for spot, tokens in zip(new, sizes, strict=True):
+    quoted = ""
+    for spot, tokens in zip(spots, sizes, strict=True):
         cut = cut_to(window, spot, tokens, cap)
-        shown = cut.edit if cut else window.shown(spot[0]).get(spot[1:])
-        leaf = window.transcript.leaf(spot)
-        text = shown.text if isinstance(shown, Replace) else getattr(leaf, "text", "")
-        pieces.append(
-            f"\n\n## Result of {window.tool_of(spot) or 'a tool'}, new\n{text}"
-        )
-    return "".join(pieces)
+        text = _result_text(window, spot, cut)
+        tool = window.tool_of(spot) or "a tool"
+        quoted += f"\n\n## Result of {tool}, new\n{text}"
+    return quoted
+
+
+def _result_text(window: Window, spot: Location, cut: ProposedEdit | None) -> str:
+    """A result as a cut shows it, else as the view does, else as it came."""
+    if cut is not None and isinstance(cut.edit, Replace):
+        return cut.edit.text
+    edit = window.edit_at(spot)
+    if edit is not None:
+        return edit.text
+    text: str = getattr(window.transcript.leaf(spot), "text", "")
+    return text
 
 
 def take_over(
-    window: Window, edit: ReplaceSpan, each: Range, room_chars: int
+    window: Window,
+    edit: ReplaceSpan,
+    span: Range,
+    room_chars: int,
 ) -> tuple[str, ReplaceSpan]:
     """The deterministic summary of a range where one was shown, and the guard's edit with the rest.
 
     What a model said comes on top of the ``room_chars`` of the bullets. Where it is too long, it is
     left out: the deterministic summary and the index hold what it was made from.
     """
-    shown = (placed for placed in window.open_summaries if placed.edit.summarised)
-    placed = [placed for placed in shown if each.start <= placed.start < each.stop]
-    if not placed:
+    placed_here = []
+    for placed in window.open_summaries:
+        if placed.edit.summarised and span.start <= placed.start < span.stop:
+            placed_here.append(placed)
+    if not placed_here:
         return "", edit
-    room = int(room_chars * _SUMMARY_SHARE)
-    record = summary(window.transcript, each.start, each.stop, room)
-    edit, (said, upto) = replace(edit, summarised=True), said_before(window)
-    retain = "\n\n".join(filter(None, (it.edit.retain for it in placed)))
-    if len(said) + len(retain) > room_chars * _SAID_SHARE:
+    record_chars = int(room_chars * _SUMMARY_SHARE)
+    record = summary(window.transcript, span.start, span.stop, record_chars)
+    edit = replace(edit, summarised=True)
+    model_words, upto = said_before(window)
+    retain = "\n\n".join(
+        placed.edit.retain for placed in placed_here if placed.edit.retain
+    )
+    if len(model_words) + len(retain) > room_chars * _SAID_SHARE:
         return record, edit
-    return record, replace(edit, model_text=said, model_upto=upto, retain=retain)
+    return record, replace(edit, model_text=model_words, model_upto=upto, retain=retain)

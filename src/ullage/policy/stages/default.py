@@ -21,23 +21,30 @@ from ullage.policy.stages.truncate import truncate
 SAFEGUARDS = Safeguards(media=refused_media, overlong=overlong, stalled=stall)
 """What runs behind every policy."""
 
-_TRUNCATE, _RECORD = partial(truncate), partial(record)
-_PLAIN, _SHARES = partial(without_slack), partial(equal_shares)
+_TRUNCATE = partial(truncate)
+_PLAIN = partial(without_slack)
+_RECORD = partial(record)
+_SHARES = partial(equal_shares)
 
 DEFAULT = Policy(
     name="default-10",
     on_arrival=(_TRUNCATE,),
     under_pressure=(_PLAIN, _RECORD, _SHARES),
-    without_recall=partial(leaving_out, stages=(_TRUNCATE, _PLAIN, _RECORD, _SHARES)),
-    guard=partial(
-        emergency, user_share=0.67
-    ),  # at three characters a token; so half of the limit
+    without_recall=partial(
+        leaving_out,
+        stages=(_TRUNCATE, _PLAIN, _RECORD, _SHARES),
+    ),
+    # at three characters a token; so half of the limit
+    guard=partial(emergency, user_share=0.67),
     on_request=partial(
-        compact, is_due=asked, keep_from=partial(newest_turns, turns=1), least_share=0.0
+        compact,
+        is_due=asked,
+        keep_from=partial(newest_turns, turns=1),
+        least_share=0.0,
     ),
     toolset=SHORT,
 )
-"""Cut at first sight by kind of content with generous limits; make a record of what is old, in
+"""Cut on arrival by kind of content with generous limits; make a record of what is old, in
 batches that pay, at the latest at 90 % of the limit; condense when the limit itself is near.
 
 Where no recall tools are offered, only that: what is cut could not be opened. A stage that is put

@@ -10,16 +10,14 @@ Figures are whole numbers and ties go to the earlier line, so a digest is the sa
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from heapq import heapify, heappop, heapreplace
-from itertools import chain
 from typing import NamedTuple
 
 from ullage.policy.stages.names import (
     ALARMS,
     WORTH,
-    Known,
+    KnownNames,
     names_in,
     words_in,
     worth_of,
@@ -35,7 +33,7 @@ _MOST_LINES = 1 << 16
 """The rank of a line is lower, the more it earns for its length; of equals, the earlier it is."""
 
 
-class Reading(NamedTuple):
+class RankedLines(NamedTuple):
     """What a text tells that is not known: enough to make digests of it at any price not lower.
 
     Attributes:
@@ -51,32 +49,44 @@ class Reading(NamedTuple):
     ranks: Sequence[int]
 
     def digest(self, price: int, most_chars: int) -> str:
-        """What follows a ref: a few names, and the lines that earn their price."""
-        chosen, shown = _choose(self, price, most_chars)
-        told = (self.lines[number].rstrip() for number in chosen)
-        lines = "\n".join([":", *told]) if chosen else ""
-        return f"{self._others(shown)}{lines}"
+        """What follows a ref: a few names, and the lines that earn their price.
 
-    def _others(self, shown: Set[str]) -> str:
-        """Names that nothing else in the view tells, nor a chosen line; of most lines first."""
-        new = (
-            {word for word, worth in self.worth.items() if worth == WORTH}
-            - ALARMS
-            - shown
-        )
-        told = chain.from_iterable(self.names.values())
-        counts = Counter(filter(new.__contains__, told)) if new else {}
-        listed = " ".join(
-            [*sorted(sorted(new), key=counts.__getitem__, reverse=True), ""]
-        )
-        return (
-            f", with {kept}"
-            if (kept := listed[: _NAMES_CHARS + 1].rpartition(" ")[0])
-            else ""
-        )
+        Args:
+            price: what a line has to earn for each of its characters.
+            most_chars: the most characters of all lines.
+        """
+        chosen, words = _choose(self, price, most_chars)
+        names = self._other_names(words)
+        if not chosen:
+            return names
+        lines = "\n".join(self.lines[number].rstrip() for number in chosen)
+        return f"{names}:\n{lines}"
+
+    def _other_names(self, words: Set[str]) -> str:
+        """Names that nothing else in the view tells, nor a chosen line; of most lines first.
+
+        Args:
+            words: those of the chosen lines.
+        """
+        unknown = {word for word, worth in self.worth.items() if worth == WORTH}
+        unknown -= ALARMS
+        unknown -= words
+        if not unknown:
+            return ""
+        counts = dict.fromkeys(sorted(unknown), 0)
+        for line in self.names.values():
+            for word in line:
+                if word in counts:
+                    counts[word] += 1
+        by_count = sorted(counts, key=counts.__getitem__, reverse=True)
+        # whole words alone: a space ends each, the last one too
+        listed = " ".join([*by_count, ""])
+        listed = listed[: _NAMES_CHARS + 1]
+        names = listed.rpartition(" ")[0]
+        return f", with {names}" if names else ""
 
 
-def read(text: str, known: Known, price: int) -> Reading:
+def read(text: str, known: KnownNames, price: int) -> RankedLines:
     """What a text tells that is not known; its names are known from now on.
 
     A line of more than 240 characters is taken in pieces, and of a text of more than 24,000 the
@@ -86,62 +96,80 @@ def read(text: str, known: Known, price: int) -> Reading:
     words = words_in(" \n ".join(lines))
     names = names_in(words)
     worth = worth_of(names, known)
-    known.told.update(names.values())
-    number, line, found, ranks = (
-        0,
-        dict[str, int](),
-        dict[int, dict[str, int]](),
-        list[int](),
-    )
-    for word in filter({*names, "\n"}.__contains__, words):
-        if word != "\n":
+    # from here on the same names earn less in any other output
+    known.outputs.update(names.values())
+    names_by_line = dict[int, Mapping[str, int]]()
+    ranks = list[int]()
+    number = 0
+    line = dict[str, int]()
+    for word in words:
+        if word in names:
             line[word] = worth[word]
             continue
+        if word != "\n":
+            continue
         if line:
-            size, earned = len(lines[number]) + 1, sum(line.values())
+            size = len(lines[number]) + 1
+            earned = sum(line.values())
             if earned >= WORTH or earned >= price * size:
-                ranks.append(number - earned * _SCALE // size * _MOST_LINES)
-                found[number], line = line, {}
-            else:
-                line.clear()
+                ranks.append(_rank(number, earned, size))
+                names_by_line[number] = line
+            line = {}
         number += 1
-    return Reading(lines, worth, found, ranks)
+    return RankedLines(lines, worth, names_by_line, ranks)
+
+
+def _rank(number: int, earned: int, size: int) -> int:
+    """The rank of a line; its number is the remainder by `_MOST_LINES`."""
+    return number - earned * _SCALE // size * _MOST_LINES
 
 
 def _lines(text: str) -> list[str]:
     """The lines of a text, a long one in pieces."""
     lines = text.splitlines()
-    is_short = max(map(len, lines), default=0) <= _LINE_CHARS
-    return lines if is_short else [piece for line in lines for piece in _pieces(line)]
+    longest = max((len(line) for line in lines), default=0)
+    if longest <= _LINE_CHARS:
+        return lines
+    pieces = list[str]()
+    for line in lines:
+        pieces += _pieces(line)
+    return pieces
 
 
 def _pieces(line: str) -> Iterator[str]:
+    """A line in pieces, each ending at a space where one stands in its second half."""
     start = 0
     while len(line) - start > _LINE_CHARS:
-        stop = line.rfind(" ", start + _LINE_CHARS // 2, start + _LINE_CHARS)
-        stop = stop if stop > 0 else safe_cut(line, start + _LINE_CHARS)
+        latest = start + _LINE_CHARS
+        stop = line.rfind(" ", start + _LINE_CHARS // 2, latest)
+        if stop <= 0:
+            stop = safe_cut(line, latest)
         yield line[start:stop]
         start = stop
     yield line[start:]
 
 
-def _choose(reading: Reading, price: int, room: int) -> tuple[list[int], set[str]]:
+def _choose(ranked: RankedLines, price: int, room: int) -> tuple[list[int], set[str]]:
     """The numbers of the lines that earn their price, by greedy cover, in order; and their words.
 
     What a line earns only falls as others are chosen, so it is reckoned anew when its turn comes.
     """
-    lines, names = reading.lines, reading.names
-    queue, too_low = [*reading.ranks], (1 - price * _SCALE) * _MOST_LINES
+    queue = [*ranked.ranks]
     heapify(queue)
-    chosen, shown = list[int](), set[str]()
+    too_low = (1 - price * _SCALE) * _MOST_LINES
+    chosen = list[int]()
+    chosen_words = set[str]()
     while queue and queue[0] < too_low:
-        number = queue[0] % _MOST_LINES
-        line, size, rank = names[number], len(lines[number]) + 1, queue[0]
-        if not shown.isdisjoint(line):
+        rank = queue[0]
+        number = rank % _MOST_LINES
+        words = ranked.names[number]
+        size = len(ranked.lines[number]) + 1
+        if not chosen_words.isdisjoint(words):
             earned = 0
-            for word in line:
-                earned += 0 if word in shown else line[word]
-            rank = number - earned * _SCALE // size * _MOST_LINES
+            for word, worth in words.items():
+                if word not in chosen_words:
+                    earned += worth
+            rank = _rank(number, earned, size)
         if rank >= too_low or size > room:
             heappop(queue)
         elif rank > queue[0]:
@@ -149,6 +177,6 @@ def _choose(reading: Reading, price: int, room: int) -> tuple[list[int], set[str
         else:
             heappop(queue)
             chosen.append(number)
-            shown.update(line)
+            chosen_words.update(words)
             room -= size
-    return sorted(chosen), shown
+    return sorted(chosen), chosen_words

@@ -31,8 +31,8 @@ from ullage.core.values.edits import ProposedEdit
 from ullage.policy.stages.account import done_chars, said_chars
 from ullage.policy.stages.condense import (
     CHARS_PER_TOKEN,
+    AccountRoom,
     Range,
-    Room,
     condense,
     head_of_loop,
     held_tokens,
@@ -82,52 +82,83 @@ def emergency(
             default leaves the next turn some room too.
     """
     parted = _parted(window)
-    why = parted or _pressed(window, start, start_tokens)
-    if why is None:
+    reason = parted or _pressed(window, start, start_tokens)
+    if reason is None:
         return ()
-    limit, calibration = window.limit_tokens, window.calibration
-    whole, anew = calibration.without(0), calibration.without(window.tokens)
-    chars = min(limit, start_tokens or limit) * CHARS_PER_TOKEN
+    limit = window.limit_tokens
+    start_limit = int(limit * start)
+    calibration = window.calibration
+    whole_view = calibration.without(0)
+    new_view = calibration.without(window.tokens)
     # of a view made anew nothing was reported yet: it has to fit with a margin for all of it
     most_tokens = min(
-        whole.most(int(limit * kept_share)), anew.most(int(limit * start))
+        whole_view.most(int(limit * kept_share)), new_view.most(start_limit)
     )
-    most_chars = int(chars * account_share), int(chars * user_share)
-    room = Room(*most_chars, most_tokens, why, is_owed=parted is not None)
-    first, end = reach(window)
-    said_tokens = (
-        min(room.user_chars, said_chars(window.transcript, first, end))
-        // CHARS_PER_TOKEN
+    chars = min(limit, start_tokens or limit) * CHARS_PER_TOKEN
+    room = AccountRoom(
+        account_chars=int(chars * account_share),
+        user_chars=int(chars * user_share),
+        most_tokens=most_tokens,
+        reason=reason,
+        is_owed=parted is not None,
     )
-    beside = most_tokens - said_tokens - room.account_chars // CHARS_PER_TOKEN
-    target_tokens = min(whole.most(int(limit * target)), beside)
+    begin_at, end = reach(window)
+    user_chars = min(room.user_chars, said_chars(window.transcript, begin_at, end))
+    beside_account = most_tokens
+    beside_account -= user_chars // CHARS_PER_TOKEN
+    beside_account -= room.account_chars // CHARS_PER_TOKEN
+    target_tokens = whole_view.most(int(limit * target))
+    target_tokens = min(target_tokens, beside_account)
     cuts: Sequence[ProposedEdit] = ()
-    for stop, tiers in _ways(window, first, end, target_tokens, keep_messages):
-        cuts, tokens = _plan(window, ranges_for(window, first, stop), room, tiers)
+    for stop, tiers in _ways(window, begin_at, end, target_tokens, keep_messages):
+        ranges = ranges_for(window, begin_at, stop)
+        cuts, tokens = _plan(window, ranges, room, tiers)
         removed = calibration.removed_tokens + window.tokens - tokens
-        if calibration.without(removed).upper(tokens) <= int(limit * start):
+        rest = calibration.without(removed)
+        if rest.upper(tokens) <= start_limit:
             break
     return cuts
 
 
 def _ways(
-    window: Window, first: int, end: int, target_tokens: int, keep: int
+    window: Window,
+    start: int,
+    end: int,
+    target_tokens: int,
+    keep: int,
 ) -> Iterator[tuple[int, Sequence[Tier]]]:
-    """Where what is condensed may end and what of the rest may be cut, the mildest way first."""
-    whole = first < end == control_tail(window) and window.transcript.closed(end)
+    """Where what is condensed may end and what of the rest may be cut, the mildest way first.
+
+    Args:
+        window: the window at the boundary at hand.
+        start: the first message that may be condensed.
+        end: one past the last.
+        target_tokens: what the view should come down to.
+        keep: how many messages stay whole, if that can be.
+    """
+    reaches_tail = start < end == control_tail(window)
+    may_take_all = reaches_tail and window.transcript.closed(end)
     head = head_of_loop(window)
-    tail = _tail_start(window, first, end, target_tokens, keep, head is not None)
+    tail = _tail_start(
+        window,
+        start,
+        end,
+        target=target_tokens,
+        keep=keep,
+        in_result=head is not None,
+    )
+    is_parted = _parted(window) is not None
     if is_frozen(window):
         # what stands before the newest thinking of the turn goes whole or not at all (A14)
-        behind = head is not None and tail > head[0] + 1
-        if _parted(window) is None:
-            yield (tail if behind else first), BEFORE_NEW
-        yield (end if whole else first), tuple(Tier)
+        is_behind_head = head is not None and tail > head[0] + 1
+        if not is_parted:
+            yield (tail if is_behind_head else start), BEFORE_NEW
+        yield (end if may_take_all else start), tuple(Tier)
         return
-    if _parted(window) is None or (tail < window.size and window.may_cut(tail)):
+    if not is_parted or (tail < window.size and window.may_cut(tail)):
         yield tail, BEFORE_NEW
         yield tail, tuple(Tier)
-    if whole:
+    if may_take_all:
         yield end, tuple(Tier)
 
 
@@ -137,11 +168,15 @@ def _parted(window: Window) -> str | None:
     So it is where a loop went on without new thinking, though its beginning was condensed: the
     session joined it half-way, or thinking is manual only now.
     """
-    placed = (each.stop for each in reversed(window.summaries) if each.edit.text)
-    stop = next(placed, window.size)
-    opening = window.transcript.newest_request(window.size)
-    is_later = opening is not None and opening >= stop
-    if is_later or stop >= control_tail(window) or window.may_go_on(stop):
+    account_stop = window.size
+    for placed in reversed(window.summaries):
+        if placed.edit.text:
+            account_stop = placed.stop
+            break
+    question = window.transcript.newest_request(window.size)
+    if question is not None and question >= account_stop:
+        return None
+    if account_stop >= control_tail(window) or window.may_go_on(account_stop):
         return None
     return "the account ended within a turn that must begin with its thinking"
 
@@ -150,83 +185,125 @@ def _pressed(window: Window, start: float, start_tokens: int | None) -> str | No
     """Why something must be done, or None."""
     if start_tokens is not None and not window.within(start_tokens - 1):
         return f"the view had reached the {start_tokens:,} tokens of the brake"
-    if not window.within(int(window.limit_tokens * start), surely=True):
-        return f"the view was near its limit of {window.limit_tokens:,} tokens"
+    limit = window.limit_tokens
+    start_limit = int(limit * start)
+    if not window.within(start_limit, surely=True):
+        return f"the view was near its limit of {limit:,} tokens"
     return None
 
 
 def _plan(
-    window: Window, ranges: Sequence[Range], room: Room, tiers: Sequence[Tier]
+    window: Window,
+    ranges: Sequence[Range],
+    room: AccountRoom,
+    tiers: Sequence[Tier],
 ) -> tuple[Sequence[ProposedEdit], int]:
     """Condense ranges, and cut what is kept to size: the cuts, and the uncalibrated tokens left.
 
     What is old makes room first. Then new results do, for what users said and for a few bullets, as
     long as half of the limit holds what users said; what is over that makes room before they do.
     """
-    tokens = window.tokens - sum(held_tokens(window, each) for each in ranges)
-    wanted = sum(_wanted_tokens(window, each, room) for each in ranges)
-    gone = {at for each in ranges for at in coverable(window, each.start, each.stop)}
-    gone |= {each.inside[0] for each in ranges if each.inside}
-    shown = window.visible_in(editable_from(window), window.size)
-    loose = [at for at in shown if at not in gone]
-    early, won = shrink(window, loose, BEFORE_NEW, tokens + wanted - room.most_tokens)
+    tokens = window.tokens
+    account_tokens = 0
+    for span in ranges:
+        tokens -= held_tokens(window, span)
+        account_tokens += _account_tokens(window, span, room)
+    staying = _staying(window, ranges)
+    excess = tokens + account_tokens - room.most_tokens
+    early, won = shrink(window, staying, BEFORE_NEW, excess)
     tokens -= won
-    over = _said_over(window, loose, ranges, room)
-    spare = reducible_tokens(window, loose, (Tier.NEW,)) if ranges else 0
-    lent = min(spare, max(tokens + wanted - room.most_tokens - over, 0))
+    excess -= won
+    spoken_over = _spoken_over(window, staying, ranges, room)
+    # what new results lend to the accounts they give back below, if the accounts need it
+    spare = reducible_tokens(window, staying, (Tier.NEW,)) if ranges else 0
+    lent = min(spare, max(excess - spoken_over, 0))
     cuts = list[ProposedEdit]()
-    for each in ranges:
-        left = room.most_tokens - (tokens - lent)
-        made = condense(window, each, room._replace(most_tokens=left))
-        if made is None:  # it is shorter as it is
-            return _plan(
-                window, [other for other in ranges if other != each], room, tiers
-            )
-        cuts += made.cuts
-        tokens += made.tokens
-    gives = lent if Tier.NEW not in tiers else window.tokens
-    late, won = _late(window, loose, tiers, tokens - room.most_tokens, over, gives)
+    for span in ranges:
+        span_tokens = room.most_tokens - (tokens - lent)
+        account = condense(window, span, room._replace(most_tokens=span_tokens))
+        if account is None:  # it is shorter as it is
+            shorter = [rest for rest in ranges if rest != span]
+            return _plan(window, shorter, room, tiers)
+        cuts += account.cuts
+        tokens += account.tokens
+    gives = window.tokens if Tier.NEW in tiers else lent
+    excess = tokens - room.most_tokens
+    late, won = _late(
+        window,
+        staying,
+        tiers,
+        excess=excess,
+        spoken_over=spoken_over,
+        gives=gives,
+    )
     return [*cuts, *early, *late], tokens - won
+
+
+def _staying(window: Window, ranges: Sequence[Range]) -> list[int]:
+    """The messages whose texts may be cut: no account stands for them, and none stands in them."""
+    leaving = set[int]()
+    for span in ranges:
+        leaving.update(coverable(window, span.start, span.stop))
+        if span.inside:
+            leaving.add(span.inside[0])
+    start = editable_from(window)
+    visible = window.visible_in(start, window.size)
+    return [index for index in visible if index not in leaving]
 
 
 def _late(
     window: Window,
-    kept: Sequence[int],
+    staying: Sequence[int],
     tiers: Sequence[Tier],
     excess: int,
-    over: int,
+    spoken_over: int,
     gives: int,
 ) -> tuple[list[ProposedEdit], int]:
     """Cuts of new results and of what was said, and the tokens they win.
 
-    Of what users said ``over`` tokens go first, and more only where nothing else is left; new
-    results have ``gives`` tokens to give.
+    Of what users said ``spoken_over`` tokens go first, and more only where nothing else is left;
+    new results have ``gives`` tokens to give.
     """
-    said, won = shrink(window, kept, (Tier.SAID,), min(excess, over))
-    new, won_new = shrink(window, kept, (Tier.NEW,), min(excess - won, gives))
-    last = [tier for tier in _LAST if tier in tiers]
-    if last and won + won_new < excess:
-        said, won = shrink(window, kept, last, excess - won_new)
-    return [*said, *new], won + won_new
+    spoken, won = shrink(window, staying, (Tier.SAID,), min(excess, spoken_over))
+    results, won_of_results = shrink(
+        window, staying, (Tier.NEW,), min(excess - won, gives)
+    )
+    final_tiers = [tier for tier in _LAST if tier in tiers]
+    if final_tiers and won + won_of_results < excess:
+        spoken, won = shrink(window, staying, final_tiers, excess - won_of_results)
+    return [*spoken, *results], won + won_of_results
 
 
-def _said_over(
-    window: Window, kept: Sequence[int], ranges: Sequence[Range], room: Room
+def _spoken_over(
+    window: Window,
+    staying: Sequence[int],
+    ranges: Sequence[Range],
+    room: AccountRoom,
 ) -> int:
     """About how many tokens users said more than their room holds, here and in accounts."""
-    chars = sum(said_chars(window.transcript, each.start, each.stop) for each in ranges)
-    for spot, tier in texts_of(window, kept):
+    chars = 0
+    for span in ranges:
+        chars += said_chars(window.transcript, span.start, span.stop)
+    for spot, tier in texts_of(window, staying):
         if tier in (Tier.SAID, Tier.TASK):
-            chars += len(getattr(window.transcript.leaf(spot), "text", ""))
-    return max(chars - room.user_chars, 0) // CHARS_PER_TOKEN
+            leaf = window.transcript.leaf(spot)
+            chars += len(getattr(leaf, "text", ""))
+    excess = max(chars - room.user_chars, 0)
+    return excess // CHARS_PER_TOKEN
 
 
-def _wanted_tokens(window: Window, each: Range, room: Room) -> int:
+def _account_tokens(window: Window, span: Range, room: AccountRoom) -> int:
     """Tokens that an account should have: what was said, what is new, and its bullets."""
-    said = min(room.user_chars, said_chars(window.transcript, each.start, each.stop))
-    done = min(room.account_chars, done_chars(window.transcript, each.start, each.stop))
-    new = sum(map(window.leaf_tokens, unread(window, each)))
-    return new + (said + done) // CHARS_PER_TOKEN + _LEAST_ACCOUNT_TOKENS
+    transcript = window.transcript
+    start = span.start
+    stop = span.stop
+    user_chars = min(room.user_chars, said_chars(transcript, start, stop))
+    step_chars = min(room.account_chars, done_chars(transcript, start, stop))
+    total = _LEAST_ACCOUNT_TOKENS
+    total += (user_chars + step_chars) // CHARS_PER_TOKEN
+    for spot in unread(window, span):
+        total += window.leaf_tokens(spot)
+    return total
 
 
 def reach(window: Window) -> tuple[int, int]:
@@ -236,47 +313,61 @@ def reach(window: Window) -> tuple[int, int]:
     provider that came later is not condensed either: nobody else can read it. Nor is what the
     host added at the end for the provider alone.
     """
+    start = begin(window)
     placed = condensed(window)
-    goes_on = placed and placed[0].edit.text
-    start = placed[0].start if goes_on else begin(window)
+    if placed and placed[0].edit.text:
+        start = placed[0].start
     tail = control_tail(window)
     compactions = window.transcript.marked("compacted", start, tail)
     # of what stands between them, the part that shows the most
     edges = [start - 1, *compactions, tail]
-    stretches = [(before + 1, after) for before, after in pairwise(edges)]
+    stretches = []
+    for edge, next_edge in pairwise(edges):
+        stretches.append((edge + 1, next_edge))
     return max(stretches, key=lambda stretch: _tokens_of(window, *stretch))
 
 
 def _tokens_of(window: Window, start: int, stop: int) -> int:
     """The tokens that the messages of a range have in the view."""
-    return sum(map(window.message_tokens, window.visible_in(start, stop)))
+    visible = window.visible_in(start, stop)
+    return sum(window.message_tokens(index) for index in visible)
 
 
 def _tail_start(
-    window: Window, begin: int, end: int, target: int, keep: int, in_result: bool
+    window: Window,
+    begin: int,
+    end: int,
+    target: int,
+    keep: int,
+    in_result: bool,
 ) -> int:
     """Where the kept tail begins: at a reply of the model.
 
     It holds ``keep`` messages or as many more as make a whole turn, and fewer where those
     would not fit ``target``. Where an account can stand in a result, the reply need not think.
     """
-    fixed = window.head_tokens + sum(
-        window.message_tokens(index) for index in range(begin)
-    )
-    _, floor = summarised(window) or (begin, begin)
+    fixed = window.head_tokens
+    for index in range(begin):
+        fixed += window.message_tokens(index)
+    _, earliest = summarised(window) or (begin, begin)
     may_cut = window.transcript.may_cut if in_result else window.may_cut
-    records = {
-        each.start: each for each in window.open_summaries if each.start >= floor
-    }
-    held, best = 0, window.size
-    for index in range(window.size - 1, floor - 1, -1):
-        held += 0 if window.hidden(index) else window.message_tokens(index)
+    records = {}
+    for placed in window.open_summaries:
+        if placed.start >= earliest:
+            records[placed.start] = placed
+    tail_tokens = 0
+    best = window.size
+    for index in range(window.size - 1, earliest - 1, -1):
+        is_hidden = window.hidden(index)
+        if not is_hidden:
+            tail_tokens += window.message_tokens(index)
         if index in records:
-            held += window.texts_tokens(records[index].edit.texts)
-        elif window.hidden(index):
+            tail_tokens += window.texts_tokens(records[index].edit.texts)
+        elif is_hidden:
             continue
-        if best < window.size and (fixed + held > target or window.size - best >= keep):
+        is_over = fixed + tail_tokens > target
+        if best < window.size and (is_over or window.size - best >= keep):
             break
         if index <= end and may_cut(index):
             best = index
-    return best if best < window.size else floor
+    return best if best < window.size else earliest

@@ -22,7 +22,8 @@ from ullage.core.values.effects import Output
 from ullage.core.values.messages import Text, ToolCall, ToolResult
 from ullage.core.values.texts import on_one_line
 
-_Signature: TypeAlias = tuple[str, str, tuple[tuple[str, int], ...]]
+_Refs: TypeAlias = tuple[tuple[str, int], ...]
+_Signature: TypeAlias = tuple[str, str, _Refs]
 Verb: TypeAlias = Literal["read", "changed", "removed", "ran", "did"]
 
 _PATHS = (
@@ -91,34 +92,49 @@ class Action(Struct, frozen=True, kw_only=True):
     subject: str
     ended: bool | None
     error: str = ""
-    refs: tuple[tuple[str, int], ...] = ()
+    refs: _Refs = ()
 
 
-class Said(Struct, frozen=True):
-    """A text of the user or the model: its message and the text.
+class Utterance(Struct, frozen=True):
+    """A text of the user or the model.
 
-    ``asked`` is the question that it answers, where it came through a tool: the tool's name and
-    what it was asked.
+    Attributes:
+        index: its message.
+        text: the text.
+        question: what it answers, where it came through a tool: the tool's name and what it was
+            asked; else ``""``.
     """
 
     index: int
     text: str
-    asked: str = ""
+    question: str = ""
 
 
-def said(transcript: Transcript, start: int, stop: int, role: str) -> Iterator[Said]:
+def utterances(
+    transcript: Transcript,
+    start: int,
+    stop: int,
+    role: str,
+) -> Iterator[Utterance]:
     """What a role said in a range of messages, in order; of the user also what tools were told."""
     if role == "user":
-        yield from _user_said(transcript, start, stop)
+        yield from _user_utterances(transcript, start, stop)
         return
     for index in range(start, stop):
         message = transcript.messages[index]
+        if message.role != role:
+            continue
         texts = [part.text for part in message.parts if isinstance(part, Text)]
-        if message.role == role and (text := "\n".join(texts).strip()):
-            yield Said(index, text)
+        text = "\n".join(texts).strip()
+        if text:
+            yield Utterance(index, text)
 
 
-def _user_said(transcript: Transcript, start: int, stop: int) -> Iterator[Said]:
+def _user_utterances(
+    transcript: Transcript,
+    start: int,
+    stop: int,
+) -> Iterator[Utterance]:
     for index in transcript.marked("words", start, stop):
         spoken = []
         for number, part in enumerate(transcript.messages[index].parts):
@@ -126,19 +142,17 @@ def _user_said(transcript: Transcript, start: int, stop: int) -> Iterator[Said]:
             if words and isinstance(part, Text):
                 spoken.append(words)
             elif words:
-                yield Said(index, words, question_of(transcript, index, number))
+                yield Utterance(index, words, question_of(transcript, index, number))
         if spoken:
-            yield Said(index, "\n".join(spoken))
+            yield Utterance(index, "\n".join(spoken))
 
 
 def question_of(transcript: Transcript, index: int, number: int) -> str:
     """What the user answers in this part: the tool that asked, and the question as it was put."""
     call = transcript.call_for(index, number)
-    return (
-        ""
-        if call is None
-        else f"{call.name} {on_one_line(call.arguments, _QUESTION_CHARS)}"
-    )
+    if call is None:
+        return ""
+    return f"{call.name} {on_one_line(call.arguments, _QUESTION_CHARS)}"
 
 
 def actions(transcript: Transcript, start: int, stop: int) -> list[Action]:
@@ -151,23 +165,25 @@ def _actions(
     transcript: Transcript, index: int
 ) -> list[tuple[tuple[int, str], Action]]:
     """What each call of a message does, and what each of its results ended, by the call."""
-    found = []
+    pairs = []
     for number, part in enumerate(transcript.messages[index].parts):
         if isinstance(part, ToolCall):
-            found.append(((index, part.id), _asked(part, index)))
-        elif isinstance(part, ToolResult) and (
-            call := transcript.call_for(index, number)
-        ):
+            pairs.append(((index, part.id), _begun(part, index)))
+        if not isinstance(part, ToolResult):
+            continue
+        call = transcript.call_for(index, number)
+        if call is not None:
+            home = transcript.call_index(index, number) or 0  # where the call was made
             outputs = tuple(transcript.outputs(index, number))
-            home = transcript.call_index(index, number) or 0
-            found.append(((home, call.id), _ended(_asked(call, index), part, outputs)))
-    return found
+            action = _ended(_begun(call, index), part, outputs)
+            pairs.append(((home, call.id), action))
+    return pairs
 
 
 _ACTIONS = Measure("ullage.actions", _actions)
 
 
-class Calls:
+class CallHistory:
     """The tool calls of a range: how often each was made, and which wait for their results.
 
     Attributes:
@@ -192,29 +208,32 @@ class Calls:
     @property
     def waiting(self) -> list[Action]:
         """What was called and waits for its result, in the order in which it was called."""
-        return [action for actions in self._waiting.values() for action in actions]
+        waiting = list[Action]()
+        for actions_of_call in self._waiting.values():
+            waiting += actions_of_call
+        return waiting
 
     def among(self, transcript: Transcript, messages: Iterable[int]) -> list[Action]:
         """What ended in these messages, and what was called in them and waits."""
-        pairs = (
-            pair for index in messages for pair in transcript.once(_ACTIONS, index)
-        )
-        waiting = self._waiting
-        return [it for call, it in pairs if it.ended is not None or call in waiting]
+        actions_there = []
+        for index in messages:
+            for call, action in transcript.once(_ACTIONS, index):
+                if action.ended is not None or call in self._waiting:
+                    actions_there.append(action)
+        return actions_there
 
-    def repeated(self, new: Iterable[Action]) -> int:
+    def repeated(self, newest: Iterable[Action]) -> int:
         """How many of these calls of the range were made in it before, by others than these."""
-        mine = Counter(map(_signature, new))
-        waiting = Counter(map(_signature, self.waiting))
-        known = (
-            count
-            for each, count in mine.items()
-            if self._times[each] + waiting[each] > count
-        )
-        return sum(known)
+        waiting = Counter(_signature(action) for action in self.waiting)
+        counts = Counter(_signature(action) for action in newest)
+        total = 0
+        for signature, count in counts.items():
+            if self._times[signature] + waiting[signature] > count:
+                total += count
+        return total
 
 
-CALLS = Fold("ullage.calls", Calls, Calls.add)
+CALLS = Fold("ullage.calls", CallHistory, CallHistory.add)
 
 
 def _signature(action: Action) -> _Signature:
@@ -222,44 +241,81 @@ def _signature(action: Action) -> _Signature:
     return action.tool, action.subject, action.refs
 
 
-def _asked(call: ToolCall, index: int) -> Action:
+def _begun(call: ToolCall, index: int) -> Action:
     """What a call is to do, and to what; nothing has come of it yet."""
-    arguments, name = fields_of(call.arguments) or {}, call.name.lower()
-    path, command = _first_text(arguments, _PATHS), _first_text(arguments, _COMMANDS)
-    verb: Verb = "ran" if kind_of(call.name) == "shell" else "did"
+    arguments = fields_of(call.arguments) or {}
+    path = _first_text(arguments, _PATHS)
+    command = _first_text(arguments, _COMMANDS)
+    kind = kind_of(call.name)
+    name = call.name.lower()
+    verb: Verb = "ran" if kind == "shell" else "did"
     subject = call.arguments
     if path and any(word in name for word in _REMOVALS):
-        verb, subject = "removed", path
+        verb = "removed"
+        subject = path
     elif path and is_change(name):
-        verb, subject = "changed", path
+        verb = "changed"
+        subject = path
     elif command:
-        verb, subject = "ran", command
-    elif path and kind_of(call.name) == "read":
-        verb, subject = "read", path
+        verb = "ran"
+        subject = command
+    elif path and kind == "read":
+        verb = "read"
+        subject = path
     return Action(index=index, tool=call.name, verb=verb, subject=subject, ended=None)
 
 
-def _ended(asked: Action, result: ToolResult, outputs: Sequence[Output]) -> Action:
+def _ended(action: Action, result: ToolResult, outputs: Sequence[Output]) -> Action:
     """What came of a call. A command's output tells whether it failed: at its edges."""
-    text = next((output.text for output in outputs if output.kind == "text"), "")
-    edges = (
-        text
-        if len(text) <= 2 * _EDGE_CHARS
-        else text[:_EDGE_CHARS] + text[-_EDGE_CHARS:]
-    )
-    failed = result.is_error
-    if asked.verb == "ran" and not failed:
-        codes = _EXIT.findall(edges)
-        failed = codes[-1].strip("-") != "0" if codes else _TRACEBACK in edges
-    every = edges.splitlines() if failed else ()
-    lines = [" ".join(line.split()) for line in every if line.strip()]
-    errors = [line for line in lines if _ERROR.search(line)] or lines or ["no output"]
+    edges = _edges(outputs)
+    is_failure = result.is_error
+    if action.verb == "ran" and not is_failure:
+        is_failure = _tells_failure(edges)
+    refs = []
+    for output in outputs:
+        refs.append((output.ref, len(output.text)))
     return replace(
-        asked,
-        ended=not failed,
-        error=errors[-1][:_LINE_CHARS] if failed else "",
-        refs=tuple((output.ref, len(output.text)) for output in outputs),
+        action,
+        ended=not is_failure,
+        error=_error_line(edges) if is_failure else "",
+        refs=tuple(refs),
     )
+
+
+def _edges(outputs: Sequence[Output]) -> str:
+    """The beginning and the end of the first text that a call gave."""
+    for output in outputs:
+        if output.kind == "text":
+            text = output.text
+            break
+    else:
+        return ""
+    if len(text) <= 2 * _EDGE_CHARS:
+        return text
+    return text[:_EDGE_CHARS] + text[-_EDGE_CHARS:]
+
+
+def _tells_failure(text: str) -> bool:
+    """Whether a command's output says that it failed: by its last exit code, if it names one."""
+    codes = _EXIT.findall(text)
+    if codes:
+        return bool(codes[-1].strip("-") != "0")
+    return _TRACEBACK in text
+
+
+def _error_line(text: str) -> str:
+    """The last line that speaks of an error, or the last line."""
+    newest = "no output"
+    newest_error = ""
+    for line in text.splitlines():
+        words = line.split()
+        if not words:
+            continue
+        newest = " ".join(words)
+        if _ERROR.search(newest):
+            newest_error = newest
+    error = newest_error or newest
+    return error[:_LINE_CHARS]
 
 
 def is_change(tool: str) -> bool:
@@ -268,7 +324,12 @@ def is_change(tool: str) -> bool:
 
 
 def _first_text(fields: Mapping[str, Any], keys: Sequence[str]) -> str:
-    return next((fields[key] for key in keys if isinstance(fields.get(key), str)), "")
+    """The first of these fields that is a text; ``""`` if none is."""
+    for key in keys:
+        value = fields.get(key)
+        if isinstance(value, str):
+            return value
+    return ""
 
 
 def unresolved(done: Sequence[Action]) -> list[Action]:
@@ -276,37 +337,49 @@ def unresolved(done: Sequence[Action]) -> list[Action]:
     newest: dict[tuple[str, str], Action] = {}
     for action in done:
         if action.ended is not None:
-            newest.pop((action.tool, action.subject), None)
-            newest[action.tool, action.subject] = action
+            key = action.tool, action.subject
+            newest.pop(key, None)  # it stands where it came up last
+            newest[key] = action
     return [action for action in newest.values() if not action.ended]
 
 
 def essentials(done: Sequence[Action]) -> tuple[Fact, ...]:
     """The newest facts that a model's summary may not leave out, each once (failures F50, F52).
 
-    A file that was changed, a failure that was not made good, a call without an answer. The
-    calls are in the order in which they ended.
+    A file that was changed, a failure that was not made good, a call without an answer.
+
+    Args:
+        done: calls, in the order in which they ended.
     """
-    changed = (each.subject for each in done if each.verb in _CHANGED and each.ended)
-    facts = [(path, path, path.rsplit("/", 1)[-1]) for path in changed]
-    facts += [
-        (it.error, it.subject, *_NAME.findall(it.error)) for it in unresolved(done)
-    ]
-    waiting = (each for each in done if each.ended is None)
-    facts += [
-        (f"{each.tool} {each.subject}", each.tool, each.subject) for each in waiting
-    ]
-    found: dict[str, Fact] = {}
-    for shown, *names in facts:
-        shown = on_one_line(shown, _FACT_CHARS)
-        found.pop(shown, None)
-        found[shown] = Fact(shown, tuple(names))
-    return tuple(found.values())[-_MOST_ESSENTIALS:]
+    facts: dict[str, Fact] = {}
+    for text, *names in _facts(done):
+        line = on_one_line(text, _FACT_CHARS)
+        facts.pop(line, None)  # it stands where it came up last
+        facts[line] = Fact(line, tuple(names))
+    return tuple(facts.values())[-_MOST_ESSENTIALS:]
+
+
+def _facts(done: Sequence[Action]) -> Iterator[tuple[str, ...]]:
+    """Each fact, and the names of which a summary has to use one."""
+    for action in done:
+        if action.verb in _CHANGED and action.ended:
+            path = action.subject
+            file_name = path.rsplit("/", 1)[-1]
+            yield path, path, file_name
+    for action in unresolved(done):
+        names = _NAME.findall(action.error)
+        yield action.error, action.subject, *names
+    for action in done:
+        if action.ended is None:
+            yield f"{action.tool} {action.subject}", action.tool, action.subject
 
 
 def sentences(text: str) -> Iterator[str]:
     """The sentences and lines of a text."""
-    return (found for match in SENTENCE.finditer(text) if (found := match[0].strip()))
+    for match in SENTENCE.finditer(text):
+        sentence = match[0].strip()
+        if sentence:
+            yield sentence
 
 
 class ModelTexts:
@@ -317,29 +390,34 @@ class ModelTexts:
     """
 
     def __init__(self) -> None:
-        self.decisions: list[Said] = []
-        self._tasks: list[Said] = []
-        self._newest: Said | None = None
+        self.decisions: list[Utterance] = []
+        self._tasks: list[Utterance] = []
+        self._newest: Utterance | None = None
 
     def add(self, transcript: Transcript, index: int) -> None:
         """Take in what it says in a message."""
-        for text in said(transcript, index, index + 1, "assistant"):
-            self._newest = text
-            decided = (each for each in sentences(text.text) if _DECIDED.search(each))
-            self.decisions += [Said(index, sentence) for sentence in decided]
-        calls = transcript.messages[index].calls
-        self._tasks = [
-            Said(index, task) for call in calls for task in _tasks(call)
-        ] or self._tasks
+        for utterance in utterances(transcript, index, index + 1, "assistant"):
+            self._newest = utterance
+            for sentence in sentences(utterance.text):
+                if _DECIDED.search(sentence):
+                    self.decisions.append(Utterance(index, sentence))
+        tasks = []
+        for call in transcript.messages[index].calls:
+            for task in _tasks(call):
+                tasks.append(Utterance(index, task))
+        if tasks:
+            self._tasks = tasks
 
     @property
-    def open_items(self) -> list[Said]:
+    def open_items(self) -> list[Utterance]:
         """What is not done: the newest list of tasks, and what the model said is to come."""
+        items = [*self._tasks]
         if self._newest is None:
-            return [*self._tasks]
-        index, text = self._newest.index, self._newest.text
-        to_come = (sentence for sentence in sentences(text) if _OPEN.search(sentence))
-        return [*self._tasks, *(Said(index, sentence) for sentence in to_come)]
+            return items
+        for sentence in sentences(self._newest.text):
+            if _OPEN.search(sentence):
+                items.append(Utterance(self._newest.index, sentence))
+        return items
 
 
 MODEL_TEXTS = Fold("ullage.model_texts", ModelTexts, ModelTexts.add)
@@ -350,15 +428,25 @@ def _tasks(call: ToolCall) -> list[str]:
     if not any(word in call.name.lower() for word in ("todo", "plan", "task")):
         return []
     tasks = []
-    for each in (fields_of(call.arguments) or {}).values():
-        for item in each if isinstance(each, list) else ():
-            if (
-                isinstance(item, dict)
-                and str(item.get("status", "")).lower() not in _DONE
-            ):
-                text = _first_text(item, _TASK_TEXTS)
-                beside = ", ".join(
-                    str(item[key]) for key in ("id", "status") if item.get(key)
-                )
-                tasks.append(f"{text} ({beside})" if beside else text)
+    for field in (fields_of(call.arguments) or {}).values():
+        if not isinstance(field, list):
+            continue
+        for item in field:
+            if isinstance(item, dict) and _is_open(item):
+                tasks.append(_task_line(item))
     return tasks
+
+
+def _is_open(task: Mapping[str, Any]) -> bool:
+    """Whether a task is not done, by its own word."""
+    return str(task.get("status", "")).lower() not in _DONE
+
+
+def _task_line(task: Mapping[str, Any]) -> str:
+    """A task in one line: its text, id and state."""
+    text = _first_text(task, _TASK_TEXTS)
+    details = []
+    for key in ("id", "status"):
+        if task.get(key):
+            details.append(str(task[key]))
+    return f"{text} ({', '.join(details)})" if details else text

@@ -20,7 +20,7 @@ from ullage.core.history.measures import Fold
 from ullage.core.history.transcript import Transcript
 from ullage.core.history.window import Window
 from ullage.policy.stages import rough
-from ullage.policy.stages.facts import Said, said
+from ullage.policy.stages.facts import Utterance, utterances
 
 CHARS_PER_TOKEN = 3
 """What a room in tokens is in characters, before anything is counted."""
@@ -29,11 +29,14 @@ _WORDS_SHARE = 0.125
 twice as much."""
 _ACCOUNT_SHARE = 0.33
 """What was done has this share of the rest, where the user's words would take all of it."""
-_LEAST_SHARE, _LEAST_TOKENS = 0.10, 2_000
-"""A summary has this share of its goal or so many tokens, even where the goal is missed by that.
-In a window of few tokens the user's rules need as much as in any other."""
-FRAME_CHARS, FRAME_TOKENS = 24, 8
-"""What stands around each text of the user."""
+_LEAST_SHARE = 0.10
+"""A summary has this share of its goal, even where the goal is missed by that,"""
+_LEAST_TOKENS = 2_000
+"""or so many tokens. In a window of few the user's rules need as much as in any other."""
+FRAME_CHARS = 24
+"""What stands around each text of the user,"""
+FRAME_TOKENS = 8
+"""and in tokens."""
 
 
 class Goal(Struct, frozen=True):
@@ -54,7 +57,7 @@ class Goal(Struct, frozen=True):
     text_tokens: Callable[[Window, str], int]
 
 
-class Wanted(NamedTuple):
+class SummaryNeeds(NamedTuple):
     """The most that the parts of a summary take where there is room for all of them.
 
     Attributes:
@@ -68,7 +71,7 @@ class Wanted(NamedTuple):
     words_tokens: int
 
 
-class Room(NamedTuple):
+class SummaryRoom(NamedTuple):
     """What the parts of a summary may take.
 
     Attributes:
@@ -110,7 +113,8 @@ def by_rough(*, share: float) -> Goal:
 def of_messages(goal: Goal, window: Window) -> Goal:
     """A goal of this window, for one that holds the messages alone and has no limit of its own."""
     tokens = goal.most_tokens(window) - window.head_tokens
-    return replace(goal, most_tokens=partial(_fixed, tokens=max(tokens, 0)))
+    most_tokens = partial(_fixed, tokens=max(tokens, 0))
+    return replace(goal, most_tokens=most_tokens)
 
 
 def _by_count(most_tokens: Callable[[Window], int]) -> Goal:
@@ -159,84 +163,125 @@ def _rough_text(_: Window, text: str) -> int:
     return rough.text_tokens(text)
 
 
-def held_tokens(window: Window, goal: Goal, start: int, stop: int) -> int:
+def held_tokens(
+    window: Window,
+    goal: Goal,
+    start: int,
+    stop: int,
+) -> int:
     """What is shown of a range now, and a summary would take the place of."""
-    messages = sum(
-        goal.message_tokens(window, at) for at in coverable(window, start, stop)
-    )
-    summaries = (
-        placed for placed in window.open_summaries if start <= placed.start < stop
-    )
-    texts = (text for placed in summaries for text in placed.edit.texts)
-    return messages + sum(goal.text_tokens(window, text) for text in texts)
+    total = 0
+    for index in coverable(window, start, stop):
+        total += goal.message_tokens(window, index)
+    for placed in window.open_summaries:
+        if start <= placed.start < stop:
+            for text in placed.edit.texts:
+                total += goal.text_tokens(window, text)
+    return total
 
 
-def places(window: Window, start: int, first: int, last: int) -> Iterator[int]:
-    """Where a summary from ``start`` on may end, from ``first`` to ``last``."""
-    for index in range(max(first, start + 1), last + 1):
+def places(
+    window: Window,
+    start: int,
+    earliest: int,
+    latest: int,
+) -> Iterator[int]:
+    """Where a summary from ``start`` on may end, from ``earliest`` to ``latest``."""
+    earliest = max(earliest, start + 1)
+    for index in range(earliest, latest + 1):
         if window.may_summarise(start, index) and window.may_cut(index):
             yield index
 
 
-def spare_tokens(window: Window, goal: Goal, start: int, stop: int) -> int:
-    """What a goal leaves for the summary of a range, when all else stays as it is."""
-    shown = goal.view_tokens(window) - held_tokens(window, goal, start, stop)
-    return goal.counted(window, goal.most_tokens(window)) - shown
+def spare_tokens(
+    window: Window,
+    goal: Goal,
+    start: int,
+    stop: int,
+) -> int:
+    """What a goal leaves for the summary of a range, when all else stays as it is.
+
+    Returns:
+        Tokens, by the goal's way of counting; below 0 where all else is over the goal.
+    """
+    staying = goal.view_tokens(window) - held_tokens(window, goal, start, stop)
+    most = goal.counted(window, goal.most_tokens(window))
+    return most - staying
 
 
 class _UserSizes:
     """How much what the user said takes, up to each message of a range."""
 
     def __init__(self) -> None:
-        self._said: list[Said] = []
+        self._utterances: list[Utterance] = []
         self._chars = [0]
         self._tokens: dict[object, list[int]] = {}
 
     def add(self, transcript: Transcript, index: int) -> None:
         """Take in what the user says in a message."""
-        for text in said(transcript, index, index + 1, "user"):
-            self._said.append(text)
-            chars = len(text.text) + len(text.asked) + FRAME_CHARS
-            self._chars.append(self._chars[-1] + chars)
+        for utterance in utterances(transcript, index, index + 1, "user"):
+            total = self._chars[-1] + FRAME_CHARS
+            total += len(utterance.text)
+            total += len(utterance.question)
+            self._utterances.append(utterance)
+            self._chars.append(total)
 
-    def _before(self, stop: int) -> int:
-        return bisect_left(self._said, stop, key=lambda text: text.index)
+    def _count_before(self, stop: int) -> int:
+        return bisect_left(
+            self._utterances, stop, key=lambda utterance: utterance.index
+        )
 
     def chars_before(self, stop: int) -> int:
         """Characters of what was said before a message."""
-        return self._chars[self._before(stop)]
+        return self._chars[self._count_before(stop)]
 
     def tokens_before(self, stop: int, window: Window, goal: Goal) -> int:
         """The same in tokens, by a goal's way of counting."""
-        count, tokens = (
-            self._before(stop),
-            self._tokens.setdefault(goal.text_tokens, [0]),
-        )
-        for text in self._said[len(tokens) - 1 : count]:
-            line_tokens = goal.text_tokens(window, f"{text.asked}\n{text.text}")
-            tokens.append(tokens[-1] + line_tokens + FRAME_TOKENS)
-        return tokens[count]
+        count = self._count_before(stop)
+        # sums up to each text; what was counted for an earlier message is not counted again
+        sums = self._tokens.setdefault(goal.text_tokens, [0])
+        total = sums[-1]
+        uncounted = self._utterances[len(sums) - 1 : count]
+        for utterance in uncounted:
+            text = f"{utterance.question}\n{utterance.text}"
+            total += goal.text_tokens(window, text)
+            total += FRAME_TOKENS
+            sums.append(total)
+        return sums[count]
 
 
 _USER_SIZES = Fold("ullage.user_sizes", _UserSizes, _UserSizes.add, looks_back=True)
 
 
 def room_in(
-    window: Window, goals: Sequence[Goal], start: int, stop: int, wanted: Wanted
-) -> Room:
-    """What a summary of a range may take, so that every goal is reached if that can be."""
-    user = window.transcript.folded(_USER_SIZES, start, stop)
-    chars = user.chars_before(stop)
-    wanted = wanted._replace(user_chars=min(wanted.user_chars, chars))
-    rooms = [_whole(wanted)]
+    window: Window,
+    goals: Sequence[Goal],
+    start: int,
+    stop: int,
+    needs: SummaryNeeds,
+) -> SummaryRoom:
+    """What a summary of a range may take, so that every goal is reached if that can be.
+
+    Args:
+        window: the window at the boundary at hand.
+        goals: what the view holds after it, at most.
+        start: the first message of the range.
+        stop: one past the last.
+        needs: what its parts take where there is room for all of them.
+    """
+    sizes = window.transcript.folded(_USER_SIZES, start, stop)
+    chars = sizes.chars_before(stop)
+    needs = needs._replace(user_chars=min(needs.user_chars, chars))
+    rooms = [_whole(needs)]
     for goal in goals:
-        spare = spare_tokens(window, goal, start, stop)
         user_tokens = 0
         if chars:
-            whole = user.tokens_before(stop, window, goal)
-            user_tokens = whole * wanted.user_chars // chars
-        rooms.append(_shared(wanted, user_tokens, spare, _least_tokens(window, goal)))
-    return Room(
+            all_tokens = sizes.tokens_before(stop, window, goal)
+            user_tokens = all_tokens * needs.user_chars // chars
+        spare = spare_tokens(window, goal, start, stop)
+        least = _least_tokens(window, goal)
+        rooms.append(_shared(needs, user_tokens, spare, least))
+    return SummaryRoom(
         account_chars=min(room.account_chars for room in rooms),
         user_chars=min(room.user_chars for room in rooms),
         words_tokens=min(room.words_tokens for room in rooms),
@@ -245,59 +290,77 @@ def room_in(
     )
 
 
-def wanted_in(window: Window, goals: Sequence[Goal], wanted: Wanted) -> Wanted:
+def needs_in(
+    window: Window,
+    goals: Sequence[Goal],
+    needs: SummaryNeeds,
+) -> SummaryNeeds:
     """What a summary would hold, a model's words in proportion to the goals."""
-    most = [int(goal.most_tokens(window) * _WORDS_SHARE) for goal in goals]
-    return wanted._replace(words_tokens=min(wanted.words_tokens, *most, 1 << 62))
+    words_tokens = needs.words_tokens
+    for goal in goals:
+        share = int(goal.most_tokens(window) * _WORDS_SHARE)
+        words_tokens = min(words_tokens, share)
+    return needs._replace(words_tokens=words_tokens)
 
 
 def left_tokens(
-    window: Window, goals: Sequence[Goal], start: int, stop: int, text: str
+    window: Window,
+    goals: Sequence[Goal],
+    start: int,
+    stop: int,
+    text: str,
 ) -> int | None:
     """What the goals leave beside the summary of a range; None without goals."""
-    left = [
-        max(spare_tokens(window, goal, start, stop), _least_tokens(window, goal))
-        - goal.text_tokens(window, text)
-        for goal in goals
-    ]
-    return min(left, default=None)
+    rests = []
+    for goal in goals:
+        spare = spare_tokens(window, goal, start, stop)
+        room = max(spare, _least_tokens(window, goal))
+        rests.append(room - goal.text_tokens(window, text))
+    return min(rests, default=None)
 
 
-def _whole(wanted: Wanted) -> Room:
-    return Room(
-        wanted.account_tokens * CHARS_PER_TOKEN, wanted.user_chars, wanted.words_tokens
+def _whole(needs: SummaryNeeds) -> SummaryRoom:
+    return SummaryRoom(
+        account_chars=needs.account_tokens * CHARS_PER_TOKEN,
+        user_chars=needs.user_chars,
+        words_tokens=needs.words_tokens,
     )
 
 
 def _shared(
-    wanted: Wanted, user_tokens: int, spare_tokens: int, least_tokens: int
-) -> Room:
+    needs: SummaryNeeds,
+    user_tokens: int,
+    spare_tokens: int,
+    least_tokens: int,
+) -> SummaryRoom:
     """How what a goal leaves is shared out.
 
     A model's words come first, for they are asked for later and must find room; then the account
     of what was done has a third at least, and what the user said the rest.
     """
-    all_tokens = wanted.account_tokens + wanted.words_tokens + user_tokens
+    all_tokens = needs.account_tokens + needs.words_tokens + user_tokens
     if all_tokens <= spare_tokens:
-        return _whole(wanted)
+        return _whole(needs)
     room = max(spare_tokens, least_tokens)
-    words = min(wanted.words_tokens, int(room * 2 * _WORDS_SHARE))
-    left = room - words
-    account = min(
-        wanted.account_tokens, max(int(left * _ACCOUNT_SHARE), left - user_tokens)
-    )
-    user_chars = wanted.user_chars
-    if user_tokens > left - account:
-        user_chars = user_chars * (left - account) // user_tokens
-    return Room(
-        account_chars=account * CHARS_PER_TOKEN,
+    words_tokens = min(needs.words_tokens, int(room * 2 * _WORDS_SHARE))
+    room -= words_tokens
+    account_room = max(int(room * _ACCOUNT_SHARE), room - user_tokens)
+    account_tokens = min(needs.account_tokens, account_room)
+    room -= account_tokens
+    user_chars = needs.user_chars
+    if user_tokens > room:
+        user_chars = user_chars * room // user_tokens
+    return SummaryRoom(
+        account_chars=account_tokens * CHARS_PER_TOKEN,
         user_chars=user_chars,
-        words_tokens=words,
+        words_tokens=words_tokens,
         short_tokens=all_tokens - spare_tokens,
         missed_tokens=max(least_tokens - spare_tokens, 0),
     )
 
 
 def _least_tokens(window: Window, goal: Goal) -> int:
+    """What a summary has, even where its goal is missed by that."""
     most = goal.most_tokens(window)
-    return max(int(most * _LEAST_SHARE), min(_LEAST_TOKENS, most))
+    share = int(most * _LEAST_SHARE)
+    return max(share, min(_LEAST_TOKENS, most))

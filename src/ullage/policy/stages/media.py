@@ -23,7 +23,13 @@ _WHY = "the provider would refuse a request with it"
 
 
 class _Medium(NamedTuple):
-    """Where a medium stands, its longest side, 0 if it has none, and its length as it is sent."""
+    """An image or a file.
+
+    Attributes:
+        spot: where it stands.
+        side_px: its longest side, 0 if it has none.
+        sent_bytes: its length as it is sent.
+    """
 
     spot: Location
     side_px: int
@@ -32,53 +38,86 @@ class _Medium(NamedTuple):
 
 def refused_media(window: Window) -> list[ProposedEdit]:
     """Cuts of the media that would be refused: what is too large, and the oldest of too many."""
-    if not (
-        holders := window.transcript.marked("media", window.read_from, window.size)
-    ):
+    shown = _shown_media(window)
+    if not shown:
         return []
-    limits = (
-        ANTHROPIC_MEDIA if "claude" in family_of(window.meter.model) else OTHER_MEDIA
-    )
-    held = (each for at in holders for each in window.transcript.once(_MEDIA, at))
-    shown = [
-        each
-        for each in held
-        if not (window.hidden(each.spot[0]) or window.edit_at(each.spot))
-    ]
-    small = [each for each in shown if limits.takes(each.side_px, each.sent_bytes)]
-    kept = small[_excess(small, limits, window.context_tokens) :]
+    is_claude = "claude" in family_of(window.meter.model)
+    limits = ANTHROPIC_MEDIA if is_claude else OTHER_MEDIA
+    small = []
+    for medium in shown:
+        if limits.takes(medium.side_px, medium.sent_bytes):
+            small.append(medium)
+    excess = _excess(small, limits, window.context_tokens)
+    staying = small[excess:]
     start = editable_from(window)
-    gone = (each.spot for each in shown if each not in kept and each.spot[0] >= start)
-    cuts = (placeholder(window, spot, why=_WHY) for spot in gone)
-    return [cut for cut in cuts if cut is not None]
+    cuts = []
+    for medium in shown:
+        if medium in staying or medium.spot[0] < start:
+            continue
+        cut = placeholder(window, medium.spot, why=_WHY)
+        if cut is not None:
+            cuts.append(cut)
+    return cuts
+
+
+def _shown_media(window: Window) -> list[_Medium]:
+    """The media that the view shows, the oldest first."""
+    transcript = window.transcript
+    shown = []
+    holders = transcript.marked("media", window.read_from, window.size)
+    for index in holders:
+        if window.hidden(index):
+            continue
+        for medium in transcript.once(_MEDIA, index):
+            if not window.edit_at(medium.spot):
+                shown.append(medium)
+    return shown
 
 
 def _excess(media: list[_Medium], limits: MediaLimits, context_tokens: int) -> int:
     """How many of the oldest go: none, or half of what may be sent, so that it is done seldom."""
-    is_small = context_tokens <= limits.small_window_tokens
-    most = limits.images_small_window if is_small else limits.images
-    if any(each.side_px > limits.many_side_px for each in media):
-        most = min(most, limits.many_images)
-    sizes = [each.sent_bytes for each in media]
-    if len(media) <= most and sum(sizes) <= limits.request_bytes:
+    most = _most_images(media, limits, context_tokens)
+    total_bytes = sum(medium.sent_bytes for medium in media)
+    if len(media) <= most and total_bytes <= limits.request_bytes:
         return 0
-    first = max(len(media) - most // 2, 0)
-    while first < len(media) - 1 and sum(sizes[first:]) > limits.request_bytes // 2:
-        first += 1
-    return first
+    count = max(len(media) - most // 2, 0)
+    for medium in media[:count]:
+        total_bytes -= medium.sent_bytes
+    for medium in media[count:-1]:  # the newest stays
+        if total_bytes <= limits.request_bytes // 2:
+            break
+        total_bytes -= medium.sent_bytes
+        count += 1
+    return count
+
+
+def _most_images(
+    media: list[_Medium],
+    limits: MediaLimits,
+    context_tokens: int,
+) -> int:
+    """The most images of one request; fewer where one of them is large."""
+    most = limits.images
+    if context_tokens <= limits.small_window_tokens:
+        most = limits.images_small_window
+    largest_px = max((medium.side_px for medium in media), default=0)
+    if largest_px > limits.many_side_px:
+        most = min(most, limits.many_images)
+    return most
 
 
 def _media(transcript: Transcript, index: int) -> tuple[_Medium, ...]:
-    leaves = leaves_of(transcript.messages[index])
-    found = [
-        ((index, part, item), leaf)
-        for part, item, leaf in leaves
-        if isinstance(leaf, Media)
-    ]
-    return tuple(
-        _Medium(spot, max(image_size(leaf.data)), len(leaf.data))
-        for spot, leaf in found
-    )
+    """The media in a message."""
+    media = []
+    for number, item, leaf in leaves_of(transcript.messages[index]):
+        if isinstance(leaf, Media):
+            medium = _Medium(
+                spot=(index, number, item),
+                side_px=max(image_size(leaf.data)),
+                sent_bytes=len(leaf.data),
+            )
+            media.append(medium)
+    return tuple(media)
 
 
 _MEDIA = Measure("ullage.media", _media)

@@ -20,8 +20,12 @@ from ullage.core.values.messages import ToolCall, ToolResult
 
 WORTH = 400
 """What a name is worth that nobody has told."""
-_SAID, _TOLD, _NUMBER = 15, 15, 30
-"""Percent of that, if user or model said it, another output tells it, a digit begins it."""
+_DIALOGUE_PERCENT = 15
+"""So much of that, if the user or the model said it,"""
+_OUTPUT_PERCENT = 15
+"""if another output tells it,"""
+_NUMBER_PERCENT = 30
+"""if a digit begins it."""
 _MARKS = "_$.-/"
 ALARMS = frozenset(
     (
@@ -37,47 +41,65 @@ ALARMS = frozenset(
     )
 )
 """Plain words that count as names, anew in each output: a line that speaks of errors stays."""
-_LEAST_CHARS, _MOST_CHARS = 4, 80
-_PLAIN = "".join(sorted({*string.ascii_letters} - {alarm[0] for alarm in ALARMS}))
+_LEAST_CHARS = 4
+_MOST_CHARS = 80
+_ALARM_LETTERS = {alarm[0] for alarm in ALARMS}
+_PLAIN = "".join(sorted({*string.ascii_letters} - _ALARM_LETTERS))
 _words = re.compile(rf"(?:[{_PLAIN}][a-z]*+ ++|[0-9]++ ++)*+([^ ]++) *+").findall
 """Passes over whole numbers, and plain words but those that begin as an alarm does."""
-_OTHERS, _ASCII, _FEW = (
-    re.compile(rf"[^\w\n{re.escape(_MARKS)}]"),
-    bytes(range(128)),
-    32,
-)
-_SPACED = _OTHERS.sub(" ", _ASCII.decode()).encode() + bytes(range(128, 256))
+_SEPARATORS = re.compile(rf"[^\w\n{re.escape(_MARKS)}]")
+_ASCII = bytes(range(128))
+_FEW_SEPARATORS = 32
+"""Up to so many kinds of them it is quicker to replace one after the other."""
+_SPACED_ASCII = _SEPARATORS.sub(" ", _ASCII.decode())
+_SPACED = _SPACED_ASCII.encode() + bytes(range(128, 256))
+"""Each byte, with a space for an ASCII character that is in no name."""
 _NAME_BYTES = 80
 """About what a name takes in a set beside its characters."""
 
 
-class Known(NamedTuple):
+class KnownNames(NamedTuple):
     """The names that a view tells beside the outputs that are about to leave it.
 
     Attributes:
-        said: by the user or the model, ever.
-        told: by outputs that stay. Grows by the names of each output that was looked at.
+        dialogue: in what the user or the model said, ever.
+        outputs: in outputs that stay. Grows by the names of each output that was looked at.
     """
 
-    said: Set[str]
-    told: set[str]
+    dialogue: Set[str]
+    outputs: set[str]
 
     @classmethod
-    def of(cls, said: Set[str], told: Iterable[str], root: bytes = b"") -> Known:
-        """These names, and those in texts that are told; of each text remembered, under a root."""
-        return cls(said, set().union(*(_told(text, root) for text in told)))
+    def of(
+        cls,
+        dialogue: Set[str],
+        texts: Iterable[str],
+        root: bytes = b"",
+    ) -> KnownNames:
+        """These names, and those of texts that the view shows.
+
+        Args:
+            dialogue: what the user and the model said.
+            texts: the texts.
+            root: what the names of each text are remembered under, another for each tenant.
+        """
+        outputs = set[str]()
+        for text in texts:
+            outputs.update(_remembered_names(text, root))
+        return cls(dialogue, outputs)
 
 
 def spaced(text: str) -> str:
     """A text with a space for every character that is in no name; line ends stay."""
     raw = text.encode("utf-8", "surrogatepass")
     if not text.isascii():
-        kinds = {*raw.translate(None, _ASCII).decode("utf-8", "surrogatepass")}
-        others = [char for char in kinds if not char.isalnum()]
-        if len(others) > _FEW:
-            return _OTHERS.sub(" ", text)
-        for char in others:
-            raw = raw.replace(char.encode("utf-8", "surrogatepass"), b" ")
+        beyond_ascii = raw.translate(None, _ASCII).decode("utf-8", "surrogatepass")
+        separators = [char for char in {*beyond_ascii} if not char.isalnum()]
+        if len(separators) > _FEW_SEPARATORS:
+            return _SEPARATORS.sub(" ", text)
+        for char in separators:
+            encoded = char.encode("utf-8", "surrogatepass")
+            raw = raw.replace(encoded, b" ")
     return raw.translate(_SPACED).decode("utf-8", "surrogatepass")
 
 
@@ -91,31 +113,38 @@ def names_in(words: Iterable[str]) -> dict[str, str]:
     names = dict[str, str]()
     for word in {*words}:
         name = word.strip(_MARKS)
-        is_plain = name.isdigit() or (name.isalpha() and name[1:].islower())
-        if _LEAST_CHARS <= len(name) <= _MOST_CHARS and (
-            not is_plain or word in ALARMS
-        ):
+        if not _LEAST_CHARS <= len(name) <= _MOST_CHARS:
+            continue
+        is_word = name.isalpha() and name[1:].islower()
+        is_plain = name.isdigit() or is_word
+        if not is_plain or word in ALARMS:
             names[word] = name
     return names
 
 
 def _names(text: str) -> tuple[str, ...]:
-    return tuple({*names_in(words_in(text.replace("\n", " "))).values()})
+    """The names in a text, each once."""
+    names = names_in(words_in(text.replace("\n", " ")))
+    return tuple({*names.values()})
 
 
-def _told(text: str, root: bytes) -> tuple[str, ...]:
+def _remembered_names(text: str, root: bytes) -> tuple[str, ...]:
+    """The names in a text, worked out once."""
     key = root, "names", len(text), hash(text)
     names: tuple[str, ...] | None = REMEMBERED.get(key)
     if names is None:
         names = _names(text)
-        REMEMBERED.put(key, names, sum(len(name) + _NAME_BYTES for name in names))
+        size_bytes = len(names) * _NAME_BYTES
+        for name in names:
+            size_bytes += len(name)
+        REMEMBERED.put(key, names, size_bytes)
     return names
 
 
 def _worths() -> list[int]:
     """What a name is worth that was said (1), is told (2), begins with a digit (4), by the sum."""
     worths = [WORTH]
-    for percent in (_SAID, _TOLD, _NUMBER):
+    for percent in (_DIALOGUE_PERCENT, _OUTPUT_PERCENT, _NUMBER_PERCENT):
         worths += [worth * percent // 100 for worth in worths]
     return worths
 
@@ -123,43 +152,61 @@ def _worths() -> list[int]:
 _WORTHS = _worths()
 
 
-def worth_of(names: Mapping[str, str], known: Known) -> dict[str, int]:
-    """What each word is worth that holds a name."""
-    said, told = known
-    return {
-        word: WORTH
-        if name in ALARMS
-        else _WORTHS[(name in said) + 2 * (name in told) + 4 * name[0].isdigit()]
-        for word, name in names.items()
-    }
+def worth_of(names: Mapping[str, str], known: KnownNames) -> dict[str, int]:
+    """What each word is worth that holds a name, `WORTH` at most.
+
+    Args:
+        names: the name in each word.
+        known: the names that the view tells.
+    """
+    dialogue, outputs = known
+    worths = dict[str, int]()
+    for word, name in names.items():
+        if name in ALARMS:
+            worths[word] = WORTH
+            continue
+        in_dialogue = name in dialogue
+        in_outputs = name in outputs
+        is_number = name[0].isdigit()
+        worths[word] = _WORTHS[in_dialogue + 2 * in_outputs + 4 * is_number]
+    return worths
 
 
-def _said(transcript: Transcript, index: int) -> tuple[str, ...]:
+def _dialogue_names(transcript: Transcript, index: int) -> tuple[str, ...]:
     """The names that the user or the model says in a message, arguments and answers included."""
     message = transcript.messages[index]
-    texts = [
-        leaf.arguments if isinstance(leaf, ToolCall) else getattr(leaf, "text", "")
-        for number, _, leaf in leaves_of(message)
-        if not isinstance(message.parts[number], ToolResult)
-        or transcript.words(index, number)
-    ]
+    texts = []
+    for number, _, leaf in leaves_of(message):
+        is_result = isinstance(message.parts[number], ToolResult)
+        if is_result and not transcript.words(index, number):
+            continue
+        if isinstance(leaf, ToolCall):
+            texts.append(leaf.arguments)
+        else:
+            texts.append(getattr(leaf, "text", ""))
     return _names("\n".join(texts))
 
 
-_SAID_NAMES = Measure("ullage.said_names", _said)
+_DIALOGUE_NAMES = Measure("ullage.said_names", _dialogue_names)
 
 
-def said_in(window: Window) -> frozenset[str]:
+def dialogue_names(window: Window) -> frozenset[str]:
     """The names that the user and the model have said."""
-    once = window.transcript.once
-    return frozenset().union(
-        *(once(_SAID_NAMES, index) for index in range(window.size))
-    )
+    transcript = window.transcript
+    names = set[str]()
+    for index in range(window.size):
+        names.update(transcript.once(_DIALOGUE_NAMES, index))
+    return frozenset(names)
 
 
-def told_in(window: Window, leaving: Set[Location]) -> list[str]:
+def visible_texts(window: Window, leaving: Set[Location]) -> list[str]:
     """What a view shows of results and in summaries, but for the results at these places."""
-    staying = (spot for spot in window.results(0, window.size) if spot not in leaving)
-    shown = (window.edit_at(spot) or window.transcript.leaf(spot) for spot in staying)
-    told = [getattr(each, "text", "") for each in shown]
-    return told + [placed.edit.text for placed in window.open_summaries]
+    texts = []
+    for spot in window.results(0, window.size):
+        if spot in leaving:
+            continue
+        shown = window.edit_at(spot) or window.transcript.leaf(spot)
+        texts.append(getattr(shown, "text", ""))
+    for placed in window.open_summaries:
+        texts.append(placed.edit.text)
+    return texts

@@ -8,7 +8,6 @@ text as the guard shows it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
 
 from ullage.core.contract.bound import editable_from
 from ullage.core.contract.kinds import head_share_of, kind_of
@@ -16,12 +15,17 @@ from ullage.core.history import canon
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
 from ullage.core.values.edits import ProposedEdit, Replace
+from ullage.core.values.effects import Output
 from ullage.core.values.limits import TextLimit
 from ullage.core.values.messages import ToolCall
 from ullage.policy.stages.shorten import shorten, utf8_bytes
 from ullage.policy.stages.shrink import texts_of
 
-_MEASURES: Mapping[str, Callable[[str], int]] = {"characters": len, "bytes": utf8_bytes}
+_MEASURES: Mapping[str, Callable[[str], int]] = {
+    "characters": len,
+    "bytes": utf8_bytes,
+}
+"""How long a text is, by the unit of a provider's limit."""
 
 
 def overlong(window: Window, limit: TextLimit) -> Sequence[ProposedEdit]:
@@ -32,15 +36,17 @@ def overlong(window: Window, limit: TextLimit) -> Sequence[ProposedEdit]:
         limit: the most of one text.
     """
     editable = editable_from(window)
-    kept = [index for index in window.visible if index >= editable]
+    messages = [index for index in window.visible if index >= editable]
     measure = _MEASURES[limit.unit]
-    spots = [
-        spot
-        for spot, _ in texts_of(window, kept)
-        if measure(_shown(window, spot)) > limit.most
-    ]
-    cuts = (_cut(window, spot, limit) for spot in spots)
-    return [cut for cut in cuts if cut is not None]
+    cuts = []
+    for spot, _ in texts_of(window, messages):
+        size = measure(_shown(window, spot))
+        if size <= limit.most:
+            continue
+        cut = _cut(window, spot, limit)
+        if cut is not None:
+            cuts.append(cut)
+    return cuts
 
 
 def _shown(window: Window, spot: Location) -> str:
@@ -49,9 +55,9 @@ def _shown(window: Window, spot: Location) -> str:
     if edit is not None:
         return edit.text
     leaf = window.transcript.leaf(spot)
-    return (
-        leaf.arguments if isinstance(leaf, ToolCall) else str(getattr(leaf, "text", ""))
-    )
+    if isinstance(leaf, ToolCall):
+        return leaf.arguments
+    return str(getattr(leaf, "text", ""))
 
 
 def _cut(window: Window, spot: Location, limit: TextLimit) -> ProposedEdit | None:
@@ -59,21 +65,43 @@ def _cut(window: Window, spot: Location, limit: TextLimit) -> ProposedEdit | Non
     output = window.transcript.output(spot)
     if output is None:
         return None
-    tool, measure = window.tool_of(spot), _MEASURES[limit.unit]
-    original, ref, words = output.text, output.ref, window.words
-    if isinstance(window.transcript.leaf(spot), ToolCall):
-        shown: str | None = canon.canonical_json(
-            {"_ullage": words.arguments(ref, len(original))}
-        )
-    else:
-        most_chars = (
-            limit.most * len(original) // max(measure(original), len(original), 1)
-        )
-        head_share = head_share_of(kind_of(tool))
-        shown = shorten(original, most_chars, ref, words, head_share=head_share)
-    if shown is None or measure(shown) > limit.most:
-        shown = words.aside(ref, len(original))
-    why = f"{measure(original):,} {limit.unit} in one text, and the provider takes {limit.most:,}"
-    kind: Literal["truncated", "cut"] = "truncated" if tool else "cut"
-    edit = Replace(window.transcript.address(spot), ref, shown, kind, why)
+    original = output.text
+    measure = _MEASURES[limit.unit]
+    text = _excerpt(window, spot, output, limit)
+    if text is None or measure(text) > limit.most:
+        text = window.words.aside(output.ref, len(original))
+    reason = (
+        f"{measure(original):,} {limit.unit} in one text, "
+        f"and the provider takes {limit.most:,}"
+    )
+    is_result = bool(window.tool_of(spot))
+    edit = Replace(
+        address=window.transcript.address(spot),
+        ref=output.ref,
+        text=text,
+        kind="truncated" if is_result else "cut",
+        why=reason,
+    )
     return ProposedEdit(edit, (output,))
+
+
+def _excerpt(
+    window: Window,
+    spot: Location,
+    output: Output,
+    limit: TextLimit,
+) -> str | None:
+    """What is shown of a text; of arguments, that they are set aside."""
+    original = output.text
+    if isinstance(window.transcript.leaf(spot), ToolCall):
+        notice = window.words.arguments(output.ref, len(original))
+        return canon.canonical_json({"_ullage": notice})
+    chars = len(original)
+    size = _MEASURES[limit.unit](original)
+    return shorten(
+        original,
+        limit.most * chars // max(size, chars, 1),
+        output.ref,
+        window.words,
+        head_share=head_share_of(kind_of(window.tool_of(spot))),
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import msgspec
@@ -10,14 +11,20 @@ import msgspec
 Path: TypeAlias = tuple[str | int | None, ...]
 """Keys and indices from the outside in; None for what a string holds as JSON."""
 
+_Container: TypeAlias = dict[str, msgspec.Raw] | list[msgspec.Raw]
+
 _read = msgspec.json.Decoder(dict[str, msgspec.Raw] | list[msgspec.Raw] | str).decode
 
 
 def named(path: Path) -> str:
     """A path as people write it, ``orders[3].note``; ``""`` for the whole value."""
-    steps = [step for step in path if step is not None]
-    names = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
-    return "".join(names).removeprefix(".")
+    name = ""
+    for step in path:
+        if isinstance(step, int):
+            name += f"[{step}]"
+        elif step is not None:
+            name += f".{step}"
+    return name.removeprefix(".")
 
 
 def place_of(text: str, path: Path) -> int:
@@ -27,6 +34,9 @@ def place_of(text: str, path: Path) -> int:
         text: JSON.
         path: what leads to the value.
 
+    Returns:
+        An index into ``text``.
+
     Raises:
         msgspec.DecodeError: the text is no JSON, or nothing is there that the path could lead to.
         UnicodeError: it holds half a character.
@@ -34,18 +44,30 @@ def place_of(text: str, path: Path) -> int:
     start = len(text) - len(text.lstrip())
     if not path:
         return start
-    step, rest = path[0], path[1:]
+    step = path[0]
+    rest = path[1:]
     value = _read(text)
     if isinstance(value, str):
-        before = value[: place_of(value, rest)]
-        return start + len(json.dumps(before, ensure_ascii=text.isascii())) - 1
+        inner = place_of(value, rest)
+        # what comes before it is longer as it is written: quotes and escapes
+        written = json.dumps(value[:inner], ensure_ascii=text.isascii())
+        return start + len(written) - len('"')
     at = start + 1
-    for key, raw in value.items() if isinstance(value, dict) else enumerate(value):
+    for key, raw in _items(value):
         if isinstance(key, str):
-            at = max(text.find(":", at + len(key)), at)
+            colon = text.find(":", at + len(key))
+            at = max(colon, at)
         item = bytes(raw).decode()
-        at = max(text.find(item, at), at)
+        item_start = text.find(item, at)
+        at = max(item_start, at)
         if key == step:
             return at + place_of(item, rest)
         at += len(item)
     return at
+
+
+def _items(value: _Container) -> Iterable[tuple[str | int, msgspec.Raw]]:
+    """The items of a container, each with its key or its index."""
+    if isinstance(value, dict):
+        return value.items()
+    return enumerate(value)

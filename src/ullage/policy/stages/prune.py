@@ -24,9 +24,9 @@ from ullage.core.history.window import Window
 from ullage.core.values.edits import ProposedEdit, Replace, Skipped
 from ullage.core.values.messages import Text, ToolResult
 from ullage.policy.stages import rough
+from ullage.policy.stages.carrying_cost import LEFT_SHARE
 from ullage.policy.stages.placeholders import placeholder
 from ullage.policy.stages.pressure import newest_share, over_share
-from ullage.policy.stages.rent import LEFT_SHARE
 
 _LEFT_TOKENS = 40
 """No more than these tokens, and `LEFT_SHARE`, are left of a leaf."""
@@ -46,40 +46,57 @@ Show: TypeAlias = Callable[[Window, Location], ProposedEdit | None]
 
 def tokens_won(window: Window, spot: Location, cut: ProposedEdit) -> int:
     """Tokens that a cut of a leaf wins, by the window's own count."""
-    shown = window.edit_tokens(cut.edit) if isinstance(cut.edit, Replace) else 0
-    return window.leaf_tokens(spot) - shown
+    edit_tokens = window.edit_tokens(cut.edit) if isinstance(cut.edit, Replace) else 0
+    return window.leaf_tokens(spot) - edit_tokens
 
 
 def rough_won(
-    window: Window, spot: Location, cut: ProposedEdit, *, retain_chars: int
+    window: Window,
+    spot: Location,
+    cut: ProposedEdit,
+    *,
+    retain_chars: int,
 ) -> int:
     """Tokens that a head of ``retain_chars`` wins by the rough estimate, its marker not counted.
 
     The three-layer document counts so: what the text was before, less what is kept of it.
     """
-    shown, leaf = window.edit_at(spot), window.transcript.leaf(spot)
-    text = (
-        shown.text if shown is not None else leaf.text if isinstance(leaf, Text) else ""
-    )
-    return rough.text_tokens(text) - rough.text_tokens(text[:retain_chars])
+    text = _shown_text(window, spot)
+    head = text[:retain_chars]
+    return rough.text_tokens(text) - rough.text_tokens(head)
+
+
+def _shown_text(window: Window, spot: Location) -> str:
+    """The text of a leaf as the view has it; ``""`` for what is no text."""
+    edit = window.edit_at(spot)
+    if edit is not None:
+        return edit.text
+    leaf = window.transcript.leaf(spot)
+    return leaf.text if isinstance(leaf, Text) else ""
 
 
 def results_only(window: Window, protected: tuple[int, int]) -> Sequence[Location]:
     """Every result, the oldest first."""
-    stop = protected[0] + 1 if protected[1] else protected[0]
-    found = window.results(0, min(stop, window.size))
-    return [
-        spot for spot in found if spot[:2] < protected and not window.is_pinned(spot)
-    ]
+    stop, part = protected
+    if part:  # some results of that message may leave
+        stop += 1
+    stop = min(stop, window.size)
+    spots = []
+    for spot in window.results(0, stop):
+        if spot[:2] < protected and not window.is_pinned(spot):
+            spots.append(spot)
+    return spots
 
 
 def strings_only(window: Window, protected: tuple[int, int]) -> Sequence[Location]:
     """Every result that is one string, and not a list of blocks, the oldest first."""
-    messages, spots = window.transcript.messages, results_only(window, protected)
-    parts = ((spot, messages[spot[0]].parts[spot[1]]) for spot in spots)
-    return [
-        spot for spot, part in parts if isinstance(part, ToolResult) and part.is_string
-    ]
+    spots = []
+    for spot in results_only(window, protected):
+        index, number, _ = spot
+        part = window.transcript.messages[index].parts[number]
+        if isinstance(part, ToolResult) and part.is_string:
+            spots.append(spot)
+    return spots
 
 
 def prune(
@@ -109,23 +126,44 @@ def prune(
     need = wanted(window)
     if need is None:
         return ()
-    every, movable = candidates(window, protected(window)), editable_from(window)
-    spots = [spot for spot in every if spot[0] >= movable]
+    spots = candidates(window, protected(window))
+    movable = editable_from(window)
+    editable = [spot for spot in spots if spot[0] >= movable]
     least = min(window.limit_tokens * least_share, least_tokens)
-    cuts, total = list[ProposedEdit](), 0
-    for spot in spots if need > 0 and _surely_won(window, spots) >= least else ():
-        if (cut := show(window, spot)) is not None:
+    cuts = list[ProposedEdit]()
+    if need > 0 and _surely_won(window, editable) >= least:
+        cuts = _cuts(window, editable, need=need, show=show, won=won)
+    if cuts or len(editable) == len(spots):
+        return cuts
+    if _surely_won(window, spots) >= least:
+        return Skipped(HELD)
+    return cuts
+
+
+def _cuts(
+    window: Window,
+    spots: Sequence[Location],
+    need: int,
+    show: Show,
+    won: Callable[[Window, Location, ProposedEdit], int],
+) -> list[ProposedEdit]:
+    """Cuts in the order of their places, until ``need`` tokens are won."""
+    cuts = list[ProposedEdit]()
+    total = 0
+    for spot in spots:
+        cut = show(window, spot)
+        if cut is not None:
             cuts.append(cut)
             total += won(window, spot, cut)
         if total >= need:
             break
-    is_held = (
-        not cuts and len(spots) < len(every) and _surely_won(window, every) >= least
-    )
-    return Skipped(HELD) if is_held else cuts
+    return cuts
 
 
 def _surely_won(window: Window, spots: Sequence[Location]) -> float:
     """Tokens that the cuts of these leaves win at least, known before any of them is made."""
-    tokens = map(window.leaf_tokens, spots)
-    return sum(max(count * (1 - LEFT_SHARE) - _LEFT_TOKENS, 0) for count in tokens)
+    total = 0.0
+    for spot in spots:
+        tokens = window.leaf_tokens(spot)
+        total += max(tokens * (1 - LEFT_SHARE) - _LEFT_TOKENS, 0)
+    return total

@@ -14,7 +14,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
 from heapq import heapify, heappop, heapreplace, merge
-from itertools import chain
+from typing import NamedTuple
 
 from ullage.policy.stages.facts import SENTENCE
 from ullage.policy.stages.shorten import level, safe_cut
@@ -89,25 +89,29 @@ class Texts:
 
         Of each the newest come first.
         """
-        kinds = self._demands, self._small_talk
-        first = list[int]()
+        kinds = (self._demands, self._small_talk)
         for newest in kinds:
-            numbers = [at for at in edges if newest.get(self._texts[at]) == at]
-            first += sorted(numbers, reverse=True)
-        later = chain.from_iterable(reversed(newest.values()) for newest in kinds)
-        return chain(first, (number for number in later if number not in edges))
+            numbers = [edge for edge in edges if newest.get(self._texts[edge]) == edge]
+            yield from sorted(numbers, reverse=True)
+        for newest in kinds:
+            for number in reversed(newest.values()):
+                if number not in edges:
+                    yield number
 
     def by_age(self) -> Iterator[int]:
         """The number of each different text, the newest first."""
-        demands, small_talk = self._demands.values(), self._small_talk.values()
-        return merge(reversed(demands), reversed(small_talk), reverse=True)
+        demands = reversed(self._demands.values())
+        small_talk = reversed(self._small_talk.values())
+        return merge(demands, small_talk, reverse=True)
 
     def repeated(self, numbers: Container[int]) -> Iterator[tuple[int, Sequence[int]]]:
         """Which of these texts were said before, and where, the oldest first."""
         for text, earlier in self._earlier.items():
-            newest = self._demands if text in self._demands else self._small_talk
-            if newest[text] in numbers:
-                yield newest[text], earlier
+            number = self._demands.get(text)
+            if number is None:
+                number = self._small_talk[text]
+            if number in numbers:
+                yield number, earlier
 
 
 def quotes(
@@ -133,7 +137,8 @@ def quotes(
         texts = Texts(texts)
     if not texts:
         return {}
-    edges = {len(texts) - 1, 0 if keeps_first else len(texts) - 1}
+    newest = len(texts) - 1
+    edges = {0, newest} if keeps_first else {newest}
 
     def opened_by(number: int) -> str:
         return _INDEX if ref_of is None else f"ref={ref_of(number)}"
@@ -142,37 +147,55 @@ def quotes(
     lines = dict[int, str]()
     if ref_of is not None and len(chosen) < texts.distinct:
         lines_chars = int(room_chars * _LINES_SHARE)
-        chosen = chosen[: bisect_right(chars, room_chars - lines_chars)]
-        lines = _lines(texts, set(chosen), lines_chars, frame_chars, opened_by)
-    room_chars -= (
-        sum(map(len, lines.values())) + (len(lines) + len(chosen)) * frame_chars
-    )
-    shown = dict[int, str]()
+        count = bisect_right(chars, room_chars - lines_chars)
+        chosen = chosen[:count]
+        lines = _lines(
+            texts,
+            set(chosen),
+            room=lines_chars,
+            frame_chars=frame_chars,
+            opened_by=opened_by,
+        )
+    frames = len(lines) + len(chosen)
+    room_chars -= frames * frame_chars
+    room_chars -= _chars(lines)
+    quoted = dict[int, str]()
     for number, height in _heights(texts, chosen, edges, room_chars).items():
         text = texts[number]
-        is_whole = len(text) <= height
-        shown[number] = text if is_whole else _excerpt(text, height, opened_by(number))
-    room_chars -= sum(map(len, shown.values()))
-    shown |= lines
-    return shown | _again(texts, shown, room_chars, frame_chars)
+        if len(text) > height:
+            text = _excerpt(text, height, opened_by(number))
+        quoted[number] = text
+    room_chars -= _chars(quoted)
+    quoted |= lines
+    return quoted | _again(texts, quoted, room_chars, frame_chars)
+
+
+def _chars(quotations: Mapping[int, str]) -> int:
+    """Characters of quotations, without what stands around them."""
+    return sum(len(quotation) for quotation in quotations.values())
 
 
 def _chosen(
-    texts: Texts, edges: Set[int], room: int, frame_chars: int
+    texts: Texts,
+    edges: Set[int],
+    room: int,
+    frame_chars: int,
 ) -> tuple[list[int], list[int]]:
     """The texts of which a beginning fits, by their rank, up to the first that does not fit.
 
     Beside each are the characters that it and those before it take.
     """
-    chosen, chars = list[int](), list[int]()
-    least_chars, taken = texts.least_chars, 0
+    chosen = list[int]()
+    sums = list[int]()
+    least_chars = texts.least_chars
+    total = 0
     for number in texts.by_rank(edges):
-        taken += least_chars[number] + frame_chars
-        if taken > room:
+        total += least_chars[number] + frame_chars
+        if total > room:
             break
         chosen.append(number)
-        chars.append(taken)
-    return chosen, chars
+        sums.append(total)
+    return chosen, sums
 
 
 def _lines(
@@ -195,68 +218,121 @@ def _lines(
     return lines
 
 
+class _Repeat(NamedTuple):
+    """A place where a text was said that is quoted further below; they sort by their places.
+
+    Attributes:
+        place: the number of the text there.
+        nth: which of the earlier places it is.
+        number: the number of the text where it is quoted.
+        earlier: every earlier place.
+    """
+
+    place: int
+    nth: int
+    number: int
+    earlier: Sequence[int]
+
+    def next(self) -> _Repeat | None:
+        """The next place of the same text, or None."""
+        nth = self.nth + 1
+        if nth == len(self.earlier):
+            return None
+        return _Repeat(self.earlier[nth], nth, self.number, self.earlier)
+
+
 def _again(
-    texts: Texts, shown: Mapping[int, str], room: int, frame_chars: int
+    texts: Texts,
+    quoted: Mapping[int, str],
+    room: int,
+    frame_chars: int,
 ) -> dict[int, str]:
     """What stands where a text that is shown was said before, the oldest first."""
     again = dict[int, str]()
-    places = [
-        (earlier[0], 0, number, earlier) for number, earlier in texts.repeated(shown)
-    ]
-    heapify(places)
-    while places:
-        at, nth, number, earlier = places[0]
-        line = min(texts[number], _AGAIN, key=len)
-        fits = len(line) + frame_chars <= room
-        if fits:
-            again[at] = line
-            room -= len(line) + frame_chars
-        if fits and nth + 1 < len(earlier):
-            heapreplace(places, (earlier[nth + 1], nth + 1, number, earlier))
+    repeats = []
+    for number, earlier in texts.repeated(quoted):
+        repeats.append(_Repeat(earlier[0], 0, number, earlier))
+    heapify(repeats)
+    while repeats:
+        repeat = repeats[0]
+        line = min(texts[repeat.number], _AGAIN, key=len)
+        chars = len(line) + frame_chars
+        following = None
+        if chars <= room:
+            again[repeat.place] = line
+            room -= chars
+            following = repeat.next()
+        if following is None:
+            heappop(repeats)  # what does not fit now never will: room only shrinks
         else:
-            heappop(places)  # what does not fit now never will: room only shrinks
+            heapreplace(repeats, following)
     return again
 
 
 def _heights(
-    texts: Texts, chosen: Sequence[int], edges: Set[int], room: int
+    texts: Texts,
+    chosen: Sequence[int],
+    edges: Set[int],
+    room: int,
 ) -> dict[int, int]:
     """How many characters of each chosen text are shown: all of the edges, if that can be."""
-    heights, others = dict[int, int](), list(chosen)
+    heights = dict[int, int]()
     least = sum(texts.least_chars[number] for number in chosen)
-    for number in [number for number in chosen if number in edges]:
-        rest = least - texts.least_chars[number]
-        if len(texts[number]) + rest <= room:
-            heights[number] = len(texts[number])
-            others.remove(number)
-            least = rest
-            room -= len(texts[number])
-    height = level([len(texts[number]) for number in others], room)
-    return heights | dict.fromkeys(others, height)
+    for number in chosen:
+        if number not in edges:
+            continue
+        chars = len(texts[number])
+        least_of_rest = least - texts.least_chars[number]
+        if chars + least_of_rest <= room:
+            heights[number] = chars
+            least = least_of_rest
+            room -= chars
+    # what is left is poured over the others alike
+    leveled = [number for number in chosen if number not in heights]
+    sizes = [len(texts[number]) for number in leveled]
+    height = level(sizes, room)
+    return heights | dict.fromkeys(leveled, height)
 
 
 def _excerpt(text: str, chars: int, opened_by: str) -> str:
-    """A text of at most so many characters: whole, or what it demands, its head and its tail."""
-    if len(text) <= chars:
-        return text
-    marker = len(_CUT.format(len(text), opened_by))
-    spans, room = list[tuple[int, int]](), int(chars * _DEMANDS_SHARE)
-    sentences = (
-        found for found in SENTENCE.finditer(text) if _DEMANDS.search(found[0])
-    )
-    for start, stop in (found.span() for found in sentences):
-        room -= stop - start + marker
+    """Of a text in at most so many characters what it demands, its head and its tail."""
+    longest_gap = _CUT.format(len(text), opened_by)
+    gap_chars = len(longest_gap)
+    demands_chars = int(chars * _DEMANDS_SHARE)
+    demands = _demanding_spans(text, demands_chars, gap_chars)
+    ends_chars = chars - gap_chars
+    for start, stop in demands:
+        ends_chars -= stop - start + gap_chars
+    ends_chars = max(ends_chars, 0)
+    total = len(text)
+    head_chars = int(ends_chars * _HEAD_SHARE)
+    tail_start = safe_cut(text, total - ends_chars + head_chars)
+    tail_chars = total - tail_start
+    head_stop = safe_cut(text, ends_chars - tail_chars)
+    spans = []
+    for start, stop in demands:
+        if head_stop <= start and stop <= tail_start:
+            spans.append((start, stop))
+    spans.append((tail_start, total))
+    excerpt = text[:head_stop]
+    reached = head_stop
+    for start, stop in spans:
+        if start > reached:
+            excerpt += _CUT.format(start - reached, opened_by)
+        excerpt += text[start:stop]
+        reached = stop
+    return excerpt
+
+
+def _demanding_spans(text: str, room: int, gap_chars: int) -> list[tuple[int, int]]:
+    """Where the first sentences stand that demand or forbid something, as many as fit a room."""
+    spans = list[tuple[int, int]]()
+    for sentence in SENTENCE.finditer(text):
+        if not _DEMANDS.search(sentence[0]):
+            continue
+        start, stop = sentence.span()
+        room -= stop - start + gap_chars
         if room < 0:
             break
         spans.append((start, stop))
-    kept = max(chars - sum(stop - start + marker for start, stop in spans) - marker, 0)
-    tail = safe_cut(text, len(text) - kept + int(kept * _HEAD_SHARE))
-    head = safe_cut(text, kept - (len(text) - tail))
-    inner = [(start, stop) for start, stop in spans if head <= start and stop <= tail]
-    shown, at = text[:head], head
-    for start, stop in (*inner, (tail, len(text))):
-        shown += (_CUT.format(start - at, opened_by) if start > at else "") + text[
-            start:stop
-        ]
-        at = stop
-    return shown
+    return spans

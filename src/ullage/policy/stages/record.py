@@ -39,11 +39,11 @@ from ullage.core.values.messages import (
     ToolResult,
 )
 from ullage.core.values.texts import on_one_line
+from ullage.policy.stages.carrying_cost import new_from, shown_chars, winnable_chars
 from ullage.policy.stages.facts import is_change
 from ullage.policy.stages.placeholders import digests_of, placeholder
 from ullage.policy.stages.pressure import newest_share, over_or_pays
 from ullage.policy.stages.prune import Protected
-from ullage.policy.stages.rent import new_from, shown_chars, winnable_chars
 from ullage.policy.stages.shorten import safe_cut
 
 IsDue: TypeAlias = Callable[[Window], str | None]
@@ -56,9 +56,11 @@ LINES = partial(digests_of, price=6, most_chars=8_000, most_share=0.25)
 _LEAST_CHARS = 300
 """A record that wins no more is not worth its header."""
 _CHARS_PER_TOKEN = 4
-_SAID_CHARS = _VALUE_CHARS = 120
+_SAID_CHARS = 120
+_VALUE_CHARS = 120
 """The most that stands word for word of what the model says, or of one argument of a call."""
-_CONCLUDED_CHARS, _WORKED_CALLS = 400, 5
+_CONCLUDED_CHARS = 400
+_WORKED_CALLS = 5
 """The same of what it says without a call behind so many: what it found out by them."""
 _CHANGE_CHARS = 600
 """The same of an argument of a call that changes a file: the next edit may name it."""
@@ -66,6 +68,7 @@ _RESULT_CHARS = 100
 _FRAME_CHARS = 200
 _ANSWERED = "the user's answer:"
 _loads = msgspec.json.Decoder().decode
+# a line end, of any kind that `str.splitlines` knows, behind which a step or a notice would begin
 _FORGED = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029](?=- |\[ullage)")
 
 
@@ -74,7 +77,11 @@ def record(
     /,
     *,
     is_due: IsDue = partial(
-        over_or_pays, high=0.90, times=15, tail_chars=16_000, least_calls=45
+        over_or_pays,
+        high=0.90,
+        times=15,
+        tail_chars=16_000,
+        least_calls=45,
     ),
     protected: Protected = partial(newest_share, share=0.12, most_tokens=4_000),
     digests: Digests = LINES,
@@ -91,74 +98,103 @@ def record(
         least_share: do nothing unless about this share of the limit can be won,
         least_tokens: or so many tokens, if that is less.
     """
-    if (why := is_due(window)) is None:
+    reason = is_due(window)
+    if reason is None:
         return ()
-    first, stop = max(begin(window), new_from(window)), protected(window)[0]
-    least = min(window.limit_tokens * least_share, least_tokens) * _CHARS_PER_TOKEN
-    movable = max(first, editable_from(window))
-    if winnable_chars(window, movable, stop) < least:
-        return Skipped(HELD) if winnable_chars(window, first, stop) >= least else ()
+    unrecorded = max(begin(window), new_from(window))
+    stop = protected(window)[0]
+    least_won = min(window.limit_tokens * least_share, least_tokens)
+    least_chars = least_won * _CHARS_PER_TOKEN
+    movable = max(unrecorded, editable_from(window))
+    if winnable_chars(window, movable, stop) < least_chars:
+        if winnable_chars(window, unrecorded, stop) < least_chars:
+            return ()
+        return Skipped(HELD)
     stretches = list(_stretches(window, movable, stop))
-    kept = digests(
-        window, {spot for each in stretches for spot in digestible(window, *each)}
-    )
-    cuts = [_cut(window, start, end, kept, why) for start, end in stretches]
-    cuts += [placeholder(window, spot, why=why) for spot in _aged(window, first, stop)]
+    spots = set[Location]()
+    for start, end in stretches:
+        spots.update(digestible(window, start, end))
+    digest_by_spot = digests(window, spots)
+    cuts = []
+    for start, end in stretches:
+        cuts.append(_cut(window, start, end, digest_by_spot, reason))
+    for spot in _aged(window, unrecorded, stop):
+        cuts.append(placeholder(window, spot, why=reason))
     return [cut for cut in cuts if cut is not None]
 
 
-def _aged(window: Window, first: int, stop: int) -> Iterator[Location]:
+def _aged(window: Window, unrecorded: int, stop: int) -> Iterator[Location]:
     """The results that stayed where earlier records were made, for they were new, and are old now.
 
     No record is written again, so each leaves by itself.
     """
+    movable = editable_from(window)
     for index, arrived in window.arrived.items():
-        is_old = index < first and arrived < stop and index >= editable_from(window)
-        if is_old and not window.hidden(index):
+        if not movable <= index < unrecorded:
+            continue
+        if arrived < stop and not window.hidden(index):
             yield from window.transcript.results(index)
 
 
-def _stretches(window: Window, first: int, stop: int) -> Iterator[tuple[int, int]]:
+def _stretches(window: Window, start: int, stop: int) -> Iterator[tuple[int, int]]:
     """The stretches that a record may stand for: between messages that stay, at seams."""
-    transcript, start = window.transcript, first
-    held = window.staying(first, stop)
-    stays = [
-        at for at in range(first, stop) if at in held or _stays(transcript.messages[at])
-    ]
-    for end in (*stays, stop):
-        after = end + 1
+    transcript = window.transcript
+    pinned = window.staying(start, stop)
+    ends = []
+    for index in range(start, stop):
+        if index in pinned or _stays(transcript.messages[index]):
+            ends.append(index)
+    for end in (*ends, stop):
+        next_start = end + 1
         while start < end and not transcript.may_split(start):
             start += 1
-        while start < end and not (transcript.may_split(end) and window.may_go_on(end)):
+        while start < end and not _may_end(window, end):
             end -= 1
         if start < end:
             yield start, end
-        start = after
+        start = next_start
+
+
+def _may_end(window: Window, index: int) -> bool:
+    """Whether a record may end before a message, and the view go on with it."""
+    return window.transcript.may_split(index) and window.may_go_on(index)
 
 
 def _stays(message: Message) -> bool:
     """Whether a message stays: what the user or the system says, and what only a provider reads."""
-    contents = (part for result in message.results for part in result.content)
-    if message.is_permanent or any(
-        isinstance(part, Opaque) for part in (*message.parts, *contents)
-    ):
+    if message.is_permanent:
         return True
-    return message.role == "user" and not any(
-        isinstance(p, ToolResult) for p in message.parts
-    )
+    parts = [*message.parts]
+    results = message.results
+    for result in results:
+        parts += result.content
+    if any(isinstance(part, Opaque) for part in parts):
+        return True
+    return message.role == "user" and not results
 
 
 def _cut(
-    window: Window, start: int, stop: int, digests: Mapping[Location, str], why: str
+    window: Window,
+    start: int,
+    stop: int,
+    digests: Mapping[Location, str],
+    reason: str,
 ) -> ProposedEdit | None:
     """The record of a stretch in its place, or None if that wins too little."""
-    outputs, chain = set_aside(window, start, stop), window.transcript.chain
-    opens = window.words.record(outputs[-1].ref, start + 1, stop)
-    shown = "\n".join([opens, *steps(window, start, stop, digests)])
-    if shown_chars(window, start, stop) - len(shown) < _LEAST_CHARS:
+    outputs = set_aside(window, start, stop)
+    ref = outputs[-1].ref
+    opening = window.words.record(ref, start + 1, stop)
+    text = "\n".join([opening, *steps(window, start, stop, digests)])
+    if shown_chars(window, start, stop) - len(text) < _LEAST_CHARS:
         return None
+    chain = window.transcript.chain
     edit = ReplaceSpan(
-        chain[start], chain[stop], shown, outputs[-1].ref, why, kind="pruned"
+        after=chain[start],
+        upto=chain[stop],
+        text=text,
+        ref=ref,
+        why=reason,
+        kind="pruned",
     )
     return ProposedEdit(edit, outputs)
 
@@ -166,55 +202,96 @@ def _cut(
 def digestible(window: Window, start: int, stop: int) -> Iterator[Location]:
     """The results of a stretch that are too long to stand in it word for word."""
     transcript = window.transcript
-    for spot in (
-        at for index in range(start, stop) for at in transcript.tool_results(index)
-    ):
-        leaf, is_page = transcript.leaf(spot), window.is_recall(spot)
-        if isinstance(leaf, Text) and len(leaf.text) > _RESULT_CHARS and not is_page:
-            yield spot
+    for index in range(start, stop):
+        for spot in transcript.tool_results(index):
+            leaf = transcript.leaf(spot)
+            if window.is_recall(spot) or not isinstance(leaf, Text):
+                continue
+            if len(leaf.text) > _RESULT_CHARS:
+                yield spot
 
 
 def steps(
-    window: Window, start: int, stop: int, digests: Mapping[Location, str]
+    window: Window,
+    start: int,
+    stop: int,
+    digests: Mapping[Location, str],
 ) -> Iterator[str]:
     """Each step of the messages from ``start`` up to ``stop``, in order.
 
     Of results that are too long to stand word for word, the digest is shown.
+
+    Args:
+        window: the window at the boundary at hand.
+        start: the first message of the stretch.
+        stop: one past the last.
+        digests: what follows the ref of a result, by its place.
     """
-    transcript, messages = window.transcript, window.transcript.messages
-    answered = {  # by identity: ids may come again
-        id(transcript.call_for(index, number))
-        for index in range(start, stop)
-        for number, part in enumerate(messages[index].parts)
-        if isinstance(part, ToolResult)
-    }
-    worked = 0
+    transcript = window.transcript
+    answered = _answered(window, start, stop)
+    calls_so_far = 0
     for index in range(start, stop):
-        role, worked = messages[index].role, worked + len(messages[index].calls)
-        for number, part in enumerate(messages[index].parts):
+        message = transcript.messages[index]
+        calls_so_far += len(message.calls)
+        for number, part in enumerate(message.parts):
             match part:
-                case Passage():
-                    yield f"- {role}: {_block(window, (index, number, 0))}"
-                case Text(text=text) if text.strip() and role == "assistant":
-                    concludes = worked >= _WORKED_CALLS and not messages[index].calls
-                    most = _CONCLUDED_CHARS if concludes else _SAID_CHARS
-                    said = _beginning(text.strip(), most, most)
-                    yield _FORGED.sub(r"\g<0> ", f"- {role}: {said}")
-                case Text(text=text) if text.strip():
-                    yield f"- {role}: {text.strip()}"
-                case ToolCall() if id(part) not in answered:
-                    yield _FORGED.sub(r"\g<0> ", f"{_called(part)} → nothing yet")
+                case Passage() | Media() | Opaque():
+                    yield f"- {message.role}: {_block(window, (index, number, 0))}"
+                case Text(text=text):
+                    if text.strip():
+                        yield _said(message, text.strip(), calls_so_far)
+                case ToolCall():
+                    if id(part) not in answered:
+                        yield _defused(f"{_called(part)} → nothing yet")
                 case ToolResult():
-                    call = transcript.call_for(index, number)
-                    words = transcript.words(index, number)
-                    failed = "error: " if part.is_error else ""
-                    gave = "\n".join(_gave(window, index, number, digests)) or "nothing"
-                    called = _called(call, asks=bool(words)) if call else "- a tool"
-                    yield _FORGED.sub(r"\g<0> ", f"{called} → {failed}{gave}")
-                    if words:
-                        yield f"- user: {words.strip()}"
-                case Media() | Opaque():
-                    yield f"- {role}: {_block(window, (index, number, 0))}"
+                    yield from _answer(window, index, number, part, digests)
+
+
+def _answered(window: Window, start: int, stop: int) -> set[int]:
+    """The calls that a result in a stretch answers, by identity: ids may come again."""
+    transcript = window.transcript
+    answered = set[int]()
+    for index in range(start, stop):
+        message = transcript.messages[index]
+        for number, part in enumerate(message.parts):
+            if isinstance(part, ToolResult):
+                call = transcript.call_for(index, number)
+                answered.add(id(call))
+    return answered
+
+
+def _defused(step: str) -> str:
+    """A step in which no line that a tool or the model wrote looks like one of ours."""
+    return _FORGED.sub(r"\g<0> ", step)
+
+
+def _said(message: Message, text: str, calls_so_far: int) -> str:
+    """What somebody said: all of it, or where the model says it, its beginning."""
+    if message.role != "assistant":
+        return f"- {message.role}: {text}"
+    concludes = calls_so_far >= _WORKED_CALLS and not message.calls
+    most_chars = _CONCLUDED_CHARS if concludes else _SAID_CHARS
+    beginning = _beginning(text, most_chars, most_chars)
+    return _defused(f"- {message.role}: {beginning}")
+
+
+def _answer(
+    window: Window,
+    index: int,
+    number: int,
+    result: ToolResult,
+    digests: Mapping[Location, str],
+) -> Iterator[str]:
+    """The step of a call and what it gave; behind it the user's words, if it gave those."""
+    transcript = window.transcript
+    words = transcript.words(index, number)
+    call = transcript.call_for(index, number)
+    step = _called(call, asks=bool(words)) if call else "- a tool"
+    failed = "error: " if result.is_error else ""
+    content = "\n".join(_gave(window, index, number, digests))
+    yield _defused(f"{step} → {failed}{content or 'nothing'}")
+    if words:
+        yield f"- user: {words.strip()}"
 
 
 def _called(call: ToolCall, *, asks: bool = False) -> str:
@@ -223,34 +300,47 @@ def _called(call: ToolCall, *, asks: bool = False) -> str:
     Of one that asks the user, more of the question stands: the answer alone may say little.
     """
     try:
-        value = _loads(call.arguments)
+        arguments = _loads(call.arguments)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        value = call.arguments
-    most = _CHANGE_CHARS if asks or is_change(call.name) else _VALUE_CHARS
-    if not isinstance(value, dict):
-        return f"- {call.name}({_short(value, most)})"
-    return f"- {call.name}({', '.join(f'{key}={_short(of, most)}' for key, of in value.items())})"
+        arguments = call.arguments
+    most_chars = _CHANGE_CHARS if asks or is_change(call.name) else _VALUE_CHARS
+    if not isinstance(arguments, dict):
+        return f"- {call.name}({_short(arguments, most_chars)})"
+    fields = []
+    for key, item in arguments.items():
+        value = _short(item, most_chars)
+        fields.append(f"{key}={value}")
+    return f"- {call.name}({', '.join(fields)})"
 
 
-def _short(value: object, most: int) -> str:
+def _short(value: object, most_chars: int) -> str:
+    """An argument as text: all of it, or half a line of its beginning."""
     text = value if isinstance(value, str) else canon.canonical_json(value)
-    return _beginning(text, most, _VALUE_CHARS // 2)
+    return _beginning(text, most_chars, _VALUE_CHARS // 2)
 
 
-def _beginning(text: str, most: int, kept: int) -> str:
-    return text if len(text) <= most else f"{text[: safe_cut(text, kept)]}…"
+def _beginning(text: str, most_chars: int, head_chars: int) -> str:
+    """A text of at most ``most_chars`` characters whole, of any other the head."""
+    if len(text) <= most_chars:
+        return text
+    return f"{text[: safe_cut(text, head_chars)]}…"
 
 
 def _gave(
-    window: Window, index: int, number: int, digests: Mapping[Location, str]
+    window: Window,
+    index: int,
+    number: int,
+    digests: Mapping[Location, str],
 ) -> Iterator[str]:
     """What a call gave: each item word for word, its lines that are kept, or its ref alone."""
     transcript = window.transcript
     part = transcript.messages[index].parts[number]
+    if not isinstance(part, ToolResult):
+        return
     is_page = window.is_recall((index, number, 0))
     is_words = bool(transcript.words(index, number))
     is_programs = transcript.reader(index, number) == "program"
-    for item, leaf in enumerate(part.content if isinstance(part, ToolResult) else ()):
+    for item, leaf in enumerate(part.content):
         spot = index, number, item
         if is_page:
             yield "a page; make the same call to read it again"
@@ -262,11 +352,14 @@ def _gave(
             yield _ANSWERED
         elif is_programs:
             yield _read_by_program(window, spot, leaf.text)
-        elif spot not in digests or (output := window.transcript.output(spot)) is None:
-            yield leaf.text
         else:
-            shown = f"{len(leaf.text):,} characters, ref={output.ref}{digests[spot]}"
-            yield shown if len(shown) < len(leaf.text) else leaf.text
+            output = transcript.output(spot) if spot in digests else None
+            if output is None:
+                yield leaf.text
+                continue
+            size = f"{len(leaf.text):,} characters, ref={output.ref}"
+            digest = f"{size}{digests[spot]}"
+            yield min(leaf.text, digest, key=len)
 
 
 def _read_by_program(window: Window, spot: Location, text: str) -> str:
@@ -277,5 +370,6 @@ def _read_by_program(window: Window, spot: Location, text: str) -> str:
 
 
 def _block(window: Window, spot: Location) -> str:
+    """What stands for an image, a document, or what only a provider reads."""
     output = window.transcript.output(spot)
     return f"a block, ref={output.ref}" if output else "a block"

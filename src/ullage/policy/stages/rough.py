@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -31,59 +32,89 @@ def text_tokens(text: str) -> int:
 
 def message_tokens(
     message: Message,
-    shown: Mapping[tuple[int, int], Replace],
+    edits: Mapping[tuple[int, int], Replace],
     *,
     drop_reasoning: bool = False,
 ) -> int:
-    """Tokens of a message with ``shown`` in place of its leaves, without reasoning if asked."""
-    names = sum(text_tokens(call.name) for call in message.calls)
-    return (MESSAGE_TOKENS + names) + sum(
-        part_tokens(part, number, shown)
-        for number, part in enumerate(message.parts)
-        if not (drop_reasoning and isinstance(part, Reasoning))
-    )
+    """Tokens of a message.
+
+    Args:
+        message: the message.
+        edits: what stands in place of its leaves, by part and item.
+        drop_reasoning: leave its reasoning out.
+    """
+    total = MESSAGE_TOKENS
+    for call in message.calls:
+        total += text_tokens(call.name)
+    for number, part in enumerate(message.parts):
+        if drop_reasoning and isinstance(part, Reasoning):
+            continue
+        total += part_tokens(part, number, edits)
+    return total
 
 
 def view_tokens(window: Window) -> int:
     """Tokens of the whole view: system text, tools, and the messages as they are shown."""
-    summaries = (text for placed in window.open_summaries for text in placed.edit.texts)
-    held = window.total(_SHOWN) + sum(map(text_tokens, summaries))
-    return held + head_tokens(window.head_texts)
+    total = head_tokens(window.head_texts)
+    total += window.total(_SHOWN)
+    for placed in window.open_summaries:
+        for text in placed.edit.texts:
+            total += text_tokens(text)
+    return total
 
 
 def part_tokens(
-    part: Part, number: int, shown: Mapping[tuple[int, int], Replace] = _WHOLE
+    part: Part,
+    number: int,
+    edits: Mapping[tuple[int, int], Replace] = _WHOLE,
 ) -> int:
-    """Tokens of a part, the ``number``-th of its message, with ``shown`` in place of its leaves."""
+    """Tokens of a part.
+
+    Args:
+        part: the part.
+        number: which of its message it is.
+        edits: what stands in place of the message's leaves, by part and item.
+    """
     leaves = part.content if isinstance(part, ToolResult) else (part,)
-    seen = (shown.get((number, item)) or leaf for item, leaf in enumerate(leaves))
-    texts = (
-        it.arguments if isinstance(it, ToolCall) else getattr(it, "text", "")
-        for it in seen
-    )
-    return sum(map(text_tokens, texts))
+    total = 0
+    for item, leaf in enumerate(leaves):
+        shown = edits.get((number, item)) or leaf
+        total += text_tokens(_text_of(shown))
+    return total
+
+
+def _text_of(shown: Part | Replace) -> str:
+    """The text of what is shown; ``""`` for what has none."""
+    if isinstance(shown, ToolCall):
+        return shown.arguments
+    text: str = getattr(shown, "text", "")
+    return text
 
 
 def head_tokens(texts: Iterable[str]) -> int:
     """Tokens of what is outside the messages: system texts, and tools as JSON."""
-    return sum(
-        _tool_tokens(text) if text.startswith("{") else text_tokens(text)
-        for text in texts
-    )
+    total = 0
+    for text in texts:
+        if text.startswith("{"):
+            total += _tool_tokens(text)
+        else:
+            total += text_tokens(text)
+    return total
 
 
 def shown_tokens(window: Window, index: int) -> int:
     """Tokens of the message at an index as the window shows it to the model."""
-    transcript, shown = window.transcript, window.shown(index)
-    message, dropped = transcript.messages[index], index in window.reasoning_dropped
-    tokens = message_tokens(message, shown, drop_reasoning=dropped)
+    transcript = window.transcript
+    message = transcript.messages[index]
+    edits = window.shown(index)
+    is_dropped = index in window.reasoning_dropped
+    tokens = message_tokens(message, edits, drop_reasoning=is_dropped)
     if not transcript.has_program(index):
         return tokens
-    return tokens - sum(
-        part_tokens(part, number, shown)
-        for number, part in enumerate(message.parts)
-        if transcript.reader(index, number) == "program"
-    )
+    for number, part in enumerate(message.parts):
+        if transcript.reader(index, number) == "program":
+            tokens -= part_tokens(part, number, edits)
+    return tokens
 
 
 _SHOWN = Measure("ullage.rough", shown_tokens)
@@ -98,13 +129,30 @@ def _tool_tokens(text: str) -> int:
         return text_tokens(text)
     tool = tool.get("function") or tool.get("toolSpec") or tool
     declared = tool.get("functionDeclarations") if isinstance(tool, dict) else None
+    definitions = declared if isinstance(declared, list) else [tool]
     total = 0
-    for each in declared if isinstance(declared, list) else [tool]:
-        if not (isinstance(each, dict) and isinstance(each.get("name"), str)):
+    for definition in definitions:
+        if not isinstance(definition, dict):
             return text_tokens(text)
-        schema = next((each[key] for key in _SCHEMAS if each.get(key)), None)
-        schema = schema.get("json", schema) if isinstance(schema, dict) else schema
-        written = "" if schema is None else json.dumps(schema, separators=(",", ":"))
-        texts = (each["name"], str(each.get("description") or ""), written)
-        total += sum(map(text_tokens, texts))
+        name = definition.get("name")
+        if not isinstance(name, str):
+            return text_tokens(text)
+        description = str(definition.get("description") or "")
+        total += text_tokens(name)
+        total += text_tokens(description)
+        total += text_tokens(_schema_text(definition))
     return total
+
+
+def _schema_text(definition: Mapping[str, Any]) -> str:
+    """The parameters of a tool as compact JSON; ``""`` where it has none."""
+    for key in _SCHEMAS:
+        schema = definition.get(key)
+        if not schema:
+            continue
+        if isinstance(schema, dict):
+            schema = schema.get("json", schema)  # Bedrock's
+        if schema is None:
+            return ""
+        return json.dumps(schema, separators=(",", ":"))
+    return ""

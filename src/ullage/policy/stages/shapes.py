@@ -15,7 +15,7 @@ import msgspec
 
 from ullage.core.values.notices import Words, ref_line
 from ullage.policy.stages.shorten import safe_cut, utf8_bytes
-from ullage.policy.stages.truncate import Extent, Shown, Source, TextSize
+from ullage.policy.stages.truncate import ResultView, ShownExtent, Source, TextSize
 
 DEFAULT_TOOL = "default"
 """The key of the limit of every tool that has none of its own."""
@@ -30,8 +30,14 @@ _decoder: msgspec.json.Decoder[_Value] = msgspec.json.Decoder(_Value)
 
 
 def head_chars(
-    source: Source, words: Words, /, *, limit_chars: int, marker: str, bare: str
-) -> Shown | None:
+    source: Source,
+    words: Words,
+    /,
+    *,
+    limit_chars: int,
+    marker: str,
+    bare: str,
+) -> ResultView | None:
     """The first characters, the ref, and a marker that names the call to read on with.
 
     Fields of ``marker``: ``shown``, ``total``, ``call_id`` (the ref where there is none) and
@@ -40,16 +46,19 @@ def head_chars(
     total = len(source.text)
     if total <= limit_chars:
         return None
-    shown = safe_cut(source.text, limit_chars)
-    last = (marker if words.recall else bare).format(
-        shown=shown,
+    head_stop = safe_cut(source.text, limit_chars)
+    template = marker if words.recall else bare
+    marker_line = template.format(
+        shown=head_stop,
         total=total,
         call_id=source.call_id or source.ref,
         prefix=words.prefix,
     )
-    text = f"{source.text[:shown]}\n{ref_line(source.ref, total)}\n{last}"
-    why = f"{total:,} characters, over {limit_chars:,}"
-    return Shown(text, why) if len(text) < total else None
+    head = source.text[:head_stop]
+    text = f"{head}\n{ref_line(source.ref, total)}\n{marker_line}"
+    if len(text) >= total:
+        return None
+    return ResultView(text, f"{total:,} characters, over {limit_chars:,}")
 
 
 def head_lines(
@@ -65,7 +74,7 @@ def head_lines(
     ellipsis: str = "",
     spilled: str = "",
     lines_notice: str | None = None,
-) -> Shown | None:
+) -> ResultView | None:
     """The first whole lines, each cut to a length, up to a number of lines and of bytes.
 
     A result within the limits keeps all its lines, but each is cut to the length. Where
@@ -85,59 +94,86 @@ def head_lines(
         lines_notice: what is at the end where lines were cut and nothing else; None: the
             line that names the ref. Field: ``ref``.
     """
-    text, limits = source.text, tool_chars or {}
-    max_bytes = max(max_bytes - sum(map(utf8_bytes, source.before)), 0)
+    text = source.text
+    limits = tool_chars or {}
+    earlier_bytes = sum(utf8_bytes(earlier) for earlier in source.earlier_texts)
+    max_bytes = max(max_bytes - earlier_bytes, 0)
     limit_chars = limits.get(source.tool, limits.get(DEFAULT_TOOL, len(text)))
     if not _over(text, max_lines, max_bytes, limit_chars):
-        return _lines_cut(source, words, max_line_chars, ellipsis, lines_notice)
+        return _lines_cut(
+            source,
+            words,
+            max_line_chars=max_line_chars,
+            ellipsis=ellipsis,
+            notice=lines_notice,
+        )
     lines = islice(_clipped_lines(text, max_line_chars, ellipsis), max_lines)
     body = "\n".join(_as_many(lines, max_bytes))
-    return _ended(source, words, body[: safe_cut(body, limit_chars)], notice, spilled)
+    body = body[: safe_cut(body, limit_chars)]
+    return _ended(source, words, body, notice, spilled)
 
 
 def _ended(
-    source: Source, words: Words, body: str, notice: str, spilled: str
-) -> Shown | None:
+    source: Source,
+    words: Words,
+    body: str,
+    notice: str,
+    spilled: str,
+) -> ResultView | None:
     """A body with the notice behind it, or None where that is no shorter than the text.
 
     Fields of the notice: ``lines``, ``kept_lines``, ``size`` and ``kept_size`` (as text), ``ref``.
     """
-    whole, kept = text_size(source.text), text_size(body) if body else TextSize(0, 0)
-    last = notice.format(
-        lines=whole.lines,
-        kept_lines=kept.lines,
-        size=size_of(whole.bytes),
-        kept_size=size_of(kept.bytes),
+    text = source.text
+    original = text_size(text)
+    excerpt = text_size(body) if body else TextSize(0, 0)
+    ending = notice.format(
+        lines=original.lines,
+        kept_lines=excerpt.lines,
+        size=size_of(original.bytes),
+        kept_size=size_of(excerpt.bytes),
         ref=source.ref,
     )
     file = words.file_of(source.ref)
     if file is not None:
-        last += spilled.format(path=file)
-    named = "" if source.ref in last else ref_line(source.ref, len(source.text)) + "\n"
-    shown = f"{body}\n\n{named}{last}"
-    why = f"{whole.lines:,} lines, {whole.bytes:,} bytes; shown {kept.lines:,} and {kept.bytes:,}"
-    return (
-        Shown(shown, why, Extent(whole, kept, last))
-        if len(shown) < len(source.text)
-        else None
+        ending += spilled.format(path=file)
+    named = ""
+    if source.ref not in ending:
+        named = f"{ref_line(source.ref, len(text))}\n"
+    view = f"{body}\n\n{named}{ending}"
+    if len(view) >= len(text):
+        return None
+    reason = (
+        f"{original.lines:,} lines, {original.bytes:,} bytes; "
+        f"shown {excerpt.lines:,} and {excerpt.bytes:,}"
     )
+    return ResultView(view, reason, ShownExtent(original, excerpt, ending))
 
 
-def _over(text: str, max_lines: int | None, max_bytes: int, limit_chars: int) -> bool:
+def _over(
+    text: str,
+    max_lines: int | None,
+    max_bytes: int,
+    limit_chars: int,
+) -> bool:
     """Whether a text is over a limit; its bytes are counted only where they decide."""
     chars = len(text)
     if chars > min(limit_chars, max_bytes):
         return True
     if chars * _MOST_BYTES > max_bytes and utf8_bytes(text) > max_bytes:
         return True
-    return (
-        max_lines is not None and chars >= max_lines and text.count("\n") >= max_lines
-    )
+    if max_lines is None or chars < max_lines:
+        return False
+    return text.count("\n") >= max_lines
 
 
 def _lines_cut(
-    source: Source, words: Words, max_line_chars: int, ellipsis: str, notice: str | None
-) -> Shown | None:
+    source: Source,
+    words: Words,
+    max_line_chars: int,
+    ellipsis: str,
+    notice: str | None,
+) -> ResultView | None:
     """All lines, each cut to a length; None if that changes nothing or wins nothing."""
     text = source.text
     longest = _longest_line(text, max_line_chars)
@@ -145,21 +181,25 @@ def _lines_cut(
         return None
     body = "\n".join(_clipped_lines(text, max_line_chars, ellipsis))
     if notice is None:
-        last = f"\n{ref_line(source.ref, len(text), words.file_of(source.ref))}"
+        file = words.file_of(source.ref)
+        ending = f"\n{ref_line(source.ref, len(text), file)}"
     else:
-        last = f"\n\n{notice.format(ref=source.ref)}"
-    shown = f"{body}{last}"
-    why = f"a line of {longest:,} characters, over {max_line_chars:,}"
-    extent = Extent(text_size(text), text_size(body))
-    return Shown(shown, why, extent) if len(shown) < len(text) else None
+        ending = f"\n\n{notice.format(ref=source.ref)}"
+    view = f"{body}{ending}"
+    if len(view) >= len(text):
+        return None
+    reason = f"a line of {longest:,} characters, over {max_line_chars:,}"
+    return ResultView(view, reason, ShownExtent(text_size(text), text_size(body)))
 
 
 def _longest_line(text: str, enough: int) -> int:
     """Characters of the longest line; 0 for a text too short to have one over ``enough``."""
-    longest, start = 0, 0
+    longest = 0
+    start = 0
     while len(text) - start > max(longest, enough):
-        end = text.find("\n", start)
-        stop = len(text) if end < 0 else end
+        stop = text.find("\n", start)
+        if stop < 0:
+            stop = len(text)
         longest = max(longest, stop - start)
         start = stop + 1
     return longest
@@ -167,12 +207,17 @@ def _longest_line(text: str, enough: int) -> int:
 
 def _clipped_lines(text: str, chars: int, ellipsis: str) -> Iterator[str]:
     """The lines of a text, each cut to a length, none made before it is wanted."""
-    start, end = 0, 0
-    while end >= 0:
-        end = text.find("\n", start)
-        line = text[start : min(len(text) if end < 0 else end, start + chars + 1)]
-        yield line if len(line) <= chars else line[: safe_cut(line, chars)] + ellipsis
-        start = end + 1
+    start = 0
+    newline = 0
+    while newline >= 0:
+        newline = text.find("\n", start)
+        stop = len(text) if newline < 0 else newline
+        # one character more than is shown, so that a combining one behind it is seen
+        line = text[start : min(stop, start + chars + 1)]
+        if len(line) > chars:
+            line = line[: safe_cut(line, chars)] + ellipsis
+        yield line
+        start = newline + 1
 
 
 def _as_many(lines: Iterable[str], max_bytes: int) -> Iterator[str]:
@@ -195,7 +240,7 @@ def by_type(
     text_marker: str,
     list_marker: str,
     dict_error: str,
-) -> Shown | None:
+) -> ResultView | None:
     """A text cut with an indicator, a list capped, a dict replaced by advice and a preview.
 
     JSON inside a text is taken as what it is (DESIGN §10 "structured results"), so a list stays a
@@ -206,80 +251,106 @@ def by_type(
     Its fields, and those of ``list_marker``, the last item: ``shown``, ``total``, ``read_on``; of
     ``dict_error``: ``total``, ``limit``, ``read_on``.
     """
-    text, chars = source.text, len(source.text)
-    limit_chars = max(limit_chars - sum(map(len, source.before)), 0)
-    if chars <= min(
-        limit_chars, 2 * max_items
-    ):  # an item takes two characters at least
+    text = source.text
+    chars = len(text)
+    earlier_chars = sum(len(earlier) for earlier in source.earlier_texts)
+    limit_chars = max(limit_chars - earlier_chars, 0)
+    # no list is over its limit here: an item takes two characters at least
+    if chars <= min(limit_chars, 2 * max_items):
         return None
-    value, read_on = _parsed(text), words.read_on(source.ref, 0)
+    value = _parsed(text)
+    is_long = chars > limit_chars
     if isinstance(value, list):
-        is_long = chars > limit_chars or len(value) > max_items
-        is_shown = chars <= limit_chars and _is_capped(value, max_items, list_marker)
+        is_cut = not is_long and _is_capped(value, max_items, list_marker)
+        is_long = is_long or len(value) > max_items
     else:
-        is_long, is_shown = (
-            chars > limit_chars,
-            _is_marked(text, limit_chars, text_marker),
-        )
-    if is_shown or not is_long:
+        is_cut = _is_marked(text, limit_chars, text_marker)
+    if is_cut or not is_long:
         return None
-    why = f"{chars:,} characters, over {limit_chars:,}"
+    reason = f"{chars:,} characters, over {limit_chars:,}"
+    read_on = words.read_on(source.ref, 0)
     if value is None:
-        kept = safe_cut(text, limit_chars)
-        read_on = words.read_on(source.ref, kept)
-        body = text[:kept] + text_marker.format(
-            shown=kept, total=chars, read_on=read_on
-        )
+        head_stop = safe_cut(text, limit_chars)
+        read_on = words.read_on(source.ref, head_stop)
+        marker = text_marker.format(shown=head_stop, total=chars, read_on=read_on)
+        body = f"{text[:head_stop]}{marker}"
     else:
         error = dict_error.format(total=chars, limit=limit_chars, read_on=read_on)
         preview = text[: safe_cut(text, min(preview_chars, limit_chars))]
         body = _dumps({"error": error, "preview": preview})
     if isinstance(value, list):
-        items, shown = _capped(value, limit_chars, max_items, list_marker, read_on)
-        body = items if shown else f"[{body}]"
-        why = (
-            f"{len(value):,} items, {chars:,} characters; the first {shown:,} are shown"
+        items, count = _capped(
+            value,
+            limit_chars=limit_chars,
+            most=max_items,
+            marker=list_marker,
+            read_on=read_on,
         )
-    return Shown(body, why) if len(body) < chars else None
+        body = items if count else f"[{body}]"
+        reason = (
+            f"{len(value):,} items, {chars:,} characters; the first {count:,} are shown"
+        )
+    if len(body) >= chars:
+        return None
+    return ResultView(body, reason)
 
 
 # A text cut by the same limits before it came here, as a callback may do, is known by how it ends.
 # It is bounded all the same; to cut it again would name the part and no longer the original.
 
 
-def _is_capped(items: list[msgspec.Raw], most: int, marker: str) -> bool:
-    opening = f'"{marker}'.partition("{")[0].encode()
-    return len(items) == most + 1 and bytes(items[-1]).startswith(opening)
+def _is_capped(items: list[msgspec.Raw], most_items: int, marker: str) -> bool:
+    """Whether a list ends in the notice of a list that was capped."""
+    if len(items) != most_items + 1:
+        return False
+    last_item = bytes(items[-1])
+    opening = f'"{marker}'.partition("{")[0]
+    return last_item.startswith(opening.encode())
 
 
 def _is_marked(text: str, limit_chars: int, marker: str) -> bool:
-    at = text.rfind(marker.partition("{")[0])
-    return (
-        0 <= at <= limit_chars
-        and len(text) - at <= _NOTICE_CHARS
-        and "\n" not in text[at + 1 :]
-    )
+    """Whether a text ends in the marker of a text that was cut."""
+    opening = marker.partition("{")[0]
+    at = text.rfind(opening)
+    if not 0 <= at <= limit_chars:
+        return False
+    ending = text[at:]
+    if len(ending) > _NOTICE_CHARS:
+        return False
+    return "\n" not in ending[1:]
 
 
 def _capped(
-    items: list[msgspec.Raw], limit_chars: int, most: int, marker: str, read_on: str
+    items: list[msgspec.Raw],
+    limit_chars: int,
+    most: int,
+    marker: str,
+    read_on: str,
 ) -> tuple[str, int]:
     """As many first items as fit, a notice as the last one; and how many they are."""
-    notice = _notice(marker, len(items), len(items), read_on)  # at its longest
-    room = limit_chars - len(notice) - len("[]")
-    kept = []
+    total = len(items)
+    longest_notice = _notice(marker, total, total, read_on)
+    room = limit_chars - len(longest_notice) - len("[]")
+    texts = []
     for raw in items[:most]:
         item = bytes(raw).decode("utf-8", "surrogatepass")
         room -= len(item) + 1
         if room < 0:
             break
-        kept.append(item)
-    notice = _notice(marker, len(kept), len(items), read_on)
-    return f"[{','.join([*kept, notice])}]", len(kept)
+        texts.append(item)
+    count = len(texts)
+    texts.append(_notice(marker, count, total, read_on))
+    return f"[{','.join(texts)}]", count
 
 
-def _notice(marker: str, shown: int, total: int, read_on: str) -> str:
-    return _dumps(marker.format(shown=shown, total=total, read_on=read_on))
+def _notice(
+    marker: str,
+    count: int,
+    total: int,
+    read_on: str,
+) -> str:
+    """The last item of a capped list, which shows ``count`` of its items."""
+    return _dumps(marker.format(shown=count, total=total, read_on=read_on))
 
 
 def _parsed(text: str) -> _Value | None:
@@ -308,6 +379,10 @@ def size_of(count: int) -> str:
     """
     if count < _KB:
         return f"{count}B"
-    unit, name = (_KB, "KB") if count < _KB * _KB else (_KB * _KB, "MB")
+    unit = _KB
+    name = "KB"
+    if count >= _KB * _KB:
+        unit = _KB * _KB
+        name = "MB"
     tenths = (count * 10 + unit // 2) // unit
     return f"{tenths // 10}.{tenths % 10}{name}"

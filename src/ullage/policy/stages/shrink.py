@@ -24,6 +24,8 @@ LEAST_TOKENS = 60
 """No text is cut below this: less says nothing."""
 _WORTH_SHARE = 0.95
 """What was cut before is not cut again for less, so that the same request is shown as it was."""
+_TRIES = 8
+"""ProposedEdit smaller less often than this: a size in characters is an estimate."""
 
 
 class Tier(Enum):
@@ -42,127 +44,183 @@ BEFORE_NEW = (Tier.OLD, Tier.OPEN)
 
 
 def shrink(
-    window: Window, kept: Sequence[int], tiers: Sequence[Tier], excess_tokens: int
+    window: Window,
+    staying: Sequence[int],
+    tiers: Sequence[Tier],
+    excess_tokens: int,
 ) -> tuple[list[ProposedEdit], int]:
-    """Cuts of texts among the kept messages, and the tokens they win: the excess, if that can be.
+    """Cuts of texts among messages that stay, and the tokens they win: the excess, if that can be.
 
     What the tiers name is cut, in their order, and nothing more than is needed.
+
+    Args:
+        window: the window at the boundary at hand.
+        staying: the messages that are looked at, in order.
+        tiers: what may be cut.
+        excess_tokens: how many tokens are to be won.
     """
-    cuts, found = (
-        list[ProposedEdit](),
-        {tier: list[tuple[Location, int]]() for tier in tiers},
-    )
-    for spot, tier in texts_of(window, kept) if excess_tokens > 0 else ():
-        if tier in found:
-            found[tier].append((spot, window.leaf_tokens(spot)))
-    left = excess_tokens
-    for tier, texts in found.items():
-        sizes, is_oldest_first = [tokens for _, tokens in texts], tier is Tier.OPEN
-        cap = 0 if is_oldest_first else level(sizes, sum(sizes) - left)
-        for spot, tokens in (
-            texts if is_oldest_first else sorted(texts, key=lambda each: -each[1])
-        ):
-            cut = cut_to(window, spot, tokens, max(cap, LEAST_TOKENS))
+    cuts = list[ProposedEdit]()
+    if excess_tokens <= 0:
+        return cuts, 0
+    texts = {tier: list[tuple[Location, int]]() for tier in tiers}
+    for spot, tier in texts_of(window, staying):
+        if tier in texts:
+            texts[tier].append((spot, window.leaf_tokens(spot)))
+    excess = excess_tokens
+    for tier, sized in texts.items():
+        sizes = [tokens for _, tokens in sized]
+        oldest_first = tier is Tier.OPEN
+        cap = LEAST_TOKENS
+        if not oldest_first:
+            # all of one tier come down to one height
+            cap = max(level(sizes, sum(sizes) - excess), LEAST_TOKENS)
+            sized.sort(key=lambda text: -text[1])
+        for spot, tokens in sized:
+            cut = cut_to(window, spot, tokens, cap)
             if cut is not None:
                 cuts.append(cut)
-                left -= tokens_won(window, spot, cut)
-            if left <= 0 and is_oldest_first:
+                excess -= tokens_won(window, spot, cut)
+            if excess <= 0 and oldest_first:
                 break
-        if left <= 0:
+        if excess <= 0:
             break
-    return cuts, excess_tokens - left
+    return cuts, excess_tokens - excess
 
 
 def reducible_tokens(
     window: Window,
-    kept: Sequence[int] | None = None,
+    staying: Sequence[int] | None = None,
     tiers: Sequence[Tier] = BEFORE_NEW,
 ) -> int:
     """Tokens that could still be won of what the tiers name.
 
     Args:
         window: the window at the boundary at hand.
-        kept: the messages that are looked at. None: all that are shown and may be edited.
+        staying: the messages that are looked at. None: all that are shown and may be edited.
         tiers: what may be cut. By default what goes before new results.
     """
-    if kept is None:
-        kept = [index for index in window.visible if index >= editable_from(window)]
-    texts = (spot for spot, tier in texts_of(window, kept) if tier in tiers)
-    return sum(max(window.leaf_tokens(spot) - LEAST_TOKENS, 0) for spot in texts)
+    if staying is None:
+        start = editable_from(window)
+        staying = [index for index in window.visible if index >= start]
+    total = 0
+    for spot, tier in texts_of(window, staying):
+        if tier in tiers:
+            total += max(window.leaf_tokens(spot) - LEAST_TOKENS, 0)
+    return total
 
 
-def texts_of(window: Window, kept: Sequence[int]) -> Iterator[tuple[Location, Tier]]:
+def texts_of(window: Window, staying: Sequence[int]) -> Iterator[tuple[Location, Tier]]:
     """Every text and every call that may be cut, and when; what a program reads has no tokens."""
     transcript = window.transcript
-    asked = transcript.newest_request(window.size)
-    newest = (asked, transcript.newest_words(window.size))
-    task = next(
-        (at for at in range(window.size) if transcript.messages[at].role == "user"), -1
-    )
-    for index in kept:
-        message = transcript.messages[index]
+    question = transcript.newest_request(window.size)
+    newest = {question, transcript.newest_words(window.size), _task(window)}
+    for index in staying:
         if window.hidden(index):
             continue
-        signed, is_last = window.signed(index), index in (task, *newest)
-        for number, item, leaf in leaves_of(message):
+        # a signed call may not be changed (A14)
+        kinds = Text if window.signed(index) else (Text, ToolCall)
+        for number, item, leaf in leaves_of(transcript.messages[index]):
             spot = index, number, item
-            kinds = Text if signed else (Text, ToolCall)
-            if (
-                not isinstance(leaf, kinds)
-                or window.holds_account(spot)
-                or window.is_pinned(spot)
-            ):
+            if not isinstance(leaf, kinds):
                 continue
-            is_new = window.age_of(index) >= window.turn_start
-            is_document = isinstance(leaf, Passage)
-            is_said = transcript.author(index, number) == "user" and not is_document
-            if message.role == "system":
-                tier = Tier.SYSTEM
-            elif is_said:
-                tier = Tier.TASK if is_last or is_new else Tier.SAID
-            elif is_new and not isinstance(leaf, ToolCall):
-                tier = Tier.NEW
-            else:
-                tier = Tier.OPEN if asked is not None and index > asked else Tier.OLD
-            yield spot, tier
+            if window.holds_account(spot) or window.is_pinned(spot):
+                continue
+            yield spot, _tier(window, spot, question, is_last=index in newest)
+
+
+def _tier(
+    window: Window,
+    spot: Location,
+    question: int | None,
+    *,
+    is_last: bool,
+) -> Tier:
+    """When a text may be cut.
+
+    Args:
+        window: the window at the boundary at hand.
+        spot: where the text stands.
+        question: the message that opened the turn.
+        is_last: whether it stands in the first task or in what the user said last.
+    """
+    transcript = window.transcript
+    index, number, _ = spot
+    leaf = transcript.leaf(spot)
+    is_new = window.age_of(index) >= window.turn_start
+    if transcript.messages[index].role == "system":
+        return Tier.SYSTEM
+    author = transcript.author(index, number)
+    # a document that the user handed over is not the user's words
+    if author == "user" and not isinstance(leaf, Passage):
+        return Tier.TASK if is_last or is_new else Tier.SAID
+    if is_new and not isinstance(leaf, ToolCall):
+        return Tier.NEW
+    if question is not None and index > question:
+        return Tier.OPEN
+    return Tier.OLD
+
+
+def _task(window: Window) -> int | None:
+    """The first message of the user, or None."""
+    messages = window.transcript.messages
+    for index in range(window.size):
+        if messages[index].role == "user":
+            return index
+    return None
 
 
 def cut_to(
-    window: Window, spot: Location, tokens: int, cap: int
+    window: Window,
+    spot: Location,
+    tokens: int,
+    cap: int,
 ) -> ProposedEdit | None:
     """A cut of one text to at most ``cap`` tokens, or None if that would win too little."""
     output = window.transcript.output(spot)
     if output is None or tokens <= cap:
         return None
-    edit = window.edit_at(spot)
-    shown_chars = len(edit.text) if edit is not None else len(output.text)
-    text = _to_size(window, spot, output, shown_chars * cap // tokens, cap)
-    if len(text) > shown_chars * _WORTH_SHARE:
+    edited = window.edit_at(spot)
+    chars = len(output.text if edited is None else edited.text)
+    text = _to_size(window, spot, output, chars * cap // tokens, cap)
+    if len(text) > chars * _WORTH_SHARE:
         return None
-    why = f"{tokens:,} tokens in one text; the view was over its hard limit"
-    replace = Replace(window.transcript.address(spot), output.ref, text, "cut", why)
-    return ProposedEdit(replace, (output,))
+    edit = Replace(
+        address=window.transcript.address(spot),
+        ref=output.ref,
+        text=text,
+        kind="cut",
+        why=f"{tokens:,} tokens in one text; the view was over its hard limit",
+    )
+    return ProposedEdit(edit, (output,))
 
 
 def _to_size(
-    window: Window, spot: Location, output: Output, chars: int, cap: int
+    window: Window,
+    spot: Location,
+    output: Output,
+    chars: int,
+    cap: int,
 ) -> str:
     """A text in at most ``cap`` tokens: an excerpt, a few words of a result, or its ref alone.
 
     Its ref alone is the least that may be shown; nothing that goes before a new result takes
     more once it has to make room (gate G8).
     """
-    words, ref, original = window.words, output.ref, output.text
+    words = window.words
+    ref = output.ref
+    original = output.text
     if isinstance(window.transcript.leaf(spot), ToolCall):
-        return canon.canonical_json({"_ullage": words.arguments(ref, len(original))})
-    for _ in range(8):
+        notice = words.arguments(ref, len(original))
+        return canon.canonical_json({"_ullage": notice})
+    for _ in range(_TRIES):
         text = shorten(original, chars, ref, words)
         if text is None:
             break
         if window.meter.text(text) <= cap:
             return text
         chars = chars * 4 // 5
-    named = words.placeholder(ref, original)
-    if window.tool_of(spot) and window.meter.text(named) <= cap:
-        return named
+    if window.tool_of(spot):
+        placeholder = words.placeholder(ref, original)
+        if window.meter.text(placeholder) <= cap:
+            return placeholder
     return words.aside(ref, len(original))

@@ -9,7 +9,7 @@ Values are passed on as they are written in compact JSON.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -17,7 +17,8 @@ from msgspec import Struct
 
 _LEAST_BYTES = 80
 """A value in fewer stays as it is."""
-_LEAST_ROWS, _LEAST_COLUMNS = 3, 2
+_LEAST_ROWS = 3
+_LEAST_COLUMNS = 2
 _FILLED_SHARE = 0.5
 """Of the cells of a table so many hold something; else the objects are not alike."""
 _TABLE_SHARE = 0.9
@@ -47,7 +48,21 @@ class Table(Struct, frozen=True):
     @property
     def size_bytes(self) -> int:
         """Of all rows, with what parts them."""
-        return len(self.names) + sum(map(len, self.rows)) + len(self.rows) + len("[]")
+        total = len("[]") + len(self.names)
+        for row in self.rows:
+            total += len(row) + len(",")
+        return total
+
+
+def json_list(items: Iterable[bytes]) -> bytes:
+    """A list of values that are compact JSON."""
+    return b"[%b]" % b",".join(items)
+
+
+def json_object(pairs: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """An object of keys and values that are compact JSON."""
+    fields = [b"%b:%b" % pair for pair in pairs]
+    return b"{%b}" % b",".join(fields)
 
 
 def data_in(text: str) -> Any:
@@ -63,11 +78,15 @@ def data_in(text: str) -> Any:
 def is_data(text: str) -> bool:
     """Whether a text is a JSON list or object, and no mere frame around a plain text."""
     value = data_in(text)
-    block = value[0] if isinstance(value, list) and len(value) == 1 else value
-    if isinstance(block, dict) and block.get("type") == "text":
-        inner = block.get("text")
-        return not isinstance(inner, str) or data_in(inner) is not None
-    return value is not None
+    block = value
+    if isinstance(value, list) and len(value) == 1:
+        block = value[0]
+    if not isinstance(block, dict) or block.get("type") != "text":
+        return value is not None
+    inner = block.get("text")
+    if not isinstance(inner, str):
+        return True
+    return data_in(inner) is not None
 
 
 def squeezed(raw: bytes, *, tables: bool = True) -> bytes:
@@ -76,46 +95,96 @@ def squeezed(raw: bytes, *, tables: bool = True) -> bytes:
     Args:
         raw: the value as compact JSON.
         tables: like objects become a table.
+
+    Returns:
+        Compact JSON; ``raw`` itself where it is short, a number, or a string of plain text.
     """
-    kind = raw[:1]
     if len(raw) <= _LEAST_BYTES:
         return raw
-    if kind == b'"':
-        inner = data_in(_loads(raw))
-        return raw if inner is None else squeezed(_encode(inner), tables=tables)
-    if kind == b"[":
-        items = list(map(bytes, _raws(raw)))
-        table = table_of(items) if tables else None
-        if table is not None:
-            return b"[%b]" % b",".join([table.names, *table.rows])
-        return b"[%b]" % b",".join(squeezed(item, tables=tables) for item in items)
-    if kind == b"{":
-        fields = _raw_dict(raw).items()
-        small = ((key, squeezed(bytes(value), tables=tables)) for key, value in fields)
-        return b"{%b}" % b",".join(
-            b"%b:%b" % (_encode(key), value) for key, value in small
-        )
-    return raw
+    match raw[:1]:
+        case b'"':
+            inner = data_in(_loads(raw))
+            if inner is None:
+                return raw
+            return squeezed(_encode(inner), tables=tables)
+        case b"[":
+            return _squeezed_list(raw, tables=tables)
+        case b"{":
+            return _squeezed_object(raw, tables=tables)
+        case _:
+            return raw
+
+
+def _squeezed_list(raw: bytes, *, tables: bool) -> bytes:
+    """A list as a table, if it makes one, or with each item squeezed."""
+    items = [bytes(item) for item in _raws(raw)]
+    table = table_of(items) if tables else None
+    if table is None:
+        pieces = [squeezed(item, tables=tables) for item in items]
+    else:
+        pieces = [table.names, *table.rows]
+    return json_list(pieces)
+
+
+def _squeezed_object(raw: bytes, *, tables: bool) -> bytes:
+    """An object with each value squeezed."""
+    pairs = []
+    for key, value in _raw_dict(raw).items():
+        name = _encode(key)
+        small = squeezed(bytes(value), tables=tables)
+        pairs.append((name, small))
+    return json_object(pairs)
 
 
 def table_of(items: Sequence[bytes]) -> Table | None:
-    """Objects as a table; None where they are too few or not alike, or it is hardly shorter."""
-    if len(items) < _LEAST_ROWS or any(item[:1] != b"{" for item in items):
+    """Objects as a table.
+
+    Args:
+        items: JSON values, each compact.
+
+    Returns:
+        The table; None where the items are too few or not alike, or it is hardly shorter.
+    """
+    if len(items) < _LEAST_ROWS:
         return None
-    rows = list[dict[str, Any]]()
+    rows = _rows(items)
+    if rows is None:
+        return None
+    names = dict[str, None]()  # as a set that keeps its order
+    filled_cells = 0
+    for row in rows:
+        names.update(dict.fromkeys(row))
+        filled_cells += len(row)
+    if len(names) < _LEAST_COLUMNS:
+        return None
+    cells = len(names) * len(rows)
+    if filled_cells < _FILLED_SHARE * cells:
+        return None
+    lines = []
+    for row in rows:
+        values = [row.get(name, "") for name in names]
+        lines.append(_encode(values))
+    header = _encode(list(names))
+    table = Table(header, lines)
+    items_bytes = sum(len(item) for item in items)
+    if table.size_bytes > _TABLE_SHARE * items_bytes:
+        return None
+    return table
+
+
+def _rows(items: Sequence[bytes]) -> list[dict[str, Any]] | None:
+    """What is not empty in each item; None where one is no object, or has no row of its own."""
+    if any(item[:1] != b"{" for item in items):
+        return None
+    rows = []
     for item in items:
-        leaves = list(_leaves(_loads(item), ""))
+        value = _loads(item)
+        leaves = list(_leaves(value, ""))
         row = dict(leaves)
         if len(row) < len(leaves):
             return None  # two values would have one name
         rows.append(row)
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    filled = sum(map(len, rows))
-    if len(names) < _LEAST_COLUMNS or filled < _FILLED_SHARE * len(names) * len(rows):
-        return None
-    lines = [_encode([row.get(name, "") for name in names]) for row in rows]
-    table = Table(_encode(names), lines)
-    return table if table.size_bytes <= _TABLE_SHARE * sum(map(len, items)) else None
+    return rows
 
 
 def _leaves(value: dict[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:

@@ -18,29 +18,34 @@ def stall(window: Window, cuts: Iterable[ProposedEdit]) -> list[Event]:
     A call repeats if tool, arguments and output are the same as those of an earlier one. Where
     anything was changed in between, it is work and no stall. The window is that before the cuts.
     """
-    summaries = (cut.edit for cut in cuts if isinstance(cut.edit, ReplaceSpan))
-    events = (
-        _repeats(window, around)
-        for each in summaries
-        if (around := window.range_of(each))
-    )
-    return [event for event in events if event is not None]
+    events = []
+    for cut in cuts:
+        if not isinstance(cut.edit, ReplaceSpan):
+            continue
+        span = window.range_of(cut.edit)
+        event = _stalled(window, *span) if span else None
+        if event is not None:
+            events.append(event)
+    return events
 
 
-def _repeats(window: Window, around: tuple[int, int]) -> Event | None:
-    shown = window.visible_in(*around)
-    if len(shown) == around[1] - around[0]:
+def _stalled(window: Window, start: int, stop: int) -> Event | None:
+    """The event for a range that was summarised, if most of its new calls repeat earlier ones."""
+    visible = window.visible_in(start, stop)
+    if len(visible) == stop - start:  # nothing of it was summarised before
         return None
-    calls = window.transcript.folded(CALLS, *around)
-    new = calls.among(window.transcript, shown)
-    if len(new) < _LEAST_CALLS or any(
-        action.verb in ("changed", "removed") for action in new
-    ):
+    calls = window.transcript.folded(CALLS, start, stop)
+    newest = calls.among(window.transcript, visible)
+    if len(newest) < _LEAST_CALLS:
         return None
-    again = calls.repeated(new)
-    if 2 * again <= len(new):
+    if any(action.verb in ("changed", "removed") for action in newest):
         return None
-    why = f"{again} of {len(new)} calls repeat what was summarised before; nothing was changed"
-    return Event(
-        kind="stalled", where=f"messages {shown[0] + 1} to {around[1]}", why=why
+    repeats = calls.repeated(newest)
+    if 2 * repeats <= len(newest):
+        return None
+    reason = (
+        f"{repeats} of {len(newest)} calls repeat what was summarised before; "
+        "nothing was changed"
     )
+    where = f"messages {visible[0] + 1} to {stop}"
+    return Event(kind="stalled", where=where, why=reason)

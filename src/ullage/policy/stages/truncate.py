@@ -23,8 +23,10 @@ from ullage.core.values.notices import Words
 from ullage.policy.stages.shorten import shorten
 from ullage.policy.stages.squeeze import is_data
 
-SLACK, DATA_SLACK = 1.5, 3.0
-"""How many times its limit a text may have, and JSON, before it is cut to it."""
+SLACK = 1.5
+"""How many times its limit a text may have before it is cut to it,"""
+DATA_SLACK = 3.0
+"""and JSON."""
 
 
 class Source(NamedTuple):
@@ -34,7 +36,7 @@ class Source(NamedTuple):
         text: all of it.
         tool: the name of the tool that gave it.
         call_id: the id of the call it answers, for its first item; any other has none.
-        before: the texts before it in the same result.
+        earlier_texts: the texts before it in the same result.
         root: the chain of the empty history, another for each tenant.
         output: gives what the text is set aside as, where that is known.
     """
@@ -42,7 +44,7 @@ class Source(NamedTuple):
     text: str
     tool: str = ""
     call_id: str = ""
-    before: tuple[str, ...] = ()
+    earlier_texts: tuple[str, ...] = ()
     root: bytes = b""
     output: Callable[[], Output | None] = lambda: None
 
@@ -60,35 +62,43 @@ class TextSize(NamedTuple):
     bytes: int
 
 
-class Extent(NamedTuple):
+class ShownExtent(NamedTuple):
     """How much of a result is shown.
 
     Attributes:
-        whole: the size of the original.
-        kept: the size of what of it is shown.
+        original: the size of the original.
+        excerpt: the size of what is shown of it.
         notice: the document's notice at the end; None if lines were cut and nothing else.
     """
 
-    whole: TextSize
-    kept: TextSize
+    original: TextSize
+    excerpt: TextSize
     notice: str | None = None
 
 
-class Shown(NamedTuple):
-    """What is shown in a result's place, why, with its numbers, and its extent if known."""
+class ResultView(NamedTuple):
+    """What is shown in a result's place.
+
+    Attributes:
+        text: what is shown.
+        reason: why, with its numbers.
+        extent: how much of the result that is, if known.
+    """
 
     text: str
-    why: str
-    extent: Extent | None = None
+    reason: str
+    extent: ShownExtent | None = None
 
     @property
     def left_out_bytes(self) -> int:
         """Bytes of the original that are not shown; 0 where the shape does not say."""
-        of = self.extent
-        return 0 if of is None else max(of.whole.bytes - of.kept.bytes, 0)
+        extent = self.extent
+        if extent is None:
+            return 0
+        return max(extent.original.bytes - extent.excerpt.bytes, 0)
 
 
-Shape: TypeAlias = Callable[[Source, Words], Shown | None]
+Shape: TypeAlias = Callable[[Source, Words], ResultView | None]
 """Says what is shown in place of a result; None if it may stay whole."""
 
 
@@ -100,7 +110,7 @@ def by_kind(
     limit_chars: Mapping[ToolKind, int] = LIMIT_CHARS,
     slack: float = SLACK,
     data_slack: float = DATA_SLACK,
-) -> Shown | None:
+) -> ResultView | None:
     """Our own shape: head, tail and error lines, or smaller JSON, by kind of tool.
 
     Limits are generous, for flat ones lose the lines that an agent quotes from files (`frontier`).
@@ -113,6 +123,9 @@ def by_kind(
         limit_chars: the most characters shown of what is cut, by kind of tool.
         slack: nothing is cut that has at most so many times the limit.
         data_slack: the same of JSON, as it came or as a table.
+
+    Returns:
+        What is shown in its place; None where it stays whole.
     """
     chars = len(source.text)
     if chars <= min(limit_chars.values()):
@@ -126,9 +139,9 @@ def by_kind(
         return None
     ref = source.ref
     key = source.root, ref, limit, whole_chars, words, head_share
-    shown: str | None = REMEMBERED.get(key)
-    if shown is None:
-        view = shorten(
+    view: str | None = REMEMBERED.get(key)
+    if view is None:
+        shorter = shorten(
             source.text,
             limit,
             ref,
@@ -137,44 +150,63 @@ def by_kind(
             tables=True,
             whole_chars=whole_chars,
         )
-        shown = view or ""
-        REMEMBERED.put(key, shown, len(shown))
-    why = f"{chars:,} characters, over {limit:,} for {kind} tools"
-    return Shown(shown, why) if shown else None
+        view = shorter or ""  # that none is shorter is remembered too
+        REMEMBERED.put(key, view, len(view))
+    if not view:
+        return None
+    reason = f"{chars:,} characters, over {limit:,} for {kind} tools"
+    return ResultView(view, reason)
 
 
 def truncate(window: Window, /, *, shape: Shape = by_kind) -> Sequence[ProposedEdit]:
-    """Cuts for every fresh result that its shape does not leave whole."""
-    fresh = window.results(window.fresh, window.size)
-    cuts = (
-        cut_by(window, spot, shape)
-        for spot in fresh
-        if spot not in window.replaced_later
-    )
-    return [cut for cut in cuts if cut is not None]
+    """Cuts for every fresh result that its shape does not leave whole.
+
+    Args:
+        window: the window at the boundary at hand.
+        shape: what is shown of a result.
+    """
+    cuts = []
+    for spot in window.results(window.fresh, window.size):
+        if spot in window.replaced_later:
+            continue
+        cut = cut_by(window, spot, shape)
+        if cut is not None:
+            cuts.append(cut)
+    return cuts
 
 
 def cut_by(window: Window, spot: Location, shape: Shape) -> ProposedEdit | None:
     """The cut of one result, or None where its shape leaves it whole."""
-    transcript, tool, (index, number, item) = (
-        window.transcript,
-        window.tool_of(spot),
-        spot,
-    )
-    result, leaf = transcript.messages[index].parts[number], transcript.leaf(spot)
+    transcript = window.transcript
+    index, number, item = spot
+    result = transcript.messages[index].parts[number]
+    leaf = transcript.leaf(spot)
     if not isinstance(leaf, Text) or not isinstance(result, ToolResult):
         return None
     if window.is_recall(spot):  # it is bounded, and never set aside again (F78)
         return None
-    before = tuple(
-        part.text for part in result.content[:item] if isinstance(part, Text)
+    earlier = [part.text for part in result.content[:item] if isinstance(part, Text)]
+    find_output = partial(transcript.output, spot)
+    source = Source(
+        text=leaf.text,
+        tool=window.tool_of(spot),
+        call_id="" if item else result.call_id,
+        earlier_texts=tuple(earlier),
+        root=transcript.chain[0],
+        output=find_output,
     )
-    call_id = "" if item else result.call_id
-    known = partial(transcript.output, spot)
-    source = Source(leaf.text, tool, call_id, before, transcript.chain[0], known)
-    shown = shape(source, window.words)
-    if shown is None or (output := known()) is None:
+    view = shape(source, window.words)
+    if view is None:
         return None
-    place, left_out = transcript.address(spot), shown.left_out_bytes
-    edit = Replace(place, output.ref, shown.text, "truncated", shown.why, left_out)
+    output = find_output()
+    if output is None:
+        return None
+    edit = Replace(
+        address=transcript.address(spot),
+        ref=output.ref,
+        text=view.text,
+        kind="truncated",
+        why=view.reason,
+        left_out_bytes=view.left_out_bytes,
+    )
     return ProposedEdit(edit, (output,))

@@ -10,8 +10,8 @@ from ullage.session.picture.svg import svg
 from ullage.session.picture.values import OneWindow, OverCalls
 
 
-class Drawn:
-    """Has a picture, or none yet."""
+class PictureMixin:
+    """Shows a class as a picture in notebooks and under `rich`."""
 
     __slots__ = ()
 
@@ -25,8 +25,8 @@ class Drawn:
         if picture is None:
             return None
         data = base64.b64encode(svg(picture).encode()).decode()
-        told = html.escape(f"{picture.title}: {picture.said}")
-        return f'<img style="max-width:100%" alt="{told}" src="data:image/svg+xml;base64,{data}"/>'
+        alt = html.escape(f"{picture.title}: {picture.summary}")
+        return f'<img style="max-width:100%" alt="{alt}" src="data:image/svg+xml;base64,{data}"/>'
 
     def __rich__(self) -> Any:
         """For `rich`: the same in characters."""

@@ -35,19 +35,22 @@ _STYLE = """
 
 def svg(picture: OneWindow | OverCalls) -> str:
     """A picture as one SVG element."""
-    return _one(picture) if isinstance(picture, OneWindow) else _over(picture)
+    return (
+        _window_svg(picture) if isinstance(picture, OneWindow) else _calls_svg(picture)
+    )
 
 
 def _page(picture: OneWindow | OverCalls, height: int, lines: Sequence[str]) -> str:
-    """What every picture has: its paper, its title, and what it comes to."""
+    """The frame of every picture: its paper, its title and its summary."""
     over = ' class="over"' if isinstance(picture, OverCalls) else ""
+    title = html.escape(f"{picture.title}: {picture.summary}")
     head = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" '
         f'width="{_WIDTH}" role="img"{over}>',
-        f"<title>{html.escape(f'{picture.title}: {picture.said}')}</title><style>{_STYLE}</style>",
+        f"<title>{title}</title><style>{_STYLE}</style>",
         f'<rect class="paper" width="{_WIDTH}" height="{height}" rx="8"/>',
         _text(_LEFT, 26, picture.title, "title"),
-        _text(_LEFT, 47, picture.said, "small wide"),
+        _text(_LEFT, 47, picture.summary, "small wide"),
     ]
     return "\n".join([*head, *lines, "</svg>", ""])
 
@@ -55,26 +58,24 @@ def _page(picture: OneWindow | OverCalls, height: int, lines: Sequence[str]) -> 
 # Over the calls
 
 
-def _over(picture: OverCalls) -> str:
+def _calls_svg(picture: OverCalls) -> str:
     """Two lines over the calls: what each would have sent, and what was sent."""
-    raw, sent = picture.history, picture.sent
-    most = max(*raw, *sent, picture.limit_tokens, 1)
-    limit, back = (
-        _y(picture.limit_tokens, most),
-        _path(sent[::-1], most, backwards=True),
-    )
+    raw, views = picture.history, picture.views
+    most = max(*raw, *views, picture.limit_tokens, 1)
+    limit = _y(picture.limit_tokens, most)
+    back = _path(views[::-1], most, backwards=True)
     lines = [
         *_axes(len(raw), most),
         f'<path class="aside" d="{_path(raw, most)} L{back[1:]} Z"/>',
-        f'<path class="area" d="{_path(sent, most)} L{_RIGHT} {_BOTTOM} L{_LEFT} {_BOTTOM} Z"/>',
-        f'<path class="sent" d="{_path(sent, most)}"/>',
+        f'<path class="area" d="{_path(views, most)} L{_RIGHT} {_BOTTOM} L{_LEFT} {_BOTTOM} Z"/>',
+        f'<path class="sent" d="{_path(views, most)}"/>',
         f'<path class="raw" d="{_path(raw, most)}"/>',
         f'<path class="limit" d="M{_LEFT} {limit} H{_RIGHT}"/>',
         *(_batch(call, len(raw)) for call in picture.rewrites),
     ]
-    if raw and raw[-1] - sent[-1] > most / 3:
+    if raw and raw[-1] - views[-1] > most / 3:
         y = round((_y(raw[-1], most) + limit) / 2 + 34, 1)
-        aside = f"{short(raw[-1] - sent[-1])} set aside"
+        aside = f"{short(raw[-1] - views[-1])} set aside"
         lines.append(
             _text(_RIGHT - 12, y, f"{aside}, kept byte for byte", "of-raw wide", "end")
         )
@@ -85,15 +86,16 @@ def _over(picture: OverCalls) -> str:
     if picture.rewrites:
         count = len(picture.rewrites)
         x, y = (_LEFT + _RIGHT) / 2, _HEIGHT - 18
-        told = (
+        caption = (
             f"● what was sent before is rewritten: {count:,} time{'s' * (count != 1)}"
         )
-        lines.append(_text(x, y, told, "of-sent small wide", "middle"))
+        lines.append(_text(x, y, caption, "of-sent small wide", "middle"))
         lines.append(_text(x, y, f"● rewritten {count:,}×", "of-sent narrow", "middle"))
     ends = [(_y(raw[-1], most), f"history {short(raw[-1])}", "of-raw")] if raw else []
-    ends += [(_y(sent[-1], most), f"sent {short(sent[-1])}", "of-sent")] if sent else []
+    if views:
+        ends.append((_y(views[-1], most), f"sent {short(views[-1])}", "of-sent"))
     ends.append((limit, f"limit {short(picture.limit_tokens)}", "of-limit"))
-    lines += [_text(_RIGHT + 8, y + 4, text, kind) for y, text, kind in _apart(ends)]
+    lines += [_text(_RIGHT + 8, y + 4, text, kind) for y, text, kind in _spread(ends)]
     return _page(picture, _HEIGHT, lines)
 
 
@@ -124,7 +126,7 @@ def _batch(call: int, calls: int) -> str:
     return f'<circle class="batch" {place}><title>call {call + 1:,}</title></circle>'
 
 
-def _apart(ends: Sequence[tuple[float, str, str]]) -> list[tuple[float, str, str]]:
+def _spread(ends: Sequence[tuple[float, str, str]]) -> list[tuple[float, str, str]]:
     """Labels at the ends of the lines, from the lowest up, none over another."""
     placed: list[tuple[float, str, str]] = []
     for y, text, kind in sorted(ends, reverse=True):
@@ -136,18 +138,18 @@ def _apart(ends: Sequence[tuple[float, str, str]]) -> list[tuple[float, str, str
 # One window
 
 
-def _one(picture: OneWindow) -> str:
+def _window_svg(picture: OneWindow) -> str:
     """Two bars: what the history holds, and what of it is shown."""
     most = max(
         sum(picture.history.values()),
-        sum(picture.shown.values()),
+        sum(picture.view.values()),
         picture.limit_tokens,
         1,
     )
     limit = _across(picture.limit_tokens, most)
     legend, x = [], _LEFT
     for number, kind in enumerate(KINDS):
-        if picture.history[kind] or picture.shown[kind]:
+        if picture.history[kind] or picture.view[kind]:
             legend.append(
                 f'<rect class="k{number}" x="{x}" y="158" width="10" height="10" rx="2"/>'
             )
@@ -155,7 +157,7 @@ def _one(picture: OneWindow) -> str:
             x += 34 + 7 * len(kind)
     lines = [
         *_bar("history", picture.history, 66, most, limit),
-        *_bar("sent", picture.shown, 104, most, limit),
+        *_bar("sent", picture.view, 104, most, limit),
         f'<path class="limit" d="M{limit} 60 V138"/>',
         _text(
             limit,
@@ -174,13 +176,13 @@ def _bar(
 ) -> list[str]:
     ends = [0, *accumulate(sizes[kind] for kind in KINDS)]
     lines = [_text(_LEFT - 8, y + 19, name, "small", "end")]
-    for number, (left, right) in enumerate(pairwise(ends)):
-        x, told = _across(left, most), f"{KINDS[number]}: {right - left:,} tokens"
-        width = round(_across(right, most) - x, 1)
+    for number, (start, stop) in enumerate(pairwise(ends)):
+        x, tooltip = _across(start, most), f"{KINDS[number]}: {stop - start:,} tokens"
+        width = round(_across(stop, most) - x, 1)
         if width:
             shape = f'x="{x}" y="{y}" width="{width}" height="28"'
             lines.append(
-                f'<rect class="k{number}" {shape}><title>{told}</title></rect>'
+                f'<rect class="k{number}" {shape}><title>{tooltip}</title></rect>'
             )
     x = _across(ends[-1], most)
     x = limit if x <= limit < x + 40 else x  # no line through the number

@@ -16,7 +16,7 @@ _COLOURS = ("magenta", "cyan", "green", "bright_black", "yellow")
 
 def text(picture: OneWindow | OverCalls) -> Text:
     """A picture as lines, the last without an end."""
-    lines = [Text(picture.title, style="bold"), Text(picture.said)]
+    lines = [Text(picture.title, style="bold"), Text(picture.summary)]
     lines += _bars(picture) if isinstance(picture, OneWindow) else _rows(picture)
     return Text("\n").join(lines)
 
@@ -26,18 +26,18 @@ def columns(sizes: Sequence[int], most: int, width: int = _COLUMNS) -> str:
     count = min(len(sizes), width)
     ends = [at * len(sizes) // count for at in range(count + 1)] if count else []
     tops = (max(sizes[start:stop]) for start, stop in pairwise(ends))
-    last = len(_HEIGHTS) - 1
+    top_level = len(_HEIGHTS) - 1
     return "".join(
-        _HEIGHTS[min(last, round(last * top / max(most, 1)))] for top in tops
+        _HEIGHTS[min(top_level, round(top_level * top / max(most, 1)))] for top in tops
     )
 
 
 def _rows(picture: OverCalls) -> list[Text]:
     """The history and what was sent, on one scale."""
-    most = max(*picture.history, *picture.sent, 0) if picture.sent else 0
+    most = max(*picture.history, *picture.views, 0) if picture.views else 0
     rows = (
         ("history", picture.history, "bright_black"),
-        ("sent", picture.sent, "blue"),
+        ("sent", picture.views, "blue"),
     )
     return [
         Text.assemble(
@@ -50,12 +50,12 @@ def _rows(picture: OverCalls) -> list[Text]:
 
 def _bars(picture: OneWindow) -> list[Text]:
     """The history and what is shown of it, on one scale, and what the colours say."""
-    most = max(sum(picture.history.values()), sum(picture.shown.values()), 1)
-    lines = [_bar("history", picture.history, most), _bar("sent", picture.shown, most)]
+    most = max(sum(picture.history.values()), sum(picture.view.values()), 1)
+    lines = [_bar("history", picture.history, most), _bar("sent", picture.view, most)]
     for kind, colour in zip(KINDS, _COLOURS, strict=True):
-        if picture.history[kind] or picture.shown[kind]:
-            before, after = short(picture.history[kind]), short(picture.shown[kind])
-            sizes = f"{before:>6} → {after}" if before != after else f"{before:>6}"
+        if picture.history[kind] or picture.view[kind]:
+            full, visible = short(picture.history[kind]), short(picture.view[kind])
+            sizes = f"{full:>6} → {visible}" if full != visible else f"{full:>6}"
             lines.append(Text.assemble(" " * 8, ("█", colour), f" {kind:<17}{sizes}"))
     return lines
 
@@ -63,7 +63,7 @@ def _bars(picture: OneWindow) -> list[Text]:
 def _bar(name: str, sizes: Mapping[str, int], most: int) -> Text:
     line = Text(f"{name:<8}")
     ends = [0, *accumulate(sizes[kind] for kind in KINDS)]
-    for (left, right), colour in zip(pairwise(ends), _COLOURS, strict=True):
-        width = round(_COLUMNS * right / most) - round(_COLUMNS * left / most)
+    for (start, stop), colour in zip(pairwise(ends), _COLOURS, strict=True):
+        width = round(_COLUMNS * stop / most) - round(_COLUMNS * start / most)
         line.append("█" * width, style=colour)
     return line.append(f" {short(ends[-1])}")

@@ -17,18 +17,18 @@ class OneWindow(Struct, frozen=True, kw_only=True):
         title: what it is of.
         limit_tokens: the most that the request may hold.
         history: uncalibrated tokens of the whole history, by kind (`KINDS`).
-        shown: the same of what is shown.
+        view: the same of what is shown.
     """
 
     title: str
     limit_tokens: int
     history: Mapping[str, int]
-    shown: Mapping[str, int]
+    view: Mapping[str, int]
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """What it shows, in words."""
-        whole, now = sum(self.history.values()), sum(self.shown.values())
+        whole, now = sum(self.history.values()), sum(self.view.values())
         if now >= whole:
             return f"{short(now)} tokens, nothing set aside; limit {short(self.limit_tokens)}"
         sizes = f"{short(now)} tokens sent of a history of {short(whole)}"
@@ -40,18 +40,18 @@ class OverCalls(Struct, frozen=True, kw_only=True):
 
     Attributes:
         title: what it is of.
-        said: what it came to, in words.
+        summary: what it came to, in words.
         limit_tokens: the most that a request may hold.
         history: tokens of the whole history, by call.
-        sent: tokens of what was sent, by call.
+        views: tokens of what was sent, by call.
         rewrites: the calls, from 0, before which something sent earlier was changed.
     """
 
     title: str
-    said: str
+    summary: str
     limit_tokens: int
     history: Sequence[int]
-    sent: Sequence[int]
+    views: Sequence[int]
     rewrites: Sequence[int] = ()
 
 

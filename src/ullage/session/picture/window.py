@@ -21,23 +21,23 @@ def one_window(window: Window, title: str) -> OneWindow:
         window: what is shown.
         title: what it is of; names no content.
     """
-    history, shown = (
-        Counter({_HEAD: window.head_tokens}),
-        Counter({_HEAD: window.head_tokens}),
-    )
+    history = Counter({_HEAD: window.head_tokens})
+    view = Counter({_HEAD: window.head_tokens})
     for index in range(window.size):
-        for kind, before, after in _leaves(window, index):
-            history[kind] += before
-            if not window.hidden(index):
-                shown[_REFERRED if after is not None else kind] += (
-                    before if after is None else after
-                )
-    shown[_REFERRED] += window.summaries_tokens
+        for kind, tokens, shown_tokens in _leaves(window, index):
+            history[kind] += tokens
+            if window.hidden(index):
+                continue
+            if shown_tokens is None:
+                view[kind] += tokens
+            else:
+                view[_REFERRED] += shown_tokens
+    view[_REFERRED] += window.summaries_tokens
     return OneWindow(
         title=title,
         limit_tokens=window.limit_tokens,
         history={kind: history[kind] for kind in KINDS},
-        shown={kind: shown[kind] for kind in KINDS},
+        view={kind: view[kind] for kind in KINDS},
     )
 
 
@@ -50,9 +50,11 @@ def _leaves(window: Window, index: int) -> Iterator[tuple[str, int, int | None]]
     for (number, item, leaf), tokens in zip(leaves_of(message), counts, strict=True):
         edit = window.edit_at((index, number, item))
         dropped = isinstance(leaf, Reasoning) and index in window.reasoning_dropped
-        after = window.edit_tokens(edit) if edit is not None else 0 if dropped else None
+        shown_tokens = 0 if dropped else None
+        if edit is not None:
+            shown_tokens = window.edit_tokens(edit)
         yield (
             (_RESULTS if isinstance(message.parts[number], ToolResult) else kind),
             tokens,
-            after,
+            shown_tokens,
         )

@@ -40,7 +40,7 @@ _RUNS = 8
 _Run: TypeAlias = tuple[Chars, ...]
 
 
-class Costly(Exception):
+class SearchTooCostly(Exception):
     """The states of a pattern cost too much."""
 
 
@@ -61,8 +61,8 @@ class _State(dict[str, "_State"]):
         self.machine = machine
         self.places, self.right, self.hit = key
 
-    def __missing__(self, left: str) -> _State:
-        state = self[left] = self.machine.after(self, left)
+    def __missing__(self, left_char: str) -> _State:
+        state = self[left_char] = self.machine.after(self, left_char)
         return state
 
 
@@ -88,12 +88,12 @@ class Automaton:
         self._next: list[tuple[int, ...]] = []
         self._done = self._place(None, ())
         self._start = self._before(tree, self._done)
-        runs = ["".join(map(_class, run)) for run in _needed(tree)]
+        runs = ["".join(map(_class, run)) for run in _required_runs(tree)]
         self.needed = re.compile("|".join(runs)) if runs else None
         self._states: dict[tuple[frozenset[int], int, bool], _State] = {}
         self._work = self._made = 0
 
-    def first(self, line: str, left: str, right: int) -> int | None:
+    def first_match(self, line: str, left_char: str, right: int) -> int | None:
         r"""The first place at which a match begins in a line, given without its end.
 
         Left of it is a character, "" at the beginning of the text; right of it a side.
@@ -105,27 +105,27 @@ class Automaton:
             self._states.clear()
             self._made = 0
         state = self._state((frozenset((self._start,)), right, False))
-        first = None
+        nearest = None
         for back, char in enumerate(reversed(line)):
             state = state[char]
             if state.hit:
-                first = back
-        if state[left].hit:
+                nearest = back
+        if state[left_char].hit:
             return 0
-        return None if first is None else len(line) - first
+        return None if nearest is None else len(line) - nearest
 
-    def after(self, state: _State, left: str) -> _State:
+    def after(self, state: _State, left_char: str) -> _State:
         r"""The state after reading one more character, or ``"\n"`` or ``""`` for a border."""
-        side = _side(left, state.right)
+        side = _side(left_char, state.right)
         reached = self._reached(state.places, side, state.right)
         self._made += 1
         self._work += len(reached)
         if self._work > _MOST_WORK:
-            raise Costly
+            raise SearchTooCostly
         places = {self._start}
         for place in reached:
             reads = self._reads[place]
-            if isinstance(reads, Chars) and reads.has(left):
+            if isinstance(reads, Chars) and reads.has(left_char):
                 places.update(self._next[place])
         return self._state((frozenset(places), side, self._done in reached))
 
@@ -135,7 +135,9 @@ class Automaton:
             state = self._states[key] = _State(self, key)
         return state
 
-    def _reached(self, places: Iterable[int], left: int, right: int) -> set[int]:
+    def _reached(
+        self, places: Iterable[int], left_side: int, right_side: int
+    ) -> set[int]:
         """All places that can be reached without reading, between what is on both sides."""
         reached: set[int] = set()
         stack = list(places)
@@ -145,7 +147,8 @@ class Automaton:
                 reached.add(place)
                 reads = self._reads[place]
                 if reads is None or (
-                    isinstance(reads, Assertion) and _holds(reads, left, right)
+                    isinstance(reads, Assertion)
+                    and _holds(reads, left_side, right_side)
                 ):
                     stack.extend(self._next[place])
         return reached
@@ -171,9 +174,9 @@ class Automaton:
                     loop = self._place(None, (then,))
                     self._next[loop] = (then, self._before(inner, loop))
                     return loop
-                done = then
+                end = then
                 for _ in range(most - least):
-                    then = self._place(None, (done, self._before(inner, then)))
+                    then = self._place(None, (end, self._before(inner, then)))
                 return then
             case _:
                 return self._place(node, (then,))
@@ -192,28 +195,28 @@ def _side(char: str, right: int) -> int:
     return _WORD if char.isascii() and (char.isalnum() or char == "_") else OTHER
 
 
-def _holds(asked: Assertion, left: int, right: int) -> bool:
+def _holds(assertion: Assertion, left_side: int, right_side: int) -> bool:
     """Whether an assertion holds between two sides."""
-    match asked.sign:
+    match assertion.sign:
         case "^":
-            return left <= LINE_END
+            return left_side <= LINE_END
         case "$":
-            return right <= CR_END
+            return right_side <= CR_END
         case r"\A":
-            return left == TEXT_END
+            return left_side == TEXT_END
         case r"\z":
-            return right == TEXT_END
+            return right_side == TEXT_END
         case sign:
-            return ((left == _WORD) != (right == _WORD)) is (sign == r"\b")
+            return ((left_side == _WORD) != (right_side == _WORD)) is (sign == r"\b")
 
 
-def _needed(node: Node) -> tuple[_Run, ...]:
+def _required_runs(node: Node) -> tuple[_Run, ...]:
     """Runs of single characters of which every match has one; () where none are known."""
     match node:
         case Chars(_, negated):
             return () if negated else ((node,),)
         case Repeat(inner, least, _):
-            return _needed(inner) if least else ()
+            return _required_runs(inner) if least else ()
         case Either(ways):
             best = [_rarest(way) for way in ways]
             return sum(best, ()) if all(best) and sum(map(len, best)) <= _RUNS else ()
@@ -222,26 +225,31 @@ def _needed(node: Node) -> tuple[_Run, ...]:
 
 
 def _rarest(items: Sequence) -> tuple[_Run, ...]:
-    """Of what is needed in a sequence, the longest: characters in a row, or a part of it."""
+    """Of the runs that a sequence needs, those that are longest."""
     run = list[Chars]()
-    found: list[tuple[_Run, ...]] = [()]
+    candidates: list[tuple[_Run, ...]] = [()]
     for node in items:
         if isinstance(node, Chars) and not node.negated:
             run.append(node)
-            found.append((tuple(run[-_RUN_CHARS:]),))
+            candidates.append((tuple(run[-_RUN_CHARS:]),))
         elif not isinstance(node, Assertion):
             run.clear()
-            found.append(_needed(node))
-    return max(found, key=lambda runs: min(map(len, runs), default=0))
+            candidates.append(_required_runs(node))
+    return max(candidates, key=lambda runs: min(map(len, runs), default=0))
 
 
 def _class(chars: Chars) -> str:
-    """For the standard library: one of these characters; a single one by itself is found faster."""
-    first, last = chars.ranges[0]
+    """A regular expression of the standard library for these characters.
+
+    A single character is written without brackets: so it is found faster.
+    """
+    low_end, high_end = chars.ranges[0]
     ranges = "".join(
         f"{re.escape(low)}-{re.escape(high)}" for low, high in chars.ranges
     )
     one = (
-        re.escape(first) if len(chars.ranges) == 1 and first == last else f"[{ranges}]"
+        re.escape(low_end)
+        if len(chars.ranges) == 1 and low_end == high_end
+        else f"[{ranges}]"
     )
     return f"(?i:{one})" if chars.folds else one

@@ -11,8 +11,13 @@ import re
 
 from ullage.core.errors import RefNotFound
 from ullage.core.values.effects import Get, Look, Output, Shape, Steps
-from ullage.session.recall.corpus import MOST_CHARS, Corpus, Longer, OutputCorpus
-from ullage.session.recall.source import Source
+from ullage.session.recall.corpus import (
+    MOST_CHARS,
+    Corpus,
+    ExtendedCorpus,
+    OutputCorpus,
+)
+from ullage.session.recall.source import OutputReader
 
 INDEX = "Index of messages "
 _ENTRY = re.compile(
@@ -21,7 +26,11 @@ _ENTRY = re.compile(
 
 
 def with_earlier(corpus: Corpus) -> Steps[Corpus]:
-    """A corpus of a history, and what is beneath the indexes that its beginning names."""
+    """A history's corpus, extended by the outputs beneath the indexes that its beginning names.
+
+    Args:
+        corpus: of the history.
+    """
     outputs = dict[str, tuple[Output, str]]()
     for ref in corpus.begins_with:
         try:
@@ -32,15 +41,20 @@ def with_earlier(corpus: Corpus) -> Steps[Corpus]:
             outputs |= {
                 output.ref: (output, about) for output, about in earlier.outputs
             }
-    return Longer(OutputCorpus([*outputs.values()]), corpus) if outputs else corpus
+    return (
+        ExtendedCorpus(OutputCorpus([*outputs.values()]), corpus) if outputs else corpus
+    )
 
 
 def corpus_beneath(output: Output | Shape) -> Steps[OutputCorpus | None]:
-    """An index and the outputs that it names, in their order; None for what is no index.
+    """An index and the outputs that it names, in their order; None for a text that is no index.
 
-    What is not kept any more is passed over, and so is what is oldest beyond `MOST_CHARS`.
+    Args:
+        output: an output, or its shape in the store.
+
+    Outputs that are not kept any more are passed over, and so are the oldest beyond `MOST_CHARS`.
     """
-    source = Source(output)
+    source = OutputReader(output)
     if (yield from source.span(0, len(INDEX))) != INDEX:
         return None
     text = yield from source.span(0, source.chars)

@@ -17,7 +17,11 @@ _NUMBERED = re.compile(r"\s*\d+(?:\t|→|[:|-] ?)")
 
 
 def bare(line: str) -> str:
-    """A line without the number and the spaces that a tool put before it."""
+    """A line without the number and the spaces that a tool put before it.
+
+    Args:
+        line: one line of a tool's output.
+    """
     return _NUMBERED.sub("", line, count=1).strip()
 
 
@@ -60,7 +64,7 @@ class Corpus(ABC):
         return True
 
     @property
-    def shown(self) -> frozenset[str]:
+    def visible_lines(self) -> frozenset[str]:
         """The lines in view, each `bare`."""
         return frozenset()
 
@@ -93,7 +97,7 @@ class OutputCorpus(Corpus):
         return self.outputs[number][1]
 
 
-class Longer(Corpus):
+class ExtendedCorpus(Corpus):
     """A corpus, and before it outputs of what its history does not hold any more.
 
     Args:
@@ -101,32 +105,32 @@ class Longer(Corpus):
         corpus: the corpus.
     """
 
-    def __init__(self, before: OutputCorpus, corpus: Corpus) -> None:
-        super().__init__([*before.texts, *corpus.texts], corpus.root)
-        self.chars = before.chars + corpus.chars
-        self._before, self._corpus = before, corpus
+    def __init__(self, earlier: OutputCorpus, corpus: Corpus) -> None:
+        super().__init__([*earlier.texts, *corpus.texts], corpus.root)
+        self.chars = earlier.chars + corpus.chars
+        self._before, self._corpus = earlier, corpus
 
     def _of(self, number: int) -> tuple[Corpus, int]:
         """The corpus that a text is of, and its number there."""
-        own = number - len(self._before.texts)
-        return (self._before, number) if own < 0 else (self._corpus, own)
+        index = number - len(self._before.texts)
+        return (self._before, number) if index < 0 else (self._corpus, index)
 
     def ref(self, number: int) -> str:
         """See `Corpus.ref`."""
-        corpus, own = self._of(number)
-        return corpus.ref(own)
+        corpus, index = self._of(number)
+        return corpus.ref(index)
 
     def about(self, number: int) -> str:
         """See `Corpus.about`."""
-        corpus, own = self._of(number)
-        return corpus.about(own)
+        corpus, index = self._of(number)
+        return corpus.about(index)
 
     def is_left(self, number: int) -> bool:
         """See `Corpus.is_left`."""
-        corpus, own = self._of(number)
-        return corpus.is_left(own)
+        corpus, index = self._of(number)
+        return corpus.is_left(index)
 
     @property
-    def shown(self) -> frozenset[str]:
-        """See `Corpus.shown`."""
-        return self._corpus.shown
+    def visible_lines(self) -> frozenset[str]:
+        """See `Corpus.visible_lines`."""
+        return self._corpus.visible_lines

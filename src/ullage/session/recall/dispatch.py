@@ -16,12 +16,12 @@ from ullage.core.values.toolset import CONTINUATION, GREP
 from ullage.session.recall.beneath import corpus_beneath, with_earlier
 from ullage.session.recall.corpus import Corpus, CorpusOf, OutputCorpus
 from ullage.session.recall.found import FromHistory, find
-from ullage.session.recall.grep import Grep, search
+from ullage.session.recall.grep import GrepResult, search
 from ullage.session.recall.json_lines import MOST_CHARS, json_lines
-from ullage.session.recall.lines import Asked, search_lines
+from ullage.session.recall.lines import SearchQuery, search_lines
 from ullage.session.recall.pattern import PatternError
 from ullage.session.recall.read import characters, lines, numbered
-from ullage.session.recall.source import Source
+from ullage.session.recall.source import OutputReader
 
 D = TypeVar("D", int, None)
 
@@ -31,13 +31,13 @@ _loads = msgspec.json.Decoder().decode
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a recall call gives.
+    """The answer to a recall call.
 
     Attributes:
         text: what the model reads.
         ref: the ref that was opened, or None if none was.
         is_error: whether the call could not be answered.
-        block: a content block to give back as what it was, or None.
+        block: a content block to return as what it was, or None.
     """
 
     text: str
@@ -65,18 +65,20 @@ def answer(
     if name not in words.toolset.names or arguments is None:
         return _error("the arguments are not a JSON object", "Send the call again.")
     finds = name == CONTINUATION and words.toolset.searches
-    asked = _asked(arguments) if finds or name == GREP else Asked()
+    query = _query_in(arguments) if finds or name == GREP else SearchQuery()
     named_by = "tool_call_id" if name == CONTINUATION else "ref_id"
-    wanted = _named(arguments, (named_by, *_OTHER_NAMES) if finds else (named_by,))
-    if wanted:
-        output = yield from find(wanted, from_history)
+    reference = _reference_in(
+        arguments, (named_by, *_OTHER_NAMES) if finds else (named_by,)
+    )
+    if reference:
+        output = yield from find(reference, from_history)
         if output is None:
-            return _unknown(wanted, words)
-        corpus = yield from _corpus(output, asked, corpus_of)
+            return _unknown(reference, words)
+        corpus = yield from _corpus_for(output, query, corpus_of)
         if corpus is not None:
-            return (yield from _lines(corpus, asked, words, output.ref))
-        return (yield from _opened(name, arguments, output, words, wanted))
-    if not (finds and asked):
+            return (yield from _search_corpus(corpus, query, words, output.ref))
+        return (yield from _open_output(name, arguments, output, words, reference))
+    if not (finds and query):
         remedy = ", or words to look for" if finds else ""
         return _error(
             f"{named_by} is missing", f"Give the ref that the notice names{remedy}."
@@ -87,31 +89,31 @@ def answer(
             f"without {named_by} there is nothing to search here",
             "Give the ref of a notice.",
         )
-    return (yield from _lines((yield from with_earlier(corpus)), asked, words))
+    return (yield from _search_corpus((yield from with_earlier(corpus)), query, words))
 
 
-def _named(arguments: dict[str, Any], names: Sequence[str]) -> str:
+def _reference_in(arguments: dict[str, Any], names: Sequence[str]) -> str:
     """The ref that a call gives under one of these names; ``""`` if under none."""
     values = (arguments.get(name) for name in names)
     return next((value for value in values if isinstance(value, str) and value), "")
 
 
-def _unknown(wanted: str, words: Words) -> Answer:
+def _unknown(reference: str, words: Words) -> Answer:
     if words.toolset.unknown is not None:
-        asked = json.dumps(wanted[:80])[1:-1]
-        return Answer(words.toolset.unknown.format(asked=asked), is_error=True)
+        quoted = json.dumps(reference[:80])[1:-1]
+        return Answer(words.toolset.unknown.format(asked=quoted), is_error=True)
     return _error(
-        f"nothing is kept under {wanted[:80]!r}",
+        f"nothing is kept under {reference[:80]!r}",
         "Copy the ref from the notice exactly; it has 16 characters.",
     )
 
 
-def _asked(arguments: dict[str, Any]) -> Asked:
-    """What a call looks for."""
+def _query_in(arguments: dict[str, Any]) -> SearchQuery:
+    """The search that a call's arguments ask for."""
     words, pattern = arguments.get("words"), arguments.get("pattern")
     if isinstance(words, list):  # as some models write several
         words = " ".join(word for word in words if isinstance(word, str))
-    return Asked(
+    return SearchQuery(
         words=words if isinstance(words, str) else "",
         pattern=pattern if isinstance(pattern, str) else "",
         ignore_case=bool(arguments.get("ignore_case")),
@@ -120,39 +122,39 @@ def _asked(arguments: dict[str, Any]) -> Asked:
     )
 
 
-def _corpus(
-    output: Output | Shape, asked: Asked, corpus_of: CorpusOf
+def _corpus_for(
+    output: Output | Shape, query: SearchQuery, corpus_of: CorpusOf
 ) -> Steps[Corpus | None]:
     """The texts that a search of an output looks through; None: it is one text, read by itself."""
-    if not asked:
+    if not query:
         return None
     corpus = corpus_of(output.ref) or (yield from corpus_beneath(output))
-    if corpus is None and asked.words:
-        source = Source(output)
+    if corpus is None and query.words:
+        source = OutputReader(output)
         text = yield from source.span(0, source.chars)
         return OutputCorpus([(Output(output.ref, text), "")])
     return corpus
 
 
-def _lines(
-    corpus: Corpus, asked: Asked, words: Words, ref: str | None = None
+def _search_corpus(
+    corpus: Corpus, query: SearchQuery, words: Words, ref: str | None = None
 ) -> Steps[Answer]:
     """A page of the lines of several texts that answer a search."""
     try:
-        page = yield from search_lines(corpus, asked, words.toolset.page_chars)
+        page = yield from search_lines(corpus, query, words.toolset.page_chars)
     except PatternError as error:
         return _error(str(error), "Change the pattern.")
     return Answer(page, ref)
 
 
-def _opened(
+def _open_output(
     name: str,
     arguments: dict[str, Any],
     output: Output | Shape,
     words: Words,
-    wanted: str,
+    reference: str,
 ) -> Steps[Answer]:
-    """What a call gives of one output: its block, its lines that match, or a page."""
+    """The answer from one output: its block, its matching lines, or a page."""
     searches = name == GREP or (
         words.toolset.searches and bool(arguments.get("pattern"))
     )
@@ -161,23 +163,29 @@ def _opened(
         block = _loads(whole.text)
         kind = block.get("type", "block") if isinstance(block, dict) else "block"
         return Answer(f"[{kind} {whole.ref}, complete]", whole.ref, block=block)
-    source = Source(output)
+    source = OutputReader(output)
     if searches:
         return (
             yield from _search(
                 arguments, source, words, 2 if name == CONTINUATION else 0
             )
         )
-    return (yield from _page(name, arguments, source, words, wanted))
+    return (yield from _page(name, arguments, source, words, reference))
 
 
 def _page(
-    name: str, arguments: dict[str, Any], source: Source, words: Words, asked: str
+    name: str,
+    arguments: dict[str, Any],
+    source: OutputReader,
+    words: Words,
+    reference: str,
 ) -> Steps[Answer]:
     toolset = words.toolset
     if name == CONTINUATION:
         offset = _integer(arguments.get("offset"), None)
-        page = yield from characters(source, offset, words, toolset.page_chars, asked)
+        page = yield from characters(
+            source, offset, words, toolset.page_chars, reference
+        )
         return Answer(page, source.ref)
     offset = _integer(arguments.get("offset"), 0)
     limit = _integer(arguments.get("limit"), toolset.page_lines)
@@ -186,7 +194,7 @@ def _page(
 
 
 def _search(
-    arguments: dict[str, Any], source: Source, words: Words, context: int
+    arguments: dict[str, Any], source: OutputReader, words: Words, context: int
 ) -> Steps[Answer]:
     pattern, context = (
         arguments.get("pattern"),
@@ -194,7 +202,7 @@ def _search(
     )
     if not isinstance(pattern, str) or not pattern:
         return _error("pattern is missing", "Give a regular expression in RE2 syntax.")
-    looks = partial(
+    find_lines = partial(
         search,
         pattern=pattern,
         ignore_case=bool(arguments.get("ignore_case")),
@@ -202,30 +210,30 @@ def _search(
         max_matches=words.toolset.matches,
     )
     try:
-        found = yield from looks(source)
-        if any(line.clipped and line.match is not None for line in found.lines):
-            values = yield from _values_found(source, looks)
+        result = yield from find_lines(source)
+        if any(line.clipped and line.match is not None for line in result.lines):
+            values = yield from _search_values(source, find_lines)
             if values is not None:
                 return values
     except PatternError as error:
         return _error(str(error), "Change the pattern.")
-    shown = [
+    rows = [
         numbered(line.number, line.text, "-" if line.match is None else ":")
         + (
             f" [… a part of the line, from character {line.start:,}]"
             if line.clipped
             else ""
         )
-        for line in found.lines
+        for line in result.lines
     ]
-    more = "" if found.total_is_exact else "more than "
-    counts = f"{found.shown:,} of {more}{found.total:,} matching lines"
-    last = f"[{counts}; {source.chars:,} characters searched]"
-    return Answer("\n".join([*shown, last]), source.ref)
+    more = "" if result.total_is_exact else "more than "
+    counts = f"{result.match_count:,} of {more}{result.total:,} matching lines"
+    footer = f"[{counts}; {source.chars:,} characters searched]"
+    return Answer("\n".join([*rows, footer]), source.ref)
 
 
-def _values_found(
-    source: Source, looks: Callable[[Source], Steps[Grep]]
+def _search_values(
+    source: OutputReader, find_lines: Callable[[OutputReader], Steps[GrepResult]]
 ) -> Steps[Answer | None]:
     """The values of a JSON document that a search finds, with their paths.
 
@@ -235,20 +243,21 @@ def _values_found(
         return None
     text = yield from source.span(0, source.chars)
     lines = json_lines(text)
-    found = (
-        None if lines is None else (yield from looks(Source(Output(source.ref, lines))))
+    result = (
+        None
+        if lines is None
+        else (yield from find_lines(OutputReader(Output(source.ref, lines))))
     )
-    if found is None or not found.total:
+    if result is None or not result.total:
         return None
-    shown = [
-        f"{'-' if line.match is None else ':'} {line.text}" for line in found.lines
+    rows = [
+        f"{'-' if line.match is None else ':'} {line.text}" for line in result.lines
     ]
-    more = "" if found.total_is_exact else "more than "
-    counts = (
-        f"{found.shown:,} of {more}{found.total:,} matching values, each with its path"
-    )
-    last = f"[{counts}; {source.chars:,} characters of JSON searched]"
-    return Answer("\n".join([*shown, last]), source.ref)
+    more = "" if result.total_is_exact else "more than "
+    counts = f"{result.match_count:,} of {more}{result.total:,} matching values"
+    counts += ", each with its path"
+    footer = f"[{counts}; {source.chars:,} characters of JSON searched]"
+    return Answer("\n".join([*rows, footer]), source.ref)
 
 
 def _arguments(text: str) -> dict[str, Any] | None:

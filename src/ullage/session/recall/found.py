@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ullage.core.errors import RefNotFound
 from ullage.core.values.effects import Look, Output, Shape, Steps
-from ullage.session.recall.source import Source
+from ullage.session.recall.source import OutputReader
 
 FromHistory: TypeAlias = Callable[[str, bool], Output | None]
 """Finds a ref, or the id of a tool call, in the history at hand, which holds the originals:
@@ -30,23 +30,36 @@ class ToolOutputRef(Struct, frozen=True):
     line_count: int | None = None
 
 
-def find(wanted: str, from_history: FromHistory) -> Steps[Output | Shape | None]:
-    """The output that is named, or what the store says of it; None if nothing is."""
-    at_hand = from_history(wanted, False)
+def find(name: str, from_history: FromHistory) -> Steps[Output | Shape | None]:
+    """Find an output by its ref or the id of its call.
+
+    Args:
+        name: the ref, or the id.
+        from_history: finds outputs in the history at hand.
+
+    Returns:
+        The output, or its shape in the store; None if neither has it.
+    """
+    at_hand = from_history(name, False)
     if at_hand is not None:
         return at_hand
     try:
-        shape: Shape = yield Look(wanted)
+        shape: Shape = yield Look(name)
     except RefNotFound:
-        return from_history(wanted, True)
+        return from_history(name, True)
     return shape
 
 
-def output_ref(wanted: str, from_history: FromHistory) -> Steps[ToolOutputRef | None]:
-    """The ref of the output that is named; None if nothing is."""
-    found = yield from find(wanted, from_history)
-    if found is None:
+def output_ref(name: str, from_history: FromHistory) -> Steps[ToolOutputRef | None]:
+    """The ref and the size of an output; None if nothing has this name.
+
+    Args:
+        name: the ref, or the id of a tool call.
+        from_history: finds outputs in the history at hand.
+    """
+    match = yield from find(name, from_history)
+    if match is None:
         return None
-    source = Source(found)
-    lines = source.line_count if found.kind == "text" else None
-    return ToolOutputRef(found.ref, source.size_bytes, lines)
+    source = OutputReader(match)
+    lines = source.line_count if match.kind == "text" else None
+    return ToolOutputRef(match.ref, source.size_bytes, lines)

@@ -26,9 +26,15 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from ullage.core.values.effects import Output, Steps
-from ullage.session.recall.automaton import LINE_END, OTHER, TEXT_END, Automaton, Costly
+from ullage.session.recall.automaton import (
+    LINE_END,
+    OTHER,
+    TEXT_END,
+    Automaton,
+    SearchTooCostly,
+)
 from ullage.session.recall.pattern import PatternError
-from ullage.session.recall.source import Source
+from ullage.session.recall.source import OutputReader
 
 CLIP_CHARS = 400
 """A line is shown in at most so many characters, around its first match."""
@@ -48,7 +54,7 @@ OVERLAP_CHARS = 1 << 16
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class Line(Struct, frozen=True, gc=False):
+class GrepLine(Struct, frozen=True, gc=False):
     """A line, or the part of it around its first match.
 
     Attributes:
@@ -66,31 +72,31 @@ class Line(Struct, frozen=True, gc=False):
     clipped: bool
 
 
-class Grep(Struct, frozen=True, gc=False):
+class GrepResult(Struct, frozen=True, gc=False):
     """What a search found.
 
     Attributes:
         lines: matching lines and their context, in order of number.
-        shown: how many of ``lines`` match.
+        match_count: how many of ``lines`` match.
         total: how many lines of the text match.
         total_is_exact: False if counting stopped at `COUNT_LINES`; there are more.
     """
 
-    lines: tuple[Line, ...]
-    shown: int
+    lines: tuple[GrepLine, ...]
+    match_count: int
     total: int
     total_is_exact: bool
 
 
 def search(
-    source: Source,
+    source: OutputReader,
     pattern: str,
     *,
     ignore_case: bool = False,
     context_lines: int = 0,
     max_matches: int = 50,
     max_chars: int = 8_000,
-) -> Steps[Grep]:
+) -> Steps[GrepResult]:
     """Find the lines of an output that ``pattern`` (RE2 syntax) occurs in.
 
     Args:
@@ -110,18 +116,18 @@ def search(
     scan = _Scan(Automaton(readable(pattern), ignore_case), max(1, max_matches))
     try:
         yield from scan.whole(source)
-    except Costly:
+    except SearchTooCostly:
         raise _too_costly(f"{source.size_bytes:,} bytes") from None
     page = _Page(source, max(1, max_chars))
     for number, match in scan.hits:
-        before = yield from source.newline_before(match)
-        if not (yield from page.add(number, before + 1, match, match)):
+        newline = yield from source.newline_before(match)
+        if not (yield from page.add(number, newline + 1, match, match)):
             break
-    shown = len(page.lines)
+    match_count = len(page.lines)
     if context_lines > 0:
         yield from page.add_context(context_lines)
     lines = tuple(page.lines[number] for number in sorted(page.lines))
-    return Grep(lines, shown, scan.total, not scan.stopped)
+    return GrepResult(lines, match_count, scan.total, not scan.stopped)
 
 
 class Match(NamedTuple):
@@ -159,8 +165,8 @@ def matches(
             continue
         scan = _Scan(machine, COUNT_LINES - len(lines), spent_seconds)
         try:
-            yield from scan.whole(Source(Output("", text)))
-        except Costly:
+            yield from scan.whole(OutputReader(Output("", text)))
+        except SearchTooCostly:
             raise _too_costly(f"{chars:,} characters") from None
         spent_seconds = scan.spent_seconds
         lines += (Match(number, place) for _, place in scan.hits)
@@ -206,7 +212,7 @@ class _Scan:
         self._matched = False  # the line is a match already: nothing is kept of it
         self.spent_seconds = spent_seconds
 
-    def whole(self, source: Source) -> Steps[None]:
+    def whole(self, source: OutputReader) -> Steps[None]:
         """Go through all of it."""
         for start, stop, has_newline in source.pieces():
             if self.stopped:
@@ -217,7 +223,7 @@ class _Scan:
                 self._add(readable(text), start)
                 self.spent_seconds += thread_time() - began
                 if self.spent_seconds > MOST_SECONDS:
-                    raise Costly
+                    raise SearchTooCostly
         if self._rest and not self.stopped:
             self._lines(self._rest, TEXT_END)
 
@@ -242,7 +248,7 @@ class _Scan:
     def _lines(self, text: str, end: int) -> None:
         """Search whole lines; ``end`` is what is behind the last one."""
         needed = self._machine.needed
-        at = last = 0
+        at = counted_to = 0
         while at < len(text):
             if needed is not None:
                 near = needed.search(text, at)
@@ -251,22 +257,22 @@ class _Scan:
                 at = max(at, text.rfind("\n", 0, near.start()) + 1)
             stop = text.find("\n", at)
             line = text[at:stop] if stop >= 0 else text[at:]
-            place = self._machine.first(
+            place = self._machine.first_match(
                 line, "\n" if at else self._left, end if stop < 0 else LINE_END
             )
             if place is not None:
-                self._number += text.count("\n", last, at)
-                last = at
+                self._number += text.count("\n", counted_to, at)
+                counted_to = at
                 if not self._hit(self._at + at + place):
                     return
             at += len(line) + 1
-        self._number += text.count("\n", last)
+        self._number += text.count("\n", counted_to)
 
     def _part(self) -> None:
         """Search what there is of a long line, whose end is not there."""
         needed, place = self._machine.needed, None
         if needed is None or needed.search(self._rest):
-            place = self._machine.first(self._rest, self._left, OTHER)
+            place = self._machine.first_match(self._rest, self._left, OTHER)
         if place is not None:
             self._hit(self._at + place)
             self._rest, self._matched = "", True
@@ -289,11 +295,11 @@ class _Scan:
 class _Page:
     """The lines to show, as long as there is room."""
 
-    def __init__(self, source: Source, room: int) -> None:
+    def __init__(self, source: OutputReader, room: int) -> None:
         self.source = source
         self.room = room + 1  # nothing comes after the last line
         self.full = False
-        self.lines: dict[int, Line] = {}
+        self.lines: dict[int, GrepLine] = {}
         self.spans: dict[int, tuple[int, int]] = {}
 
     def add_context(self, count: int) -> Steps[None]:
@@ -320,16 +326,16 @@ class _Page:
     ) -> Steps[bool]:
         """Show one line, which starts at ``start``, around ``focus``; False if it has no room."""
         end = yield from self.source.newline_from(focus)
-        last = yield from self.source.span(end - 1, end)
-        stop = end - 1 if end > start and last == "\r" else end
+        end_char = yield from self.source.span(end - 1, end)
+        stop = end - 1 if end > start and end_char == "\r" else end
         width = CLIP_CHARS if self.lines else min(CLIP_CHARS, self.room - 1)
-        first = max(start, min(focus - width // 4, stop - width))
-        shown = yield from self.source.span(first, min(stop, first + width))
-        self.full = self.full or len(shown) + 1 > self.room
+        begin = max(start, min(focus - width // 4, stop - width))
+        text = yield from self.source.span(begin, min(stop, begin + width))
+        self.full = self.full or len(text) + 1 > self.room
         if not self.full:
-            self.room -= len(shown) + 1
+            self.room -= len(text) + 1
             self.spans[number] = (start, end)
-            self.lines[number] = Line(
-                number, shown, first, match, len(shown) < stop - start
+            self.lines[number] = GrepLine(
+                number, text, begin, match, len(text) < stop - start
             )
         return not self.full

@@ -22,19 +22,22 @@ _MOST_BEGINNINGS = 8
 
 
 def find_in_history(
-    window: Window, wanted: str, length: int, *, thorough: bool
+    window: Window, name: str, length: int, *, thorough: bool
 ) -> Output | None:
-    """What a ref, or the id of a tool call (the newest one's), names in the history at hand.
+    """Find an output in the history of a view.
 
-    That is the history of a view, made of ``length`` messages. A ``thorough`` look is at every
-    leaf of it, and at the index behind each summary.
+    Args:
+        window: the view, or a window that has grown since then.
+        name: a ref, or the id of a tool call, of which the newest result is meant.
+        length: how many messages the view was made of.
+        thorough: whether to look at every leaf, and at the index behind each summary.
     """
     transcript = window.transcript
-    location = window.location_of(wanted) or transcript.newest_result(wanted, length)
+    location = window.location_of(name) or transcript.newest_result(name, length)
     if location is not None:
         return transcript.output(location)
-    outputs = _everything(window) if thorough else ()
-    return next((output for output in outputs if output.ref == wanted), None)
+    outputs = _all_outputs(window) if thorough else ()
+    return next((output for output in outputs if output.ref == name), None)
 
 
 def corpus_in_history(window: Window, ref: str | None) -> HistoryCorpus | None:
@@ -50,28 +53,35 @@ def corpus_in_history(window: Window, ref: str | None) -> HistoryCorpus | None:
     """
     if ref is None:
         return HistoryCorpus(window)
-    placed = next((each for each in window.summaries if each.edit.ref == ref), None)
+    placed = next(
+        (summary for summary in window.summaries if summary.edit.ref == ref), None
+    )
     return None if placed is None else RangeCorpus(window, placed.start, placed.stop)
 
 
-def find_in_ledger(window: Window, ledger: Ledger, wanted: str) -> Output | None:
-    """The index of messages that a summary stood for once, and a longer one stands for now.
+def find_in_ledger(window: Window, ledger: Ledger, ref: str) -> Output | None:
+    """Find the index of messages that a summary stood for once, and a longer one stands for now.
 
     A history that is first seen long is decided turn by turn, and each decision is an event that
     names its ref. What a later decision took over is in no view and so in no store.
+
+    Args:
+        window: the newest window.
+        ledger: the decisions of its history.
+        ref: of the index.
     """
     for key in dict.fromkeys(window.transcript.chain):
         for batch in ledger.at(key).batches:
             for edit in batch.edits:
-                if not isinstance(edit, ReplaceSpan) or edit.ref != wanted:
+                if not isinstance(edit, ReplaceSpan) or edit.ref != ref:
                     continue
                 for output in _indexes(window, *(window.range_of(edit) or (0, 0))):
-                    if output.ref == wanted:
+                    if output.ref == ref:
                         return output
     return None
 
 
-def _everything(window: Window) -> Iterator[Output]:
+def _all_outputs(window: Window) -> Iterator[Output]:
     """Every output the history at hand can give back."""
     transcript = window.transcript
     for start, stop, _ in window.summaries:
@@ -114,17 +124,19 @@ class HistoryCorpus(Corpus):
         """
         index, part, _ = self._spots[number]
         transcript = self._window.transcript
-        own = transcript.messages[index].parts[part]
-        if not isinstance(own, ToolCall):
+        leaf = transcript.messages[index].parts[part]
+        if not isinstance(leaf, ToolCall):
             call = transcript.call_for(index, part)
-            return transcript.messages[index].role if call is None else _called(call)
+            return (
+                transcript.messages[index].role if call is None else _call_title(call)
+            )
         spot = transcript.result_for(index, part)
         result = (
             None
             if spot is None or spot[0] >= self._window.size
             else transcript.output(spot)
         )
-        return _called(own) + (
+        return _call_title(leaf) + (
             "" if result is None else f", its result: ref={result.ref}"
         )
 
@@ -135,9 +147,9 @@ class HistoryCorpus(Corpus):
         return not is_read or window.edit_at(spot) is not None
 
     @property
-    def shown(self) -> frozenset[str]:
-        """See `Corpus.shown`."""
-        texts = _shown_texts(self._window)
+    def visible_lines(self) -> frozenset[str]:
+        """See `Corpus.visible_lines`."""
+        texts = _visible_texts(self._window)
         return frozenset(bare(line) for text in texts for line in text.split("\n"))
 
     @property
@@ -171,19 +183,19 @@ class RangeCorpus(HistoryCorpus):
         return True
 
     @property
-    def shown(self) -> frozenset[str]:
-        """See `Corpus.shown`."""
+    def visible_lines(self) -> frozenset[str]:
+        """See `Corpus.visible_lines`."""
         return frozenset()
 
 
-def _called(call: ToolCall) -> str:
+def _call_title(call: ToolCall) -> str:
     """A call by the name of its tool, and its first argument: of a path the end tells most."""
     fields = fields_of(call.arguments) or {}
-    value = next((each for each in fields.values() if isinstance(each, str)), "")
-    shown = on_one_line(value, _ABOUT_CHARS)
+    value = next((value for value in fields.values() if isinstance(value, str)), "")
+    argument = on_one_line(value, _ABOUT_CHARS)
     if "/" in value and " " not in value.strip():
-        shown = value if len(value) <= _ABOUT_CHARS else f"…{value[-_ABOUT_CHARS:]}"
-    return f"{call.name} {shown}".strip()
+        argument = value if len(value) <= _ABOUT_CHARS else f"…{value[-_ABOUT_CHARS:]}"
+    return f"{call.name} {argument}".strip()
 
 
 def _texts_of(window: Window, start: int, stop: int) -> Iterator[tuple[Location, str]]:
@@ -213,7 +225,7 @@ def _text_of(leaf: Part | Content) -> str:
     return leaf.text if isinstance(leaf, Text) else ""
 
 
-def _shown_texts(window: Window) -> Iterator[str]:
+def _visible_texts(window: Window) -> Iterator[str]:
     """The texts in view."""
     messages = window.transcript.messages
     for index in window.visible_in(window.read_from, window.size):

@@ -61,7 +61,8 @@ class Index:
         self.starts = [0, *accumulate(counts)]
         self._chars = bytes(chars)
         self._places = {
-            intern(term): array(_PLACE, of).tobytes() for term, of in places.items()
+            intern(term): array(_PLACE, numbers).tobytes()
+            for term, numbers in places.items()
         }
 
     @property

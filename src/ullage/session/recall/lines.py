@@ -34,7 +34,7 @@ _LAST_CHARS = 200
 """Of a page, for its last line."""
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class SearchQuery(Struct, frozen=True, kw_only=True):
     """What a search looks for; false, if for nothing.
 
     Attributes:
@@ -55,7 +55,7 @@ class Asked(Struct, frozen=True, kw_only=True):
         return bool(self.words or self.pattern)
 
 
-class Place(NamedTuple):
+class LineHit(NamedTuple):
     """A line that answers a search, or the part of a long one that does.
 
     Attributes:
@@ -69,38 +69,36 @@ class Place(NamedTuple):
     line: str
 
 
-def search_lines(corpus: Corpus, asked: Asked, page_chars: int) -> Steps[str]:
+def search_lines(corpus: Corpus, query: SearchQuery, page_chars: int) -> Steps[str]:
     """A page of the lines of a corpus that answer a search; its last line says what there is more.
 
     Args:
         corpus: the texts.
-        asked: what is looked for.
+        query: what is looked for.
         page_chars: the most characters of the page.
 
     Raises:
         PatternError: see `ullage.session.recall.grep.search`.
     """
     blocks = _newest(corpus)
-    if not asked.pattern:
-        best = _by_words(corpus, asked.words, blocks)
+    if not query.pattern:
+        best = _by_words(corpus, query.words, blocks)
     else:
-        best = iter((yield from _by_pattern(corpus, asked, blocks)))
-    first, page = asked.skipped, _Page(corpus, page_chars - _LAST_CHARS)
+        best = iter((yield from _by_pattern(corpus, query, blocks)))
+    skipped, page = query.skipped, _Page(corpus, page_chars - _LAST_CHARS)
     number, is_more = 1, False
-    for place in islice(_apart(corpus, best), asked.skipped, MOST_LINES):
+    for place in islice(_distinct(corpus, best), query.skipped, MOST_LINES):
         if page.add(place):
             continue
-        is_more = number == asked.page
+        is_more = number == query.page
         if is_more:
             break
-        first, number = first + page.count, number + 1
+        skipped, number = skipped + page.count, number + 1
         page = _Page(corpus, page_chars - _LAST_CHARS)
         page.add(place)
-    if number < asked.page:
-        first, page = first + page.count, _Page(corpus, 0)
-    return (
-        f"{page}{_last(first, page.count, _searched(corpus, blocks), is_more=is_more)}"
-    )
+    if number < query.page:
+        skipped, page = skipped + page.count, _Page(corpus, 0)
+    return f"{page}{_footer(skipped, page.count, _scope_text(corpus, blocks), is_more=is_more)}"
 
 
 def _newest(corpus: Corpus) -> list[Block]:
@@ -117,7 +115,7 @@ def _newest(corpus: Corpus) -> list[Block]:
     return blocks[::-1]
 
 
-def _by_words(corpus: Corpus, words: str, blocks: Sequence[Block]) -> Iterator[Place]:
+def _by_words(corpus: Corpus, words: str, blocks: Sequence[Block]) -> Iterator[LineHit]:
     """The lines that answer words, best first."""
     texts, spans = corpus.texts, dict[int, list[str]]()
     indexes = [index_of(texts[start:stop], corpus.root) for start, stop in blocks]
@@ -126,33 +124,37 @@ def _by_words(corpus: Corpus, words: str, blocks: Sequence[Block]) -> Iterator[P
         if corpus.is_left(number):
             if number not in spans:
                 spans[number] = texts_of(texts[number])
-            yield Place(number, hit.span, spans[number][hit.span])
+            yield LineHit(number, hit.span, spans[number][hit.span])
 
 
 def _by_pattern(
-    corpus: Corpus, asked: Asked, blocks: Sequence[Block]
-) -> Steps[Sequence[Place]]:
+    corpus: Corpus, query: SearchQuery, blocks: Sequence[Block]
+) -> Steps[Sequence[LineHit]]:
     """The lines that match a pattern, the newest text first, or in the order of the words."""
-    first = blocks[0][0] if blocks else 0
-    numbers = filter(corpus.is_left, range(len(corpus.texts) - 1, first - 1, -1))
+    oldest = blocks[0][0] if blocks else 0
+    numbers = filter(corpus.is_left, range(len(corpus.texts) - 1, oldest - 1, -1))
     texts = ((number, corpus.texts[number]) for number in numbers)
-    hits = yield from matches(texts, asked.pattern, asked.ignore_case)
-    matching, number, spans = list[Place](), -1, list[Span]()
+    hits = yield from matches(texts, query.pattern, query.ignore_case)
+    matching, number, spans = list[LineHit](), -1, list[Span]()
     for hit in hits:
         if hit.text != number:
             number, spans = hit.text, list(spans_of(corpus.texts[hit.text]))
         at = bisect_right(spans, hit.place, key=attrgetter("start")) - 1
-        matching.append(Place(number, at, spans[at].text))
-    if not asked.words:
+        matching.append(LineHit(number, at, spans[at].text))
+    if not query.words:
         return matching
-    every = set(matching)
-    best = [line for line in _by_words(corpus, asked.words, blocks) if line in every]
+    matching_lines = set(matching)
+    best = [
+        line
+        for line in _by_words(corpus, query.words, blocks)
+        if line in matching_lines
+    ]
     return list(dict.fromkeys([*best, *matching]))
 
 
-def _apart(corpus: Corpus, places: Iterator[Place]) -> Iterator[Place]:
+def _distinct(corpus: Corpus, places: Iterator[LineHit]) -> Iterator[LineHit]:
     """The lines that say something, are not in view, and are none of those before them."""
-    seen = {*corpus.shown}
+    seen = {*corpus.visible_lines}
     for place in places:
         line = bare(place.line)
         if line not in seen and any(map(str.isalnum, line)):
@@ -176,20 +178,20 @@ class _Page:
         self._corpus = corpus
         self._room_chars = room_chars
         self._spans: dict[int, list[Span]] = {}
-        self._shown: dict[int, list[Span]] = {}
+        self._rows: dict[int, list[Span]] = {}
 
-    def add(self, place: Place) -> bool:
+    def add(self, place: LineHit) -> bool:
         """Put a line on the page; False if there is no room for it, but for the first one."""
         number = place.text
         if number not in self._spans:
             self._spans[number] = list(spans_of(self._corpus.texts[number]))
         span = self._spans[number][place.span]
         self._room_chars -= len(_line(span)) + 1
-        if number not in self._shown:
+        if number not in self._rows:
             self._room_chars -= len(self._head(number, span)) + 1
         if self._room_chars < 0 and self.count:
             return False
-        self._shown.setdefault(number, []).append(span)
+        self._rows.setdefault(number, []).append(span)
         self.count += 1
         return True
 
@@ -199,7 +201,7 @@ class _Page:
 
     def __str__(self) -> str:
         lines = list[str]()
-        for number, spans in self._shown.items():
+        for number, spans in self._rows.items():
             spans.sort()
             lines += [self._head(number, spans[0]), *map(_line, spans)]
         return "".join(f"{line}\n" for line in lines)
@@ -210,21 +212,21 @@ def _line(span: Span) -> str:
     return f"{span.line}: {_OTHER_ENDS.sub(' ', span.text)}"
 
 
-def _searched(corpus: Corpus, blocks: Sequence[Block]) -> str:
-    """How much is looked through."""
+def _scope_text(corpus: Corpus, blocks: Sequence[Block]) -> str:
+    """How many characters were searched, in words."""
     chars = sum(map(len, corpus.texts[blocks[0][0] :])) if blocks else 0
     if chars < corpus.chars:
         return f"the newest {chars:,} of {corpus.chars:,} characters searched"
     return f"{chars:,} characters searched"
 
 
-def _last(first: int, count: int, searched: str, *, is_more: bool) -> str:
-    """The last line of a page: what it is, and how to go on."""
+def _footer(skipped: int, count: int, searched: str, *, is_more: bool) -> str:
+    """The last line of a page: which lines it has, and how to read on."""
     if not count:
-        return f"[{'no more lines' if first else 'no line'}; {searched}]"
-    stop = first + count
+        return f"[{'no more lines' if skipped else 'no line'}; {searched}]"
+    stop = skipped + count
     more = f" More lines: the same call with offset={stop}." if is_more else ""
     return (
-        f"[lines {first + 1:,} to {stop:,}, best first; {searched}. "
+        f"[lines {skipped + 1:,} to {stop:,}, best first; {searched}. "
         f"Read on at one: with its ref and offset alone.{more}]"
     )

@@ -140,8 +140,8 @@ def too_large() -> PatternError:
     return _unknown("too large", _COUNTED)
 
 
-def _unknown(what: str, remedy: str = _CHARACTERS) -> PatternError:
-    return PatternError(f"the pattern is not understood: {what}. {remedy}")
+def _unknown(problem: str, remedy: str = _CHARACTERS) -> PatternError:
+    return PatternError(f"the pattern is not understood: {problem}. {remedy}")
 
 
 def _group(tokens: Iterator[re.Match[str]], folds: bool, depth: int) -> Either:
@@ -191,11 +191,11 @@ def _flags(opened: str, folds: bool) -> bool:
     return ("i" in flags[1] or folds) and "i" not in flags[2]
 
 
-def _repeated(last: list[Node], text: str) -> Repeat:
+def _repeated(operand: list[Node], text: str) -> Repeat:
     """The last item read, as often as a sign says."""
-    if not last:
+    if not operand:
         raise _unknown(f"nothing is repeated by {text}")
-    if isinstance(last[0], Repeat):
+    if isinstance(operand[0], Repeat):
         raise _unknown(f"{text} follows a repetition", "Use one of * + ? {…} at a time")
     counts = _COUNTS.match(text)
     if counts is None:
@@ -207,7 +207,7 @@ def _repeated(last: list[Node], text: str) -> Repeat:
         raise too_large()
     if most is not None and most < least:
         raise _unknown(f"{text} has its larger number first")
-    return Repeat(last[0], least, most)
+    return Repeat(operand[0], least, most)
 
 
 def _read(token: re.Match[str], folds: bool) -> Iterator[Node]:
@@ -284,9 +284,9 @@ def _named(name: str) -> Ranges:
 
 def _others(ranges: Ranges) -> Iterator[tuple[str, str]]:
     """The ranges between some that are in order."""
-    after = 0
+    next_code = 0
     for low, high in ranges:
-        if ord(low) > after:
-            yield chr(after), chr(ord(low) - 1)
-        after = ord(high) + 1
-    yield chr(after), "\U0010ffff"
+        if ord(low) > next_code:
+            yield chr(next_code), chr(ord(low) - 1)
+        next_code = ord(high) + 1
+    yield chr(next_code), "\U0010ffff"

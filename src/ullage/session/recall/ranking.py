@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from itertools import islice
 from math import log
 from typing import NamedTuple
 
@@ -55,44 +55,49 @@ def ranked(indexes: Sequence[Index], query: str) -> list[Hit]:
         indexes: of the blocks of all texts, in order, the oldest first.
         query: words, as anybody writes them.
     """
-    terms = _weights(indexes, query)
-    owns = [_own(index, terms) for index in indexes]
-    least = sorted(chain.from_iterable(own.values() for own in owns))[-MOST_SPANS:][:1]
-    hits, first = list[Hit](), 0
-    for index, own in zip(indexes, owns, strict=True):
-        if own:
-            hits += _hits(index, own, least[0], _shares(index, terms), first)
-        first += len(index.starts) - 1
+    terms = _term_weights(indexes, query)
+    block_weights = [_span_weights(index, terms) for index in indexes]
+    sizes = sorted(weight for weights in block_weights for weight in weights.values())
+    least = sizes[-MOST_SPANS:][:1]
+    hits, text_number = list[Hit](), 0
+    for index, weights in zip(indexes, block_weights, strict=True):
+        if weights:
+            hits += _hits(
+                index, weights, least[0], _text_shares(index, terms), text_number
+            )
+        text_number += len(index.starts) - 1
     return sorted(hits, reverse=True)
 
 
-def _weights(indexes: Sequence[Index], query: str) -> list[tuple[str, int]]:
+def _term_weights(indexes: Sequence[Index], query: str) -> list[tuple[str, int]]:
     """The terms of a query that stand somewhere, the rarest first, and the weight of each."""
-    asked = Counter(islice(Splitter().terms(query), MOST_TERMS))
+    frequencies = Counter(islice(Splitter().terms(query), MOST_TERMS))
     total = sum(index.starts[-1] for index in indexes)
-    counts = {term: sum(index.count(term) for index in indexes) for term in asked}
+    counts = {term: sum(index.count(term) for index in indexes) for term in frequencies}
     weights, room = list[tuple[str, int]](), MOST_PLACES
     for term in sorted(
-        filter(counts.get, asked), key=lambda term: (counts[term], term)
+        filter(counts.get, frequencies), key=lambda term: (counts[term], term)
     ):
         room -= counts[term]
         if room < 0 and weights:
             break
         rarity = log(1 + (total - counts[term] + 0.5) / (counts[term] + 0.5))
-        weights.append((term, round(_SCALE * rarity**2 * (1 + log(asked[term]) / 2))))
+        weights.append(
+            (term, round(_SCALE * rarity**2 * (1 + log(frequencies[term]) / 2)))
+        )
     return weights
 
 
-def _own(index: Index, terms: Sequence[tuple[str, int]]) -> dict[int, int]:
+def _span_weights(index: Index, terms: Sequence[tuple[str, int]]) -> dict[int, int]:
     """The weight of what is on each span of a block."""
-    own = dict[int, int]()
+    weights = dict[int, int]()
     for term, weight in terms:
         for span in index.places(term):
-            own[span] = own.get(span, 0) + weight
-    return own
+            weights[span] = weights.get(span, 0) + weight
+    return weights
 
 
-def _shares(index: Index, terms: Sequence[tuple[str, int]]) -> dict[int, int]:
+def _text_shares(index: Index, terms: Sequence[tuple[str, int]]) -> dict[int, int]:
     """What each text of a block adds to its spans."""
     shares = dict[int, int]()
     for term, weight in terms:
@@ -102,11 +107,15 @@ def _shares(index: Index, terms: Sequence[tuple[str, int]]) -> dict[int, int]:
 
 
 def _hits(
-    index: Index, own: dict[int, int], least: int, shares: dict[int, int], first: int
+    index: Index,
+    weights: dict[int, int],
+    least: int,
+    shares: dict[int, int],
+    text_number: int,
 ) -> Iterator[Hit]:
     """The spans of a block that have the least weight on themselves, and those beside them."""
     borders, candidates = {*index.starts}, set[int]()
-    for span, weight in own.items():
+    for span, weight in weights.items():
         if weight >= least:
             candidates.add(span)
             if span not in borders:
@@ -114,9 +123,14 @@ def _hits(
             if span + 1 not in borders:
                 candidates.add(span + 1)
     for span in candidates:
-        before = 0 if span in borders else own.get(span - 1, 0)
-        behind = 0 if span + 1 in borders else own.get(span + 1, 0)
+        weight_before = 0 if span in borders else weights.get(span - 1, 0)
+        weight_behind = 0 if span + 1 in borders else weights.get(span + 1, 0)
         text, number = index.text_of(span)
-        weight = own.get(span, 0) + before // 2 + behind // 2 + shares[text]
+        weight = (
+            weights.get(span, 0)
+            + weight_before // 2
+            + weight_behind // 2
+            + shares[text]
+        )
         size = _SPAN_CHARS + index.chars(span)
-        yield Hit(weight * _SPAN_CHARS // size, first + text, number)
+        yield Hit(weight * _SPAN_CHARS // size, text_number + text, number)

@@ -11,7 +11,7 @@ from ullage.core.values.effects import Steps
 from ullage.core.values.notices import Words
 from ullage.core.values.toolset import OURS
 from ullage.policy.stages.shorten import safe_cut
-from ullage.session.recall.source import Source
+from ullage.session.recall.source import OutputReader
 
 LINE_CHARS = 2_000
 _BEFORE_CHARS = 1_100
@@ -27,15 +27,15 @@ def numbered(number: int, text: str, mark: str = "") -> str:
 
 
 def characters(
-    source: Source,
+    source: OutputReader,
     offset: int | None,
     words: Words,
     page_chars: int = OURS.page_chars,
-    asked: str | None = None,
+    reference: str | None = None,
 ) -> Steps[str]:
     """The page that begins at character ``offset``; its last line says where to read on.
 
-    ``asked`` is what the call named, if not the ref. The last page has no such line.
+    ``reference`` is what the call named, if not the ref. The last page has no such line.
     ``offset`` beyond the end gives a sentence that says so. None: where the beginning that
     the toolset takes for shown ends, at a whole character as it was shown.
     """
@@ -44,17 +44,17 @@ def characters(
     offset = max(offset, 0)
     if offset >= source.chars > 0:
         return f"[nothing after character {source.chars:,}: the output ends there]"
-    wanted = min(offset + page_chars, source.chars)
-    stop = yield from _safe_cut(source, wanted)
-    stop = stop if stop > offset else wanted
+    target = min(offset + page_chars, source.chars)
+    stop = yield from _safe_cut(source, target)
+    stop = stop if stop > offset else target
     page = yield from source.span(offset, stop)
     if stop >= source.chars:
         return page
-    return f"{page}\n{words.more(source.ref, offset, stop, source.chars, asked)}"
+    return f"{page}\n{words.more(source.ref, offset, stop, source.chars, reference)}"
 
 
 def lines(
-    source: Source,
+    source: OutputReader,
     offset: int,
     limit: int,
     words: Words,
@@ -70,37 +70,37 @@ def lines(
     if start >= total:
         return f"[no line {start + 1:,}: the output has {total:,} lines]"
     at = yield from source.line_start(start)
-    shown: list[str] = []
+    rows: list[str] = []
     room = page_chars
     for number in range(start + 1, min(start + max(limit, 1), total) + 1):
         end = yield from source.newline_from(at)
-        text = yield from _clipped(source, at, end, words)
+        text = yield from _clip(source, at, end, words)
         page = numbered(number, text)
         room -= len(page) + 1
-        if room < 0 and shown:
+        if room < 0 and rows:
             break
-        shown.append(page)
+        rows.append(page)
         at = end + 1
-    stop = start + len(shown)
+    stop = start + len(rows)
     if stop < total:
-        shown.append(
+        rows.append(
             f"[lines {start + 1:,} to {stop:,} of {total:,}. Next: offset={stop}]"
         )
-    return "\n".join(shown)
+    return "\n".join(rows)
 
 
-def _clipped(source: Source, start: int, end: int, words: Words) -> Steps[str]:
+def _clip(source: OutputReader, start: int, end: int, words: Words) -> Steps[str]:
     """The line from ``start`` to ``end``, or its beginning and how to read on."""
-    shown = yield from source.span(start, min(end, start + LINE_CHARS + 1))
+    text = yield from source.span(start, min(end, start + LINE_CHARS + 1))
     if end - start <= LINE_CHARS:
-        return shown
-    stop = safe_cut(shown, LINE_CHARS)
+        return text
+    stop = safe_cut(text, LINE_CHARS)
     more = end - start - stop
     call = words.read_on(source.ref, start + stop)
-    return f"{shown[:stop]} [… {more:,} more characters: {call}]"
+    return f"{text[:stop]} [… {more:,} more characters: {call}]"
 
 
-def _safe_cut(source: Source, at: int) -> Steps[int]:
+def _safe_cut(source: OutputReader, at: int) -> Steps[int]:
     """`safe_cut` at a place of the whole."""
     base = max(at - _BEFORE_CHARS, 0)
     near = yield from source.span(base, at + 1)

@@ -17,22 +17,22 @@ PIECE_CHARS = 1 << 18
 """A text is looked through in pieces of so many characters."""
 
 
-class Source:
+class OutputReader:
     """The text of one output, whose chunks are fetched when they are needed.
 
     Args:
         found: an output at hand, which is one chunk and never copied; or what a store says of it.
     """
 
-    def __init__(self, found: Output | Shape) -> None:
-        self.ref = found.ref
-        self._found = found
-        if isinstance(found, Output):
-            self._held = {0: found.text} if found.text else {}
+    def __init__(self, output: Output | Shape) -> None:
+        self.ref = output.ref
+        self._found = output
+        if isinstance(output, Output):
+            self._held = {0: output.text} if output.text else {}
             chars = list(map(len, self._held.values()))
         else:
             self._held = {}
-            chars = [extent.chars for extent in found.chunks]
+            chars = [extent.chars for extent in output.chunks]
         self.starts = [0, *accumulate(chars)]
         self.chars = self.starts[-1]
 
@@ -109,9 +109,9 @@ class Source:
         for n in range(self._chunk_at(at), len(self.starts) - 1):
             if self.newlines[n + 1] > self.newlines[n]:
                 text = yield from self.chunk(n)
-                found = text.find("\n", max(at - self.starts[n], 0))
-                if found >= 0:
-                    return self.starts[n] + found
+                position = text.find("\n", max(at - self.starts[n], 0))
+                if position >= 0:
+                    return self.starts[n] + position
         return self.chars
 
     def newline_before(self, at: int) -> Steps[int]:
@@ -119,9 +119,9 @@ class Source:
         for n in range(self._chunk_at(at), -1, -1):
             if n < len(self.starts) - 1 and self.newlines[n + 1] > self.newlines[n]:
                 text = yield from self.chunk(n)
-                found = text.rfind("\n", 0, max(at - self.starts[n], 0))
-                if found >= 0:
-                    return self.starts[n] + found
+                position = text.rfind("\n", 0, max(at - self.starts[n], 0))
+                if position >= 0:
+                    return self.starts[n] + position
         return -1
 
     def _chunk_at(self, at: int) -> int:

@@ -63,6 +63,6 @@ def _parts(line: str) -> Iterator[tuple[int, int]]:
 def _last_break(line: str, least: int, most: int) -> int:
     """The end of the last break in a part of a line; where there is none, the end of that part."""
     stop = most
-    for found in _BREAK.finditer(line, least, most):
-        stop = found.end()
+    for match in _BREAK.finditer(line, least, most):
+        stop = match.end()
     return stop

@@ -18,7 +18,7 @@ from ullage.session.spend.cost import priced
 _NUMBERS = count(1)
 
 
-class UnderWay(NamedTuple):
+class PendingCall(NamedTuple):
     """A call under way, as it counts if nobody reports it.
 
     Attributes:
@@ -34,12 +34,16 @@ class UnderWay(NamedTuple):
     output_tokens: int = 0
 
     def as_call(self, agent: str) -> Call:
-        """The call by our estimate."""
+        """The call, priced by our estimate.
+
+        Args:
+            agent: the name it is listed under.
+        """
         usage = Usage(fresh_tokens=self.tokens, output_tokens=self.output_tokens)
         return priced(agent, self.model, usage, self.tokens, reported=False)
 
 
-Dropped: TypeAlias = tuple[str, int, UnderWay]
+AbandonedCall: TypeAlias = tuple[str, int, PendingCall]
 """What a session left behind that is gone: its agent, its account, a call nobody reported."""
 
 
@@ -54,17 +58,20 @@ class Account:
     Attributes:
         number: tells it from others, from 1 on.
         claim: what the call under way may come to.
-        sent: the call under way, None where it is reported or nothing is limited.
+        pending: the call under way, None where it is reported or nothing is limited.
         wrapped_up: whether it has been given its one wrap-up.
         is_calling: whether a view was asked for and no reply to it was reported.
     """
 
-    sent: UnderWay | None = (
+    pending: PendingCall | None = (
         None  # of the class: `__del__` asks for it wherever `__init__` ended
     )
 
     def __init__(
-        self, agent: str, tell: Callable[[Event], None], drop: Callable[[Dropped], None]
+        self,
+        agent: str,
+        tell: Callable[[Event], None],
+        drop: Callable[[AbandonedCall], None],
     ) -> None:
         self.agent = agent
         self._tell = WeakMethod(tell) if ismethod(tell) else lambda: tell
@@ -75,20 +82,24 @@ class Account:
         self._drop = drop
 
     def tell(self, event: Event) -> None:
-        """Pass an event on to the session, if it is still there."""
+        """Pass an event on to the session, if it is still there.
+
+        Args:
+            event: what happened.
+        """
         if tell := self._tell():
             tell(event)
 
     @contextmanager
     def sending(self) -> Iterator[None]:
-        """While a view is given out. If that fails, no call is made for it, and none counts."""
-        before = self.sent
+        """A block in which a view is made. If it fails, no call is made for it, and none counts."""
+        previous = self.pending
         try:
             yield
         except BaseException:
-            self.sent = before
+            self.pending = previous
             raise
 
     def __del__(self) -> None:
-        if self.sent is not None:  # at any moment: the budget's lock may be held
-            self._drop((self.agent, self.number, self.sent))
+        if self.pending is not None:  # at any moment: the budget's lock may be held
+            self._drop((self.agent, self.number, self.pending))

@@ -54,11 +54,11 @@ class Allowance(Struct, frozen=True, kw_only=True):
                 "warn_at", f"{self.warn_at} is not a share", "Give 0.8 for 80 %."
             )
         if self.on_exceeded not in get_args(OnExceeded):
-            known = ", ".join(get_args(OnExceeded))
+            choices = ", ".join(get_args(OnExceeded))
             raise ConfigError(
                 "on_exceeded",
                 f"{self.on_exceeded!r} is not known",
-                f"Use one of {known}.",
+                f"Use one of {choices}.",
             )
         if not isinstance(self.words, str) or not self.words.strip():
             raise ConfigError(
@@ -71,19 +71,33 @@ class Allowance(Struct, frozen=True, kw_only=True):
         return bool(self.tokens or self.usd)
 
     def used_up(self, claim: Claim, share: float = 1.0) -> Unit | None:
-        """The unit of which this much reaches a share of the allowance, or None."""
+        """The unit of which an amount reaches a share of the allowance, or None.
+
+        Args:
+            claim: the amount.
+            share: of the allowance, from 0 to 1.
+        """
         if self.tokens and claim.tokens >= share * self.tokens:
             return "tokens"
         return "usd" if self.usd and claim.usd >= share * self.usd else None
 
 
 def check_amount(name: str, value: Any, *, whole: bool) -> None:
-    """Refuse what is no amount: another type, a bool, a negative, NaN or infinity."""
+    """Refuse a value that is no amount: another type, a bool, a negative, NaN or infinity.
+
+    Args:
+        name: of the setting, for the error.
+        value: what was given.
+        whole: whether it has to be a whole number.
+
+    Raises:
+        ConfigError: it is no amount.
+    """
     kinds = int if whole else (int, float)
     if isinstance(value, bool) or not isinstance(value, kinds):
-        what = "a whole number" if whole else "a number"
+        expected = "a whole number" if whole else "a number"
         raise ConfigError(
-            name, f"a {type(value).__name__} is not {what}", "Give 0 or more."
+            name, f"a {type(value).__name__} is not {expected}", "Give 0 or more."
         )
     if not math.isfinite(value) or value < 0:
         raise ConfigError(name, f"{value} is no amount", "Give 0 or more.")

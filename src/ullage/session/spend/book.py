@@ -19,7 +19,7 @@ _LOOKED_BACK = 256
 """Among so many of the newest calls a report is looked for that was booked before."""
 
 
-class Report(NamedTuple):
+class UsageReport(NamedTuple):
     """What was reported of one reply.
 
     Attributes:
@@ -36,7 +36,7 @@ class Report(NamedTuple):
 
     @property
     def named(self) -> tuple[object, ...]:
-        """What another report of the same reply has one of (`is_of`)."""
+        """The keys of which another report of the same reply has at least one (`is_of`)."""
         return (self.view, (self.reply, self.usage)) if self.reply else (self.view,)
 
     def as_call(self, agent: str, model: str, estimated_tokens: int) -> Call:
@@ -44,22 +44,30 @@ class Report(NamedTuple):
         call = Call(agent=agent, model=model, usage=self.usage, cost_usd=self.cost_usd)
         return replace(call, estimated_tokens=estimated_tokens)
 
-    def is_full(self, other: Report) -> bool:
-        """Whether another report of the same reply tells no more than this one."""
-        return self.usage.total_tokens >= other.usage.total_tokens
+    def is_full(self, report: UsageReport) -> bool:
+        """Whether another report of the same reply tells no more than this one.
 
-    def is_of(self, other: Report) -> bool:
-        """Whether both speak of one reply.
-
-        Without an id, those of one view do. With one, a server may give all its replies the same:
-        then those of other views are others, unless they came to the very same.
+        Args:
+            report: the other one.
         """
-        return self.reply == other.reply and (
-            self.view == other.view or (bool(self.reply) and self.usage == other.usage)
+        return self.usage.total_tokens >= report.usage.total_tokens
+
+    def is_of(self, report: UsageReport) -> bool:
+        """Whether both reports are of one reply.
+
+        Without an id, those of one view are. With one, a server may give all its replies the same
+        id: then those of other views are of other replies, unless they came to the very same.
+
+        Args:
+            report: the other one.
+        """
+        return self.reply == report.reply and (
+            self.view == report.view
+            or (bool(self.reply) and self.usage == report.usage)
         )
 
 
-class Row(NamedTuple):
+class BookEntry(NamedTuple):
     """One call as it was booked, and the sum with it."""
 
     number: int
@@ -67,7 +75,7 @@ class Row(NamedTuple):
     spent: Spent
     account: int = 0  # whose it is; 0: nobody's
     view: int | None = None  # the number of the view it was for
-    report: Report | None = None  # none: it is our estimate
+    report: UsageReport | None = None  # none: it is our estimate
     replaces: int | None = None  # the number of the row whose place it takes
 
 
@@ -79,7 +87,7 @@ class Book:
     """
 
     def __init__(self, spent: Spent) -> None:
-        self._rows: list[Row] = [Row(0, None, spent)]
+        self._rows: list[BookEntry] = [BookEntry(0, None, spent)]
         self._named: set[object] = (
             set()
         )  # of every row, and perhaps of one that never was
@@ -90,14 +98,18 @@ class Book:
         return self._rows[-1].spent
 
     def calls(self, account: int | None = None) -> tuple[Call, ...]:
-        """Every call that counts, or those of one account, as they were booked."""
+        """Every call that counts, in the order they were booked.
+
+        Args:
+            account: whose; None: everybody's.
+        """
         rows = tuple(self._rows)
-        gone = {row.replaces for row in rows}
+        replaced = {row.replaces for row in rows}
         return tuple(
             row.call
             for row in rows
             if row.call is not None
-            and row.number not in gone
+            and row.number not in replaced
             and account in (None, row.account)
         )
 
@@ -107,42 +119,61 @@ class Book:
         account: int = 0,
         *,
         view: int | None = None,
-        report: Report | None = None,
-        replaces: Row | None = None,
+        report: UsageReport | None = None,
+        replaces: BookEntry | None = None,
     ) -> Call:
-        """Book a call, as of `Row`, and give it back."""
-        gone = replaces.call.spent if replaces and replaces.call else None
-        spent = (self.spent - gone if gone else self.spent) + call.spent
+        """Book a call.
+
+        Args:
+            call: the call.
+            account: whose it is; 0: nobody's.
+            view: the number of the view it was for.
+            report: what was reported; None: the call is our estimate.
+            replaces: the entry whose place it takes.
+
+        Returns:
+            The call.
+        """
+        replaced_spent = replaces.call.spent if replaces and replaces.call else None
+        spent = (
+            self.spent - replaced_spent if replaced_spent else self.spent
+        ) + call.spent
         self._named.update(report.named if report else () if view is None else (view,))
         # the one step of it: an interrupt finds the call booked whole, or not at all
         number = len(self._rows)
         replaced = replaces.number if replaces else None
-        self._rows.append(Row(number, call, spent, account, view, report, replaced))
+        self._rows.append(
+            BookEntry(number, call, spent, account, view, report, replaced)
+        )
         return call
 
     def carry(self, spent: Spent) -> None:
-        """Count what was spent elsewhere; it is no call of this book."""
-        self._rows.append(Row(len(self._rows), None, self.spent + spent))
+        """Count what was spent elsewhere; it is no call of this book.
 
-    def is_new(self, report: Report) -> bool:
+        Args:
+            spent: the sum.
+        """
+        self._rows.append(BookEntry(len(self._rows), None, self.spent + spent))
+
+    def is_new(self, report: UsageReport) -> bool:
         """Whether nothing was booked that may be of the same reply."""
         return self._named.isdisjoint(report.named)
 
-    def row_of(self, report: Report) -> Row | None:
+    def row_of(self, report: UsageReport) -> BookEntry | None:
         """The newest report of the same reply, if there is one."""
         return self._newest(
             report.named, lambda row: bool(row.report and row.report.is_of(report))
         )
 
-    def row_for(self, account: int, view: int) -> Row | None:
+    def row_for(self, account: int, view: int) -> BookEntry | None:
         """The newest call of a view, reported or by our estimate, if there is one."""
         return self._newest(
             (view,), lambda row: (row.account, row.view) == (account, view)
         )
 
     def _newest(
-        self, named: Iterable[object], is_wanted: Callable[[Row], bool]
-    ) -> Row | None:
+        self, named: Iterable[object], is_wanted: Callable[[BookEntry], bool]
+    ) -> BookEntry | None:
         if self._named.isdisjoint(named):
             return None
         newest = islice(reversed(self._rows), _LOOKED_BACK)

@@ -29,7 +29,7 @@ from ullage.core.values.carried import Arguments, Portable
 from ullage.core.values.effects import Steps
 from ullage.core.values.events import Event
 from ullage.core.values.usage import Usage
-from ullage.session.spend.account import Account, Dropped, UnderWay
+from ullage.session.spend.account import AbandonedCall, Account, PendingCall
 from ullage.session.spend.allowance import (
     NOTHING,
     WRAP_UP,
@@ -39,7 +39,7 @@ from ullage.session.spend.allowance import (
     Unit,
     check_amount,
 )
-from ullage.session.spend.book import Book, Report, Row
+from ullage.session.spend.book import Book, BookEntry, UsageReport
 from ullage.session.spend.calls import By, Call, Spent, totals
 from ullage.session.spend.cost import priced, worst_usd
 from ullage.session.spend.environment import TOKEN_BUDGET, whole_number
@@ -87,8 +87,8 @@ class Budget(Portable):
         **unknown: Never,
     ) -> None:
         for name in unknown:
-            known = "Budgets are in tokens and usd; the settings are those of ullage.Budget."
-            raise ConfigError("budget", f"{name!r} is no unit and no setting", known)
+            remedy = "Budgets are in tokens and usd; the settings are those of ullage.Budget."
+            raise ConfigError("budget", f"{name!r} is no unit and no setting", remedy)
         if tokens is None and usd is None:
             raise ConfigError("budget", "nothing is given", "Give tokens, usd or both.")
         if tokens == 0 and usd == 0:
@@ -108,7 +108,7 @@ class Budget(Portable):
         self.wait_s = wait_s
         self._lock = Lock()
         self._accounts: WeakSet[Account] = WeakSet()
-        self._dropped: deque[Dropped] = deque()
+        self._abandoned: deque[AbandonedCall] = deque()
         self._book = Book(spent or Spent())
         self._has_warned = False
         self._has_reported_exceeded = False
@@ -142,7 +142,7 @@ class Budget(Portable):
     def spent(self) -> Spent:
         """The sum of all calls so far."""
         with self._lock:
-            self._take_dropped()
+            self._book_abandoned()
             return self._book.spent
 
     @property
@@ -155,39 +155,58 @@ class Budget(Portable):
     def is_used_up(self) -> bool:
         """Whether what is spent has reached the allowance."""
         with self._lock:
-            self._take_dropped()
+            self._book_abandoned()
             return self.allowance.used_up(self._spent()) is not None
 
     @property
     def calls(self) -> tuple[Call, ...]:
         """Every call of every session, in the order they were reported."""
         with self._lock:
-            self._take_dropped()
+            self._book_abandoned()
             return self._book.calls()
 
     def calls_of(self, account: Account) -> tuple[Call, ...]:
-        """Every call of one session, in the order they were reported."""
+        """Every call of one session, in the order they were reported.
+
+        Args:
+            account: of the session.
+        """
         return self._book.calls(account.number)
 
     def totals(self, by: By) -> dict[str, Spent]:
-        """What was spent by each agent, or on each model."""
+        """What was spent by each agent, or on each model.
+
+        Args:
+            by: ``"agent"`` or ``"model"``.
+
+        Returns:
+            The sums by name, in the order each first called.
+        """
         return totals(self.calls, by)
 
     # ── what a session asks ──────────────────────────────────────────────────────────
 
     def join(self, agent: str, tell: Callable[[Event], None]) -> Account:
-        """A new account. What it has claimed is given back when nobody holds it any more."""
-        account = Account(agent, tell, self._dropped.append)
+        """Open an account. What it has claimed is given back when nobody holds it any more.
+
+        Args:
+            agent: the name its calls are listed under.
+            tell: takes the events that concern it.
+        """
+        account = Account(agent, tell, self._abandoned.append)
         with self._lock:
             self._accounts.add(account)
         return account
 
     def synced(self) -> Steps[None]:
-        """Where others spend of it too: tell them, and hear of them."""
+        """Steps that exchange sums with other workers of a shared budget; here there are none."""
         yield from ()
 
     def begin(self, account: Account) -> None:
-        """A call is to be made: what the last one claimed and did not use is given back.
+        """Prepare a new call: give back what the last one claimed and did not use.
+
+        Args:
+            account: who calls.
 
         Raises:
             BudgetExceeded: the account has had its wrap-up, and there is no room again.
@@ -215,28 +234,34 @@ class Budget(Portable):
         """
         if not self.allowance.is_limited:
             return True
-        asked = ask()
+        amount = ask()
         with self._lock:
             if self._book.spent.cost_usd is None and self.allowance.usd:
                 raise _unpriced("a call was counted whose price is not known", "")
-            taken = self.allowance.used_up(self._spent() + self._claimed(but=account))
+            reached = self.allowance.used_up(self._spent() + self._claimed(but=account))
             used_up = self.allowance.used_up(self._spent())
             if self.allowance.on_exceeded == "wrap_up" and used_up is not None:
                 return False
-            if self.allowance.on_exceeded != "warn" and taken is not None:
-                raise self._exceeded(account, used_up or taken)
-            account.claim = asked
+            if self.allowance.on_exceeded != "warn" and reached is not None:
+                raise self._exceeded(account, used_up or reached)
+            account.claim = amount
             if used_up is not None and not self._has_reported_exceeded:
                 self._has_reported_exceeded = True
                 account.tell(
                     Event(
-                        kind="warned", where="budget", why=self._why(used_up, account)
+                        kind="warned",
+                        where="budget",
+                        why=self._describe(used_up, account),
                     )
                 )
             return True
 
     def others(self, account: Account) -> Claim | None:
-        """What others have reserved, where that alone is in the way of a call; else None."""
+        """What others have reserved, where that alone prevents a call; else None.
+
+        Args:
+            account: who wants to call.
+        """
         with self._lock:
             spent, reserved = self._spent(), self._claimed(but=account)
             if self.allowance.on_exceeded == "warn" or self.allowance.used_up(spent):
@@ -244,7 +269,10 @@ class Budget(Portable):
             return reserved if self.allowance.used_up(spent + reserved) else None
 
     def check(self, account: Account) -> None:
-        """A call is to be made that nothing can be claimed for.
+        """Check that a call may be made for which nothing can be claimed.
+
+        Args:
+            account: who calls.
 
         Raises:
             BudgetExceeded: the allowance is spent.
@@ -254,45 +282,74 @@ class Budget(Portable):
             if unit is not None and self.allowance.on_exceeded != "warn":
                 raise self._exceeded(account, unit)
 
-    def claim_wrap_up(self, account: Account, asked: Claim, added_tokens: int) -> None:
-        """Claim the one wrap-up of an account, which may go over the allowance."""
+    def claim_wrap_up(self, account: Account, amount: Claim, added_tokens: int) -> None:
+        """Claim the one wrap-up of an account, which may go over the allowance.
+
+        Args:
+            account: who calls.
+            amount: the most that the call may come to.
+            added_tokens: tokens of the request to sum up.
+        """
         with self._lock:
             unit = self.allowance.used_up(self._spent())
             unit = unit or ("tokens" if self.allowance.tokens else "usd")
-            account.claim, account.wrapped_up = asked, True
-            where, why = "after the last message", self._why(unit, account)
+            account.claim, account.wrapped_up = amount, True
+            place, reason = "after the last message", self._describe(unit, account)
             account.tell(
                 Event(
-                    kind="wrapped_up", where=where, why=why, tokens_after=added_tokens
+                    kind="wrapped_up",
+                    where=place,
+                    why=reason,
+                    tokens_after=added_tokens,
                 )
             )
 
-    def send(self, account: Account, sent: Callable[[], UnderWay]) -> None:
-        """A view is given out. Where something is limited, it counts if nobody reports it."""
-        if self.allowance.is_limited:
-            account.sent = sent()
+    def send(self, account: Account, pending_call: Callable[[], PendingCall]) -> None:
+        """Note that a view is handed out; under a limit it counts if nobody reports it.
 
-    def is_new(self, report: Report) -> bool:
-        """Whether surely nobody has reported this reply."""
+        Args:
+            account: who calls.
+            pending_call: works out the call by our estimate.
+        """
+        if self.allowance.is_limited:
+            account.pending = pending_call()
+
+    def is_new(self, report: UsageReport) -> bool:
+        """Whether certainly nobody has reported this reply.
+
+        Args:
+            report: of the reply.
+        """
         with self._lock:
             return self._book.is_new(report)
 
-    def knows(self, report: Report, but: Account) -> bool:
-        """Whether another account has reported this reply."""
+    def knows(self, report: UsageReport, but: Account) -> bool:
+        """Whether another account has reported this reply.
+
+        Args:
+            report: of the reply.
+            but: the account that asks.
+        """
         with self._lock:
             row = self._book.row_of(report)
         return row is not None and row.account != but.number
 
     def settle(
-        self, account: Account, report: Report, model: str, estimated_tokens: int
+        self, account: Account, report: UsageReport, model: str, estimated_tokens: int
     ) -> None:
-        """A provider reported a call: what it claimed is given back, what it used is spent.
+        """Book a call that a provider reported, and give back what it claimed.
 
         The same report again, after an interrupt, is booked once; a fuller one of the same reply
         takes its place, as does the first one that of our estimate.
+
+        Args:
+            account: who called.
+            report: what was reported.
+            model: the model that was called.
+            estimated_tokens: our estimate of its prompt.
         """
         with self._lock:
-            if account.sent is None or account.sent.view == report.view:
+            if account.pending is None or account.pending.view == report.view:
                 self._free(account)
             row = self._book.row_of(report)
             if row is not None and row.report is not None:
@@ -306,22 +363,35 @@ class Budget(Portable):
             )
             self._warn(account)
 
-    def leave_unreported(self, account: Account, sent: UnderWay) -> None:
-        """A reply came without usage. If none follows, our estimate of the prompt is spent."""
+    def leave_unreported(self, account: Account, call: PendingCall) -> None:
+        """Note a reply without usage. If no report follows, our estimate of the prompt is spent.
+
+        Args:
+            account: who called.
+            call: the call by our estimate.
+        """
         with self._lock:
-            is_newest = account.sent is None or account.sent.view <= sent.view
-            is_booked = self._book.row_for(account.number, sent.view) is not None
+            is_newest = account.pending is None or account.pending.view <= call.view
+            is_booked = self._book.row_for(account.number, call.view) is not None
             if account.is_calling and is_newest and not is_booked:
-                account.sent = sent
-                self._claim_estimate(account, sent)
+                account.pending = call
+                self._claim_estimate(account, call)
 
     def end(self, account: Account) -> None:
-        """The account makes no more calls for now: its claim is given back."""
+        """Give back the claim of an account that makes no more calls for now.
+
+        Args:
+            account: the account.
+        """
         with self._lock:
             self._end(account)
 
     def release(self, account: Account) -> None:
-        """The call that was claimed was not made: give it back, a wrap-up as well."""
+        """Give back the claim of a call that was not made; a wrap-up may be had again.
+
+        Args:
+            account: the account.
+        """
         with self._lock:
             if account.is_calling:
                 account.wrapped_up = False
@@ -349,12 +419,21 @@ class Budget(Portable):
             return self._book.add(priced(agent, model, usage, reported=reported))
 
     def carry(self, spent: Spent) -> None:
-        """Count what another process has spent of the same allowance; see `spent`, an argument."""
+        """Count what another process has spent of the same allowance.
+
+        Args:
+            spent: the sum.
+        """
         with self._lock:
             self._book.carry(spent)
 
     def most(self, prompt_tokens: int, output_tokens: int, model: str) -> Claim:
         """The most that a call can come to.
+
+        Args:
+            prompt_tokens: the upper estimate of its prompt.
+            output_tokens: what is kept free for the answer.
+            model: the model that is called.
 
         Raises:
             ConfigError: money is limited and the model's prices are not known.
@@ -369,11 +448,11 @@ class Budget(Portable):
 
     # ── under the lock ───────────────────────────────────────────────────────────────
 
-    def _take_dropped(self) -> None:
-        """Book the calls of sessions that are gone, of which nothing was heard."""
-        while self._dropped:
-            agent, account, sent = self._dropped.popleft()
-            self._book.add(sent.as_call(agent), account, view=sent.view)
+    def _book_abandoned(self) -> None:
+        """Book, by our estimate, the unreported calls of sessions that are gone."""
+        while self._abandoned:
+            agent, account, pending_call = self._abandoned.popleft()
+            self._book.add(pending_call.as_call(agent), account, view=pending_call.view)
 
     def _claimed(self, but: Account | None = None) -> Claim:
         claims = (account.claim for account in self._accounts if account is not but)
@@ -384,36 +463,38 @@ class Budget(Portable):
         return Claim(spent.tokens, spent.cost_usd or 0.0)
 
     def _free(self, account: Account) -> None:
-        account.claim, account.is_calling, account.sent = NOTHING, False, None
+        account.claim, account.is_calling, account.pending = NOTHING, False, None
 
-    def _claim_estimate(self, account: Account, sent: UnderWay) -> None:
-        """The call is over: nobody waits any more for what it could have come to at most."""
+    def _claim_estimate(self, account: Account, pending_call: PendingCall) -> None:
+        """Lower the claim of a finished call from the most it could come to to our estimate."""
         if account.claim is NOTHING:
             return
-        call = sent.as_call(account.agent)
+        call = pending_call.as_call(account.agent)
         usd = account.claim.usd if call.cost_usd is None else call.cost_usd
         account.claim = Claim(call.usage.total_tokens, usd)
 
     def _end(self, account: Account) -> None:
-        self._take_dropped()
-        sent = account.sent
-        if sent is not None:
-            known = self._estimate(account, sent.view)
-            call = sent.as_call(account.agent)
-            self._book.add(call, account.number, view=sent.view, replaces=known)
-            account.sent = None
+        self._book_abandoned()
+        pending_call = account.pending
+        if pending_call is not None:
+            estimate = self._estimate(account, pending_call.view)
+            call = pending_call.as_call(account.agent)
+            self._book.add(
+                call, account.number, view=pending_call.view, replaces=estimate
+            )
+            account.pending = None
             tokens = call.usage.total_tokens
-            why = (
+            reason = (
                 f"nobody reported the last call; {tokens:,} tokens are counted for it, "
             )
-            why += "our estimate"
+            reason += "our estimate"
             account.tell(
-                Event(kind="unreported", where="call", why=why, tokens_after=tokens)
+                Event(kind="unreported", where="call", why=reason, tokens_after=tokens)
             )
             self._warn(account)
         self._free(account)
 
-    def _estimate(self, account: Account, view: int) -> Row | None:
+    def _estimate(self, account: Account, view: int) -> BookEntry | None:
         """Our estimate for a view, where it is booked and nothing was reported."""
         row = self._book.row_for(account.number, view)
         return row if row is not None and row.report is None else None
@@ -424,19 +505,19 @@ class Budget(Portable):
         if unit is not None and not self._has_warned:
             self._has_warned = True
             account.tell(
-                Event(kind="warned", where="budget", why=self._why(unit, account))
+                Event(kind="warned", where="budget", why=self._describe(unit, account))
             )
 
     def _figures(self, unit: Unit, account: Account) -> tuple[float, ...]:
         """The allowance in a unit, what of it is spent, and what others have claimed."""
         amounts = (self.allowance, self._spent(), self._claimed(but=account))
-        return tuple(getattr(each, unit) for each in amounts)
+        return tuple(getattr(amount, unit) for amount in amounts)
 
-    def _why(self, unit: Unit, account: Account) -> str:
-        allowed, spent, others = self._figures(unit, account)
+    def _describe(self, unit: Unit, account: Account) -> str:
+        allowed, spent, claimed = self._figures(unit, account)
         return (
             f"{spent:,.12g} of {allowed:,.12g} {unit} are spent, "
-            f"and {others:,.12g} are claimed by others"
+            f"and {claimed:,.12g} are claimed by others"
         )
 
     def _exceeded(self, account: Account, unit: Unit) -> BudgetExceeded:

@@ -14,7 +14,7 @@ By: TypeAlias = Literal["agent", "model"]
 
 
 class Spent(Struct, frozen=True, kw_only=True):
-    """What some calls came to.
+    """The sum of some calls.
 
     Attributes:
         usage: their tokens by class.
@@ -38,16 +38,16 @@ class Spent(Struct, frozen=True, kw_only=True):
         return self._with(add, other)
 
     def __sub__(self, other: Spent) -> Spent:
-        """What is left without calls that were in the sum."""
+        """The sum without calls that were in it."""
         return self._with(sub, other)
 
-    def _with(self, of: Callable[[Any, Any], Any], other: Spent) -> Spent:
-        is_known = self.cost_usd is not None and other.cost_usd is not None
+    def _with(self, operation: Callable[[Any, Any], Any], operand: Spent) -> Spent:
+        is_known = self.cost_usd is not None and operand.cost_usd is not None
         return Spent(
-            usage=of(self.usage, other.usage),
-            cost_usd=of(self.cost_usd, other.cost_usd) if is_known else None,
-            calls=of(self.calls, other.calls),
-            estimated_tokens=of(self.estimated_tokens, other.estimated_tokens),
+            usage=operation(self.usage, operand.usage),
+            cost_usd=operation(self.cost_usd, operand.cost_usd) if is_known else None,
+            calls=operation(self.calls, operand.calls),
+            estimated_tokens=operation(self.estimated_tokens, operand.estimated_tokens),
         )
 
 
@@ -73,7 +73,7 @@ class Call(Struct, frozen=True, kw_only=True):
 
     @property
     def spent(self) -> Spent:
-        """What it came to, as a sum of one."""
+        """The sum of this call alone."""
         estimated = 0 if self.reported else self.usage.total_tokens
         return Spent(
             usage=self.usage,
@@ -84,9 +84,14 @@ class Call(Struct, frozen=True, kw_only=True):
 
 
 def totals(calls: Iterable[Call], by: By) -> dict[str, Spent]:
-    """What calls came to, by agent or by model, in the order each first called."""
-    found: dict[str, Spent] = {}
+    """Sum up calls by agent or by model, in the order each first called.
+
+    Args:
+        calls: the calls.
+        by: ``"agent"`` or ``"model"``.
+    """
+    sums: dict[str, Spent] = {}
     for call in calls:
         name = call.agent if by == "agent" else call.model
-        found[name] = found.get(name, Spent()) + call.spent
-    return found
+        sums[name] = sums.get(name, Spent()) + call.spent
+    return sums

@@ -30,26 +30,26 @@ def cost_usd(usage: Usage, info: ModelInfo) -> float | None:
     price = info.prices_at(usage.sent_tokens or usage.input_tokens)
     if price.input_usd is None or price.output_usd is None:
         return None
-    read_usd = _first(price.cache_read_usd, price.input_usd)
-    write_usd = _first(price.cache_write_usd, price.input_usd)
+    read_usd = _price_or(price.cache_read_usd, price.input_usd)
+    write_usd = _price_or(price.cache_write_usd, price.input_usd)
     is_text = usage.input_media == usage.cache_read_media == usage.output_media == _TEXT
     audio, read_audio, spoken = (0, 0, 0) if is_text else _audio(usage)
     long_writes = min(usage.long_write_tokens, usage.cache_write_tokens)
     total = (  # what there is none of needs no price
         (usage.fresh_tokens - audio) * price.input_usd
-        + (audio and audio * _first(price.audio_input_usd, price.input_usd))
+        + (audio and audio * _price_or(price.audio_input_usd, price.input_usd))
         + (usage.cache_read_tokens - read_audio) * read_usd
-        + (read_audio and read_audio * _first(price.audio_cache_read_usd, read_usd))
+        + (read_audio and read_audio * _price_or(price.audio_cache_read_usd, read_usd))
         + (usage.cache_write_tokens - long_writes) * write_usd
-        + (long_writes and long_writes * _first(price.long_write_usd, write_usd))
+        + (long_writes and long_writes * _price_or(price.long_write_usd, write_usd))
         + (usage.output_tokens - spoken) * price.output_usd
-        + (spoken and spoken * _first(price.audio_output_usd, price.output_usd))
+        + (spoken and spoken * _price_or(price.audio_output_usd, price.output_usd))
     )
     return total / _MILLION
 
 
 def _audio(usage: Usage) -> tuple[int, int, int]:
-    """Tokens that were heard: fresh, read from cache; and those that were spoken."""
+    """Audio tokens: fresh, read from cache, and of the output."""
     read = min(usage.cache_read_media.audio_tokens, usage.cache_read_tokens)
     fresh = min(max(usage.input_media.audio_tokens - read, 0), usage.fresh_tokens)
     return fresh, read, min(usage.output_media.audio_tokens, usage.output_tokens)
@@ -63,7 +63,7 @@ def priced(
     *,
     reported: bool = True,
 ) -> Call:
-    """A call with its cost; see `Call`."""
+    """A call with its cost at list price; see `Call` for the arguments."""
     return Call(
         agent=agent,
         model=model,
@@ -79,6 +79,11 @@ def worst_usd(prompt_tokens: int, output_tokens: int, info: ModelInfo) -> float 
 
     The whole prompt is fresh or, where that is dearer, written to cache for the vendor's shorter
     time. One that is written for the longer time, or is sound, may cost more.
+
+    Args:
+        prompt_tokens: the upper estimate of its prompt.
+        output_tokens: the most tokens of its reply.
+        info: the model's prices.
     """
     fresh = Usage(fresh_tokens=prompt_tokens, output_tokens=output_tokens)
     written = Usage(cache_write_tokens=prompt_tokens, output_tokens=output_tokens)
@@ -90,5 +95,5 @@ def worst_usd(prompt_tokens: int, output_tokens: int, info: ModelInfo) -> float 
     return max(costs, default=None)
 
 
-def _first(price_usd: float | None, otherwise_usd: float) -> float:
+def _price_or(price_usd: float | None, otherwise_usd: float) -> float:
     return otherwise_usd if price_usd is None else price_usd

@@ -16,10 +16,13 @@ _NUMBER = re.compile(
 
 
 def whole_number(variable: str) -> int | None:
-    """The whole number a variable holds now, or None if it is unset or empty.
+    """The whole number that an environment variable holds, or None if it is unset or empty.
 
     Thousands may be parted by commas or underscores, as in ``850,000`` (multi-stage,
     Configuration).
+
+    Args:
+        variable: its name.
 
     Raises:
         ConfigError: it holds something else; its value is not shown.

@@ -35,12 +35,12 @@ def pauses(budget: Budget, account: Account) -> Generator[float, None, bool]:
     until_s = time.monotonic() + budget.wait_s
     pause_s = _FIRST_PAUSE_S
     while reserved is not None:
-        left_s = until_s - time.monotonic()
-        if left_s <= 0:
+        remaining_s = until_s - time.monotonic()
+        if remaining_s <= 0:
             return False
-        yield min(pause_s, left_s)
+        yield min(pause_s, remaining_s)
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-        before, reserved = reserved, budget.others(account)
-        if reserved != before:
+        previous, reserved = reserved, budget.others(account)
+        if reserved != previous:
             until_s = time.monotonic() + budget.wait_s
     return True

@@ -33,7 +33,7 @@ _MOST = 64
 
 
 class Circuit(NamedTuple):
-    """What a session knows of its summariser's failures.
+    """The failures of a summariser in a session.
 
     Attributes:
         failures: requests that failed, one after another.
@@ -44,13 +44,13 @@ class Circuit(NamedTuple):
     left_out: int = 0
 
     def after_failure(self) -> Circuit:
-        """One more failed: from the second on, twice as many as before are left out."""
+        """The circuit after one more failure: from the second on, twice as many are left out."""
         failures = self.failures + 1
         more = failures - _TRIES
         return Circuit(failures, min(4 << more, _MOST) if more >= 0 else 0)
 
     def after_leaving_out(self) -> Circuit:
-        """One was left out."""
+        """The circuit after one request was left out."""
         return self._replace(left_out=self.left_out - 1)
 
 
@@ -78,56 +78,68 @@ class Summaries:
         self._running: threading.Thread | asyncio.Future[Reply] | None = None
         self._turn: asyncio.Lock | None = None
 
-    def ask(self, asked: Summarise) -> Reply:
-        """The reply to a request, or what there is in its place."""
-        known = self._known(asked)
-        if known is not None:
-            return known
-        try:
-            return self._started(asked).result(self.summariser.timeout_s)
-        except TimeoutError:
-            return self._late(asked)
+    def ask(self, request: Summarise) -> Reply:
+        """Ask for a summary.
 
-    async def aask(self, asked: Summarise) -> Reply:
+        Args:
+            request: what the model is asked.
+
+        Returns:
+            Its reply, or one whose ``problem`` says why there is none.
+        """
+        reply = self._stored_reply(request)
+        if reply is not None:
+            return reply
+        try:
+            return self._start(request).result(self.summariser.timeout_s)
+        except TimeoutError:
+            return self._give_up(request)
+
+    async def aask(self, request: Summarise) -> Reply:
         """`ask` for an event loop, one request after another. Cancelled, it cancels the request.
 
         So whoever asks for what is under way gets its answer, and it is not paid for twice.
+
+        Args:
+            request: what the model is asked.
         """
         import asyncio
 
         self._turn = self._turn or asyncio.Lock()
         async with self._turn:
-            known = self._known(asked)
-            if known is not None:
-                return known
+            reply = self._stored_reply(request)
+            if reply is not None:
+                return reply
             running: asyncio.Future[Reply]
             if self.summariser.is_async:
-                running = self._running = asyncio.ensure_future(self._awaited(asked))
+                running = self._running = asyncio.ensure_future(
+                    self._await_reply(request)
+                )
             else:
-                running = asyncio.wrap_future(self._started(asked))
+                running = asyncio.wrap_future(self._start(request))
             try:
                 await asyncio.wait((running,), timeout=self.summariser.timeout_s)
             finally:
                 is_late = not running.done()
                 running.cancel()  # whoever does not hear of it is still under way
             if is_late:
-                return self._late(asked)
+                return self._give_up(request)
             return (
-                self._raised(asked, asyncio.CancelledError())
+                self._record_error(request, asyncio.CancelledError())
                 if running.cancelled()
                 else running.result()
             )
 
     def try_again(self) -> None:
-        """The next request is made, whatever failed before: somebody asks for it by hand."""
+        """Make the next request whatever failed before: the user asked for a summary."""
         self._circuit = self._circuit._replace(left_out=0)
 
     def take(self, *, is_refused: bool = False) -> Spent:
-        """What the calls since the last time came to.
+        """The sum of the calls since the last time.
 
         Args:
-            is_refused: whether what was answered since then is not used: then it counts among
-                the failures, else they are over.
+            is_refused: whether the replies since then are not used: then they count among the
+                failures, else the failures are over.
         """
         if self._has_answered:
             self._circuit = self._circuit.after_failure() if is_refused else Circuit()
@@ -136,14 +148,14 @@ class Summaries:
             spent, self._pending = self._pending, Spent()
             return spent
 
-    def _known(self, asked: Summarise) -> Reply | None:
-        known = self._answered.get(asked)
-        if known is not None:
-            if known.problem:
+    def _stored_reply(self, request: Summarise) -> Reply | None:
+        reply = self._answered.get(request)
+        if reply is not None:
+            if reply.problem:
                 del self._answered[
-                    asked
+                    request
                 ]  # whoever asks for a third time gets another try
-            return known
+            return reply
         if self._budget.is_used_up:
             return Reply(problem="the budget is spent", final=True)
         if self._is_running():
@@ -156,97 +168,99 @@ class Summaries:
                 self._circuit.after_leaving_out(),
             )
             more = self._circuit.left_out
-            why = f"the summariser failed {failures} times and was not asked, as in {more} more"
-            return Reply(problem=f"{why} requests", final=True)
+            reason = f"the summariser failed {failures} times and was not asked, as in {more} more"
+            return Reply(problem=f"{reason} requests", final=True)
         return None
 
     def _is_running(self) -> bool:
-        """Whether a request that was given up has still not ended."""
+        """Whether a request that timed out is still running."""
         running = self._running
         if isinstance(running, threading.Thread):
             return running.is_alive()
         return running is not None and not running.done()
 
-    def _late(self, asked: Summarise) -> Reply:
-        why = f"there was no reply within {self.summariser.timeout_s:g} seconds"
-        return self._failed(asked, Reply(problem=why, final=True))
+    def _give_up(self, request: Summarise) -> Reply:
+        reason = f"there was no reply within {self.summariser.timeout_s:g} seconds"
+        return self._record_failure(request, Reply(problem=reason, final=True))
 
-    def _started(self, asked: Summarise) -> Future[Reply]:
-        """The request under way in a thread of its own."""
+    def _start(self, request: Summarise) -> Future[Reply]:
+        """The future of a request that runs in a thread of its own."""
         from concurrent.futures import Future  # it imports logging
 
-        done: Future[Reply] = Future()
+        future: Future[Reply] = Future()
 
         def work() -> None:
             try:
-                reply = self._read(asked, lambda: self._send(asked))
+                reply = self._read(request, lambda: self._send(request))
             except BaseException as error:  # noqa: BLE001 - it ends this thread and nothing else
-                reply = self._raised(asked, error)
+                reply = self._record_error(request, error)
             self._running = (
                 None  # before anybody hears of it, who may ask again at once
             )
-            if done.set_running_or_notify_cancel():
-                done.set_result(reply)
+            if future.set_running_or_notify_cancel():
+                future.set_result(reply)
 
         self._running = threading.Thread(
             target=work, name="ullage-summary", daemon=True
         )
         self._running.start()
-        return done
+        return future
 
-    async def _awaited(self, asked: Summarise) -> Reply:
+    async def _await_reply(self, request: Summarise) -> Reply:
         try:
-            came = await self._send(asked)
+            response = await self._send(request)
         except Exception as error:  # noqa: BLE001
-            return self._raised(asked, error)
-        return self._read(asked, lambda: came)
+            return self._record_error(request, error)
+        return self._read(request, lambda: response)
 
-    def _send(self, asked: Summarise) -> Any:
+    def _send(self, request: Summarise) -> Any:
         summariser = self.summariser
-        return summariser.send(asked, summariser.model_for(asked.model, asked.caller))
-
-    def _read(self, asked: Summarise, came: Callable[[], Any]) -> Reply:
-        """The reply in what came back, charged and remembered."""
-        try:
-            reply = self.summariser.read(came())
-        except Exception as error:  # noqa: BLE001
-            return self._raised(asked, error)
-        with self._lock:
-            self._charge(asked, reply)
-        if reply.problem:
-            return self._failed(asked, reply)
-        if len(reply.text) > _MOST_CHARS_PER_TOKEN * asked.most_tokens:
-            size = f"{len(reply.text):,} characters for at most {asked.most_tokens:,} tokens"
-            return self._failed(asked, Reply(problem=f"it has {size}"))
-        self._has_answered = True
-        return self._remembered(asked, reply)
-
-    def _raised(self, asked: Summarise, error: BaseException) -> Reply:
-        return self._failed(
-            asked, Reply(problem=f"the summariser raised {type(error).__name__}")
+        return summariser.send(
+            request, summariser.model_for(request.model, request.caller)
         )
 
-    def _failed(self, asked: Summarise, reply: Reply) -> Reply:
-        self._circuit, self._has_answered = self._circuit.after_failure(), False
-        return self._remembered(asked, reply)
-
-    def _remembered(self, asked: Summarise, reply: Reply) -> Reply:
-        """A reply, given again to whoever asks the same."""
+    def _read(self, request: Summarise, receive: Callable[[], Any]) -> Reply:
+        """The reply in a response, charged and remembered."""
+        try:
+            reply = self.summariser.read(receive())
+        except Exception as error:  # noqa: BLE001
+            return self._record_error(request, error)
         with self._lock:
-            self._answered[asked] = reply
+            self._charge(request, reply)
+        if reply.problem:
+            return self._record_failure(request, reply)
+        if len(reply.text) > _MOST_CHARS_PER_TOKEN * request.most_tokens:
+            size = f"{len(reply.text):,} characters for at most {request.most_tokens:,} tokens"
+            return self._record_failure(request, Reply(problem=f"it has {size}"))
+        self._has_answered = True
+        return self._remember(request, reply)
+
+    def _record_error(self, request: Summarise, error: BaseException) -> Reply:
+        return self._record_failure(
+            request, Reply(problem=f"the summariser raised {type(error).__name__}")
+        )
+
+    def _record_failure(self, request: Summarise, reply: Reply) -> Reply:
+        self._circuit, self._has_answered = self._circuit.after_failure(), False
+        return self._remember(request, reply)
+
+    def _remember(self, request: Summarise, reply: Reply) -> Reply:
+        """Keep a reply for whoever asks the same again."""
+        with self._lock:
+            self._answered[request] = reply
             while len(self._answered) > _REMEMBERED:
                 del self._answered[next(iter(self._answered))]
         return reply
 
-    def _charge(self, asked: Summarise, reply: Reply) -> None:
-        model = reply.model or self.summariser.model_for(asked.model, asked.caller)
+    def _charge(self, request: Summarise, reply: Reply) -> None:
+        model = reply.model or self.summariser.model_for(request.model, request.caller)
         count = counter_for(model).count
-        sent_tokens = sum(map(count, (asked.system, *asked.texts)))
+        sent_tokens = sum(map(count, (request.system, *request.texts)))
         usage = plausible(reply.usage, model, estimated_tokens=sent_tokens)
         is_reported = isinstance(usage, Usage)
         if not isinstance(usage, Usage):
-            shown = reply.text[: _MOST_CHARS_PER_TOKEN * asked.most_tokens]
-            usage = Usage(fresh_tokens=sent_tokens, output_tokens=count(shown))
+            text = reply.text[: _MOST_CHARS_PER_TOKEN * request.most_tokens]
+            usage = Usage(fresh_tokens=sent_tokens, output_tokens=count(text))
         call = self._budget.charge(
             usage, model, agent=self._agent, reported=is_reported
         )

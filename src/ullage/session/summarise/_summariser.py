@@ -52,11 +52,21 @@ class Summariser(Struct, frozen=True, kw_only=True):
                 raise ConfigError(name, f"{value} is not positive", "Give more than 0.")
 
     def model_for(self, model: str, caller: str) -> str:
-        """The model that is asked, given the policy's own and that of the conversation."""
+        """The name of the model that is asked.
+
+        Args:
+            model: the one that the policy names, or ``""``.
+            caller: the model of the conversation.
+        """
         return model or self.model or caller
 
     def window_for(self, model: str, caller: str) -> int:
-        """The context window of that model, in tokens."""
+        """The context window, in tokens, of the model that is asked.
+
+        Args:
+            model: see `model_for`.
+            caller: see `model_for`.
+        """
         return self.window_tokens or lookup(self.model_for(model, caller)).window_tokens
 
 
@@ -67,9 +77,14 @@ def of(
     window_tokens: int | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> Summariser:
-    """A summariser from any callable, which may be async; the settings are those of `Summariser`.
+    """A summariser from any callable.
 
-    ``call`` takes a `Summarise` and returns a `Reply`, or the text alone.
+    Args:
+        call: takes a `Summarise` and returns a `Reply`, or the text alone; it may be async. A
+            `Summariser` is returned as it is.
+        model: see `Summariser`.
+        window_tokens: see `Summariser`.
+        timeout_s: see `Summariser`.
 
     Raises:
         ConfigError: it cannot be called, or a number is not positive.
@@ -83,7 +98,7 @@ def of(
             "Give a function or a client.",
         )
     return Summariser(
-        send=lambda asked, _: call(asked),
+        send=lambda request, _: call(request),
         read=_read,
         is_async=inspect.iscoroutinefunction(call)
         or inspect.iscoroutinefunction(getattr(call, "__call__", None)),  # noqa: B004
@@ -93,17 +108,17 @@ def of(
     )
 
 
-def _read(came: Any) -> Reply:
+def _read(response: Any) -> Reply:
     if (
-        isinstance(came, Reply)
-        and isinstance(came.text, str)
-        and isinstance(came.usage, Usage)
+        isinstance(response, Reply)
+        and isinstance(response.text, str)
+        and isinstance(response.usage, Usage)
     ):
-        return came
-    if isinstance(came, str):
-        return Reply(text=came)
+        return response
+    if isinstance(response, str):
+        return Reply(text=response)
     raise SummaryError(
-        f"the summariser returned a {type(came).__name__}; return a str or a Reply"
+        f"the summariser returned a {type(response).__name__}; return a str or a Reply"
     )
 
 
@@ -116,15 +131,22 @@ def anthropic(
 ) -> Summariser:
     """Summaries through ``anthropic.Anthropic`` or ``anthropic.AsyncAnthropic``.
 
-    ``client`` is the SDK's; the settings are those of `Summariser`.
+    Args:
+        client: the SDK's client.
+        model: the model that is asked; ``""`` for the model of the conversation.
+        window_tokens: its context window; None for what is known of the model.
+        timeout_s: how long one request may take, in seconds.
+
+    Raises:
+        ConfigError: a number is not positive.
     """
 
-    def send(asked: Summarise, model: str) -> Any:
-        more = {"system": asked.system} if asked.system else {}
-        content = [{"type": "text", "text": text} for text in asked.texts]
+    def send(request: Summarise, model: str) -> Any:
+        more = {"system": request.system} if request.system else {}
+        content = [{"type": "text", "text": text} for text in request.texts]
         return client.messages.create(
             model=model,
-            max_tokens=asked.most_tokens,
+            max_tokens=request.most_tokens,
             messages=[{"role": "user", "content": content}],
             timeout=timeout_s,
             **more,
@@ -142,14 +164,16 @@ def openai(
 ) -> Summariser:
     """Summaries through ``openai.OpenAI`` or ``openai.AsyncOpenAI``. See `anthropic`."""
 
-    def send(asked: Summarise, model: str) -> Any:
-        system = [{"role": "system", "content": asked.system}] if asked.system else []
+    def send(request: Summarise, model: str) -> Any:
+        system = (
+            [{"role": "system", "content": request.system}] if request.system else []
+        )
         return client.chat.completions.create(
             model=model,
-            max_completion_tokens=asked.most_tokens,
+            max_completion_tokens=request.most_tokens,
             messages=[
                 *system,
-                *({"role": "user", "content": text} for text in asked.texts),
+                *({"role": "user", "content": text} for text in request.texts),
             ],
             timeout=timeout_s,
         )
@@ -164,16 +188,16 @@ def gemini(
     window_tokens: int | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> Summariser:
-    """Summaries through ``google.genai.Client`` or its ``aio``. See `anthropic`."""
+    """Summaries through ``google.genai.Client`` or its ``aio``; arguments as of `anthropic`."""
 
-    def send(asked: Summarise, model: str) -> Any:
+    def send(request: Summarise, model: str) -> Any:
         config: dict[str, Any] = {
-            "max_output_tokens": asked.most_tokens,
+            "max_output_tokens": request.most_tokens,
             "http_options": {"timeout": int(timeout_s * 1_000)},
         }
-        if asked.system:
-            config["system_instruction"] = asked.system
-        parts = [{"text": text} for text in asked.texts]
+        if request.system:
+            config["system_instruction"] = request.system
+        parts = [{"text": text} for text in request.texts]
         return client.models.generate_content(
             model=model, contents=[{"role": "user", "parts": parts}], config=config
         )
@@ -202,23 +226,28 @@ def _through(
 _FINISHED = frozenset(("end_turn", "stop_sequence", "stop"))
 
 
-def _read_from(wire: Format, came: Any) -> Reply:
+def _read_from(wire: Format, response: Any) -> Reply:
     parts = [
-        part for raw in wire.reply(came) for part in wire.parse(raw, wire.key).parts
+        part for raw in wire.reply(response) for part in wire.parse(raw, wire.key).parts
     ]
-    ended = next((why for why in _reasons(came) if why is not None), None)
+    end_reason = next(
+        (reason for reason in _reasons(response) if reason is not None), None
+    )
     return Reply(
         text="".join(part.text for part in parts if isinstance(part, Text)),
-        finished=str(getattr(ended, "value", ended)).lower() in _FINISHED,
-        usage=wire.usage(came) or Usage(),
-        model=str(field(came, "model") or ""),
+        finished=str(getattr(end_reason, "value", end_reason)).lower() in _FINISHED,
+        usage=wire.usage(response) or Usage(),
+        model=str(field(response, "model") or ""),
     )
 
 
-def _reasons(came: Any) -> Iterator[Any]:
+def _reasons(response: Any) -> Iterator[Any]:
     """Why a reply of any of the vendors ended; None where it does not say so."""
-    answers = (*(field(came, "choices") or ()), *(field(came, "candidates") or ()))
-    for at in (came, *answers[:1]):
+    answers = (
+        *(field(response, "choices") or ()),
+        *(field(response, "candidates") or ()),
+    )
+    for at in (response, *answers[:1]):
         yield from (
             field(at, name) for name in ("stop_reason", "finish_reason", "finishReason")
         )

@@ -22,7 +22,7 @@ from redis.retry import Retry
 
 from ullage.core.errors import ConfigError, StoreError
 from ullage.core.values.carried import Portable
-from ullage.stores._base import Around, Store
+from ullage.stores._base import Store, StoreWrapper
 from ullage.stores._packing import to_utf8
 from ullage.stores.leases import Lease
 
@@ -94,19 +94,19 @@ class Cache(Portable):
 
     def body(self, name: str) -> bytes | None:
         """The copy of an object; None if there is none, or it is not what was kept."""
-        held = self._asked(lambda: self._server.get(_body_key(name)))
-        if not isinstance(held, bytes) or _sealed(name, held[_SEAL:]) != held:
+        copy = self._ask(lambda: self._server.get(_body_key(name)))
+        if not isinstance(copy, bytes) or _seal(name, copy[_SEAL:]) != copy:
             return None
-        return held[_SEAL:]
+        return copy[_SEAL:]
 
     def keep(self, name: str, body: bytes) -> None:
         """Hold a copy for a while."""
-        key, copy = _body_key(name), _sealed(name, body)
-        self._asked(lambda: self._server.set(key, copy, px=self._kept_ms))
+        key, copy = _body_key(name), _seal(name, body)
+        self._ask(lambda: self._server.set(key, copy, px=self._kept_ms))
 
     def lose(self, names: Sequence[str]) -> None:
         """Let go of copies. Those of a server that does not answer go when their time is up."""
-        self._asked(lambda: self._server.unlink(*map(_body_key, names)))
+        self._ask(lambda: self._server.unlink(*map(_body_key, names)))
 
     def claim(self, tenant: str, key: bytes, holder: bytes, for_s: float) -> Lease:
         """`ullage.stores.leases.Leases.claim`.
@@ -114,11 +114,11 @@ class Cache(Portable):
         Raises:
             StoreError: the server does not answer.
         """
-        given: tuple[bytes | int, ...] = (holder, int(for_s * 1_000))
-        found = self._told(
-            "claim", lambda: self._claim([_lease_key(tenant, key)], given)
+        arguments: tuple[bytes | int, ...] = (holder, int(for_s * 1_000))
+        answer = self._require(
+            "claim", lambda: self._claim([_lease_key(tenant, key)], arguments)
         )
-        return Lease(bool(found[0]), found[1] if len(found) > 1 else None)
+        return Lease(bool(answer[0]), answer[1] if len(answer) > 1 else None)
 
     def fulfil(
         self, tenant: str, key: bytes, holder: bytes, reply: bytes | None, for_s: float
@@ -128,8 +128,10 @@ class Cache(Portable):
         Raises:
             StoreError: the server does not answer.
         """
-        given: tuple[bytes | int, ...] = (holder, int(for_s * 1_000), reply or b"")
-        self._told("fulfil", lambda: self._fulfil([_lease_key(tenant, key)], given))
+        arguments: tuple[bytes | int, ...] = (holder, int(for_s * 1_000), reply or b"")
+        self._require(
+            "fulfil", lambda: self._fulfil([_lease_key(tenant, key)], arguments)
+        )
 
     def around(self, store: Store) -> Leased:
         """The store, its leases here."""
@@ -139,7 +141,7 @@ class Cache(Portable):
         """Let go of the connections."""
         self._server.close()
 
-    def _asked(self, ask: Callable[[], T]) -> T | None:
+    def _ask(self, ask: Callable[[], T]) -> T | None:
         """What the server says; None if it does not, or has not a moment ago."""
         if time.monotonic() < self._away_until_s:
             return None
@@ -149,7 +151,7 @@ class Cache(Portable):
             self._away_until_s = time.monotonic() + _AWAY_S
             return None
 
-    def _told(self, operation: str, ask: Callable[[], Any]) -> Any:
+    def _require(self, operation: str, ask: Callable[[], Any]) -> Any:
         """What the server says, its failures as StoreError."""
         try:
             return ask()
@@ -159,7 +161,7 @@ class Cache(Portable):
             ) from None
 
 
-class Leased(Around):
+class Leased(StoreWrapper):
     """A store whose leases are on a cache; closing it closes both."""
 
     def __init__(self, store: Store, cache: Cache) -> None:
@@ -173,7 +175,7 @@ class Leased(Around):
         self.store.close()
 
 
-def _sealed(name: str, body: bytes) -> bytes:
+def _seal(name: str, body: bytes) -> bytes:
     """A copy with what proves that it is this object's."""
     seal = blake3(name.encode(), derive_key_context="ullage copy").update(body)
     return seal.digest(_SEAL) + body

@@ -59,7 +59,7 @@ class Leases(Protocol):
 
 
 def once(
-    asked: Summarise,
+    request: Summarise,
     ask: Callable[[Summarise], Any],
     store: object,
     tenant: str,
@@ -68,7 +68,7 @@ def once(
     """Ask for a summary by way of leases, where the store has them.
 
     Args:
-        asked: what is asked for.
+        request: what is asked for.
         ask: asks a model; may be a coroutine function.
         store: of the session; its layers are looked through for one that has leases.
         tenant: whose they are.
@@ -79,21 +79,21 @@ def once(
     """
     leases = _leases_of(store)
     if leases is None:
-        return (yield partial(ask, asked))
-    key, holder, for_s = _key(asked), urandom(16), longest_s + MARGIN_S
+        return (yield partial(ask, request))
+    key, holder, for_s = _key(request), urandom(16), longest_s + MARGIN_S
     until_s, lease = time.monotonic() + for_s, Lease(is_mine=False)
     with suppress(StoreError):
         while not lease.is_mine and time.monotonic() < until_s:
             lease = yield partial(leases.claim, tenant, key, holder, for_s)
-            reply = _read(lease.reply)
+            reply = _decode(lease.reply)
             if reply is not None:
                 return reply
             if not lease.is_mine:
                 yield partial(time.sleep, _PAUSE_S)
-    reply = yield partial(ask, asked)
+    reply = yield partial(ask, request)
     if lease.is_mine:
         with suppress(StoreError):
-            yield partial(leases.fulfil, tenant, key, holder, _written(reply), KEPT_S)
+            yield partial(leases.fulfil, tenant, key, holder, _encode(reply), KEPT_S)
     return reply
 
 
@@ -103,11 +103,11 @@ def _leases_of(store: object) -> Leases | None:
     return next((layer for layer in layers(store) if hasattr(layer, "claim")), None)
 
 
-def _key(asked: Summarise) -> bytes:
-    return blake3(repr(asked).encode("utf-8", "surrogatepass")).digest()
+def _key(request: Summarise) -> bytes:
+    return blake3(repr(request).encode("utf-8", "surrogatepass")).digest()
 
 
-def _written(reply: Reply | None) -> bytes | None:
+def _encode(reply: Reply | None) -> bytes | None:
     """A reply that others can use."""
     if reply is None or reply.problem:
         return None
@@ -117,7 +117,7 @@ def _written(reply: Reply | None) -> bytes | None:
         return None
 
 
-def _read(data: bytes | None) -> Reply | None:
+def _decode(data: bytes | None) -> Reply | None:
     """A reply that another paid for."""
     try:
         reply = None if data is None else msgspec.msgpack.decode(data, type=Reply)

@@ -40,7 +40,7 @@ _process: int | None = None
 """The process that loaded obstore: its threads are in no fork, where a call would never return."""
 
 
-class Listed(NamedTuple):
+class ObjectEntry(NamedTuple):
     """An object of a list: its name, and when it was written, by the server's clock."""
 
     name: str
@@ -62,7 +62,7 @@ class Bucket:
 
     def __init__(self, url: str, timeout_s: float) -> None:
         global _process
-        bucket, prefix, settings = _parts(url)
+        bucket, prefix, settings = _parse_url(url)
         _process = _process or os.getpid()
         try:
             self._store = S3Store(
@@ -77,7 +77,7 @@ class Bucket:
                 **settings,
             )
         except (BaseError, ValueError, TypeError):
-            raise _unreadable("it is not one of a bucket") from None
+            raise _address_error("it is not one of a bucket") from None
 
     def put(self, name: str, body: bytes) -> None:
         """Write an object.
@@ -85,7 +85,7 @@ class Bucket:
         Raises:
             StoreError: it could not be written.
         """
-        with _told("put"):
+        with _store_errors("put"):
             self._store.put(name, body)
 
     def get(self, name: str, most_bytes: int) -> bytes | None:
@@ -94,12 +94,12 @@ class Bucket:
         Raises:
             StoreError: the bucket failed.
         """
-        with _told("get"):
+        with _store_errors("get"):
             try:
-                found = self._store.get(name)
+                result = self._store.get(name)
             except FileNotFoundError:
                 return None
-            return None if found.meta["size"] > most_bytes else bytes(found.bytes())
+            return None if result.meta["size"] > most_bytes else bytes(result.bytes())
 
     def delete(self, names: Sequence[str]) -> None:
         """Let go of objects, whether or not they are there.
@@ -107,52 +107,54 @@ class Bucket:
         Raises:
             StoreError: the bucket failed.
         """
-        with _told("collect"):
+        with _store_errors("collect"):
             self._store.delete(list(names))
 
-    def page(self, prefix: str, after: str, limit: int) -> list[Listed]:
+    def page(self, prefix: str, after: str, limit: int) -> list[ObjectEntry]:
         """The next objects behind a name, in the order of names; fewer than ``limit``: the last.
 
         Raises:
             StoreError: the bucket failed, or it is not there.
         """
-        found: list[Listed] = []
-        with _told("list"):
-            for some in self._store.list(
+        entries: list[ObjectEntry] = []
+        with _store_errors("list"):
+            for chunk in self._store.list(
                 prefix or None, offset=after or None, chunk_size=limit
             ):
-                found += (Listed(one["path"], one["last_modified"]) for one in some)
-                if len(found) >= limit:
+                entries += (
+                    ObjectEntry(meta["path"], meta["last_modified"]) for meta in chunk
+                )
+                if len(entries) >= limit:
                     break
-        return found[:limit]
+        return entries[:limit]
 
 
-def _parts(url: str) -> tuple[str, str, dict[str, Any]]:
+def _parse_url(url: str) -> tuple[str, str, dict[str, Any]]:
     """Bucket, prefix and settings of an address; nothing in it is escaped."""
     scheme, _, rest = url.partition("://")
-    where, _, query = rest.partition("?")
-    bucket, _, prefix = where.partition("/")
+    location, _, query = rest.partition("?")
+    bucket, _, prefix = location.partition("/")
     if scheme != "s3" or not bucket:
-        raise _unreadable("it is not one of a bucket")
-    pairs = (each.partition("=") for each in query.split("&") if each)
+        raise _address_error("it is not one of a bucket")
+    pairs = (pair.partition("=") for pair in query.split("&") if pair)
     settings = {name: value for name, _, value in pairs}
     if "@" in bucket or not _SETTINGS.issuperset(settings):
-        known = ", ".join(sorted(_SETTINGS))
-        raise _unreadable(
-            f"of settings it takes {known}; credentials are of the environment"
+        names = ", ".join(sorted(_SETTINGS))
+        raise _address_error(
+            f"of settings it takes {names}; credentials are of the environment"
         )
     return bucket, prefix.strip("/"), settings
 
 
-def _unreadable(why: str) -> ConfigError:
+def _address_error(reason: str) -> ConfigError:
     remedy = (
         "Write it as s3://bucket/prefix or s3://bucket/prefix?endpoint=https://host"
     )
-    return ConfigError("blobs", f"as an address, {why}", remedy)
+    return ConfigError("blobs", f"as an address, {reason}", remedy)
 
 
 @contextmanager
-def _told(operation: str) -> Iterator[None]:
+def _store_errors(operation: str) -> Iterator[None]:
     """Failures of the bucket as StoreError."""
     if _process != os.getpid():
         reason = (
@@ -162,6 +164,6 @@ def _told(operation: str) -> Iterator[None]:
     try:
         yield
     except (BaseError, OSError) as error:
-        said = str(error)
-        known = (why for code, why in _REASONS.items() if code in said)
-        raise StoreError(NAME, operation, next(known, _UNREACHABLE)) from None
+        message = str(error)
+        reasons = (reason for code, reason in _REASONS.items() if code in message)
+        raise StoreError(NAME, operation, next(reasons, _UNREACHABLE)) from None

@@ -47,8 +47,8 @@ def objects_of(
         db.execute(
             "INSERT OR IGNORE INTO agreed VALUES ('objects', ?)", (os.urandom(32),)
         )
-        (found,) = db.execute(_ID).fetchone()
-    return storage.of(found, named)
+        (store_id,) = db.execute(_ID).fetchone()
+    return storage.of(store_id, named)
 
 
 def _is_named(db: sqlite3.Connection, name: bytes) -> bool:

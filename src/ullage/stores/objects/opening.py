@@ -48,17 +48,17 @@ def open_lasting(
             "the store beside it is no file and no server",
             'Name it: store="sqlite", a path or "postgresql://…"',
         )
-    where: str | os.PathLike[str] | None = spec
+    location: str | os.PathLike[str] | None = spec
     if spec == "sqlite":
-        where = os.environ.get("ULLAGE_STORE") or None
-    near = _cache(cache) if cache else None
-    objects = _objects(blobs, near) if blobs else None
+        location = os.environ.get("ULLAGE_STORE") or None
+    nearby_cache = _cache(cache) if cache else None
+    objects = _objects(blobs, nearby_cache) if blobs else None
     store = (
-        _on_server(where, objects)
-        if is_url(where)
-        else SqliteStore(where, objects=objects)
+        _on_server(location, objects)
+        if is_url(location)
+        else SqliteStore(location, objects=objects)
     )
-    return near.around(store) if near and leases else store
+    return nearby_cache.around(store) if nearby_cache and leases else store
 
 
 def _on_server(url: str, objects: ObjectStorage | None) -> Store:

@@ -64,13 +64,18 @@ def _not_given(operation: str) -> StoreError:
 
 
 def packed(
-    objects: Objects, tenant: bytes, blobs: Sequence[NewBlob], known: Collection[bytes]
+    objects: Objects,
+    tenant: bytes,
+    blobs: Sequence[NewBlob],
+    existing_digests: Collection[bytes],
 ) -> list[NewBlob]:
     """Contents ready to be written, in their order; those of known digests need not be."""
-    made = iter(
-        objects.moved(tenant, [blob for blob in blobs if blob.digest not in known])
+    ready = iter(
+        objects.moved(
+            tenant, [blob for blob in blobs if blob.digest not in existing_digests]
+        )
     )
-    return [blob if blob.digest in known else next(made) for blob in blobs]
+    return [blob if blob.digest in existing_digests else next(ready) for blob in blobs]
 
 
 def in_object(row: Row, name: str) -> Row:

@@ -19,7 +19,7 @@ from ullage.core.errors import StoreError
 from ullage.core.values.carried import Portable
 from ullage.stores._clean import DAY_S, Bounds, Collected, Cursor
 from ullage.stores._packing import MOST_BYTES, NewBlob, to_utf8
-from ullage.stores.objects.bucket import Bucket, Listed
+from ullage.stores.objects.bucket import Bucket, ObjectEntry
 from ullage.stores.objects.rows import Named, Objects, Step, in_object
 
 _log = logging.getLogger("ullage.stores")
@@ -117,55 +117,63 @@ class StoreObjects(Objects):
 
     def body(self, name: bytes) -> bytes | None:
         """`Objects.body`."""
-        where = name.decode("ascii", "replace")
-        body = self._copy(where)
+        name_text = name.decode("ascii", "replace")
+        body = self._copy(name_text)
         if body is None:
-            body = self._bucket.get(where, MOST_BYTES)
+            body = self._bucket.get(name_text, MOST_BYTES)
             if body is not None and self._cache:
-                self._cache.keep(where, self._seal(where, body) + body)
+                self._cache.keep(name_text, self._seal(name_text, body) + body)
         return body
 
-    def _copy(self, where: str) -> bytes | None:
+    def _copy(self, name: str) -> bytes | None:
         """The copy of an object in the cache, if it is one that this store put there."""
-        copy = self._cache.body(where) if self._cache else None
+        copy = self._cache.body(name) if self._cache else None
         if copy is None:
             return None
         seal, body = copy[:_SEAL_BYTES], copy[_SEAL_BYTES:]
-        return body if compare_digest(seal, self._seal(where, body)) else None
+        return body if compare_digest(seal, self._seal(name, body)) else None
 
-    def _seal(self, where: str, body: bytes) -> bytes:
+    def _seal(self, name: str, body: bytes) -> bytes:
         """What nobody makes who only reaches the cache: its key is in the store."""
-        return blake3(where.encode(), key=self._key).update(body).digest(_SEAL_BYTES)
+        return blake3(name.encode(), key=self._key).update(body).digest(_SEAL_BYTES)
 
     def collected(
         self, tenant: str | None, bounds: Bounds, cursor: str | None, collect: Step
     ) -> Collected | None:
         """`Objects.collected`."""
-        at = None if cursor is None else Cursor.read(cursor)
-        if at is None or at.phase != "objects":
-            done = collect()
-            if done is None or done.cursor is not None or bounds.dry_run:
-                return done
-            return replace(done, cursor=str(Cursor("objects", done.left_bytes)))
+        position = None if cursor is None else Cursor.read(cursor)
+        if position is None or position.phase != "objects":
+            collected = collect()
+            if collected is None or collected.cursor is not None or bounds.dry_run:
+                return collected
+            return replace(
+                collected, cursor=str(Cursor("objects", collected.left_bytes))
+            )
         prefix = self._folder if tenant is None else self._folder_of(to_utf8(tenant))
         limit = min(bounds.limit, _PAGE)
-        page = self._bucket.page(prefix, at.ref, limit)
+        page = self._bucket.page(prefix, position.ref, limit)
         self._sweep(page, bounds)
         is_last = len(page) < limit
-        more = None if is_last else str(replace(at, ref=page[-1].name))
-        return Collected((), 0, at.left_bytes, more)
+        more = None if is_last else str(replace(position, ref=page[-1].name))
+        return Collected((), 0, position.left_bytes, more)
 
-    def _sweep(self, page: Sequence[Listed], bounds: Bounds) -> None:
+    def _sweep(self, page: Sequence[ObjectEntry], bounds: Bounds) -> None:
         """Let go of the objects of a page that no row names, and that none is going to name."""
         is_erasure = bounds.older_than_s is not None and bounds.older_than_s < 0
-        before = datetime.now(UTC) - timedelta(seconds=DAY_S)
-        ours = (one for one in page if _NAME.fullmatch(one.name))
-        old = {one.name.encode() for one in ours if is_erasure or one.written < before}
-        gone = sorted(name.decode() for name in old - self._named(old)) if old else []
-        if gone:
-            self._bucket.delete(gone)
+        oldest = datetime.now(UTC) - timedelta(seconds=DAY_S)
+        own_entries = (entry for entry in page if _NAME.fullmatch(entry.name))
+        expired = {
+            entry.name.encode()
+            for entry in own_entries
+            if is_erasure or entry.written < oldest
+        }
+        if not expired:
+            return
+        unnamed = sorted(name.decode() for name in expired - self._named(expired))
+        if unnamed:
+            self._bucket.delete(unnamed)
             if self._cache:
-                self._cache.lose(gone)
+                self._cache.lose(unnamed)
 
     def _moved(self, tenant: bytes, blob: NewBlob, large: dict[str, bytes]) -> NewBlob:
         """A content whose larger bodies are objects; they are added to ``large``, by name."""
@@ -179,14 +187,14 @@ class StoreObjects(Objects):
 
     def _folder_of(self, tenant: bytes) -> str:
         """What the names of a tenant's objects begin with. It does not name the tenant."""
-        who = blake3(tenant, derive_key_context="ullage objects").hexdigest()[:32]
-        return f"{self._folder}/{who}"
+        digest = blake3(tenant, derive_key_context="ullage objects").hexdigest()
+        return f"{self._folder}/{digest[:32]}"
 
     def _put(self, large: Sequence[tuple[str, bytes]]) -> None:
         """Write objects, several at once."""
         if len(large) < 2:
-            for one in large:
-                self._bucket.put(*one)
+            for item in large:
+                self._bucket.put(*item)
             return
         with ThreadPoolExecutor(min(_AT_ONCE, len(large))) as pool:
-            list(pool.map(lambda one: self._bucket.put(*one), large))
+            list(pool.map(lambda item: self._bucket.put(*item), large))

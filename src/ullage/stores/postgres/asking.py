@@ -44,11 +44,11 @@ def answered(connection: Connection, asking: Asking[T], now_s: int | None = None
         queries = next(asking)
         while True:
             try:
-                found = _ask(connection, [query.at(now_s) for query in queries])
+                results = _ask(connection, [query.at(now_s) for query in queries])
             except Error as error:
                 queries = asking.throw(error)
             else:
-                queries = asking.send(found)
+                queries = asking.send(results)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
     finally:
@@ -63,13 +63,13 @@ async def async_answered(
         queries = next(asking)
         while True:
             try:
-                found = await _ask_async(
+                results = await _ask_async(
                     connection, [query.at(now_s) for query in queries]
                 )
             except Error as error:
                 queries = asking.throw(error)
             else:
-                queries = asking.send(found)
+                queries = asking.send(results)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
     finally:

@@ -81,7 +81,7 @@ def _unhurried(db: Any, for_all: bool) -> Iterator[None]:
 
 
 class _Contents(SqlContents):
-    """The outputs and records of one tenant, or of all. The contract is `_clean.Contents`."""
+    """The outputs and records of one tenant, or of all. The contract is `_clean.StoreContents`."""
 
     of = "AND tenant = %(only)s"
     keys_query = """
@@ -106,47 +106,47 @@ class _Contents(SqlContents):
         self._counts: dict[tuple[str, bytes], int] = {}
 
     def begun(self, now_s: float, every_s: float) -> int | None:
-        """`Contents.begun`; the keys of the ledger are looked at one by one."""
-        given = {
+        """`StoreContents.begun`; the keys of the ledger are looked at one by one."""
+        values = {
             "scope": self.scope,
             "now": int(now_s),
             "every": every_s,
             "only": self.only,
         }
-        if self.db.execute(_BEGUN, given).fetchone() is None:
+        if self.db.execute(_BEGUN, values).fetchone() is None:
             return None
-        self.db.execute(_FUTURE, given)
-        self.db.execute(_LEASES, {**given, "all": self._last_s >= now_s})
-        (size_bytes,) = self.db.execute(_SIZE, given).fetchone() or (0,)
+        self.db.execute(_FUTURE, values)
+        self.db.execute(_LEASES, {**values, "all": self._last_s >= now_s})
+        (size_bytes,) = self.db.execute(_SIZE, values).fetchone() or (0,)
         return int(size_bytes)
 
     def keys(self, after: Cursor, limit: int) -> list[tuple[str, bytes, float, int]]:
-        """`Contents.keys`."""
-        found = super().keys(after, limit)
-        self._counts = {(tenant, key): count for tenant, key, _, count in found}
-        return found
+        """`StoreContents.keys`."""
+        rows = super().keys(after, limit)
+        self._counts = {(tenant, key): count for tenant, key, _, count in rows}
+        return rows
 
     def drop(self, tenant: str, key: bytes) -> None:
-        """`Contents.drop`, unless something was written under it since it was looked at."""
+        """`StoreContents.drop`, unless something was written under it since it was looked at."""
         count = self._counts[tenant, key]
-        given = {
+        values = {
             "tenant": to_utf8(tenant),
             "key": key,
             "last": self._last_s,
             "count": count,
         }
-        self.db.execute(_DROP, given)
-        self.db.execute(_UNNAMED, given)
+        self.db.execute(_DROP, values)
+        self.db.execute(_UNNAMED, values)
 
     def used_now(self, tenant: str, key: bytes, now_s: float) -> None:
-        """`Contents.used_now`."""
+        """`StoreContents.used_now`."""
         self.db.execute(
             _USED, {"tenant": to_utf8(tenant), "key": key, "now": int(now_s)}
         )
 
     def remove(self, tenant: str, ref: str) -> tuple[int, int]:
-        """`Contents.remove`."""
-        given = {"tenant": to_utf8(tenant), "ref": to_utf8(ref)}
-        (size_bytes,) = self.db.execute(_REMOVE, given).fetchone() or (0,)
-        self.db.execute(_REMOVE_CHUNKS, given)
+        """`StoreContents.remove`."""
+        values = {"tenant": to_utf8(tenant), "ref": to_utf8(ref)}
+        (size_bytes,) = self.db.execute(_REMOVE, values).fetchone() or (0,)
+        self.db.execute(_REMOVE_CHUNKS, values)
         return size_bytes, size_bytes

@@ -75,7 +75,7 @@ def conninfo_of(url: str, timeout_s: float) -> str:
     Raises:
         ConfigError: the address cannot be read; it is not shown, for it may hold a password.
     """
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "connect_timeout": max(2, int(timeout_s)),
         "keepalives_idle": max(1, int(timeout_s)),
         "keepalives_interval": 2,
@@ -87,8 +87,8 @@ def conninfo_of(url: str, timeout_s: float) -> str:
     if not isinstance(url, str):
         raise ConfigError("store", f"a {type(url).__name__} is no address", remedy)
     try:
-        known = conninfo_to_dict(url)
-        return make_conninfo(**{**given, **known})
+        parameters = conninfo_to_dict(url)
+        return make_conninfo(**{**defaults, **parameters})
     except psycopg.ProgrammingError:
         raise ConfigError("store", "the address cannot be read", remedy) from None
 
@@ -117,12 +117,14 @@ def _pause_s(tries: int) -> float:
 def failure(operation: str, error: psycopg.Error) -> StoreError:
     """What is raised for a refusal: why, and what to do, without content and without address."""
     kind = StoreFull if isinstance(error, errors.DiskFull) else StoreError
-    known = next((why for kind, why in _REASONS.items() if isinstance(error, kind)), "")
+    reason = next(
+        (text for kind, text in _REASONS.items() if isinstance(error, kind)), ""
+    )
     if isinstance(error, errors.DiskFull):
-        known = "the server's disk is full. Free some space and try again"
+        reason = "the server's disk is full. Free some space and try again"
     elif _is_lost(error):
-        known = _UNREACHABLE
-    return kind(NAME, operation, known or f"PostgreSQL refused it ({error.sqlstate})")
+        reason = _UNREACHABLE
+    return kind(NAME, operation, reason or f"PostgreSQL refused it ({error.sqlstate})")
 
 
 class _Bounded(Connection):
@@ -179,7 +181,7 @@ class Pool:
 
     def __init__(self, conninfo: str, timeout_s: float, most: int) -> None:
         self._conninfo, self._timeout_s, self._most = conninfo, timeout_s, most
-        self._held: _Held | None = None
+        self._shared: _SharedPool | None = None
         self._is_open = True
 
     def run(self, operation: str, work: Callable[[Connection], T]) -> T:
@@ -203,20 +205,20 @@ class Pool:
 
     def close(self) -> None:
         """Let go of the connections, unless another store of this process uses them."""
-        self._is_open, self._held = False, None
+        self._is_open, self._shared = False, None
 
     def _connections(self, operation: str) -> ConnectionPool[_Bounded]:
         if not self._is_open:
             raise closed(NAME, operation)
         key = os.getpid(), self._conninfo, self._most
         with _LOCK:
-            held = self._held
-            if held is None or held.process != os.getpid():
-                held = _SHARED.get(key) or _Held(
+            shared = self._shared
+            if shared is None or shared.process != os.getpid():
+                shared = _SHARED.get(key) or _SharedPool(
                     self._conninfo, self._timeout_s, self._most
                 )
-                self._held = _SHARED[key] = held
-            return held.connections
+                self._shared = _SHARED[key] = shared
+            return shared.connections
 
 
 def prepared(url: str, timeout_s: float, most: int) -> Pool:
@@ -235,7 +237,7 @@ def prepared(url: str, timeout_s: float, most: int) -> Pool:
     return Pool(conninfo, timeout_s, most)
 
 
-class _Held:
+class _SharedPool:
     """Connections that are closed when no store holds them; a fork leaves them to its parent."""
 
     def __init__(self, conninfo: str, timeout_s: float, most: int) -> None:
@@ -257,7 +259,7 @@ def _close(connections: ConnectionPool[_Bounded], process: int) -> None:
         connections.close()
 
 
-_SHARED: weakref.WeakValueDictionary[tuple[int, str, int], _Held] = (
+_SHARED: weakref.WeakValueDictionary[tuple[int, str, int], _SharedPool] = (
     weakref.WeakValueDictionary()
 )
 """By process, address and number of connections."""

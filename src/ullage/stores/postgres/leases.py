@@ -34,8 +34,8 @@ DELETE FROM ullage.leases WHERE (tenant, key) IN (
 
 def claim(tenant: str, key: bytes, holder: bytes, for_s: float) -> Asking[Lease]:
     """`Leases.claim`."""
-    given = {"tenant": to_utf8(tenant), "key": key, "holder": holder, "for": for_s}
-    (rows,) = yield (Query(_CLAIM, given),)
+    values = {"tenant": to_utf8(tenant), "key": key, "holder": holder, "for": for_s}
+    (rows,) = yield (Query(_CLAIM, values),)
     is_mine, reply = rows[0]
     return Lease(is_mine, None if is_mine else reply)
 
@@ -44,11 +44,11 @@ def fulfil(
     tenant: str, key: bytes, holder: bytes, reply: bytes | None, for_s: float
 ) -> Asking[None]:
     """`Leases.fulfil`; those that are over go."""
-    given = {
+    values = {
         "tenant": to_utf8(tenant),
         "key": key,
         "holder": holder,
         "for": for_s,
         "reply": reply,
     }
-    yield (Query(_FULFIL, given), Query(_OVER))
+    yield (Query(_FULFIL, values), Query(_OVER))

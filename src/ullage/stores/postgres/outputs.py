@@ -108,7 +108,7 @@ def hold(tenant: bytes, refs: Iterable[bytes]) -> Query:
 
 
 def put(
-    tenant: bytes, blobs: Mapping[bytes, NewBlob], held: Sequence[Any]
+    tenant: bytes, blobs: Mapping[bytes, NewBlob], found_rows: Sequence[Any]
 ) -> list[Query]:
     """The queries that keep what is not kept yet, and mark as used what was found by `hold`.
 
@@ -117,14 +117,14 @@ def put(
     Raises:
         StoreError: a ref is taken by different content.
     """
-    stale, known = [], dict[bytes, bytes]()
-    for ref, digest, is_stale in held:
-        known[ref] = digest
+    stale, existing = [], dict[bytes, bytes]()
+    for ref, digest, is_stale in found_rows:
+        existing[ref] = digest
         if ref in blobs and is_stale:
             stale.append(ref)
-    refuse_others(blobs, known)
-    new = {ref: blob.packed() for ref, blob in blobs.items() if ref not in known}
-    queries = [*_rows_of(tenant, new)] if new else []
+    refuse_others(blobs, existing)
+    added = {ref: blob.packed() for ref, blob in blobs.items() if ref not in existing}
+    queries = [*_rows_of(tenant, added)] if added else []
     return (
         [*queries, Query(_MARK, {"tenant": tenant, "refs": stale})]
         if stale
@@ -132,24 +132,26 @@ def put(
     )
 
 
-def refuse_others(blobs: Mapping[bytes, NewBlob], kept: Mapping[bytes, bytes]) -> None:
+def refuse_others(
+    blobs: Mapping[bytes, NewBlob], digests: Mapping[bytes, bytes]
+) -> None:
     """Refuse outputs whose refs name something else.
 
     Raises:
         StoreError: there is one.
     """
-    for ref, digest in kept.items():
+    for ref, digest in digests.items():
         if ref in blobs and blobs[ref].digest != digest:
             raise taken(NAME, from_utf8(ref))
 
 
-def _rows_of(tenant: bytes, new: Mapping[bytes, NewBlob]) -> tuple[Query, ...]:
-    packed = [(ref, blob, blob.rows or ()) for ref, blob in new.items()]
+def _rows_of(tenant: bytes, blobs: Mapping[bytes, NewBlob]) -> tuple[Query, ...]:
+    packed = [(ref, blob, blob.rows or ()) for ref, blob in blobs.items()]
     outputs = {
         "tenant": tenant,
-        "refs": list(new),
-        "digests": [blob.digest for blob in new.values()],
-        "kinds": [blob.output.kind for blob in new.values()],
+        "refs": list(blobs),
+        "digests": [blob.digest for blob in blobs.values()],
+        "kinds": [blob.output.kind for blob in blobs.values()],
         "sizes": [sum(row[2] for row in rows) for _, _, rows in packed],
         "stored": [sum(len(row[-1]) for row in rows) for _, _, rows in packed],
         "chunks": [len(rows) for _, _, rows in packed],
@@ -161,10 +163,10 @@ def _rows_of(tenant: bytes, new: Mapping[bytes, NewBlob]) -> tuple[Query, ...]:
     return Query(_PUT, outputs), Query(_CHUNKS, {"tenant": tenant, **named})
 
 
-def look(tenant: str, ref: str) -> Asking[Shape]:
-    """`Blobs.look`. Reads no text."""
-    given = {"tenant": to_utf8(tenant), "ref": to_utf8(ref)}
-    (rows,) = yield (Query(_LOOK, given),)
+def stat(tenant: str, ref: str) -> Asking[Shape]:
+    """`Blobs.stat`. Reads no text."""
+    values = {"tenant": to_utf8(tenant), "ref": to_utf8(ref)}
+    (rows,) = yield (Query(_LOOK, values),)
     if not rows:
         raise RefNotFound(NAME, ref)
     _, kind, size_bytes, chunks, is_stale = rows[0][:5]
@@ -172,28 +174,28 @@ def look(tenant: str, ref: str) -> Asking[Shape]:
         [row[5:] for row in rows if row[5] is not None], chunks, size_bytes
     )
     if extents is None or kind not in ("text", "block"):
-        raise _damaged("look", ref)
+        raise _damaged("stat", ref)
     if is_stale:
-        yield from _marked(given)
+        yield from _mark_used(values)
     return Shape(ref, kind, extents)
 
 
 def read(tenant: str, ref: str, n: int | None = None) -> Asking[Rows]:
     """The row of one chunk of an output, or the rows of all, in one round trip; for `opened`."""
     at = n if n is None or 0 <= n < 1 << 31 else -1
-    given = {"tenant": to_utf8(tenant), "ref": to_utf8(ref), "n": at}
-    (rows,) = yield (Query(_READ, given),)
+    values = {"tenant": to_utf8(tenant), "ref": to_utf8(ref), "n": at}
+    (rows,) = yield (Query(_READ, values),)
     if not rows or not (n is None or 0 <= n < rows[0][2]):
         raise RefNotFound(NAME, ref)
     _, kind, chunks, is_stale = rows[0][:4]
-    wanted = list(range(chunks)) if n is None else [n]
-    if [row[4] for row in rows if row[4] is not None] != wanted or kind not in (
+    numbers = list(range(chunks)) if n is None else [n]
+    if [row[4] for row in rows if row[4] is not None] != numbers or kind not in (
         "text",
         "block",
     ):
         raise _damaged("get", ref)
     if is_stale and n is None:
-        yield from _marked(given)
+        yield from _mark_used(values)
     return rows
 
 
@@ -219,10 +221,10 @@ def text_of(tenant: bytes, ref: bytes, objects: Objects) -> Asking[str]:
     return b"".join(bodies).decode("latin-1")
 
 
-def _marked(given: Mapping[str, Any]) -> Asking[None]:
+def _mark_used(values: Mapping[str, Any]) -> Asking[None]:
     """Note that an output was used; a server that only lets us read can still be read."""
     with suppress(Error):
-        yield (Query(_MARK, {**given, "refs": [given["ref"]]}),)
+        yield (Query(_MARK, {**values, "refs": [values["ref"]]}),)
 
 
 def _damaged(operation: str, ref: str) -> StoreError:

@@ -44,5 +44,5 @@ def keep(receipts: Sequence[Receipt]) -> Asking[None]:
 def read(since: str, until: str) -> Asking[tuple[Receipt, ...]]:
     """`PostgresStore.receipts`."""
     (rows,) = yield (Query(_RECEIPTS, {"since": since, "until": until}),)
-    found = map(receipt_of, rows)
-    return tuple(sorted(found, key=in_order))
+    receipts = map(receipt_of, rows)
+    return tuple(sorted(receipts, key=in_order))

@@ -64,13 +64,13 @@ def find(tenant: str, keys: Iterable[bytes]) -> Asking[tuple[Record, ...]]:
     order = {key: place for place, key in enumerate(dict.fromkeys(keys))}
     if not order:
         return ()
-    given = {"tenant": to_utf8(tenant), "keys": list(order)}
-    (rows,) = yield (Query(_FIND, given),)
+    values = {"tenant": to_utf8(tenant), "keys": list(order)}
+    (rows,) = yield (Query(_FIND, values),)
     rows.sort(key=lambda row: (order[row[0]], *row[1:4]))
     stale = sorted({row[0] for row in rows if row[5]})
     if stale:
         with suppress(Error):  # a server that only lets us read can still be read
-            yield (Query(_MARK, {**given, "keys": stale}),)
+            yield (Query(_MARK, {**values, "keys": stale}),)
     return tuple(map(_record, rows))
 
 
@@ -78,13 +78,13 @@ def newest(
     tenant: str, kind: str, limit: int
 ) -> Asking[tuple[tuple[Record, float], ...]]:
     """`Records.newest`."""
-    given = {"tenant": to_utf8(tenant), "kind": kind, "limit": limit}
-    (rows,) = yield (Query(_NEWEST, given),)
+    values = {"tenant": to_utf8(tenant), "kind": kind, "limit": limit}
+    (rows,) = yield (Query(_NEWEST, values),)
     return tuple((_record(row), float(row[5])) for row in rows)
 
 
 def commit(
-    who: bytes,
+    tenant: bytes,
     blobs: Mapping[bytes, NewBlob],
     records: Sequence[Record],
     objects: Objects,
@@ -94,9 +94,11 @@ def commit(
     The outputs are those of `blobs_of`; those that are packed are written as they are.
     """
     refuse_contradictions(NAME, records)
-    places = {one.place: one for one in records}  # of two newest values the later one
-    once = [one for one in places.values() if one.is_once]
-    append = _append(who, [places[place] for place in sorted(places)])
+    places = {
+        record.place: record for record in records
+    }  # of two newest values the later one
+    once = [record for record in places.values() if record.is_once]
+    append = _append(tenant, [places[place] for place in sorted(places)])
     if (
         not blobs and not once
     ):  # one statement; the next reply brings again what it keeps
@@ -104,43 +106,49 @@ def commit(
             yield append
         return ()
     refs = {*blobs, *map(to_utf8, _refs_behind(once, blobs))}
-    held = (yield (BEGIN, hold(who, refs)))[1]
-    names = yield from _names(who, once, blobs, {row[0] for row in held}, objects)
-    writes = put(who, blobs, held)
-    found = yield (*writes, _SAVEPOINT, *append, *names)
-    refuse_others(blobs, dict(found[0]) if writes else {})
-    first = _first(once, found[len(writes) + 1]) if once else ()
-    yield (_UNDO, COMMIT) if first else (COMMIT,)
-    return first
+    held_rows = (yield (BEGIN, hold(tenant, refs)))[1]
+    names = yield from _names(
+        tenant, once, blobs, {row[0] for row in held_rows}, objects
+    )
+    writes = put(tenant, blobs, held_rows)
+    results = yield (*writes, _SAVEPOINT, *append, *names)
+    refuse_others(blobs, dict(results[0]) if writes else {})
+    conflicts = _find_conflicts(once, results[len(writes) + 1]) if once else ()
+    yield (_UNDO, COMMIT) if conflicts else (COMMIT,)
+    return conflicts
 
 
 def _append(tenant: bytes, records: Sequence[Record]) -> list[Query]:
     if not records:
         return []
-    given = {
+    values = {
         "tenant": tenant,
-        "keys": [one.key for one in records],
-        "kinds": [one.kind for one in records],
-        "ns": [one.n for one in records],
-        "names": [to_utf8(one.name) for one in records],
-        "data": [one.data for one in records],
-        "newest": sorted({one.kind for one in records if not one.is_once}),
-        "is_relaxed": not any(one.is_once for one in records),
+        "keys": [record.key for record in records],
+        "kinds": [record.kind for record in records],
+        "ns": [record.n for record in records],
+        "names": [to_utf8(record.name) for record in records],
+        "data": [record.data for record in records],
+        "newest": sorted({record.kind for record in records if not record.is_once}),
+        "is_relaxed": not any(record.is_once for record in records),
     }
-    return [Query(_APPEND, given)]
+    return [Query(_APPEND, values)]
 
 
-def _first(once: Sequence[Record], rows: Sequence[Any]) -> tuple[Record, ...]:
+def _find_conflicts(once: Sequence[Record], rows: Sequence[Any]) -> tuple[Record, ...]:
     """What was kept before in the places of records that are written once, and differs."""
-    kept = {record.place: record for record in map(_record, rows)}
-    found = (kept[one.place] for one in once if kept[one.place].data != one.data)
-    return tuple(found)
+    stored = {record.place: record for record in map(_record, rows)}
+    conflicts = (
+        stored[record.place]
+        for record in once
+        if stored[record.place].data != record.data
+    )
+    return tuple(conflicts)
 
 
-def _refs_behind(once: Sequence[Record], blobs: Mapping[bytes, NewBlob]) -> set[str]:
+def _refs_behind(unique: Sequence[Record], blobs: Mapping[bytes, NewBlob]) -> set[str]:
     """Everything that records may name, and what the outputs kept with them may."""
-    named = set[str]().union(*(refs_in(one.data.decode("latin-1")) for one in once))
-    if any(_SPAN in one.data for one in once):
+    named = set[str]().union(*(refs_in(one.data.decode("latin-1")) for one in unique))
+    if any(_SPAN in one.data for one in unique):
         here = (blob.output for ref, blob in blobs.items() if from_utf8(ref) in named)
         named = named.union(*(refs_in(output.text) for output in here))
     return named
@@ -150,28 +158,28 @@ def _names(
     tenant: bytes,
     once: Sequence[Record],
     blobs: Mapping[bytes, NewBlob],
-    held: set[bytes],
+    existing: set[bytes],
     objects: Objects,
 ) -> Asking[list[Query]]:
     """The query that notes which keys need which refs; asks for an index that is not at hand."""
-    there = {from_utf8(ref) for ref in (*held, *blobs)}
+    there = {from_utf8(ref) for ref in (*existing, *blobs)}
     texts = {from_utf8(ref): blob.output.text for ref, blob in blobs.items()}
-    for one in once:
-        behind = (
-            refs_in(one.data.decode("latin-1")) & there
-            if _SPAN in one.data
+    for record in once:
+        index_refs = (
+            refs_in(record.data.decode("latin-1")) & there
+            if _SPAN in record.data
             else frozenset()
         )
-        for ref in sorted(behind - texts.keys()):
+        for ref in sorted(index_refs - texts.keys()):
             texts[ref] = yield from text_of(tenant, to_utf8(ref), objects)
             more = [to_utf8(name) for name in refs_in(texts[ref])]
             (rows,) = yield (hold(tenant, more),)
             there |= {from_utf8(row[0]) for row in rows}
     pairs = sorted(
-        (to_utf8(ref), one.key)
-        for one in once
+        (to_utf8(ref), record.key)
+        for record in once
         for ref in named_in(
-            one.data, lambda refs: there & {*refs}, lambda ref: texts.get(ref, "")
+            record.data, lambda refs: there & {*refs}, lambda ref: texts.get(ref, "")
         )
     )
     if not pairs:

@@ -248,8 +248,8 @@ def prepare() -> Asking[None]:
     Raises:
         StoreError: the schema is of a later version that this one does not work with.
     """
-    ((there,),) = (yield (_THERE,))[0]
-    if there:
+    ((exists,),) = (yield (_THERE,))[0]
+    if exists:
         version = yield from _version()
         if version >= len(MIGRATIONS):
             return
@@ -257,8 +257,8 @@ def prepare() -> Asking[None]:
     yield (BEGIN, lock, *map(Query, _FIRST))  # the lock: one worker takes the steps
     version = yield from _version()
     for number, step in enumerate(MIGRATIONS[version:], version + 1):
-        taken = Query(_TAKEN, {"version": number, "oldest": step.oldest})
-        yield (*map(Query, step.statements), taken)
+        note = Query(_TAKEN, {"version": number, "oldest": step.oldest})
+        yield (*map(Query, step.statements), note)
     yield (COMMIT,)
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ullage.stores.postgres.asking import Asking, Query
 
 
-class Booked(NamedTuple):
+class CallRow(NamedTuple):
     """One call, or by how much a fuller report of it is more.
 
     Attributes:
@@ -39,8 +39,8 @@ class Booked(NamedTuple):
     unpriced: int
 
 
-_SUMS = Booked._fields[3:]
-_COLUMNS = ", ".join(Booked._fields)
+_SUMS = CallRow._fields[3:]
+_COLUMNS = ", ".join(CallRow._fields)
 _BOOK = f"""
 WITH set AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)), new AS (
     INSERT INTO ullage.calls (budget, {_COLUMNS})
@@ -58,18 +58,18 @@ RETURNING {", ".join(f"sum.{name}" for name in _SUMS)}
 _SPENT = f"SELECT {', '.join(_SUMS)} FROM ullage.budgets WHERE name = %(budget)s"
 
 
-def booked(budget: str, calls: Sequence[Booked]) -> Asking[tuple[float, ...]]:
+def booked(budget: str, calls: Sequence[CallRow]) -> Asking[tuple[float, ...]]:
     """`PostgresStore.book`."""
     if not calls:
         (rows,) = yield (Query(_SPENT, {"budget": budget}),)
         return rows[0] if rows else (0,) * len(_SUMS)
     columns = zip(*(_plain(call) for call in calls), strict=True)
-    given = dict(zip(Booked._fields, map(list, columns), strict=True))
-    (rows,) = yield (Query(_BOOK, {"budget": budget, **given}),)
+    values = dict(zip(CallRow._fields, map(list, columns), strict=True))
+    (rows,) = yield (Query(_BOOK, {"budget": budget, **values}),)
     return rows[0]
 
 
-def _plain(call: Booked) -> Booked:
+def _plain(call: CallRow) -> CallRow:
     """With names that the server takes: no lone surrogate, no NUL."""
     agent, model = (
         name.encode("utf-8", "replace").decode().replace("\0", "?")

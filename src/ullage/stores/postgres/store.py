@@ -21,7 +21,7 @@ from ullage.stores.postgres import records as ledger
 from ullage.stores.postgres.asking import Asking, Query, answered, async_answered
 from ullage.stores.postgres.cleaning import collect
 from ullage.stores.postgres.connecting import AsyncPool, conninfo_of, prepared
-from ullage.stores.postgres.spending import Booked, booked
+from ullage.stores.postgres.spending import CallRow, booked
 
 if TYPE_CHECKING:
     from ullage.stores.objects import ObjectStorage
@@ -89,14 +89,14 @@ class PostgresStore(Portable, Transactional):
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
     ) -> tuple[Record, ...]:
         """`Store.commit` in one transaction; of a lost race the outputs are kept."""
-        who = to_utf8(tenant)
-        blobs = kept.blobs_of(who, outputs)
+        owner = to_utf8(tenant)
+        blobs = kept.blobs_of(owner, outputs)
         if blobs and self._has_storage:
-            there = self._run("commit", kept.kept, who, blobs)
-            new = [ref for ref in blobs if ref not in there]
-            moved = self._objects.moved(who, [blobs[ref] for ref in new])
-            blobs.update(zip(new, moved, strict=True))
-        return self._run("commit", ledger.commit, who, blobs, records, self._objects)
+            existing = self._run("commit", kept.kept, owner, blobs)
+            missing = [ref for ref in blobs if ref not in existing]
+            moved = self._objects.moved(owner, [blobs[ref] for ref in missing])
+            blobs.update(zip(missing, moved, strict=True))
+        return self._run("commit", ledger.commit, owner, blobs, records, self._objects)
 
     def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
         """`Records.find`."""
@@ -113,9 +113,9 @@ class PostgresStore(Portable, Transactional):
         rows = self._run("get", kept.read, tenant, ref)
         return kept.opened(ref, rows, self._objects)
 
-    def look(self, tenant: str, ref: str) -> Shape:
-        """`Blobs.look`. Reads no text."""
-        return self._run("look", kept.look, tenant, ref)
+    def stat(self, tenant: str, ref: str) -> Shape:
+        """`Blobs.stat`. Reads no text."""
+        return self._run("stat", kept.stat, tenant, ref)
 
     def chunk(self, tenant: str, ref: str, n: int) -> str:
         """`Blobs.chunk`, checked by its seal and its counts."""
@@ -124,13 +124,15 @@ class PostgresStore(Portable, Transactional):
 
     def refs(self, tenant: str, after: str = "", limit: int = 1_000) -> tuple[str, ...]:
         """`Store.refs`."""
-        given = {"tenant": to_utf8(tenant), "after": to_utf8(after), "limit": limit}
-        return tuple(map(from_utf8, self._run("refs", _found, Query(_REFS, given))))
+        values = {"tenant": to_utf8(tenant), "after": to_utf8(after), "limit": limit}
+        return tuple(
+            map(from_utf8, self._run("refs", _fetch_refs, Query(_REFS, values)))
+        )
 
-    def held(self, refs: Collection[str]) -> frozenset[str]:
-        """`Store.held`."""
+    def existing_refs(self, refs: Collection[str]) -> frozenset[str]:
+        """`Store.existing_refs`."""
         query = Query(_HELD, {"refs": [to_utf8(ref) for ref in refs]})
-        return frozenset(map(from_utf8, self._run("held", _found, query)))
+        return frozenset(map(from_utf8, self._run("existing_refs", _fetch_refs, query)))
 
     @and_objects
     def collect(
@@ -167,13 +169,13 @@ class PostgresStore(Portable, Transactional):
 
     def agreed(self, name: str, proposed: bytes) -> bytes:
         """What all workers go by under a name: what the first to ask for it proposed."""
-        return self._run("agree", _agreed, name, proposed)
+        return self._run("agree", _agree, name, proposed)
 
-    def book(self, budget: str, calls: Sequence[Booked]) -> tuple[float, ...]:
+    def book(self, budget: str, calls: Sequence[CallRow]) -> tuple[float, ...]:
         """Add calls to what a budget has spent, each once, however often it is booked.
 
         Returns:
-            What is spent then: the sum of each column of `Booked` from ``fresh_tokens`` on.
+            What is spent then: the sum of each column of `CallRow` from ``fresh_tokens`` on.
         """
         return self._run("book", booked, budget, calls)
 
@@ -182,10 +184,12 @@ class PostgresStore(Portable, Transactional):
         self._pool.close()
 
     def _has_objects(self) -> bool:
-        return bool(self._run("collect", _found, Query(_HAS_OBJECTS)))
+        return bool(self._run("collect", _fetch_refs, Query(_HAS_OBJECTS)))
 
     def _named(self, objects: Collection[bytes]) -> set[bytes]:
-        return {*self._run("collect", _found, Query(_NAMED, {"names": list(objects)}))}
+        return {
+            *self._run("collect", _fetch_refs, Query(_NAMED, {"names": list(objects)}))
+        }
 
     def _run(self, operation: str, ask: Callable[..., Asking[T]], *given: Any) -> T:
         now_s = _now_s(self._clock)
@@ -221,9 +225,9 @@ class AsyncPostgresStore(Portable):
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
     ) -> tuple[Record, ...]:
         """`Store.commit`. Cancelled, it is kept whole or not at all."""
-        who = to_utf8(tenant)
-        blobs = kept.blobs_of(who, outputs)
-        return await self._run("commit", ledger.commit, who, blobs, records, _NONE)
+        owner = to_utf8(tenant)
+        blobs = kept.blobs_of(owner, outputs)
+        return await self._run("commit", ledger.commit, owner, blobs, records, _NONE)
 
     async def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
         """`Records.find`."""
@@ -233,9 +237,9 @@ class AsyncPostgresStore(Portable):
         """`Blobs.get`."""
         return kept.opened(ref, await self._run("get", kept.read, tenant, ref), _NONE)
 
-    async def look(self, tenant: str, ref: str) -> Shape:
-        """`Blobs.look`."""
-        return await self._run("look", kept.look, tenant, ref)
+    async def stat(self, tenant: str, ref: str) -> Shape:
+        """`Blobs.stat`."""
+        return await self._run("stat", kept.stat, tenant, ref)
 
     async def chunk(self, tenant: str, ref: str, n: int) -> str:
         """`Blobs.chunk`."""
@@ -287,11 +291,11 @@ def _now_s(clock: Callable[[], float] | None) -> int | None:
     return None if clock is None else int(clock())
 
 
-def _agreed(name: str, proposed: bytes) -> Asking[bytes]:
+def _agree(name: str, proposed: bytes) -> Asking[bytes]:
     (rows,) = yield (Query(_AGREED, {"name": name, "proposed": proposed}),)
     return bytes(rows[0][0])
 
 
-def _found(query: Query) -> Asking[list[bytes]]:
+def _fetch_refs(query: Query) -> Asking[list[bytes]]:
     (rows,) = yield (query,)
-    return [found for (found,) in rows]
+    return [value for (value,) in rows]

@@ -8,9 +8,9 @@ from contextlib import closing
 import click
 
 from ullage.session.drivers import run
-from ullage.session.recall.grep import Grep, search
+from ullage.session.recall.grep import GrepResult, search
 from ullage.session.recall.pattern import PatternError
-from ullage.session.recall.source import Source
+from ullage.session.recall.source import OutputReader
 from ullage.stores import every_ref
 from ullage.tools.cli._options import (
     count_option,
@@ -44,11 +44,11 @@ def command(
 
     The status is 1 if nothing matches.
     """
-    found: dict[str, Grep] = {}
+    found: dict[str, GrepResult] = {}
     with closing(open_kept(store)) as kept:
         for ref in refs or every_ref(kept, tenant):
             steps = search(
-                Source(kept.look(tenant, ref)),
+                OutputReader(kept.stat(tenant, ref)),
                 pattern,
                 ignore_case=ignore_case,
                 context_lines=context,

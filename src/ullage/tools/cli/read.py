@@ -10,7 +10,7 @@ import click
 from ullage.doors.host import Words
 from ullage.session.drivers import run
 from ullage.session.recall.read import lines as numbered
-from ullage.session.recall.source import Source
+from ullage.session.recall.source import OutputReader
 from ullage.tools.cli._options import (
     count_option,
     open_kept,
@@ -39,12 +39,12 @@ def command(
 ) -> None:
     """Print the original kept under REF: byte for byte; on a terminal without control codes."""
     with closing(open_kept(store)) as kept:
-        shape = kept.look(tenant, ref)
+        shape = kept.stat(tenant, ref)
         chunks: Iterator[str] = (
             kept.chunk(tenant, ref, n) for n in range(len(shape.chunks))
         )
         if lines:
-            steps = numbered(Source(shape), offset, limit, Words(recall=False))
+            steps = numbered(OutputReader(shape), offset, limit, Words(recall=False))
             chunks = iter((run(steps, kept, tenant), "\n"))
         if as_json:
             text = "".join(chunks)

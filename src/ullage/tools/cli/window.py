@@ -15,8 +15,8 @@ from rich.text import Text
 from ullage.core.history.hand import name_of
 from ullage.core.turn.hand import described
 from ullage.session.stored import (
+    ConversationEntry,
     Leaf,
-    Listed,
     StoredConversation,
     conversation,
     conversations,
@@ -62,7 +62,7 @@ def command(
 # ── the list ─────────────────────────────────────────────────────────────────────────────
 
 
-def _as_listed(each: Listed) -> dict[str, Any]:
+def _as_listed(each: ConversationEntry) -> dict[str, Any]:
     outline = each.outline
     return {
         "name": outline.name,
@@ -75,7 +75,7 @@ def _as_listed(each: Listed) -> dict[str, Any]:
     }
 
 
-def _print_list(listed: list[Listed]) -> None:
+def _print_list(listed: list[ConversationEntry]) -> None:
     if not listed:
         click.echo("No conversation is outlined in this store.")
         return

@@ -22,12 +22,12 @@ from ullage.core.locks import Lock
 from ullage.core.values.carried import Arguments
 from ullage.core.values.effects import Do, Steps
 from ullage.core.values.usage import Usage
-from ullage.session.spend.book import Book, Row
+from ullage.session.spend.book import Book, BookEntry
 from ullage.session.spend.budget import Budget
 from ullage.session.spend.calls import Call, Spent
 from ullage.stores import PostgresStore, Store
 from ullage.stores._open import innermost
-from ullage.stores.postgres.spending import Booked
+from ullage.stores.postgres.spending import CallRow
 
 __all__ = ["SharedBudget"]
 
@@ -35,14 +35,14 @@ _UNKEPT = re.compile("[\0\ud800-\udfff]")
 
 
 class _Book(Book):
-    """A book of calls, some of which are booked elsewhere."""
+    """A book of calls, some of which are booked by other workers."""
 
     def know(self, spent: Spent) -> None:
-        """Go on from another sum."""
+        """Go on from the sum that the server holds."""
         if spent != self.spent:
-            self._rows.append(Row(len(self._rows), None, spent))
+            self._rows.append(BookEntry(len(self._rows), None, spent))
 
-    def since(self, number: int) -> list[Row]:
+    def since(self, number: int) -> list[BookEntry]:
         """The rows from this number on."""
         return self._rows[number:]
 
@@ -76,24 +76,24 @@ class SharedBudget(Budget):
             raise ConfigError("name", reason, "Give another one.")
         if isinstance(store, str):
             store = PostgresStore(store)
-        kept = innermost(store)
-        if not isinstance(kept, PostgresStore):
+        server = innermost(store)
+        if not isinstance(server, PostgresStore):
             raise ConfigError(
                 "store", "a shared budget needs a server", 'Give "postgresql://…".'
             )
         self.name = name
         self._book: _Book = _Book(Spent())
-        self._store = kept
+        self._store = server
         self._worker = token_bytes(12)
-        self._told = 1  # rows of the book; the first one is no call
-        self._telling = Lock()
+        self._synced_rows = 1  # rows of the book; the first one is no call
+        self._sync_lock = Lock()
         self.sync()
 
     def _made_with(self) -> Arguments:
         return self._arguments
 
     def synced(self) -> Steps[None]:
-        """`sync`, as a session asks for it."""
+        """`sync` as steps of a session."""
         yield Do(self.sync)
 
     def sync(self) -> None:
@@ -102,38 +102,38 @@ class SharedBudget(Budget):
         Raises:
             StoreError: the server failed. What was to be booked is, the next time.
         """
-        with self._telling:
+        with self._sync_lock:
             with self._lock:
-                self._take_dropped()
-                rows = self._book.since(self._told)
-            upto, calls = self._told + len(rows), self._booked(rows)
+                self._book_abandoned()
+                rows = self._book.since(self._synced_rows)
+            upto, calls = self._synced_rows + len(rows), self._rows_of(rows)
             sums = self._store.book(self.name, calls)
             with self._lock:  # calls were counted meanwhile
-                more = (call[_SUMS:] for call in self._booked(self._book.since(upto)))
+                more = (call[_SUMS:] for call in self._rows_of(self._book.since(upto)))
                 self._book.know(_spent(map(sum, zip(sums, *more, strict=True))))
-                self._told = upto
+                self._synced_rows = upto
 
-    def _booked(self, rows: Iterable[Row]) -> list[Booked]:
+    def _rows_of(self, rows: Iterable[BookEntry]) -> list[CallRow]:
         return [self._row(row) for row in rows if row.call is not None]
 
-    def _row(self, row: Row) -> Booked:
-        """A call as the server books it: by how much it is more than the one it replaces."""
+    def _row(self, row: BookEntry) -> CallRow:
+        """A call as a row of the server's table; of a fuller report, what it adds."""
         call, replaced = row.call, None
         assert call is not None
         if row.replaces is not None:
             replaced = self._book.since(row.replaces)[0].call
-        new, old = _sums(call), _sums(replaced)
+        sums, replaced_sums = _sums(call), _sums(replaced)
         id = self._worker + row.number.to_bytes(8, "big")
-        return Booked(id, call.agent, call.model, *map(sub, new, old))
+        return CallRow(id, call.agent, call.model, *map(sub, sums, replaced_sums))
 
 
-_SUMS = Booked._fields.index("fresh_tokens")
+_SUMS = CallRow._fields.index("fresh_tokens")
 
 
 def _sums(call: Call | None) -> tuple[Any, ...]:
     """The columns of a call that are summed."""
     if call is None:
-        return (0,) * len(Booked._fields[_SUMS:])
+        return (0,) * len(CallRow._fields[_SUMS:])
     usage, is_priced = call.usage, call.cost_usd is not None
     estimated = call.spent.estimated_tokens
     classes = (*usage.input_classes, usage.output_tokens)

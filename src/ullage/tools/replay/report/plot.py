@@ -31,10 +31,10 @@ def over_calls(trace: Trace, title: str = "") -> OverCalls:
     sent = [sum(sizes) for sizes in trace.sizes]
     return OverCalls(
         title=title or f"What an agent was sent, in a window of {room}{policy}",
-        said=_said(trace, sent),
+        summary=_said(trace, sent),
         limit_tokens=trace.limit_tokens,
         history=trace.raw,
-        sent=sent,
+        views=sent,
         rewrites=sorted({mark.turn for mark in trace.marks if not mark.first}),
     )
 

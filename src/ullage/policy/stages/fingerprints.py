@@ -1,9 +1,10 @@
 """Fingerprints: what decides is known by what it shows, and not by what it is called.
 
-    stages at first sight   what they show of each sample (`ullage.policy.stages.samples`), and
-    settings what is never recorded  the lines that stand for what was left out, and the recall
-    tools stages under pressure   settings; of ours, what they show of a long history what is
-    recorded        the words of records, accounts and placeholders
+    stages on arrival       what they show of each sample (`ullage.policy.stages.samples`), and
+                            their settings
+    what is never recorded  the lines that stand for what was left out, and the recall tools
+    stages under pressure   their settings; of ours, what they show of a long history
+    what is recorded        the words of records, accounts and placeholders
 
 A fingerprint has two parts. The first is of all that is shown anew at every turn, because
 nothing of it is kept: where that changes, what was sent is shown otherwise. The second is of what
@@ -61,8 +62,8 @@ _POLICIES = 64
 """The fingerprints of so many policies are remembered."""
 
 
-class _Row(Struct, frozen=True):
-    """Stages that are asked at one moment, and what that is called.
+class _StageRow(Struct, frozen=True):
+    """Stages that run at one moment, and what that is called.
 
     Attributes:
         name: the field of the policy.
@@ -73,7 +74,7 @@ class _Row(Struct, frozen=True):
     stages: tuple[Stage, ...]
 
 
-class _Asked(Struct, frozen=True, eq=False):
+class _Key(Struct, frozen=True, eq=False):
     """What is fingerprinted. Two are equal if they hold the very same stages.
 
     Stages are compared by identity: a partial has no other equality, and what it is bound with
@@ -86,30 +87,42 @@ class _Asked(Struct, frozen=True, eq=False):
 
     @property
     def _identity(self) -> tuple[Any, ...]:
-        policy, redact = self.policy, self.redact
-        stages = (*policy.on_arrival, None, *policy.under_pressure, None)
-        others = (policy.without_recall, policy.guard, policy.on_request, policy.ahead)
-        # a method is another object each time that it is asked for
-        function = getattr(redact, "__func__", redact)
-        method = (getattr(redact, "__self__", None), function)
-        plain = (
+        policy = self.policy
+        redact = self.redact
+        objects = (
+            *policy.on_arrival,
+            None,
+            *policy.under_pressure,
+            None,
+            policy.without_recall,
+            policy.guard,
+            policy.on_request,
+            policy.ahead,
+            policy.toolset,
+            # a method is another object each time that it is looked up; what it is made of is not
+            getattr(redact, "__self__", None),
+            getattr(redact, "__func__", redact),
+        )
+        return (
+            *[id(item) for item in objects],
             policy.name,
             policy.diagnostic,
             policy.unknown_model,
             policy.spill_directory,
+            self.user_tools,
         )
-        values = (*stages, *others, policy.toolset, *method)
-        return (*map(id, values), *plain, self.user_tools)
 
     def __hash__(self) -> int:
         return hash(self._identity)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Asked) and self._identity == other._identity
+        return isinstance(other, _Key) and self._identity == other._identity
 
 
 def fingerprint(
-    policy: Policy, redact: Redact | None = None, user_tools: tuple[str, ...] = ()
+    policy: Policy,
+    redact: Redact | None = None,
+    user_tools: tuple[str, ...] = (),
 ) -> str:
     """What decides, as ledgers hold it: two policies of one fingerprint decide alike.
 
@@ -131,26 +144,28 @@ def fingerprint(
         ConfigError: a setting of a stage is nothing that another process could know. Its
             ``setting`` names it and its function.
     """
-    return _fingerprint(_Asked(policy, redact, user_tools))
+    return _fingerprint(_Key(policy, redact, user_tools))
 
 
 @lru_cache(maxsize=_POLICIES)
-def _fingerprint(asked: _Asked) -> str:
-    parts = (_on_arrival(asked), _under_pressure(asked.policy))
-    return PARTED.join(canon.ref_of("\n".join(lines)) for lines in parts)
+def _fingerprint(key: _Key) -> str:
+    on_arrival = "\n".join(_on_arrival(key))
+    under_pressure = "\n".join(_under_pressure(key.policy))
+    return PARTED.join([canon.ref_of(on_arrival), canon.ref_of(under_pressure)])
 
 
 # ── what is shown anew at every turn ─────────────────────────────────────────────────────
 
 
-def _on_arrival(asked: _Asked) -> Iterator[str]:
+def _on_arrival(key: _Key) -> Iterator[str]:
     """What is shown and never recorded, line by line, and the settings by which it is."""
-    policy = asked.policy
-    bare = unrecalled(policy)
-    first = _Row("on_arrival", policy.on_arrival)
-    without = _Row("without_recall", bare.on_arrival)
-    rows = (first,) if without.stages == first.stages else (first, without)
+    policy = key.policy
+    rows = [_StageRow("on_arrival", policy.on_arrival)]
+    without_recall = unrecalled(policy).on_arrival
+    if without_recall != policy.on_arrival:
+        rows.append(_StageRow("without_recall", without_recall))
     for row in rows:
+        # ours are known by what they show: two that have the same settings are written alike
         settings = written(row.stages, row.name, names_ours=False)
         yield settings.text
         yield "" if settings.is_ours else policy.name
@@ -162,9 +177,9 @@ def _on_arrival(asked: _Asked) -> Iterator[str]:
             yield from _shown_on_arrival(row.stages, samples, words)
     yield written(policy.toolset, "toolset", names_ours=False).text
     yield written(policy.spill_directory, "spill_directory", names_ours=False).text
-    yield from sorted(answered_by_user(asked.user_tools))
-    if asked.redact is not None:
-        yield from _redacted(asked.redact)
+    yield from sorted(answered_by_user(key.user_tools))
+    if key.redact is not None:
+        yield from _redacted(key.redact)
 
 
 def _words(policy: Policy, *, recall: bool) -> Words:
@@ -189,10 +204,14 @@ def _lasting_words(words: Words) -> Iterator[str]:
 
 
 def _shown_on_arrival(
-    stages: Sequence[Stage], samples: Sequence[Transcript], words: Words
+    stages: Sequence[Stage],
+    samples: Sequence[Transcript],
+    words: Words,
 ) -> Iterator[str]:
     """What stages show of each sample, each seeing what those before it did."""
-    for sample in samples if stages else ():
+    if not stages:
+        return
+    for sample in samples:
         yield sample.chain[-1].hex()
         for builder in arriving(sample, words):
             for stage in stages:
@@ -210,11 +229,11 @@ def _redacted(redact: Redact) -> Iterator[str]:
         function = getattr(redact, "__func__", type(redact))
         yield f"{function.__module__}.{function.__qualname__}"
     try:
-        shown: object = redact(_SECRETS)
+        result: object = redact(_SECRETS)
     except Exception as error:  # noqa: BLE001 - it is the caller's: told by its type
-        shown = error
+        result = error
     # what gives no text is refused where it is first used (`ullage.core.redaction.checked`)
-    yield shown if isinstance(shown, str) else type(shown).__qualname__
+    yield result if isinstance(result, str) else type(result).__qualname__
 
 
 # ── what is recorded ─────────────────────────────────────────────────────────────────────
@@ -222,47 +241,54 @@ def _redacted(redact: Redact) -> Iterator[str]:
 
 def _under_pressure(policy: Policy) -> Iterator[str]:
     """What is decided under pressure: words, settings, and what our stages show."""
-    sample, words = transcript_of(pressed()), _words(policy, recall=True)
+    sample = transcript_of(pressed())
+    words = _words(policy, recall=True)
     yield sample.chain[-1].hex()
     for recall in (True, False):
         yield from _recorded_words(_words(policy, recall=recall))
     for row in _pressed_rows(policy):
         yield row.name
-        yield from (written(stage, row.name).text for stage in row.stages)
+        for stage in row.stages:
+            yield written(stage, row.name).text
     yield from _shown_under_pressure(policy, sample, words)
-    for cut in overlong(pressing(sample, words).window, _TEXT_LIMIT):
+    window = pressing(sample, words).window
+    for cut in overlong(window, _TEXT_LIMIT):
         yield from _shown(cut)
     yield written((policy.unknown_model, policy.diagnostic), policy.name).text
 
 
-def _pressed_rows(policy: Policy) -> tuple[_Row, ...]:
+def _pressed_rows(policy: Policy) -> tuple[_StageRow, ...]:
     """The stages whose decisions are recorded."""
     return (
-        _Row("under_pressure", policy.under_pressure),
-        _Row("guard", _all_there(policy.guard)),
-        _Row("on_request", _all_there(policy.on_request)),
-        _Row("ahead", _all_there(policy.ahead)),
-        _Row("without_recall", unrecalled(policy).under_pressure),
+        _StageRow("under_pressure", policy.under_pressure),
+        _StageRow("guard", _all_there(policy.guard)),
+        _StageRow("on_request", _all_there(policy.on_request)),
+        _StageRow("ahead", _all_there(policy.ahead)),
+        _StageRow("without_recall", unrecalled(policy).under_pressure),
     )
 
 
 def _shown_under_pressure(
-    policy: Policy, sample: Transcript, words: Words
+    policy: Policy,
+    sample: Transcript,
+    words: Words,
 ) -> Iterator[str]:
     """What our stages show of a long history, each function once: settings tell the rest.
 
     A user's is not run. What it decides is recorded, and it may take long or call out; the name
     of its policy stands for it.
     """
-    shown = set[Stage]()
+    functions = set[Stage]()
     for row in _pressed_rows(policy):
         for stage in row.stages:
             function = getattr(stage, "func", stage)
             if not written(stage, row.name).is_ours:
                 yield policy.name
-            elif function not in shown:
+            elif function not in functions:
                 lines = _shown_by(stage, pressing(sample, words))
-                shown |= {function} if lines else set()
+                # one that shows nothing with these settings may with others
+                if lines:
+                    functions.add(function)
                 yield from lines
 
 
@@ -291,8 +317,10 @@ def _shown_by(stage: Stage, builder: WindowBuilder) -> list[str]:
     """What a stage shows in a window, which shows it from then on; of one that fails its error."""
     try:
         cuts = stage(builder.window)
+        if isinstance(cuts, Skipped):
+            return []
         lines = list[str]()
-        for cut in () if isinstance(cuts, Skipped) else cuts:
+        for cut in cuts:
             lines += _shown(cut)
             builder.show(cut.edit)
     except Exception as error:  # noqa: BLE001 - a stage may be anybody's: told by its type
@@ -306,10 +334,13 @@ def _shown(cut: ProposedEdit) -> Iterator[str]:
     yield str(edit.__struct_config__.tag)
     if isinstance(edit, Replace):
         place = edit.address
-        yield f"{edit.kind} {place.kind} {place.id} {place.ordinal} {place.item}"
+        address = f"{place.kind} {place.id} {place.ordinal} {place.item}"
+        yield f"{edit.kind} {address}"
         yield edit.text
     elif isinstance(edit, (ReplaceSpan, Drop)):
         yield f"{edit.after.hex()} {edit.upto.hex()}"
     if isinstance(edit, ReplaceSpan):
-        yield from (edit.ref, *edit.texts)
-    yield from (output.ref for output in cut.outputs)
+        yield edit.ref
+        yield from edit.texts
+    for output in cut.outputs:
+        yield output.ref

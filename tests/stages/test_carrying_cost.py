@@ -8,7 +8,7 @@ from tests import histories
 from tests.histories import Call, Turn
 from tests.history.test_window import set_to
 from ullage import Limits, Session
-from ullage.policy.stages import rent
+from ullage.policy.stages import carrying_cost
 from ullage.wires import FORMATS
 
 LIMITS = Limits(window_tokens=1_000_000)
@@ -82,23 +82,23 @@ def test_nothing_is_due_before_anything_is_old():
     messages = histories.wire("openai-chat", turns(3))
     session = Session("gpt-4.1", limits=LIMITS, recall=True)
     session.fit(histories.request("openai-chat", messages))
-    assert not rent.pays(session.window, times=0.0, tail_chars=1_000_000)
-    assert rent.pays(session.window, times=0.0, tail_chars=0)
-    assert not rent.pays(session.window, times=1_000.0, tail_chars=0)
+    assert not carrying_cost.pays(session.window, times=0.0, tail_chars=1_000_000)
+    assert carrying_cost.pays(session.window, times=0.0, tail_chars=0)
+    assert not carrying_cost.pays(session.window, times=1_000.0, tail_chars=0)
 
 
 def test_batches_are_so_many_calls_apart_as_they_have_to_be():
     messages = histories.wire("openai-chat", turns(40))
     session = Session("gpt-4.1", limits=LIMITS, recall=True)
     session.fit(histories.request("openai-chat", messages))
-    due = partial(rent.pays, session.window, times=0.0, tail_chars=0)
+    due = partial(carrying_cost.pays, session.window, times=0.0, tail_chars=0)
     assert due(least_calls=40)
     assert not due(least_calls=41)
 
 
 def test_a_batch_looks_only_at_what_came_after_the_last_one():
     made, _, session = batches_of("openai-chat", turns(400, lines=200))
-    new = rent.new_from(session.window)
+    new = carrying_cost.new_from(session.window)
     assert made[-2] < new <= made[-1]
     starts = [placed.start for placed in session.window.summaries]
     assert starts == sorted(starts)
@@ -111,6 +111,6 @@ def test_nothing_is_due_where_a_batch_stands():
     session = Session("gpt-4.1", limits=LIMITS, recall=True)
     session.fit(histories.request("openai-chat", messages))
     window = session.window
-    assert rent.pays(window, times=0.0, tail_chars=0)
+    assert carrying_cost.pays(window, times=0.0, tail_chars=0)
     set_to(window, applied={window.transcript.decision_key(window.size): 1})
-    assert not rent.pays(window, times=0.0, tail_chars=0)
+    assert not carrying_cost.pays(window, times=0.0, tail_chars=0)

@@ -73,7 +73,9 @@ def fingerprints():
 
 
 def test_a_fingerprint_is_the_same_in_every_process():
-    script = "from tests.stages.test_prints import fingerprints; print(fingerprints())"
+    script = (
+        "from tests.stages.test_fingerprints import fingerprints; print(fingerprints())"
+    )
     for seed in ("0", "1", "2"):
         env = {
             **os.environ,
@@ -89,13 +91,13 @@ def test_a_fingerprint_is_the_same_in_every_process():
 
 def test_an_import_makes_no_samples_and_runs_no_stage():
     script = (
-        "import ullage\nfrom ullage.policy.stages import prints, samples\n"
+        "import ullage\nfrom ullage.policy.stages import fingerprints, samples\n"
         "from ullage.policy import DEFAULT\n"
         "assert not samples.arrivals.cache_info().currsize\n"
-        "assert not prints._fingerprint.cache_info().currsize\n"
+        "assert not fingerprints._fingerprint.cache_info().currsize\n"
         "ullage.Session('gpt-4.1')\n"
         "ullage.Session('gpt-4.1', tenant='ada')\n"
-        "assert prints._fingerprint.cache_info()[:2] == (1, 1), prints._fingerprint.cache_info()"
+        "assert fingerprints._fingerprint.cache_info()[:2] == (1, 1)"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
 
