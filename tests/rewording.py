@@ -46,7 +46,7 @@ WORDS = (
     (account.account, "are condensed here", "are told here", UNDER_PRESSURE),
     (index.index_of, "Index of messages", "List of messages", UNDER_PRESSURE),
     (account._bullet, "the user's answer", "the user's reply", UNDER_PRESSURE),
-    (index._entry, "the user answers", "the user replies", UNDER_PRESSURE),
+    (index._lines_by_ref, "the user answers", "the user replies", UNDER_PRESSURE),
     (summary.summary, "Files", "Paths", UNDER_PRESSURE),
     ((summary, "_THEN"), "the user said then", "the user then said", UNDER_PRESSURE),
     ((quotes, "_CUT"), "characters", "letters", UNDER_PRESSURE),

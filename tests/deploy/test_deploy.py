@@ -15,7 +15,7 @@ import yaml
 from tests.cli.terminal import ullage
 from tests.proxy.started import started
 from tests.proxy.upstream import ask, upstream
-from ullage.doors.proxy.config import Room, config_of
+from ullage.doors.proxy.config import ProxyLimits, config_of
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 CHART = DEPLOY / "helm" / "ullage"
@@ -83,7 +83,7 @@ def test_the_compose_file_starts_proxies_on_one_store():
     config = settings_of(proxy["environment"])
     assert (config.listen, config.workers, config.log) == ("0.0.0.0:8484", 2, True)
     assert config.store.startswith("postgresql://ullage:")
-    assert int(proxy["stop_grace_period"].removesuffix("s")) > Room().drain_s
+    assert int(proxy["stop_grace_period"].removesuffix("s")) > ProxyLimits().drain_s
     assert proxy["deploy"]["replicas"] > 1
     gc = COMPOSE["services"]["gc"]
     assert gc["environment"]["ULLAGE_STORE"] == config.store
@@ -152,7 +152,7 @@ def test_the_chart_starts_proxies_that_end_their_replies(chart):
         "ULLAGE_STORE": {"secretKeyRef": {"name": "ullage-store", "key": "url"}}
     }
     pause = int(proxy["lifecycle"]["preStop"]["exec"]["command"][-1])
-    assert pod["terminationGracePeriodSeconds"] > pause + Room().drain_s
+    assert pod["terminationGracePeriodSeconds"] > pause + ProxyLimits().drain_s
     assert proxy["image"] == "registry.example/ullage-proxy:0.1.0"
     assert spec["selector"]["matchLabels"] == chart["Service"]["spec"]["selector"]
     assert spec["template"]["metadata"]["labels"] == spec["selector"]["matchLabels"]

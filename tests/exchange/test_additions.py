@@ -12,12 +12,12 @@ from ullage.doors.exchange.additions import (
     MOST_OF_A_TENANT,
     MOST_REFUSALS,
     Refusals,
-    Target,
+    RequestTarget,
     named_in,
 )
 from ullage.doors.exchange.refusals import KnownRefusals
 
-HERE = Target("ann", "https://gateway.example/v1", "openai-chat", "local")
+HERE = RequestTarget("ann", "https://gateway.example/v1", "openai-chat", "local")
 
 
 def learn(
@@ -42,12 +42,12 @@ def test_what_no_word_named_holds_once_it_came_twice_within_an_hour():
     assert learn(once, is_named=False, now_s=HOLDS_S).of(HERE, 1, HOLDS_S) == set()
 
 
-@pytest.mark.parametrize("field", Target.__struct_fields__)
+@pytest.mark.parametrize("field", RequestTarget.__struct_fields__)
 def test_it_holds_for_no_other_tenant_upstream_wire_or_model(field):
-    others = {name: getattr(HERE, name) for name in Target.__struct_fields__} | {
+    others = {name: getattr(HERE, name) for name in RequestTarget.__struct_fields__} | {
         field: "other"
     }
-    assert learn(Refusals()).of(Target(**others), 1, 0.0) == set()
+    assert learn(Refusals()).of(RequestTarget(**others), 1, 0.0) == set()
 
 
 def test_a_request_with_fewer_tools_than_any_that_was_refused_is_offered_them():
@@ -67,7 +67,7 @@ def test_a_reply_to_a_request_with_the_addition_disproves_it():
 
 additions = st.sampled_from(ADDITIONS)
 targets = st.builds(
-    Target,
+    RequestTarget,
     st.sampled_from(["ann", "bob"]),
     st.just(HERE.upstream),
     st.just("openai-chat"),
@@ -77,10 +77,10 @@ targets = st.builds(
 
 @given(st.lists(st.tuples(targets, additions), max_size=300))
 def test_one_tenant_pushes_nothing_of_another_out(refused):
-    refusals = learn(Refusals(), Target("eve", "u", "w", "m"))
+    refusals = learn(Refusals(), RequestTarget("eve", "u", "w", "m"))
     for target, addition in refused:
         refusals = learn(refusals, target, addition)
-    assert refusals.of(Target("eve", "u", "w", "m"), 1, 0.0) == {"tools"}
+    assert refusals.of(RequestTarget("eve", "u", "w", "m"), 1, 0.0) == {"tools"}
     for tenant in ("ann", "bob"):
         rows = [target for target, _ in refusals.rows if target.tenant == tenant]
         assert len(rows) <= MOST_OF_A_TENANT
@@ -91,10 +91,13 @@ def test_one_tenant_pushes_nothing_of_another_out(refused):
 
 def test_all_tenants_together_have_a_bound():
     (row,) = learn(Refusals()).rows.values()
-    many = {(Target(str(n), "u", "w", "m"), "tools"): row for n in range(MOST_REFUSALS)}
+    many = {
+        (RequestTarget(str(n), "u", "w", "m"), "tools"): row
+        for n in range(MOST_REFUSALS)
+    }
     refusals = learn(Refusals(many))
     assert len(refusals.rows) == MOST_REFUSALS
-    assert refusals.of(Target("0", "u", "w", "m"), 1, 0.0) == set()
+    assert refusals.of(RequestTarget("0", "u", "w", "m"), 1, 0.0) == set()
     assert refusals.of(HERE, 1, 0.0) == {"tools"}
 
 
@@ -108,7 +111,9 @@ def test_a_value_is_not_changed_by_what_is_learnt_after_it():
 
 def test_many_threads_lose_nothing():
     known = KnownRefusals(lambda: 0.0)
-    mine = [[Target(f"{n}", "u", "w", str(m)) for m in range(40)] for n in range(8)]
+    mine = [
+        [RequestTarget(f"{n}", "u", "w", str(m)) for m in range(40)] for n in range(8)
+    ]
 
     def run(targets):
         for target in targets:

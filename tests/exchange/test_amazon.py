@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.exchange.test_sse import pieces_of
 from ullage.doors.exchange.amazon import AmazonReader, written
-from ullage.doors.exchange.frames import Frame
+from ullage.doors.exchange.frames import EventFrame
 
 EVENTS = [
     {"type": "message_start"},
@@ -40,7 +40,7 @@ def test_a_frame_is_as_amazon_describes_it():
 def test_an_error_of_amazons_is_no_event():
     payload = b'{"message":"slow down"}'
     raw = (16 + len(payload)).to_bytes(4, "big") + bytes(8) + payload + bytes(4)
-    assert read([raw]) == ([Frame(raw, None)], b"")
+    assert read([raw]) == ([EventFrame(raw, None)], b"")
 
 
 def test_what_is_no_frame_is_left():

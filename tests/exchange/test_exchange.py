@@ -21,12 +21,12 @@ from tests.servers.replies import Prompt, body_of
 from tests.servers.streams import stream_of
 from ullage import Budget, Limits, StoreError
 from ullage.documents import NAMES
-from ullage.doors.exchange import Counts, amazon
-from ullage.doors.exchange.answers import Teed, Untouched, Whole
+from ullage.doors.exchange import ExchangeCounts, amazon
+from ullage.doors.exchange.answers import TeedAnswer, UntouchedAnswer, WholeAnswer
 from ullage.doors.exchange.exchange import Exchange
 from ullage.doors.exchange.replies import error_of
 from ullage.doors.exchange.requests import is_same
-from ullage.doors.exchange.streamed import Streamed
+from ullage.doors.exchange.streamed import StreamedAnswer
 from ullage.session.drivers import drive
 from ullage.stores import MemoryStore
 from ullage.wires import FORMATS
@@ -89,7 +89,9 @@ def test_a_long_history_is_sent_shorter_and_says_so(format):
     assert report.is_changed
     assert 0 < report.view_tokens <= report.limit_tokens
     assert report.events
-    assert door.counts == Counts(requests=1, fitted=1, changed=1, usage=report.usage)
+    assert door.counts == ExchangeCounts(
+        requests=1, fitted=1, changed=1, usage=report.usage
+    )
 
 
 @every
@@ -140,7 +142,7 @@ def test_conversations_that_do_not_stay_warm_are_sent_as_if_they_did(format):
     assert sent[: len(sent) // 2] == sent[len(sent) // 2 :]
     assert [door.counts.changed for door in doors] == [54, 54]
     assert [len(door.sessions) for door in doors] == [18, 16]
-    assert [len(door.readings) for door in doors] == [18, 16]
+    assert [len(door.body_cache) for door in doors] == [18, 16]
 
 
 @pytest.mark.parametrize(
@@ -660,9 +662,8 @@ def test_a_stream_that_is_one_json_array_is_observed_at_its_end():
 
 
 def test_which_answer_is_which():
-    assert [kind.is_untouched for kind in (Whole, Untouched, Teed, Streamed)] == [
-        False, True, False, False,
-    ]  # fmt: skip
+    kinds = (WholeAnswer, UntouchedAnswer, TeedAnswer, StreamedAnswer)
+    assert [kind.is_untouched for kind in kinds] == [False, True, False, False]
     assert Exchange.steps.__doc__
     assert error_of("gemini", 402, "spent")["error"]["code"] == 402
     one = {"messages": [object()], "model": "m"}

@@ -1,9 +1,9 @@
 """A client that does anything, workers that come and go, and a strict model: whole exchanges.
 
-`tests.splice.talk` is the judge: a request breaks no rule of its wire, and begins with all that the
-model was sent and said for the longest beginning of the client's history that is known, unless it
-reports a batch. Beside that no private name reaches the client, and every ref that the model sees
-opens. No socket, no thread: exchanges, sessions and a store in memory.
+`tests.hidden_turns.talk` is the judge: a request breaks no rule of its wire, and begins with all
+that the model was sent and said for the longest beginning of the client's history that is known,
+unless it reports a batch. Beside that no private name reaches the client, and every ref that the
+model sees opens. No socket, no thread: exchanges, sessions and a store in memory.
 """
 
 import copy
@@ -18,11 +18,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from lab.returned import problems
 from tests import histories
 from tests.exchange.scripted import Reply, stream, stream_type
+from tests.hidden_turns.talk import OWN, TOOLS, Talk
+from tests.hidden_turns.talk import Call as Called
+from tests.hidden_turns.talk import Reply as Said
 from tests.servers.replies import Prompt, body_of
 from tests.servers.streams import events_in, stream_of
-from tests.splice.talk import OWN, TOOLS, Talk
-from tests.splice.talk import Call as Called
-from tests.splice.talk import Reply as Said
 from ullage import Limits, MemoryStore
 from ullage.core.values.toolset import RECALL_TOOLS
 from ullage.doors.exchange import Exchanges

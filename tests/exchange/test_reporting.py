@@ -24,6 +24,6 @@ def test_a_mistake_is_told_by_its_kind_and_goes_no_further():
     def fail():
         raise ValueError("the words of a user")
 
-    assert drive(made._tried(fail)) is None
+    assert drive(made._attempt(fail)) is None
     made.over(200)
     assert reports[0].problem == "ValueError"

@@ -12,7 +12,7 @@ from tests.servers.streams import events_in, stream_of
 from ullage import Budget, MemoryStore, StoreError
 from ullage.doors.exchange import amazon
 from ullage.doors.exchange.exchange import MOST_RECALLS, Exchange
-from ullage.doors.splice import Streamed
+from ullage.doors.hidden_turns import StreamedRounds
 from ullage.wires import FORMATS
 
 PATHS = {
@@ -103,15 +103,15 @@ def test_a_budget_that_ends_between_two_rounds_ends_the_answer():
 
 def failing_after(monkeypatch, times):
     """The fit of an exchange fails after it went well so many times."""
-    see, seen = Exchange.see, []
+    prepare, seen = Exchange.prepare, []
 
     def fail(self, request):
         seen.append(request)
         if len(seen) > times:
             raise ZeroDivisionError
-        yield from see(self, request)
+        yield from prepare(self, request)
 
-    monkeypatch.setattr(Exchange, "see", fail)
+    monkeypatch.setattr(Exchange, "prepare", fail)
 
 
 def test_a_mistake_of_ours_between_two_rounds_sends_what_came(monkeypatch):
@@ -139,7 +139,7 @@ def test_a_mistake_of_ours_in_a_stream_lets_it_go_on_as_it_comes(format, monkeyp
     def fail(self, event):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Streamed, "feed", fail)
+    monkeypatch.setattr(StreamedRounds, "feed", fail)
     door, reports = exchanges()
     reply = streamed(format, "Done.")
     raw = reply.pieces[0]
@@ -171,7 +171,7 @@ def test_what_was_hidden_may_be_lost_and_the_reply_is_given_all_the_same(format)
 @pytest.mark.parametrize("good", [0, 2, 4])
 def test_a_mistake_of_ours_in_a_stream_shows_no_private_call(format, good, monkeypatch):
     """However much went well before: what is begun of one ends with an error, not as it comes."""
-    feed, fed = Streamed.feed, []
+    feed, fed = StreamedRounds.feed, []
 
     def fail(self, event):
         fed.append(event)
@@ -179,7 +179,7 @@ def test_a_mistake_of_ours_in_a_stream_shows_no_private_call(format, good, monke
             raise ZeroDivisionError
         return feed(self, event)
 
-    monkeypatch.setattr(Streamed, "feed", fail)
+    monkeypatch.setattr(StreamedRounds, "feed", fail)
     door, reports = exchanges()
     replies = streamed(format, LOOKS), streamed(format, "Nothing there.", 2)
     _, said, upstream = ask(door, PATHS[format], asked(format, stream=True), *replies)
@@ -261,7 +261,7 @@ def test_what_waits_for_a_client_whose_history_is_at_the_provider_is_put_in():
 def test_what_waits_goes_on_even_where_nothing_can_be_fitted(monkeypatch):
     door, reports = exchanges()
     previous, result = said_both(door)
-    monkeypatch.setattr(Exchange, "see", fails)
+    monkeypatch.setattr(Exchange, "prepare", fails)
     _, _, upstream = ask(door, "/v1/responses", held(previous, result), Reply(b"{}"))
     assert len(json.loads(upstream.sent[0])["input"]) == 2
     assert reports[1].passed == "error"

@@ -132,8 +132,8 @@ NEAREST = {
     "core/values/messages.py": "history/test_canon.py",
     "core/values/toolset.py": "recall/test_specs.py",
     # a wire is a folder, and what is asked of it is the same of all: one file a question
-    "wires/hidden_turns/*.py": "splice/test_dialect.py",
-    "wires/*/hidden_turns.py": "splice/test_dialects.py",
+    "wires/hidden_turns/*.py": "hidden_turns/test_dialect.py",
+    "wires/*/hidden_turns.py": "hidden_turns/test_dialects.py",
     "wires/*/rules*.py": "wires/test_rule_examples.py",
     "wires/rules/*.py": "wires/test_rules.py",
     "wires/*/repair*.py": "wires/test_repair.py",

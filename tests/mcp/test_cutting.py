@@ -7,7 +7,7 @@ import pytest
 from tests.mcp.scripted import PIXEL, ROWS, STRICT, TEXT, line
 from ullage.core.values.notices import Words, pointers
 from ullage.doors.mcp.cutting import UNLISTED, cut
-from ullage.doors.mcp.frames import Unreadable
+from ullage.doors.mcp.frames import UnreadableFrame
 
 LOG = "".join(map(line, range(3_000)))
 WORDS = Words()
@@ -228,5 +228,5 @@ def test_a_text_with_half_a_surrogate_pair_is_cut_and_kept_as_it_is():
     "raw", [b"5", b'{"content": 5}', b'{"content": [5]}', b'{"content": ["x"']
 )
 def test_what_is_no_result_is_unreadable(raw):
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableFrame):
         cut(raw, "get", 1, None, WORDS)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from ullage.doors.mcp.events import Place, events
+from ullage.doors.mcp.events import StreamPosition, events
 
 
 class Stream:
@@ -15,7 +15,7 @@ class Stream:
 
 
 def read(text, size, tell=None):
-    place = Place()
+    place = StreamPosition()
 
     async def all_of():
         return [each async for each in events(Stream(text, size), 50, place, tell)]
@@ -36,5 +36,5 @@ def test_events_come_in_any_blocks():
 
 def test_the_place_is_that_of_the_last_event_that_came_whole():
     text = b"id: a\nretry: 2500\ndata:\n\nid: b\ndata: 1\n\ndata: 2\n\nid: c\ndata: 3\n"
-    assert read(text, 5) == ([b"1", b"2"], Place("b", 2.5))
-    assert read(b"retry: 999999999\nretry: soon\n\n", 5)[1] == Place("", 60)
+    assert read(text, 5) == ([b"1", b"2"], StreamPosition("b", 2.5))
+    assert read(b"retry: 999999999\nretry: soon\n\n", 5)[1] == StreamPosition("", 60)

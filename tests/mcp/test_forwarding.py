@@ -11,7 +11,7 @@ from ullage.core.errors import ConfigError
 from ullage.core.installing import install_remedy
 from ullage.core.values.notices import pointers
 from ullage.doors.mcp.forwarding import open_store, run_several
-from ullage.doors.mcp.settings import Settings
+from ullage.doors.mcp.settings import McpSettings
 
 LOG = "".join(map(line, range(3_000)))
 
@@ -78,11 +78,11 @@ def test_without_what_checks_every_schema_some_structures_go_whole_and_that_is_t
 
 
 def test_without_a_store_nothing_is_kept():
-    store = open_store(Settings())
+    store = open_store(McpSettings())
     assert store.name == "spool"
     store.close()
 
 
 def test_no_server_at_all_is_told():
     with pytest.raises(ConfigError, match="there is no server"):
-        run_several(Settings())
+        run_several(McpSettings())

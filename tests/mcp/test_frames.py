@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from tests.mcp.values import JSON, parted
 from ullage.doors.mcp.frames import (
-    Splitter,
-    Unreadable,
+    FrameSplitter,
+    UnreadableFrame,
     encode,
-    envelope_of,
     failure,
     fields_of,
     items_of,
     reply,
+    rpc_message_of,
     value_of,
     with_field,
 )
@@ -26,7 +26,7 @@ STREAMS = st.binary(max_size=60) | st.lists(
 
 
 def pieces(stream, cuts, most_bytes):
-    splitter = Splitter(most_bytes)
+    splitter = FrameSplitter(most_bytes)
     for part in parted(stream, cuts):
         yield from splitter.feed(part)
     yield from splitter.end()
@@ -45,7 +45,7 @@ def test_all_pieces_joined_are_the_stream_and_each_frame_comes_whole(
 
 
 def test_an_overlong_frame_comes_in_parts_and_the_next_one_whole_again():
-    splitter = Splitter(4)
+    splitter = FrameSplitter(4)
     found = [
         *splitter.feed(b"12345"),
         *splitter.feed(b"67"),
@@ -63,7 +63,7 @@ def test_an_overlong_frame_comes_in_parts_and_the_next_one_whole_again():
     "frame", [b"", b"[]", b"1", b"{", b'{"id": true}', b'{"method": 1}', b"\xff"]
 )
 def test_what_is_no_message_has_no_envelope(frame):
-    assert envelope_of(frame) is None
+    assert rpc_message_of(frame) is None
 
 
 def test_a_message_with_half_a_surrogate_pair_is_read_too():
@@ -71,7 +71,7 @@ def test_a_message_with_half_a_surrogate_pair_is_read_too():
         rb'{"jsonrpc":"2.0","id":"7","result":{"content":[{"text":"\ud83d"}]}}'
         + b"\r\n"
     )
-    message = envelope_of(frame)
+    message = rpc_message_of(frame)
     assert message.id == "7"
     (block,) = items_of(fields_of(message.result)["content"])
     assert value_of(fields_of(block)["text"]) == "\ud83d"
@@ -85,9 +85,9 @@ def test_a_message_with_half_a_surrogate_pair_is_read_too():
 
 @pytest.mark.parametrize("raw", [rb'{"a": 1e400, "b": "\ud83d"}', rb'{"a": NaN}'])
 def test_a_number_that_json_has_not_is_never_written_as_something_else(raw):
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableFrame):
         fields_of(raw)
-    assert envelope_of(b'{"id":1,"result":' + raw + b"}") is None
+    assert rpc_message_of(b'{"id":1,"result":' + raw + b"}") is None
 
 
 @given(JSON)
@@ -98,15 +98,15 @@ def test_slices_are_what_was_there(value):
         "result": value,
         "x": [value],
     }
-    assert value_of(envelope_of(frame).result) == value
+    assert value_of(rpc_message_of(frame).result) == value
 
 
 def test_what_is_expected_is_an_object_or_a_list():
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableFrame):
         fields_of(b"[1]")
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableFrame):
         items_of(b'{"a": "\\ud800"}')
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableFrame):
         value_of(b"{")
 
 

@@ -20,7 +20,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from ullage.doors.mcp.front import Front
-from ullage.doors.mcp.settings import Settings, rule_of
+from ullage.doors.mcp.settings import McpSettings, rule_of
 
 pytestmark = pytest.mark.xdist_group("a server on the official SDK")
 
@@ -109,7 +109,7 @@ async def before(answer, *limits, settings=None):
     """A client of a front before a server that answers so."""
     behind = web.Application()
     behind.router.add_route("*", "/mcp", answer)
-    settings = settings or Settings(limits=tuple(map(rule_of, limits)))
+    settings = settings or McpSettings(limits=tuple(map(rule_of, limits)))
     async with TestServer(behind) as server:
         front = Front(str(server.make_url("/mcp")), {}, settings)
         async with TestClient(TestServer(front.application())) as client:
@@ -145,7 +145,9 @@ def test_a_ref_opens_for_the_credential_it_was_made_for_alone(header):
         return web.json_response({"jsonrpc": "2.0", "id": asked["id"], "result": LONG})
 
     async def talk():
-        settings = Settings(limits=(rule_of("1000"),), credential_headers=("x-mine",))
+        settings = McpSettings(
+            limits=(rule_of("1000"),), credential_headers=("x-mine",)
+        )
         async with before(answer, settings=settings) as client:
 
             async def call(tool, whose, **arguments):
@@ -173,7 +175,7 @@ def test_a_ref_opens_for_the_credential_it_was_made_for_alone(header):
 
 def test_nobody_behind_it_is_told():
     async def talk():
-        front = Front("http://127.0.0.1:9/mcp", {}, Settings())
+        front = Front("http://127.0.0.1:9/mcp", {}, McpSettings())
         async with TestClient(TestServer(front.application())) as client:
             assert (
                 await client.post("/mcp", json={"id": 1, "method": "ping"})

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from ullage.doors.mcp.frames import Unreadable, envelope_of
-from ullage.doors.mcp.headers import marked_in, said
+from ullage.doors.mcp.frames import UnreadableFrame, rpc_message_of
+from ullage.doors.mcp.headers import marked_in, request_headers
 
 META = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}
 
@@ -18,7 +18,7 @@ def marked(**properties):
 def headers(arguments, marks, **params):
     asked = {"name": "t", "arguments": arguments, **META, **params}
     frame = json.dumps({"id": 1, "method": "tools/call", "params": asked}).encode()
-    found = said(envelope_of(frame), marks)
+    found = request_headers(rpc_message_of(frame), marks)
     return {
         name: value for name, value in found.items() if name.startswith("Mcp-Param")
     }
@@ -52,7 +52,7 @@ def test_a_mark_that_is_no_header_or_stands_elsewhere_means_nothing():
     assert marked(a={"items": {"properties": {"b": {"x-mcp-header": "B"}}}}) == {
         "t": {}
     }
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableFrame):
         marked_in(b'{"tools": 5}')
 
 
@@ -66,4 +66,4 @@ def test_a_mark_that_is_no_header_or_stands_elsewhere_means_nothing():
     ],
 )
 def test_before_that_protocol_nothing_is_said(frame):
-    assert said(envelope_of(frame), {}) == {}
+    assert request_headers(rpc_message_of(frame), {}) == {}

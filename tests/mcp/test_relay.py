@@ -14,9 +14,9 @@ from tests.mcp.scripted import ROWS, TEXT, line
 from tests.mcp.values import JSON
 from ullage.core.errors import StoreError
 from ullage.core.values.notices import pointers
-from ullage.doors.mcp.frames import Id, envelope_of
-from ullage.doors.mcp.relay import Relay
-from ullage.doors.mcp.settings import Settings, rule_of
+from ullage.doors.mcp.frames import Id, rpc_message_of
+from ullage.doors.mcp.relay import SessionRelay
+from ullage.doors.mcp.settings import McpSettings, rule_of
 from ullage.doors.mcp.spool import Spool
 from ullage.stores import MemoryStore
 
@@ -34,7 +34,9 @@ class Talk:
         self.told = []
         self.store = store or MemoryStore()
         rules = tuple(map(rule_of, limits or ["4000"]))
-        self.relay = Relay(Settings(limits=rules), self.store, self.told.append)
+        self.relay = SessionRelay(
+            McpSettings(limits=rules), self.store, self.told.append
+        )
 
     def ask(self, id, method, **params):
         return self.relay.from_client(framed(id=id, method=method, params=params))
@@ -129,9 +131,9 @@ def test_any_frames_in_any_order_arrive_unchanged(frames):
         if from_client:
             assert talk.relay.from_client(frame) == (frame, b"")
         else:
-            message = envelope_of(frame)
+            message = rpc_message_of(frame)
             is_answer = (
-                message and message.method is UNSET and message.id in talk.relay.asked
+                message and message.method is UNSET and message.id in talk.relay.pending
             )
             is_other = (
                 not message

@@ -6,9 +6,9 @@ import pytest
 
 from ullage.core.errors import ConfigError
 from ullage.doors.mcp.settings import (
-    Rule,
-    Server,
-    Settings,
+    LimitRule,
+    McpSettings,
+    ServerConfig,
     limit_of,
     may_cut,
     rule_of,
@@ -19,15 +19,15 @@ from ullage.doors.mcp.settings import (
 @pytest.mark.parametrize(
     ("written", "rule"),
     [
-        ("6000", Rule(6_000)),
-        ("6,000", Rule(6_000)),
-        ("whole", Rule("whole")),
-        ("read_*=20_000", Rule(20_000, "read_*")),
-        ("get=whole", Rule("whole", "get")),
-        ("read[path=*.log]=4000", Rule(4_000, "read", {"path": "*.log"})),
+        ("6000", LimitRule(6_000)),
+        ("6,000", LimitRule(6_000)),
+        ("whole", LimitRule("whole")),
+        ("read_*=20_000", LimitRule(20_000, "read_*")),
+        ("get=whole", LimitRule("whole", "get")),
+        ("read[path=*.log]=4000", LimitRule(4_000, "read", {"path": "*.log"})),
         (
             "read[path=*.log, tail=5]=4000",
-            Rule(4_000, "read", {"path": "*.log", "tail": "5"}),
+            LimitRule(4_000, "read", {"path": "*.log", "tail": "5"}),
         ),
     ],
 )
@@ -87,12 +87,12 @@ def test_a_file_writes_the_same():
     [servers.far]
     url = "https://host/mcp"
     """
-    assert settings_of(written) == Settings(
+    assert settings_of(written) == McpSettings(
         store="kept.db",
-        limits=(Rule(4_000, "read", {"path": "*.log"}), Rule("whole")),
+        limits=(LimitRule(4_000, "read", {"path": "*.log"}), LimitRule("whole")),
         servers={
-            "git": Server(command="uvx", args=["mcp-server-git"]),
-            "far": Server(url="https://host/mcp"),
+            "git": ServerConfig(command="uvx", args=["mcp-server-git"]),
+            "far": ServerConfig(url="https://host/mcp"),
         },
     )
 
@@ -116,11 +116,11 @@ def test_what_the_user_answers_stays_whole_where_no_rule_names_it():
     assert limit_of((), "ask_user", None) is None
     assert limit_of((), "ask_desk", None) == 8_000
     assert limit_of((), "ask_desk", None, ("AskDesk",)) is None
-    assert limit_of((Rule(500, "ask_*"),), "ask_user", None) == 500
+    assert limit_of((LimitRule(500, "ask_*"),), "ask_user", None) == 500
     assert not may_cut((), "ask_user")
     assert may_cut((), "ask_desk")
     assert not may_cut((), "ask_desk", ("AskDesk",))
-    assert may_cut((Rule(500, "ask_*"),), "ask_user")
+    assert may_cut((LimitRule(500, "ask_*"),), "ask_user")
     assert settings_of('user_tools = ["ask_desk"]').user_tools == ("ask_desk",)
     with pytest.raises(ConfigError, match="user_tools"):
         settings_of('user_tools = [""]')

@@ -4,8 +4,14 @@ import json
 
 import pytest
 
-from ullage.doors.mcp.frames import Unreadable
-from ullage.doors.mcp.tools import TOOLSET, Listed, as_listed, extended, prefix_beside
+from ullage.doors.mcp.frames import UnreadableFrame
+from ullage.doors.mcp.tools import (
+    TOOLSET,
+    ToolListing,
+    as_listed,
+    extended,
+    prefix_beside,
+)
 
 OURS = ["get_continuation", "tool_output_cache", "tool_output_cache_grep"]
 
@@ -19,7 +25,9 @@ def names(result):
 
 
 def test_ours_stand_at_the_end_of_the_last_page():
-    first, listed = extended(page("a", nextCursor="2"), Listed(), is_first_page=True)
+    first, listed = extended(
+        page("a", nextCursor="2"), ToolListing(), is_first_page=True
+    )
     assert first is None
     last, listed = extended(page("b", ttlMs=5), listed, is_first_page=False)
     assert names(last) == ["b", *OURS]
@@ -28,14 +36,14 @@ def test_ours_stand_at_the_end_of_the_last_page():
 
 
 def test_the_same_list_gives_the_same_bytes():
-    first, listed = extended(page("a"), Listed(), is_first_page=True)
+    first, listed = extended(page("a"), ToolListing(), is_first_page=True)
     again, _ = extended(page("a"), listed, is_first_page=True)
     assert first == again
 
 
 def test_a_clash_on_any_page_puts_a_prefix_before_all_of_ours():
     _, listed = extended(
-        page("tool_output_cache", nextCursor="2"), Listed(), is_first_page=True
+        page("tool_output_cache", nextCursor="2"), ToolListing(), is_first_page=True
     )
     last, listed = extended(page("b"), listed, is_first_page=False)
     assert names(last) == ["b", *("ullage_" + name for name in OURS)]
@@ -44,23 +52,23 @@ def test_a_clash_on_any_page_puts_a_prefix_before_all_of_ours():
 
 
 def test_a_prefix_once_chosen_stays():
-    _, listed = extended(page("get_continuation"), Listed(), is_first_page=True)
+    _, listed = extended(page("get_continuation"), ToolListing(), is_first_page=True)
     again, _ = extended(page("other"), listed, is_first_page=True)
     assert names(again) == ["other", *("ullage_" + name for name in OURS)]
 
 
 def test_a_call_is_ours_under_a_prefix_of_an_earlier_session_but_never_the_servers_own():
-    listed = Listed({"get_continuation": None}, "ullage_")
+    listed = ToolListing({"get_continuation": None}, "ullage_")
     assert listed.words_of("get_continuation") is None
     assert listed.words_of("ullage_get_continuation").prefix == "ullage_"
-    assert Listed().words_of("ullage2_tool_output_cache").prefix == "ullage2_"
-    assert Listed().words_of("get") is None
+    assert ToolListing().words_of("ullage2_tool_output_cache").prefix == "ullage2_"
+    assert ToolListing().words_of("get") is None
 
 
 def listed_schema(schema, **how):
     tool = {"name": "a", "outputSchema": schema}
     raw = json.dumps({"tools": [tool], "nextCursor": "2"}).encode()
-    page, listed = extended(raw, Listed(), is_first_page=True, **how)
+    page, listed = extended(raw, ToolListing(), is_first_page=True, **how)
     assert json.loads(listed.schemas["a"]) == schema
     return (
         tool["outputSchema"]
@@ -95,7 +103,7 @@ def test_tools_stay_the_bytes_they_were_and_schemas_are_remembered():
     tool = b'{"name":"a", "outputSchema": {"x":1.10},"_meta":{"n":123456789012345678901234567890}}'
     raw = b'{"tools":[' + tool + b"]}"
     made, listed = extended(
-        raw, Listed(), is_first_page=True, may_cut=lambda name: False
+        raw, ToolListing(), is_first_page=True, may_cut=lambda name: False
     )
     assert made.startswith(b'{"tools":[' + tool + b",")
     assert listed.schemas == {"a": b'{"x":1.10}'}
@@ -106,8 +114,8 @@ def test_tools_stay_the_bytes_they_were_and_schemas_are_remembered():
     [b"{}", b"[]", b'{"tools": 5}', b'{"tools": [{}]}', b'{"tools": [{"name": 5}]}'],
 )
 def test_what_is_no_list_of_tools_is_unreadable(raw):
-    with pytest.raises(Unreadable):
-        extended(raw, Listed(), is_first_page=True)
+    with pytest.raises(UnreadableFrame):
+        extended(raw, ToolListing(), is_first_page=True)
 
 
 def test_ours_only_read():

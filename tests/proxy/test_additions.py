@@ -13,10 +13,10 @@ from tests.servers.behind import behind
 from tests.servers.loops import request, user
 from ullage.core.values.events import Event
 from ullage.doors.exchange.additions import ADDITIONS
+from ullage.doors.proxy.activity import Activity
 from ullage.doors.proxy.command import summary
 from ullage.doors.proxy.logs import line_of
-from ullage.doors.proxy.relayed import told
-from ullage.doors.proxy.seen import Seen
+from ullage.doors.proxy.relayed import treatment_of
 from ullage.wires import FORMATS
 
 NO_TOOLS = {
@@ -68,10 +68,10 @@ def test_the_header_the_log_and_the_page_tell_it(serve):
     lines = [line_of(each) for each in seen]
     assert [line["without"] for line in lines] == [("tools",)] * 2
     assert "secret words" not in json.dumps(lines)
-    shown = Seen()
+    shown = Activity()
     for each in seen:
         shown.take(each)
-    (one,) = shown.shown
+    (one,) = shown.conversations
     assert one.without == ("tools",)
     assert [decision.kind for decision in one.decisions] == ["addition_refused"]
     assert json.loads(state)["conversations"][0]["without"] == ["tools"]
@@ -155,10 +155,10 @@ def test_streams_go_without_the_options_that_their_server_refuses(serve):
 
 def test_the_summary_of_a_run_says_what_was_refused():
     event = Event(kind="addition_refused", where="tools", why="it was refused")
-    shown = Seen()
+    shown = Activity()
     shown.take(of("a", 1.0, without=("tools",), events=(event,)))
     shown.take(of("b", 2.0, without=("tools", "stream_options")))
-    lines = summary(shown.totals, "the store", shown.shown)[3:]
+    lines = summary(shown.totals, "the store", shown.conversations)[3:]
     assert sorted(lines) == [
         "1 conversation was sent without our stream_options: the upstream refuses it",
         "2 conversations were sent without our tools: the upstream refuses it",
@@ -167,6 +167,6 @@ def test_the_summary_of_a_run_says_what_was_refused():
 
 def test_the_header_names_each_addition():
     report = of("a", 1.0, without=ADDITIONS).report
-    assert told(None, is_changed=True, report=report) == (
+    assert treatment_of(None, is_changed=True, report=report) == (
         "fitted; without=tools,stream_options,cache_control"
     )

@@ -8,7 +8,7 @@ from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.doors.proxy.bodies import Held, decoded
+from ullage.doors.proxy.bodies import BodyBudget, decoded
 from ullage.doors.proxy.decoding import Undecodable, decoder_of
 
 PACK = {"gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstd.compress}
@@ -37,7 +37,7 @@ def test_what_is_cut_short_or_no_such_thing_is_not_decoded(encoding):
 
 
 def test_what_is_held_is_bounded():
-    held = Held(10)
+    held = BodyBudget(10)
     assert held.take(6)
     assert not held.take(5)
     held.give(2)

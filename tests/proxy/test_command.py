@@ -35,7 +35,7 @@ def test_a_proxy_ends_with_its_block():
     before = threading.active_count()
     with behind_a_proxy(Config(listen="127.0.0.1:0")) as (url, watch):
         assert url.startswith("http://127.0.0.1:")
-        assert watch.seen.totals.requests == 0
+        assert watch.activity.totals.requests == 0
     assert threading.active_count() == before
 
 

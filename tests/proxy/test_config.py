@@ -6,7 +6,7 @@ from ullage.core.errors import ConfigError
 from ullage.doors.proxy.config import (
     UPSTREAMS,
     Config,
-    Room,
+    ProxyLimits,
     config_of,
     host_and_port,
     is_loopback,
@@ -45,7 +45,7 @@ def test_options_go_before_the_environment_and_that_before_the_file(file):
         3,
     )
     assert config_of(file, environment).listen == "127.0.0.1:9001"
-    assert config.limits == Room(idle_s=5)
+    assert config.limits == ProxyLimits(idle_s=5)
     assert config.tenants == {"research": ["a" * 64]}
 
 

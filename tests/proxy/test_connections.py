@@ -13,7 +13,7 @@ from aiohttp import web
 
 from tests.proxy.started import started
 from tests.proxy.upstream import all_of, ask, proxy, talking, upstream
-from ullage.doors.proxy.config import Room
+from ullage.doors.proxy.config import ProxyLimits
 from ullage.doors.proxy.connections import Connections, most_connections
 
 HALF = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nX-A"
@@ -39,7 +39,7 @@ def is_closed(raw):
     "words", [b"", HALF, b"\r\n", b"GET"], ids=["nothing", "half", "line", "word"]
 )
 def test_one_that_waits_makes_room_the_oldest_first(there, words):
-    with proxy(there, limits=Room(connections=2)) as url:
+    with proxy(there, limits=ProxyLimits(connections=2)) as url:
         waiting = []
         for _ in range(4):
             waiting.append(connected(url))
@@ -63,7 +63,7 @@ def test_one_that_is_served_is_left_alone():
 
     with (
         upstream(answer) as there,
-        proxy(there, limits=Room(connections=2)) as url,
+        proxy(there, limits=ProxyLimits(connections=2)) as url,
         connected(url) as served,
     ):
         served.sendall(
@@ -85,7 +85,10 @@ def test_where_all_are_served_a_new_one_is_told_to_come_again():
         await let.wait()
         return web.Response()
 
-    with upstream(answer) as there, proxy(there, limits=Room(connections=1)) as url:
+    with (
+        upstream(answer) as there,
+        proxy(there, limits=ProxyLimits(connections=1)) as url,
+    ):
         with connected(url) as served:
             served.sendall(b"GET /v1/slow HTTP/1.1\r\nHost: localhost\r\n\r\n")
             while not began.is_set():
@@ -103,7 +106,10 @@ def test_where_all_are_served_a_new_one_is_told_to_come_again():
 
 @pytest.mark.parametrize("words", [HALF, b"GET / HTTP/1.1\r\n", b"G"])
 def test_half_a_head_is_closed_after_a_while(there, words):
-    with proxy(there, limits=Room(head_s=0.2)) as url, talking(url, words) as raw:
+    with (
+        proxy(there, limits=ProxyLimits(head_s=0.2)) as url,
+        talking(url, words) as raw,
+    ):
         assert is_closed(raw)
 
 
@@ -125,7 +131,7 @@ def send_a_long_head(raw):
 
 
 def test_a_head_that_trickles_is_closed_too(there):
-    with proxy(there, limits=Room(head_s=0.3)) as url, talking(url, HALF) as raw:
+    with proxy(there, limits=ProxyLimits(head_s=0.3)) as url, talking(url, HALF) as raw:
         raw.settimeout(0.02)
         with pytest.raises(OSError, match=r"reset|Broken|closed"):
             send_slowly(raw)
@@ -133,7 +139,7 @@ def test_a_head_that_trickles_is_closed_too(there):
 
 def test_a_slow_body_is_no_slow_head(there):
     head = b"POST /v1/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n"
-    with proxy(there, limits=Room(head_s=0.2)) as url, talking(url, head) as raw:
+    with proxy(there, limits=ProxyLimits(head_s=0.2)) as url, talking(url, head) as raw:
         raw.settimeout(1)
         with pytest.raises(TimeoutError):
             raw.recv(1)
@@ -150,7 +156,7 @@ def test_a_head_without_an_end_is_cut_off(there):
 
 
 def test_a_connection_that_is_kept_serves_on(there):
-    with proxy(there, limits=Room(head_s=0.2)) as url:
+    with proxy(there, limits=ProxyLimits(head_s=0.2)) as url:
         connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=20)
         for _ in range(3):
             connection.request("GET", "/v1/models")

@@ -16,9 +16,9 @@ from tests.servers import Call, Refusal, Reply
 from tests.servers.behind import behind
 from tests.servers.loops import loop, request, user
 from ullage import SqliteStore
-from ullage.doors.exchange import Exchanges, Report
-from ullage.doors.proxy.config import Room
-from ullage.doors.proxy.relayed import Relayed, raw_tokens, told
+from ullage.doors.exchange import ExchangeReport, Exchanges
+from ullage.doors.proxy.config import ProxyLimits
+from ullage.doors.proxy.relayed import Relayed, raw_tokens, treatment_of
 from ullage.wires import FORMATS
 
 WIRES = sorted(FORMATS)
@@ -232,7 +232,7 @@ def test_a_long_body_that_may_not_be_held_passes_and_is_counted():
     told_of = []
     with (
         upstream() as there,
-        proxy(there, told_of.append, limits=Room(body_bytes=1_000)) as url,
+        proxy(there, told_of.append, limits=ProxyLimits(body_bytes=1_000)) as url,
     ):
         done = ask(url, "POST", "/v1/chat/completions", long_chat())
     assert (done[1]["X-Ullage"], done[2]) == ("passed; body", long_chat())
@@ -240,10 +240,10 @@ def test_a_long_body_that_may_not_be_held_passes_and_is_counted():
 
 
 def test_sizes_before_are_reckoned_from_bytes():
-    report = Report(path="/x", view_tokens=100, is_changed=True)
+    report = ExchangeReport(path="/x", view_tokens=100, is_changed=True)
     relayed = Relayed(report=report, upstream="x", came_bytes=1_000, sent_bytes=400)
     assert raw_tokens(relayed) == 250
-    assert told(None, is_changed=False) == "unchanged"
+    assert treatment_of(None, is_changed=False) == "unchanged"
 
 
 def test_an_answer_by_a_tool_that_the_operator_named_is_whole():

@@ -2,7 +2,7 @@
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from ullage.doors.proxy.headers import TOLD, passed_down, passed_up
+from ullage.doors.proxy.headers import TREATMENT_HEADER, passed_down, passed_up
 
 
 def test_several_of_one_name_stay_several_in_their_order():
@@ -20,5 +20,5 @@ def test_what_a_connection_names_is_the_hops_own():
 
 def test_our_own_headers_go_nowhere():
     assert not passed_up(
-        CIMultiDictProxy(CIMultiDict({TOLD: "off", "x-ullage-more": "1"}))
+        CIMultiDictProxy(CIMultiDict({TREATMENT_HEADER: "off", "x-ullage-more": "1"}))
     )

@@ -11,9 +11,9 @@ from tests.proxy.upstream import ask, proxy, settle, upstream
 from tests.session.test_joining import TURNS, assert_costs_little, steps
 from ullage.core.turn.standing import Standing
 from ullage.core.values.events import Event
+from ullage.doors.proxy.activity import Activity, joined
 from ullage.doors.proxy.command import summary
 from ullage.doors.proxy.config import config_of
-from ullage.doors.proxy.seen import Seen, joined
 
 WHY = "nothing is cut, and no recall tools are offered: that does not pay yet"
 WAITS = Standing("price", WHY, was_joined=True)
@@ -76,7 +76,7 @@ def test_it_is_turned_off_in_a_file_or_the_environment(tmp_path):
 
 
 def seen_of(*told):
-    found = Seen()
+    found = Activity()
     for each in told:
         found.take(each)
     return found
@@ -86,7 +86,7 @@ def test_the_summary_of_a_run_says_what_became_of_them():
     waiting = [of(key, 1.0, standing=WAITS, events=()) for key in ("a", "b")]
     cut = [of("c", at, events=(JOINED, PRUNED)) for at in (1.0, 2.0)]
     found = seen_of(*waiting, *cut, of("d", 1.0))
-    lines = summary(found.totals, "the store", found.shown)
+    lines = summary(found.totals, "the store", found.conversations)
     assert (
         lines[-2]
         == "1 conversation was under way when first seen, cut from then on as one batch"
@@ -94,7 +94,7 @@ def test_the_summary_of_a_run_says_what_became_of_them():
     assert lines[-1] == f"2 conversations were under way when first seen: {WHY}"
     assert len(lines) == 5
     plain = seen_of(relayed())
-    assert len(summary(plain.totals, "the store", plain.shown)) == 3
+    assert len(summary(plain.totals, "the store", plain.conversations)) == 3
 
 
 def test_the_newest_standing_of_a_conversation_counts_whoever_served_it():
@@ -102,7 +102,7 @@ def test_the_newest_standing_of_a_conversation_counts_whoever_served_it():
         seen_of(of("a", 1.0, standing=WAITS)),
         seen_of(of("a", 2.0, events=(JOINED,))),
     )
-    (shown,) = joined([one.shown, other.shown])
+    (shown,) = joined([one.conversations, other.conversations])
     assert shown.standing is None
     assert shown.is_joined
     assert FITTED.standing is None

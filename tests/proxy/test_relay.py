@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.proxy.upstream import all_of, ask, proxy, talking, upstream
-from ullage.doors.proxy.config import Room
+from ullage.doors.proxy.config import ProxyLimits
 
 
 @pytest.fixture(scope="module")
@@ -119,9 +119,9 @@ def test_a_compressed_body_and_a_compressed_reply_pass_as_they_are():
 def test_a_body_larger_than_may_be_held_passes_as_it_comes(echo):
     there, _ = echo
     body = bytes(range(256)) * 8_192
-    with proxy(there, limits=Room(body_bytes=100_000)) as url:
+    with proxy(there, limits=ProxyLimits(body_bytes=100_000)) as url:
         assert ask(url, "POST", "/v1/messages", body)[2] == body
-    with proxy(there, limits=Room(held_bytes=100_000)) as url:
+    with proxy(there, limits=ProxyLimits(held_bytes=100_000)) as url:
         assert ask(url, "POST", "/v1/messages", body)[2] == body
 
 
@@ -257,7 +257,10 @@ def test_an_upstream_that_is_not_there_is_told_in_a_form_that_clients_read():
 def test_a_client_that_falls_silent_in_its_request_is_let_go(echo):
     there, _ = echo
     asked = _post("Content-Length: 9") + b"half"
-    with proxy(there, limits=Room(idle_s=0.1)) as url, talking(url, asked) as raw:
+    with (
+        proxy(there, limits=ProxyLimits(idle_s=0.1)) as url,
+        talking(url, asked) as raw,
+    ):
         assert raw.recv(65_536).startswith(b"HTTP/1.1 408 ")
 
 
@@ -268,7 +271,7 @@ def test_a_client_that_takes_nothing_is_let_go_and_the_upstream_cancelled():
         while True:
             await response.write(bytes(1 << 20))
 
-    limits = Room(idle_s=0.2)
+    limits = ProxyLimits(idle_s=0.2)
     with (
         upstream(answer) as there,
         proxy(there, limits=limits) as url,
@@ -285,7 +288,10 @@ def test_more_requests_than_are_allowed_are_told_to_come_again():
             await _sleep()
         return web.Response(body=b"done")
 
-    with upstream(answer) as there, proxy(there, limits=Room(exchanges=1)) as url:
+    with (
+        upstream(answer) as there,
+        proxy(there, limits=ProxyLimits(exchanges=1)) as url,
+    ):
         first = threading.Thread(target=ask, args=(url, "GET", "/v1/x"))
         first.start()
         while not there.requests:

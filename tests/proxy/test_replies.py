@@ -12,7 +12,7 @@ from tests.proxy.test_fitting import long_chat
 from tests.proxy.upstream import ask, proxy, upstream
 from ullage.doors.exchange import frames, sse
 from ullage.doors.proxy import upstream as upstreams
-from ullage.doors.proxy.config import Room
+from ullage.doors.proxy.config import ProxyLimits
 
 CHAT = "/v1/chat/completions"
 SAID = {"role": "assistant", "content": "a reply in one piece"}
@@ -40,7 +40,7 @@ def asked(body, kind="application/json", **room):
     """Status and body of a reply to a request that was fitted."""
     with (
         upstream(answering(body, kind)) as there,
-        proxy(there, limits=Room(**room)) as url,
+        proxy(there, limits=ProxyLimits(**room)) as url,
     ):
         status, headers, got = ask(url, "POST", CHAT, long_chat())
         return status, headers, got
@@ -92,7 +92,7 @@ def test_so_does_an_error_that_does():
     body = b"too long" * 100_000
     with (
         upstream(answering(body, encoding="identity", status=400)) as there,
-        proxy(there, limits=Room(reply_bytes=10_000)) as url,
+        proxy(there, limits=ProxyLimits(reply_bytes=10_000)) as url,
     ):
         status, _, got = ask(url, "POST", CHAT, long_chat())
     assert (status, got) == (400, body)

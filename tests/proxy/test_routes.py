@@ -3,7 +3,7 @@
 import pytest
 
 from ullage.doors.proxy.config import UPSTREAMS
-from ullage.doors.proxy.routes import Route, route_of
+from ullage.doors.proxy.routes import UpstreamRoute, route_of
 
 NAMED = {**UPSTREAMS, "local": "http://127.0.0.1:11434/base/"}
 
@@ -26,7 +26,7 @@ NAMED = {**UPSTREAMS, "local": "http://127.0.0.1:11434/base/"}
 def test_path_and_headers_tell_the_vendor(target, headers, upstream):
     path = target.partition("?")[0]
     url = UPSTREAMS[upstream]
-    assert route_of(target, headers, UPSTREAMS) == Route(
+    assert route_of(target, headers, UPSTREAMS) == UpstreamRoute(
         upstream, url + target, url + path
     )
 
@@ -34,7 +34,9 @@ def test_path_and_headers_tell_the_vendor(target, headers, upstream):
 def test_a_path_may_begin_with_the_upstreams_name():
     base = "http://127.0.0.1:11434/base"
     found = route_of("/local/v1/messages?a=1", {}, NAMED)
-    assert found == Route("local", f"{base}/v1/messages?a=1", f"{base}/v1/messages")
+    assert found == UpstreamRoute(
+        "local", f"{base}/v1/messages?a=1", f"{base}/v1/messages"
+    )
     assert (
         route_of("/anthropic/v1/models", {}, NAMED).url
         == "https://api.anthropic.com/v1/models"

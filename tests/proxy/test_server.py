@@ -12,8 +12,8 @@ from tests.proxy.started import started
 from tests.proxy.upstream import ask, upstream
 from ullage.core.errors import ConfigError
 from ullage.doors.proxy.config import Config
+from ullage.doors.proxy.observers import Observers
 from ullage.doors.proxy.server import bound, running
-from ullage.doors.proxy.watch import Watch
 
 
 def test_a_proxy_that_is_stopped_ends_its_replies_first(tmp_path):
@@ -62,7 +62,7 @@ def test_connections_that_come_together_are_left_for_other_workers_too(tmp_path)
     async def left():
         with bound(config) as listening:
             other = listening.dup()  # as a worker beside it holds it
-            async with running(config, listening, Watch()):
+            async with running(config, listening, Observers()):
                 clients = [
                     socket.create_connection(listening.getsockname()) for _ in range(8)
                 ]

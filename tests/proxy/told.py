@@ -4,13 +4,13 @@ from msgspec.structs import replace
 
 from ullage.core.values.events import Event
 from ullage.core.values.usage import Usage
-from ullage.doors.exchange import Report
+from ullage.doors.exchange import ExchangeReport
 from ullage.doors.proxy.relayed import Relayed
 
 PRUNED = Event(
     kind="pruned", where="message 3, bash result", why="it was old", tokens_before=900
 )
-FITTED = Report(
+FITTED = ExchangeReport(
     path="/v1/messages",
     wire="anthropic",
     model="claude-opus-4-8",
@@ -39,7 +39,7 @@ def relayed(report=FITTED, **fields):
 def passed(why="path", **fields):
     """One that went on as it came."""
     return relayed(
-        Report(path="/v1/files", passed=why, status=200), came_bytes=0, **fields
+        ExchangeReport(path="/v1/files", passed=why, status=200), came_bytes=0, **fields
     )
 
 

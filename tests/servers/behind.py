@@ -2,8 +2,8 @@
 
 from contextlib import closing
 
+from tests.hidden_turns.sdks import gathered
 from tests.servers.loopback import _CLIENTS
-from tests.splice.sdks import gathered
 
 
 class Behind:

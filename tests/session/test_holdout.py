@@ -13,7 +13,7 @@ import ullage
 from ullage import ConfigError, Limits, MemoryStore, Sessions
 from ullage.core.values.usage import Usage
 from ullage.doors.exchange import Exchanges
-from ullage.doors.exchange.requests import Beginning
+from ullage.doors.exchange.requests import HistoryStart
 from ullage.doors.exchange.routes import route_of
 from ullage.doors.proxy.config import config_of
 from ullage.doors.proxy.headers import program_of
@@ -130,7 +130,7 @@ def test_a_door_draws_by_the_beginning_whatever_model_is_asked_and_whoever_answe
         policies = set()
         for model in ("gpt-4.1", "gpt-5.4"):
             for reply in (b"", b"one", b"other"):
-                begins = Beginning(f"beginning {number}".encode(), reply)
+                begins = HistoryStart(f"beginning {number}".encode(), reply)
                 request = {**REQUEST, "model": model}
                 _, session = exchanges.session(
                     route, request, "tenant", None, begins, can_recall=True
@@ -150,7 +150,7 @@ def test_what_is_no_share_is_refused(share):
 def test_a_door_says_which_program_asks():
     sessions = Sessions(store=MemoryStore())
     exchanges, route = Exchanges(sessions), route_of("POST", "/v1/chat/completions")
-    begins = Beginning(b"beginning")
+    begins = HistoryStart(b"beginning")
     _, session = exchanges.session(
         route, REQUEST, "tenant", None, begins, can_recall=True, client="claude-cli"
     )

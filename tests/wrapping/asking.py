@@ -5,8 +5,8 @@ from contextlib import closing
 import pytest
 from google.genai.types import Content
 
+from tests.hidden_turns.sdks import gathered
 from tests.servers.behind import whole
-from tests.splice.sdks import gathered
 
 HELPERS = ("stream",)
 AWAITED = ("openai-chat", "openai-responses", "anthropic", "gemini")

@@ -74,8 +74,7 @@ class Record(Struct, frozen=True, gc=False):
         kind: what is recorded; one of `KINDS`, or of a later version.
         n: the batch's number under this key, from 0; 0 for the other kinds.
         data: the value, encoded by `ullage.core.history.ledger`; of a splice by
-        `ullage.doors.splice`, of a
-            thread by `ullage.core.turn.threads`.
+            `ullage.doors.hidden_turns`, of a thread by `ullage.core.turn.threads`.
         name: distinguishes records of one kind and number, such as by the model they are
             about; ``""`` where there is one only.
     """

@@ -2,14 +2,14 @@
 
     routes      which path is which wire, and what is asked there
     bodies      bytes to JSON and back
-    reading     of a body that begins like an earlier one only what is new is read
-    readings    the newest bodies, to be read on from
-    headers     what stands around the histories of one tenant is held once
+    parsed_body a body, parsed; the next one of its conversation is parsed from there on
+    body_cache  the newest body of each conversation, parsed
+    headers     tools and system text, shared by the conversations of one tenant
     sse         server-sent events, in bytes cut anywhere
     lines       lines of JSON, in bytes cut anywhere
     additions   what is added to requests, and what of it was refused
     trials      the additions of one request, and what is left out of its next try
-    refusals    what was refused, for all threads and loops
+    refusals    additions that upstreams refuse, for all threads and loops
     exchange    the steps from a request's bytes to the answer's
     streamed    an answer that comes as events
     exchanges   what all exchanges of one door share: sessions, counts
@@ -28,18 +28,25 @@ from __future__ import annotations
 from ullage.doors.exchange.exchange import Exchange
 from ullage.doors.exchange.exchanges import Exchanges, conversation
 from ullage.doors.exchange.routes import Route, route_of
-from ullage.doors.exchange.values import Answer, Counts, Passed, Reply, Report, Upstream
+from ullage.doors.exchange.values import (
+    ClientAnswer,
+    ExchangeCounts,
+    ExchangeReport,
+    Passed,
+    Upstream,
+    UpstreamReply,
+)
 
 __all__ = [
-    "Answer",
-    "Counts",
+    "ClientAnswer",
     "Exchange",
+    "ExchangeCounts",
+    "ExchangeReport",
     "Exchanges",
     "Passed",
-    "Reply",
-    "Report",
     "Route",
     "Upstream",
+    "UpstreamReply",
     "conversation",
     "route_of",
 ]

@@ -59,7 +59,7 @@ def named_in(words: bytes) -> frozenset[Addition]:
     )
 
 
-class Target(Struct, frozen=True):
+class RequestTarget(Struct, frozen=True):
     """Where a request goes, and whose it is.
 
     Attributes:
@@ -97,7 +97,7 @@ class Refusal(Struct, frozen=True):
         return self.is_named or self.times >= _NEEDED
 
 
-_Rows: TypeAlias = Mapping[tuple[Target, Addition], Refusal]
+_Rows: TypeAlias = Mapping[tuple[RequestTarget, Addition], Refusal]
 
 
 class Refusals(Struct, frozen=True):
@@ -109,7 +109,9 @@ class Refusals(Struct, frozen=True):
 
     rows: _Rows = {}
 
-    def of(self, target: Target, own_tools: int, now_s: float) -> frozenset[Addition]:
+    def of(
+        self, target: RequestTarget, own_tools: int, now_s: float
+    ) -> frozenset[Addition]:
         """The additions that a request is sent without.
 
         Args:
@@ -128,7 +130,7 @@ class Refusals(Struct, frozen=True):
 
     def with_refusal(
         self,
-        target: Target,
+        target: RequestTarget,
         addition: Addition,
         *,
         is_named: bool,
@@ -139,11 +141,11 @@ class Refusals(Struct, frozen=True):
         rows = {
             key: row for key, row in self.rows.items() if now_s - row.at_s < HOLDS_S
         }
-        before = rows.pop((target, addition), None)
-        if before is not None:
-            is_named = is_named or before.is_named
-            own_tools = min(own_tools, before.own_tools)
-        times = 1 if before is None else before.times + 1
+        earlier = rows.pop((target, addition), None)
+        if earlier is not None:
+            is_named = is_named or earlier.is_named
+            own_tools = min(own_tools, earlier.own_tools)
+        times = 1 if earlier is None else earlier.times + 1
         rows[target, addition] = Refusal(now_s, times, is_named, own_tools)
         of_tenant = [key for key in rows if key[0].tenant == target.tenant]
         for key in of_tenant[:-MOST_OF_A_TENANT]:
@@ -153,7 +155,7 @@ class Refusals(Struct, frozen=True):
         return Refusals(rows)
 
     def without(
-        self, target: Target, additions: Collection[Addition], own_tools: int
+        self, target: RequestTarget, additions: Collection[Addition], own_tools: int
     ) -> Refusals:
         """These without what a reply disproved: a request was taken with these additions."""
         disproved = {

@@ -22,20 +22,25 @@ from typing import Any
 from zlib import crc32
 
 from ullage.doors.exchange import bodies
-from ullage.doors.exchange.frames import MOST_EVENT_BYTES, EventTooLong, Frame, Framing
+from ullage.doors.exchange.frames import (
+    MOST_EVENT_BYTES,
+    EventFrame,
+    EventTooLong,
+    Framing,
+)
 
 _PRELUDE_BYTES, _CHECKSUM_BYTES, _MOST_BYTES = 12, 4, 25 << 20
 _TEXT = b"\x07"
 
 
 class AmazonReader:
-    """See `ullage.doors.exchange.frames.Reader`. What is no frame is held to the end."""
+    """See `ullage.doors.exchange.frames.FrameReader`. What is no frame is held to the end."""
 
     def __init__(self) -> None:
         self._held = bytearray()
 
     def _event(self, headers: bytes, payload: bytes) -> bytes | None:
-        """What a frame says, as JSON; None if it is no event."""
+        """The event in a frame, as JSON; None if it holds none."""
         value = bodies.read(payload)
         packed = value.get("bytes") if isinstance(value, dict) else None
         try:
@@ -43,9 +48,9 @@ class AmazonReader:
         except ValueError:
             return None
 
-    def feed(self, data: bytes) -> list[Frame]:
+    def feed(self, data: bytes) -> list[EventFrame]:
         """See `Reader.feed`."""
-        frames = list[Frame]()
+        frames = list[EventFrame]()
         self._held += data
         while len(self._held) >= _PRELUDE_BYTES:
             size, headers = _number(self._held[:4]), _number(self._held[4:8])
@@ -56,7 +61,7 @@ class AmazonReader:
             del self._held[:size]
             start = _PRELUDE_BYTES + headers
             event = self._event(raw[_PRELUDE_BYTES:start], raw[start:-_CHECKSUM_BYTES])
-            frames.append(Frame(raw, event))
+            frames.append(EventFrame(raw, event))
         if len(self._held) > MOST_EVENT_BYTES:
             raise EventTooLong
         return frames
@@ -108,9 +113,8 @@ _EXCEPTION = "modelStreamErrorException"
 def _frame(kind: str, name: str, payload: Mapping[str, Any]) -> bytes:
     data = bodies.write(payload)
     headers = _header(f":{kind}-type", name)
-    headers += _header(":content-type", "application/json") + _header(
-        ":message-type", kind
-    )
+    headers += _header(":content-type", "application/json")
+    headers += _header(":message-type", kind)
     size = _PRELUDE_BYTES + len(headers) + len(data) + _CHECKSUM_BYTES
     prelude = size.to_bytes(4, "big") + len(headers).to_bytes(4, "big")
     body = prelude + crc32(prelude).to_bytes(4, "big") + headers + data
@@ -119,13 +123,8 @@ def _frame(kind: str, name: str, payload: Mapping[str, Any]) -> bytes:
 
 def _header(name: str, value: str) -> bytes:
     written = value.encode()
-    return (
-        bytes([len(name)])
-        + name.encode()
-        + _TEXT
-        + len(written).to_bytes(2, "big")
-        + written
-    )
+    size = len(written).to_bytes(2, "big")
+    return bytes([len(name)]) + name.encode() + _TEXT + size + written
 
 
 _CONTENT_TYPE = "application/vnd.amazon.eventstream"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ullage.doors.exchange.replies import events_of
-from ullage.doors.exchange.values import Answer, Reply
+from ullage.doors.exchange.values import ClientAnswer, UpstreamReply
 from ullage.doors.host import Actions
 
 if TYPE_CHECKING:
@@ -16,11 +16,11 @@ _MOST_BYTES = 32 << 20
 """So much of a stream is held to be read at its end; of a longer one the usage is not known."""
 
 
-class Whole(Answer):
-    """An answer whose body is there. See `Answer` for the attributes.
+class WholeAnswer(ClientAnswer):
+    """An answer whose body is there. See `ClientAnswer` for the attributes.
 
-    What it reports is taken in when it is closed. Before a client has a reply, what was hidden from
-    it must be kept, or its next request is not knitted; usage that is lost costs one calibration.
+    What it reports is taken in when it is closed. Hidden turns must be recorded before a client has
+    the reply, or its next request is not restored; usage that is lost costs one calibration.
 
     Args:
         exchange: that it ends.
@@ -33,7 +33,7 @@ class Whole(Answer):
     def __init__(
         self,
         exchange: Exchange,
-        reply: Reply | None,
+        reply: UpstreamReply | None,
         status: int,
         body: bytes,
         then: Callable[[], Actions[None]] | None = None,
@@ -44,13 +44,13 @@ class Whole(Answer):
         self._is_over = False
 
     def next(self) -> Actions[bytes]:
-        """See `Answer.next`."""
+        """See `ClientAnswer.next`."""
         rest, self._rest = self._rest, b""
         return rest
         yield
 
     def close(self) -> Actions[None]:
-        """See `Answer.close`."""
+        """See `ClientAnswer.close`."""
         if self._is_over:
             return
         self._is_over = True
@@ -61,50 +61,46 @@ class Whole(Answer):
             yield self.reply.close
 
 
-class Untouched(Answer):
+class UntouchedAnswer(ClientAnswer):
     """The upstream's answer as it is, unread."""
 
     is_untouched = True
 
-    def __init__(self, exchange: Exchange, reply: Reply) -> None:
-        self.reply, self.status, self.content_type = (
-            reply,
-            reply.status,
-            reply.content_type,
-        )
+    def __init__(self, exchange: Exchange, reply: UpstreamReply) -> None:
+        self.reply = reply
+        self.status = reply.status
+        self.content_type = reply.content_type
         exchange.over(self.status)
 
     def next(self) -> Actions[bytes]:
-        """See `Answer.next`."""
+        """See `ClientAnswer.next`."""
         data: bytes = yield self.reply.next
         return data
 
     def close(self) -> Actions[None]:
-        """See `Answer.close`."""
+        """See `ClientAnswer.close`."""
         yield self.reply.close
 
 
-class Teed(Answer):
+class TeedAnswer(ClientAnswer):
     """A stream that comes as one JSON array: it is only read, at its end."""
 
-    def __init__(self, exchange: Exchange, reply: Reply) -> None:
-        self.reply, self.status, self.content_type = (
-            reply,
-            reply.status,
-            reply.content_type,
-        )
+    def __init__(self, exchange: Exchange, reply: UpstreamReply) -> None:
+        self.reply = reply
+        self.status = reply.status
+        self.content_type = reply.content_type
         self._exchange, self._seen, self._is_over = exchange, bytearray(), False
         exchange.note_stream()
 
     def next(self) -> Actions[bytes]:
-        """See `Answer.next`."""
+        """See `ClientAnswer.next`."""
         data: bytes = yield self.reply.next
         if len(self._seen) <= _MOST_BYTES:
             self._seen += data
         return data
 
     def close(self) -> Actions[None]:
-        """See `Answer.close`."""
+        """See `ClientAnswer.close`."""
         if self._is_over:
             return
         self._is_over = True

@@ -31,7 +31,7 @@ def read(body: bytes) -> Any:
 
 
 def read_to_write(body: bytes) -> tuple[Any, Write]:
-    """What a body says, or None, and what writes a changed one so that all else stays in it."""
+    """Parse a body; also give what writes a changed one, with all else as it was read."""
     try:
         return decode(body), write
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -53,31 +53,34 @@ def write(value: Mapping[str, Any]) -> bytes:
 def _write_any(value: Mapping[str, Any]) -> bytes:
     """The same, with NaN, infinities and surrogates as they were read.
 
-    The standard library writes each float in its own way. So a place is written for each `Number`,
-    and its literal put there afterwards.
+    The standard library writes each float in its own way. So a placeholder is written for each
+    `Number`, and its literal put there afterwards.
     """
     text = _dumps(value)
-    place = blake3(text.encode()).hexdigest()  # no text holds its own digest
+    placeholder = blake3(text.encode()).hexdigest()  # no text holds its own digest
     literals: list[str] = []
-    with_places = _with_places(value, place, literals)
+    template = _with_placeholders(value, placeholder, literals)
     if not literals:
         return text.encode()
-    first, *others = _dumps(with_places).split(f'"{place}"')
-    parts = [first]
-    for literal, part in zip(literals, others, strict=True):
-        parts += literal, part
+    pieces = _dumps(template).split(f'"{placeholder}"')
+    parts = [pieces[0]]
+    for literal, piece in zip(literals, pieces[1:], strict=True):
+        parts += literal, piece
     return "".join(parts).encode()
 
 
-def _with_places(value: Any, place: str, literals: list[str]) -> Any:
+def _with_placeholders(value: Any, placeholder: str, literals: list[str]) -> Any:
     """A value with a text in the place of each `Number`, whose literals are added to the list."""
     if isinstance(value, Number):
         literals.append(value.literal)
-        return place
+        return placeholder
     if isinstance(value, Mapping):
-        return {key: _with_places(item, place, literals) for key, item in value.items()}
+        return {
+            key: _with_placeholders(item, placeholder, literals)
+            for key, item in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [_with_places(item, place, literals) for item in value]
+        return [_with_placeholders(item, placeholder, literals) for item in value]
     return value
 
 

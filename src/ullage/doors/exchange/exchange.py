@@ -21,14 +21,14 @@ from msgspec.structs import replace
 
 from ullage.core.errors import BudgetExceeded
 from ullage.doors.exchange import bodies, requests
-from ullage.doors.exchange.additions import Target
-from ullage.doors.exchange.answers import Teed, Untouched, Whole
+from ullage.doors.exchange.additions import RequestTarget
+from ullage.doors.exchange.answers import TeedAnswer, UntouchedAnswer, WholeAnswer
+from ullage.doors.exchange.parsed_body import ParsedBody
 from ullage.doors.exchange.problems import problem_of, reason_of
-from ullage.doors.exchange.reading import Reading
 from ullage.doors.exchange.replies import error_of, is_error, refusal
 from ullage.doors.exchange.reporting import Reporting
 from ullage.doors.exchange.routes import Route, route_of
-from ullage.doors.exchange.streamed import Streamed, framing_of
+from ullage.doors.exchange.streamed import StreamedAnswer, framing_of
 from ullage.doors.exchange.trials import (
     Trial,
     is_bad_request,
@@ -36,24 +36,30 @@ from ullage.doors.exchange.trials import (
     with_additions,
     words_of,
 )
-from ullage.doors.exchange.values import Answer, Passed, Reply, TooLong, Upstream
-from ullage.doors.host import Actions, ServedWindow
-from ullage.doors.splice import (
-    Again,
-    Calls,
-    Done,
-    Knitted,
+from ullage.doors.exchange.values import (
+    ClientAnswer,
+    Passed,
+    TooLong,
+    Upstream,
+    UpstreamReply,
+)
+from ullage.doors.hidden_turns import (
+    FinishedReply,
+    NextRound,
+    PrivateCalls,
+    RestoredRequest,
     Rounds,
     is_thread,
-    knit,
+    restore_hidden_turns,
     takes_rounds,
 )
-from ullage.doors.splice.stored import (
+from ullage.doors.hidden_turns.stored import (
     rounds_of,
     stored_items,
     stored_replies,
     stored_reply,
 )
+from ullage.doors.host import Actions, ServedWindow
 from ullage.wires import FORMATS, Format, model_in
 
 if TYPE_CHECKING:
@@ -76,7 +82,7 @@ class Exchange(Reporting):
     Attributes, beside those of `Reporting`:
         route: what is asked at its path, or None.
         request: what it was fitted from.
-        rounds: what becomes of the reply (`ullage.doors.splice`); None if no reply is asked for.
+        rounds: what becomes of the reply (`ullage.doors.hidden_turns`); None if none is asked for.
         hides_usage: whether the client did not ask for the chunk of usage that it would get.
         is_thread: whether the client's next request goes on from the reply by its id alone. Then
             the reply is taken in before its end is given.
@@ -102,21 +108,25 @@ class Exchange(Reporting):
         self.request: Mapping[str, Any] = {}
         self.rounds: Rounds | None = None
         self.hides_usage = self.is_thread = False
-        self._upstream, self._tenant = upstream, tenant
-        self._name, self._served, self._program = name, served, client
-        self._body, self._sent = body, body  # as it came, and as it goes
-        self._fields: Collection[str] = ()  # what it names
+        self._upstream = upstream
+        self._tenant = tenant
+        self._name = name  # of the conversation, where it has one
+        self._served = served
+        self._program = client
+        self._body = body  # as the client sent it
+        self._sent = body  # as it goes to the upstream
+        self._fields: Collection[str] = ()  # of the body
         self._write: bodies.Write = bodies.write
-        self._reading: Reading | None = None
-        self._client: Mapping[str, Any] = {}  # the same as a request, with its model
+        self._parsed: ParsedBody | None = None
+        self._client: Mapping[str, Any] = {}  # the body as a request, with its model
         self._takes = True  # whether recall calls in the reply can be answered
         self._session: Any = None
-        self._refused = False
+        self._is_refused = False  # for its length, once
         self._trial: Trial | None = None  # of what is added to it
-        self._where = f"{origin}{path.partition('?')[0].rpartition('/')[0]}"
-        self._recall_s = 0.0  # that its private calls took
+        self._folder = f"{origin}{path.partition('?')[0].rpartition('/')[0]}"
+        self._recall_s = 0.0  # how long its private calls took
 
-    def steps(self) -> Actions[Answer]:
+    def steps(self) -> Actions[ClientAnswer]:
         """Fit the request, send it, and give the answer once its head is there.
 
         A request refused as too long is made shorter and sent once more. What cannot be fitted is
@@ -135,13 +145,13 @@ class Exchange(Reporting):
 
     # ── what the provider keeps ──────────────────────────────────────────────────────
 
-    def _stored(self, route: Route) -> Actions[Answer]:
+    def _stored(self, route: Route) -> Actions[ClientAnswer]:
         """Ask for what the provider keeps, and give it as the client got it."""
         self.passed = "path"
         self._note(wire=route.wire)
-        reply: Reply = yield partial(self._upstream.send, self._sent)
+        reply: UpstreamReply = yield partial(self._upstream.send, self._sent)
         if reply.status != 200 or "json" not in reply.content_type:
-            return Untouched(self, reply)
+            return UntouchedAnswer(self, reply)
         body: bytes = yield reply.read
         value = bodies.read(body)
         if route.kind == "delete":
@@ -151,22 +161,23 @@ class Exchange(Reporting):
                 value, FORMATS[route.wire], self._owner_of_records
             )
             do = partial(self._exchanges.do, steps, self._owner_of_records)
-            public = yield from self._tried(do)
+            public = yield from self._attempt(do)
             if public not in (None, value):
                 body = bodies.write(public)
-        return Whole(self, reply, reply.status, body)
+        return WholeAnswer(self, reply, reply.status, body)
 
     def _delete_rounds(self, route: Route) -> Actions[None]:
-        """What is done away with goes with the rounds that the client does not know of."""
+        """A reply is deleted with the rounds behind it, which the client does not know of."""
         steps = rounds_of(route.reply_id, FORMATS[route.wire], self._owner_of_records)
         do = partial(self._exchanges.do, steps, self._owner_of_records)
-        names = (yield from self._tried(do)) or ()
-        for name in names if route.reply_id in self.report.path else ():
-            also = yield from self._tried(
-                partial(self._upstream.delete, route.reply_id, name)
-            )
-            if also is not None:
-                yield also.close
+        names = (yield from self._attempt(do)) or ()
+        if route.reply_id not in self.report.path:
+            return
+        for name in names:
+            delete = partial(self._upstream.delete, route.reply_id, name)
+            reply = yield from self._attempt(delete)
+            if reply is not None:
+                yield reply.close
 
     @property
     def _owner_of_records(self) -> str:
@@ -174,8 +185,12 @@ class Exchange(Reporting):
 
     # ── the request ──────────────────────────────────────────────────────────────────
 
-    def _fit_or_pass(self) -> Actions[Answer | None]:
-        """Fit the request, or find why not; an answer of ours where it may not be sent."""
+    def _fit_or_pass(self) -> Actions[ClientAnswer | None]:
+        """Fit the request, or note why it is sent as it came.
+
+        Returns:
+            An answer of ours where it may not be sent; else None.
+        """
         if self.route is None:
             return None
         try:
@@ -184,7 +199,7 @@ class Exchange(Reporting):
             return self._pass(error)
         return None
 
-    def _pass(self, error: Exception) -> Answer | None:
+    def _pass(self, error: Exception) -> ClientAnswer | None:
         """Send what came, because of an error; an answer of ours where it may not be sent."""
         if isinstance(error, BudgetExceeded):
             return self._refuse(error)
@@ -193,11 +208,11 @@ class Exchange(Reporting):
         self.view, self._sent = None, self._body
         return None
 
-    def _refuse(self, error: BudgetExceeded) -> Answer:
+    def _refuse(self, error: BudgetExceeded) -> ClientAnswer:
         """The answer to a request that may not be sent."""
         assert self.route is not None
-        said = error_of(self.route.wire, _SPENT, str(error))
-        return Whole(self, None, _SPENT, bodies.write(said))
+        error_body = error_of(self.route.wire, _SPENT, str(error))
+        return WholeAnswer(self, None, _SPENT, bodies.write(error_body))
 
     def _fit(self) -> Actions[None]:
         assert self.route is not None
@@ -207,9 +222,9 @@ class Exchange(Reporting):
             self.passed = "body"
             return
         self._fields = frozenset(body)
-        held = next((key for key in _ELSEWHERE if body.get(key)), None)
-        if held is not None:
-            self._note(problem=held)
+        field = next((key for key in _ELSEWHERE if body.get(key)), None)
+        if field is not None:
+            self._note(problem=field)
             self.passed = "elsewhere"
         elif self.route.kind == "batch":
             yield from self._fit_batch(body)
@@ -218,15 +233,14 @@ class Exchange(Reporting):
             yield from self._fit_history(FORMATS[self.route.wire])
 
     def _read(self, route: Route) -> Any:
-        """What the body says; of what was read before no more than what is new."""
+        """The body as JSON; of one that goes on from an earlier body only the new end is parsed."""
         if route.kind != "batch":
-            self._owner = (
-                f"{route.wire} {self._exchanges.tenant(self._tenant, self._name)}"
-            )
+            tenant = self._exchanges.tenant(self._tenant, self._name)
+            self._owner = f"{route.wire} {tenant}"
             key = FORMATS[route.wire].key
-            self._reading = self._exchanges.readings.read(self._body, key, self._owner)
-        if self._reading is not None:
-            return self._reading.value
+            self._parsed = self._exchanges.body_cache.read(self._body, key, self._owner)
+        if self._parsed is not None:
+            return self._parsed.value
         body, self._write = bodies.read_to_write(self._body)
         return body
 
@@ -234,72 +248,75 @@ class Exchange(Reporting):
         """Fit a request with the turns that its client never saw."""
         assert self.route is not None
         self._takes = takes_rounds(self._client, wire) and not self.route.is_array
-        read = self._reading
-        begins = (read and read.beginning) or requests.beginning(
-            wire.name, self._client
-        )
+        parsed = self._parsed
+        start = parsed.beginning if parsed else None
+        if start is None:
+            start = requests.beginning(wire.name, self._client)
         key, session = self._exchanges.session(
             self.route,
             self._client,
             self._tenant,
             self._name,
-            begins,
+            start,
             can_recall=self._takes,
             client=self._program,
         )
         self.is_thread = is_thread(self._client, wire)
-        is_held = bool(wire.previous(self._client))  # each is the first of its own
-        self._note(
-            conversation="" if is_held else key, model=str(model_in(self._client) or "")
-        )
+        # where the provider holds the history, each request begins a conversation of its own
+        is_held = bool(wire.previous(self._client))
+        model = str(model_in(self._client) or "")
+        self._note(conversation="" if is_held else key, model=model)
         self._take_window(session, self._client)
-        target = Target(self._tenant, self._where, wire.name, self.report.model)
+        target = RequestTarget(self._tenant, self._folder, wire.name, self.report.model)
         self._trial = Trial(
             self._exchanges.refusals, target, len(wire.tools(self._client))
         )
-        self._session, tenant = (
-            session,
-            self._exchanges.tenant(self._tenant, self._name),
-        )
+        self._session = session
+        tenant = self._exchanges.tenant(self._tenant, self._name)
         self._exchanges.headers.give(session, tenant, wire.name)
         self._client = session.intern(self._client)
-        steps = knit(self._client, wire, tenant, self._exchanges.read.get(session))
-        knitted: Knitted = yield partial(self._exchanges.do, steps, tenant)
-        if knitted.read is not None:
-            self._exchanges.read[session] = knitted.read
-        if (
-            is_held
-        ):  # its provider waits for what waited here, whatever else becomes of it
-            self._body = self._written(knitted.request, knitted.request)
-        yield from self.see(knitted.request)
+        steps = restore_hidden_turns(
+            self._client, wire, tenant, self._exchanges.histories.get(session)
+        )
+        restored: RestoredRequest = yield partial(self._exchanges.do, steps, tenant)
+        if restored.history is not None:
+            self._exchanges.histories[session] = restored.history
+        if is_held:
+            # the provider expects the deferred results, whatever else becomes of the request
+            self._body = self._written(restored.request, restored.request)
+        yield from self.prepare(restored.request)
         self._exchanges.headers.take(session, tenant, wire.name)
-        if read is not None and not is_held:
-            messages = session.intern(self._client)[wire.key]  # now with the new ones
-            read = replace(read, messages=messages, beginning=begins)
-            self._exchanges.readings.keep(session, self._owner, self._body, read)
+        if parsed is not None and not is_held:
+            # the session has the new messages too
+            interned = session.intern(self._client)
+            parsed = replace(parsed, messages=interned[wire.key], beginning=start)
+            self._exchanges.body_cache.keep(session, self._owner, self._body, parsed)
         if self.route.kind == "create" and self._takes:
-            redact = session.settings.redact
-            view = self.view
             self.rounds = Rounds(
-                view.wire, knitted, view.owns, redact=redact, offers=view.sent.offers
+                self.view.wire,
+                restored,
+                self.view.owns,
+                redact=session.settings.redact,
+                offers=self.view.sent.offers,
             )
 
     def _take_window(self, session: Any, request: Mapping[str, Any]) -> None:
-        """Take in the window that the model is served with, where its server told it.
+        """Fit for the window that the upstream serves the model with, where it reports one.
 
         A request that asks its server for a window has that one.
         """
         assert self.route is not None
-        asks = FORMATS[self.route.wire].window_tokens(request) is not None
-        served = (
-            None if self._served is None or asks else self._served(self.report.model)
-        )
+        if self._served is None:
+            return
+        if FORMATS[self.route.wire].window_tokens(request) is not None:
+            return
+        served = self._served(self.report.model)
         event = None if served is None else session.serve_with(served)
         if event is not None:
             self._note(events=(*self.report.events, event))
 
-    def see(self, request: Mapping[str, Any]) -> Actions[None]:
-        """Fit a request: the view of it, and the bytes that are sent for it."""
+    def prepare(self, request: Mapping[str, Any]) -> Actions[None]:
+        """Fit a request: make its view, and the bytes to send for it."""
         assert self.route is not None
         assert self._trial is not None
         trial, marks_cache = self._trial, self._exchanges.marks_cache
@@ -323,25 +340,30 @@ class Exchange(Reporting):
         )
         self._sent = self._written(added.view, added.request)
 
-    def _written(self, view: Mapping[str, Any], sent: Mapping[str, Any]) -> bytes:
-        """The bytes of what is sent for a view; those that came, where they say the same."""
+    def _written(self, view: Mapping[str, Any], outgoing: Mapping[str, Any]) -> bytes:
+        """The bytes to send for a view: the client's own, where they say the same."""
         is_same = requests.is_same(self._client, view)
         self._note(is_changed=not is_same)
-        if is_same and sent is view:
+        if is_same and outgoing is view:
             return self._body
         assert self.route is not None
-        return self._write(requests.body_of(self.route, self._fields, sent))
+        return self._write(requests.body_of(self.route, self._fields, outgoing))
 
     def _fit_batch(self, body: Mapping[str, Any]) -> Actions[None]:
         """Fit each request of a batch by itself, without recall: nobody could answer it."""
         assert self.route is not None
-        each = requests.each_of(self.route, body)
+        originals = requests.requests_of_batch(self.route, body)
         views = []
-        for request in each:
+        for request in originals:
             views.append((yield from self._fitted_alone(request)))
         fitted = iter(views)
-        changed = requests.with_each(self.route, body, lambda _: next(fitted))
-        if any(new is not old for new, old in zip(views, each, strict=True)):
+        changed = requests.with_changed_requests(
+            self.route, body, lambda _: next(fitted)
+        )
+        if any(
+            view is not original
+            for view, original in zip(views, originals, strict=True)
+        ):
             self._note(is_changed=True)
             self._sent = self._write(changed)
 
@@ -370,20 +392,22 @@ class Exchange(Reporting):
             self.note_problem(error)
             return request
         self._note(conversation=key, model=str(model_in(whole) or ""))
-        return (
-            request
-            if requests.is_same(whole, view)
-            else requests.body_of(self.route, request, view)
-        )
+        if requests.is_same(whole, view):
+            return request
+        return requests.body_of(self.route, request, view)
 
     # ── upstream ─────────────────────────────────────────────────────────────────────
 
-    def send(self) -> Actions[tuple[Reply, bytes | None]]:
-        """The reply to what is to be sent, and its body if it is a refusal, read already."""
+    def send(self) -> Actions[tuple[UpstreamReply, bytes | None]]:
+        """Send the request.
+
+        Returns:
+            The reply, and its body if it is a refusal, as that had to be read.
+        """
         while True:
             self._note(tries=self.report.tries + 1)
             try:
-                reply: Reply = yield partial(self._upstream.send, self._sent)
+                reply: UpstreamReply = yield partial(self._upstream.send, self._sent)
                 if reply.status < 400:
                     self._accept()
                 if reply.status < 400 or self.view is None:
@@ -400,25 +424,25 @@ class Exchange(Reporting):
             yield reply.close
 
     def may_retry(self, error: Any) -> Actions[bool]:
-        """Whether a refusal leaves something else to be sent now: shorter, or with less of ours."""
+        """Whether a refusal leaves something else to send now: shorter, or with fewer additions."""
         if (yield from self._is_shorter(error)):
             return True
         return is_bad_request(error) and (yield from self._has_less(words_of(error)))
 
     def _has_less(self, words: bytes) -> Actions[bool]:
-        """Whether there is something to be sent without additions, after a refusal."""
+        """Whether there is something else to send, with fewer additions, after a refusal."""
         trial = self._trial
         if trial is None or not trial.leave_out(words):
             return trial is not None and trial.is_refused and self._may_go_as_it_came()
-        before = self._sent
+        refused_body = self._sent
         try:
-            yield from self.see(self.request)
+            yield from self.prepare(self.request)
         except Exception:  # noqa: BLE001 - nothing else can be sent: the provider's word holds
             return False
-        return self._sent is not before
+        return self._sent is not refused_body
 
     def _may_go_as_it_came(self) -> bool:
-        """Whether what came is sent now, because what was made of it is refused in any form.
+        """Whether the client's own body is sent now, because the fitted one is refused in any form.
 
         It has to be what the client asked for just now, and to fit: so it is not the history of a
         further round, and no stream has begun.
@@ -428,17 +452,15 @@ class Exchange(Reporting):
         if self._sent is self._body or not may_fit(self.view, self._sent, self._body):
             return False
         self._release()
-        self.passed, self.view, self.rounds, self._sent = (
-            "refused",
-            None,
-            None,
-            self._body,
-        )
+        self.passed = "refused"
+        self.view = None
+        self.rounds = None
+        self._sent = self._body
         self._note(is_changed=False, without=())
         return True
 
     def _accept(self) -> None:
-        """The upstream took what was sent: what was left out for that is remembered and told."""
+        """The upstream took what was sent: remember and report what was left out for that."""
         if self._trial is None or self.view is None:
             return
         events = tuple(self._trial.accept())
@@ -452,10 +474,10 @@ class Exchange(Reporting):
             if self.view.refused(error) is None:
                 self._release()
                 return False
-            if self._refused:
+            if self._is_refused:
                 return False
-            self._refused = True
-            yield from self.see(self.request)
+            self._is_refused = True
+            yield from self.prepare(self.request)
         except Exception:  # noqa: BLE001 - nothing shorter can be sent: the provider's word holds
             return False
         self._note(is_retried=True)
@@ -467,30 +489,32 @@ class Exchange(Reporting):
 
     # ── the reply ────────────────────────────────────────────────────────────────────
 
-    def _answer(self, reply: Reply, body: bytes | None) -> Actions[Answer]:
+    def _answer(
+        self, reply: UpstreamReply, body: bytes | None
+    ) -> Actions[ClientAnswer]:
         if body is not None:
-            return Whole(self, reply, reply.status, body)
+            return WholeAnswer(self, reply, reply.status, body)
         if self.view is None or self.route is None or reply.status >= 400:
-            return Untouched(self, reply)
+            return UntouchedAnswer(self, reply)
         if self.route.kind in ("count", "compact"):
             self._release()
-            return Untouched(self, reply)
+            return UntouchedAnswer(self, reply)
         framing = framing_of(self.route.wire, reply.content_type)
         if framing is not None:
-            return Streamed(self, reply, framing)
+            return StreamedAnswer(self, reply, framing)
         if self.route.streams:
-            return Teed(self, reply)
+            return TeedAnswer(self, reply)
         try:
             body = yield reply.read
         except TooLong:
             self._release()
-            return Untouched(self, reply)
+            return UntouchedAnswer(self, reply)
         except BaseException:
             self._release()
             raise
         return (yield from self._observed(reply, body))
 
-    def _observed(self, reply: Reply, body: bytes) -> Actions[Answer]:
+    def _observed(self, reply: UpstreamReply, body: bytes) -> Actions[ClientAnswer]:
         """A reply in one piece, taken in; one that is an error under status 200, asked again."""
         wire, value = self.view.wire.wire, bodies.read(body)
         if is_error(wire, value) and (yield from self.may_retry(value)):
@@ -502,23 +526,23 @@ class Exchange(Reporting):
             or is_error(self.view.wire.wire, value)
             or self.rounds is None
         ):
-            return Whole(self, reply, reply.status, body, observe)
+            return WholeAnswer(self, reply, reply.status, body, observe)
         try:
             step = self.rounds.take(value)
-            is_last = isinstance(step, Done)
+            is_last = isinstance(step, FinishedReply)
             if not is_last:
                 yield from observe()
-            step = yield from self.settled(step, self.rounds.answer)
-            if isinstance(step, Done):
+            step = yield from self.settle(step, self.rounds.answer)
+            if isinstance(step, FinishedReply):
                 same = step.reply in (value, None)
-                said = body if same else bodies.write(step.reply or {})
+                content = body if same else bodies.write(step.reply or {})
                 if is_last and self.is_thread:
                     yield from observe()
                     is_last = False
-                return Whole(
-                    self, reply, reply.status, said, observe if is_last else None
+                return WholeAnswer(
+                    self, reply, reply.status, content, observe if is_last else None
                 )
-            yield from self.see(step.request)
+            yield from self.prepare(step.request)
         except Exception as error:  # noqa: BLE001 - ours; nothing was given, so all can begin anew
             refused = self._pass(error)
             if refused is not None:
@@ -526,19 +550,21 @@ class Exchange(Reporting):
         yield reply.close
         return (yield from self._answer(*(yield from self.send())))
 
-    def settled(
-        self, step: Calls | Again | Done, answer: Callable[[list[Any]], Again | Done]
-    ) -> Actions[Again | Done]:
-        """What follows a round: its private calls answered, what is to be kept committed."""
-        if isinstance(step, Calls):
+    def settle(
+        self,
+        step: PrivateCalls | NextRound | FinishedReply,
+        answer: Callable[[list[Any]], NextRound | FinishedReply],
+    ) -> Actions[NextRound | FinishedReply]:
+        """What follows a round, once its private calls are answered and its records committed."""
+        if isinstance(step, PrivateCalls):
             results = []
             for call in step.calls:
                 results.append((yield from self._result_of(call)))
             step = answer(results)
-        if isinstance(step, Done) and step.records:
+        if isinstance(step, FinishedReply) and step.records:
             tenant = self._exchanges.tenant(self._tenant, self._name)
             store = self._exchanges.sessions.store
-            yield from self._tried(partial(store.commit, tenant, (), step.records))
+            yield from self._attempt(partial(store.commit, tenant, (), step.records))
         return step
 
     def _result_of(self, call: Any) -> Actions[Any]:
@@ -557,20 +583,20 @@ class Exchange(Reporting):
     def _recalled(self, call: Any) -> Actions[Any]:
         """The result of a private call; None if it cannot be had."""
         self._note(recalled=self.report.recalled + 1)
-        return (yield from self._tried(partial(self.view.recall, call)))
+        return (yield from self._attempt(partial(self.view.recall, call)))
 
     def observe(self, reply: Any) -> Actions[None]:
-        """Take in a reply, or the events of it that report something. Nothing fails for it."""
-        yield from self._tried(partial(self.view.observe, reply))
-        found, before = self.view.sent.reply_usage, self.report.usage
+        """Take in a reply, or those events of it that report usage. It never raises."""
+        yield from self._attempt(partial(self.view.observe, reply))
+        usage, earlier_usage = self.view.sent.reply_usage, self.report.usage
         if (
             reply
             and self._trial is not None
             and not is_error(self.view.wire.wire, reply)
         ):
             self._trial.confirm()
-        if found is not None:
-            self._note(usage=found if before is None else before + found)
+        if usage is not None:
+            self._note(usage=usage if earlier_usage is None else earlier_usage + usage)
         warning = self.view.sent.warning
         if warning is not None and warning not in self.report.events:
             self._note(events=(*self.report.events, warning))

@@ -13,15 +13,20 @@ from blake3 import blake3
 
 from ullage import AsyncSessions, Sessions
 from ullage.core.locks import Lock
+from ullage.doors.exchange.body_cache import ParsedBodyCache
 from ullage.doors.exchange.exchange import Exchange
 from ullage.doors.exchange.headers import SharedHeaders
-from ullage.doors.exchange.readings import Readings
 from ullage.doors.exchange.refusals import KnownRefusals
-from ullage.doors.exchange.requests import Beginning
+from ullage.doors.exchange.requests import HistoryStart
 from ullage.doors.exchange.routes import Route
-from ullage.doors.exchange.values import Counts, Passed, Report, Upstream
+from ullage.doors.exchange.values import (
+    ExchangeCounts,
+    ExchangeReport,
+    Passed,
+    Upstream,
+)
+from ullage.doors.hidden_turns import ParsedHistory
 from ullage.doors.host import ServedWindow, Steps
-from ullage.doors.splice import Read
 from ullage.wires import model_in
 
 T = TypeVar("T")
@@ -57,7 +62,7 @@ class Exchanges:
     Args:
         sessions: the sessions of its conversations: `Sessions` where the steps are run with
             `drive`, `AsyncSessions` where they are run with `adrive`.
-        tell: is called with the `Report` of each exchange when it is over.
+        tell: called with the `ExchangeReport` of each exchange when it is over.
         recalls: whether requests that have tools are offered the recall tools, and the model's
             calls of them answered here, unseen by the client.
         marks_cache: whether requests get cache markers (`ullage.doors.exchange.markers`).
@@ -66,10 +71,10 @@ class Exchanges:
     Attributes:
         sessions: the same.
         counts: what came of all exchanges so far.
-        read: what was read of the histories with hidden turns, by the session of each.
-        readings: the newest body of each conversation, as it was read.
+        histories: those with hidden turns as they were parsed, by session.
+        body_cache: the newest body of each conversation, parsed.
         now_s: a clock, for what may not take longer than a time.
-        around: what stood around the newest histories, for those that begin.
+        headers: what stood around the newest histories, for those that begin.
         refusals: which additions upstreams refused (`ullage.doors.exchange.additions`).
 
     The session that serves a request is found by its model, its first message and its first reply:
@@ -81,22 +86,23 @@ class Exchanges:
     def __init__(
         self,
         sessions: Sessions | AsyncSessions,
-        tell: Callable[[Report], None] | None = None,
+        tell: Callable[[ExchangeReport], None] | None = None,
         *,
         recalls: bool = True,
         marks_cache: bool = False,
         refusals: KnownRefusals | None = None,
     ) -> None:
         self.sessions, self.recalls, self.marks_cache = sessions, recalls, marks_cache
-        self.counts = Counts()
-        self.read: WeakKeyDictionary[Any, Read] = WeakKeyDictionary()
-        self.headers, self.readings = SharedHeaders(), Readings()
+        self.counts = ExchangeCounts()
+        self.histories: WeakKeyDictionary[Any, ParsedHistory] = WeakKeyDictionary()
+        self.headers = SharedHeaders()
+        self.body_cache = ParsedBodyCache()
         self.now_s = time.monotonic
         self.refusals = refusals or KnownRefusals(time.monotonic)
-        self._tell, self._lock = tell, Lock()
-        self._first: dict[
-            str, bytes
-        ] = {}  # the first reply that was met to a beginning
+        self._tell = tell
+        self._lock = Lock()
+        # the first reply that was met to a beginning
+        self._first_replies: dict[str, bytes] = {}
 
     def of(
         self,
@@ -139,7 +145,7 @@ class Exchanges:
         )
 
     def tenant(self, tenant: str, name: str | None) -> str:
-        """Whose content a conversation of a tenant is, if it has a name of its own."""
+        """The owner of a conversation's content: the tenant, or a named conversation of it."""
         return tenant if name is None else f"{tenant}{_PART}{name}"
 
     def session(
@@ -148,7 +154,7 @@ class Exchanges:
         request: Mapping[str, Any],
         tenant: str,
         name: str | None,
-        begins: Beginning,
+        start: HistoryStart,
         *,
         can_recall: bool,
         client: str = "",
@@ -160,22 +166,22 @@ class Exchanges:
             request: as the client sent it, with its model.
             tenant: whose content it is.
             name: of the conversation, if it was named.
-            begins: how its history begins.
+            start: how its history begins.
             can_recall: whether recall calls can be answered here.
             client: the program that asks.
         """
         owner = self.tenant(tenant, name) + ("" if can_recall else _UNATTENDED)
         if name is not None:
-            begins = Beginning(name.encode("utf-8", "surrogatepass"))
-        key = _key(owner, route.wire, str(model_in(request)), begins.first.hex())
-        if begins.reply and self._first_to(key, begins.reply) != begins.reply:
-            key = _key(key, begins.reply.hex())
+            start = HistoryStart(name.encode("utf-8", "surrogatepass"))
+        key = _key(owner, route.wire, str(model_in(request)), start.opening.hex())
+        if start.reply and self._first_to(key, start.reply) != start.reply:
+            key = _key(key, start.reply.hex())
         recall = "auto" if can_recall and self.recalls else False
         # held out or not: whatever model it is asked of, and whoever answered it first
-        drawn = _key(self.tenant(tenant, name), begins.first.hex())
+        draw_key = _key(self.tenant(tenant, name), start.opening.hex())
         session = self.sessions.of(
             key,
-            conversation=drawn,
+            conversation=draw_key,
             tenant=owner,
             format=route.wire,
             recall=recall,
@@ -184,19 +190,19 @@ class Exchanges:
         return key, session
 
     def _first_to(self, key: str, reply: bytes) -> bytes:
-        """The first reply that was met to a beginning: this one, if there was none."""
+        """The first reply that was seen to this beginning; ``reply`` itself if there was none."""
         with self._lock:
-            found = self._first.setdefault(key, reply)
-            if len(self._first) > _MOST_BEGINNINGS:
-                del self._first[next(iter(self._first))]
-            return found
+            first_reply = self._first_replies.setdefault(key, reply)
+            if len(self._first_replies) > _MOST_BEGINNINGS:
+                del self._first_replies[next(iter(self._first_replies))]
+            return first_reply
 
     def do(self, steps: Steps[T], tenant: str) -> T | Awaitable[T]:
         """Run steps of the core on the store."""
         return self.sessions.run(steps, tenant)
 
-    def over(self, report: Report) -> None:
-        """Count an exchange that is over, and tell of it."""
+    def over(self, report: ExchangeReport) -> None:
+        """Count an exchange that is over, and report it."""
         with self._lock:
             self.counts = self.counts.plus(report)
         if self._tell is not None:

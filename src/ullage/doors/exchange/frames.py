@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from msgspec import Struct
 
 
-class Frame(Struct, frozen=True, gc=False):
+class EventFrame(Struct, frozen=True, gc=False):
     """One event.
 
     Attributes:
@@ -28,10 +28,10 @@ class EventTooLong(Exception):
     """An event of a stream has no end within `MOST_EVENT_BYTES`."""
 
 
-class Reader(Protocol):
+class FrameReader(Protocol):
     """Takes bytes as they come, cut anywhere, and gives each event once it is whole."""
 
-    def feed(self, data: bytes) -> list[Frame]:
+    def feed(self, data: bytes) -> list[EventFrame]:
         """The events that are whole with these bytes, in order.
 
         Raises:
@@ -52,5 +52,5 @@ class Framing(NamedTuple):
     """
 
     content_type: str
-    reader: Callable[[], Reader]
+    reader: Callable[[], FrameReader]
     written: Callable[[Mapping[str, Any]], bytes]

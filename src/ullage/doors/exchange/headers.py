@@ -1,4 +1,4 @@
-"""What stands around histories, tools above all: held once where conversations share it.
+"""Request headers: the tools and system text around a history, held once for many conversations.
 
 A body that is read from JSON makes a string of every text, and the next conversation's first body
 makes them all again. A session that begins with what its tenant sent last holds those strings.

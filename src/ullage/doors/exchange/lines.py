@@ -10,25 +10,30 @@ from collections.abc import Mapping
 from typing import Any
 
 from ullage.doors.exchange import bodies
-from ullage.doors.exchange.frames import MOST_EVENT_BYTES, EventTooLong, Frame, Framing
+from ullage.doors.exchange.frames import (
+    MOST_EVENT_BYTES,
+    EventFrame,
+    EventTooLong,
+    Framing,
+)
 
 
 class LineReader:
-    """See `ullage.doors.exchange.frames.Reader`."""
+    """See `ullage.doors.exchange.frames.FrameReader`."""
 
     def __init__(self) -> None:
         self._held = bytearray()
         self._searched = 0
 
-    def feed(self, data: bytes) -> list[Frame]:
+    def feed(self, data: bytes) -> list[EventFrame]:
         """See `Reader.feed`."""
-        frames = list[Frame]()
+        frames = list[EventFrame]()
         self._held += data
         while (end := self._held.find(b"\n", self._searched) + 1) > 0:
             raw = bytes(self._held[:end])
             del self._held[:end]
             self._searched = 0
-            frames.append(Frame(raw, raw.strip() or None))
+            frames.append(EventFrame(raw, raw.strip() or None))
         if len(self._held) > MOST_EVENT_BYTES:
             raise EventTooLong
         self._searched = len(self._held)

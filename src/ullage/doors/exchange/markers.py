@@ -36,30 +36,36 @@ def marked(view: View | AsyncView) -> Mapping[str, Any]:
     """
     if not wire_named(view.wire.wire).takes_cache_markers or _has_markers(view):
         return view
-    made = dict(view)
+    changed = dict(view)
     for key in ("system", "tools"):
-        if (head := _with_marker(made.get(key))) is not None:
-            made[key] = head
+        if (head := _with_marker(changed.get(key))) is not None:
+            changed[key] = head
             break
-    messages = list(made["messages"])
+    messages = list(changed["messages"])
     for index in _places(view, messages):
         content = _with_marker(field(messages[index], "content"))
         if content is not None and isinstance(messages[index], dict):
             messages[index] = {**messages[index], "content": content}
-    return {**made, "messages": messages}
+    return {**changed, "messages": messages}
 
 
 def _has_markers(view: Mapping[str, Any]) -> bool:
     contents = (field(message, "content") for message in view["messages"])
     heads = (view.get("system"), view.get("tools"))
-    lists = (of for of in chain(heads, contents) if isinstance(of, (list, tuple)))
-    return _KEY in view or any(_is_marked(block) for of in lists for block in of)
+    lists = (
+        content
+        for content in chain(heads, contents)
+        if isinstance(content, (list, tuple))
+    )
+    return _KEY in view or any(
+        _is_marked(block) for content in lists for block in content
+    )
 
 
 def _is_marked(block: Any) -> bool:
     inner = field(block, "content")
     inside: Iterable[Any] = inner if isinstance(inner, list) else ()
-    return any(field(each, key) for each in (block, *inside) for key in MARKERS)
+    return any(field(value, key) for value in (block, *inside) for key in MARKERS)
 
 
 def _places(view: View | AsyncView, messages: Sequence[Any]) -> set[int]:
@@ -75,10 +81,12 @@ def _places(view: View | AsyncView, messages: Sequence[Any]) -> set[int]:
     while record and settled < newest and _is_said(messages[settled + 1]):
         settled += 1
     replies = (
-        at for at in range(newest, -1, -1) if field(messages[at], "role") == "assistant"
+        index
+        for index in range(newest, -1, -1)
+        if field(messages[index], "role") == "assistant"
     )
-    before = {settled, settled - _BACK} if record else {next(replies, 0) - 1}
-    return {place for place in {newest, *before} if 0 <= place <= newest}
+    settled_ends = {settled, settled - _BACK} if record else {next(replies, 0) - 1}
+    return {place for place in {newest, *settled_ends} if 0 <= place <= newest}
 
 
 def _is_said(message: Any) -> bool:
@@ -89,14 +97,14 @@ def _is_said(message: Any) -> bool:
 
 
 def _with_marker(content: Any) -> list[Any] | None:
-    """Text or blocks with a marker at the last that takes one; None where none does."""
+    """Content with a cache marker at its last block that may have one; None if none may."""
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
     blocks = list(content) if isinstance(content, (list, tuple)) else []
-    for at in range(len(blocks) - 1, -1, -1):
-        block = blocks[at]
+    for index in range(len(blocks) - 1, -1, -1):
+        block = blocks[index]
         if isinstance(block, dict) and _takes_marker(block):
-            blocks[at] = {**block, _KEY: _MARKER}
+            blocks[index] = {**block, _KEY: _MARKER}
             return blocks
     return None
 

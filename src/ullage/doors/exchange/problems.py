@@ -1,4 +1,4 @@
-"""What is told of an error: its kind, its place and its numbers, and no word of a client's.
+"""How errors are reported: kind, place and numbers, and no word of a client's.
 
 The words of an error can quote a request: a role that is none, the name of a tool. They are for
 who sent it. What goes into reports and from there into logs is made of what we know by ourselves.
@@ -43,7 +43,7 @@ def reason_of(error: Exception) -> Passed:
 
 
 def problem_of(error: Exception) -> str:
-    """What is told of an error."""
+    """The report of an error, without a word of the request."""
     kind = type(error).__name__
     if isinstance(error, FormatError):
         return f"{kind} at {place_of(error.where)}"
@@ -56,9 +56,9 @@ def problem_of(error: Exception) -> str:
     return kind
 
 
-def place_of(where: str) -> str:
+def place_of(location: str) -> str:
     """A place in a request, with ``…`` for each name that is none of the wires'."""
-    return _STEPS.sub(_step, where[:_MOST_CHARS])
+    return _STEPS.sub(_step, location[:_MOST_CHARS])
 
 
 def _step(match: re.Match[str]) -> str:

@@ -1,11 +1,11 @@
-"""What upstreams refused of our additions, for all threads and event loops of a process."""
+"""The additions that upstreams refuse, for all threads and event loops of a process."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
 from ullage.core.locks import Lock
-from ullage.doors.exchange.additions import Addition, Refusals, Target
+from ullage.doors.exchange.additions import Addition, Refusals, RequestTarget
 
 
 class KnownRefusals:
@@ -22,13 +22,18 @@ class KnownRefusals:
         self.newest = Refusals()
         self._now_s, self._lock = now_s, Lock()
 
-    def of(self, target: Target, own_tools: int) -> frozenset[Addition]:
+    def of(self, target: RequestTarget, own_tools: int) -> frozenset[Addition]:
         """The additions that a request is sent without; see `Refusals.of`."""
         rows = self.newest
         return rows.of(target, own_tools, self._now_s()) if rows.rows else frozenset()
 
     def learn(
-        self, target: Target, addition: Addition, *, is_named: bool, own_tools: int
+        self,
+        target: RequestTarget,
+        addition: Addition,
+        *,
+        is_named: bool,
+        own_tools: int,
     ) -> bool:
         """Remember a refusal. Returns whether requests are sent without the addition now."""
         with self._lock:
@@ -42,7 +47,7 @@ class KnownRefusals:
             return self.newest.rows[target, addition].holds
 
     def forget(
-        self, target: Target, additions: Collection[Addition], own_tools: int
+        self, target: RequestTarget, additions: Collection[Addition], own_tools: int
     ) -> None:
         """A request was taken with these additions: what was remembered of them is wrong."""
         if not self.newest.rows:

@@ -1,4 +1,4 @@
-"""What an answer's bytes say: whether it is a refusal, what it reports, and what we answer."""
+"""Replies of upstreams: refusals, errors under any status, events of an array; and our errors."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def error_event(wire: str, status: int, body: bytes) -> dict[str, Any]:
 
 def events_of(body: bytes) -> list[Any]:
     """The events of a stream that comes as the items of one JSON array, which may be cut off."""
-    whole = body.rstrip()
-    found = bodies.read(
-        whole if whole.endswith(b"]") else whole.rstrip(b", \r\n") + b"]"
-    )
-    return found if isinstance(found, list) else []
+    body = body.rstrip()
+    if not body.endswith(b"]"):
+        body = body.rstrip(b", \r\n") + b"]"
+    events = bodies.read(body)
+    return events if isinstance(events, list) else []

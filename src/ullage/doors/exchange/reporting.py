@@ -1,4 +1,4 @@
-"""What an exchange reports: told once, when it is over."""
+"""What an exchange reports, once, when it is over."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from ullage.doors.exchange.values import Passed, Report
+from ullage.doors.exchange.values import ExchangeReport, Passed
 from ullage.doors.host import Actions
 
 if TYPE_CHECKING:
@@ -26,14 +26,14 @@ class Reporting:
     def __init__(self, exchanges: Exchanges, path: str, passed: Passed | None) -> None:
         self.passed: Passed | None = passed
         self.view: Any = None
-        self.report = Report(path=path.partition("?")[0])
+        self.report = ExchangeReport(path=path.partition("?")[0])
         self._exchanges, self._is_over = exchanges, False
 
     def _note(self, **fields: Any) -> None:
         self.report = replace(self.report, **fields)
 
-    def _tried(self, act: Callable[[], Any]) -> Actions[Any]:
-        """What a function gives; None, and a note of it, where it fails."""
+    def _attempt(self, act: Callable[[], Any]) -> Actions[Any]:
+        """What a function returns; None, and a note of it, where it fails."""
         try:
             return (yield act)
         except Exception as error:  # noqa: BLE001 - the reply is there, and goes on without it
@@ -41,24 +41,28 @@ class Reporting:
             return None
 
     def note_problem(self, error: Exception) -> None:
-        """Something of ours failed, and the exchange went on without it."""
+        """Note that something of ours failed, and the exchange went on without it."""
         self._note(problem=type(error).__name__)
 
     def note_stream(self) -> None:
-        """Its answer comes as events."""
+        """Note that its answer comes as events."""
         self._note(is_streamed=True)
 
     def over(self, status: int) -> None:
-        """It is over: count it, once."""
+        """Report and count the exchange, once.
+
+        Args:
+            status: the HTTP status of its answer; 0 if there was none.
+        """
         if self._is_over:
             return
         self._is_over = True
         if self.view is not None:
-            sent = self.view.sent
+            request_info = self.view.sent
             self._note(
-                messages=sent.size,
-                view_tokens=sent.estimate,
-                limit_tokens=sent.limit_tokens,
+                messages=request_info.size,
+                view_tokens=request_info.estimate,
+                limit_tokens=request_info.limit_tokens,
             )
         self._note(status=status, passed=self.passed)
         self._exchanges.over(self.report)

@@ -1,7 +1,7 @@
 """Between the JSON of a request's body and what a session fits.
 
 A path may name the model (Gemini, Azure, Vertex, Bedrock); then it is put into the request that is
-fitted, and left out of what is sent. A batch holds many requests.
+fitted, and value_a out of what is sent. A batch holds many requests.
 """
 
 from __future__ import annotations
@@ -50,25 +50,24 @@ def request_of(route: Route, body: Mapping[str, Any]) -> dict[str, Any]:
 def body_of(
     route: Route, fields: Collection[str], view: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What is sent for a view: with a model only where the fields of the body have one."""
+    """The body to send for a view. It names a model only if the client's body did."""
     name = FORMATS[route.wire].model_field
     return {key: value for key, value in view.items() if key != name or key in fields}
 
 
-def is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two requests hold the same values, item by item of their lists."""
-    return one.keys() == other.keys() and all(
-        _are_same(one[key], other[key]) for key in one
-    )
+def is_same(request: Mapping[str, Any], view: Mapping[str, Any]) -> bool:
+    """Whether a view holds the same values as its request, item by item of their lists."""
+    if request.keys() != view.keys():
+        return False
+    return all(_are_same(value, view[key]) for key, value in request.items())
 
 
-def _are_same(one: Any, other: Any) -> bool:
-    if one is other:
+def _are_same(value: Any, view_value: Any) -> bool:
+    if value is view_value:
         return True
-    both_lists = (
-        isinstance(one, list) and isinstance(other, list) and len(one) == len(other)
-    )
-    return both_lists and all(map(is_, one, other))
+    if not isinstance(value, list) or not isinstance(view_value, list):
+        return False
+    return len(value) == len(view_value) and all(map(is_, value, view_value))
 
 
 def with_usage(route: Route, view: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -76,21 +75,21 @@ def with_usage(route: Route, view: Mapping[str, Any]) -> dict[str, Any] | None:
     return wire_named(route.wire).http.with_usage(view)
 
 
-class Beginning(Struct, frozen=True):
+class HistoryStart(Struct, frozen=True):
     """How a history begins.
 
     Attributes:
-        first: the digest of the first message behind the system text; ``b""``: there is none.
+        opening: the digest of the first message behind the system text; ``b""``: there is none.
         reply: that of the first that replies to it; ``b""`` also where it stands far behind.
         read: whatever stands behind so many messages, the history begins like this.
     """
 
-    first: bytes = b""
+    opening: bytes = b""
     reply: bytes = b""
     read: int = 0
 
 
-def beginning(wire: str, request: Mapping[str, Any]) -> Beginning:
+def beginning(wire: str, request: Mapping[str, Any]) -> HistoryStart:
     """How the history of a request begins.
 
     Raises:
@@ -98,19 +97,19 @@ def beginning(wire: str, request: Mapping[str, Any]) -> Beginning:
     """
     format = FORMATS[wire]
     leading = len(format.leading(request))
-    first, stop = b"", leading + _NEAR
+    opening, stop = b"", leading + _NEAR
     for at, raw in enumerate(format.history(request)[leading:stop], leading):
         message = format.parse(raw, f"{format.key}[{at}]")
-        first = first or digest_of(message)
+        opening = opening or digest_of(message)
         if message.role == "assistant" and not message.only_thought:
-            return Beginning(first, digest_of(message), at + 1)
-    return Beginning(first, read=stop)
+            return HistoryStart(opening, digest_of(message), at + 1)
+    return HistoryStart(opening, read=stop)
 
 
-def with_each(
+def with_changed_requests(
     route: Route, body: Mapping[str, Any], change: Callable[[dict[str, Any]], Any]
 ) -> dict[str, Any]:
-    """A batch with something else in the place of each of its requests.
+    """A batch with each of its requests replaced.
 
     Raises:
         FormatError: there is no list of requests in it.
@@ -121,15 +120,15 @@ def with_each(
     def changed(items: Any) -> list[Any]:
         return [_with(item, (batch.request,), change) for item in items]
 
-    new: dict[str, Any] = _with(body, batch.requests, changed)
-    return new
+    changed_batch: dict[str, Any] = _with(body, batch.requests, changed)
+    return changed_batch
 
 
-def each_of(route: Route, body: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The requests of a batch, in order. Raises FormatError: see `with_each`."""
-    found: list[dict[str, Any]] = []
-    with_each(route, body, found.append)
-    return found
+def requests_of_batch(route: Route, body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The requests of a batch, in order. Raises FormatError: see `with_changed_requests`."""
+    batch: list[dict[str, Any]] = []
+    with_changed_requests(route, body, batch.append)
+    return batch
 
 
 def _with(value: Any, path: tuple[str, ...], change: Callable[[Any], Any]) -> Any:

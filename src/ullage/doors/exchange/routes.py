@@ -14,7 +14,7 @@ __all__ = ["Route", "route_of"]
 
 
 def route_of(method: str, path: str) -> Route | None:
-    """What is asked at a path, or None where there is no history in the body.
+    """The route of a path; None where requests hold no history.
 
     Args:
         method: the HTTP method.

@@ -16,7 +16,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ullage.doors.exchange import bodies
-from ullage.doors.exchange.frames import MOST_EVENT_BYTES, EventTooLong, Frame, Framing
+from ullage.doors.exchange.frames import (
+    MOST_EVENT_BYTES,
+    EventFrame,
+    EventTooLong,
+    Framing,
+)
 
 _LINE = re.compile(rb"\r\n|\n|\r")
 _EMPTY_LINE = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
@@ -24,21 +29,21 @@ _MARK = b"\xef\xbb\xbf"
 
 
 class SseReader:
-    """See `ullage.doors.exchange.frames.Reader`."""
+    """See `ullage.doors.exchange.frames.FrameReader`."""
 
     def __init__(self) -> None:
         self._held = bytearray()
         self._searched = 0
 
-    def feed(self, data: bytes) -> list[Frame]:
+    def feed(self, data: bytes) -> list[EventFrame]:
         """See `Reader.feed`."""
-        frames = list[Frame]()
+        frames = list[EventFrame]()
         self._held += data
-        while found := _EMPTY_LINE.search(self._held, self._searched):
-            raw = bytes(self._held[: found.end()])
-            del self._held[: found.end()]
+        while match := _EMPTY_LINE.search(self._held, self._searched):
+            raw = bytes(self._held[: match.end()])
+            del self._held[: match.end()]
             self._searched = 0
-            frames.append(Frame(raw, _data(raw)))
+            frames.append(EventFrame(raw, _data(raw)))
         if len(self._held) > MOST_EVENT_BYTES:
             raise EventTooLong
         self._searched = max(len(self._held) - 3, 0)  # an empty line may be half here
@@ -52,8 +57,10 @@ class SseReader:
 
 def _data(raw: bytes) -> bytes | None:
     lines = _LINE.split(raw.removeprefix(_MARK))
-    said = [line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:")]
-    return b"\n".join(said) if said else None
+    values = [
+        line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:")
+    ]
+    return b"\n".join(values) if values else None
 
 
 def written(event: Mapping[str, Any]) -> bytes:

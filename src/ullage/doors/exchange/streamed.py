@@ -1,6 +1,6 @@
 """An answer that comes as events: passed on as they come, observed when they end.
 
-    upstream ─▶ bytes ─▶ frames ─▶ events ─▶ `ullage.doors.splice` ─▶ bytes ─▶ the client
+    upstream ─▶ bytes ─▶ frames ─▶ events ─▶ `ullage.doors.hidden_turns` ─▶ bytes ─▶ the client
                   ▲                             │
                   └── another round ◀───────────┘  where the model called a recall tool
 
@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from ullage.doors.exchange import bodies
 from ullage.doors.exchange.amazon import AMAZON, AMAZON_NAMED
-from ullage.doors.exchange.frames import EventTooLong, Frame, Framing
+from ullage.doors.exchange.frames import EventFrame, EventTooLong, Framing
 from ullage.doors.exchange.lines import LINES
 from ullage.doors.exchange.replies import error_event, is_error, is_opening
 from ullage.doors.exchange.sse import SSE
-from ullage.doors.exchange.values import Answer, Reply, TooLong
+from ullage.doors.exchange.values import ClientAnswer, TooLong, UpstreamReply
+from ullage.doors.hidden_turns import NextRound, StreamedRounds
 from ullage.doors.host import RECALL_TOOLS, Actions
-from ullage.doors.splice import Again
-from ullage.doors.splice import Streamed as Spliced
 from ullage.wires import wire_named
 
 if TYPE_CHECKING:
@@ -40,53 +39,58 @@ _PRIVATE = tuple(name.encode() for name in RECALL_TOOLS)
 
 def framing_of(wire: str, content_type: str) -> Framing | None:
     """How the events of a stream are framed; None if it is no such stream."""
-    known = (each for each in _FRAMINGS if content_type.startswith(each.content_type))
-    framing = next(known, None)
-    return (
-        AMAZON_NAMED
-        if framing is AMAZON and wire_named(wire).http.names_events
-        else framing
-    )
+    for framing in _FRAMINGS:
+        if content_type.startswith(framing.content_type):
+            if framing is AMAZON and wire_named(wire).http.names_events:
+                return AMAZON_NAMED
+            return framing
+    return None
 
 
-class Streamed(Answer):
-    """A streamed answer. See `Answer` for the attributes."""
+class StreamedAnswer(ClientAnswer):
+    """A streamed answer. See `ClientAnswer` for the attributes."""
 
-    def __init__(self, exchange: Exchange, reply: Reply, framing: Framing) -> None:
-        self.reply, self.status, self.content_type = (
-            reply,
-            reply.status,
-            reply.content_type,
+    def __init__(
+        self, exchange: Exchange, reply: UpstreamReply, framing: Framing
+    ) -> None:
+        self.reply = reply
+        self.status = reply.status
+        self.content_type = reply.content_type
+        self._exchange = exchange
+        self._format = exchange.view.wire
+        self._rounds = (
+            None if exchange.rounds is None else StreamedRounds(exchange.rounds)
         )
-        self._exchange, self._format = exchange, exchange.view.wire
-        self._spliced = None if exchange.rounds is None else Spliced(exchange.rounds)
-        self._is_over = self._is_mistaken = False
+        self._is_over = self._has_failed = False
         self._framing, self._closing = framing, b""
         self._begin(reply)
         exchange.note_stream()
 
-    def _begin(self, reply: Reply) -> None:
-        """Another stream of events comes."""
-        self._upstream, self._reader = reply, self._framing.reader()
+    def _begin(self, reply: UpstreamReply) -> None:
+        """Begin with the stream of a reply: the first one, or that of another round."""
+        self._upstream = reply
+        self._reader = self._framing.reader()
         self._has_content = self._has_ended = self._is_observed = False
-        self._is_replacement = self._is_named = False
+        self._is_replacement = False
+        self._names_tool = False  # of ours, in any event so far
         self._reporting: list[Any] = []
 
     # ── what the client asks for ─────────────────────────────────────────────────────
 
     def next(self) -> Actions[bytes]:
-        """See `Answer.next`."""
+        """See `ClientAnswer.next`."""
         while not self._has_ended:
             data: bytes = yield self._upstream.next
-            given = (
-                (yield from self._taken(data)) if data else (yield from self._ended())
-            )
-            if given:
-                return given
+            if data:
+                output = yield from self._taken(data)
+            else:
+                output = yield from self._ended()
+            if output:
+                return output
         return b""
 
     def close(self) -> Actions[None]:
-        """See `Answer.close`."""
+        """See `ClientAnswer.close`."""
         if self._is_over:
             return
         self._is_over = self._has_ended = True
@@ -95,7 +99,7 @@ class Streamed(Answer):
         yield self._upstream.close
 
     def _observe(self) -> Actions[None]:
-        """Take in what the present stream reported; once."""
+        """Take in what the present stream reported, once."""
         if not self._is_observed:
             self._is_observed = True
             yield from self._exchange.observe(self._reporting)
@@ -103,18 +107,16 @@ class Streamed(Answer):
     # ── what comes ───────────────────────────────────────────────────────────────────
 
     def _taken(self, data: bytes) -> Actions[bytes]:
-        """What of these bytes is for the client now."""
-        given = bytearray()
+        """The bytes that the client gets now, of those that came."""
+        output = bytearray()
         try:
             frames = self._reader.feed(data)
         except EventTooLong as error:
             return self._broken_off(error)
         for frame in frames:
-            event = (
-                None
-                if self._has_content or frame.data is None
-                else bodies.read(frame.data)
-            )
+            event = None
+            if not self._has_content and frame.data is not None:
+                event = bodies.read(frame.data)
             if event is not None and is_opening(self._format.wire, event):
                 if self._is_replacement:
                     self._report(event)
@@ -123,12 +125,12 @@ class Streamed(Answer):
                 if is_error(self._format.wire, event) and (
                     yield from self._again(event)
                 ):
-                    return bytes(given)
+                    return bytes(output)
                 self._has_content = True
-            given += self._passed(frame)
+            output += self._passed(frame)
             if self._has_ended:
                 break
-        return bytes(given)
+        return bytes(output)
 
     def _broken_off(self, error: Exception) -> bytes:
         """The end of a stream that cannot be held until its next event is whole."""
@@ -136,7 +138,7 @@ class Streamed(Answer):
         self._has_ended = True
         return self._framing.written(error_event(self._format.wire, 502, b""))
 
-    def _passed(self, frame: Frame) -> bytes:
+    def _passed(self, frame: EventFrame) -> bytes:
         """The bytes of an event as the client gets them: mostly its own."""
         if frame.data is None:
             return frame.raw
@@ -148,19 +150,21 @@ class Streamed(Answer):
             return frame.raw
         if _REPORTS in frame.data:
             self._report(event)
-        self._is_named = self._is_named or any(name in frame.data for name in _PRIVATE)
+        self._names_tool = self._names_tool or any(
+            name in frame.data for name in _PRIVATE
+        )
         try:
-            given = (event,) if self._spliced is None else self._spliced.feed(event)
+            events = (event,) if self._rounds is None else self._rounds.feed(event)
         except Exception as error:  # noqa: BLE001 - ours; the stream goes on as it comes
             self._exchange.note_problem(error)
-            self._spliced, given = None, (event,)
-            self._is_mistaken = self._exchange.view.sent.offers
-        if self._is_mistaken and self._is_named:
+            self._rounds, events = None, (event,)
+            self._has_failed = self._exchange.view.sent.offers
+        if self._has_failed and self._names_tool:
             self._has_ended = True
             return self._framing.written(error_event(self._format.wire, 500, b""))
-        if len(given) == 1 and given[0] is event and not self._is_hidden(event):
+        if len(events) == 1 and events[0] is event and not self._is_hidden(event):
             return frame.raw
-        return self._written(given)
+        return self._written(events)
 
     def _report(self, event: dict[str, Any]) -> None:
         """Keep an event that reports usage."""
@@ -168,8 +172,8 @@ class Streamed(Answer):
             self._reporting.append(event)
 
     def _written(self, events: Iterable[dict[str, Any]]) -> bytes:
-        shown = (event for event in events if not self._is_hidden(event))
-        return b"".join(map(self._framing.written, shown))
+        visible = (event for event in events if not self._is_hidden(event))
+        return b"".join(map(self._framing.written, visible))
 
     def _is_hidden(self, event: dict[str, Any]) -> bool:
         """Whether an event is the usage that the client did not ask for."""
@@ -183,29 +187,29 @@ class Streamed(Answer):
 
     def _ended(self) -> Actions[bytes]:
         """The upstream has no more: another round begins, or this was the end."""
-        given = self._reader.rest()
+        rest = self._reader.rest()
         self._has_ended = True
-        if self._spliced is None:
-            return given + self._closing
+        if self._rounds is None:
+            return rest + self._closing
         try:
-            step = yield from self._exchange.settled(
-                self._spliced.end(), self._spliced.answer
+            step = yield from self._exchange.settle(
+                self._rounds.end(), self._rounds.answer
             )
         except Exception as error:  # noqa: BLE001 - ours; the client has all that came
             self._exchange.note_problem(error)
-            return given + self._closing
-        if isinstance(step, Again):
+            return rest + self._closing
+        if isinstance(step, NextRound):
             yield from self._observe()
-            return given + (yield from self._go_on(step.request))
+            return rest + (yield from self._go_on(step.request))
         if self._exchange.is_thread:
             yield from self._observe()
-        return given + self._written(step.events) + self._closing
+        return rest + self._written(step.events) + self._closing
 
     def _go_on(self, request: dict[str, Any]) -> Actions[bytes]:
         """Begin another round; where there is none, the client hears why in its stream."""
         wire = self._format.wire
         try:
-            yield from self._exchange.see(request)
+            yield from self._exchange.prepare(request)
         except Exception as error:  # noqa: BLE001 - something was given: nothing else can be sent
             self._exchange.note_problem(error)
             return self._framing.written(error_event(wire, 500, b""))
@@ -221,12 +225,12 @@ class Streamed(Answer):
         yield reply.close
         return self._framing.written(error_event(wire, reply.status, body))
 
-    def _replace(self, reply: Reply) -> Actions[None]:
+    def _replace(self, reply: UpstreamReply) -> Actions[None]:
         yield self._upstream.close
         self._begin(reply)
 
     def _again(self, event: Any) -> Actions[bool]:
-        """Whether a stream that refused the request was replaced by that of a shorter one."""
+        """Retry a request that its stream refuses; whether another stream came in its place."""
         if not (yield from self._exchange.may_retry(event)):
             return False
         reply, body = yield from self._exchange.send()

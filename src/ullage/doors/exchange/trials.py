@@ -1,4 +1,4 @@
-"""The additions of one request, on trial: what is left out of its next try, and what that taught.
+"""The additions of one request: what its next try leaves out, and what refusals have taught.
 
     sent with additions ─▶ 400 or 422
                              ├▶ sent without those that the words name, if they name some
@@ -20,7 +20,7 @@ from ullage.doors.exchange.additions import (
     ADDITIONS,
     HOLDS_S,
     Addition,
-    Target,
+    RequestTarget,
     named_in,
 )
 from ullage.doors.exchange.markers import marked
@@ -53,13 +53,15 @@ class Trial:
         is_refused: whether it was refused with an addition.
     """
 
-    def __init__(self, known: KnownRefusals, target: Target, own_tools: int) -> None:
+    def __init__(
+        self, refusals: KnownRefusals, target: RequestTarget, own_tools: int
+    ) -> None:
         self.own_tools = own_tools
-        self.left_out: frozenset[Addition] = known.of(target, own_tools)
+        self.left_out: frozenset[Addition] = refusals.of(target, own_tools)
         self.added: frozenset[Addition] = frozenset()
         self.is_refused = False
-        self._known, self._target = known, target
-        self._before = self.left_out
+        self._refusals, self._target = refusals, target
+        self._already_told = self.left_out
         self._named: frozenset[Addition] = frozenset()
 
     def takes(self, addition: Addition) -> bool:
@@ -85,23 +87,23 @@ class Trial:
         return True
 
     def accept(self) -> Iterator[Event]:
-        """The request was accepted: remember what was left out for that, and tell of it."""
-        for addition in listed(self.left_out - self._before):
+        """Remember and report what was left out of a request that was accepted."""
+        for addition in listed(self.left_out - self._already_told):
             is_named = addition in self._named
-            holds = self._known.learn(
+            holds = self._refusals.learn(
                 self._target, addition, is_named=is_named, own_tools=self.own_tools
             )
             yield _event(addition, holds=holds)
-        self._before = self.left_out
+        self._already_told = self.left_out
 
     def confirm(self) -> None:
         """A reply came: what stood in the request was not refused."""
         if self.added:
-            self._known.forget(self._target, self.added, self.own_tools)
+            self._refusals.forget(self._target, self.added, self.own_tools)
 
 
-class Added(NamedTuple):
-    """A view, and what is added to it.
+class AugmentedView(NamedTuple):
+    """A view and its additions.
 
     Attributes:
         view: the view, with cache markers if it gets some.
@@ -118,41 +120,51 @@ class Added(NamedTuple):
 
 def with_additions(
     view: View | AsyncView,
-    asked: Mapping[str, Any],
+    request: Mapping[str, Any],
     route: Route,
     trial: Trial,
     *,
     marks_cache: bool,
-) -> Added:
+) -> AugmentedView:
     """A view with what may be added to it.
 
     Args:
         view: what `Session.fit` gave, with the recall tools if it may have them.
-        asked: the request that it was made from.
+        request: the request that it was made from.
         route: what is asked.
         trial: of the request's additions.
         marks_cache: whether it is to get cache markers.
     """
-    names, without = set[Addition](), set[Addition]()
-    if len(view.wire.tools(view)) > len(view.wire.tools(asked)):
+    names = set[Addition]()
+    without = set[Addition]()
+    if len(view.wire.tools(view)) > len(view.wire.tools(request)):
         names.add("tools")
     elif trial.own_tools and not trial.takes("tools"):
         without.add("tools")
-    shown: Mapping[str, Any] = view
+    marked_view: Mapping[str, Any] = view
     with_markers = marked(view) if marks_cache else view
     if with_markers is not view:
-        (names if trial.takes("cache_control") else without).add("cache_control")
-        shown = with_markers if trial.takes("cache_control") else view
-    sent, with_usage = shown, requests.with_usage(route, shown)
+        if trial.takes("cache_control"):
+            names.add("cache_control")
+            marked_view = with_markers
+        else:
+            without.add("cache_control")
+    outgoing = marked_view
+    with_usage = requests.with_usage(route, marked_view)
     if with_usage is not None:
-        (names if trial.takes("stream_options") else without).add("stream_options")
-        sent = with_usage if trial.takes("stream_options") else shown
-    return Added(shown, sent, frozenset(names), listed(frozenset(without)))
+        if trial.takes("stream_options"):
+            names.add("stream_options")
+            outgoing = with_usage
+        else:
+            without.add("stream_options")
+    return AugmentedView(
+        marked_view, outgoing, frozenset(names), listed(frozenset(without))
+    )
 
 
-def may_fit(view: View | AsyncView, sent: bytes, came: bytes) -> bool:
+def may_fit(view: View | AsyncView, sent_body: bytes, original_body: bytes) -> bool:
     """Whether a request fits as it came, if it has as many tokens a byte as what was sent."""
-    estimate = view.sent.estimate * len(came) / max(len(sent), 1)
+    estimate = view.sent.estimate * len(original_body) / max(len(sent_body), 1)
     return estimate <= view.sent.limit_tokens
 
 
@@ -162,14 +174,18 @@ def listed(additions: frozenset[Addition]) -> tuple[Addition, ...]:
 
 
 def _event(addition: Addition, *, holds: bool) -> Event:
-    """What is told of an addition that was refused."""
-    what = (
+    """The event of an addition that was refused."""
+    refusal = (
         f"the upstream refused the request with {_WORDS[addition]} and took it without"
     )
-    then = "they are added to the next one, for the refusal did not name them"
+    consequence = "they are added to the next one, for the refusal did not name them"
     if holds:
-        then = f"requests for this model go without for {HOLDS_S / 60:.0f} minutes"
-    return Event(kind="addition_refused", where=addition, why=f"{what}: {then}")
+        consequence = (
+            f"requests for this model go without for {HOLDS_S / 60:.0f} minutes"
+        )
+    return Event(
+        kind="addition_refused", where=addition, why=f"{refusal}: {consequence}"
+    )
 
 
 def is_bad_request(error: Any) -> bool:

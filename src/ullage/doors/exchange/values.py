@@ -1,4 +1,4 @@
-"""What an exchange is told, what it gives and what it reports."""
+"""The interface of an exchange: the upstream and its reply, the answer, the report, counts."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ class Upstream(Protocol):
     """
 
     def send(self, body: bytes) -> Any:
-        """Send the request with this body, and give the `Reply` once its head is there."""
+        """Send the request with this body, and give the `UpstreamReply` once its head is there."""
 
-    def delete(self, named: str, other: str) -> Any:
-        """Send the request, which is a DELETE, with another id in the place of ``named``."""
+    def delete(self, reply_id: str, hidden_id: str) -> Any:
+        """Send the request, which is a DELETE, with another id in the place of ``reply_id``."""
 
 
 class TooLong(Exception):
     """A reply is longer than its door reads: it goes on as it came."""
 
 
-class Reply(Protocol):
+class UpstreamReply(Protocol):
     """What an upstream answered: the head, and the body to be read, decoded. A door's own.
 
     Attributes:
@@ -82,7 +82,7 @@ class Reply(Protocol):
         """Let go of the connection; the body need not have been read."""
 
 
-class Answer(ABC):
+class ClientAnswer(ABC):
     """What the client gets.
 
     Attributes:
@@ -109,7 +109,7 @@ class Answer(ABC):
         """The client has all of it, or went away: take in what came, and close the upstream."""
 
 
-class Report(Struct, frozen=True, kw_only=True):
+class ExchangeReport(Struct, frozen=True, kw_only=True):
     """What came of one exchange. No content.
 
     Attributes:
@@ -160,7 +160,7 @@ class Report(Struct, frozen=True, kw_only=True):
     without: tuple[Addition, ...] = ()
 
 
-class Counts(Struct, frozen=True):
+class ExchangeCounts(Struct, frozen=True):
     """How many exchanges there were, and what came of them. A value.
 
     Attributes:
@@ -181,12 +181,12 @@ class Counts(Struct, frozen=True):
     passed: dict[Passed, int] = {}
     usage: Usage = Usage()
 
-    def plus(self, report: Report) -> Counts:
-        """These and one more."""
+    def plus(self, report: ExchangeReport) -> ExchangeCounts:
+        """These counts and one more report."""
         passed = dict(self.passed)
         if report.passed is not None:
             passed[report.passed] = passed.get(report.passed, 0) + 1
-        return Counts(
+        return ExchangeCounts(
             self.requests + 1,
             self.fitted + (report.view_tokens > 0),
             self.changed + report.is_changed,

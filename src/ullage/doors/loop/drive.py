@@ -10,7 +10,13 @@ from typing import Any
 from ullage import AsyncSession, Session
 from ullage.core.errors import ConfigError
 from ullage.doors.host import adrive, drive
-from ullage.doors.loop.steps import UNCOUNTED_TOOLS, AgentTurn, Limit, Outcome, Together
+from ullage.doors.loop.steps import (
+    UNCOUNTED_TOOLS,
+    AgentTurn,
+    Limit,
+    Outcome,
+    ParallelActions,
+)
 from ullage.doors.loop.tools import Tool, by_name
 
 
@@ -86,30 +92,32 @@ async def arun_turn(
     )
 
 
-def _do(todo: Callable[[], Any] | Together) -> Any:
+def _do(todo: Callable[[], Any] | ParallelActions) -> Any:
     """Do one thing, or several in order. What one of several raises is what came of it."""
-    if not isinstance(todo, Together):
+    if not isinstance(todo, ParallelActions):
         return todo()
     for n, action in enumerate(todo.actions):
         try:
-            todo.came[n] = action()
+            todo.results[n] = action()
         except Exception as error:  # noqa: BLE001 - an interruption passes
-            todo.came[n] = error
+            todo.results[n] = error
     return None
 
 
-async def _ado(todo: Callable[[], Any] | Together) -> Any:
+async def _ado(todo: Callable[[], Any] | ParallelActions) -> Any:
     """Do one thing, or several at once: coroutine functions here, plain ones in threads."""
-    if not isinstance(todo, Together):
-        came = todo()
-        return await came if inspect.isawaitable(came) else came
+    if not isinstance(todo, ParallelActions):
+        result = todo()
+        return await result if inspect.isawaitable(result) else result
 
     async def one(n: int, action: Callable[[], Any]) -> None:
         is_plain = not inspect.iscoroutinefunction(action)
         try:
-            todo.came[n] = await (asyncio.to_thread(action) if is_plain else action())
+            todo.results[n] = await (
+                asyncio.to_thread(action) if is_plain else action()
+            )
         except Exception as error:  # noqa: BLE001
-            todo.came[n] = error
+            todo.results[n] = error
 
     await asyncio.gather(*(one(n, action) for n, action in enumerate(todo.actions)))
     return None

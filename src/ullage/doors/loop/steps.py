@@ -4,11 +4,11 @@
      ▲       │ "too long": refused, fit again, deeper                                │
      └───────┴───────────────────────────────────────────────────────────────────────┘
 
-It yields what is to be done: a function, whose value it is sent, or several at once (`Together`),
-where it finds what came of each. Where the layers
-act: what a tool returned is cut, old results are pruned and spans compacted by the `fit`
-*after the tools*; what a reply reported is taken in *after the call* and judged by that same
-`fit`; and `flush` *before the final return* leaves a history that has been seen to.
+It yields what is to be done: a function, whose value it is sent, or several at once
+(`ParallelActions`), which hold the result of each. Where the layers act: what a tool returned is
+cut, old results are pruned and spans compacted by the `fit` *after the tools*; what a reply
+reported is taken in *after the call* and judged by that same `fit`; and `flush` *before the final
+return* leaves a history that has been seen to.
 
 The history is legal at every moment at which something else runs, but between a reply and its
 results; an interruption there closes it: what has finished has its result, the rest
@@ -86,21 +86,21 @@ class Outcome(Struct, frozen=True, kw_only=True):
     usage: Usage
 
 
-class Together:
+class ParallelActions:
     """Things to be done that do not wait for one another, and may block.
 
     Attributes:
         actions: each without arguments; a coroutine function or a plain one.
-        came: what came of each so far: a value, or the exception it raised.
+        results: what came of each so far: a value, or the exception it raised.
     """
 
     def __init__(self, actions: Sequence[Callable[[], Any]]) -> None:
         self.actions = actions
-        self.came: list[Any] = [_PENDING] * len(actions)
+        self.results: list[Any] = [_PENDING] * len(actions)
 
 
 T = TypeVar("T")
-Steps: TypeAlias = Generator[Callable[[], Any] | Together, Any, T]
+Steps: TypeAlias = Generator[Callable[[], Any] | ParallelActions, Any, T]
 
 
 class AgentTurn:
@@ -118,8 +118,8 @@ class AgentTurn:
         limit: Limit,
     ) -> None:
         self.call, self.session, self.tools, self.limit = call, session, tools, limit
-        known = session.wire_of(request)
-        self.wire: Format = known or recognise(request, session.settings.model)
+        wire = session.wire_of(request)
+        self.wire: Format = wire or recognise(request, session.settings.model)
         self.history = self.wire.history(request)
         if self.history is not request.get(self.wire.key):
             raise FormatError(
@@ -139,30 +139,30 @@ class AgentTurn:
 
     def steps(self) -> Steps[Outcome]:
         """The turn from its beginning to its end."""
-        said = self.open_reply()
-        if said:
-            self.close(self.calls_of(said), ())
-            if not self.calls_of(said):
-                return self.outcome("answered", said)
-        while (why := self.stopped()) is None:
-            said, reply = yield from self.ask()
-            yield from self.act(said, reply)
-            if not self.calls_of(said):
-                why = "answered" if said else "empty"
+        messages = self.open_reply()
+        if messages:
+            self.close(self.calls_of(messages), ())
+            if not self.calls_of(messages):
+                return self.outcome("answered", messages)
+        while (reason := self.stopped()) is None:
+            messages, reply = yield from self.ask()
+            yield from self.act(messages, reply)
+            if not self.calls_of(messages):
+                reason = "answered" if messages else "empty"
                 break
         yield from self.flush()
-        return self.outcome(why, said)
+        return self.outcome(reason, messages)
 
     # ── before ───────────────────────────────────────────────────────────────────────
 
     def open_reply(self) -> list[Any]:
         """The reply at the end of the history that nothing has followed yet."""
-        said: list[Any] = []
+        messages: list[Any] = []
         for raw in reversed(self.history):
             if self.wire.parse(raw, self.wire.key).role != "assistant":
                 break
-            said.insert(0, raw)
-        return said
+            messages.insert(0, raw)
+        return messages
 
     def stopped(self) -> Why | None:
         """Why there may be no further model call, or None."""
@@ -194,47 +194,46 @@ class AgentTurn:
                     raise
                 refusal = error
             else:
-                said = self.wire.reply(reply)  # some say "too long" with HTTP 200
-                if said or not can_retry or view.refused(reply) is None:
+                messages = self.wire.reply(reply)  # some say "too long" with HTTP 200
+                if messages or not can_retry or view.refused(reply) is None:
                     self.view = view
-                    return said, reply
+                    return messages, reply
             refusals += 1
 
     def _gathered(self, events: Any) -> Steps[Any]:
         """The whole reply of a stream."""
-        todo = Together(
+        todo = ParallelActions(
             [partial(_alist if hasattr(events, "__anext__") else list, events)]
         )
         yield todo
-        (came,) = todo.came
-        if isinstance(came, Exception):
-            raise came
-        dialect = wire_named(self.wire.wire).dialect(
-            self.wire, owns=lambda call: False
-        )  # nothing is hidden from the loop
+        (items,) = todo.results
+        if isinstance(items, Exception):
+            raise items
+        # nothing is hidden from the loop
+        dialect = wire_named(self.wire.wire).dialect(self.wire, owns=lambda call: False)
         stream = dialect.stream(dialect, self.request)
-        for event in came:
+        for event in items:
             stream.feed(dict(plain(event, "stream")))
-        found = stream.reply()
-        if found is None:
+        reply = stream.reply()
+        if reply is None:
             remedy = "Run the turn again: nothing was added."
             raise FormatError("stream", "it ended before the reply did", remedy)
-        return found
+        return reply
 
     # ── the tools ────────────────────────────────────────────────────────────────────
 
-    def act(self, said: list[Any], reply: Any) -> Steps[None]:
+    def act(self, messages: list[Any], reply: Any) -> Steps[None]:
         """Append a reply, take in its usage, run its tools, append their results."""
-        self.history += said
+        self.history += messages
         self.usage += self.wire.usage(reply) or Usage()
-        calls = self.calls_of(said)
-        why = self.wire.cut_short(reply)
-        if why:
-            refused = Returned(_CUT_SHORT.format(why=why[:64]), is_error=True)
-            todo = Together([lambda: refused for _ in calls])
+        calls = self.calls_of(messages)
+        cut_reason = self.wire.cut_short(reply)
+        if cut_reason:
+            refused = Returned(_CUT_SHORT.format(why=cut_reason[:64]), is_error=True)
+            todo = ParallelActions([lambda: refused for _ in calls])
         else:
-            todo = Together([self._action(call) for call in calls])
-        is_free = bool(calls) and not why and all(map(self._is_uncounted, calls))
+            todo = ParallelActions([self._action(call) for call in calls])
+        is_free = bool(calls) and not cut_reason and all(map(self._is_uncounted, calls))
         self.uncounted += is_free
         self.iterations += not is_free
         try:
@@ -242,7 +241,7 @@ class AgentTurn:
             if calls:
                 yield todo
         finally:
-            self.close(calls, todo.came)
+            self.close(calls, todo.results)
 
     def _observe(self, reply: Any) -> Steps[None]:
         """Take in what a reply reports. It is there, and paid for, whether or not that works."""
@@ -251,19 +250,19 @@ class AgentTurn:
         except Exception as error:  # noqa: BLE001 - a run does not end for it
             self.session.leave_uncounted(error)
 
-    def close(self, calls: Sequence[Any], came: Sequence[Any]) -> None:
+    def close(self, calls: Sequence[Any], outcomes: Sequence[Any]) -> None:
         """Append a result for every call; what has none yet was interrupted."""
-        given = [*came, *[_PENDING] * (len(calls) - len(came))]
+        all_outcomes = [*outcomes, *[_PENDING] * (len(calls) - len(outcomes))]
         if calls:
             results = [
-                self._result(call, what)
-                for call, what in zip(calls, given, strict=True)
+                self._result(call, outcome)
+                for call, outcome in zip(calls, all_outcomes, strict=True)
             ]
             self.history += self.wire.results(results)
 
-    def calls_of(self, said: Sequence[Any]) -> list[Any]:
+    def calls_of(self, messages: Sequence[Any]) -> list[Any]:
         """The calls in a reply, as they stand there."""
-        return [call for raw in said for call in self.wire.calls(raw)]
+        return [call for raw in messages for call in self.wire.calls(raw)]
 
     def _is_uncounted(self, call: Any) -> bool:
         name = self.wire.call(call).name
@@ -283,13 +282,13 @@ class AgentTurn:
             return partial(tool.run, arguments)
         there_are = ", ".join(self.tools) or "none"
         unknown = f"no tool is called {parsed.name!r}; there are: {there_are}"
-        said = unknown if tool is None else str(arguments)
-        return lambda: Returned(said, is_error=True)
+        problem = unknown if tool is None else str(arguments)
+        return lambda: Returned(problem, is_error=True)
 
-    def _result(self, call: Any, came: Any) -> Any:
-        if isinstance(came, dict) and self.session.owns(call):
-            return came
-        returned = _INTERRUPTED if came is _PENDING else outcome_of(came)
+    def _result(self, call: Any, outcome: Any) -> Any:
+        if isinstance(outcome, dict) and self.session.owns(call):
+            return outcome
+        returned = _INTERRUPTED if outcome is _PENDING else outcome_of(outcome)
         return self.wire.result(
             self.wire.call(call), returned.text, is_error=returned.is_error
         )
@@ -306,15 +305,17 @@ class AgentTurn:
         except Exception:  # noqa: BLE001 - the answer is there; the next turn tells
             return
 
-    def outcome(self, why: Why, said: Sequence[Any]) -> Outcome:
+    def outcome(self, reason: Why, messages: Sequence[Any]) -> Outcome:
         """How it ended, and with which reply."""
         parts = [
-            part for raw in said for part in self.wire.parse(raw, self.wire.key).parts
+            part
+            for raw in messages
+            for part in self.wire.parse(raw, self.wire.key).parts
         ]
         return Outcome(
             text="".join(part.text for part in parts if isinstance(part, Text)),
             history=self.history,
-            why=why,
+            why=reason,
             iterations=self.iterations,
             uncounted=self.uncounted,
             usage=self.usage,
@@ -326,7 +327,7 @@ async def _alist(events: Any) -> list[Any]:
 
 
 def _arguments(text: str) -> dict[str, Any] | str:
-    """What a tool is called with, or why it is not called: a notice is no text to write (F83)."""
+    """The arguments of a call, or an error for the model: a notice is no text to write (F83)."""
     if any(notice in text for notice in _NOTICES) and pointers(text):
         return _COPIED
     try:

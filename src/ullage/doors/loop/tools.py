@@ -14,7 +14,7 @@ from ullage.doors.host import jsonable
 
 
 def _plain(value: Any) -> Any:
-    """What a tool returned that is no JSON: what it holds, or what it says of itself."""
+    """A value that JSON does not have: as plain data if it can be, else as its string."""
     try:
         return jsonable(value)
     except TypeError:
@@ -79,9 +79,9 @@ def tool(function: Callable[..., Any]) -> Tool:
         "type": "object",
         "properties": dict(zip(types, schemas, strict=True)),
         "required": [
-            each.name
-            for each in inspect.signature(function).parameters.values()
-            if each.default is each.empty
+            parameter.name
+            for parameter in inspect.signature(function).parameters.values()
+            if parameter.default is parameter.empty
         ],
         **({"$defs": parts} if parts else {}),
     }
@@ -112,28 +112,28 @@ def by_name(tools: Iterable[Tool | Callable[..., Any]]) -> dict[str, Tool]:
         ConfigError: two have the same name, or a function has no schema.
     """
     named: dict[str, Tool] = {}
-    for given in tools:
-        made = given if isinstance(given, Tool) else tool(given)
-        if made.name in named:
+    for candidate in tools:
+        entry = candidate if isinstance(candidate, Tool) else tool(candidate)
+        if entry.name in named:
             raise ConfigError(
                 "tools",
-                f"two are called {made.name!r}",
+                f"two are called {entry.name!r}",
                 "Give each tool a name of its own.",
             )
-        named[made.name] = made
+        named[entry.name] = entry
     return named
 
 
-def outcome_of(came: Any) -> Returned:
+def outcome_of(result: Any) -> Returned:
     """What the model reads of what a tool returned or raised."""
-    if isinstance(came, Returned):
-        return came
-    if isinstance(came, Exception):
-        return Returned(f"{type(came).__name__}: {came}", is_error=True)
-    if came is None or isinstance(came, str):
-        return Returned(came or "")
+    if isinstance(result, Returned):
+        return result
+    if isinstance(result, Exception):
+        return Returned(f"{type(result).__name__}: {result}", is_error=True)
+    if result is None or isinstance(result, str):
+        return Returned(result or "")
     try:
-        return Returned(_JSON(came).decode())
+        return Returned(_JSON(result).decode())
     except (TypeError, ValueError, RecursionError) as error:
         return Returned(f"the tool returned what is not JSON: {error}", is_error=True)
 

@@ -132,8 +132,8 @@ def unpermit(text: str, servers: Collection[str]) -> str:
     node = _permissions(text)
     if node is None:
         return text
-    ours = {rule for server in servers for rule in _rules_for(server)}
-    rules = [rule for rule in node.value if rule not in ours]
+    own_rules = {rule for server in servers for rule in _rules_for(server)}
+    rules = [rule for rule in node.value if rule not in own_rules]
     return text if rules == node.value else _written_json(text, [(node, rules)])
 
 

@@ -77,9 +77,9 @@ Words = tuple[str, ...]
 # ── a server's words ─────────────────────────────────────────────────────────────────────
 
 
-def wrapped(words: Words, before: Sequence[str]) -> Words:
-    """A server behind the proxy. ``before`` is how the proxy is called, up to its options."""
-    return (*before, "--", *words)
+def wrapped(words: Words, proxy_command: Sequence[str]) -> Words:
+    """A server's words behind those that call the proxy, its options among them."""
+    return (*proxy_command, "--", *words)
 
 
 def is_ours(words: Words) -> bool:
@@ -91,13 +91,13 @@ def unwrapped(words: Words) -> Words:
     """The server behind the proxy; itself, where it stands behind none."""
     program = words[0].replace("\\", "/").rpartition("/")[2].lower() if words else ""
     if program.removesuffix(".exe") == "ullage":
-        behind = words[1:]
+        arguments = words[1:]
     elif words[1:3] == ("-m", "ullage"):
-        behind = words[3:]
+        arguments = words[3:]
     else:
         return words
-    is_proxy = behind[:1] == ("mcp",) and "--" in behind
-    return behind[behind.index("--") + 1 :] if is_proxy else words
+    is_proxy = arguments[:1] == ("mcp",) and "--" in arguments
+    return arguments[arguments.index("--") + 1 :] if is_proxy else words
 
 
 # ── a file's text ────────────────────────────────────────────────────────────────────────
@@ -109,28 +109,28 @@ def servers_of(text: str, client: Client) -> dict[str, Words]:
     Raises:
         ConfigError: the text cannot be read.
     """
-    found = read(text, client).get(client.key)
-    servers = found if isinstance(found, Mapping) else {}
+    entries = read(text, client).get(client.key)
+    servers = entries if isinstance(entries, Mapping) else {}
     words = {str(name): _words(server) for name, server in servers.items()}
-    return {name: each for name, each in words.items() if each}
+    return {name: server_words for name, server_words in words.items() if server_words}
 
 
-def says(text: str, client: Client) -> dict[str, Any]:
+def document_of(text: str, client: Client) -> dict[str, Any]:
     """All that a file says; no arguments are as good as an empty list of them.
 
     Raises:
         ConfigError: the text cannot be read.
     """
-    said = dict(read(text, client))
-    servers = said.get(client.key)
+    document = dict(read(text, client))
+    servers = document.get(client.key)
     if isinstance(servers, Mapping):
-        said[client.key] = {
+        document[client.key] = {
             name: {k: v for k, v in server.items() if (k, v) != ("args", [])}
             if isinstance(server, Mapping)
             else server
             for name, server in servers.items()
         }
-    return said
+    return document
 
 
 def _words(server: Any) -> Words:
@@ -138,13 +138,13 @@ def _words(server: Any) -> Words:
         return ()
     command, args = server.get("command"), server.get("args", [])
     words = command if isinstance(command, list) else [command, *(args or [])]
-    return (
-        tuple(map(str, words)) if all(isinstance(word, str) for word in words) else ()
-    )
+    if not all(isinstance(word, str) for word in words):
+        return ()
+    return tuple(map(str, words))
 
 
 def read(text: str, client: Client) -> Mapping[str, Any]:
-    """All that a file says.
+    """The content of a client's file.
 
     Raises:
         ConfigError: the text cannot be read.
@@ -166,12 +166,14 @@ def read(text: str, client: Client) -> Mapping[str, Any]:
     return value
 
 
-def _unreadable(client: Client, why: str) -> ConfigError:
-    return ConfigError(f"{client.name}'s file", why, "Mend it; nothing was changed.")
+def _unreadable(client: Client, problem: str) -> ConfigError:
+    return ConfigError(
+        f"{client.name}'s file", problem, "Mend it; nothing was changed."
+    )
 
 
 def changed(text: str, client: Client, words: Mapping[str, Words]) -> str:
-    """The text with other words for some of its servers.
+    """The text with other commands for some of its servers.
 
     Raises:
         ConfigError: the text cannot be read, or is TOML and tomlkit is not installed.
@@ -186,12 +188,12 @@ def _changed_toml(text: str, key: str, words: Mapping[str, Words]) -> str:
     for name, (command, *args) in words.items():
         server = document[key][name]
         server["command"] = command
-        known = server.get("args", [])
-        same = _same_end(known, args)
+        current = server.get("args", [])
+        same = _same_end(current, args)
         if "args" in server and same:
-            del known[: len(known) - same]
+            del current[: len(current) - same]
             for at, word in enumerate(args[: len(args) - same]):
-                known.insert(at, word)
+                current.insert(at, word)
         else:
             server["args"] = args
     import tomlkit
@@ -213,26 +215,26 @@ def tomlkit_of(text: str) -> Any:
     return tomlkit.parse(text)
 
 
-def _same_end(one: Sequence[str], other: Sequence[str]) -> int:
+def _same_end(words: Sequence[str], replacement: Sequence[str]) -> int:
     """How many items at their ends two lists have in common."""
-    most = min(len(one), len(other))
-    return next((n for n in range(most) if one[-1 - n] != other[-1 - n]), most)
+    most = min(len(words), len(replacement))
+    return next((n for n in range(most) if words[-1 - n] != replacement[-1 - n]), most)
 
 
 def _changed_json(text: str, key: str, words: Mapping[str, Words]) -> str:
     servers = scanned(text).fields[key].fields
     edits: list[tuple[int, int, str]] = []
-    for name, each in words.items():
+    for name, server_words in words.items():
         command = servers[name].fields["command"]
         args = servers[name].fields.get("args")
         if command.items:
-            edits.append(edit_of_list(text, command, each))
+            edits.append(edit_of_list(text, command, server_words))
             continue
-        edits.append((command.start, command.stop, _written(each[0])))
+        edits.append((command.start, command.stop, _written(server_words[0])))
         if args is not None:
-            edits.append(edit_of_list(text, args, each[1:]))
-        elif each[1:]:
-            written = ", ".join(map(_written, each[1:]))
+            edits.append(edit_of_list(text, args, server_words[1:]))
+        elif server_words[1:]:
+            written = ", ".join(map(_written, server_words[1:]))
             edits.append((command.stop, command.stop, f', "args": [{written}]'))
     for start, stop, written in sorted(edits, reverse=True):
         text = f"{text[:start]}{written}{text[stop:]}"
@@ -240,15 +242,15 @@ def _changed_json(text: str, key: str, words: Mapping[str, Words]) -> str:
 
 
 def edit_of_list(text: str, node: Node, words: Sequence[str]) -> tuple[int, int, str]:
-    """What is to be written where, so that a list holds these words; its end stays if it can."""
+    """The edit that makes a list hold these words: start, stop, new text. A common end stays."""
     same = _same_end(node.value, words)
-    first = len(node.items) - same
-    new = ", ".join(map(_written, words[: len(words) - same]))
+    tail_index = len(node.items) - same
+    inserted = ", ".join(map(_written, words[: len(words) - same]))
     if not node.items:
-        return node.start + 1, node.stop - 1, new
+        return node.start + 1, node.stop - 1, inserted
     start = node.items[0].start
-    stop = node.items[first].start if same else node.items[-1].stop
-    return start, stop, f"{new}, " if same and new else new
+    stop = node.items[tail_index].start if same else node.items[-1].stop
+    return start, stop, f"{inserted}, " if same and inserted else inserted
 
 
 def _written(word: str) -> str:

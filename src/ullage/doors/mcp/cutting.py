@@ -19,7 +19,13 @@ from msgspec import Raw
 
 from ullage import Output
 from ullage.doors.host import Words, cut_text
-from ullage.doors.mcp.frames import Unreadable, encode, fields_of, items_of, value_of
+from ullage.doors.mcp.frames import (
+    UnreadableFrame,
+    encode,
+    fields_of,
+    items_of,
+    value_of,
+)
 from ullage.doors.mcp.noticed import declared_names, notice_name
 from ullage.doors.mcp.schema import faults_of
 from ullage.doors.mcp.shorter import Fault, shorter
@@ -69,7 +75,7 @@ def cut(
     words: Words,
     whole_chars: int = WHOLE_CHARS,
 ) -> CutResult | None:
-    """What is shown of a result, and what is to be kept first; None if it stays as it is.
+    """Cut a result to a limit, with the originals to store first; None if it needs no cut.
 
     Args:
         result: of ``tools/call``, as JSON.
@@ -99,15 +105,13 @@ def cut(
             blocks = [*blocks, _said(structure.decode())]
             leaves = _leaves(blocks)
         structure = None
-    few = _fewer(leaves, limit_chars)
-    height = max(level(_sizes(few, structure), limit_chars), _LEAST_CHARS)
-    content, outputs = _cut_texts(blocks, few, tool, height, words)
+    merged = _fewer(leaves, limit_chars)
+    height = max(level(_sizes(merged, structure), limit_chars), _LEAST_CHARS)
+    content, outputs = _cut_texts(blocks, merged, tool, height, words)
     if structure is None:
-        return (
-            CutResult(encode({**fields, "content": content}), outputs)
-            if outputs
-            else None
-        )
+        if not outputs:
+            return None
+        return CutResult(encode({**fields, "content": content}), outputs)
     beside = _Structure(structure, schema, _says_the_same(structure, leaves))
     return _with_structure(fields, content, outputs, beside, height, words, whole_chars)
 
@@ -145,13 +149,13 @@ def _may_be_text(structure: bytes, schema: bytes | None) -> bool:
 
 
 def _leaves(blocks: Sequence[Raw]) -> list[_Leaf]:
-    found = []
+    leaves = []
     for at, raw in enumerate(blocks):
         block = fields_of(raw)
         text = _text_of(block)
         if text is not None:
-            found.append(_Leaf(at, at + 1, text, block))
-    return found
+            leaves.append(_Leaf(at, at + 1, text, block))
+    return leaves
 
 
 def _text_of(block: dict[str, Raw]) -> str | None:
@@ -170,11 +174,11 @@ def _fewer(leaves: list[_Leaf], limit_chars: int) -> list[_Leaf]:
         return leaves
     runs: list[list[_Leaf]] = []
     for leaf in leaves:
-        last = runs[-1][-1] if runs else None
+        previous = runs[-1][-1] if runs else None
         if (
-            last
-            and last.stop == leaf.at
-            and "text" in last.block
+            previous
+            and previous.stop == leaf.at
+            and "text" in previous.block
             and "text" in leaf.block
         ):
             runs[-1].append(leaf)
@@ -194,18 +198,18 @@ def _cut_texts(
     """The content with its texts cut to a height, and the originals of those that were."""
     content: list[Raw] = []
     outputs: list[Output] = []
-    done = 0
+    position = 0
     for leaf in leaves:
-        content += blocks[done : leaf.at]
-        done = leaf.stop
-        made = cut_text(leaf.text, tool=tool, limit_chars=height, words=words)
-        if made is None:
+        content += blocks[position : leaf.at]
+        position = leaf.stop
+        shortened = cut_text(leaf.text, tool=tool, limit_chars=height, words=words)
+        if shortened is None:
             content += blocks[leaf.at : leaf.stop]
             continue
-        shown, output = made
-        content.append(_with_text(leaf.block, shown))
+        excerpt, output = shortened
+        content.append(_with_text(leaf.block, excerpt))
         outputs.append(output)
-    return [*content, *blocks[done:]], tuple(outputs)
+    return [*content, *blocks[position:]], tuple(outputs)
 
 
 def _with_text(block: dict[str, Raw], text: str) -> Raw:
@@ -239,10 +243,14 @@ def _says_the_same(structure: bytes, leaves: Sequence[_Leaf]) -> bool:
     if isinstance(inner, str):
         return inner in (joined, leaves[0].text)
     try:
-        said = [value_of(leaf.text.encode("utf-8", "surrogatepass")) for leaf in leaves]
-    except Unreadable:
+        values = [
+            value_of(leaf.text.encode("utf-8", "surrogatepass")) for leaf in leaves
+        ]
+    except UnreadableFrame:
         return False
-    return value in (said[0], said) or (inner is not None and inner in (said[0], said))
+    return value in (values[0], values) or (
+        inner is not None and inner in (values[0], values)
+    )
 
 
 def _with_structure(
@@ -254,32 +262,34 @@ def _with_structure(
     words: Words,
     whole_chars: int,
 ) -> CutResult | None:
-    """The result with its structure made shorter, if need be and if that can be."""
+    """The result with its structure shortened, where that is needed and possible."""
     original = structure.raw.decode()
-    shown = None if len(original) <= height else _shorter(structure, height)
-    is_left_out = shown is None and len(original) > max(height, whole_chars)
-    if shown is None and not is_left_out and not outputs:
+    shortened = None if len(original) <= height else _shorter(structure, height)
+    is_left_out = shortened is None and len(original) > max(height, whole_chars)
+    if shortened is None and not is_left_out and not outputs:
         return None
-    own: tuple[Output, ...] = ()
-    if (shown is not None or is_left_out) and not (structure.is_said and outputs):
-        own = (Output(ref_of(original), original),)
+    structure_outputs: tuple[Output, ...] = ()
+    if (shortened is not None or is_left_out) and not (structure.is_said and outputs):
+        structure_outputs = (Output(ref_of(original), original),)
     if is_left_out:
-        return _as_error(fields, content, (*outputs, *own), original, words)
+        return _as_error(
+            fields, content, (*outputs, *structure_outputs), original, words
+        )
     changed: dict[str, Any] = {**fields, "content": content}
-    if shown is not None:
-        ref = (own or outputs)[-1].ref
-        notice = words.cut(ref, len(shown), len(original), 0)
-        changed["structuredContent"] = Raw(_with_notice(shown, structure, notice))
-        if own:
+    if shortened is not None:
+        ref = (structure_outputs or outputs)[-1].ref
+        notice = words.cut(ref, len(shortened), len(original), 0)
+        changed["structuredContent"] = Raw(_with_notice(shortened, structure, notice))
+        if structure_outputs:
             changed["content"] = [*content, _said(notice)]
-    return CutResult(encode(changed), (*outputs, *own))
+    return CutResult(encode(changed), (*outputs, *structure_outputs))
 
 
-def _with_notice(shown: bytes, structure: _Structure, notice: str) -> bytes:
+def _with_notice(shortened: bytes, structure: _Structure, notice: str) -> bytes:
     """A structure that was cut, with a notice under the name that its schema has for it."""
     name = _notice_name(structure)
     assert name is not None, "a structure without room for a notice is not cut"
-    return encode({**fields_of(shown), name: Raw(encode(notice))})
+    return encode({**fields_of(shortened), name: Raw(encode(notice))})
 
 
 def _notice_name(structure: _Structure) -> str | None:
@@ -293,13 +303,13 @@ def _notice_name(structure: _Structure) -> str | None:
 
 
 def _shorter(structure: _Structure, room: int) -> bytes | None:
-    """The structure in less room; None if it cannot be shorter, or could not say that it is."""
+    """A shorter structure; None if it cannot be shortened, or has no room for a notice."""
     if _notice_name(structure) is None:
         return None
     faults: Sequence[Fault] = faults_of(structure.schema) or ()
     most = max(room - _NOTICE_CHARS, _LEAST_CHARS)
-    shown = (shorter(structure.raw, most, fault) for fault in faults)
-    return next((made for made in shown if made is not None), None)
+    candidates = (shorter(structure.raw, most, fault) for fault in faults)
+    return next((candidate for candidate in candidates if candidate is not None), None)
 
 
 def _as_error(

@@ -17,32 +17,35 @@ class Blocks(Protocol):
 
 
 @dataclass(slots=True)
-class Place:
+class StreamPosition:
     """How far a stream has been read.
 
     Attributes:
-        last: the id of its last event; "" if it has none, and cannot be taken up again.
+        last_event_id: the id of its last event; "" if it has none, and cannot be taken up again.
         wait_s: how long the server asks to wait before that.
     """
 
-    last: str = ""
+    last_event_id: str = ""
     wait_s: float = 1.0
 
 
 async def events(
-    stream: Blocks, most_bytes: int, place: Place, tell: Callable[[str], None]
+    stream: Blocks,
+    most_bytes: int,
+    position: StreamPosition,
+    tell: Callable[[str], None],
 ) -> AsyncIterator[bytes]:
     """The data of a stream's events.
 
     Args:
         stream: the body of a response.
         most_bytes: an event that is longer is left out, and told of.
-        place: kept up to date.
+        position: kept up to date.
         tell: told of what is left out.
     """
-    held, lines, size, number = b"", [], 0, place.last
+    pending, lines, size, number = b"", [], 0, position.last_event_id
     async for block in stream.iter_any():
-        *whole, held = (held + block).replace(b"\r\n", b"\n").split(b"\n")
+        *whole, pending = (pending + block).replace(b"\r\n", b"\n").split(b"\n")
         for line in whole:
             field, _, value = line.partition(b":")
             value = value.removeprefix(b" ")
@@ -52,9 +55,11 @@ async def events(
             elif field == b"id":
                 number = value.decode("utf-8", "replace")
             elif field == b"retry" and value.isdigit():
-                place.wait_s = min(int(value) / 1_000, _LONGEST_WAIT_S)
+                position.wait_s = min(int(value) / 1_000, _LONGEST_WAIT_S)
             elif not line:
-                place.last = number  # with the end of the event, and not before
+                position.last_event_id = (
+                    number  # with the end of the event, and not before
+                )
                 if size > most_bytes:
                     tell(
                         f"an event of {size:,} bytes was left out: over {most_bytes:,}"

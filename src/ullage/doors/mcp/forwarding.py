@@ -26,10 +26,10 @@ from ullage.doors.mcp.stdio import (
 )
 
 if TYPE_CHECKING:
-    from ullage.doors.mcp.frames import Piece
+    from ullage.doors.mcp.frames import FramePiece
     from ullage.doors.mcp.hub import Move
-    from ullage.doors.mcp.relay import Relay
-    from ullage.doors.mcp.settings import Server, Settings
+    from ullage.doors.mcp.relay import SessionRelay
+    from ullage.doors.mcp.settings import McpSettings, ServerConfig
     from ullage.doors.mcp.spool import Spool
     from ullage.stores import Store
 
@@ -38,16 +38,16 @@ IN_FOLDER = "ullage.db"
 
 
 class Link(Protocol):
-    """A server, wherever it is."""
+    """The connection to a server: a child process, or one behind a URL."""
 
     def send(self, frame: bytes) -> None:
         """Give it a frame."""
 
-    def pass_on(self, piece: Piece, is_inside: bool) -> None:
+    def pass_on(self, piece: FramePiece, is_inside: bool) -> None:
         """Give it a part of an overlong frame (`Pipe.pass_on`)."""
 
     def close(self) -> None:
-        """There will be no more."""
+        """Send no more frames."""
 
     def receive(
         self, take: Callable[[bytes], None], client: Pipe, most_bytes: int
@@ -55,14 +55,14 @@ class Link(Protocol):
         """Give each of its frames to ``take`` until it has ended; how that came."""
 
     def signal(self, number: int) -> None:
-        """This signal has come: for it, or for what stands for it here."""
+        """Pass a signal on to the server, or to what stands for it here."""
 
     @property
     def code(self) -> int:
         """Its exit code once it has ended, or minus the signal's number."""
 
 
-def run(command: Sequence[str], settings: Callable[[], Settings]) -> NoReturn:
+def run(command: Sequence[str], settings: Callable[[], McpSettings]) -> NoReturn:
     """Stand between the client on our own pipes and a server; leave as it leaves.
 
     Args:
@@ -82,7 +82,7 @@ def run(command: Sequence[str], settings: Callable[[], Settings]) -> NoReturn:
     leave(code)
 
 
-def forward(links: Mapping[str, Link], settings: Settings) -> int:
+def forward(links: Mapping[str, Link], settings: McpSettings) -> int:
     """Pass frames between the client and its servers until they have ended.
 
     Args:
@@ -92,13 +92,15 @@ def forward(links: Mapping[str, Link], settings: Settings) -> int:
     Returns:
         The code of the first that did not end well, or 0.
     """
-    from ullage.doors.mcp.relay import Relay
+    from ullage.doors.mcp.relay import SessionRelay
 
     pass_signals_on(links.values())
     if find_spec("jsonschema_rs") is None:
         tell(f"structured results under some schemas go whole: {install_remedy('mcp')}")
     store = open_store(settings)
-    _Forwarding(links, Relay(settings, store, tell), settings.most_frame_bytes).run()
+    _Forwarding(
+        links, SessionRelay(settings, store, tell), settings.most_frame_bytes
+    ).run()
     store.close()
     return next((link.code for link in links.values() if link.code), 0)
 
@@ -107,26 +109,28 @@ class _Forwarding:
     """The client on our own pipes, and its servers."""
 
     def __init__(
-        self, links: Mapping[str, Link], relay: Relay, most_bytes: int
+        self, links: Mapping[str, Link], relay: SessionRelay, most_bytes: int
     ) -> None:
         self._links = links
         self._relay = relay
         self._most_bytes = most_bytes
         self._client = Pipe(1)
         self._only = next(iter(links.values())) if len(links) == 1 else None
-        self._ways = _Joined(links) if self._only is None else _Direct(self._only)
-        self._whys: list[str] = []
+        self._routing = _Joined(links) if self._only is None else _Direct(self._only)
+        self._reasons: list[str] = []
 
     def run(self) -> None:
         threading.Thread(target=self._ask, daemon=True).start()
-        first, *rest = self._links
-        others = [threading.Thread(target=self._hear, args=(name,)) for name in rest]
-        for thread in others:
+        main_server, *other_servers = self._links
+        threads = [
+            threading.Thread(target=self._hear, args=(name,)) for name in other_servers
+        ]
+        for thread in threads:
             thread.start()
-        self._hear(first)
-        for thread in others:
+        self._hear(main_server)
+        for thread in threads:
             thread.join()
-        self._tell_unanswered("; ".join(self._whys))
+        self._tell_unanswered("; ".join(self._reasons))
 
     def _ask(self) -> None:
         """The client's thread."""
@@ -138,18 +142,18 @@ class _Forwarding:
     def _hear(self, name: str) -> None:
         """A server's thread."""
         link, take = self._links[name], partial(self._from_server, name)
-        why = link.receive(take, self._client, self._most_bytes)
-        self._deliver(self._ways.ended(name, why))
-        self._whys.append(f"{name}: {why}" if name else why)
+        reason = link.receive(take, self._client, self._most_bytes)
+        self._deliver(self._routing.ended(name, reason))
+        self._reasons.append(f"{name}: {reason}" if name else reason)
 
     def _from_client(self, frame: bytes) -> None:
         on, back = self._relay.from_client(frame)
         self._client.write(back)
         if on:
-            self._deliver(self._ways.from_client(on))
+            self._deliver(self._routing.from_client(on))
 
     def _from_server(self, name: str, frame: bytes) -> None:
-        self._deliver(self._ways.from_server(name, frame))
+        self._deliver(self._routing.from_server(name, frame))
 
     def _deliver(self, moves: Iterable[tuple[Link | None, bytes]]) -> None:
         for link, frame in moves:
@@ -158,27 +162,25 @@ class _Forwarding:
             else:
                 link.send(frame)
 
-    def _tell_unanswered(self, why: str) -> None:
-        unanswered = list(self._relay.ended(why))
+    def _tell_unanswered(self, reason: str) -> None:
+        unanswered = list(self._relay.ended(reason))
         for frame in unanswered:
             self._client.write(frame)
         if unanswered and self._client.is_open:
-            calls = (
-                "1 call was"
-                if len(unanswered) == 1
-                else f"{len(unanswered):,} calls were"
-            )
-            tell(f"{why}; {calls} not answered")
+            calls = f"{len(unanswered):,} calls were"
+            if len(unanswered) == 1:
+                calls = "1 call was"
+            tell(f"{reason}; {calls} not answered")
 
 
 class _Unread:
     """Where the parts of an overlong frame go: to the only server, and the relay is told."""
 
-    def __init__(self, link: Link, relay: Relay) -> None:
+    def __init__(self, link: Link, relay: SessionRelay) -> None:
         self._link = link
         self._relay = relay
 
-    def pass_on(self, piece: Piece, is_inside: bool) -> None:
+    def pass_on(self, piece: FramePiece, is_inside: bool) -> None:
         """`ullage.doors.mcp.stdio.Overlong.pass_on`."""
         self._relay.ask_unread()
         self._link.pass_on(piece, is_inside)
@@ -198,7 +200,7 @@ class _Direct:
     ) -> Iterable[tuple[Link | None, bytes]]:
         return ((None, frame),)
 
-    def ended(self, name: str, why: str) -> Iterable[tuple[Link | None, bytes]]:
+    def ended(self, name: str, reason: str) -> Iterable[tuple[Link | None, bytes]]:
         return ()
 
 
@@ -219,9 +221,9 @@ class _Joined:
     ) -> Iterable[tuple[Link | None, bytes]]:
         return self._to(self._hub.from_server(name, frame))
 
-    def ended(self, name: str, why: str) -> Iterable[tuple[Link | None, bytes]]:
-        tell(f"{name}: {why}")
-        return self._to(self._hub.ended(name, why))
+    def ended(self, name: str, reason: str) -> Iterable[tuple[Link | None, bytes]]:
+        tell(f"{name}: {reason}")
+        return self._to(self._hub.ended(name, reason))
 
     def _to(self, moves: Iterable[Move]) -> Iterable[tuple[Link | None, bytes]]:
         return [
@@ -230,7 +232,7 @@ class _Joined:
         ]
 
 
-def run_several(settings: Settings) -> NoReturn:
+def run_several(settings: McpSettings) -> NoReturn:
     """Stand between the client and the servers of the settings, as one.
 
     Raises:
@@ -255,7 +257,7 @@ def run_several(settings: Settings) -> NoReturn:
     leave(code)
 
 
-def link_of(server: Server) -> Link:
+def link_of(server: ServerConfig) -> Link:
     """A server of the settings, started.
 
     Raises:
@@ -268,7 +270,7 @@ def link_of(server: Server) -> Link:
     return Process(started([server.command, *server.args], server.env, server.cwd))
 
 
-def open_store(settings: Settings) -> Spool | Store:
+def open_store(settings: McpSettings) -> Spool | Store:
     """Where what is cut is kept: for this session, or in a file for later ones too.
 
     Raises:
@@ -285,5 +287,5 @@ def open_store(settings: Settings) -> Spool | Store:
 
 
 def store_at(path: str) -> str:
-    """The file that is meant by a path: one of this name in it, if it is a folder."""
+    """The store's file at a path: ``IN_FOLDER`` in it, if it is a folder."""
     return str(Path(path) / IN_FOLDER) if path and Path(path).is_dir() else path

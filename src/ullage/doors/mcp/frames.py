@@ -19,11 +19,11 @@ MOST_FRAME_BYTES = 64 << 20
 Id = str | int | float
 
 
-class Unreadable(ValueError):
+class UnreadableFrame(ValueError):
     """These bytes are no JSON of the kind that was expected."""
 
 
-class Piece(NamedTuple):
+class FramePiece(NamedTuple):
     """Some bytes of a stream: a whole frame with its line end, or a part of an overlong one.
 
     Attributes:
@@ -37,7 +37,7 @@ class Piece(NamedTuple):
     is_end: bool
 
 
-class Splitter:
+class FrameSplitter:
     """Parts a stream of bytes into frames. All pieces joined are the stream.
 
     Args:
@@ -50,7 +50,7 @@ class Splitter:
         self._held_bytes = 0
         self._is_overlong = False
 
-    def feed(self, data: bytes) -> Iterator[Piece]:
+    def feed(self, data: bytes) -> Iterator[FramePiece]:
         """The pieces that are complete with these bytes."""
         start = 0
         while (end := data.find(b"\n", start) + 1) > 0:
@@ -63,17 +63,17 @@ class Splitter:
         self._held_bytes += len(rest)
         if self._is_overlong or self._held_bytes > self._most_bytes:
             self._is_overlong = True
-            yield Piece(self._taken(), False, False)
+            yield FramePiece(self._taken(), False, False)
 
-    def end(self) -> Iterator[Piece]:
+    def end(self) -> Iterator[FramePiece]:
         """What is left at the end of the stream: a frame without a line end."""
         if self._held or self._is_overlong:
             yield self._ended(b"")
 
-    def _ended(self, last: bytes) -> Piece:
+    def _ended(self, end_data: bytes) -> FramePiece:
         was_overlong, self._is_overlong = self._is_overlong, False
-        self._held.append(last)
-        return Piece(self._taken(), not was_overlong, True)
+        self._held.append(end_data)
+        return FramePiece(self._taken(), not was_overlong, True)
 
     def _taken(self) -> bytes:
         joined = b"".join(self._held) if len(self._held) > 1 else self._held[0]
@@ -81,7 +81,7 @@ class Splitter:
         return joined
 
 
-class Envelope(Struct, frozen=True):
+class RpcMessage(Struct, frozen=True):
     """The outside of a message. A request has a method and an id, an answer an id alone.
 
     Attributes:
@@ -97,14 +97,14 @@ class Envelope(Struct, frozen=True):
     result: Raw | UnsetType = UNSET
 
 
-_envelope = msgspec.json.Decoder(Envelope).decode
+_envelope = msgspec.json.Decoder(RpcMessage).decode
 _fields = msgspec.json.Decoder(dict[str, Raw]).decode
 _items = msgspec.json.Decoder(list[Raw]).decode
 _value = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
 
-def envelope_of(frame: bytes) -> Envelope | None:
+def rpc_message_of(frame: bytes) -> RpcMessage | None:
     """The outside of a frame; None of what is no single JSON-RPC message."""
     try:
         return _envelope(frame)
@@ -115,7 +115,7 @@ def envelope_of(frame: bytes) -> Envelope | None:
     try:
         read = _slowly_read(frame)
         return msgspec.convert(
-            {k: _slice(v) if k in _SLICES else v for k, v in read.items()}, Envelope
+            {k: _slice(v) if k in _SLICES else v for k, v in read.items()}, RpcMessage
         )
     except (ValueError, AttributeError, RecursionError):
         return None
@@ -130,18 +130,16 @@ def batch_of(frame: bytes) -> list[bytes]:
         return []
     try:
         messages = [bytes(item) + b"\n" for item in items_of(frame)]
-    except Unreadable:
+    except UnreadableFrame:
         return []
-    return messages if None not in map(envelope_of, messages) else []
+    return messages if None not in map(rpc_message_of, messages) else []
 
 
 def batched(messages: Sequence[bytes]) -> bytes:
     """Messages as one frame; b"" of none."""
-    return (
-        b"[" + b",".join(each.strip() for each in messages) + b"]\n"
-        if messages
-        else b""
-    )
+    if not messages:
+        return b""
+    return b"[" + b",".join(message.strip() for message in messages) + b"]\n"
 
 
 def fields_of(raw: bytes | Raw) -> dict[str, Raw]:
@@ -153,11 +151,11 @@ def fields_of(raw: bytes | Raw) -> dict[str, Raw]:
     try:
         return _fields(raw)
     except msgspec.ValidationError as error:
-        raise Unreadable(str(error)) from None
+        raise UnreadableFrame(str(error)) from None
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         read = _slowly_read(raw)
     if not isinstance(read, dict):
-        raise Unreadable("expected an object")
+        raise UnreadableFrame("expected an object")
     return {name: _slice(value) for name, value in read.items()}
 
 
@@ -170,11 +168,11 @@ def items_of(raw: bytes | Raw) -> list[Raw]:
     try:
         return _items(raw)
     except msgspec.ValidationError as error:
-        raise Unreadable(str(error)) from None
+        raise UnreadableFrame(str(error)) from None
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         read = _slowly_read(raw)
     if not isinstance(read, list):
-        raise Unreadable("expected a list")
+        raise UnreadableFrame("expected a list")
     return [_slice(value) for value in read]
 
 
@@ -194,7 +192,7 @@ def _slowly_read(raw: bytes | Raw) -> Any:
     try:
         return json.loads(bytes(raw))
     except (ValueError, RecursionError) as error:
-        raise Unreadable(str(error)) from None
+        raise UnreadableFrame(str(error)) from None
 
 
 def _slice(value: Any) -> Raw:
@@ -202,7 +200,7 @@ def _slice(value: Any) -> Raw:
     try:
         return Raw(json.dumps(value, allow_nan=False).encode())
     except (ValueError, RecursionError) as error:
-        raise Unreadable(str(error)) from None
+        raise UnreadableFrame(str(error)) from None
 
 
 def encode(value: Any) -> bytes:

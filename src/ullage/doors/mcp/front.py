@@ -20,8 +20,8 @@ from msgspec.structs import replace
 from ullage.doors.mcp.forwarding import open_store
 from ullage.doors.mcp.frames import Id, batch_of, batched
 from ullage.doors.mcp.headers import credentials_of
-from ullage.doors.mcp.relay import Asked, Known, Relay
-from ullage.doors.mcp.settings import Settings
+from ullage.doors.mcp.relay import PendingRequest, RelayState, SessionRelay
+from ullage.doors.mcp.settings import McpSettings
 from ullage.doors.mcp.stdio import tell
 from ullage.stores import ref_of
 
@@ -46,22 +46,22 @@ _OF_A_HOP = frozenset(
     )
 )
 _LOOPBACK = frozenset(("127.0.0.1", "localhost", "::1"))
-_MOST_SESSIONS, _MOST_ASKED = 1_000, 100
+_MOST_SESSIONS, _MOST_OPEN = 1_000, 100
 _CONNECT_S = 30
 
 
 class _Session:
-    """What the requests of one tenant have told."""
+    """The state that requests of one tenant share."""
 
     def __init__(self) -> None:
-        self.known = Known()
-        self.asked: dict[Id, Asked] = {}
+        self.state = RelayState()
+        self.open_requests: dict[Id, PendingRequest] = {}
 
-    def remember(self, asked: Mapping[Id, Asked]) -> None:
+    def remember(self, requests: Mapping[Id, PendingRequest]) -> None:
         """Remember what was asked, of late."""
-        self.asked |= asked
-        while len(self.asked) > _MOST_ASKED:
-            del self.asked[next(iter(self.asked))]
+        self.open_requests |= requests
+        while len(self.open_requests) > _MOST_OPEN:
+            del self.open_requests[next(iter(self.open_requests))]
 
 
 class Front:
@@ -78,7 +78,7 @@ class Front:
         self,
         url: str,
         headers: Mapping[str, str],
-        settings: Settings,
+        settings: McpSettings,
         host: str = "127.0.0.1",
     ) -> None:
         self._url = url
@@ -86,15 +86,15 @@ class Front:
         self._settings = settings
         self._is_local = host in _LOOPBACK
         self._store = open_store(settings)
-        self._told: dict[str, _Session] = {}
+        self._sessions: dict[str, _Session] = {}
         self._http: aiohttp.ClientSession | None = None
 
     def application(self) -> web.Application:
         """What aiohttp serves."""
-        made = web.Application(client_max_size=self._settings.most_frame_bytes)
-        made.router.add_route("*", "/{path:.*}", self._handle)
-        made.cleanup_ctx.append(self._connected)
-        return made
+        app = web.Application(client_max_size=self._settings.most_frame_bytes)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        app.cleanup_ctx.append(self._connected)
+        return app
 
     async def _connected(self, application: web.Application) -> AsyncIterator[None]:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S)
@@ -106,12 +106,17 @@ class Front:
         if self._is_local and not _is_local(request):
             return web.Response(status=403, text="only this machine is served here")
         tenant, is_post = self._tenant(request), request.method == "POST"
-        told = self._of(tenant)
+        session = self._of(tenant)
         # a GET may take a stream up again; POSTs of two clients may count their requests alike
-        asked = {} if is_post else told.asked
+        open_requests = {} if is_post else session.open_requests
         settings = replace(self._settings, tenant=tenant)
-        relay = Relay(
-            settings, self._store, tell, told.known, asked, is_complete=is_post
+        relay = SessionRelay(
+            settings,
+            self._store,
+            tell,
+            session.state,
+            open_requests,
+            is_complete=is_post,
         )
         body, back = await request.read(), b""
         if is_post:
@@ -119,22 +124,22 @@ class Front:
             if back and not body:
                 return web.Response(body=back.strip(), content_type="application/json")
             if "Mcp-Session-Id" in request.headers:
-                told.remember(relay.asked)
+                session.remember(relay.pending)
         try:
             return await self._passed(request, body, back, relay)
         except (aiohttp.ClientConnectionError, TimeoutError) as error:
             return web.Response(status=502, text=f"ullage mcp: {type(error).__name__}")
 
     def _of(self, tenant: str) -> _Session:
-        """What a tenant has told; of those who said nothing for longest it is forgotten."""
-        told = self._told.pop(tenant, None) or _Session()
-        self._told[tenant] = told
-        if len(self._told) > _MOST_SESSIONS:
-            del self._told[next(iter(self._told))]
-        return told
+        """The session of a tenant. Of too many the one that was idle longest is dropped."""
+        session = self._sessions.pop(tenant, None) or _Session()
+        self._sessions[tenant] = session
+        if len(self._sessions) > _MOST_SESSIONS:
+            del self._sessions[next(iter(self._sessions))]
+        return session
 
     async def _passed(
-        self, request: web.Request, body: bytes, back: bytes, relay: Relay
+        self, request: web.Request, body: bytes, back: bytes, relay: SessionRelay
     ) -> web.StreamResponse:
         """The server's answer, changed where it is ours to change, with what is ours before it."""
         assert self._http is not None
@@ -143,15 +148,15 @@ class Front:
             "Accept-Encoding": "identity",
             **self._headers,
         }
-        asked = self._http.request(
+        upstream_request = self._http.request(
             request.method,
             self._url,
             data=body or None,
             headers=headers,
             allow_redirects=False,
         )
-        async with asked as response:
-            kept = _kept(response.headers)
+        async with upstream_request as response:
+            end_to_end = _kept(response.headers)
             if response.content_type != "text/event-stream":
                 whole = await response.read()
                 changed = _answered(whole, relay) if request.method == "POST" else whole
@@ -159,8 +164,10 @@ class Front:
                     rest = batch_of(changed) or ([changed] if changed.strip() else [])
                     changed = batched([*batch_of(back), *rest])
                     return web.Response(body=changed, content_type="application/json")
-                return web.Response(status=response.status, body=changed, headers=kept)
-            stream = web.StreamResponse(status=response.status, headers=kept)
+                return web.Response(
+                    status=response.status, body=changed, headers=end_to_end
+                )
+            stream = web.StreamResponse(status=response.status, headers=end_to_end)
             await stream.prepare(request)
             if back:
                 await stream.write(b"data: " + back.strip() + b"\n\n")
@@ -185,7 +192,7 @@ class Front:
         return f"{self._settings.tenant} {whose}".strip()
 
 
-def _answered(whole: bytes, relay: Relay) -> bytes:
+def _answered(whole: bytes, relay: SessionRelay) -> bytes:
     """The body of a response; where all of it was dropped, an error for what was asked."""
     changed = relay.from_server(whole)
     if changed or not whole.strip():
@@ -220,26 +227,26 @@ def _kept(headers: Mapping[str, str]) -> dict[str, str]:
 
 async def _events(stream: aiohttp.StreamReader) -> AsyncIterator[bytes]:
     """The events of a stream as they came, blank line and all."""
-    held = b""
+    buffer = b""
     async for block in stream.iter_any():
-        held += block
-        while (end := _end_of_event(held)) > 0:
-            yield held[:end]
-            held = held[end:]
-    if held:
-        yield held
+        buffer += block
+        while (end := _end_of_event(buffer)) > 0:
+            yield buffer[:end]
+            buffer = buffer[end:]
+    if buffer:
+        yield buffer
 
 
-def _end_of_event(held: bytes) -> int:
+def _end_of_event(buffer: bytes) -> int:
     ends = [
         at + len(mark)
         for mark in (b"\n\n", b"\r\n\r\n")
-        if (at := held.find(mark)) >= 0
+        if (at := buffer.find(mark)) >= 0
     ]
     return min(ends, default=0)
 
 
-def _changed(event: bytes, relay: Relay) -> bytes:
+def _changed(event: bytes, relay: SessionRelay) -> bytes:
     """An event whose message is what the relay gives on; the same bytes where that is the same."""
     lines = event.splitlines()
     data = [line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:")]
@@ -247,14 +254,14 @@ def _changed(event: bytes, relay: Relay) -> bytes:
     changed = relay.from_server(message) if message else message
     if changed == message:
         return event
-    others = [line for line in lines if line and not line.startswith(b"data:")]
+    other_lines = [line for line in lines if line and not line.startswith(b"data:")]
     if not changed:
-        return b"\n".join((*others, b"", b"")) if others else b""
-    return b"\n".join((*others, b"data: " + changed, b"", b""))
+        return b"\n".join((*other_lines, b"", b"")) if other_lines else b""
+    return b"\n".join((*other_lines, b"data: " + changed, b"", b""))
 
 
 def serve(
-    url: str, headers: Mapping[str, str], settings: Settings, host: str, port: int
+    url: str, headers: Mapping[str, str], settings: McpSettings, host: str, port: int
 ) -> None:
     """Serve until a signal comes.
 
@@ -266,6 +273,6 @@ def serve(
         port: the port.
     """
     front = Front(url, headers, settings, host)
-    shown = f"[{host}]" if ":" in host else host
-    tell(f"on http://{shown}:{port}/mcp")
+    display_host = f"[{host}]" if ":" in host else host
+    tell(f"on http://{display_host}:{port}/mcp")
     web.run_app(front.application(), host=host, port=port, print=None, access_log=None)

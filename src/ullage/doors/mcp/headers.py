@@ -16,7 +16,13 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
-from ullage.doors.mcp.frames import Envelope, Unreadable, fields_of, items_of, value_of
+from ullage.doors.mcp.frames import (
+    RpcMessage,
+    UnreadableFrame,
+    fields_of,
+    items_of,
+    value_of,
+)
 from ullage.doors.mcp.tools import version_of
 
 Marked = Mapping[tuple[str, ...], str]
@@ -47,12 +53,12 @@ def credentials_of(headers: Mapping[str, str], named: Collection[str] = ()) -> s
         named: further names of headers that say whose a request is.
     """
     more = {name.lower() for name in named}
-    said = [
+    values = [
         (name.lower(), value)
         for name, value in headers.items()
         if name.lower() in more or _is_credential(name.lower())
     ]
-    return "\n".join(f"{name}: {value}" for name, value in sorted(said))
+    return "\n".join(f"{name}: {value}" for name, value in sorted(values))
 
 
 def _is_credential(name: str) -> bool:
@@ -65,12 +71,12 @@ def marked_in(result: bytes | Raw) -> dict[str, Marked]:
     Raises:
         Unreadable: it is no such result.
     """
-    found: dict[str, Marked] = {}
+    marks: dict[str, Marked] = {}
     for raw in items_of(fields_of(result).get("tools", b"[]")):
         if _MARK.encode() in bytes(raw):
             tool = value_of(raw)
-            found[str(tool.get("name"))] = dict(_marks(tool.get("inputSchema"), ()))
-    return found
+            marks[str(tool.get("name"))] = dict(_marks(tool.get("inputSchema"), ()))
+    return marks
 
 
 def _marks(schema: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -83,7 +89,9 @@ def _marks(schema: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
         yield from _marks(inner, (*path, name))
 
 
-def said(message: Envelope | None, marked: Mapping[str, Marked]) -> dict[str, str]:
+def request_headers(
+    message: RpcMessage | None, marked: Mapping[str, Marked]
+) -> dict[str, str]:
     """The headers of a request; none before 2026-07-28.
 
     Args:
@@ -94,9 +102,9 @@ def said(message: Envelope | None, marked: Mapping[str, Marked]) -> dict[str, st
         return {}
     method = str(message.method)
     try:
-        given = fields_of(message.params)
-        version = version_of({"_meta": value_of(given.get("_meta", b"null"))})
-        name = value_of(given.get(_NAMED.get(method, ""), b"null"))
+        params = fields_of(message.params)
+        version = version_of({"_meta": value_of(params.get("_meta", b"null"))})
+        name = value_of(params.get(_NAMED.get(method, ""), b"null"))
         if version is None:
             return {}
         headers = {"MCP-Protocol-Version": version, "Mcp-Method": method}
@@ -104,20 +112,20 @@ def said(message: Envelope | None, marked: Mapping[str, Marked]) -> dict[str, st
             headers["Mcp-Name"] = _written(name)
         if method == "tools/call" and name in marked:
             headers |= _arguments(
-                value_of(given.get("arguments", b"null")), marked[name]
+                value_of(params.get("arguments", b"null")), marked[name]
             )
-    except Unreadable:
+    except UnreadableFrame:
         return {}
     return headers
 
 
 def _arguments(arguments: Any, marked: Marked) -> dict[str, str]:
-    found = {mark: _at(arguments, path) for path, mark in marked.items()}
+    values = {mark: _at(arguments, path) for path, mark in marked.items()}
     return {
         f"Mcp-Param-{mark}": _written(
             str(value).lower() if isinstance(value, bool) else str(value)
         )
-        for mark, value in found.items()
+        for mark, value in values.items()
         if isinstance(value, str | int | float)
     }
 

@@ -22,16 +22,16 @@ from msgspec import UNSET, Raw, Struct
 from ullage import __version__
 from ullage.core.locks import Lock
 from ullage.doors.mcp.frames import (
-    Envelope,
     Id,
-    Unreadable,
+    RpcMessage,
+    UnreadableFrame,
     batch_of,
     encode,
-    envelope_of,
     failure,
     fields_of,
     items_of,
     reply,
+    rpc_message_of,
     value_of,
     with_field,
 )
@@ -95,23 +95,22 @@ class Hub:
         self._lock = Lock()
         self._joined: dict[Id, _Joined] = {}
         self._routed: dict[Id, str] = {}
-        self._shown: dict[
-            tuple[str, str, str], str
-        ] = {}  # list, server, its name → ours
-        self._owners: dict[
-            tuple[str, str], tuple[str, str]
-        ] = {}  # list, our name → server, its
-        self._asked: dict[Id, tuple[str, bytes]] = {}  # our id → server, its id
+        # list, server, its name → ours
+        self._aliases: dict[tuple[str, str, str], str] = {}
+        # list, our name → server, its
+        self._owners: dict[tuple[str, str], tuple[str, str]] = {}
+        # our id → server, its id
+        self._server_requests: dict[Id, tuple[str, bytes]] = {}
         self._numbers = count(1)
 
     # ── from the client ──────────────────────────────────────────────────────────────────
 
     def from_client(self, frame: bytes) -> list[Move]:
         """Where a client's frame goes."""
-        message = envelope_of(frame)
+        message = rpc_message_of(frame)
         if message is None:
             moves = [
-                move for each in batch_of(frame) for move in self.from_client(each)
+                move for part in batch_of(frame) for move in self.from_client(part)
             ]
             return moves or [(name, frame) for name in self._servers]
         with self._lock:
@@ -121,53 +120,60 @@ class Hub:
                 return self._notified(frame, message)
             try:
                 return self._requested(frame, str(message.method), message)
-            except Unreadable:
+            except UnreadableFrame:
                 return [
                     (None, failure(message.id, _INVALID, "the params cannot be read"))
                 ]
 
-    def _answered(self, frame: bytes, message: Envelope) -> list[Move]:
+    def _answered(self, frame: bytes, message: RpcMessage) -> list[Move]:
         """The client's answer to what a server asked, under the server's own id."""
-        known = (
-            self._asked.pop(message.id, None) if isinstance(message.id, Id) else None
+        origin = (
+            self._server_requests.pop(message.id, None)
+            if isinstance(message.id, Id)
+            else None
         )
-        return [] if known is None else [(known[0], with_field(frame, "id", known[1]))]
+        if origin is None:
+            return []
+        server, server_id = origin
+        return [(server, with_field(frame, "id", server_id))]
 
-    def _notified(self, frame: bytes, message: Envelope) -> list[Move]:
+    def _notified(self, frame: bytes, message: RpcMessage) -> list[Move]:
         if message.method == "notifications/cancelled":
-            wanted = _request_id(message)
-            if wanted in self._routed:
-                return [(self._routed.pop(wanted), frame)]
-            self._joined.pop(wanted, None)
+            request_id = _request_id(message)
+            if request_id in self._routed:
+                return [(self._routed.pop(request_id), frame)]
+            self._joined.pop(request_id, None)
         return [(name, frame) for name in self._servers]
 
-    def _requested(self, frame: bytes, method: str, message: Envelope) -> list[Move]:
+    def _requested(self, frame: bytes, method: str, message: RpcMessage) -> list[Move]:
         id = message.id
         assert isinstance(id, Id)
-        given = {} if message.params is UNSET else fields_of(message.params)
+        params = {} if message.params is UNSET else fields_of(message.params)
         if method in CALLS:
             called, name = CALLS[method]
-            shown = value_of(given.get(name, b"null"))
-            server, own = self._owner(called, shown)
+            alias = value_of(params.get(name, b"null"))
+            server, original = self._owner(called, alias)
             if server not in self._servers:
-                why = (
+                reason = (
                     f"the server {server} has ended"
                     if server
                     else f"nobody has listed this {name}"
                 )
-                return [(None, failure(id, _INVALID, f"ullage mcp: {why}"))]
+                return [(None, failure(id, _INVALID, f"ullage mcp: {reason}"))]
             self._routed[id] = server
             return [
                 (
                     server,
-                    frame if own == shown else _with_param(frame, given, name, own),
+                    frame
+                    if original == alias
+                    else _with_param(frame, params, name, original),
                 )
             ]
         frames = dict.fromkeys(self._servers, frame)
-        if method in LISTS and "cursor" in given:
+        if method in LISTS and "cursor" in params:
             frames = {
-                name: _with_param(frame, given, "cursor", cursor)
-                for name, cursor in _cursors(given["cursor"]).items()
+                name: _with_param(frame, params, "cursor", cursor)
+                for name, cursor in _cursors(params["cursor"]).items()
                 if name in self._servers
             }
         if not frames:
@@ -175,42 +181,42 @@ class Hub:
         self._joined[id] = _Joined(method, {*frames}, {})
         return list(frames.items())
 
-    def _owner(self, called: str, shown: Any) -> tuple[str, str]:
+    def _owner(self, called: str, alias: Any) -> tuple[str, str]:
         """The server that something is called of, and how it calls it.
 
         A client may remember a list of an earlier session: then the name says whose it is, or
         there is only one server that it can be.
         """
-        if not isinstance(shown, str):
+        if not isinstance(alias, str):
             return "", ""
-        if (called, shown) in self._owners:
-            return self._owners[called, shown]
+        if (called, alias) in self._owners:
+            return self._owners[called, alias]
         for server in self._servers:
-            if shown.startswith(f"{server}_"):
-                return server, shown[len(server) + 1 :]
-        return (self._servers[0], shown) if len(self._servers) == 1 else ("", "")
+            if alias.startswith(f"{server}_"):
+                return server, alias[len(server) + 1 :]
+        return (self._servers[0], alias) if len(self._servers) == 1 else ("", "")
 
     # ── from a server ────────────────────────────────────────────────────────────────────
 
     def from_server(self, server: str, frame: bytes) -> list[Move]:
         """Where a server's frame goes."""
-        message = envelope_of(frame)
+        message = rpc_message_of(frame)
         if message is None:
             moves = [
                 move
-                for each in batch_of(frame)
-                for move in self.from_server(server, each)
+                for part in batch_of(frame)
+                for move in self.from_server(server, part)
             ]
             return moves or [(None, frame)]
         with self._lock:
             if message.method is not UNSET:
-                return [(None, self._as_asked(server, frame, message))]
+                return [(None, self._to_client(server, frame, message))]
             if isinstance(message.id, Id):
                 return self._answers(server, frame, message, message.id)
         return [(None, frame)]
 
     def _answers(
-        self, server: str, frame: bytes, message: Envelope, id: Id
+        self, server: str, frame: bytes, message: RpcMessage, id: Id
     ) -> list[Move]:
         """What becomes of an answer: only those whom a request went to can answer it, once."""
         joined, routed = same_id(id, self._joined), same_id(id, self._routed)
@@ -224,47 +230,51 @@ class Hub:
             del self._routed[routed]
         return [(None, frame)]
 
-    def _as_asked(self, server: str, frame: bytes, message: Envelope) -> bytes:
+    def _to_client(self, server: str, frame: bytes, message: RpcMessage) -> bytes:
         """What a server asks or tells the client; what it asks, under an id of ours."""
         if isinstance(message.id, Id):
             number = f"{server}:{next(self._numbers)}"
-            self._asked[number] = server, encode(message.id)
+            self._server_requests[number] = server, encode(message.id)
             return with_field(frame, "id", encode(number))
         if message.method == "notifications/cancelled":
-            wanted = encode(_request_id(message))
-            for ours, known in self._asked.items():
-                if known == (server, wanted):
-                    del self._asked[ours]
-                    params = {**fields_of(message.params or b"{}"), "requestId": ours}
+            request_id = encode(_request_id(message))
+            for own_id, origin in self._server_requests.items():
+                if origin == (server, request_id):
+                    del self._server_requests[own_id]
+                    params = {**fields_of(message.params or b"{}"), "requestId": own_id}
                     return with_field(frame, "params", encode(params))
         return frame
 
-    def _join(self, server: str, frame: bytes, message: Envelope, id: Id) -> list[Move]:
+    def _join(
+        self, server: str, frame: bytes, message: RpcMessage, id: Id
+    ) -> list[Move]:
         joined = self._joined[id]
         joined.waiting.discard(server)
         try:
             result = None if message.result is UNSET else fields_of(message.result)
-        except Unreadable:
+        except UnreadableFrame:
             result = None
         joined.answers[server] = result
         if result is None and not joined.error:
             joined.error = frame
         return self._finished(id, joined)
 
-    def ended(self, server: str, why: str) -> list[Move]:
+    def ended(self, server: str, reason: str) -> list[Move]:
         """What the client is told when a server has ended; the others go on."""
         with self._lock:
             self._servers.remove(server)
-            gone = [id for id, name in self._routed.items() if name == server]
+            lost_ids = [id for id, name in self._routed.items() if name == server]
             moves: list[Move] = []
-            for id in gone:
+            for id in lost_ids:
                 del self._routed[id]
-                moves.append((None, failure(id, _GONE, f"ullage mcp: {server}: {why}")))
+                moves.append(
+                    (None, failure(id, _GONE, f"ullage mcp: {server}: {reason}"))
+                )
             for id, joined in list(self._joined.items()):
                 if server in joined.waiting:
                     joined.waiting.discard(server)
                     joined.error = joined.error or failure(
-                        id, _GONE, f"ullage mcp: {server}: {why}"
+                        id, _GONE, f"ullage mcp: {server}: {reason}"
                     )
                     moves += self._finished(id, joined)
             return moves
@@ -283,9 +293,8 @@ class Hub:
         is_refused = joined.method == "server/discover" and len(answers) < len(
             joined.answers
         )
-        if (
-            is_refused or not answers
-        ):  # one that knows no stateless protocol: shake hands with all
+        # one that knows no stateless protocol: shake hands with all
+        if is_refused or not answers:
             return [(None, joined.error)]
         return [(None, reply(id, self._one(joined.method, answers)))]
 
@@ -301,7 +310,7 @@ class Hub:
     def _list(
         self, method: str, answers: Mapping[str, dict[str, Raw]]
     ) -> Mapping[str, Any]:
-        """The lists of all servers, one behind the other, their cursors in one."""
+        """The lists of all servers joined, with one cursor that holds theirs."""
         field, name = LISTS[method]
         items: list[Raw] = []
         cursors: dict[str, Any] = {}
@@ -332,19 +341,19 @@ class Hub:
     def _named(self, method: str, server: str, item: Raw, field: str) -> Raw:
         """An item under a name that is its server's alone."""
         fields = fields_of(item)
-        own = value_of(fields.get(field, b"null"))
-        if not isinstance(own, str):
+        original = value_of(fields.get(field, b"null"))
+        if not isinstance(original, str):
             return item
-        shown = self._shown.get((method, server, own))
-        if shown is None:
-            shown = next(
+        alias = self._aliases.get((method, server, original))
+        if alias is None:
+            alias = next(
                 name
-                for name in _candidates(server, own)
+                for name in _candidates(server, original)
                 if not self._is_taken(method, name)
             )
-            self._shown[method, server, own] = shown
-            self._owners[method, shown] = server, own
-        return item if shown == own else Raw(encode({**fields, field: shown}))
+            self._aliases[method, server, original] = alias
+            self._owners[method, alias] = server, original
+        return item if alias == original else Raw(encode({**fields, field: alias}))
 
     def _is_taken(self, method: str, name: str) -> bool:
         """Whether a name belongs to another server, or to a tool of ours beside several."""
@@ -358,31 +367,33 @@ class Hub:
             self._owners.setdefault((method, uri), (server, uri))
 
 
-def _candidates(server: str, own: str) -> Iterator[str]:
-    yield own
-    yield f"{server}_{own}"
+def _candidates(server: str, original: str) -> Iterator[str]:
+    yield original
+    yield f"{server}_{original}"
     for n in count(2):
-        yield f"{server}{n}_{own}"
+        yield f"{server}{n}_{original}"
 
 
 def _cursors(cursor: Raw) -> dict[str, Any]:
     """The cursor of each server that has more."""
     written = value_of(cursor)
-    found = value_of(written.encode()) if isinstance(written, str) else None
-    return found if isinstance(found, dict) else {}
+    cursors = value_of(written.encode()) if isinstance(written, str) else None
+    return cursors if isinstance(cursors, dict) else {}
 
 
-def _with_param(frame: bytes, given: Mapping[str, Raw], name: str, value: Any) -> bytes:
-    return with_field(frame, "params", encode({**given, name: value}))
+def _with_param(
+    frame: bytes, params: Mapping[str, Raw], name: str, value: Any
+) -> bytes:
+    return with_field(frame, "params", encode({**params, name: value}))
 
 
-def _request_id(message: Envelope) -> Any:
+def _request_id(message: RpcMessage) -> Any:
     try:
         params = fields_of(message.params or b"{}")
-        wanted = value_of(params.get("requestId", b"null"))
-    except Unreadable:
+        request_id = value_of(params.get("requestId", b"null"))
+    except UnreadableFrame:
         return None
-    return wanted if isinstance(wanted, Id) else None
+    return request_id if isinstance(request_id, Id) else None
 
 
 def _introduced(answers: Mapping[str, dict[str, Raw]]) -> dict[str, Any]:
@@ -393,44 +404,48 @@ def _introduced(answers: Mapping[str, dict[str, Raw]]) -> dict[str, Any]:
     }
     merged: dict[str, Any] = {}
     capabilities: dict[str, Any] = {}
-    for said in read.values():
-        merged = {**said, **merged}
-        capabilities = _deep(capabilities, said.get("capabilities") or {})
+    for fields in read.values():
+        merged = {**fields, **merged}
+        capabilities = _deep(capabilities, fields.get("capabilities") or {})
     merged["capabilities"] = capabilities
     if "serverInfo" in merged:
         merged["serverInfo"] = {
             "name": "ullage mcp: " + ", ".join(read),
             "version": __version__,
         }
-    told = {
-        server: said["instructions"]
-        for server, said in read.items()
-        if said.get("instructions")
+    instructions = {
+        server: fields["instructions"]
+        for server, fields in read.items()
+        if fields.get("instructions")
     }
-    if told:
+    if instructions:
         merged["instructions"] = "\n\n".join(
-            f"{server}: {text}" for server, text in told.items()
+            f"{server}: {text}" for server, text in instructions.items()
         )
     versions = [
-        said["protocolVersion"] for said in read.values() if "protocolVersion" in said
+        fields["protocolVersion"]
+        for fields in read.values()
+        if "protocolVersion" in fields
     ]
     if versions:
         merged["protocolVersion"] = min(versions)
     if "supportedVersions" in merged:
-        all_of = [said.get("supportedVersions", []) for said in read.values()]
+        lists = [fields.get("supportedVersions", []) for fields in read.values()]
         merged["supportedVersions"] = [
-            v for v in all_of[0] if all(v in each for each in all_of)
+            version
+            for version in lists[0]
+            if all(version in supported for supported in lists)
         ]
     return merged
 
 
-def _deep(one: dict[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def _deep(base: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
     """Both, fields of fields too; what either can do, all can."""
-    made = dict(one)
-    for name, value in other.items():
-        known = made.get(name)
-        if isinstance(known, dict) and isinstance(value, Mapping):
-            made[name] = _deep(known, value)
+    merged = dict(base)
+    for name, value in extra.items():
+        current = merged.get(name)
+        if isinstance(current, dict) and isinstance(value, Mapping):
+            merged[name] = _deep(current, value)
         else:
-            made[name] = known or value
-    return made
+            merged[name] = current or value
+    return merged

@@ -23,8 +23,8 @@ from ullage.doors.mcp.allowing import allow, disallow, permit, unpermit
 from ullage.doors.mcp.clients import (
     Client,
     changed,
+    document_of,
     is_ours,
-    says,
     servers_of,
     unwrapped,
     wrapped,
@@ -40,8 +40,8 @@ class Change(Struct, frozen=True):
     Attributes:
         client: whose.
         path: the file.
-        before: what is in it.
-        after: what would be.
+        old_text: what is in it.
+        new_text: what would be.
         servers: the servers whose command changes.
         keeps_backup: whether the file as it is now is kept beside it; otherwise the one that is
             there goes.
@@ -49,8 +49,8 @@ class Change(Struct, frozen=True):
 
     client: str
     path: Path
-    before: str
-    after: str
+    old_text: str
+    new_text: str
     servers: tuple[str, ...]
     keeps_backup: bool
 
@@ -58,8 +58,8 @@ class Change(Struct, frozen=True):
     def diff(self) -> str:
         """The change, line by line."""
         lines = difflib.unified_diff(
-            self.before.splitlines(),
-            self.after.splitlines(),
+            self.old_text.splitlines(),
+            self.new_text.splitlines(),
             str(self.path),
             "",
             "",
@@ -100,22 +100,22 @@ def _first_of(files: Sequence[str]) -> Path | None:
     roots = {"~": home, "CONFIG": config, "XDG": home / ".config"}
     if sys.platform not in ("darwin", "win32"):
         roots["XDG"] = config
-    for each in files:
-        root, _, rest = each.partition("/")
+    for file in files:
+        root, _, rest = file.partition("/")
         if (roots[root] / rest).is_file():
             return roots[root] / rest
     return None
 
 
 def install(
-    client: Client, path: Path, before: Sequence[str], only: Collection[str] = ()
+    client: Client, path: Path, proxy_command: Sequence[str], only: Collection[str] = ()
 ) -> Change | None:
     """What puts the proxy before a client's servers; None if there is none to put it before.
 
     Args:
         client: the client.
         path: its file.
-        before: how the proxy is called, with its options.
+        proxy_command: how the proxy is called, with its options.
         only: the names of the servers; all of them if there are none.
 
     Raises:
@@ -130,36 +130,41 @@ def install(
             f"It starts {', '.join(servers) or 'none'}.",
         )
     words = {
-        name: wrapped(each, before)
-        for name, each in servers.items()
-        if not is_ours(each) and (not only or name in only)
+        name: wrapped(server_words, proxy_command)
+        for name, server_words in servers.items()
+        if not is_ours(server_words) and (not only or name in only)
     }
     is_first = not any(map(is_ours, servers.values()))
     return _change(client, path, text, words, keeps_backup=is_first) if words else None
 
 
 def uninstall(client: Client, path: Path) -> Change | None:
-    """What takes the proxy away from a client's servers; None if it is before none.
+    """The change that takes the proxy away from a client's servers; None if it is before none.
 
     Raises:
         ConfigError: the file cannot be read.
     """
     text = _text(client, path)
     words = {
-        n: unwrapped(each)
-        for n, each in servers_of(text, client).items()
-        if is_ours(each)
+        n: unwrapped(server_words)
+        for n, server_words in servers_of(text, client).items()
+        if is_ours(server_words)
     }
     if not words:
         return None
     change = _change(client, path, text, words, keeps_backup=False)
     backup = _backup_of(path)
     if backup.is_file():
-        kept = _text(client, backup)
+        original = _text(client, backup)
         with suppress(ConfigError):
-            if says(kept, client) == says(change.after, client):
+            if document_of(original, client) == document_of(change.new_text, client):
                 return Change(
-                    client.name, path, text, kept, change.servers, keeps_backup=False
+                    client.name,
+                    path,
+                    text,
+                    original,
+                    change.servers,
+                    keeps_backup=False,
                 )
     return change
 
@@ -171,17 +176,19 @@ def _change(
     words: Mapping[str, tuple[str, ...]],
     keeps_backup: bool,
 ) -> Change:
-    after = changed(text, client, words)
-    behind_us = [name for name, each in words.items() if is_ours(each)]
-    after = allow(after, client, behind_us)
-    after = disallow(after, client, [name for name in words if name not in behind_us])
-    if servers_of(after, client) != {**servers_of(text, client), **words}:
+    new_text = changed(text, client, words)
+    behind_us = [name for name, server_words in words.items() if is_ours(server_words)]
+    new_text = allow(new_text, client, behind_us)
+    new_text = disallow(
+        new_text, client, [name for name in words if name not in behind_us]
+    )
+    if servers_of(new_text, client) != {**servers_of(text, client), **words}:
         raise ConfigError(
             f"{client.name}'s file",
             "it is written in a way that cannot be changed safely",
             f"Put {' '.join(called_as())} mcp -- before the command by hand.",
         )
-    return Change(client.name, path, text, after, tuple(words), keeps_backup)
+    return Change(client.name, path, text, new_text, tuple(words), keeps_backup)
 
 
 def permit_recall(
@@ -233,20 +240,20 @@ def _read(
 
 
 def _permissions_change(
-    client: Client, path: Path, text: str, after: str, servers: Collection[str]
+    client: Client, path: Path, text: str, new_text: str, servers: Collection[str]
 ) -> Change | None:
-    if after == text:
+    if new_text == text:
         return None
-    return Change(client.name, path, text, after, tuple(servers), keeps_backup=False)
+    return Change(client.name, path, text, new_text, tuple(servers), keeps_backup=False)
 
 
 def _text(client: Client, path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not written in UTF-8"
+        reason = getattr(error, "strerror", None) or "it is not written in UTF-8"
         raise ConfigError(
-            f"{client.name}'s file", why, "Nothing was changed."
+            f"{client.name}'s file", reason, "Nothing was changed."
         ) from None
 
 
@@ -259,21 +266,21 @@ def apply(change: Change) -> None:
     """
     path = change.path.resolve()  # a link stays a link
     try:
-        if path.read_bytes() != change.before.encode():
+        if path.read_bytes() != change.old_text.encode():
             raise ConfigError(
                 f"{change.client}'s file",
                 "it was changed in the meantime",
                 "Run this again.",
             )
         if change.keeps_backup:
-            _replace(_backup_of(change.path), change.before.encode(), path)
-        _replace(path, change.after.encode(), path)
-        if not change.keeps_backup and change.after.encode() == _kept(change.path):
+            _replace(_backup_of(change.path), change.old_text.encode(), path)
+        _replace(path, change.new_text.encode(), path)
+        if not change.keeps_backup and change.new_text.encode() == _kept(change.path):
             _backup_of(change.path).unlink()
     except OSError as error:
-        why = error.strerror or "it cannot be written"
+        reason = error.strerror or "it cannot be written"
         raise ConfigError(
-            f"{change.client}'s file", why, "Nothing was changed."
+            f"{change.client}'s file", reason, "Nothing was changed."
         ) from None
 
 

@@ -51,8 +51,8 @@ def scanned(text: str) -> Node:
 
 
 def _skipped(text: str, at: int) -> int:
-    found = _BLANK.match(text, at)
-    return found.end() if found else at
+    match = _BLANK.match(text, at)
+    return match.end() if match else at
 
 
 def _value(text: str, at: int, depth: int) -> Node:
@@ -63,14 +63,14 @@ def _value(text: str, at: int, depth: int) -> Node:
         return _object(text, at, depth)
     if kind == "[":
         return _list(text, at, depth)
-    found = (_STRING if kind == '"' else _WORD).match(text, at)
+    match = (_STRING if kind == '"' else _WORD).match(text, at)
     try:
-        value = json.loads(found[0]) if found else None
+        value = json.loads(match[0]) if match else None
     except ValueError:
-        found = None
-    if found is None:
+        match = None
+    if match is None:
         raise NotJson(f"no value stands at character {at:,}")
-    return Node(at, found.end(), value, {}, [])
+    return Node(at, match.end(), value, {}, [])
 
 
 def _object(text: str, start: int, depth: int) -> Node:

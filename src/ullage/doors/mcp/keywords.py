@@ -69,46 +69,48 @@ def understood(schema: Any) -> bool:
     """Whether a schema is written in these keywords alone, as they are meant."""
     waiting, seen = [schema], set()
     while waiting:
-        each = waiting.pop()
-        if id(each) in seen or (isinstance(each, bool) and each is not schema):
+        part = waiting.pop()
+        if id(part) in seen or (isinstance(part, bool) and part is not schema):
             continue
-        seen.add(id(each))
-        if not isinstance(each, dict) or not all(map(_is_known, each, each.values())):
+        seen.add(id(part))
+        if not isinstance(part, dict) or not all(map(_is_known, part, part.values())):
             return False
-        waiting += _inside(schema, each)
+        waiting += _inside(schema, part)
     return True
 
 
-def _is_known(keyword: str, said: Any) -> bool:
+def _is_known(keyword: str, constraint: Any) -> bool:
     if keyword in _NOTES or keyword.startswith("x-"):
         return True
-    if type(said) not in _SAID.get(keyword, ()):
+    if type(constraint) not in _SAID.get(keyword, ()):
         return False
     if keyword == "type":
-        return all(isinstance(kind, str) and kind in _KINDS for kind in _listed(said))
-    return keyword != "$schema" or _DRAFTS.fullmatch(said) is not None
+        return all(
+            isinstance(kind, str) and kind in _KINDS for kind in _listed(constraint)
+        )
+    return keyword != "$schema" or _DRAFTS.fullmatch(constraint) is not None
 
 
 def _inside(root: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Any]:
-    """The schemas that a schema is made of; None for one that is not there."""
-    for keyword, said in schema.items():
+    """The subschemas of a schema; None in the place of a target that is missing."""
+    for keyword, constraint in schema.items():
         if keyword == "$ref":
-            yield _target(root, said)
+            yield _target(root, constraint)
         elif keyword == "properties":
-            yield from said.values()
+            yield from constraint.values()
         elif keyword in ("anyOf", "allOf"):
-            yield from said
+            yield from constraint
         elif keyword in ("items", "additionalProperties"):
-            yield said
+            yield constraint
 
 
 def _target(root: Mapping[str, Any], ref: str) -> Any:
     """What a reference within the schema means; None if nothing that is understood here."""
     if ref == "#":
         return root
-    found = _DEFINED.fullmatch(ref)
-    defined = root.get(found[1]) if found else None
-    return defined.get(found[2]) if found and isinstance(defined, dict) else None
+    match = _DEFINED.fullmatch(ref)
+    defined = root.get(match[1]) if match else None
+    return defined.get(match[2]) if match and isinstance(defined, dict) else None
 
 
 class Keywords:
@@ -130,51 +132,53 @@ class Keywords:
     def _fault(self, schema: Any, value: Any, path: Path) -> Path | None:
         if isinstance(schema, bool):
             return None if schema else path
-        for keyword, said in schema.items():
+        for keyword, constraint in schema.items():
             if (holds := _PLAIN.get(keyword)) is not None:
-                if not holds(said, value):
+                if not holds(constraint, value):
                     return path
             elif keyword in ("anyOf", "format"):
-                if self._is_none(keyword, said, value, path):
+                if self._is_none(keyword, constraint, value, path):
                     return path
             elif keyword in _PARTED:
                 for inner, part, place in self._parts(
-                    schema, keyword, said, value, path
+                    schema, keyword, constraint, value, path
                 ):
                     if (fault := self._fault(inner, part, place)) is not None:
                         return fault
         return None
 
-    def _is_none(self, keyword: str, said: Any, value: Any, path: Path) -> bool:
-        """Whether a value has none of some forms, or not a format."""
+    def _is_none(self, keyword: str, constraint: Any, value: Any, path: Path) -> bool:
+        """Whether a value fails every ``anyOf`` option, or a ``format``."""
         if keyword == "format":
             return self._formats and isinstance(value, str) and "…" in value
-        return all(self._fault(each, value, path) is not None for each in said)
+        return all(
+            self._fault(option, value, path) is not None for option in constraint
+        )
 
     def _parts(
-        self, schema: Any, keyword: str, said: Any, value: Any, path: Path
+        self, schema: Any, keyword: str, constraint: Any, value: Any, path: Path
     ) -> Iterable[tuple[Any, Any, Path]]:
-        """What must be kept by what, and where that is."""
+        """The subschemas that apply, each with the part of the value and its path."""
         if keyword == "$ref":
-            return ((_target(self._root, said), value, path),)
+            return ((_target(self._root, constraint), value, path),)
         if keyword == "allOf":
-            return ((each, value, path) for each in said)
+            return ((option, value, path) for option in constraint)
         if keyword == "items" and isinstance(value, list):
             inside = (*path, None)
-            return ((said, item, inside) for item in value)
+            return ((constraint, item, inside) for item in value)
         if keyword == "properties" and isinstance(value, dict):
             return (
-                (said[name], value[name], (*path, name))
-                for name in said
+                (constraint[name], value[name], (*path, name))
+                for name in constraint
                 if name in value
             )
         if (
             keyword == "additionalProperties"
             and isinstance(value, dict)
-            and said is not True
+            and constraint is not True
         ):
-            others = value.keys() - schema.get("properties", {}).keys()
-            return ((said, value[name], (*path, name)) for name in others)
+            extra = value.keys() - schema.get("properties", {}).keys()
+            return ((constraint, value[name], (*path, name)) for name in extra)
         return ()
 
 
@@ -183,16 +187,14 @@ def _listed(kinds: str | list[Any]) -> list[Any]:
 
 
 def _is_of(kinds: str | list[str], value: Any) -> bool:
-    of = type(value)
+    value_type = type(value)
     if isinstance(kinds, list):
         return any(_is_of(kind, value) for kind in kinds)
-    if of is _KINDS[kinds]:
+    if value_type is _KINDS[kinds]:
         return True
-    return (
-        of is int
-        if kinds == "number"
-        else kinds == "integer" and of is float and value % 1 == 0
-    )
+    if kinds == "number":
+        return value_type is int
+    return kinds == "integer" and value_type is float and value % 1 == 0
 
 
 def _of(
@@ -200,9 +202,11 @@ def _of(
 ) -> Callable[..., bool]:
     """An assertion about values of one type; all others keep it."""
 
-    def check(said: Any, value: Any) -> bool:
+    def check(constraint: Any, value: Any) -> bool:
         return (
-            not isinstance(value, kind) or isinstance(value, bool) or holds(said, value)
+            not isinstance(value, kind)
+            or isinstance(value, bool)
+            or holds(constraint, value)
         )
 
     return check

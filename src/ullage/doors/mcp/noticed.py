@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 
 from msgspec import Raw
 
-from ullage.doors.mcp.frames import Unreadable, encode, fields_of, value_of
+from ullage.doors.mcp.frames import UnreadableFrame, encode, fields_of, value_of
 
 _NAMES = ("ullage", "ullage_notice", "ullage_cut")
 _DECLARED = {
@@ -55,7 +55,7 @@ def declared_names(schema: bytes) -> Collection[str] | None:
     """
     try:
         root = value_of(schema)
-    except Unreadable:
+    except UnreadableFrame:
         return None
     if not isinstance(root, Mapping) or root.get("type") != "object":
         return None

@@ -25,21 +25,27 @@ from ullage.core.locks import Lock
 from ullage.doors.host import Words
 from ullage.doors.mcp.cutting import UNLISTED, CutResult, cut
 from ullage.doors.mcp.frames import (
-    Envelope,
     Id,
-    Unreadable,
+    RpcMessage,
+    UnreadableFrame,
     batch_of,
     batched,
     encode,
-    envelope_of,
     failure,
     fields_of,
     reply,
+    rpc_message_of,
     value_of,
     with_field,
 )
-from ullage.doors.mcp.settings import Settings, limit_of, may_cut
-from ullage.doors.mcp.tools import Listed, extended, is_our_name, our_words, version_of
+from ullage.doors.mcp.settings import McpSettings, limit_of, may_cut
+from ullage.doors.mcp.tools import (
+    ToolListing,
+    extended,
+    is_our_name,
+    our_words,
+    version_of,
+)
 from ullage.doors.mcp.waiting import Strays, Waiting
 from ullage.stores import Blobs
 
@@ -54,7 +60,7 @@ _MOST_TASKS = 1_000
 _GONE = -32000
 
 
-class Asked(Struct, frozen=True, gc=False):
+class PendingRequest(Struct, frozen=True, gc=False):
     """A request that the server has not answered.
 
     Attributes:
@@ -71,8 +77,8 @@ class Asked(Struct, frozen=True, gc=False):
 
 
 @dataclass(slots=True)
-class Known:
-    """What a session has told so far. Relays of one session may share it.
+class RelayState:
+    """The state of a session. Relays of one session may share it.
 
     Attributes:
         listed: what the lists have told of the tools.
@@ -80,12 +86,12 @@ class Known:
         lock: held where tasks change.
     """
 
-    listed: Listed = field(default_factory=Listed)
-    tasks: dict[str, Asked] = field(default_factory=dict)
+    listed: ToolListing = field(default_factory=ToolListing)
+    tasks: dict[str, PendingRequest] = field(default_factory=dict)
     lock: AbstractContextManager[Any] = field(default_factory=Lock)
 
 
-class Relay:
+class SessionRelay:
     """One session between a client and a server. Each direction may have a thread of its own.
 
     Args:
@@ -94,30 +100,30 @@ class Relay:
         tell: told what goes wrong, in a line.
         known: what the session has told before.
         asked: what was asked before, by the request's id.
-        is_complete: whether nothing else than ``asked`` and what comes from the client can be
+        is_complete: whether nothing else than ``pending`` and what comes from the client can be
             answered here.
     """
 
     def __init__(
         self,
-        settings: Settings,
+        settings: McpSettings,
         store: Blobs,
         tell: Told,
-        known: Known | None = None,
-        asked: Mapping[Id, Asked] | None = None,
+        state: RelayState | None = None,
+        pending: Mapping[Id, PendingRequest] | None = None,
         *,
         is_complete: bool = True,
     ) -> None:
         self._settings = settings
         self._store = store
         self._tell = tell
-        self._known = known or Known()
-        self._waiting = Waiting(asked, is_complete=is_complete)
+        self._state = state or RelayState()
+        self._waiting = Waiting(pending, is_complete=is_complete)
         self._strays = Strays(tell)
 
     @property
-    def asked(self) -> dict[Id, Asked]:
-        """What the server has not answered."""
+    def pending(self) -> dict[Id, PendingRequest]:
+        """The requests that the server has not answered, by id."""
         return self._waiting.open
 
     def ask_unread(self) -> None:
@@ -127,14 +133,17 @@ class Relay:
     # ── from the client ──────────────────────────────────────────────────────────────────
 
     def from_client(self, frame: bytes) -> tuple[bytes, bytes]:
-        """What goes on to the server, and what goes back to the client."""
-        message = envelope_of(frame)
+        """Relay a frame of the client's.
+
+        Returns:
+            The frame for the server, and the frame for the client; ``b""`` for none.
+        """
+        message = rpc_message_of(frame)
         if message is None and (batch := batch_of(frame)):
-            ways = [self.from_client(each) for each in batch]
-            back = batched([each for _, each in ways if each])
-            return (
-                batched([each for each, _ in ways if each]) if back else frame
-            ), back
+            ways = [self.from_client(part) for part in batch]
+            to_server = batched([part for part, _ in ways if part])
+            to_client = batched([part for _, part in ways if part])
+            return to_server if to_client else frame, to_client
         if message is None:
             self._waiting.ask_unread()
             return frame, b""
@@ -144,69 +153,75 @@ class Relay:
             self._notified(message)
             return frame, b""
         try:
-            asked, given = self._read(message)
-        except Unreadable:
-            asked, given = Asked(str(message.method)), {}
-        ours = (
-            self._our_words(asked.tool, given) if asked.method == "tools/call" else None
+            request, params = self._read(message)
+        except UnreadableFrame:
+            request, params = PendingRequest(str(message.method)), {}
+        own_words = (
+            self._our_words(request.tool, params)
+            if request.method == "tools/call"
+            else None
         )
-        if ours is not None:
-            return b"", reply(message.id, self._answer(asked.tool, given, ours))
-        self._waiting.ask(message.id, asked)
+        if own_words is not None:
+            return b"", reply(message.id, self._answer(request.tool, params, own_words))
+        self._waiting.ask(message.id, request)
         return frame, b""
 
-    def _our_words(self, tool: str, given: dict[str, Raw]) -> Words | None:
+    def _our_words(self, tool: str, params: dict[str, Raw]) -> Words | None:
         """The wording under which a call is for a tool of ours; None if it is for the server's.
 
         A server may take one of our names in mid-session. A call of it that names an output of
         ours still follows a notice of ours.
         """
-        words = self._known.listed.words_of(tool)
+        words = self._state.listed.words_of(tool)
         if words is not None or not is_our_name(tool):
             return words
         try:
-            arguments = value_of(given.get("arguments", b"{}"))
+            arguments = value_of(params.get("arguments", b"{}"))
             ref = next((arguments[name] for name in _REFS if name in arguments), "")
             self._store.stat(self._settings.tenant, str(ref))
-        except (Unreadable, TypeError, StoreError):
+        except (UnreadableFrame, TypeError, StoreError):
             return None
         return our_words(tool)
 
-    def _notified(self, message: Envelope) -> None:
+    def _notified(self, message: RpcMessage) -> None:
         if message.method == "notifications/cancelled":
             try:
-                wanted = value_of(
+                request_id = value_of(
                     fields_of(message.params or b"{}").get("requestId", b"null")
                 )
-            except Unreadable:
+            except UnreadableFrame:
                 return
-            if isinstance(wanted, Id):
-                self._waiting.cancel(wanted)
+            if isinstance(request_id, Id):
+                self._waiting.cancel(request_id)
 
-    def _read(self, message: Envelope) -> tuple[Asked, dict[str, Raw]]:
-        """What is asked for, and its parameters."""
+    def _read(self, message: RpcMessage) -> tuple[PendingRequest, dict[str, Raw]]:
+        """A request as it is remembered, and its parameters."""
         method = str(message.method)
         if method not in _READ:
-            return Asked(method), {}
-        given = {} if message.params is UNSET else fields_of(message.params)
+            return PendingRequest(method), {}
+        params = {} if message.params is UNSET else fields_of(message.params)
         if method == "tools/list":
-            cursor = value_of(given["cursor"]) if "cursor" in given else None
-            return Asked(method, is_first_page=cursor is None), given
+            cursor = value_of(params["cursor"]) if "cursor" in params else None
+            return PendingRequest(method, is_first_page=cursor is None), params
         if method.startswith("tasks/"):
-            task = self._task(given)
-            return Asked(method, task.tool, task.limit_chars), given
-        tool = _text(given.get("name"))
+            task = self._task(params)
+            return PendingRequest(method, task.tool, task.limit_chars), params
+        tool = _text(params.get("name"))
         limits, user_tools = self._settings.limits, self._settings.user_tools
-        limit = limit_of(limits, tool, given.get("arguments"), user_tools)
-        return Asked(method, tool, limit), given
+        limit = limit_of(limits, tool, params.get("arguments"), user_tools)
+        return PendingRequest(method, tool, limit), params
 
-    def _task(self, given: dict[str, Raw]) -> Asked:
+    def _task(self, params: dict[str, Raw]) -> PendingRequest:
         """The call that became a task; of an earlier session, one of any tool."""
-        known = self._known.tasks.get(_text(given.get("taskId")))
-        return known or Asked("", limit_chars=limit_of(self._settings.limits, "", None))
+        call = self._state.tasks.get(_text(params.get("taskId")))
+        return call or PendingRequest(
+            "", limit_chars=limit_of(self._settings.limits, "", None)
+        )
 
-    def _answer(self, tool: str, given: dict[str, Raw], words: Words) -> dict[str, Any]:
-        arguments = bytes(given.get("arguments", b"{}")).decode()
+    def _answer(
+        self, tool: str, params: dict[str, Raw], words: Words
+    ) -> dict[str, Any]:
+        arguments = bytes(params.get("arguments", b"{}")).decode()
         tenant = self._settings.tenant
         try:
             answer = open_result(
@@ -219,46 +234,47 @@ class Relay:
                 True,
             )
         result = {"content": [{"type": "text", "text": text}], "isError": is_error}
-        meta = {"_meta": value_of(given["_meta"])} if "_meta" in given else {}
+        meta = {"_meta": value_of(params["_meta"])} if "_meta" in params else {}
         return {"resultType": "complete", **result} if version_of(meta) else result
 
     # ── from the server ──────────────────────────────────────────────────────────────────
 
     def from_server(self, frame: bytes) -> bytes:
         """What goes on to the client; b"" of an answer to nothing that is open."""
-        message = envelope_of(frame)
+        message = rpc_message_of(frame)
         if message is None:
             batch = batch_of(frame)
-            shown = [self.from_server(each) for each in batch]
-            return (
-                frame if shown == batch else batched([each for each in shown if each])
-            )
-        may_go_on, asked = True, None
+            parts = [self.from_server(item) for item in batch]
+            to_client = batched([part for part in parts if part])
+            return frame if parts == batch else to_client
+        may_go_on, request = True, None
         if message.method is UNSET and isinstance(message.id, Id):
-            may_go_on, asked = self._waiting.answer(message.id)
+            may_go_on, request = self._waiting.answer(message.id)
         if not may_go_on:
             self._strays.dropped()
             return b""
         if message.method == "notifications/tasks":  # as if it had been asked for
-            asked = Asked("tasks/get")
+            request = PendingRequest("tasks/get")
         part = "result" if message.method is UNSET else "params"
         raw: Raw | UnsetType = getattr(message, part)
-        if asked is None or asked.method not in _READ or raw is UNSET:
+        if request is None or request.method not in _READ or raw is UNSET:
             return frame
         try:
-            if asked.method == "tools/list":
-                return self._listing(frame, raw, asked)
-            made = (
-                self._cut(raw, asked) if asked.method in _GIVE else self._cut_task(raw)
+            if request.method == "tools/list":
+                return self._listing(frame, raw, request)
+            cut_result = (
+                self._cut(raw, request)
+                if request.method in _GIVE
+                else self._cut_task(raw)
             )
-            if made is None:
+            if cut_result is None:
                 return frame
-            changed = with_field(frame, part, made.result)
-            self._store.put(self._settings.tenant, made.outputs)
+            changed = with_field(frame, part, cut_result.result)
+            self._store.put(self._settings.tenant, cut_result.outputs)
             return changed
-        except (Unreadable, UnicodeError, RecursionError):
+        except (UnreadableFrame, UnicodeError, RecursionError):
             self._tell(
-                f"an answer to {asked.method} could not be read; it was passed on as it is"
+                f"an answer to {request.method} could not be read; it was passed on as it is"
             )
         except StoreError as error:
             self._tell(
@@ -266,63 +282,72 @@ class Relay:
             )
         return frame
 
-    def _listing(self, frame: bytes, result: Raw, asked: Asked) -> bytes:
+    def _listing(self, frame: bytes, result: Raw, request: PendingRequest) -> bytes:
         page, listed = extended(
             result,
-            self._known.listed,
-            is_first_page=asked.is_first_page,
+            self._state.listed,
+            is_first_page=request.is_first_page,
             may_cut=partial(
                 may_cut, self._settings.limits, user_tools=self._settings.user_tools
             ),
         )
-        self._known.listed = listed
+        self._state.listed = listed
         return frame if page is None else with_field(frame, "result", page)
 
-    def _cut(self, result: Raw, asked: Asked) -> CutResult | None:
-        limit, listed = asked.limit_chars, self._known.listed
+    def _cut(self, result: Raw, request: PendingRequest) -> CutResult | None:
+        limit, listed = request.limit_chars, self._state.listed
         if limit is None or len(result) <= limit:
             if b'"task"' in bytes(result) and len(result) < 10_000:
-                self._remember_task(result, asked)
+                self._remember_task(result, request)
             return None
-        schema = listed.schemas.get(asked.tool, UNLISTED)
+        schema = listed.schemas.get(request.tool, UNLISTED)
         return cut(
-            result, asked.tool, limit, schema, listed.words, self._settings.whole_chars
+            result,
+            request.tool,
+            limit,
+            schema,
+            listed.words,
+            self._settings.whole_chars,
         )
 
     def _cut_task(self, raw: Raw) -> CutResult | None:
-        """A task, as from 2026-07-28 on: its result is within."""
+        """Cut the result within a task (protocols from 2026-07-28 on)."""
         fields = fields_of(raw)
-        made = (
+        cut_result = (
             self._cut(fields["result"], self._task(fields))
             if "result" in fields
             else None
         )
-        if made is None:
+        if cut_result is None:
             return None
-        return CutResult(encode({**fields, "result": Raw(made.result)}), made.outputs)
+        return CutResult(
+            encode({**fields, "result": Raw(cut_result.result)}), cut_result.outputs
+        )
 
-    def _remember_task(self, result: Raw, asked: Asked) -> None:
+    def _remember_task(self, result: Raw, request: PendingRequest) -> None:
         """A call became a task: its result, asked for later, is one of this tool."""
         fields = fields_of(result)
         task = fields_of(fields["task"]) if "task" in fields else fields
         if "task" in fields or _text(fields.get("resultType")) == "task":
-            with self._known.lock:
-                _add(self._known.tasks, _text(task.get("taskId")), asked, _MOST_TASKS)
+            with self._state.lock:
+                _add(self._state.tasks, _text(task.get("taskId")), request, _MOST_TASKS)
 
     # ── the end ──────────────────────────────────────────────────────────────────────────
 
-    def ended(self, why: str) -> Iterator[bytes]:
+    def ended(self, reason: str) -> Iterator[bytes]:
         """The frames that tell a client of requests which the server will never answer."""
         for id in self._waiting.end():
-            yield failure(id, _GONE, f"ullage mcp: {why} before it answered")
+            yield failure(id, _GONE, f"ullage mcp: {reason} before it answered")
 
 
 _Key = TypeVar("_Key")
 
 
-def _add(to: dict[_Key, Asked], key: _Key, asked: Asked, most: int) -> None:
+def _add(
+    to: dict[_Key, PendingRequest], key: _Key, request: PendingRequest, most: int
+) -> None:
     """Remember one more; the oldest is forgotten, of a server that answers nothing."""
-    to[key] = asked
+    to[key] = request
     if len(to) > most:
         del to[next(iter(to))]
 

@@ -18,25 +18,25 @@ from msgspec import UNSET
 
 from ullage.core.errors import ConfigError
 from ullage.core.installing import install_remedy
-from ullage.doors.mcp.events import Place, events
+from ullage.doors.mcp.events import StreamPosition, events
 from ullage.doors.mcp.frames import (
-    Envelope,
     Id,
-    Unreadable,
+    RpcMessage,
+    UnreadableFrame,
     batch_of,
     compact,
-    envelope_of,
     failure,
     fields_of,
+    rpc_message_of,
     value_of,
 )
-from ullage.doors.mcp.headers import Marked, marked_in, said
+from ullage.doors.mcp.headers import Marked, marked_in, request_headers
 from ullage.doors.mcp.stdio import Pipe, tell
 
 if TYPE_CHECKING:
     import aiohttp
 
-    from ullage.doors.mcp.frames import Piece
+    from ullage.doors.mcp.frames import FramePiece
 
 ACCEPTED = {
     "Content-Type": "application/json",
@@ -95,7 +95,7 @@ class Remote:
         with suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(self._begin, frame)
 
-    def pass_on(self, piece: Piece, is_inside: bool) -> None:
+    def pass_on(self, piece: FramePiece, is_inside: bool) -> None:
         """`Link.pass_on`: a request has to be whole."""
         self._parts.append(piece.data)
         if piece.is_end:
@@ -145,10 +145,16 @@ class Remote:
                         await self._http.delete(self._url, headers=headers)
 
     def _begin(self, frame: bytes) -> None:
-        message = envelope_of(frame)
-        wanted = _cancelled(message)
-        if wanted is not None and wanted in self._running and not self._session_id:
-            self._running[wanted].cancel()  # without a session, to hang up is to cancel
+        message = rpc_message_of(frame)
+        request_id = _cancelled(message)
+        if (
+            request_id is not None
+            and request_id in self._running
+            and not self._session_id
+        ):
+            self._running[
+                request_id
+            ].cancel()  # without a session, to hang up is to cancel
             return
         id = message.id if message and message.method is not UNSET else None
         task = self._started(
@@ -167,77 +173,87 @@ class Remote:
         return task
 
     async def _post(
-        self, frame: bytes, message: Envelope | None, id: Id | None
+        self, frame: bytes, message: RpcMessage | None, id: Id | None
     ) -> None:
         import aiohttp
 
         assert self._http is not None
-        headers = {**self._headers, **self._session(), **said(message, self._marked)}
-        why, place = "the stream ended", Place()
+        headers = {
+            **self._headers,
+            **self._session(),
+            **request_headers(message, self._marked),
+        }
+        reason, position = "the stream ended", StreamPosition()
         try:
             posted = self._http.post(
                 self._url, data=frame.strip(), headers=headers, allow_redirects=False
             )
             async with posted as response:
-                if await self._taken(response, id, place):
+                if await self._taken(response, id, position):
                     return
                 if response.status >= 300 or id is None:
-                    why = f"HTTP {response.status}"
+                    reason = f"HTTP {response.status}"
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            why = type(error).__name__
-        if id is not None and place.last and await self._taken_up(id, place):
+            reason = type(error).__name__
+        if (
+            id is not None
+            and position.last_event_id
+            and await self._taken_up(id, position)
+        ):
             return
         if id is not None:
             self._take(
-                failure(id, _FAILED, f"ullage mcp: {why} before it was answered")
+                failure(id, _FAILED, f"ullage mcp: {reason} before it was answered")
             )
-        elif why.startswith("HTTP 2"):
+        elif reason.startswith("HTTP 2"):
             if message and message.method == "notifications/initialized":
                 self._started(self._listen())
         else:
-            tell(f"a message did not reach the server: {why}")
+            tell(f"a message did not reach the server: {reason}")
 
-    async def _taken_up(self, id: Id, place: Place) -> bool:
+    async def _taken_up(self, id: Id, position: StreamPosition) -> bool:
         """Go on with a stream that broke off; whether the answer came."""
         import aiohttp
 
         failed = 0
         while failed < _TRIES:
-            await asyncio.sleep(place.wait_s)
-            reached, failed = place.last, failed + 1
+            await asyncio.sleep(position.wait_s)
+            reached, failed = position.last_event_id, failed + 1
             with suppress(aiohttp.ClientError, OSError, TimeoutError):
-                async with self._again(place) as response:
+                async with self._again(position) as response:
                     if response.status < 500 and response.content_type != _STREAM:
                         return False
-                    if await self._taken(response, id, place):
+                    if await self._taken(response, id, position):
                         return True
-            failed = failed if place.last == reached else 0
+            failed = failed if position.last_event_id == reached else 0
         return False
 
     async def _listen(self) -> None:
         """The stream on which a server of a session tells of itself, again and again."""
         import aiohttp
 
-        place = Place()
+        position = StreamPosition()
         while True:
             with suppress(aiohttp.ClientError, OSError, TimeoutError):
-                async with self._again(place) as response:
+                async with self._again(position) as response:
                     if response.status >= 400 or response.content_type != _STREAM:
                         return  # it has none
-                    await self._taken(response, None, place)
-            await asyncio.sleep(place.wait_s)
+                    await self._taken(response, None, position)
+            await asyncio.sleep(position.wait_s)
 
     def _again(
-        self, place: Place
+        self, position: StreamPosition
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
-        """A stream of the session, from a place on."""
+        """Open a stream of the session, from its last event on."""
         assert self._http is not None
         headers = {**self._headers, **self._session(), "Accept": _STREAM}
-        headers |= {"Last-Event-ID": place.last} if place.last else {}
+        headers |= (
+            {"Last-Event-ID": position.last_event_id} if position.last_event_id else {}
+        )
         return self._http.get(self._url, headers=headers, allow_redirects=False)
 
     async def _taken(
-        self, response: aiohttp.ClientResponse, id: Id | None, place: Place
+        self, response: aiohttp.ClientResponse, id: Id | None, position: StreamPosition
     ) -> bool:
         """Give on what a response holds; whether the answer to its request was among it."""
         self._session_id = response.headers.get("Mcp-Session-Id", self._session_id)
@@ -245,16 +261,18 @@ class Remote:
             return self._give(await response.read(), id)
         is_answered = False
         if response.content_type == _STREAM:
-            async for data in events(response.content, self._most_bytes, place, tell):
+            async for data in events(
+                response.content, self._most_bytes, position, tell
+            ):
                 is_answered |= self._give(data, id)
         return is_answered
 
     def _give(self, data: bytes, id: Id | None) -> bool:
         """Give each message on as one line; whether one of them answers a request."""
         is_answered = False
-        for each in batch_of(data) or [data]:
-            frame = each.strip()
-            message = envelope_of(frame)
+        for part in batch_of(data) or [data]:
+            frame = part.strip()
+            message = rpc_message_of(frame)
             if message is None:
                 continue
             if b"\n" in frame or b"\r" in frame:
@@ -265,13 +283,13 @@ class Remote:
             self._take(frame + b"\n")
         return is_answered
 
-    def _learn(self, answer: Envelope, id: Id) -> None:
-        """What later requests are to say in their headers."""
+    def _learn(self, answer: RpcMessage, id: Id) -> None:
+        """Remember what later requests have to repeat in their headers."""
         is_list = id in self._lists
         self._lists.discard(id)
         if answer.result is UNSET:
             return
-        with suppress(Unreadable, AttributeError):
+        with suppress(UnreadableFrame, AttributeError):
             if is_list:
                 self._marked |= marked_in(answer.result)
             elif not self._version:
@@ -281,18 +299,20 @@ class Remote:
                 self._version = agreed if isinstance(agreed, str) else ""
 
     def _session(self) -> dict[str, str]:
-        found = {
+        headers = {
             "Mcp-Session-Id": self._session_id,
             "MCP-Protocol-Version": self._version,
         }
-        return {name: value for name, value in found.items() if value}
+        return {name: value for name, value in headers.items() if value}
 
 
-def _cancelled(message: Envelope | None) -> Id | None:
+def _cancelled(message: RpcMessage | None) -> Id | None:
     """The id of the request that a notification cancels."""
     if message is None or message.method != "notifications/cancelled":
         return None
-    with suppress(Unreadable):
-        wanted = value_of(fields_of(message.params or b"{}").get("requestId", b"null"))
-        return wanted if isinstance(wanted, Id) else None
+    with suppress(UnreadableFrame):
+        request_id = value_of(
+            fields_of(message.params or b"{}").get("requestId", b"null")
+        )
+        return request_id if isinstance(request_id, Id) else None
     return None

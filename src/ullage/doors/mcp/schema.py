@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from ullage.doors.mcp.frames import Unreadable, value_of
+from ullage.doors.mcp.frames import UnreadableFrame, value_of
 from ullage.doors.mcp.keywords import Keywords, understood
 from ullage.doors.mcp.shorter import Fault, Path
 
@@ -38,7 +38,7 @@ def faults_of(schema: bytes | None) -> tuple[Fault, ...] | None:
 def _check(schema: bytes, formats: bool) -> Fault | None:
     try:
         read = value_of(schema)
-    except Unreadable:
+    except UnreadableFrame:
         return None
     return _own(read, formats) if understood(read) else _library_s(read, formats)
 
@@ -49,7 +49,7 @@ def _own(schema: Any, formats: bool) -> Fault:
     def fault(raw: bytes) -> Path | None:
         try:
             return keywords.fault(value_of(raw))
-        except Unreadable:
+        except UnreadableFrame:
             return ()
 
     return fault

@@ -18,12 +18,12 @@ from ullage.core.errors import RefNotFound, StoreError
 from ullage.doors.host import Words
 from ullage.doors.mcp.frames import (
     Id,
-    Unreadable,
+    UnreadableFrame,
     encode,
-    envelope_of,
     failure,
     fields_of,
     reply,
+    rpc_message_of,
     value_of,
 )
 from ullage.doors.mcp.tools import TOOLSET, as_listed, version_of
@@ -117,12 +117,10 @@ class Shelf:
         """`Blobs.get`."""
         return self._holder(ref).get(self._tenant, ref)
 
-    def refs(self, after: str = "") -> Iterator[str]:
+    def refs(self, cursor: str = "") -> Iterator[str]:
         """Every ref behind one, in their order, each once."""
-        found = {
-            ref for store in self._stores for ref in every_ref(store, self._tenant)
-        }
-        return (ref for ref in sorted(found) if ref > after)
+        refs = {ref for store in self._stores for ref in every_ref(store, self._tenant)}
+        return (ref for ref in sorted(refs) if ref > cursor)
 
     def _holder(self, ref: str) -> Store:
         for store in self._stores:
@@ -136,13 +134,13 @@ class Shelf:
 
 def answered(frame: bytes, shelf: Shelf) -> bytes:
     """The frame that answers one; b"" where none is due."""
-    message = envelope_of(frame)
+    message = rpc_message_of(frame)
     if message is None or message.method is UNSET or not isinstance(message.id, Id):
         return b""
     try:
-        given = {} if message.params is UNSET else fields_of(message.params)
-        params = {name: value_of(raw) for name, raw in given.items()}
-    except Unreadable:
+        fields = {} if message.params is UNSET else fields_of(message.params)
+        params = {name: value_of(raw) for name, raw in fields.items()}
+    except UnreadableFrame:
         return failure(message.id, _NO_PARAMS, "the params are no object")
     return _reply(message.id, str(message.method), params, shelf)
 
@@ -154,9 +152,9 @@ def _reply(id: Id, method: str, params: Mapping[str, Any], shelf: Shelf) -> byte
         return failure(id, _NO_VERSION, "this protocol version is not spoken", data)
     result: dict[str, Any]
     if method == "initialize":
-        asked = params.get("protocolVersion")
+        requested = params.get("protocolVersion")
         result = {
-            "protocolVersion": asked if asked in _VERSIONS else _VERSIONS[0],
+            "protocolVersion": requested if requested in _VERSIONS else _VERSIONS[0],
             **_self(),
         }
     elif method == "server/discover":
@@ -184,7 +182,7 @@ def _self() -> dict[str, Any]:
 
 
 def _called(name: object, arguments: object, shelf: Shelf) -> dict[str, Any]:
-    given = arguments if isinstance(arguments, dict) else {}
+    options = arguments if isinstance(arguments, dict) else {}
     if name not in _NAMES:
         return _said(
             f"There is no tool of this name; there are {', '.join(_NAMES)}.",
@@ -192,10 +190,10 @@ def _called(name: object, arguments: object, shelf: Shelf) -> dict[str, Any]:
         )
     try:
         if name == LIST:
-            return _said(_listed(shelf, given))
-        if name == _SEARCH and not given.get("ref_id"):
-            return _searched(shelf, given)
-        answer = open_result(str(name), encode(given).decode(), shelf, words=_WORDS)
+            return _said(_listed(shelf, options))
+        if name == _SEARCH and not options.get("ref_id"):
+            return _searched(shelf, options)
+        answer = open_result(str(name), encode(options).decode(), shelf, words=_WORDS)
     except StoreError as error:
         return _said(str(error), is_error=True)
     return _said(answer.text, is_error=answer.is_error)
@@ -205,11 +203,13 @@ def _said(text: str, *, is_error: bool = False) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], "isError": is_error}
 
 
-def _listed(shelf: Shelf, given: Mapping[str, Any]) -> str:
+def _listed(shelf: Shelf, options: Mapping[str, Any]) -> str:
     """A page of refs, each with how its output begins."""
-    limit, after = given.get("limit"), given.get("after")
+    limit, cursor = options.get("limit"), options.get("after")
     limit = min(max(limit, 1), 10 * _PAGE) if isinstance(limit, int) else _PAGE
-    refs = list(islice(shelf.refs(after if isinstance(after, str) else ""), limit + 1))
+    refs = list(
+        islice(shelf.refs(cursor if isinstance(cursor, str) else ""), limit + 1)
+    )
     lines = [_line(shelf, ref) for ref in refs[:limit]]
     if len(refs) > limit:
         lines.append(f'[there are more. Next: {LIST}(after="{refs[limit - 1]}")]')
@@ -224,20 +224,20 @@ def _line(shelf: Shelf, ref: str) -> str:
     return f"{ref}  {size}  {on_one_line(begins, _BEGINS_CHARS)}"
 
 
-def _searched(shelf: Shelf, given: Mapping[str, Any]) -> dict[str, Any]:
+def _searched(shelf: Shelf, options: Mapping[str, Any]) -> dict[str, Any]:
     """The matches in every output, as far as there is room for them."""
-    found, room, refs = [], _SEARCHED_CHARS, shelf.refs()
+    sections, room, refs = [], _SEARCHED_CHARS, shelf.refs()
     for ref in refs:
-        arguments = encode({**given, "ref_id": ref}).decode()
+        arguments = encode({**options, "ref_id": ref}).decode()
         answer = open_result(_SEARCH, arguments, shelf, words=_WORDS)
         if answer.is_error:
             return _said(answer.text, is_error=True)
         if answer.text.startswith("[0 of 0 "):
             continue
-        found.append(f"{ref}:\n{answer.text}")
-        room -= len(found[-1])
+        sections.append(f"{ref}:\n{answer.text}")
+        room -= len(sections[-1])
         if room < 0:
-            left = sum(1 for _ in refs)
-            found.append(f"[{left:,} outputs behind {ref} were not searched]")
+            remaining = sum(1 for _ in refs)
+            sections.append(f"[{remaining:,} outputs behind {ref} were not searched]")
             break
-    return _said("\n\n".join(found) or "[no output has a matching line]")
+    return _said("\n\n".join(sections) or "[no output has a matching line]")

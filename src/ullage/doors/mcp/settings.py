@@ -28,7 +28,12 @@ from msgspec import Raw, Struct
 from ullage.core.errors import ConfigError
 from ullage.doors.host import answered_by_user, named_tools, plain_tool_name
 from ullage.doors.mcp.cutting import WHOLE_CHARS
-from ullage.doors.mcp.frames import MOST_FRAME_BYTES, Unreadable, fields_of, value_of
+from ullage.doors.mcp.frames import (
+    MOST_FRAME_BYTES,
+    UnreadableFrame,
+    fields_of,
+    value_of,
+)
 from ullage.policy import LIMIT_CHARS, kind_of
 
 LEAST_CHARS = 500
@@ -42,7 +47,7 @@ _REMEDY = (
 )
 
 
-class Rule(Struct, frozen=True, forbid_unknown_fields=True):
+class LimitRule(Struct, frozen=True, forbid_unknown_fields=True):
     """How much is shown of some tools' results.
 
     Attributes:
@@ -64,7 +69,7 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True):
             )
 
 
-class Server(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ServerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A server of several, as clients' own configuration names it.
 
     Attributes:
@@ -92,7 +97,7 @@ class Server(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             )
 
 
-class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class McpSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The settings of one proxy.
 
     Attributes:
@@ -110,8 +115,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         most_frame_bytes: a longer frame is passed on unread.
     """
 
-    limits: tuple[Rule, ...] = ()
-    servers: Mapping[str, Server] = {}
+    limits: tuple[LimitRule, ...] = ()
+    servers: Mapping[str, ServerConfig] = {}
     store: str | None = None
     tenant: str = ""
     user_tools: tuple[str, ...] = ()
@@ -123,18 +128,18 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         named_tools(self.user_tools)
 
 
-def rule_of(written: str) -> Rule:
+def rule_of(written: str) -> LimitRule:
     """The rule that an option of the command line writes.
 
     Raises:
         ConfigError: it writes none.
     """
-    found = _RULE.fullmatch(written.strip())
-    number = found["chars"].replace(",", "").replace("_", "") if found else ""
-    if not found or not (number == "whole" or number.isdecimal()):
+    match = _RULE.fullmatch(written.strip())
+    number = match["chars"].replace(",", "").replace("_", "") if match else ""
+    if not match or not (number == "whole" or number.isdecimal()):
         raise ConfigError("limit", f"{written[:60]!r} is no limit", _REMEDY)
     arguments = {}
-    for pair in filter(None, (found["arguments"] or "").split(",")):
+    for pair in filter(None, (match["arguments"] or "").split(",")):
         name, equals, value = pair.partition("=")
         if not equals:
             raise ConfigError(
@@ -142,10 +147,10 @@ def rule_of(written: str) -> Rule:
             )
         arguments[name.strip()] = value.strip()
     chars: int | Literal["whole"] = "whole" if number == "whole" else int(number)
-    return Rule(chars, (found["tool"] or "*").strip(), arguments)
+    return LimitRule(chars, (match["tool"] or "*").strip(), arguments)
 
 
-def settings_of(toml: str) -> Settings:
+def settings_of(toml: str) -> McpSettings:
     """The settings that a TOML file writes.
 
     Raises:
@@ -154,7 +159,7 @@ def settings_of(toml: str) -> Settings:
     import tomllib
 
     try:
-        return msgspec.convert(tomllib.loads(toml), Settings)
+        return msgspec.convert(tomllib.loads(toml), McpSettings)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise ConfigError(
             "config", str(error), "See docs/mcp.md for what it may hold."
@@ -162,7 +167,7 @@ def settings_of(toml: str) -> Settings:
 
 
 def limit_of(
-    limits: Sequence[Rule],
+    limits: Sequence[LimitRule],
     tool: str,
     arguments: bytes | Raw | None,
     user_tools: tuple[str, ...] = (),
@@ -175,14 +180,14 @@ def limit_of(
         arguments: of the call, as JSON.
         user_tools: tools by which the user answers, beside those that are known.
     """
-    given: Mapping[str, Any] | None = None
+    values: Mapping[str, Any] | None = None
     for rule in limits:
         if not fnmatchcase(tool, rule.tool):
             continue
-        if rule.arguments and given is None:
-            given = _read(arguments)
+        if rule.arguments and values is None:
+            values = _read(arguments)
         if all(
-            _matches((given or {}).get(name), like)
+            _matches((values or {}).get(name), like)
             for name, like in rule.arguments.items()
         ):
             return None if rule.chars == "whole" else rule.chars
@@ -192,7 +197,7 @@ def limit_of(
 
 
 def may_cut(
-    limits: Sequence[Rule], tool: str, user_tools: tuple[str, ...] = ()
+    limits: Sequence[LimitRule], tool: str, user_tools: tuple[str, ...] = ()
 ) -> bool:
     """Whether a result of a tool may be cut, whatever the arguments of the call.
 
@@ -216,7 +221,7 @@ def _read(arguments: bytes | Raw | None) -> Mapping[str, Any]:
         return {
             name: value_of(raw) for name, raw in fields_of(arguments or b"{}").items()
         }
-    except Unreadable:
+    except UnreadableFrame:
         return {}
 
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from msgspec import Raw
 
 from ullage.doors.mcp.frames import (
-    Unreadable,
+    UnreadableFrame,
     compact,
     encode,
     fields_of,
@@ -49,18 +49,18 @@ def shorter(raw: bytes, room: int, fault: Fault) -> bytes | None:
     try:
         raw = compact(raw)
         for _ in range(_TRIES):
-            shown = _Fit(whole, deep).value(raw, room, ())
-            place = fault(shown) if len(shown) < len(raw) else None
+            candidate = _Fit(whole, deep).value(raw, room, ())
+            place = fault(candidate) if len(candidate) < len(raw) else None
             if place is None:
-                return shown if len(shown) < len(raw) else None
+                return candidate if len(candidate) < len(raw) else None
             _keep(place, whole, deep)
-    except (Unreadable, RecursionError):
+    except (UnreadableFrame, RecursionError):
         pass
     return None
 
 
 def _keep(place: Path, whole: set[Path], deep: set[Path]) -> None:
-    """Keep what is at fault: itself, then all that is in it, then what it is in."""
+    """Protect the place of a fault: its items, then all in it, then what contains it."""
     while place in deep and place:
         place = place[:-1]
     (deep if place in whole else whole).add(place)
@@ -90,7 +90,7 @@ class _Fit:
         inside = (*path, None)
         if path in self._whole:
             share = level([len(item) for item in items], room - len(items))
-            kept = items
+            selection = items
         else:
             share = max(room // min(max(len(items), 1), _LEAST_ITEMS), 1)
             head, used = _fitting(items, share, room * 2 // 3)
@@ -98,9 +98,9 @@ class _Fit:
             tail, _ = _fitting(
                 items[: head - 1 : -1] if head else (), share, room - used
             )
-            kept = (*items[:head], *items[len(items) - tail :])
-        shown = (self.value(bytes(item), share, inside) for item in kept)
-        return _joined(b"[", shown, b"]")
+            selection = (*items[:head], *items[len(items) - tail :])
+        parts = (self.value(bytes(item), share, inside) for item in selection)
+        return _joined(b"[", parts, b"]")
 
     def _object(self, raw: bytes, room: int, path: Path) -> bytes:
         """Every name; the room left goes to all values alike."""
@@ -133,7 +133,7 @@ def _joined(opening: bytes, parts: Iterable[bytes], closing: bytes) -> bytes:
 
 def _string(raw: bytes, room: int) -> bytes:
     text = value_of(raw)
-    shown = encode(
+    shortened = encode(
         ends_of(text, max(len(text) * room // len(raw), _LEAST_STRING_CHARS))
     )
-    return shown if len(shown) < len(raw) else raw
+    return shortened if len(shortened) < len(raw) else raw

@@ -33,13 +33,13 @@ class _Entry(Struct, frozen=True, array_like=True, gc=False):
         tenant: whose it is.
         start: where its first chunk begins; the others follow.
         shape: what is in them.
-        before: the place of an earlier entry of the same bucket, or -1.
+        previous: the place of an earlier entry of the same bucket, or -1.
     """
 
     tenant: str
     start: int
     shape: Shape
-    before: int
+    previous: int
 
 
 _SIZE = struct.Struct("<I")
@@ -47,7 +47,7 @@ _read_entry = msgspec.msgpack.Decoder(_Entry).decode
 _written = msgspec.msgpack.Encoder().encode
 
 
-class _Found(NamedTuple):
+class _StoredEntry(NamedTuple):
     file: _File
     entry: _Entry
 
@@ -57,9 +57,8 @@ class _File:
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="ullage-mcp-", buffering=0)  # noqa: SIM115
-        self._last = (
-            array("q", [-1]) * _BUCKETS
-        )  # of each bucket, the place of its last entry
+        # of each bucket, the place of its last entry
+        self._newest_places = array("q", [-1]) * _BUCKETS
         self.end = 0
 
     def add(self, tenant: str, output: Output) -> None:
@@ -72,24 +71,24 @@ class _File:
             place += len(raw)
         bucket = _bucket(tenant, output.ref)
         shape = Shape(output.ref, output.kind, tuple(extents))
-        entry = _written(_Entry(tenant, self.end, shape, self._last[bucket]))
+        entry = _written(_Entry(tenant, self.end, shape, self._newest_places[bucket]))
         _write(self._file, _SIZE.pack(len(entry)) + entry)
-        self._last[bucket] = place
+        self._newest_places[bucket] = place
         self.end = place + _SIZE.size + len(entry)
 
     def find(self, tenant: str, ref: str) -> _Entry | None:
         """The entry of an output."""
-        place = self._last[_bucket(tenant, ref)]
+        place = self._newest_places[_bucket(tenant, ref)]
         while place >= 0:
             (size_bytes,) = _SIZE.unpack(self.read(place, _SIZE.size))
             entry = _read_entry(self.read(place + _SIZE.size, size_bytes))
             if (entry.tenant, entry.shape.ref) == (tenant, ref):
                 return entry
-            place = entry.before
+            place = entry.previous
         return None
 
     def read(self, start: int, size_bytes: int) -> bytes:
-        """A part of it. Raises OSError where it is not there."""
+        """Read a part of the file. Raises OSError where it is not there."""
         self._file.seek(start)
         raw = self._file.read(size_bytes) or b""
         if len(raw) != size_bytes:
@@ -97,7 +96,7 @@ class _File:
         return raw
 
     def close(self) -> None:
-        """It is gone."""
+        """Close the file, which deletes it."""
         self._file.close()
 
 
@@ -156,29 +155,29 @@ class Spool:
                 self.name, operation, "the store is closed. Open a new one"
             )
 
-    def _found(self, tenant: str, ref: str) -> _Found:
+    def _found(self, tenant: str, ref: str) -> _StoredEntry:
         try:
             for file in self._files:
                 if (entry := file.find(tenant, ref)) is not None:
-                    return _Found(file, entry)
+                    return _StoredEntry(file, entry)
         except OSError as error:
             raise self._failed("read", error, ref) from None
         raise RefNotFound(self.name, ref)
 
-    def _chunk(self, found: _Found, n: int) -> str:
-        ref, chunks = found.entry.shape.ref, found.entry.shape.chunks
+    def _chunk(self, stored: _StoredEntry, n: int) -> str:
+        ref, chunks = stored.entry.shape.ref, stored.entry.shape.chunks
         if not 0 <= n < len(chunks):
             raise RefNotFound(self.name, ref)
-        start = found.entry.start + sum(extent.size_bytes for extent in chunks[:n])
+        start = stored.entry.start + sum(extent.size_bytes for extent in chunks[:n])
         try:
-            raw = found.file.read(start, chunks[n].size_bytes)
+            raw = stored.file.read(start, chunks[n].size_bytes)
         except OSError as error:
             raise self._failed("read", error, ref) from None
         return raw.decode("utf-8", "surrogatepass")
 
-    def _get(self, found: _Found) -> Output:
-        shape = found.entry.shape
-        text = "".join(self._chunk(found, n) for n in range(len(shape.chunks)))
+    def _get(self, stored: _StoredEntry) -> Output:
+        shape = stored.entry.shape
+        text = "".join(self._chunk(stored, n) for n in range(len(shape.chunks)))
         return Output(shape.ref, text, shape.kind)
 
     def _put(self, tenant: str, output: Output) -> None:
@@ -190,7 +189,7 @@ class Spool:
                 return
         except OSError as error:
             raise self._failed("put", error, output.ref) from None
-        if self._get(_Found(newer, entry)) != output:
+        if self._get(_StoredEntry(newer, entry)) != output:
             raise StoreError(
                 self.name, "put", "the ref is taken by different content", output.ref
             )

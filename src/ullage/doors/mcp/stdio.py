@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 from ullage.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ullage.doors.mcp.frames import Piece
+    from ullage.doors.mcp.frames import FramePiece
 
 _BLOCK_BYTES = 1 << 16
 _PASSED_ON = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
@@ -94,7 +94,7 @@ def pass_signals_on(servers: Iterable[Signalled]) -> None:
 class Overlong(Protocol):
     """Where the parts of an overlong frame go."""
 
-    def pass_on(self, piece: Piece, is_inside: bool) -> None:
+    def pass_on(self, piece: FramePiece, is_inside: bool) -> None:
         """A part; nobody else writes from the first part to the last."""
 
 
@@ -122,7 +122,7 @@ class Pipe:
             except OSError:
                 self.is_open = False
 
-    def pass_on(self, piece: Piece, is_inside: bool) -> None:
+    def pass_on(self, piece: FramePiece, is_inside: bool) -> None:
         """A part of an overlong frame; nobody else writes from its first part to its last."""
         if not is_inside:
             self._lock.acquire()
@@ -146,7 +146,7 @@ class Process:
         """`ullage.doors.mcp.forwarding.Link.send`."""
         self._pipe.write(frame)
 
-    def pass_on(self, piece: Piece, is_inside: bool) -> None:
+    def pass_on(self, piece: FramePiece, is_inside: bool) -> None:
         """`ullage.doors.mcp.forwarding.Link.pass_on`."""
         self._pipe.pass_on(piece, is_inside)
 
@@ -192,18 +192,18 @@ def pump(
         overlong: where the parts of a frame go that is over ``most_bytes``; None: nowhere.
         most_bytes: the most of a frame that is held.
     """
-    from ullage.doors.mcp.frames import Splitter
+    from ullage.doors.mcp.frames import FrameSplitter
 
-    splitter, is_inside = Splitter(most_bytes), False
+    splitter, is_inside = FrameSplitter(most_bytes), False
 
-    def give(piece: Piece) -> None:
+    def give(piece: FramePiece) -> None:
         nonlocal is_inside
         if piece.is_frame:
             take(piece.data)
             return
         if not is_inside:
-            done = "dropped" if overlong is None else "passed on unread"
-            tell(f"a frame of more than {most_bytes:,} bytes was {done}")
+            action = "dropped" if overlong is None else "passed on unread"
+            tell(f"a frame of more than {most_bytes:,} bytes was {action}")
         if overlong is not None:
             overlong.pass_on(piece, is_inside)
         is_inside = not piece.is_end

@@ -17,7 +17,13 @@ from msgspec.structs import replace
 
 from ullage import ToolSpec
 from ullage.doors.host import Words
-from ullage.doors.mcp.frames import Unreadable, encode, fields_of, items_of, value_of
+from ullage.doors.mcp.frames import (
+    UnreadableFrame,
+    encode,
+    fields_of,
+    items_of,
+    value_of,
+)
 from ullage.doors.mcp.noticed import schema_with_notice
 
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
@@ -40,8 +46,8 @@ TOOLSET = replace(_TOOLSET, tools=tuple(map(_of_a_server, _TOOLSET.tools)))
 _PREFIXES = ("ullage_", *(f"ullage{n}_" for n in range(2, 10)))
 
 
-class Listed(Struct, frozen=True):
-    """What the lists of a server have told of its tools.
+class ToolListing(Struct, frozen=True):
+    """The tools of a server, as its lists declared them so far.
 
     Attributes:
         schemas: of each tool named so far its output schema as JSON, or None if it declares none.
@@ -77,19 +83,19 @@ def is_our_name(tool: str) -> bool:
 
 def prefix_beside(names: Collection[str], prefix: str = "") -> str:
     """The prefix under which none of our names is among these: the one at hand, if it will do."""
-    for each in (prefix, *_PREFIXES):
-        if not any(each + tool.name in names for tool in TOOLSET.tools):
-            return each
-    raise Unreadable("a server with a tool under every name of ours")
+    for candidate in (prefix, *_PREFIXES):
+        if not any(candidate + tool.name in names for tool in TOOLSET.tools):
+            return candidate
+    raise UnreadableFrame("a server with a tool under every name of ours")
 
 
 def extended(
     result: bytes | Raw,
-    listed: Listed,
+    listed: ToolListing,
     *,
     is_first_page: bool,
     may_cut: Callable[[str], bool] = lambda tool: True,
-) -> tuple[bytes | None, Listed]:
+) -> tuple[bytes | None, ToolListing]:
     """A page of ``tools/list`` as the client is given it, and what it tells.
 
     The last page has our tools at its end. A page of which nothing changes stays as it is: None.
@@ -105,22 +111,26 @@ def extended(
     """
     fields = fields_of(result)
     if "tools" not in fields:
-        raise Unreadable("a list without tools")
+        raise UnreadableFrame("a list without tools")
     tools = items_of(fields["tools"])
     schemas = {} if is_first_page else dict(listed.schemas)
     schemas.update(map(_declared, tools))
-    shown = [_as_given(tool, may_cut) for tool in tools]
+    listed_tools = [_as_given(tool, may_cut) for tool in tools]
     is_last_page = "nextCursor" not in fields or value_of(fields["nextCursor"]) is None
     if not is_last_page:
-        page = None if shown == tools else encode({**fields, "tools": shown})
+        page = (
+            None if listed_tools == tools else encode({**fields, "tools": listed_tools})
+        )
         return page, replace(listed, schemas=schemas)
     prefix = prefix_beside(schemas, listed.prefix)
-    ours = [Raw(encode(as_listed(tool, prefix))) for tool in TOOLSET.tools]
-    return encode({**fields, "tools": [*shown, *ours]}), Listed(schemas, prefix)
+    own_tools = [Raw(encode(as_listed(tool, prefix))) for tool in TOOLSET.tools]
+    return encode({**fields, "tools": [*listed_tools, *own_tools]}), ToolListing(
+        schemas, prefix
+    )
 
 
 def _as_given(tool: Raw, may_cut: Callable[[str], bool]) -> Raw:
-    """A tool as the client is told of it: its schema has room for a notice, or is not declared."""
+    """A tool as the client gets it: its schema declares our notice, or is left out."""
     name, schema = _declared(tool)
     if schema is None or not may_cut(name):
         return tool
@@ -138,7 +148,7 @@ def _declared(tool: Raw) -> tuple[str, bytes | None]:
     fields = fields_of(tool)
     name = value_of(fields.get("name", b"null"))
     if not isinstance(name, str):
-        raise Unreadable("a tool without a name")
+        raise UnreadableFrame("a tool without a name")
     schema = bytes(fields.get("outputSchema", b"null"))
     return name, None if schema.strip() == b"null" else schema
 

@@ -1,4 +1,4 @@
-"""Which requests wait for an answer: each gets one, and a second is nobody's.
+"""Open requests: each gets one answer, and a second answer is dropped.
 
 A server that answers twice, or answers what nobody asked, is told apart by the ids of the requests
 that are open. Answers to a request that the client cancelled may be on their way and are let
@@ -45,7 +45,7 @@ class Waiting(Generic[T]):
             return dict(self._open)
 
     def ask(self, id: Id, request: T) -> None:
-        """A request was passed on."""
+        """Note that a request was passed on."""
         with self._lock:
             self._closed.pop(id, None)
             self._cancelled.pop(id, None)
@@ -55,12 +55,12 @@ class Waiting(Generic[T]):
                 self._is_complete = False
 
     def ask_unread(self) -> None:
-        """Something was passed on that may be a request."""
+        """Note that something was passed on that may be a request."""
         with self._lock:
             self._is_complete = False
 
     def cancel(self, id: Id) -> None:
-        """The client no longer waits for an answer."""
+        """Note that the client no longer waits for an answer."""
         with self._lock:
             if self._open.pop(id, None) is not None:
                 _note(self._cancelled, id)
@@ -94,10 +94,10 @@ def same_id(id: Id, ids: Container[Id]) -> Id | None:
     if id in ids:
         return id
     if isinstance(id, str):
-        other: Id | None = int(id) if id.isdecimal() and len(id) < 20 else None
+        alternative: Id | None = int(id) if id.isdecimal() and len(id) < 20 else None
     else:
-        other = str(id)
-    return other if other is not None and other in ids else None
+        alternative = str(id)
+    return alternative if alternative is not None and alternative in ids else None
 
 
 class Strays:
@@ -115,8 +115,10 @@ class Strays:
         """One more was dropped."""
         self._lines += 1
         if self._lines <= _MOST_LINES:
-            last = "; no more of them are told of" if self._lines == _MOST_LINES else ""
-            self._tell(f"an answer to no open request was dropped{last}")
+            suffix = (
+                "; no more of them are told of" if self._lines == _MOST_LINES else ""
+            )
+            self._tell(f"an answer to no open request was dropped{suffix}")
 
 
 def _note(table: dict[Id, None], id: Id) -> None:

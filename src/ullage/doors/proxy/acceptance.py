@@ -1,4 +1,4 @@
-"""What a request sets aside is kept once its upstream has accepted the credential.
+"""What a request sets aside is stored once its upstream has accepted the credential.
 
 Anybody who reaches a proxy can send requests with a credential of their own making. The upstream
 answers them with a 401, and nothing of them may stay on the disk. So what is set aside for a tenant
@@ -56,11 +56,11 @@ class _Held:
         self, owner: str, outputs: Sequence[Output], records: Sequence[Record]
     ) -> tuple[Record, ...]:
         """Hold more; the records that stand in the way, as `Store.commit` gives them."""
-        first = self.reads.commit(owner, outputs, records)
-        kept = () if first else tuple(records)
-        self.commits.append((owner, tuple(outputs), kept))
+        conflicts = self.reads.commit(owner, outputs, records)
+        own_records = () if conflicts else tuple(records)
+        self.commits.append((owner, tuple(outputs), own_records))
         self.chars += sum(len(output.text) for output in outputs)
-        return first
+        return conflicts
 
     def commit_to(self, store: Store) -> bool:
         """Commit all of it; whether nothing stood in the way. No more of it is held."""
@@ -73,15 +73,15 @@ class _Held:
         return is_first
 
     def merged(self) -> Iterator[tuple[str, list[Output], list[Record]]]:
-        """All of it, one commit for each owner; of records in one place the newest."""
+        """What is held, as one commit for each owner, with the newest record of each place."""
         outputs: dict[str, dict[str, Output]] = {}
         records: dict[str, dict[Any, Record]] = {}
         for owner, new_outputs, new_records in self.commits:
             outputs.setdefault(owner, {}).update(
-                (each.ref, each) for each in new_outputs
+                (item.ref, item) for item in new_outputs
             )
             records.setdefault(owner, {}).update(
-                (each.place, each) for each in new_records
+                (item.place, item) for item in new_records
             )
         for owner in outputs:
             yield owner, list(outputs[owner].values()), list(records[owner].values())
@@ -119,17 +119,19 @@ class Acceptance:
 
     def _let_go(self) -> list[str]:
         """Whose things are let go: those who were refused, and the oldest of too many."""
-        gone = [tenant for tenant in self._refused if tenant not in self._running]
-        self._refused.difference_update(gone)
+        released = [tenant for tenant in self._refused if tenant not in self._running]
+        self._refused.difference_update(released)
         idle = [tenant for tenant in self._held if tenant not in self._running]
-        chars = sum(held.chars for held in self._held.values())
+        chars = sum(entry.chars for entry in self._held.values())
         count = len(self._held)
         for tenant in idle:
             if count <= _MOST_HELD and chars <= _MOST_HELD_CHARS:
                 break
-            gone.append(tenant)
+            released.append(tenant)
             count, chars = count - 1, chars - self._held[tenant].chars
-        return [tenant for tenant in gone if self._held.pop(tenant, None) is not None]
+        return [
+            tenant for tenant in released if self._held.pop(tenant, None) is not None
+        ]
 
     def is_accepted(self, tenant: str) -> bool:
         """Whether an upstream has accepted a tenant, and nothing is held for it."""
@@ -159,14 +161,14 @@ class Acceptance:
         """
         with self._lock:
             self._refused.discard(tenant)
-            held = self._held.get(tenant)
+            pending = self._held.get(tenant)
         try:
-            is_first = held is None or held.commit_to(store)
+            is_first = pending is None or pending.commit_to(store)
         finally:
             with self._lock:
                 _note(self._accepted, tenant)
         with self._lock:
-            if held is not None and self._held.get(tenant) is held:
+            if pending is not None and self._held.get(tenant) is pending:
                 del self._held[tenant]
         return is_first
 
@@ -176,7 +178,7 @@ class Acceptance:
             return self._held.get(owner.partition(_PART)[0])
 
     def holding(self, owner: str) -> _Held | None:
-        """Where more of an owner's is to be held; None: it is committed."""
+        """Where to hold more of an owner's content; None where it is committed at once."""
         tenant = owner.partition(_PART)[0]
         with self._lock:
             if tenant in self._accepted:
@@ -211,18 +213,18 @@ class HoldingStore(StoreWrapper):
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
     ) -> tuple[Record, ...]:
         """`Store.commit`: held in memory until the tenant is accepted."""
-        held = self._acceptance.holding(tenant)
-        if held is None:
+        pending = self._acceptance.holding(tenant)
+        if pending is None:
             return self.store.commit(tenant, outputs, records)
-        if not held.lock.acquire(self._waits):
+        if not pending.lock.acquire(self._waits):
             raise StoreError(self.name, "commit", "a commit is under way. Try again")
         try:
-            if held.is_open:
+            if pending.is_open:
                 standing = self._standing(tenant, records)
-                first = held.add(tenant, outputs, () if standing else records)
-                return standing or first
+                conflicts = pending.add(tenant, outputs, () if standing else records)
+                return standing or conflicts
         finally:
-            held.lock.release()
+            pending.lock.release()
         return self.store.commit(tenant, outputs, records)
 
     def accept(self, tenant: str) -> bool:
@@ -231,49 +233,51 @@ class HoldingStore(StoreWrapper):
 
     def _standing(self, tenant: str, records: Sequence[Record]) -> tuple[Record, ...]:
         """The records in the store that are in the way of some, as `Store.commit` gives them."""
-        ours = {record.place: record for record in records if record.is_once}
-        keys = list(dict.fromkeys(record.key for record in ours.values()))
+        once_records = {record.place: record for record in records if record.is_once}
+        keys = list(dict.fromkeys(record.key for record in once_records.values()))
         there = self.store.find(tenant, keys) if keys else ()
         return tuple(
-            each
-            for each in there
-            if each.place in ours and each.data != ours[each.place].data
+            stored
+            for stored in there
+            if stored.place in once_records
+            and stored.data != once_records[stored.place].data
         )
 
     def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
         """`Records.find`: of what is held as well."""
-        wanted = list(dict.fromkeys(keys))
-        held = self._acceptance.held(
-            tenant
-        )  # before the store is asked: it may be committed meanwhile
-        kept = self.store.find(tenant, wanted)
-        if held is None:
-            return kept
-        records = {record.place: record for record in kept}
-        for record in held.reads.find(tenant, wanted):
+        unique_keys = list(dict.fromkeys(keys))
+        # before the store is asked: it may be committed meanwhile
+        pending = self._acceptance.held(tenant)
+        stored = self.store.find(tenant, unique_keys)
+        if pending is None:
+            return stored
+        records = {record.place: record for record in stored}
+        for record in pending.reads.find(tenant, unique_keys):
             if not record.is_once or record.place not in records:
                 records[record.place] = record
-        order = {key: at for at, key in enumerate(wanted)}
+        order = {key: at for at, key in enumerate(unique_keys)}
         return tuple(
-            sorted(records.values(), key=lambda it: (order[it.key], *it.place[1:]))
+            sorted(
+                records.values(), key=lambda entry: (order[entry.key], *entry.place[1:])
+            )
         )
 
     def stat(self, tenant: str, ref: str) -> Shape:
         """`Blobs.stat`: of what is held as well."""
-        held = self._acceptance.held(tenant)
-        if held is not None:
+        pending = self._acceptance.held(tenant)
+        if pending is not None:
             try:
-                return held.reads.stat(tenant, ref)
+                return pending.reads.stat(tenant, ref)
             except RefNotFound:
                 pass
         return self.store.stat(tenant, ref)
 
     def chunk(self, tenant: str, ref: str, n: int) -> str:
         """`Blobs.chunk`: of what is held as well."""
-        held = self._acceptance.held(tenant)
-        if held is not None:
+        pending = self._acceptance.held(tenant)
+        if pending is not None:
             try:
-                return held.reads.chunk(tenant, ref, n)
+                return pending.reads.chunk(tenant, ref, n)
             except RefNotFound:
                 pass
         return self.store.chunk(tenant, ref, n)

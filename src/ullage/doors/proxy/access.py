@@ -49,10 +49,12 @@ class Access:
 
     def __init__(self, config: Config, guard: Guard) -> None:
         self._settings, self._guard = config.access, guard
-        self._networks = [ipaddress.ip_network(each) for each in config.access.proxies]
+        self._networks = [
+            ipaddress.ip_network(network) for network in config.access.proxies
+        ]
 
     def verdict(self, request: web.BaseRequest) -> Verdict:
-        """Whether a page is given to who asks for it."""
+        """Whether a request for a page is granted."""
         if not self._guard.is_ours(request.headers.getall("Host", [])) or _is_of_a_page(
             request
         ):
@@ -63,12 +65,12 @@ class Access:
         return "given" if is_known else "unauthenticated"
 
     def _has_token(self, headers: CIMultiDictProxy[str]) -> bool:
-        wanted = self._settings.token_sha256
-        if wanted is None:
+        expected = self._settings.token_sha256
+        if expected is None:
             return False
         tokens = [_token_of(value) for value in headers.getall("Authorization", [])]
         digests = [hashlib.sha256(token).hexdigest() for token in tokens if token]
-        return any(hmac.compare_digest(digest, wanted) for digest in digests)
+        return any(hmac.compare_digest(digest, expected) for digest in digests)
 
     def _is_named(self, request: web.BaseRequest) -> bool:
         """Whether a reverse proxy that is trusted says who asks."""
@@ -102,10 +104,12 @@ def _is_of_a_page(request: web.BaseRequest) -> bool:
     is_followed = request.headers.get("Sec-Fetch-Dest") == "document"
     if site not in ("none", "same-origin") and not is_followed:
         return True
-    own = [
+    own_origins = [
         f"{scheme}://{request.headers.get('Host', '')}" for scheme in ("http", "https")
     ]
-    return any(origin not in own for origin in request.headers.getall("Origin", []))
+    return any(
+        origin not in own_origins for origin in request.headers.getall("Origin", [])
+    )
 
 
 def _is_of_who_runs_it(request: web.BaseRequest) -> bool:
@@ -157,13 +161,13 @@ def user_of_socket(local: tuple[str, int], remote: tuple[str, int]) -> int | Non
     """
     table = "tcp6" if ":" in local[0] else "tcp"
     try:
-        wanted = [_in_hex(*local), _in_hex(*remote)]
+        addresses = [_in_hex(*local), _in_hex(*remote)]
         lines = Path(f"/proc/net/{table}").read_text(encoding="ascii").splitlines()[1:]
     except (OSError, ValueError):
         return None
     for line in lines:
         fields = line.split()
-        if fields[1:3] == wanted:
+        if fields[1:3] == addresses:
             return int(fields[7])
     return None
 
@@ -171,7 +175,7 @@ def user_of_socket(local: tuple[str, int], remote: tuple[str, int]) -> int | Non
 def _in_hex(address: str, port: int) -> str:
     packed = ipaddress.ip_address(address).packed
     words = [packed[start : start + 4] for start in range(0, len(packed), 4)]
-    return "".join(_word(each) for each in words) + f":{port:04X}"
+    return "".join(_word(word) for word in words) + f":{port:04X}"
 
 
 def _word(data: bytes) -> str:

@@ -135,17 +135,17 @@ class Setting(Struct, frozen=True):
             url: of the proxy, without a path.
             environment: the command's own, for what is only added to.
         """
-        made = {name: f"{url}/{path}" for name, path in self.variables.items()}
-        made |= {
+        variables = {name: f"{url}/{path}" for name, path in self.variables.items()}
+        variables |= {
             name: value
             for name, value in self.features.items()
             if name not in environment
         }
-        made[_OPENCODE] = _opencode(environment.get(_OPENCODE), url, self.options)
+        variables[_OPENCODE] = _opencode(environment.get(_OPENCODE), url, self.options)
         for name in ("NO_PROXY", "no_proxy"):
-            before = environment.get(name)
-            made[name] = f"{before},{_NOT_PROXIED}" if before else _NOT_PROXIED
-        return {**made, MARK: url}
+            no_proxy = environment.get(name)
+            variables[name] = f"{no_proxy},{_NOT_PROXIED}" if no_proxy else _NOT_PROXIED
+        return {**variables, MARK: url}
 
     def environment_at(
         self, url: str, environment: Mapping[str, str]
@@ -165,7 +165,7 @@ def setting_for(
     folder: Path | None = None,
     arguments: Sequence[str] = (),
 ) -> Setting:
-    """What a command needs, by the environment it would have had.
+    """The setting of a command, from the environment it would have had.
 
     Args:
         environment: the command's.
@@ -177,8 +177,8 @@ def setting_for(
         arguments: of the command; some name a file of settings.
     """
     agent = agent_of(program)
-    own = own_settings(agent, environment, folder, arguments)
-    named = _addresses(agent, own, environment)
+    file_settings = own_settings(agent, environment, folder, arguments)
+    named = _addresses(agent, file_settings, environment)
     upstreams: dict[str, str] = {}
     variables: dict[str, str] = {}
     for name, path in VARIABLES.items():
@@ -187,17 +187,17 @@ def setting_for(
             variables[name] = _path_of(name, gateway, upstreams)
         elif name in named or _may_be_set(name, agent, named, configured):
             variables[name] = path
-    options = dict(_options({**environment, **own}, configured, upstreams))
-    if agent == "claude" and "ANTHROPIC_BASE_URL" in own:
+    options = dict(_options({**environment, **file_settings}, configured, upstreams))
+    if agent == "claude" and "ANTHROPIC_BASE_URL" in file_settings:
         options["claude"] = variables["ANTHROPIC_BASE_URL"]
     features = _features(variables, {**addresses, **upstreams})
     without = _PROXIES if agent == "qwen" else ()
     if "serve" not in arguments[:1] or PurePath(program).stem != "ollama":
         variables |= _ollamas(agent, named, configured, upstreams)
     setting = Setting(upstreams, variables, options, features, without)
-    return (
-        _for_gemini(setting, own, environment, folder) if agent == "gemini" else setting
-    )
+    if agent == "gemini":
+        return _for_gemini(setting, file_settings, environment, folder)
+    return setting
 
 
 def agent_of(program: str) -> str:
@@ -217,8 +217,8 @@ def arguments_for(command: Sequence[str], setting: Setting, url: str) -> list[st
     if agent == "codex":
         added = ["-c", f'openai_base_url="{url}/{setting.options["codex"]}"']
     elif "claude" in setting.options and option_of(command, "--settings") is None:
-        own = {"env": {"ANTHROPIC_BASE_URL": f"{url}/{setting.options['claude']}"}}
-        added = ["--settings", json.dumps(own)]
+        settings = {"env": {"ANTHROPIC_BASE_URL": f"{url}/{setting.options['claude']}"}}
+        added = ["--settings", json.dumps(settings)]
     return [*command[:1], *added, *command[1:]]
 
 
@@ -226,12 +226,16 @@ def arguments_for(command: Sequence[str], setting: Setting, url: str) -> list[st
 
 
 def _addresses(
-    agent: str, own: Mapping[str, str], environment: Mapping[str, str]
+    agent: str, file_settings: Mapping[str, str], environment: Mapping[str, str]
 ) -> dict[str, str]:
     """What is set, by variable: by the environment or a file, whichever the agent prefers."""
     defaults = _OWN_DEFAULTS if agent == "qwen" else {}
-    both = {**environment, **own} if agent == "claude" else {**own, **environment}
-    return {**defaults, **{name: value for name, value in both.items() if value}}
+    merged = (
+        {**environment, **file_settings}
+        if agent == "claude"
+        else {**file_settings, **environment}
+    )
+    return {**defaults, **{name: value for name, value in merged.items() if value}}
 
 
 def _gateway(
@@ -247,8 +251,8 @@ def _gateway(
 def _is_vendor_s(address: str, path: str) -> bool:
     """Whether an address is the one that a path of the proxy leads to."""
     name, _, rest = path.partition("/")
-    own = f"{UPSTREAMS[name]}/{rest}".rstrip("/")
-    return _plain(address) in (own, UPSTREAMS[name])
+    vendor_address = f"{UPSTREAMS[name]}/{rest}".rstrip("/")
+    return _plain(address) in (vendor_address, UPSTREAMS[name])
 
 
 def _plain(address: str) -> str:
@@ -268,8 +272,8 @@ def _path_of(name: str, gateway: str, upstreams: dict[str, str]) -> str:
     """
     parts = urlsplit(gateway)
     host = _NOT_IN_A_NAME.sub("-", (parts.hostname or "").lower()).strip("-")
-    own = re.sub(r"[^a-z]+", "-", name.lower())
-    upstream = f"{own}.{host}" if host else own
+    label = re.sub(r"[^a-z]+", "-", name.lower())
+    upstream = f"{label}.{host}" if host else label
     path = parts.path.rstrip("/")
     upstreams[upstream] = gateway.rstrip("/").removesuffix(path) if path else gateway
     return f"{upstream}{path}"
@@ -316,9 +320,10 @@ def _ollama_at(address: str) -> str | None:
         return None
     if parts.scheme not in _PORTS or parts.username or parts.query:
         return None  # a client sends its own credentials
-    host = (
-        "127.0.0.1" if host in _EVERY_ADDRESS else f"[{host}]" if ":" in host else host
-    )
+    if host in _EVERY_ADDRESS:
+        host = "127.0.0.1"
+    elif ":" in host:
+        host = f"[{host}]"
     port = port or (_PORTS[parts.scheme] if has_scheme else 11434)
     return f"{parts.scheme}://{host}:{port}{parts.path.rstrip('/')}"
 
@@ -334,14 +339,17 @@ def _may_be_set(
     """
     provider = VARIABLES[name].partition("/")[0]
     siblings = [
-        other for other in VARIABLES if VARIABLES[other].partition("/")[0] == provider
+        variable
+        for variable in VARIABLES
+        if VARIABLES[variable].partition("/")[0] == provider
     ]
     gateways = [
-        other
-        for other in siblings
-        if other != name and _gateway(other, VARIABLES[other], named, configured)
+        variable
+        for variable in siblings
+        if variable != name
+        and _gateway(variable, VARIABLES[variable], named, configured)
     ]
-    read = [other for other in READ_BY.get(agent, ()) if other in siblings]
+    read = [variable for variable in READ_BY.get(agent, ()) if variable in siblings]
     if name not in read:
         return not gateways
     return name == read[-1] and not set(gateways) & set(read)
@@ -361,15 +369,15 @@ def _options(
 
 
 def _features(
-    variables: Mapping[str, str], behind: Mapping[str, str]
+    variables: Mapping[str, str], addresses: Mapping[str, str]
 ) -> dict[str, str]:
-    address = behind.get(variables.get("ANTHROPIC_BASE_URL", ""), "")
+    address = addresses.get(variables.get("ANTHROPIC_BASE_URL", ""), "")
     return dict(FEATURES.get(_plain(address), {}))
 
 
 def _for_gemini(
     setting: Setting,
-    own: Mapping[str, str],
+    file_settings: Mapping[str, str],
     environment: Mapping[str, str],
     folder: Path | None,
 ) -> Setting:
@@ -378,7 +386,7 @@ def _for_gemini(
     A key in the environment is not looked for then. What it is to use can be said in a file of
     defaults, below all settings of the user's, which it reads if the file is root's.
     """
-    values = {**own, **environment}
+    values = {**file_settings, **environment}
     chooses = any(values.get(name) for name in _GEMINI_CHOICES)
     is_left_alone = chooses or values.get("GOOGLE_GEMINI_BASE_URL")
     needs_key = not is_left_alone and not gemini_has_chosen(environment, folder)
@@ -409,9 +417,9 @@ def _is_root_s(path: Path) -> bool:
     return status.st_uid == 0 and not status.st_mode & 0o022
 
 
-def _opencode(before: str | None, url: str, options: Mapping[str, str]) -> str:
+def _opencode(settings_text: str | None, url: str, options: Mapping[str, str]) -> str:
     """Opencode's settings, with our addresses where none was set in these."""
-    settings = _object(before)
+    settings = _object(settings_text)
     providers = settings["provider"] = dict(_object(settings.get("provider")))
     for name in OPENCODE_PROVIDERS:
         path = options[f"opencode.{name}"]

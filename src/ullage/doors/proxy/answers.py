@@ -1,4 +1,4 @@
-"""What the proxy itself answers: an error in a form that every vendor's client reads."""
+"""Errors of the proxy's own, in a form that every vendor's client reads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from ullage.doors.proxy.headers import TOLD
+from ullage.doors.proxy.headers import TREATMENT_HEADER
 
 _STATUS = {
     400: "INVALID_ARGUMENT",
@@ -41,7 +41,7 @@ def failure(status: int, words: str, **headers: str) -> web.Response:
     }
     more = {name.replace("_", "-"): value for name, value in headers.items()}
     answer = json_answer({"type": "error", "error": error}, status)
-    answer.headers.update({TOLD: "error", **more})
+    answer.headers.update({TREATMENT_HEADER: "error", **more})
     if more.get("Connection") == "close":
         answer.force_close()
     return answer

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from aiohttp import StreamReader
 
 
-class Held:
+class BodyBudget:
     """How many bytes of bodies a worker holds at once, of at most so many."""
 
     def __init__(self, most: int) -> None:
@@ -58,9 +58,8 @@ class Body:
             TimeoutError: the client fell silent.
         """
         for start in range(0, len(self.data), _PART_BYTES):
-            yield self.data[
-                start : start + _PART_BYTES
-            ]  # in one piece, it would hold up the loop
+            # in one piece, it would hold up the loop
+            yield self.data[start : start + _PART_BYTES]
         while part := await self._next():
             yield part
 
@@ -75,15 +74,17 @@ class Body:
             raise
 
 
-async def read_body(stream: StreamReader, most: int, held: Held, idle_s: float) -> Body:
+async def read_body(
+    stream: StreamReader, most: int, budget: BodyBudget, idle_s: float
+) -> Body:
     """Read a body, but no more of it than may be held.
 
-    What was read is counted in ``held``; whoever is done with the body gives it back.
+    What was read is counted in ``budget``; whoever is done with the body gives it back.
 
     Args:
         stream: where it comes from.
         most: the most bytes of one body.
-        held: those of all.
+        budget: those of all.
         idle_s: how long the client may be silent.
 
     Raises:
@@ -96,12 +97,12 @@ async def read_body(stream: StreamReader, most: int, held: Held, idle_s: float) 
             while part := await stream.readany():
                 silence.reschedule(loop.time() + idle_s)
                 parts.append(part)
-                if size + len(part) > most or not held.take(len(part)):
-                    held.give(size)
+                if size + len(part) > most or not budget.take(len(part)):
+                    budget.give(size)
                     return Body(b"".join(parts), stream, idle_s)
                 size += len(part)
     except BaseException:
-        held.give(size)
+        budget.give(size)
         raise
     return Body(b"".join(parts), None, idle_s)
 

@@ -17,12 +17,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ullage.core.errors import ConfigError
+from ullage.doors.proxy.activity import ConversationActivity, Totals
 from ullage.doors.proxy.config import Config
-from ullage.doors.proxy.door import Door
+from ullage.doors.proxy.observers import Observers, observers_of
 from ullage.doors.proxy.relayed import Relayed
-from ullage.doors.proxy.seen import Shown, Totals
+from ullage.doors.proxy.run_keys import RunKeys
 from ullage.doors.proxy.server import bound, running
-from ullage.doors.proxy.watch import Watch, watch_of
 
 _PASSED_ON = ("SIGTERM", "SIGHUP", "SIGQUIT")
 """Signals for this process that are meant for the command. An interrupt from the terminal reaches
@@ -31,14 +31,14 @@ both; it is the command's to act on."""
 
 @contextlib.contextmanager
 def behind_a_proxy(
-    config: Config, *tell: Callable[[Relayed], None], door: Door | None = None
-) -> Iterator[tuple[str, Watch]]:
+    config: Config, *tell: Callable[[Relayed], None], run_keys: RunKeys | None = None
+) -> Iterator[tuple[str, Observers]]:
     """A proxy in a thread, as long as the block lasts.
 
     Args:
         config: the proxy's settings.
         tell: are called as well, in that thread, with each request that is over.
-        door: who may use it; None: whoever reaches it.
+        run_keys: who may use it; None: whoever reaches it.
 
     Gives:
         its address, and who looks on.
@@ -48,12 +48,12 @@ def behind_a_proxy(
     """
     listening = bound(config)
     host, port = listening.getsockname()[:2]
-    watch = watch_of(config, *tell)
-    thread = _Thread(config, listening, watch, door)
+    observers = observers_of(config, *tell)
+    thread = _Thread(config, listening, observers, run_keys)
     thread.start()
     try:
         thread.wait()
-        yield f"http://{f'[{host}]' if ':' in host else host}:{port}", watch
+        yield f"http://{f'[{host}]' if ':' in host else host}:{port}", observers
     finally:
         thread.stop()
 
@@ -62,11 +62,15 @@ class _Thread(threading.Thread):
     """The event loop of a proxy."""
 
     def __init__(
-        self, config: Config, listening: socket.socket, watch: Watch, door: Door | None
+        self,
+        config: Config,
+        listening: socket.socket,
+        observers: Observers,
+        run_keys: RunKeys | None,
     ) -> None:
         super().__init__(name="ullage-proxy", daemon=True)
-        self._door = door
-        self._config, self._listening, self._watch = config, listening, watch
+        self._run_keys = run_keys
+        self._config, self._listening, self._observers = config, listening, observers
         self._began = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._over: asyncio.Event | None = None
@@ -82,7 +86,9 @@ class _Thread(threading.Thread):
 
     async def _serve(self) -> None:
         self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
-        async with running(self._config, self._listening, self._watch, door=self._door):
+        async with running(
+            self._config, self._listening, self._observers, run_keys=self._run_keys
+        ):
             self._began.set()
             await self._over.wait()
 
@@ -99,13 +105,15 @@ class _Thread(threading.Thread):
         self.join()
 
 
-def summary(totals: Totals, store: str, shown: Sequence[Shown] = ()) -> list[str]:
+def summary(
+    totals: Totals, store: str, conversations: Sequence[ConversationActivity] = ()
+) -> list[str]:
     """What a proxy came to, in a few lines; none if nothing went through it.
 
     Args:
         totals: of all requests.
         store: what is said of where it is kept.
-        shown: the conversations, for those that were met under way, and for what is refused.
+        conversations: for those that were met under way, and for what is refused.
     """
     if not totals.requests:
         return []
@@ -117,26 +125,28 @@ def summary(totals: Totals, store: str, shown: Sequence[Shown] = ()) -> list[str
         f"{totals.requests:,} requests: {totals.fitted:,} went on shorter{passed}",
         f"prompts of {totals.raw_tokens:,} tokens went on as {totals.sent_tokens:,}{share}{cost}",
         f"opened again {totals.recalled:,} times; what was set aside is kept in {store}",
-        *_met_under_way(shown),
-        *_refused(shown),
+        *_met_under_way(conversations),
+        *_refused(conversations),
     ]
 
 
-def _met_under_way(shown: Sequence[Shown]) -> Iterator[str]:
+def _met_under_way(conversations: Sequence[ConversationActivity]) -> Iterator[str]:
     """What became of the conversations that were under way when they were first seen."""
-    joined = sum(one.is_joined for one in shown)
+    joined = sum(one.is_joined for one in conversations)
     if joined:
         yield f"{_conversations(joined)} under way when first seen, cut from then on as one batch"
     waiting = Counter(
-        one.standing.why for one in shown if one.standing and one.standing.was_joined
+        one.standing.why
+        for one in conversations
+        if one.standing and one.standing.was_joined
     )
-    for why, count in waiting.items():
-        yield f"{_conversations(count)} under way when first seen: {why}"
+    for reason, count in waiting.items():
+        yield f"{_conversations(count)} under way when first seen: {reason}"
 
 
-def _refused(shown: Sequence[Shown]) -> Iterator[str]:
+def _refused(conversations: Sequence[ConversationActivity]) -> Iterator[str]:
     """What upstreams refuse of what is added to requests."""
-    refused = Counter(addition for one in shown for addition in one.without)
+    refused = Counter(addition for one in conversations for addition in one.without)
     for addition, count in refused.items():
         yield f"{_conversations(count)} sent without our {addition}: the upstream refuses it"
 
@@ -158,10 +168,10 @@ def run_command(command: Sequence[str], environment: Mapping[str, str]) -> int:
         )
     with (
         _signals() as child,
-        subprocess.Popen([program, *command[1:]], env=dict(environment)) as it,
+        subprocess.Popen([program, *command[1:]], env=dict(environment)) as process,
     ):
-        child.append(it)
-        code = it.wait()
+        child.append(process)
+        code = process.wait()
     return code if code >= 0 else 128 - code
 
 
@@ -171,14 +181,17 @@ def _signals() -> Iterator[list[subprocess.Popen[bytes]]]:
     child: list[subprocess.Popen[bytes]] = []
 
     def pass_on(number: int, _: object) -> None:
-        for each in child:
-            each.send_signal(number)
+        for process in child:
+            process.send_signal(number)
 
-    wanted = [getattr(signal, name) for name in _PASSED_ON if hasattr(signal, name)]
-    before = {each: signal.signal(each, pass_on) for each in wanted}
-    before[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: None)
+    numbers = [getattr(signal, name) for name in _PASSED_ON if hasattr(signal, name)]
+    handlers = {
+        signal_number: signal.signal(signal_number, pass_on)
+        for signal_number in numbers
+    }
+    handlers[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         yield child
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        for signal_number, handler in handlers.items():
+            signal.signal(signal_number, handler)

@@ -1,4 +1,4 @@
-"""What a proxy is told: one frozen value.
+"""The settings of a proxy: one frozen value.
 
 A TOML file, the environment and the options of the command line are laid over each other in this
 order; each key is named as the field.
@@ -40,7 +40,7 @@ _ORIGIN = re.compile(
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-class Room(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ProxyLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How much a proxy holds, and how long it waits. What is over is passed on, never refused,
     except where a number of connections says so.
 
@@ -165,7 +165,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     allowed_hosts: list[str] = []
     allowed_origins: list[str] = []
     use_system_proxy: bool = True
-    limits: Room = Room()
+    limits: ProxyLimits = ProxyLimits()
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant."""
@@ -226,14 +226,14 @@ def config_of(
     for name in ("store", "blobs", "cache"):
         if environment.get(f"ULLAGE_{name.upper()}"):
             settings.setdefault(name, environment[f"ULLAGE_{name.upper()}"])
-    given = {name: value for name, value in options.items() if value is not None}
+    overrides = {name: value for name, value in options.items() if value is not None}
     for name in _LISTS:
-        if not given.get(name):  # an option that may come many times, and did not
-            given.pop(name, None)
-    named = settings.get("upstreams", {}), given.get("upstreams", {})
-    given["upstreams"] = {**UPSTREAMS, **named[0], **named[1]}
+        if not overrides.get(name):  # an option that may come many times, and did not
+            overrides.pop(name, None)
+    named = settings.get("upstreams", {}), overrides.get("upstreams", {})
+    overrides["upstreams"] = {**UPSTREAMS, **named[0], **named[1]}
     try:
-        return msgspec.convert({**settings, **given}, Config, strict=False)
+        return msgspec.convert({**settings, **overrides}, Config, strict=False)
     except msgspec.ValidationError as error:
         raise ConfigError(
             "the proxy's settings", str(error), "See docs/proxy.md."
@@ -260,17 +260,17 @@ _LISTS = ("allowed_hosts", "allowed_origins", "tenant_headers", "user_tools")
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = msgspec.toml.decode(file.read_bytes())
+        settings: dict[str, Any] = msgspec.toml.decode(file.read_bytes())
     except OSError as error:
-        why = error.strerror or type(error).__name__
+        reason = error.strerror or type(error).__name__
         raise ConfigError(
-            "--config", f"the file cannot be read ({why})", "Name another."
+            "--config", f"the file cannot be read ({reason})", "Name another."
         ) from None
     except msgspec.DecodeError as error:
         raise ConfigError(
             "--config", f"the file is no TOML: {error}", "Mend it."
         ) from None
-    return found
+    return settings
 
 
 def host_and_port(listen: str) -> tuple[str, int]:
@@ -296,18 +296,18 @@ def is_loopback(host: str) -> bool:
 
 
 def _check_upstream(name: str, url: str) -> None:
-    where, parts = f"upstreams.{name}", urlsplit(url)
+    setting, parts = f"upstreams.{name}", urlsplit(url)
     if not _NAME.fullmatch(name):
         raise ConfigError(
-            where, "the name is no lower-case word", "Rename it: it stands in paths."
+            setting, "the name is no lower-case word", "Rename it: it stands in paths."
         )
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(
-            where, "it is no URL of http or https", "Write https://host/path."
+            setting, "it is no URL of http or https", "Write https://host/path."
         )
     if parts.username or parts.password or parts.query or parts.fragment:
         raise ConfigError(
-            where,
+            setting,
             "it holds more than host and path",
             "Clients send their own credentials.",
         )
@@ -399,8 +399,8 @@ def _check_numbers(config: Config) -> None:
                 name, f"{value} is not more than 0", "Give a positive number."
             )
     if not 0 <= config.holdout <= 1:
-        why = f"{config.holdout} is no share"
-        raise ConfigError("holdout", why, "Give 0 to 1: 0.05 is one in twenty.")
+        problem = f"{config.holdout} is no share"
+        raise ConfigError("holdout", problem, "Give 0 to 1: 0.05 is one in twenty.")
     if config.window_tokens is not None and config.window_tokens < 1_000:
         raise ConfigError(
             "window_tokens",

@@ -23,9 +23,8 @@ from ullage.doors.proxy.quiet import log_error
 
 Handler: TypeAlias = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
-_HEAD_BYTES = (
-    1 << 20
-)  # two of what the loop reads at once may come before a request is handled
+# two of what the loop reads at once may come before a request is handled
+_HEAD_BYTES = 1 << 20
 _KEPT_S = 75.0
 _LOOK_S = 1.0
 _OWN_DESCRIPTORS, _LEAST, _MOST = 32, 8, 16_384
@@ -57,14 +56,13 @@ def raise_descriptors() -> None:
     except ImportError:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * _MOST + _OWN_DESCRIPTORS
+    most = 2 * _MOST + _OWN_DESCRIPTORS
     if hard != resource.RLIM_INFINITY:
-        wanted = min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        with contextlib.suppress(
-            OSError, ValueError
-        ):  # some systems have a lower one besides
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        most = min(most, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        # some systems have a lower one besides
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 class Connections:
@@ -77,9 +75,8 @@ class Connections:
 
     def __init__(self, most: int, head_s: float) -> None:
         self._most, self._head_s = most, head_s
-        self._open: dict[
-            Connection, None
-        ] = {}  # in the order in which they began to wait
+        # in the order in which they began to wait
+        self._open: dict[Connection, None] = {}
 
     def __len__(self) -> int:
         return len(self._open)
@@ -87,7 +84,9 @@ class Connections:
     def add(self, connection: Connection) -> bool:
         """Take a connection in; whether there was a place for it, or one could be made."""
         if len(self._open) >= self._most:
-            waiting = next((other for other in self._open if not other.is_busy), None)
+            waiting = next(
+                (candidate for candidate in self._open if not candidate.is_busy), None
+            )
             if waiting is None:
                 return False
             self.drop(waiting)
@@ -125,7 +124,9 @@ class Connections:
             await asyncio.sleep(min(_LOOK_S, self._head_s / 4))
             now = loop.time()
             late = [
-                each for each in self._open if each.is_late(now, self._head_s, _KEPT_S)
+                candidate
+                for candidate in self._open
+                if candidate.is_late(now, self._head_s, _KEPT_S)
             ]
             for connection in late:
                 self.drop(connection)
@@ -214,7 +215,7 @@ class Connection(web.RequestHandler):
         return failure(status, words, Connection="close")
 
 
-class Server(web.Server):
+class BoundedServer(web.Server):
     """An HTTP server whose connections are bounded.
 
     Args:
@@ -234,9 +235,8 @@ class Server(web.Server):
             finally:
                 connection.ends()
 
-        super().__init__(
-            answered, handler_cancellation=True
-        )  # who is gone cancels the upstream
+        # who is gone cancels the upstream
+        super().__init__(answered, handler_cancellation=True)
         self._connections_of_clients = connections
         self._settings = settings
 

@@ -70,9 +70,8 @@ class Decoder:
                 raise Undecodable(type(error).__name__) from None
             if piece:
                 yield bytes(piece)
-            data = getattr(
-                inflater, "unconsumed_tail", b""
-            )  # zlib's; others keep it themselves
+            # zlib's; others keep it themselves
+            data = getattr(inflater, "unconsumed_tail", b"")
             is_full = len(piece) == _PIECE_BYTES
             if inflater.eof or not (
                 data or is_full or not getattr(inflater, "needs_input", True)

@@ -23,7 +23,7 @@ from yarl import URL
 from ullage import Event
 from ullage.doors.host import ServedWindow, lookup
 from ullage.doors.proxy.config import UPSTREAMS, Config, is_loopback
-from ullage.doors.proxy.routes import Route
+from ullage.doors.proxy.routes import UpstreamRoute
 from ullage.doors.proxy.served import (
     Served,
     from_lm_studio,
@@ -84,7 +84,7 @@ class Discovery:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def of(
-        self, route: Route, headers: Mapping[str, str], model: str
+        self, route: UpstreamRoute, headers: Mapping[str, str], model: str
     ) -> ServedWindow | None:
         """What is known of a model at the upstream of a request; asks for it if it is due.
 
@@ -96,20 +96,20 @@ class Discovery:
         if not self._may_ask(route, model):
             return None
         key = route.upstream, model
-        known = self._known.setdefault(key, _Known())
+        entry = self._known.setdefault(key, _Known())
         self._known.move_to_end(key)
         if len(self._known) > _MOST_MODELS:
             self._known.popitem(last=False)
-        is_due = asyncio.get_running_loop().time() >= known.until_s
-        if is_due and not known.is_asked and len(self._tasks) < _MOST_ASKED_AT_ONCE:
-            known.is_asked = True
+        is_due = asyncio.get_running_loop().time() >= entry.until_s
+        if is_due and not entry.is_asked and len(self._tasks) < _MOST_ASKED_AT_ONCE:
+            entry.is_asked = True
             credentials = {
                 name: headers[name] for name in _CREDENTIALS if name in headers
             }
-            task = asyncio.create_task(self._ask(known, route, credentials, model))
+            task = asyncio.create_task(self._ask(entry, route, credentials, model))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        return known.window
+        return entry.window
 
     async def close(self) -> None:
         """Give up what is being asked."""
@@ -117,26 +117,30 @@ class Discovery:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _may_ask(self, route: Route, model: str) -> bool:
+    def _may_ask(self, route: UpstreamRoute, model: str) -> bool:
         """Whether an upstream is asked about a model at all."""
-        wanted, url = self._config.discover, urlsplit(route.url)
+        choice, url = self._config.discover, urlsplit(route.url)
         if (
             self._config.window_tokens is not None
             or not 0 < len(model) <= _MOST_NAME_CHARS
         ):
             return False
-        if url.hostname in _OWN_HOSTS or wanted is False:
+        if url.hostname in _OWN_HOSTS or choice is False:
             return False
-        if isinstance(wanted, list) and route.upstream in wanted:
+        if isinstance(choice, list) and route.upstream in choice:
             return True
-        is_near = wanted is True or is_loopback(url.hostname or "")
+        is_near = choice is True or is_loopback(url.hostname or "")
         return is_near and not lookup(model).has_one_window
 
     async def _ask(
-        self, known: _Known, route: Route, credentials: dict[str, str], model: str
+        self,
+        entry: _Known,
+        route: UpstreamRoute,
+        credentials: dict[str, str],
+        model: str,
     ) -> None:
         """Ask everything that servers are asked, until one answer says which window is served."""
-        found: Served | None = None
+        best: Served | None = None
         holds_s = _NOTHING_S
         try:
             async with asyncio.timeout(_ALL_S):
@@ -146,21 +150,21 @@ class Discovery:
                     except (aiohttp.ClientError, _Unanswered, TimeoutError, OSError):
                         holds_s = _AGAIN_S
                         continue
-                    found = _better(found, served)
-                    if found is not None and found.is_served:
+                    best = _better(best, served)
+                    if best is not None and best.is_served:
                         break
         except TimeoutError:
             holds_s = _AGAIN_S
         finally:
-            known.is_asked = False
-            if found is not None:
-                known.window = _told(found, route.upstream, model)
-                holds_s = _SERVED_S if found.is_served else _AGAIN_S
-                holds_s = _LOADING_S if found.is_default else holds_s
-            known.until_s = asyncio.get_running_loop().time() + holds_s
+            entry.is_asked = False
+            if best is not None:
+                entry.window = _told(best, route.upstream, model)
+                holds_s = _SERVED_S if best.is_served else _AGAIN_S
+                holds_s = _LOADING_S if best.is_default else holds_s
+            entry.until_s = asyncio.get_running_loop().time() + holds_s
 
     def _questions(
-        self, route: Route, credentials: dict[str, str], model: str
+        self, route: UpstreamRoute, credentials: dict[str, str], model: str
     ) -> list[Callable[[], Awaitable[Served | None]]]:
         """What is asked, in order: what most servers understand first."""
         api = _api_of(route.url)
@@ -222,10 +226,10 @@ class Discovery:
         return None
 
 
-def _better(found: Served | None, served: Served | None) -> Served | None:
+def _better(best: Served | None, served: Served | None) -> Served | None:
     """Of two answers the one that says more of the window that is served."""
-    if served is None or (found is not None and served.window_tokens is None):
-        return found
+    if served is None or (best is not None and served.window_tokens is None):
+        return best
     return served
 
 
@@ -242,18 +246,20 @@ def _api_of(url: str) -> str:
 
 
 def _told(served: Served, upstream: str, model: str) -> ServedWindow | None:
-    """What is told to the conversations of a model."""
+    """The window and event for the conversations of a model; None if there is nothing new."""
     window, source = (
         served.window_tokens,
         f"{served.source}, upstream {quote(upstream)}",
     )
     if window is None:
-        why = f"what the server tells cannot be a window ({source}); it is refused"
-        return ServedWindow(None, Event(kind="window_refused", where="model", why=why))
+        reason = f"what the server tells cannot be a window ({source}); it is refused"
+        return ServedWindow(
+            None, Event(kind="window_refused", where="model", why=reason)
+        )
     info = lookup(model)
     if not served.is_loaded and info.window_tokens <= window:
         return None  # a bound raises nothing
-    how = "serves it with" if served.is_loaded else "can serve it with at most"
-    how = "would load it with" if served.is_default else how
-    why = f"the server {how} {window:,} tokens ({source})"
-    return ServedWindow(window, Event(kind="window_found", where="model", why=why))
+    verb = "serves it with" if served.is_loaded else "can serve it with at most"
+    verb = "would load it with" if served.is_default else verb
+    reason = f"the server {verb} {window:,} tokens ({source})"
+    return ServedWindow(window, Event(kind="window_found", where="model", why=reason))

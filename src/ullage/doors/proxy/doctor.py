@@ -94,11 +94,11 @@ def _store(config: Config) -> Finding:
         with tempfile.TemporaryFile(dir=there):
             return Finding("store", "ok", "there is none yet; it can be made")
     except (OSError, UllageError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
+        reason = error.strerror if isinstance(error, OSError) else str(error)
         return Finding(
             "store",
             "wrong",
-            f"{why}. Give a path you may write, or a server: --store PATH",
+            f"{reason}. Give a path you may write, or a server: --store PATH",
         )
 
 
@@ -109,9 +109,9 @@ def _address(config: Config) -> Iterator[Finding]:
         socket.create_server((host, port), family=family).close()
         yield Finding("address", "ok", f"{config.listen} is free")
     except OSError as error:
-        why = error.strerror or type(error).__name__
+        reason = error.strerror or type(error).__name__
         remedy = "Another proxy may hold it already; or listen elsewhere: --listen ADDRESS:PORT"
-        yield Finding("address", "wrong", f"{config.listen}: {why}. {remedy}")
+        yield Finding("address", "wrong", f"{config.listen}: {reason}. {remedy}")
     if not is_loopback(host):
         words = "other machines reach the proxy. It asks nobody who he is: put what does before it"
         yield Finding("address", "note", words)
@@ -130,19 +130,19 @@ def _upstream(name: str, url: str, *, online: bool) -> Finding:
     try:
         socket.create_connection((host, port), timeout=5).close()
     except OSError as error:
-        why = error.strerror or type(error).__name__
+        reason = error.strerror or type(error).__name__
         return Finding(
-            about, "wrong", f"{url}: no connection ({why}). Is the URL right?"
+            about, "wrong", f"{url}: no connection ({reason}). Is the URL right?"
         )
     return Finding(about, "ok", f"{url} takes connections")
 
 
 def _agents(environment: Mapping[str, str]) -> Iterator[Finding]:
     """Which coding agents are there."""
-    found = [
+    programs = [
         name for name in AGENTS if shutil.which(name, path=environment.get("PATH"))
     ]
-    words = ", ".join(f"ullage run -- {name}" for name in found)
+    words = ", ".join(f"ullage run -- {name}" for name in programs)
     yield Finding(
         "agents", "note", words or f"none of {', '.join(AGENTS)} is on the PATH"
     )
@@ -151,9 +151,9 @@ def _agents(environment: Mapping[str, str]) -> Iterator[Finding]:
 def _variables(environment: Mapping[str, str]) -> Iterator[Finding]:
     """Which variables lead somewhere already, told without what may be secret in them."""
     if MARK in environment:
-        where = urlsplit(environment[MARK]).netloc  # and not the key behind it
+        address = urlsplit(environment[MARK]).netloc  # and not the key behind it
         yield Finding(
-            "environment", "note", f"this shell is behind the proxy on {where}"
+            "environment", "note", f"this shell is behind the proxy on {address}"
         )
         return
     for name in VARIABLES:

@@ -15,7 +15,7 @@ from ullage.stores import MemoryStore, Store, Threaded, is_url, open_lasting
 _MOST_CONVERSATIONS, _FEW_KEYS = 10_000, 256
 
 
-class Near(Threaded):
+class LocalStore(Threaded):
     """A store on this machine: what takes no longer than a thread would is asked at once.
 
     Args:
@@ -31,11 +31,11 @@ class Near(Threaded):
 
     async def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
         """See `Store.find`. Reading waits for no writer."""
-        wanted = tuple(keys)
-        if len(wanted) <= _FEW_KEYS:
+        key_list = tuple(keys)
+        if len(key_list) <= _FEW_KEYS:
             with suppress(StoreError):
-                return (self._quick or self.store).find(tenant, wanted)
-        return await super().find(tenant, wanted)
+                return (self._quick or self.store).find(tenant, key_list)
+        return await super().find(tenant, key_list)
 
     async def commit(
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
@@ -54,14 +54,14 @@ class Near(Threaded):
         await super().close()
 
 
-def near(store: Store, acceptance: Acceptance | None = None) -> Near:
+def local_store(store: Store, acceptance: Acceptance | None = None) -> LocalStore:
     """A store on this machine, for an event loop.
 
     Args:
         store: the store.
         acceptance: what is held of tenants that no upstream has accepted; None: nothing is.
     """
-    kept = store if acceptance is None else HoldingStore(store, acceptance)
+    holding = store if acceptance is None else HoldingStore(store, acceptance)
     if isinstance(store, SqliteStore):
         with suppress(StoreError):  # another process holds the file just now
             quick: Store = SqliteStore(store.path, busy_timeout_s=0.0)
@@ -70,8 +70,8 @@ def near(store: Store, acceptance: Acceptance | None = None) -> Near:
                 if acceptance is None
                 else HoldingStore(quick, acceptance, waits=False)
             )
-            return Near(kept, quick)
-    return Near(kept)
+            return LocalStore(holding, quick)
+    return LocalStore(holding)
 
 
 def _threaded(store: Store, acceptance: Acceptance | None) -> Threaded:
@@ -92,14 +92,11 @@ def exchanges_of(config: Config, acceptance: Acceptance | None = None) -> Exchan
         StoreError: the store cannot be opened.
     """
     if config.dry_run:
-        store: Threaded = Near(MemoryStore())
+        store: Threaded = LocalStore(MemoryStore())
     else:
-        kept = open_lasting(config.store or "sqlite", config.blobs, config.cache)
-        store = (
-            _threaded(kept, acceptance)
-            if is_url(config.store)
-            else near(kept, acceptance)
-        )
+        opened = open_lasting(config.store or "sqlite", config.blobs, config.cache)
+        make = _threaded if is_url(config.store) else local_store
+        store = make(opened, acceptance)
     limits = (
         None
         if config.window_tokens is None

@@ -96,19 +96,18 @@ class Guard:
 
     def is_ours(self, hosts: Iterable[str]) -> bool:
         """Whether a request's Host headers, of which there is to be one, name this proxy."""
-        found = [host_of(header) for header in hosts]
-        if len(found) != 1 or found[0] is None:
+        names = [host_of(header) for header in hosts]
+        if len(names) != 1 or names[0] is None:
             return False
-        name = found[0][0]
+        name = names[0][0]
         if name in self._hosts or is_loopback(name):
             return True
         try:
             ipaddress.ip_address(name)
         except ValueError:
             return "." not in name or name.endswith(_LOCAL_DOMAINS)
-        return (
-            not self._is_for_this_machine
-        )  # an address of this machine's: no page has one
+        # an address of this machine's: no page has one
+        return not self._is_for_this_machine
 
     def _is_of_a_page(self, request: web.BaseRequest) -> bool:
         """Whether a page sends a request, and one whose origin is not allowed."""

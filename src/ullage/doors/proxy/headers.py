@@ -1,4 +1,4 @@
-"""Which headers go on, up and down."""
+"""Which headers are passed on, to the upstream and to the client."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from multidict import CIMultiDict, CIMultiDictProxy
 
-TOLD = "X-Ullage"
+TREATMENT_HEADER = "X-Ullage"
 """The header of a reply that says what was done to its request."""
 
 _HOP = frozenset(
@@ -26,7 +26,7 @@ _HOP = frozenset(
 def passed_up(
     headers: CIMultiDictProxy[str], *, without: Iterable[str] = ()
 ) -> CIMultiDict[str]:
-    """The headers of a request as they go to the upstream: all that are not ours or a hop's.
+    """The request headers for the upstream: all that are not ours or a hop's.
 
     ``Expect`` was answered here, and ``Host`` is the upstream's own.
     """
@@ -43,12 +43,12 @@ def passed_down(
 def _less(headers: CIMultiDictProxy[str], without: set[str]) -> CIMultiDict[str]:
     named = headers.get("Connection", "")
     without |= _HOP.union(word.strip().lower() for word in named.split(",") if word)
-    kept = headers.copy()
+    remaining = headers.copy()
     for name in headers:
         lower = name.lower()
         if lower in without or lower.startswith("x-ullage"):
-            kept.popall(name, None)
-    return kept
+            remaining.popall(name, None)
+    return remaining
 
 
 def program_of(headers: Mapping[str, str]) -> str:

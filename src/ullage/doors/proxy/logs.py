@@ -15,7 +15,7 @@ from ullage.doors.proxy.relayed import Relayed, model_in_logs, raw_tokens
 
 
 def lines_to(file: TextIO | None = None) -> Callable[[Relayed], None]:
-    """What writes the line of a request that is over.
+    """A function that writes the log line of a request that is over.
 
     Args:
         file: where to; None: standard error. Nothing fails if it takes nothing more.

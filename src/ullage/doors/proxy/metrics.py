@@ -94,17 +94,19 @@ class Metrics:
             gauges: what is so right now, by name.
             worker: a label for all of them; empty for none.
         """
-        own: Labels = (("worker", worker),) if worker else ()
-        found: dict[str, list[str]] = {}
+        worker_labels: Labels = (("worker", worker),) if worker else ()
+        lines_by_name: dict[str, list[str]] = {}
         for (name, labels), value in self._sums.items():
-            found.setdefault(name, []).append(
-                f"ullage_{name}{_braced(labels + own)} {value:.15g}"
+            lines_by_name.setdefault(name, []).append(
+                f"ullage_{name}{_braced(labels + worker_labels)} {value:.15g}"
             )
         for name, (counts, (total,)) in self._times.items():
-            found[name] = list(_histogram(name, counts, total, own))
+            lines_by_name[name] = list(_histogram(name, counts, total, worker_labels))
         for name, value in gauges.items():
-            found[name] = [f"ullage_{name}{_braced(own)} {value:.10g}"]
-        return found
+            lines_by_name[name] = [
+                f"ullage_{name}{_braced(worker_labels)} {value:.10g}"
+            ]
+        return lines_by_name
 
     def _add(self, name: str, value: float, **labels: str) -> None:
         key = name, tuple(labels.items())
@@ -121,8 +123,8 @@ class Metrics:
 def merged(workers: Iterable[Mapping[str, list[str]]]) -> str:
     """The text of what all workers counted."""
     names: dict[str, list[str]] = {}
-    for found in workers:
-        for name, lines in found.items():
+    for lines_by_name in workers:
+        for name, lines in lines_by_name.items():
             names.setdefault(name, []).extend(lines)
     text = []
     for name, lines in sorted(names.items()):
@@ -135,7 +137,7 @@ def merged(workers: Iterable[Mapping[str, list[str]]]) -> str:
 
 
 def done_with(relayed: Relayed) -> str:
-    """What was done to a request, in a word."""
+    """The word for how a request was treated."""
     if relayed.is_dry:
         return "dry-run"
     if relayed.report.passed is not None or not relayed.report.view_tokens:
@@ -144,14 +146,14 @@ def done_with(relayed: Relayed) -> str:
 
 
 def _histogram(
-    name: str, counts: list[int], total: float, own: Labels
+    name: str, counts: list[int], total: float, worker_labels: Labels
 ) -> Iterable[str]:
     below = 0
     for bound, count in zip((*map(str, _BOUNDS_S), "+Inf"), counts, strict=True):
         below += count
-        yield f"ullage_{name}_bucket{_braced((*own, ('le', bound)))} {below}"
-    yield f"ullage_{name}_sum{_braced(own)} {total:.10g}"
-    yield f"ullage_{name}_count{_braced(own)} {below}"
+        yield f"ullage_{name}_bucket{_braced((*worker_labels, ('le', bound)))} {below}"
+    yield f"ullage_{name}_sum{_braced(worker_labels)} {total:.10g}"
+    yield f"ullage_{name}_count{_braced(worker_labels)} {below}"
 
 
 def _braced(labels: Labels) -> str:

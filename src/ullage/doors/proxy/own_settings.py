@@ -143,11 +143,11 @@ def _opencode_files(environment: Mapping[str, str], folder: Path) -> Iterator[Pa
     yield from (home / name for name in names)
     if file := environment.get("OPENCODE_CONFIG"):
         yield Path(file)
-    above = [*reversed(folder.parents), folder]
-    yield from (at / name for at in above for name in names)
-    yield from (at / ".opencode" / name for at in above for name in names)
-    if own := environment.get("OPENCODE_CONFIG_DIR"):
-        yield from (Path(own) / name for name in names)
+    folders = [*reversed(folder.parents), folder]
+    yield from (at / name for at in folders for name in names)
+    yield from (at / ".opencode" / name for at in folders for name in names)
+    if config_folder := environment.get("OPENCODE_CONFIG_DIR"):
+        yield from (Path(config_folder) / name for name in names)
 
 
 _READERS: Mapping[str, Callable[[Mapping[str, str], Path], dict[str, str]]] = {
@@ -176,10 +176,12 @@ def gemini_has_chosen(
     return False
 
 
-def _env_file(environment: Mapping[str, str], folder: Path, own: str) -> dict[str, str]:
+def _env_file(
+    environment: Mapping[str, str], folder: Path, agent_folder: str
+) -> dict[str, str]:
     """The nearest ``.env``, upwards from a folder, then at home; the agent's own goes first."""
     for at in (folder, *folder.parents, _home(environment)):
-        for file in (at / own / ".env", at / ".env"):
+        for file in (at / agent_folder / ".env", at / ".env"):
             if file.is_file():
                 return _lines(file)
     return {}

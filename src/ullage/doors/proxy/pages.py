@@ -20,13 +20,13 @@ from urllib.parse import unquote
 from aiohttp import web
 
 from ullage.doors.proxy.access import Access
+from ullage.doors.proxy.activity import ConversationActivity, Totals, joined
 from ullage.doors.proxy.answers import failure, json_answer
 from ullage.doors.proxy.config import Config
 from ullage.doors.proxy.metrics import merged
-from ullage.doors.proxy.relay import Relay
-from ullage.doors.proxy.seen import Shown, Totals, joined
+from ullage.doors.proxy.observers import Observers
+from ullage.doors.proxy.relay import RequestRelay
 from ullage.doors.proxy.siblings import Siblings
-from ullage.doors.proxy.watch import Watch
 
 _ROOT = "/_ullage"
 _DRAWING = "ullage.tools.replay.report.live"
@@ -52,16 +52,20 @@ class Pages:
     Args:
         config: the proxy's settings.
         relay: of this worker.
-        watch: what it has counted and seen.
+        observers: what it has counted and seen.
         siblings: the other workers.
     """
 
     def __init__(
-        self, config: Config, relay: Relay, watch: Watch, siblings: Siblings
+        self,
+        config: Config,
+        relay: RequestRelay,
+        observers: Observers,
+        siblings: Siblings,
     ) -> None:
         self._config, self._relay = config, relay
         self._access = Access(config, relay.guard)
-        self._watch, self._siblings = watch, siblings
+        self._observers, self._siblings = observers, siblings
 
     def are_meant(self, target: str) -> bool:
         """Whether a request for this path is for a page."""
@@ -104,7 +108,12 @@ class Pages:
             case "/metrics":
                 return json_answer(self._lines())
             case "/state":
-                return json_answer((self._watch.seen.totals, self._watch.seen.shown))
+                return json_answer(
+                    (
+                        self._observers.activity.totals,
+                        self._observers.activity.conversations,
+                    )
+                )
         page = await self._own_conversation(
             request.path.removeprefix("/conversations/")
         )
@@ -123,8 +132,8 @@ class Pages:
     # ── counters ─────────────────────────────────────────────────────────────────────
 
     async def _metrics(self) -> web.Response:
-        others = await self._siblings.ask_as("/metrics", dict[str, list[str]])
-        text = merged([self._lines(), *others])
+        sibling_lines = await self._siblings.ask_as("/metrics", dict[str, list[str]])
+        text = merged([self._lines(), *sibling_lines])
         return web.Response(body=text.encode(), headers={"Content-Type": _PROMETHEUS})
 
     def _lines(self) -> dict[str, list[str]]:
@@ -134,29 +143,31 @@ class Pages:
             "held_body_bytes": self._relay.held.bytes,
             "conversations": len(sessions),
             "conversations_bytes": sessions.held_bytes,
-            "mistakes": self._watch.mistakes,
+            "mistakes": self._observers.mistakes,
             "connections": len(self._relay.connections or ()),
             "refused_total": self._relay.refused,
             **_resident(),
         }
         several = self._siblings.folder is not None
-        return self._watch.metrics.lines(
+        return self._observers.metrics.lines(
             gauges, str(self._siblings.number) if several else ""
         )
 
     # ── conversations ────────────────────────────────────────────────────────────────
 
     async def _state(self) -> web.Response:
-        others = await self._siblings.ask_as("/state", tuple[Totals, tuple[Shown, ...]])
-        own = self._watch.seen.totals, self._watch.seen.shown
-        totals = sum((each for each, _ in others), own[0])
-        shown = joined([own[1], *(each for _, each in others)])
+        siblings = await self._siblings.ask_as(
+            "/state", tuple[Totals, tuple[ConversationActivity, ...]]
+        )
+        local = self._observers.activity.totals, self._observers.activity.conversations
+        totals = sum((item for item, _ in siblings), local[0])
+        conversations = joined([local[1], *(item for _, item in siblings)])
         state = {
             "policy": self._config.policy,
             "dry_run": self._config.dry_run,
             "workers": self._config.workers,
             "totals": totals,
-            "conversations": shown,
+            "conversations": conversations,
         }
         answer = json_answer(state)
         answer.headers.update(_GUARDED)
@@ -165,12 +176,12 @@ class Pages:
     async def _conversation(self, key: str) -> web.Response:
         page = await self._own_conversation(key)
         if page is None:
-            found = (
+            replies = (
                 await self._siblings.ask(f"/conversations/{key}")
                 if key.isalnum()
                 else []
             )
-            page = next((each.decode() for each in found), None)
+            page = next((reply.decode() for reply in replies), None)
         if page is None:
             words = "this conversation is not at hand any more, or cannot be shown turn by turn."
             return failure(404, words)

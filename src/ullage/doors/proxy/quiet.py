@@ -23,14 +23,14 @@ _log = logging.getLogger("ullage.proxy")
 _PACKAGE = str(Path(__file__).parent.parent)
 
 
-def log_error(what: str, error: Any) -> None:
+def log_error(subject: str, error: Any) -> None:
     """Log a failure.
 
     Args:
-        what: what failed, in words of ours.
+        subject: what failed, in words of ours.
         error: the exception, of which only type and place are logged.
     """
-    _log.error("%s: %s", what, described(error))
+    _log.error("%s: %s", subject, described(error))
 
 
 def described(error: Any) -> str:

@@ -22,28 +22,33 @@ import aiohttp
 from aiohttp import web
 
 from ullage.core.errors import StoreError
-from ullage.doors.exchange import Answer, Exchange, Exchanges, Passed
+from ullage.doors.exchange import ClientAnswer, Exchange, Exchanges, Passed
 from ullage.doors.exchange import route_of as asked_at
-from ullage.doors.exchange.values import Report
+from ullage.doors.exchange.values import ExchangeReport
 from ullage.doors.host import adrive, to_its_end
 from ullage.doors.proxy.acceptance import Acceptance
 from ullage.doors.proxy.answers import failure
-from ullage.doors.proxy.bodies import Body, Held, decoded, read_body
+from ullage.doors.proxy.bodies import Body, BodyBudget, decoded, read_body
 from ullage.doors.proxy.config import Config
 from ullage.doors.proxy.discovery import Discovery
 from ullage.doors.proxy.fitting import exchanges_of
 from ullage.doors.proxy.guard import Guard
-from ullage.doors.proxy.headers import TOLD, passed_down, passed_up, program_of
-from ullage.doors.proxy.relayed import Relayed, told
-from ullage.doors.proxy.routes import Route, route_of
+from ullage.doors.proxy.headers import (
+    TREATMENT_HEADER,
+    passed_down,
+    passed_up,
+    program_of,
+)
+from ullage.doors.proxy.relayed import Relayed, treatment_of
+from ullage.doors.proxy.routes import UpstreamRoute, route_of
 from ullage.doors.proxy.tenants import Tenants
-from ullage.doors.proxy.upstream import Reply, Upstream, proxies_of
+from ullage.doors.proxy.upstream import HttpReply, HttpUpstream, proxies_of
 
 _TRACEPARENT_CHARS = 256
 _REFUSES = (401, 403)
 
 
-class Relay:
+class RequestRelay:
     """Passes requests on. One for each worker.
 
     Args:
@@ -72,22 +77,19 @@ class Relay:
         tenants: Tenants,
         tell: Callable[[Relayed], None],
     ) -> None:
-        self.config, self.client, self.tenants, self.tell = (
-            config,
-            client,
-            tenants,
-            tell,
-        )
+        self.config = config
+        self.client = client
+        self.tenants = tenants
+        self.tell = tell
         # one tenant for all is the choice of who runs it: there is nobody to be told apart
-        self.acceptance = (
-            Acceptance() if config.tenant is None and not config.dry_run else None
-        )
+        has_tenants = config.tenant is None and not config.dry_run
+        self.acceptance = Acceptance() if has_tenants else None
         self.exchanges: Exchanges = exchanges_of(config, self.acceptance)
         self.guard, self.refused = Guard(config), 0
         self.connections: Sized | None = None
         self.proxies = proxies_of(config)
         self.discovery = Discovery(config, client, self.proxies)
-        self.held = Held(config.limits.held_bytes)
+        self.held = BodyBudget(config.limits.held_bytes)
         self.in_flight, self.is_stopping = 0, False
         self.idle = asyncio.Event()
         self.idle.set()
@@ -165,16 +167,20 @@ class Relay:
 class _Relaying:
     """One request, until its reply is over."""
 
-    def __init__(self, relay: Relay, request: web.BaseRequest, route: Route) -> None:
+    def __init__(
+        self, relay: RequestRelay, request: web.BaseRequest, route: UpstreamRoute
+    ) -> None:
         self._relay, self._request, self._route = relay, request, route
         self._config = relay.config
         self.tenant = relay.tenants.of(route.url, request.headers)
-        self._made: Exchange | None = None
-        self._report: Report | None = None  # where it is not that of the exchange
+        self._last_exchange: Exchange | None = None
+        self._report: ExchangeReport | None = (
+            None  # where it is not that of the exchange
+        )
         self._began, self._read_s = time.time(), time.monotonic()
         self._began_s = self._read_s
         self._head_s = 0.0
-        self._upstream: Upstream | None = None
+        self._upstream: HttpUpstream | None = None
         self._came_bytes = 0
         self._is_dry = self._is_broken = False
 
@@ -253,16 +259,20 @@ class _Relaying:
         reply = await _sent(self._upstream.pass_on())
         self._head_s = time.monotonic()
         if passed is not None:
-            self._report = Report(
+            self._report = ExchangeReport(
                 path=self._route.path, passed=passed, status=reply.status
             )
             self._relay.exchanges.over(self._report)
         async with reply.response:
-            return await self._down_as_it_is(reply, told(passed, is_dry=self._is_dry))
+            return await self._down_as_it_is(
+                reply, treatment_of(passed, is_dry=self._is_dry)
+            )
 
-    async def _down_as_it_is(self, reply: Reply, done: str) -> web.StreamResponse:
+    async def _down_as_it_is(
+        self, reply: HttpReply, treatment: str
+    ) -> web.StreamResponse:
         """Pass a reply on as it comes."""
-        response = self._response(reply, done)
+        response = self._response(reply, treatment)
         await response.prepare(self._request)
         with self._unbroken():
             async for part in reply.parts():
@@ -295,21 +305,21 @@ class _Relaying:
             return await self._as_it_is(body, "error")
         self._head_s = time.monotonic()
         try:
-            done = told(
+            treatment = treatment_of(
                 exchange.passed,
                 is_changed=self._upstream.is_changed,
                 report=exchange.report,
             )
             if answer.is_untouched:
-                return await self._down_as_it_is(answer.reply, done)
-            return await self._down(answer, done)
+                return await self._down_as_it_is(answer.reply, treatment)
+            return await self._down(answer, treatment)
         finally:
             # what came is taken in whole, also where its client is gone once it has it
             await to_its_end(adrive(answer.close()))
 
     def _exchange(self, plain: bytes, upstream: Any) -> Exchange:
         target = self._route.url
-        self._made = self._relay.exchanges.of(
+        self._last_exchange = self._relay.exchanges.of(
             self._request.method,
             target,
             plain,
@@ -320,25 +330,26 @@ class _Relaying:
             ),
             client=program_of(self._request.headers),
         )
-        return self._made
+        return self._last_exchange
 
-    async def _down(self, answer: Answer, done: str) -> web.StreamResponse:
+    async def _down(self, answer: ClientAnswer, treatment: str) -> web.StreamResponse:
         """Give an answer that an exchange has read."""
-        reply: Reply | None = answer.reply
+        reply: HttpReply | None = answer.reply
         if reply is None or "Content-Length" in reply.response.headers:
             parts = []
             while data := await adrive(answer.next()):
                 parts.append(data)
-            headers = {"Content-Type": answer.content_type, TOLD: done}
+            headers = {"Content-Type": answer.content_type, TREATMENT_HEADER: treatment}
             if reply is not None:
-                headers = self._headers(reply, done, is_read=True)
-            given = web.Response(
+                headers = self._headers(reply, treatment, is_read=True)
+            whole_response = web.Response(
                 status=answer.status, headers=headers, body=b"".join(parts)
             )
-            await given.prepare(self._request)
-            await given.write_eof()  # before the answer is closed, and observed
-            return given
-        response = self._response(reply, done, is_read=True)
+            await whole_response.prepare(self._request)
+            # before the answer is closed, and observed
+            await whole_response.write_eof()
+            return whole_response
+        response = self._response(reply, treatment, is_read=True)
         await response.prepare(self._request)
         with self._unbroken():
             while data := await adrive(answer.next()):
@@ -348,11 +359,11 @@ class _Relaying:
 
     # ── both ─────────────────────────────────────────────────────────────────────────
 
-    def _to(self, headers: Any, data: Any, plain: bytes | None = None) -> Upstream:
+    def _to(self, headers: Any, data: Any, plain: bytes | None = None) -> HttpUpstream:
         method, url = self._request.method, self._route.url
         proxy = self._relay.proxies.get(self._route.upstream)
         most = self._config.limits.reply_bytes
-        return Upstream(
+        return HttpUpstream(
             self._relay.client,
             method,
             url,
@@ -364,21 +375,21 @@ class _Relaying:
             judged=partial(self._relay.judge, self.tenant),
         )
 
-    def _headers(self, reply: Reply, done: str, *, is_read: bool) -> Any:
-        """Those of a reply; what is said of its body only where that goes on as it came."""
+    def _headers(self, reply: HttpReply, treatment: str, *, is_read: bool) -> Any:
+        """The reply's headers; those about its body only where that is passed on unchanged."""
         without = ["content-length"] if is_read else []
         without += ["content-encoding"] if is_read and reply.is_decoded else []
         headers = passed_down(reply.response.headers, without=without)
-        headers[TOLD] = done
+        headers[TREATMENT_HEADER] = treatment
         return headers
 
     def _response(
-        self, reply: Reply, done: str, *, is_read: bool = False
+        self, reply: HttpReply, treatment: str, *, is_read: bool = False
     ) -> web.StreamResponse:
         response = web.StreamResponse(
             status=reply.status,
             reason=reply.response.reason,
-            headers=self._headers(reply, done, is_read=is_read),
+            headers=self._headers(reply, treatment, is_read=is_read),
         )
         if self._relay.is_stopping:
             response.force_close()
@@ -403,10 +414,12 @@ class _Relaying:
 
     def _tell(self, passed: Passed | None) -> None:
         """Tell what came of it; whatever that meets, the client has its reply."""
-        made, report = self._made, self._report
+        exchange, report = self._last_exchange, self._report
         if report is None:
             report = (
-                made.report if made else Report(path=self._route.path, passed=passed)
+                exchange.report
+                if exchange
+                else ExchangeReport(path=self._route.path, passed=passed)
             )
         now, upstream = time.monotonic(), self._upstream
         sent_s = upstream.began_s if upstream is not None and upstream.began_s else now
@@ -453,12 +466,12 @@ class _Nowhere:
         """See `ullage.doors.exchange.Upstream`."""
         raise _Dry
 
-    def delete(self, named: str, other: str) -> Any:
+    def delete(self, reply_id: str, hidden_id: str) -> Any:
         """See `ullage.doors.exchange.Upstream`."""
         raise _Dry
 
 
-def _unreached(route: Route, error: Exception) -> web.Response:
+def _unreached(route: UpstreamRoute, error: Exception) -> web.Response:
     """What is answered where an upstream could not be asked, or broke off before it answered."""
     kind = type(error.__cause__ or error).__name__
     if isinstance(error, _Unsent):

@@ -1,4 +1,4 @@
-"""What came of one request, as a value: what metrics, pages, logs and spans are made of."""
+"""One request that is over, as a value: the source of metrics, pages, logs and spans."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from msgspec import Struct
 
-from ullage.doors.exchange.values import Passed, Report
+from ullage.doors.exchange.values import ExchangeReport, Passed
 from ullage.doors.host import lookup
 
 _PLAIN = re.compile(r"[A-Za-z0-9._:/@+\[\]-]{1,100}")
@@ -30,7 +30,7 @@ class Relayed(Struct, frozen=True, kw_only=True):
         is_broken: whether the reply ended before its end, or there was none.
     """
 
-    report: Report
+    report: ExchangeReport
     upstream: str
     tenant: str = ""
     traceparent: str = ""
@@ -57,12 +57,12 @@ def model_in_logs(model: str) -> str:
     return model if lookup(model).known and _PLAIN.fullmatch(model) else "unknown"
 
 
-def told(
+def treatment_of(
     passed: Passed | None,
     *,
     is_changed: bool = False,
     is_dry: bool = False,
-    report: Report | None = None,
+    report: ExchangeReport | None = None,
 ) -> str:
     """What the header of a reply says was done to its request.
 
@@ -77,23 +77,23 @@ def told(
         return "dry-run"
     if passed is not None:
         return f"passed; {passed}"
-    done = "fitted" if is_changed else "unchanged"
+    treatment = "fitted" if is_changed else "unchanged"
     if report is None:
-        return done
-    return f"{done}{joined(report)}{undercounted(report)}{without(report)}"
+        return treatment
+    return f"{treatment}{joined(report)}{undercounted(report)}{without(report)}"
 
 
-def undercounted(report: Report) -> str:
+def undercounted(report: ExchangeReport) -> str:
     """What the header says where the upstream seems to cut prompts silently; else nothing."""
     return "; undercounted" if report.is_undercounted else ""
 
 
-def without(report: Report) -> str:
+def without(report: ExchangeReport) -> str:
     """What the header says of additions that the upstream refuses; else nothing."""
     return f"; without={','.join(report.without)}" if report.without else ""
 
 
-def joined(report: Report) -> str:
+def joined(report: ExchangeReport) -> str:
     """What the header says of a conversation that was met under way; else nothing.
 
     ``; joined`` where it is offered the recall tools and cut from this request on, and

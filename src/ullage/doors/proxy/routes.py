@@ -22,7 +22,7 @@ _OLLAMAS = re.compile(
 """The paths of Ollama's own API. Its other one is OpenAI's, and goes where that goes."""
 
 
-class Route(Struct, frozen=True):
+class UpstreamRoute(Struct, frozen=True):
     """Where a request goes.
 
     Attributes:
@@ -38,7 +38,7 @@ class Route(Struct, frozen=True):
 
 def route_of(
     target: str, headers: Mapping[str, str], upstreams: Mapping[str, str]
-) -> Route | None:
+) -> UpstreamRoute | None:
     """The upstream of a request, or None if it asks for none of ours, or leaves its path.
 
     A path that begins with the name of an upstream goes there, without the name. Else the path
@@ -53,17 +53,19 @@ def route_of(
         return None  # a whole URL, as for a forward proxy: it would name a host
     if _DOT_SEGMENT.search(target.partition("?")[0]):
         return None
-    first, slash, rest = target[1:].partition("/")
-    name, own = (first, f"/{rest}") if slash and first in upstreams else (None, target)
-    path, _, query = own.partition("?")
+    prefix, slash, rest = target[1:].partition("/")
+    name, upstream_target = (
+        (prefix, f"/{rest}") if slash and prefix in upstreams else (None, target)
+    )
+    path, _, query = upstream_target.partition("?")
     name = name or _vendor(path, query, headers)
     if name == "openai" and _is_of_chatgpt(headers, upstreams):
-        name, own = "chatgpt", own.removeprefix("/v1")
+        name, upstream_target = "chatgpt", upstream_target.removeprefix("/v1")
     base = upstreams.get(name)
     if base is None:
         return None
-    url = base.rstrip("/") + own
-    return Route(name, url, url.partition("?")[0])
+    url = base.rstrip("/") + upstream_target
+    return UpstreamRoute(name, url, url.partition("?")[0])
 
 
 def _is_of_chatgpt(headers: Mapping[str, str], upstreams: Mapping[str, str]) -> bool:

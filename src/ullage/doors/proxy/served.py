@@ -120,9 +120,9 @@ def from_show(body: Any, model: str) -> Served | None:
     if not isinstance(body, Mapping):
         return None
     parameters = body.get("parameters")
-    found = _NUM_CTX.search(parameters) if isinstance(parameters, str) else None
-    if found is not None:
-        return _served(found[1], "num_ctx of /api/show")
+    match = _NUM_CTX.search(parameters) if isinstance(parameters, str) else None
+    if match is not None:
+        return _served(match[1], "num_ctx of /api/show")
     info = body.get("model_info")
     for name, value in info.items() if isinstance(info, Mapping) else ():
         if isinstance(name, str) and name.endswith(".context_length"):
@@ -177,11 +177,11 @@ def _entry(
     rows: Iterator[Mapping[str, Any]], model: str, *names: str, only: bool = True
 ) -> Mapping[str, Any] | None:
     """The entry of a model; with ``only`` the one that there is, whatever its name."""
-    wanted, entries = _known_as(model), list(rows)
+    aliases, entries = _known_as(model), list(rows)
     for entry in entries:
         for name in names:
-            said = entry.get(name)
-            if isinstance(said, str) and wanted & _known_as(said):
+            value = entry.get(name)
+            if isinstance(value, str) and aliases & _known_as(value):
                 return entry
     return entries[0] if only and len(entries) == 1 else None
 

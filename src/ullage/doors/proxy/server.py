@@ -16,21 +16,21 @@ from ullage.core.errors import ConfigError
 from ullage.doors.proxy.answers import failure
 from ullage.doors.proxy.config import Config, host_and_port
 from ullage.doors.proxy.connections import (
+    BoundedServer,
     Connections,
     Handler,
-    Server,
     most_connections,
     raise_descriptors,
 )
-from ullage.doors.proxy.door import Door
+from ullage.doors.proxy.observers import Observers, observers_of
 from ullage.doors.proxy.pages import Pages
 from ullage.doors.proxy.quiet import own_words, quiet_loop
-from ullage.doors.proxy.relay import Relay
+from ullage.doors.proxy.relay import RequestRelay
+from ullage.doors.proxy.run_keys import RunKeys
 from ullage.doors.proxy.siblings import ALONE, Siblings
 from ullage.doors.proxy.stderr import unwaited
 from ullage.doors.proxy.tenants import Tenants, secret_of
 from ullage.doors.proxy.upstream import client_of
-from ullage.doors.proxy.watch import Watch, watch_of
 
 _NO_KEY = "this proxy is for the command that it was started with, at the addresses it was given."
 _BACKLOG = 1_024
@@ -99,10 +99,10 @@ async def _serve(
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     if leash is not None:
         loop.add_reader(leash, stop.set)
-    for each in (signal.SIGTERM, signal.SIGINT):
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError):  # Windows has none of it
-            loop.add_signal_handler(each, stop.set)
-    async with running(config, listening, watch_of(config), siblings):
+            loop.add_signal_handler(signal_number, stop.set)
+    async with running(config, listening, observers_of(config), siblings):
         ready()
         await stop.wait()
         if leash is not None:
@@ -113,26 +113,26 @@ async def _serve(
 async def running(
     config: Config,
     listening: socket.socket,
-    watch: Watch,
+    observers: Observers,
     siblings: Siblings = ALONE,
-    door: Door | None = None,
-) -> AsyncIterator[Relay]:
+    run_keys: RunKeys | None = None,
+) -> AsyncIterator[RequestRelay]:
     """A relay that answers on a socket while the block lasts; leaving it waits for replies.
 
     Args:
         config: the proxy's settings.
         listening: the socket, closed at the end.
-        watch: is told of each request that is over.
+        observers: is told of each request that is over.
         siblings: the other workers on that socket.
-        door: who may use it; None: whoever reaches it.
+        run_keys: who may use it; None: whoever reaches it.
     """
     secret = b"" if config.tenant is not None else secret_of(config.store)
     async with client_of(config) as client:
-        relay = Relay(config, client, Tenants(config, secret), watch)
-        pages = Pages(config, relay, watch, siblings)
+        relay = RequestRelay(config, client, Tenants(config, secret), observers)
+        pages = Pages(config, relay, observers, siblings)
 
         async def answer(request: web.BaseRequest) -> web.StreamResponse:
-            target = request.raw_path if door is None else door.target(request)
+            target = request.raw_path if run_keys is None else run_keys.target(request)
             if target is None:
                 return failure(404, _NO_KEY, Connection="close")
             return await (pages if pages.are_meant(target) else relay)(request, target)
@@ -161,8 +161,8 @@ async def running(
             await relay.close()
 
 
-def _http(answer: Handler, connections: Connections) -> Server:
-    return Server(
+def _http(answer: Handler, connections: Connections) -> BoundedServer:
+    return BoundedServer(
         answer,
         connections,
         auto_decompress=False,
@@ -174,7 +174,7 @@ def _http(answer: Handler, connections: Connections) -> Server:
     )
 
 
-async def _drained(relay: Relay, most_s: float, site: web.SockSite) -> None:
+async def _drained(relay: RequestRelay, most_s: float, site: web.SockSite) -> None:
     """Take no more connections, and wait for the replies under way."""
     await site.stop()
     with contextlib.suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""The workers of one proxy, as each other sees them.
+"""How the workers of one proxy ask each other.
 
 Whoever is asked for a page asks the others too, over sockets in a folder that only the proxy's own
 user may enter: counters and conversations are where they were made, and nowhere else.
@@ -22,7 +22,7 @@ _URL = "http://sibling"
 
 
 class Siblings(Struct, frozen=True):
-    """The folder of the sockets, and which is one's own.
+    """The other workers of one proxy, each behind a socket.
 
     Attributes:
         folder: where they are; None: there is one worker.
@@ -40,36 +40,36 @@ class Siblings(Struct, frozen=True):
         if self.folder is None:
             yield
             return
-        own = self._socket(self.number)
-        own.unlink(missing_ok=True)  # of a worker that died
+        socket = self._socket(self.number)
+        socket.unlink(missing_ok=True)  # of a worker that died
         runner = web.ServerRunner(
             web.Server(answer, access_log=None), handle_signals=False
         )
         await runner.setup()
-        await web.UnixSite(runner, own).start()
+        await web.UnixSite(runner, socket).start()
         try:
             yield
         finally:
             await runner.cleanup()
-            own.unlink(missing_ok=True)
+            socket.unlink(missing_ok=True)
 
     async def ask(self, path: str) -> list[bytes]:
-        """What the others answer; nothing of one that does not."""
+        """The answers of the other workers that give one."""
         if self.folder is None:
             return []
-        others = sorted(self.folder.glob("*.sock"))
-        found = await asyncio.gather(
+        sockets = sorted(self.folder.glob("*.sock"))
+        replies = await asyncio.gather(
             *(
-                _asked(each, path)
-                for each in others
-                if each != self._socket(self.number)
+                _asked(item, path)
+                for item in sockets
+                if item != self._socket(self.number)
             )
         )
-        return [each for each in found if each is not None]
+        return [item for item in replies if item is not None]
 
     async def ask_as(self, path: str, kind: Any) -> list[Any]:
-        """What the others answer, as values of a kind."""
-        return [msgspec.json.decode(each, type=kind) for each in await self.ask(path)]
+        """The answers of the other workers, decoded."""
+        return [msgspec.json.decode(reply, type=kind) for reply in await self.ask(path)]
 
     def _socket(self, number: int) -> Path:
         assert self.folder is not None

@@ -19,7 +19,7 @@ _NS = 1_000_000_000
 
 
 def spans() -> Callable[[Relayed], None] | None:
-    """What makes a span of a request that is over; None where the API is not installed."""
+    """A function that makes the span of a request that is over; None without the API."""
     if importlib.util.find_spec("opentelemetry") is None:
         return None
     from opentelemetry import trace
@@ -53,7 +53,7 @@ def spans() -> Callable[[Relayed], None] | None:
 def attributes_of(relayed: Relayed) -> dict[str, Any]:
     """The attributes of a request's span."""
     report, usage = relayed.report, relayed.report.usage
-    found: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": wire_named(report.wire).provider,
         "gen_ai.request.model": report.model,
@@ -68,12 +68,14 @@ def attributes_of(relayed: Relayed) -> dict[str, Any]:
         "ullage.decisions": len(report.events),
     }
     if report.passed is not None:
-        found["ullage.passed"] = report.passed
+        attributes["ullage.passed"] = report.passed
     if report.status >= 400 or relayed.is_broken:
-        found["error.type"] = str(report.status or "broken")
+        attributes["error.type"] = str(report.status or "broken")
     if usage is not None:
-        found["gen_ai.usage.input_tokens"] = usage.input_tokens
-        found["gen_ai.usage.output_tokens"] = usage.output_tokens
-        found["gen_ai.usage.cache_read.input_tokens"] = usage.cache_read_tokens
-        found["gen_ai.usage.cache_creation.input_tokens"] = usage.cache_write_tokens
-    return found
+        attributes["gen_ai.usage.input_tokens"] = usage.input_tokens
+        attributes["gen_ai.usage.output_tokens"] = usage.output_tokens
+        attributes["gen_ai.usage.cache_read.input_tokens"] = usage.cache_read_tokens
+        attributes["gen_ai.usage.cache_creation.input_tokens"] = (
+            usage.cache_write_tokens
+        )
+    return attributes

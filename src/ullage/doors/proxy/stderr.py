@@ -22,10 +22,10 @@ _PATIENCE_S = 1.0
 @contextmanager
 def unwaited() -> Iterator[None]:
     """Standard error is written by a thread while the block lasts."""
-    before = sys.stderr
+    original = sys.stderr
     try:
-        before.flush()
-        descriptor = before.fileno()
+        original.flush()
+        descriptor = original.fileno()
     except (AttributeError, OSError, ValueError):  # there is none, or it is no file
         yield
         return
@@ -33,7 +33,7 @@ def unwaited() -> Iterator[None]:
     try:
         yield
     finally:
-        sys.stderr = before
+        sys.stderr = original
         unwaiting.close()
 
 

@@ -97,9 +97,9 @@ def credentials_of(url: str, headers: Headers, more: Iterable[str] = ()) -> list
     Gives:
         all that are there, in a fixed order; without placeholders, if that leaves any.
     """
-    found = [*_in_headers(headers, (*_HEADERS, *more)), *_in_query(url)]
-    real = [credential for credential in found if not is_placeholder(credential)]
-    return real or found
+    credentials = [*_in_headers(headers, (*_HEADERS, *more)), *_in_query(url)]
+    real = [credential for credential in credentials if not is_placeholder(credential)]
+    return real or credentials
 
 
 def _in_headers(headers: Headers, names: Iterable[str]) -> Iterator[str]:
@@ -123,7 +123,7 @@ def _in_query(url: str) -> Iterator[str]:
 
 
 def identity_of(credential: str) -> str:
-    """Who a credential is of, if it says so; else itself."""
+    """The identity that a credential names; itself if it names none."""
     signed = _AWS.match(credential)
     if signed is not None:
         return f"aws\0{signed[1]}"
@@ -179,9 +179,8 @@ class Tenants:
             name = self._named.get(hashlib.sha256(_bytes(credential)).hexdigest())
             if name is not None:
                 return name
-        if (
-            len(credentials) == 1
-        ):  # an upstream that takes another one need not check what this says
+        # an upstream that takes another one need not check what this says
+        if len(credentials) == 1:
             credentials = [identity_of(credentials[0])]
         identity = _bytes("\0\0".join(credentials))
         return hmac.new(self._secret, identity, hashlib.sha256).hexdigest()[:32]
@@ -197,12 +196,13 @@ def secret_of(store: str | None) -> bytes:
         StoreError: the server cannot be asked.
     """
     if is_url(store):
+        # the driver: 11 MB that a file does not need
         from ullage.stores import (
             PostgresStore,
-        )  # the driver: 11 MB that a file does not need
+        )
 
-        with closing(PostgresStore(store)) as kept:
-            return kept.agreed("proxy secret", secrets.token_bytes(32))
+        with closing(PostgresStore(store)) as postgres:
+            return postgres.agreed("proxy secret", secrets.token_bytes(32))
     return _secret_beside(Path(store) if store else default_path())
 
 
@@ -217,29 +217,29 @@ def _secret_beside(store: Path) -> bytes:
         file.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
             _write_once(file, secrets.token_bytes(32))
-        found = file.read_bytes()
+        secret = file.read_bytes()
     except OSError as error:
-        why = error.strerror or type(error).__name__
+        reason = error.strerror or type(error).__name__
         raise ConfigError(
             "store",
-            f"the secret beside it cannot be kept ({why})",
+            f"the secret beside it cannot be kept ({reason})",
             "Name a store you may write.",
         ) from None
-    if len(found) < 32:
+    if len(secret) < 32:
         raise ConfigError(
             "store", "the secret beside it is cut short", "Remove that file."
         )
-    return found
+    return secret
 
 
 def _write_once(file: Path, data: bytes) -> None:
     """Write a file whole or not at all, unless it is there; for its owner alone."""
-    made = file.with_name(f"{file.name}.{os.getpid()}")
+    draft = file.with_name(f"{file.name}.{os.getpid()}")
     with os.fdopen(
-        os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb"
+        os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb"
     ) as out:
         out.write(data)
     try:
-        os.link(made, file)
+        os.link(draft, file)
     finally:
-        made.unlink()
+        draft.unlink()

@@ -46,16 +46,16 @@ def proxies_of(config: Config) -> dict[str, str]:
     user's (``.netrc``) and add them to requests.
     """
     system = getproxies() if config.use_system_proxy else {}
-    found = {}
+    proxies = {}
     for name, url in config.upstreams.items():
         parts = urlsplit(url)
         proxy = system.get(parts.scheme)
         if proxy and not proxy_bypass(parts.hostname or ""):
-            found[name] = proxy
-    return found
+            proxies[name] = proxy
+    return proxies
 
 
-class Upstream:
+class HttpUpstream:
     """Sends a request of which all but the body is settled; see `ullage.doors.exchange.Upstream`.
 
     Args:
@@ -63,8 +63,8 @@ class Upstream:
         method: the HTTP method.
         url: where it goes, encoded.
         headers: as they came, those between two neighbours left out.
-        came: the body as it came, or what brings it; None: there is none.
-        plain: what it is once it was decoded, if that is another one.
+        original_body: the body as the client sent it, or what brings it; None: none.
+        plain: the same, decoded; None where nothing is to be compared with it.
         proxy: the system's own proxy that leads there, or None.
         reply_bytes: the most bytes of a reply that is read whole.
         judged: awaited with the status of each reply before it is given.
@@ -81,7 +81,7 @@ class Upstream:
         method: str,
         url: str,
         headers: CIMultiDict[str],
-        came: bytes | AsyncIterator[bytes] | None,
+        original_body: bytes | AsyncIterator[bytes] | None,
         plain: bytes | None = None,
         *,
         proxy: str | None = None,
@@ -90,10 +90,10 @@ class Upstream:
     ) -> None:
         self.sent_bytes, self.began_s, self.is_changed = 0, 0.0, False
         self._client, self._method, self._url = client, method, URL(url, encoded=True)
-        self._headers, self._came, self._plain = headers, came, plain
+        self._headers, self._original_body, self._plain = headers, original_body, plain
         self._proxy, self._reply_bytes, self._judged = proxy, reply_bytes, judged
 
-    async def send(self, body: bytes) -> Reply:
+    async def send(self, body: bytes) -> HttpReply:
         """Send it with this body, and give the reply once its head is there."""
         self.sent_bytes, self.is_changed = len(body), body is not self._plain
         if not self.is_changed:
@@ -103,24 +103,24 @@ class Upstream:
             headers.popall(name, None)
         return await self._send(body, headers)
 
-    async def delete(self, named: str, other: str) -> Reply:
+    async def delete(self, reply_id: str, hidden_id: str) -> HttpReply:
         """See `ullage.doors.exchange.Upstream.delete`."""
-        url = str(self._url).replace(named, other)
-        gone = Upstream(
+        url = str(self._url).replace(reply_id, hidden_id)
+        deletion = HttpUpstream(
             self._client,
             self._method,
             url,
             self._headers,
-            self._came,
+            self._original_body,
             proxy=self._proxy,
         )
-        return await gone.pass_on()
+        return await deletion.pass_on()
 
-    async def pass_on(self) -> Reply:
+    async def pass_on(self) -> HttpReply:
         """Send it as it came."""
-        return await self._send(self._came, self._headers)
+        return await self._send(self._original_body, self._headers)
 
-    async def _send(self, data: Any, headers: CIMultiDict[str]) -> Reply:
+    async def _send(self, data: Any, headers: CIMultiDict[str]) -> HttpReply:
         self.began_s = time.monotonic()
         reply = await self._client.request(
             self._method,
@@ -132,11 +132,11 @@ class Upstream:
         )
         if self._judged is not None:
             await self._judged(reply.status)
-        return Reply(reply, self._reply_bytes)
+        return HttpReply(reply, self._reply_bytes)
 
 
-class Reply:
-    """What an upstream answered; see `ullage.doors.exchange.Reply`. Its body is read decoded.
+class HttpReply:
+    """An upstream's reply, read decoded; see `ullage.doors.exchange.UpstreamReply`.
 
     Args:
         response: aiohttp's; its body is as it came.
@@ -153,7 +153,7 @@ class Reply:
         self._decoder = decoder_of(response.headers.get("Content-Encoding", ""))
         self.is_decoded = self._decoder is not None
         self._most, self._given_bytes = most, 0
-        self._came: list[bytes] = []
+        self._raw_parts: list[bytes] = []
         self._pieces: Iterator[bytes] = iter(())
 
     async def read(self) -> bytes:
@@ -165,22 +165,22 @@ class Reply:
         """
         size = 0
         async for part in self.response.content.iter_any():
-            self._came.append(part)
+            self._raw_parts.append(part)
             size += len(part)
             if size > self._most:
                 raise TooLong
-        data = b"".join(self._came)
+        data = b"".join(self._raw_parts)
         if self._decoder is not None:
             try:
                 data = whole(self._decoder, data, self._most)
             except Undecodable as error:
                 raise aiohttp.ClientPayloadError(str(error)) from None
-        self._came.clear()
+        self._raw_parts.clear()
         return data
 
     async def parts(self) -> AsyncIterator[bytes]:
         """The body as it came: what was read of it, and the rest."""
-        for part in self._came:
+        for part in self._raw_parts:
             yield part
         async for part in self.response.content.iter_any():
             yield part

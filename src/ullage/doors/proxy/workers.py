@@ -60,8 +60,8 @@ class _Parent:
 
     def run(self, ready: Callable[[], None]) -> None:
         """Start the workers and look after them until the end."""
-        for each in _ENDS:
-            signal.signal(each, self._stop)
+        for signal_number in _ENDS:
+            signal.signal(signal_number, self._stop)
         with TemporaryDirectory(prefix="ullage-") as folder:
             self._folder = Path(folder)
             if all(map(self._start, range(1, self._config.workers + 1))):
@@ -89,32 +89,31 @@ class _Parent:
         """A new worker; whether it answers."""
         if self._is_stopping:
             return False
-        heard, told = os.pipe()
-        signal.pthread_sigmask(
-            signal.SIG_BLOCK, _ENDS
-        )  # no end may reach a child as its parent's
+        answer_pipe, ready_pipe = os.pipe()
+        # no end may reach a child as its parent's
+        signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
         pid = os.fork()
         if pid == 0:
-            os.close(heard)
+            os.close(answer_pipe)
             os.close(self._held)
-            os._exit(self._work(number, told))
+            os._exit(self._work(number, ready_pipe))
         self._workers[pid] = number, time.monotonic()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDS)
-        os.close(told)
-        answers = os.read(heard, 1)
-        os.close(heard)
+        os.close(ready_pipe)
+        answers = os.read(answer_pipe, 1)
+        os.close(answer_pipe)
         return bool(answers)
 
-    def _work(self, number: int, told: int) -> int:
+    def _work(self, number: int, ready_pipe: int) -> int:
         """What a worker does; its exit status."""
-        for each in _ENDS:
-            signal.signal(each, signal.SIG_DFL)
+        for signal_number in _ENDS:
+            signal.signal(signal_number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDS)
         try:
             serve(
                 self._config,
                 self._listening,
-                lambda: _tell(told),
+                lambda: _tell(ready_pipe),
                 siblings=Siblings(self._folder, number),
                 leash=self._leash,
             )
@@ -131,6 +130,6 @@ class _Parent:
             os.kill(pid, signal.SIGTERM)
 
 
-def _tell(told: int) -> None:
-    os.write(told, b"1")
-    os.close(told)
+def _tell(ready_pipe: int) -> None:
+    os.write(ready_pipe, b"1")
+    os.close(ready_pipe)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ullage.doors.exchange import Answer, route_of
+from ullage.doors.exchange import ClientAnswer, route_of
 from ullage.doors.host import Actions, drive
 from ullage.doors.wrapping.wrapped import Wrapped
 
@@ -50,15 +50,14 @@ def wrapped_around(client: Any, shared: Wrapped) -> Any:
 
     It is of the same class, and shares all but the session that sends for it.
     """
-    made = object.__new__(
-        type(client)
-    )  # its ``__getattr__`` is not made for `copy.copy`
-    vars(made).update(vars(client))
+    # its ``__getattr__`` is not made for `copy.copy`
+    duplicate = object.__new__(type(client))
+    vars(duplicate).update(vars(client))
     endpoint = object.__new__(type(client._endpoint))
     vars(endpoint).update(vars(client._endpoint))
     endpoint.http_session = _Session(endpoint.http_session, shared, client)
-    made._endpoint = endpoint
-    return made
+    duplicate._endpoint = endpoint
+    return duplicate
 
 
 class _Session:
@@ -93,7 +92,7 @@ class _Session:
         return response
 
     def close(self) -> None:
-        """Close the session that was there, which this one shares, and the store."""
+        """Close the inner session, which is shared, and the store."""
         self.inner.close()
         self.wrapped.close()
 
@@ -107,9 +106,13 @@ class _Upstream:
     """
 
     def __init__(
-        self, request: Any, came: bytes, signer: Any, send: Callable[[Any], Any]
+        self,
+        request: Any,
+        original_body: bytes,
+        signer: Any,
+        send: Callable[[Any], Any],
     ) -> None:
-        self._request, self._came = request, came
+        self._request, self._came = request, original_body
         self._signer, self._send = signer, send
 
     def send(self, body: bytes) -> _Reply:
@@ -117,7 +120,7 @@ class _Upstream:
         request = self._request if body is self._came else self._signed(body)
         return _Reply(self._send(request))
 
-    def delete(self, named: str, other: str) -> _Reply:
+    def delete(self, reply_id: str, hidden_id: str) -> _Reply:
         """See `ullage.doors.exchange.Upstream.delete`. Bedrock keeps no replies."""
         raise NotImplementedError
 
@@ -125,22 +128,26 @@ class _Upstream:
         """The request with another body, prepared as botocore prepares it."""
         from botocore.awsrequest import AWSRequest
 
-        first = self._request
-        headers = {name: _text(value) for name, value in first.headers.items()}
+        original = self._request
+        headers = {name: _text(value) for name, value in original.headers.items()}
         for name in list(headers):
             if name.lower() in (*_OF_SIGNATURE, *_OF_BODY):
                 del headers[name]
         again = AWSRequest(
-            first.method, first.url, headers, body, stream_output=first.stream_output
+            original.method,
+            original.url,
+            headers,
+            body,
+            stream_output=original.stream_output,
         )
-        again.context.update(getattr(first, "context", None) or {})
-        operation = _OPERATIONS[_path_of(first.url).rpartition("/")[2]]
+        again.context.update(getattr(original, "context", None) or {})
+        operation = _OPERATIONS[_path_of(original.url).rpartition("/")[2]]
         self._signer.sign(operation, again)
         return again.prepare()
 
 
 class _Reply:
-    """A response that is read as it comes; see `ullage.doors.exchange.Reply`."""
+    """A response that is read as it comes; see `ullage.doors.exchange.UpstreamReply`."""
 
     def __init__(self, response: Any) -> None:
         self.response, self.status = response, response.status_code
@@ -165,8 +172,8 @@ class _Reply:
 
 def _path_of(url: str) -> str:
     """The path of a URL, quoted as it stands there."""
-    behind = url.partition("://")[2]
-    return "/" + behind.partition("/")[2].partition("?")[0]
+    rest = url.partition("://")[2]
+    return "/" + rest.partition("/")[2].partition("?")[0]
 
 
 def _text(value: Any) -> str:
@@ -176,19 +183,19 @@ def _text(value: Any) -> str:
 # ── the response ─────────────────────────────────────────────────────────────────────────
 
 
-def _response(answer: Answer, request: Any) -> Any:
+def _response(answer: ClientAnswer, request: Any) -> Any:
     """An answer as a response of botocore: the upstream's own, where nothing is changed."""
     from botocore.awsrequest import AWSResponse
 
     if answer.reply is None:
         headers = {"content-type": answer.content_type}
     else:
-        first = answer.reply.response
+        original = answer.reply.response
         if answer.is_untouched or (
-            answer.body is not None and answer.body is first.content
+            answer.body is not None and answer.body is original.content
         ):
-            return first
-        named = first.headers.items()
+            return original
+        named = original.headers.items()
         headers = {name: value for name, value in named if name.lower() not in _OF_BODY}
     return AWSResponse(request.url, answer.status, headers, _Raw(answer))
 
@@ -196,7 +203,7 @@ def _response(answer: Answer, request: Any) -> Any:
 class _Raw:
     """The body of an answer, with what botocore asks of urllib3's."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: ClientAnswer) -> None:
         self._answer, self._rest = answer, answer.body
 
     def stream(self, *_: Any, **__: Any) -> Iterator[bytes]:
@@ -211,5 +218,5 @@ class _Raw:
             self.close()
 
     def close(self) -> None:
-        """The caller has read it, or wants no more of it."""
+        """Close the answer, read or not."""
         drive(self._answer.close())

@@ -114,10 +114,15 @@ def wrap(
         is_async=is_async,
         marks_cache=mark_cache,
     )
-    wraps = _wrap_genai if is_genai else wrapped_around if is_boto else _wrap_stainless
-    wraps = _wrap_ollama if _is_ollama(client) else wraps
-    made: C = wraps(client, shared)
-    return made
+    wrap_kind = _wrap_stainless
+    if is_genai:
+        wrap_kind = _wrap_genai
+    elif is_boto:
+        wrap_kind = wrapped_around
+    elif _is_ollama(client):
+        wrap_kind = _wrap_ollama
+    wrapper: C = wrap_kind(client, shared)
+    return wrapper
 
 
 def _taken(client: Any) -> Any:
@@ -138,12 +143,12 @@ def wrapped(client: Any) -> Wrapped:
     Raises:
         ConfigError: it is not wrapped.
     """
-    found = getattr(_http_client(client), "wrapped", None)
-    if not isinstance(found, Wrapped):
+    shared = getattr(_http_client(client), "wrapped", None)
+    if not isinstance(shared, Wrapped):
         raise ConfigError(
             "client", "it is not wrapped", "Give what ullage.wrap returned."
         )
-    return found
+    return shared
 
 
 def _http_client(client: Any) -> Any:
@@ -166,10 +171,10 @@ def _is_ollama(client: Any) -> bool:
 
 def _wrap_ollama(client: Any, shared: Wrapped) -> Any:
     """A copy of a client of ollama, whose own ``copy`` is for models."""
-    made = copy.copy(client)
-    made._client = http_client_around(client._client, shared, Signer(client))
-    made._client.headers = client._client.headers  # it looks there for its key
-    return made
+    duplicate = copy.copy(client)
+    duplicate._client = http_client_around(client._client, shared, Signer(client))
+    duplicate._client.headers = client._client.headers  # it looks there for its key
+    return duplicate
 
 
 def _wrap_stainless(client: Any, shared: Wrapped) -> Any:
@@ -195,9 +200,9 @@ def _wrap_genai(client: Any, shared: Wrapped) -> Any:
         api._async_httpx_client = options["httpx_async_client"]
     api._httpx_client = options["httpx_client"]
     api._http_options = api._http_options.model_copy(update=options)
-    made = copy.copy(client)
+    duplicate = copy.copy(client)
     for name, part in vars(client).items():
         if getattr(part, "_api_client", None) is client._api_client:
-            setattr(made, name, type(part)(api))
-    made._api_client = api
-    return made
+            setattr(duplicate, name, type(part)(api))
+    duplicate._api_client = api
+    return duplicate

@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 from weakref import ref
 
-from ullage.doors.exchange import Answer, Passed, route_of
+from ullage.doors.exchange import ClientAnswer, Passed, route_of
 from ullage.doors.host import Actions, adrive, drive
 from ullage.doors.wrapping._signing import Signer, is_signed
 from ullage.doors.wrapping.wrapped import Wrapped
@@ -26,7 +26,7 @@ _OF_BODY = (b"content-length", b"content-encoding", b"transfer-encoding")
 
 
 class _Names(NamedTuple):
-    """What a library calls things, for clients that block and for those that do not."""
+    """The names of a library's methods, for blocking and for asynchronous clients."""
 
     read: str
     close: str
@@ -83,22 +83,26 @@ class _Upstream:
     """Sends one request through the client that was there; see `ullage.doors.exchange.Upstream`."""
 
     def __init__(
-        self, client: _Fitting, request: Any, came: bytes, options: dict[str, Any]
+        self,
+        client: _Fitting,
+        request: Any,
+        original_body: bytes,
+        options: dict[str, Any],
     ) -> None:
-        self._client, self._request, self._came = client, request, came
+        self._client, self._request, self._came = client, request, original_body
         self._options = options
 
     def send(self, body: bytes) -> Any:
         """The request itself for the body that came; with another one it is signed anew."""
         return self._client.run(self._sent(body))
 
-    def delete(self, named: str, other: str) -> Any:
+    def delete(self, reply_id: str, hidden_id: str) -> Any:
         """See `ullage.doors.exchange.Upstream.delete`."""
-        return self._client.run(self._deleted(named, other))
+        return self._client.run(self._deleted(reply_id, hidden_id))
 
-    def _deleted(self, named: str, other: str) -> Actions[_Reply]:
+    def _deleted(self, reply_id: str, hidden_id: str) -> Actions[_Reply]:
         client, request = self._client, self._request
-        url = str(request.url).replace(named, other)
+        url = str(request.url).replace(reply_id, hidden_id)
         also = client.library.Request(
             request.method, url, headers=request.headers, extensions=request.extensions
         )
@@ -118,7 +122,7 @@ class _Upstream:
 
 
 class _Reply:
-    """A response that is read as it comes; see `ullage.doors.exchange.Reply`."""
+    """A response that is read as it comes; see `ullage.doors.exchange.UpstreamReply`."""
 
     def __init__(self, response: Any, names: _Names) -> None:
         self.response, self.status = response, response.status_code
@@ -158,7 +162,7 @@ class _Body:
         response: the response that it is the body of.
     """
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: ClientAnswer) -> None:
         self._answer = answer
         self.response: Callable[[], Any] = lambda: None
 
@@ -167,7 +171,7 @@ class _Body:
             yield data
 
     def close(self) -> None:
-        """The caller has read it, or wants no more of it."""
+        """Close the answer, read or not."""
         drive(self._answer.close())
         self._tell_time()
 
@@ -210,7 +214,7 @@ class _Fitting:
         self.inner, self.wrapped, self.signer = inner, wrapped, signer
 
     def build_request(self, *given: Any, **named: Any) -> Any:
-        """A request with what the client that was there adds to it."""
+        """Build a request as the inner client does."""
         return self.inner.build_request(*given, **named)
 
     @property
@@ -261,7 +265,7 @@ class _Fitting:
             yield getattr(response, self.names.read)
         return response
 
-    def _response(self, answer: Answer, request: Any) -> Any:
+    def _response(self, answer: ClientAnswer, request: Any) -> Any:
         """An answer as a response of the library: the upstream's own, where nothing is changed."""
         if answer.reply is None:
             return self.library.Response(
@@ -273,27 +277,27 @@ class _Fitting:
                 content=answer.body,
                 request=request,
             )
-        first = answer.reply.response
+        original = answer.reply.response
         if answer.is_untouched or (
-            answer.body is not None and answer.body is first.content
+            answer.body is not None and answer.body is original.content
         ):
-            return first
+            return original
         stream = None if answer.body is not None else self.body(answer)
         response = self.library.Response(
             answer.status,
             headers=[
-                pair for pair in first.headers.raw if pair[0].lower() not in _OF_BODY
+                pair for pair in original.headers.raw if pair[0].lower() not in _OF_BODY
             ],
             **({"content": answer.body} if stream is None else {"stream": stream}),
             request=request,
-            extensions=first.extensions,
-            history=first.history,
+            extensions=original.extensions,
+            history=original.history,
         )
         if stream is not None:
             stream.response = ref(response)
         else:
             with suppress(RuntimeError):
-                response.elapsed = first.elapsed
+                response.elapsed = original.elapsed
         return response
 
 
@@ -307,7 +311,7 @@ class _Client(_Fitting):
         return drive(self._sent(request, stream, options))
 
     def close(self) -> None:
-        """Close the client that was there, which this one shares, and the store."""
+        """Close the inner client, which is shared, and the store."""
         self.inner.close()
         self.wrapped.close()
 

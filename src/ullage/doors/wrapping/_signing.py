@@ -63,5 +63,5 @@ class Signer:
 
 
 def _name_in(request: Any) -> str | None:
-    found = _NAME.search(request.headers.get("authorization", ""))
-    return found and found[1]
+    match = _NAME.search(request.headers.get("authorization", ""))
+    return match and match[1]

@@ -1,4 +1,4 @@
-"""What stands behind a wrapped client: its sessions, its store, and what came of its requests."""
+"""The state of a wrapped client: its sessions, its store, counts and reports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from ullage import AsyncSessions, Sessions
 from ullage.core.locks import Lock
-from ullage.doors.exchange import Counts, Exchanges, Report
+from ullage.doors.exchange import ExchangeCounts, ExchangeReport, Exchanges
 from ullage.doors.exchange.refusals import KnownRefusals
 from ullage.stores import open_store
 
@@ -35,8 +35,8 @@ class Wrapped:
         store: the store.
         tenant: as given.
         counts: how many requests there were, and what came of them
-        (`ullage.doors.exchange.Counts`).
-        reports: what came of the newest 256, each a `ullage.doors.exchange.Report`.
+        (`ullage.doors.exchange.ExchangeCounts`).
+        reports: what came of the newest 256, each a `ullage.doors.exchange.ExchangeReport`.
     """
 
     def __init__(
@@ -52,8 +52,8 @@ class Wrapped:
         is_awaited = inspect.iscoroutinefunction(getattr(store, "commit", None))
         self.store = store if is_awaited else open_store(store)
         self.tenant = tenant
-        self.counts = Counts()
-        self.reports: deque[Report] = deque(maxlen=_NEWEST)
+        self.counts = ExchangeCounts()
+        self.reports: deque[ExchangeReport] = deque(maxlen=_NEWEST)
         self._offers: dict[str, Any] = {
             "recalls": recalls,
             "marks_cache": marks_cache,
@@ -63,22 +63,21 @@ class Wrapped:
         self._blocking: Exchanges | None = None
         self._awaited: WeakKeyDictionary[asyncio.AbstractEventLoop, Exchanges]
         self._awaited = WeakKeyDictionary()
-        self._made(
-            AsyncSessions if is_async else Sessions
-        )  # what cannot be meant is refused now
+        # what cannot be meant is refused now
+        self._made(AsyncSessions if is_async else Sessions)
 
     @property
     def sessions(self) -> tuple[Sessions | AsyncSessions, ...]:
-        """The sessions of the conversations that were used last, by `Report.conversation`.
+        """The sessions of the conversations that were used last, by `ExchangeReport.conversation`.
 
         One collection for the threads, and one for each event loop.
         """
         with self._lock:
-            every = [
+            doors = [
                 *([self._blocking] if self._blocking else []),
                 *self._awaited.values(),
             ]
-        return tuple(each.sessions for each in every)
+        return tuple(door.sessions for door in doors)
 
     def exchanges(self, is_async: bool) -> Exchanges:
         """The exchanges of this thread, or of the event loop that runs in it."""
@@ -91,17 +90,17 @@ class Wrapped:
 
         loop = asyncio.get_running_loop()
         with self._lock:
-            found = self._awaited.get(loop)
-            if found is None:
-                found = self._awaited[loop] = self._made(AsyncSessions)
-            return found
+            exchanges = self._awaited.get(loop)
+            if exchanges is None:
+                exchanges = self._awaited[loop] = self._made(AsyncSessions)
+            return exchanges
 
     def _made(self, kind: type[Sessions] | type[AsyncSessions]) -> Exchanges:
         return Exchanges(
             kind(store=self.store, **self._settings), self._took, **self._offers
         )
 
-    def _took(self, report: Report) -> None:
+    def _took(self, report: ExchangeReport) -> None:
         with self._lock:
             self.counts = self.counts.plus(report)
             self.reports.append(report)
@@ -118,7 +117,9 @@ class Wrapped:
     async def aclose(self) -> None:
         """`close` for an event loop."""
         with self._lock:
-            awaited: list[Any] = [each.sessions for each in self._awaited.values()]
+            awaited: list[Any] = [
+                exchanges.sessions for exchanges in self._awaited.values()
+            ]
             self._awaited.clear()
         for sessions in awaited:
             await sessions.close()

@@ -15,7 +15,7 @@ from ullage.doors.mcp import forwarding, stdio
 if TYPE_CHECKING:
     from ullage.doors.mcp.clients import Client
     from ullage.doors.mcp.installing import Change
-    from ullage.doors.mcp.settings import Settings
+    from ullage.doors.mcp.settings import McpSettings
 
 _Given: TypeAlias = tuple[tuple[str, ...], str | None, str | None, str, tuple[str, ...]]
 """The options: limits, a file of settings, a store, a tenant."""
@@ -127,13 +127,15 @@ def _run(given: _Given, words: tuple[str, ...]) -> None:
     forwarding.run(words, lambda: _settings(*given))
 
 
-def _with_url(settings: Settings, url: str, headers: tuple[str, ...]) -> Settings:
+def _with_url(settings: McpSettings, url: str, headers: tuple[str, ...]) -> McpSettings:
     """The settings with one server, which is behind a URL."""
     from msgspec.structs import replace
 
-    from ullage.doors.mcp.settings import Server
+    from ullage.doors.mcp.settings import ServerConfig
 
-    return replace(settings, servers={"": Server(url=url, headers=_pairs(headers))})
+    return replace(
+        settings, servers={"": ServerConfig(url=url, headers=_pairs(headers))}
+    )
 
 
 def _pairs(headers: tuple[str, ...]) -> dict[str, str]:
@@ -142,7 +144,7 @@ def _pairs(headers: tuple[str, ...]) -> dict[str, str]:
 
 
 def _listen(
-    listen: str, url: str | None, headers: tuple[str, ...], settings: Settings
+    listen: str, url: str | None, headers: tuple[str, ...], settings: McpSettings
 ) -> None:
     """Serve a URL in front of a URL."""
     host, _, port = listen.rpartition(":")
@@ -162,14 +164,16 @@ def _settings(
     store: str | None,
     tenant: str,
     user_tools: tuple[str, ...],
-) -> Settings:
+) -> McpSettings:
     """What the file says, and over it the options."""
     from msgspec.structs import replace
 
-    from ullage.doors.mcp.settings import Settings, rule_of, settings_of
+    from ullage.doors.mcp.settings import McpSettings, rule_of, settings_of
 
     written = (
-        settings_of(Path(config).read_text(encoding="utf-8")) if config else Settings()
+        settings_of(Path(config).read_text(encoding="utf-8"))
+        if config
+        else McpSettings()
     )
     rules = (*map(rule_of, limits), *written.limits)
     if tenant and store is None and written.store is None:

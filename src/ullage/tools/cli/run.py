@@ -35,8 +35,8 @@ def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
         run_command,
         summary,
     )  # aiohttp
-    from ullage.doors.proxy.door import new_door
     from ullage.doors.proxy.quiet import own_words
+    from ullage.doors.proxy.run_keys import new_run_keys
 
     environment = dict(os.environ)
     if MARK in environment:
@@ -51,16 +51,19 @@ def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
     )
     if setting.note:
         click.echo(f"ullage: {setting.note}", err=True)
-    door = new_door()
+    run_keys = new_run_keys()
     with (
         own_words(tells_events=False),
-        behind_a_proxy(_for_one(config, setting.upstreams), door=door) as (url, watch),
+        behind_a_proxy(_for_one(config, setting.upstreams), run_keys=run_keys) as (
+            url,
+            watch,
+        ),
     ):
-        environment = setting.environment_at(f"{url}/{door.key}", environment)
-        arguments = arguments_for(words, setting, f"{url}/{door.shown_key}")
+        environment = setting.environment_at(f"{url}/{run_keys.key}", environment)
+        arguments = arguments_for(words, setting, f"{url}/{run_keys.shown_key}")
         code = run_command(arguments, environment)
     store = "the store" if config.store else "ullage's own store"
-    for line in summary(watch.seen.totals, store, watch.seen.shown):
+    for line in summary(watch.activity.totals, store, watch.activity.conversations):
         click.echo(f"ullage: {line}", err=True)
     sys.exit(code)
 

@@ -2,7 +2,8 @@
 
 ``response.completed`` repeats the whole output and is written anew. Its id is that of the first
 round, as in ``response.created``. What the provider holds behind it is under the id of the last:
-`ullage.doors.splice.knit` puts that one in where ``previous_response_id`` names the first.
+`ullage.doors.hidden_turns.restore_hidden_turns` puts that one in where
+``previous_response_id`` names the first.
 
 A response also repeats the tools of its request; the private ones are left out.
 """

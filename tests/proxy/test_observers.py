@@ -2,7 +2,7 @@
 
 from tests.proxy.told import relayed
 from ullage.doors.proxy.config import Config
-from ullage.doors.proxy.watch import Watch, watch_of
+from ullage.doors.proxy.observers import Observers, observers_of
 
 
 def test_a_mistake_is_counted_and_the_others_are_told():
@@ -11,13 +11,13 @@ def test_a_mistake_is_counted_and_the_others_are_told():
     def broken(_):
         raise ValueError
 
-    watch = Watch([broken, told.append])
+    watch = Observers([broken, told.append])
     watch(relayed())
-    assert (watch.mistakes, len(told), watch.seen.totals.requests) == (1, 1, 1)
+    assert (watch.mistakes, len(told), watch.activity.totals.requests) == (1, 1, 1)
 
 
 def test_a_log_is_written_where_it_is_wanted(capsys):
-    watch_of(Config(log=True))(relayed())
+    observers_of(Config(log=True))(relayed())
     assert '"done":"fitted"' in capsys.readouterr().err
-    watch_of(Config())(relayed())
+    observers_of(Config())(relayed())
     assert capsys.readouterr().err == ""

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.hidden_turns.talk import RECALL, Reply, Talk
 from tests.servers.replies import Prompt, body_of
-from tests.splice.talk import RECALL, Reply, Talk
 from ullage.wires import WIRES
 
 

@@ -1,15 +1,17 @@
 """What a reply is found by, and what is kept of it."""
 
+import json
+
 import pytest
 
 from ullage.core.values.effects import KINDS, Record
 from ullage.core.values.messages import Message, Reasoning, Text, ToolCall
-from ullage.doors.splice.record import (
-    Splice,
+from ullage.doors.hidden_turns.record import (
+    HiddenTurns,
+    hidden_turns_in,
     key_of,
     record_of,
     says_the_same,
-    splice_in,
 )
 
 CHAIN = b"c" * 16
@@ -60,17 +62,25 @@ def test_white_space_may_differ_between_texts_alone(client, kept, same):
 @pytest.mark.parametrize("text", ["a", "\ud800", "é" * 9])
 @pytest.mark.parametrize("number", [1, 1 << 80, 1.5])
 def test_what_is_kept_comes_back(text, number):
-    splice = Splice(
+    splice = HiddenTurns(
         [{"role": "assistant", "content": text}], [{"n": number}], "m", "note", "id"
     )
-    assert splice_in([record_of(CHAIN, splice)], CHAIN) == splice
+    assert hidden_turns_in([record_of(CHAIN, splice)], CHAIN) == splice
+
+
+@pytest.mark.parametrize("text", ["a", "\ud800"])
+def test_records_keep_the_names_that_they_began_with(text):
+    hidden = HiddenTurns([text], [{"id": "t"}], audible=(0, 1))
+    stored = json.loads(record_of(CHAIN, hidden).data)
+    assert (stored["waiting"], stored["heard"]) == ([{"id": "t"}], [0, 1])
+    assert {"deferred", "audible"}.isdisjoint(stored)
 
 
 @pytest.mark.parametrize(
     "data", [b"", b"{}", b"[1]", b"\xff", b'{"turns": 1, "waiting": []}']
 )
 def test_what_cannot_be_read_is_passed_over(data):
-    assert splice_in([Record(CHAIN, "splice", 0, data)], CHAIN) is None
+    assert hidden_turns_in([Record(CHAIN, "splice", 0, data)], CHAIN) is None
 
 
 def test_of_two_the_first_is_kept():

@@ -1,12 +1,12 @@
 """What Anthropic Messages alone has."""
 
-from tests.splice.talk import RECALL, Reply, knitted, owns, start
-from ullage.doors.splice import Rounds, Streamed
+from tests.hidden_turns.talk import RECALL, Reply, knitted, owns, start
+from ullage.doors.hidden_turns import Rounds, StreamedRounds
 
 
 def test_pings_and_errors_pass():
     talk = start(("anthropic", True))
-    streamed = Streamed(Rounds(talk.wire, knitted(talk), owns))
+    streamed = StreamedRounds(Rounds(talk.wire, knitted(talk), owns))
     for event in (
         {"type": "ping"},
         {"type": "error", "error": {"type": "overloaded_error"}},

@@ -3,11 +3,20 @@
 import pytest
 
 from lab.returned import problems
+from tests.hidden_turns import sdks
+from tests.hidden_turns.talk import (
+    OWN,
+    RECALL,
+    Reply,
+    Talk,
+    goes_on,
+    knitted,
+    owns,
+    start,
+)
 from tests.servers.replies import Prompt, body_of
-from tests.splice import sdks
-from tests.splice.talk import OWN, RECALL, Reply, Talk, goes_on, knitted, owns, start
 from ullage.core.redaction import common_keys
-from ullage.doors.splice import Rounds
+from ullage.doors.hidden_turns import Rounds
 
 
 def test_a_reply_without_recall_stays_as_it_is(mode):

@@ -26,7 +26,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ullage.doors.exchange.bodies import decode
-from ullage.doors.exchange.requests import Beginning
+from ullage.doors.exchange.requests import HistoryStart
 
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
 _items = msgspec.json.Decoder(list[Raw]).decode
@@ -44,7 +44,7 @@ _LOOSE = 4
 """So many of the newest messages are in no span: these change, and all of a span is read again."""
 
 
-class Span(Struct, frozen=True, gc=False):
+class MessageSpan(Struct, frozen=True, gc=False):
     """Messages of a body that follow each other.
 
     Attributes:
@@ -58,35 +58,35 @@ class Span(Struct, frozen=True, gc=False):
     digest: bytes
 
 
-class Reading(Struct, frozen=True, weakref=True):
-    """A body that was read.
+class ParsedBody(Struct, frozen=True, weakref=True):
+    """A request body, parsed, with what it takes to know its bytes again.
 
     Attributes:
         key: the name of its list of messages, which is a member of the body itself.
-        before: the members in the head, in order; the last that stands there is the list, empty.
+        head_members: the members in the head, in order; the last one is the list, empty.
         head: its bytes up to the first message.
         spans: of its messages, as far as they come to whole spans.
         pieces: the bytes of each message behind those, with what stands before it.
         messages: all of them, each an object. Nobody may write into them.
         tail: the bytes behind the last message.
-        after: the members in the tail, in order.
+        tail_members: the members in the tail, in order.
         beginning: how its history begins, once somebody has found out.
     """
 
     key: str
-    before: dict[str, Any]
+    head_members: dict[str, Any]
     head: bytes
-    spans: Sequence[Span] = ()
+    spans: Sequence[MessageSpan] = ()
     pieces: Sequence[bytes] = ()
     messages: Sequence[Any] = ()
     tail: bytes = b""
-    after: dict[str, Any] = {}
-    beginning: Beginning | None = None
+    tail_members: dict[str, Any] = {}
+    beginning: HistoryStart | None = None
 
     @property
     def value(self) -> dict[str, Any]:
-        """What the body says, as `ullage.doors.exchange.bodies.read` has it."""
-        return {**self.before, self.key: [*self.messages], **self.after}
+        """The body as JSON values, equal to those of `ullage.doors.exchange.bodies.read`."""
+        return {**self.head_members, self.key: [*self.messages], **self.tail_members}
 
     @property
     def stop(self) -> int:
@@ -100,8 +100,16 @@ class Reading(Struct, frozen=True, weakref=True):
         return len(self.head) + sum(map(len, self.pieces)) + len(self.tail)
 
 
-def read_anew(body: bytes, key: str) -> Reading | None:
-    """A body whose messages stand under a key; None if it has to be read whole."""
+def read_anew(body: bytes, key: str) -> ParsedBody | None:
+    """Parse a body whose messages stand under a key.
+
+    Args:
+        body: the bytes.
+        key: the name of its list of messages.
+
+    Returns:
+        None if it is unusual and has to be read whole.
+    """
     try:
         members = _members(body)
         start = _start_of(body, members, key)
@@ -109,9 +117,9 @@ def read_anew(body: bytes, key: str) -> Reading | None:
             return None
         listed = bytes(members[key])
         head, rest = body[: start + 1], body[start + 1 :]
-        begun = Reading(key, decode(head + b"]}"), head)
-        behind = rest[len(listed) - 1 :]
-        return _with(begun, rest, 0, _items(listed), _members_behind(behind))
+        prefix = ParsedBody(key, decode(head + b"]}"), head)
+        tail = rest[len(listed) - 1 :]
+        return _with(prefix, rest, 0, _items(listed), _members_behind(tail))
     except _UNREADABLE:
         return None
 
@@ -124,54 +132,68 @@ def _start_of(body: bytes, members: dict[str, Raw], key: str) -> int | None:
     """
     at = 0
     for name, raw in members.items():
-        value, found = bytes(raw), _TO_VALUE.match(body, at)
-        if found is None or not body.startswith(value, found.end()):
+        value, match = bytes(raw), _TO_VALUE.match(body, at)
+        if match is None or not body.startswith(value, match.end()):
             return None
         if name == key:
-            return found.end()
-        at = found.end() + len(value)
+            return match.end()
+        at = match.end() + len(value)
     return None
 
 
-def read_on(known: Reading, body: bytes) -> Reading | None:
-    """A body, read from where it differs from one that was read; None: that is of no use."""
-    if not body.startswith(known.head):
+def read_on(earlier: ParsedBody, body: bytes) -> ParsedBody | None:
+    """Parse a body from where it differs from an earlier one.
+
+    Args:
+        earlier: the earlier body.
+        body: the bytes of this one.
+
+    Returns:
+        None if they have too little in common, or the rest is unusual.
+    """
+    if not body.startswith(earlier.head):
         return None
-    begun, at = _alike(known, body)
-    return _read_rest(body[at:], begun)
+    prefix, at = _alike(earlier, body)
+    return _read_rest(body[at:], prefix)
 
 
-def _alike(known: Reading, body: bytes) -> tuple[Reading, int]:
-    """What was read, as far as the messages of a body stand there as they did, and how far."""
-    at, spans, pieces, view = len(known.head), 0, 0, memoryview(body)
-    for span in known.spans:
+def _alike(earlier: ParsedBody, body: bytes) -> tuple[ParsedBody, int]:
+    """The earlier body, as far as this one has the same messages, and where those end."""
+    at, spans, pieces, view = len(earlier.head), 0, 0, memoryview(body)
+    for span in earlier.spans:
         stop = at + span.size_bytes
         if blake3(view[at:stop]).digest() != span.digest:
             break
         at, spans = stop, spans + 1
-    for piece in known.pieces if spans == len(known.spans) else ():
+    for piece in earlier.pieces if spans == len(earlier.spans) else ():
         if not body.startswith(piece, at):
             break
         at, pieces = at + len(piece), pieces + 1
-    alike = known.spans[:spans]
+    alike = earlier.spans[:spans]
     same = sum(span.count for span in alike) + pieces
-    begins = (
-        known.beginning if known.beginning and known.beginning.read <= same else None
+    start = (
+        earlier.beginning
+        if earlier.beginning and earlier.beginning.read <= same
+        else None
     )
-    begun = replace(
-        known,
+    prefix = replace(
+        earlier,
         spans=alike,
-        pieces=known.pieces[:pieces],
-        messages=known.messages[:same],
-        beginning=begins,
+        pieces=earlier.pieces[:pieces],
+        messages=earlier.messages[:same],
+        beginning=start,
     )
-    return begun, at
+    return prefix, at
 
 
-def _read_rest(rest: bytes, begun: Reading) -> Reading | None:
-    """A reading with what stands behind its pieces in the place of its tail."""
-    comma = _COMMA.match(rest) if begun.messages else None
-    start, tail, after = comma.end() if comma else 0, begun.tail, begun.after
+def _read_rest(rest: bytes, prefix: ParsedBody) -> ParsedBody | None:
+    """A parsed beginning with the messages and the tail that follow it in a body."""
+    comma = _COMMA.match(rest) if prefix.messages else None
+    start, tail, tail_members = (
+        comma.end() if comma else 0,
+        prefix.tail,
+        prefix.tail_members,
+    )
     try:
         if tail and rest.endswith(tail):
             items = _items(b"[%b]" % rest[start : len(rest) - len(tail)])
@@ -180,28 +202,35 @@ def _read_rest(rest: bytes, begun: Reading) -> Reading | None:
             listed = bytes(_members(opened)[""])
             if not opened.startswith(listed, 4):  # that name comes again
                 return None
-            items, after = _items(listed), _members_behind(opened[4 + len(listed) :])
-        if begun.messages and bool(comma) != bool(items):
+            items, tail_members = (
+                _items(listed),
+                _members_behind(opened[4 + len(listed) :]),
+            )
+        if prefix.messages and bool(comma) != bool(items):
             return None
-        return _with(begun, rest, start, items, after)
+        return _with(prefix, rest, start, items, tail_members)
     except _UNREADABLE:
         return None
 
 
 def _members_behind(rest: bytes) -> dict[str, Any]:
-    """What stands behind a list in the object that it is a member of."""
+    """The members behind a list, in the object that it is a member of."""
     comma = _COMMA.match(rest)
     members: dict[str, Any] = decode(b"{" + rest[comma.end() if comma else 0 :])
     return members
 
 
 def _with(
-    begun: Reading, rest: bytes, start: int, items: Sequence[Raw], after: dict[str, Any]
-) -> Reading | None:
-    """A reading with these messages, which stand in the rest from a place on."""
-    if begun.key in after:
+    prefix: ParsedBody,
+    rest: bytes,
+    start: int,
+    items: Sequence[Raw],
+    tail_members: dict[str, Any],
+) -> ParsedBody | None:
+    """A parsed beginning with more messages, which stand in ``rest`` from ``start`` on."""
+    if prefix.key in tail_members:
         return None
-    pieces, stop = [*begun.pieces], 0
+    pieces, stop = [*prefix.pieces], 0
     for raw in items:
         item = memoryview(raw)
         if (item[0], item[-1]) != _OBJECT:
@@ -211,22 +240,22 @@ def _with(
         stop = start
     spans, pieces = _spanned(pieces)
     return replace(
-        begun,
-        spans=(*begun.spans, *spans),
+        prefix,
+        spans=(*prefix.spans, *spans),
         pieces=pieces,
-        messages=(*begun.messages, *map(decode, items)),
+        messages=(*prefix.messages, *map(decode, items)),
         tail=rest[stop:],
-        after=after,
+        tail_members=tail_members,
     )
 
 
-def _spanned(pieces: Sequence[bytes]) -> tuple[list[Span], list[bytes]]:
-    """Pieces as spans, and those behind that come to none."""
-    spans, start, size_bytes = list[Span](), 0, 0
+def _spanned(pieces: Sequence[bytes]) -> tuple[list[MessageSpan], list[bytes]]:
+    """Pieces as spans, and the newest ones that are left."""
+    spans, start, size_bytes = list[MessageSpan](), 0, 0
     for stop, piece in enumerate(pieces[:-_LOOSE], 1):
         size_bytes += len(piece)
         if size_bytes >= _SPAN_BYTES:
             digest = blake3(b"".join(pieces[start:stop])).digest()
-            spans.append(Span(stop - start, size_bytes, digest))
+            spans.append(MessageSpan(stop - start, size_bytes, digest))
             start, size_bytes = stop, 0
     return spans, [*pieces[start:]]

@@ -23,7 +23,7 @@ _QUIET = frozenset(("observed", "unreported", "diagnostic"))
 """Kinds of events that decide nothing."""
 
 
-class Turn(Struct, frozen=True, array_like=True):
+class TurnFigures(Struct, frozen=True, array_like=True):
     """One request of a conversation.
 
     Attributes:
@@ -43,24 +43,24 @@ class Turn(Struct, frozen=True, array_like=True):
     cached_tokens: int
 
 
-class Decision(Struct, frozen=True, array_like=True):
-    """One thing that was decided.
+class DecisionNote(Struct, frozen=True, array_like=True):
+    """One decision, without content.
 
     Attributes:
         at_s: when, in seconds since 1970.
         kind: of its event.
-        where: the place. Never content.
-        why: the reason, with its numbers.
-        before: tokens of the place before.
-        after: tokens of the place after.
+        place: the place. Never content.
+        reason: the reason, with its numbers.
+        tokens_before: tokens of the place before.
+        tokens_after: tokens of the place after.
     """
 
     at_s: float
     kind: str
-    where: str
-    why: str
-    before: int
-    after: int
+    place: str
+    reason: str
+    tokens_before: int
+    tokens_after: int
 
 
 class Totals(Struct, frozen=True):
@@ -73,7 +73,7 @@ class Totals(Struct, frozen=True):
         raw_tokens: of all prompts that were fitted, as they came.
         sent_tokens: the same, as they went on.
         recalled: how often something set aside was opened again.
-        cost_usd: at list price, of what was reported; unknown prices are left out.
+        cost_usd: at list price, of what was reported; unknown prices are one out.
     """
 
     requests: int = 0
@@ -88,7 +88,7 @@ class Totals(Struct, frozen=True):
         return Totals(*map(add, astuple(self), astuple(other)))
 
 
-class Shown(Struct, frozen=True):
+class ConversationActivity(Struct, frozen=True):
     """One conversation.
 
     Attributes:
@@ -108,8 +108,8 @@ class Shown(Struct, frozen=True):
     model: str
     tenant: str
     totals: Totals = Totals()
-    turns: tuple[Turn, ...] = ()
-    decisions: tuple[Decision, ...] = ()
+    turns: tuple[TurnFigures, ...] = ()
+    decisions: tuple[DecisionNote, ...] = ()
     standing: Standing | None = None
     without: tuple[Addition, ...] = ()
 
@@ -120,8 +120,8 @@ class Shown(Struct, frozen=True):
         return self.standing is None and is_met
 
 
-class Seen:
-    """What one worker has seen.
+class Activity:
+    """The conversations of one worker, for the live page.
 
     Attributes:
         totals: of all requests.
@@ -129,7 +129,7 @@ class Seen:
 
     def __init__(self) -> None:
         self.totals = Totals()
-        self._shown: OrderedDict[str, Shown] = OrderedDict()
+        self._conversations: OrderedDict[str, ConversationActivity] = OrderedDict()
 
     def take(self, relayed: Relayed) -> None:
         """Take in a request that is over."""
@@ -138,15 +138,17 @@ class Seen:
         if not report.conversation:
             return
         key = report.conversation
-        before = self._shown.pop(key, Shown(key, report.wire, "", relayed.tenant[:8]))
-        self._shown[key] = _with(before, relayed, totals)
-        if len(self._shown) > _CONVERSATIONS:
-            self._shown.popitem(last=False)
+        earlier = self._conversations.pop(
+            key, ConversationActivity(key, report.wire, "", relayed.tenant[:8])
+        )
+        self._conversations[key] = _with(earlier, relayed, totals)
+        if len(self._conversations) > _CONVERSATIONS:
+            self._conversations.popitem(last=False)
 
     @property
-    def shown(self) -> tuple[Shown, ...]:
+    def conversations(self) -> tuple[ConversationActivity, ...]:
         """The conversations, the one used last first."""
-        return tuple(reversed(self._shown.values()))
+        return tuple(reversed(self._conversations.values()))
 
 
 def totalled(relayed: Relayed) -> Totals:
@@ -166,20 +168,26 @@ def totalled(relayed: Relayed) -> Totals:
     )
 
 
-def joined(workers: Iterable[Iterable[Shown]]) -> list[Shown]:
+def joined(
+    workers: Iterable[Iterable[ConversationActivity]],
+) -> list[ConversationActivity]:
     """The conversations of several workers; what two of them served is one."""
-    found: dict[str, Shown] = {}
-    for shown in workers:
-        for each in shown:
-            there = found.get(each.key)
-            found[each.key] = each if there is None else _both(there, each)
-    return sorted(found.values(), key=_last_s, reverse=True)
+    merged: dict[str, ConversationActivity] = {}
+    for conversations in workers:
+        for conversation in conversations:
+            there = merged.get(conversation.key)
+            merged[conversation.key] = (
+                conversation if there is None else _both(there, conversation)
+            )
+    return sorted(merged.values(), key=_last_s, reverse=True)
 
 
-def _with(shown: Shown, relayed: Relayed, totals: Totals) -> Shown:
+def _with(
+    conversation: ConversationActivity, relayed: Relayed, totals: Totals
+) -> ConversationActivity:
     report, at_s = relayed.report, round(relayed.began_s, 3)
     usage = report.usage
-    turn = Turn(
+    turn = TurnFigures(
         at_s,
         totals.raw_tokens,
         report.view_tokens,
@@ -187,38 +195,42 @@ def _with(shown: Shown, relayed: Relayed, totals: Totals) -> Shown:
         0 if usage is None else usage.input_tokens,
         0 if usage is None else usage.cache_read_tokens,
     )
-    new = [_decision(at_s, each) for each in report.events if each.kind not in _QUIET]
-    return Shown(
-        shown.key,
+    notes = [
+        _decision(at_s, event) for event in report.events if event.kind not in _QUIET
+    ]
+    return ConversationActivity(
+        conversation.key,
         report.wire,
         report.model,
-        shown.tenant,
-        shown.totals + totals,
-        (*shown.turns, turn)[-_TURNS:],
-        (*shown.decisions, *new)[-_DECISIONS:],
+        conversation.tenant,
+        conversation.totals + totals,
+        (*conversation.turns, turn)[-_TURNS:],
+        (*conversation.decisions, *notes)[-_DECISIONS:],
         report.standing,
         report.without,
     )
 
 
-def _decision(at_s: float, event: Event) -> Decision:
+def _decision(at_s: float, event: Event) -> DecisionNote:
     """A decision as it is shown: its words can name a tool, and a name has no bound."""
-    where, why = event.where[:_WORDS_CHARS], event.why[:_WORDS_CHARS]
-    return Decision(
-        at_s, event.kind, where, why, event.tokens_before, event.tokens_after
+    place, reason = event.where[:_WORDS_CHARS], event.why[:_WORDS_CHARS]
+    return DecisionNote(
+        at_s, event.kind, place, reason, event.tokens_before, event.tokens_after
     )
 
 
-def _both(one: Shown, other: Shown) -> Shown:
-    older, newer = sorted((one, other), key=_last_s)
+def _both(
+    one: ConversationActivity, twin: ConversationActivity
+) -> ConversationActivity:
+    older, newer = sorted((one, twin), key=_last_s)
     turns = sorted((*older.turns, *newer.turns), key=lambda turn: turn.at_s)
     decisions = sorted((*older.decisions, *newer.decisions), key=lambda each: each.at_s)
-    return Shown(
+    return ConversationActivity(
         newer.key,
         newer.wire,
         newer.model,
         newer.tenant,
-        one.totals + other.totals,
+        one.totals + twin.totals,
         tuple(turns[-_TURNS:]),
         tuple(decisions[-_DECISIONS:]),
         newer.standing,
@@ -226,5 +238,5 @@ def _both(one: Shown, other: Shown) -> Shown:
     )
 
 
-def _last_s(shown: Shown) -> float:
-    return shown.turns[-1].at_s
+def _last_s(conversation: ConversationActivity) -> float:
+    return conversation.turns[-1].at_s

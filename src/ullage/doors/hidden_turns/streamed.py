@@ -15,10 +15,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ullage.doors.splice.rounds import Again, Calls, Done, Rounds
+from ullage.doors.hidden_turns.rounds import (
+    FinishedReply,
+    NextRound,
+    PrivateCalls,
+    Rounds,
+)
 
 
-class Streamed:
+class StreamedRounds:
     """`Rounds` whose replies come as events.
 
     Events are JSON values: of an SSE stream the parsed ``data`` (for the Messages and Responses
@@ -35,8 +40,8 @@ class Streamed:
     def __init__(self, rounds: Rounds) -> None:
         self._rounds = rounds
         rounds.is_streamed = True
-        self._stream = rounds.dialect.stream(rounds.dialect, rounds.knitted.client)
-        self._given: tuple[dict[str, Any], ...] = ()  # with the next event
+        self._stream = rounds.dialect.stream(rounds.dialect, rounds.restored.client)
+        self._queue: tuple[dict[str, Any], ...] = ()  # goes out with the next event
         self._begin()
         self.reply: dict[str, Any] | None = None
 
@@ -46,10 +51,10 @@ class Streamed:
         The copy reads all of it as it comes, so that this is known when it has ended.
         """
         rounds = self._rounds
-        self._waiting: list[dict[str, Any]] = []
+        self._undecided: list[dict[str, Any]] = []
         self._copy = None
         if rounds.is_data:
-            self._copy = rounds.dialect.stream(rounds.dialect, rounds.knitted.client)
+            self._copy = rounds.dialect.stream(rounds.dialect, rounds.restored.client)
 
     def feed(self, event: dict[str, Any]) -> tuple[dict[str, Any], ...]:
         """Take in an event of the present round.
@@ -57,48 +62,49 @@ class Streamed:
         Returns:
             What the client is given now, in order: often that very event, sometimes none.
         """
-        given, self._given = self._given, ()
+        queue, self._queue = self._queue, ()
         if self._copy is not None:
             self._copy.feed(event)
-            if self._waiting or self._copy.speaks(event):
-                self._waiting.append(event)
-                return given
-        return (
-            (*given, *self._stream.feed(event)) if given else self._stream.feed(event)
-        )
+            if self._undecided or self._copy.speaks(event):
+                self._undecided.append(event)
+                return queue
+        events = self._stream.feed(event)
+        return (*queue, *events) if queue else events
 
-    def end(self) -> Calls | Again | Done:
+    def end(self) -> PrivateCalls | NextRound | FinishedReply:
         """The present round's stream has ended; see `Rounds.take`.
 
-        Of one that broke off the `Done` has no reply and no records.
+        Of one that broke off the `FinishedReply` has no reply and no records.
         """
         self.reply = (self._copy or self._stream).reply()
         if self.reply is None:
-            return Done(None, events=self._released(is_muted=False))
+            return FinishedReply(None, events=self._released(is_muted=False))
         return self._step(self._rounds.take(self.reply))
 
     def _released(self, *, is_muted: bool) -> tuple[dict[str, Any], ...]:
-        """What the client gets of the events that waited."""
-        given, self._given = list(self._given), ()
-        waiting, self._waiting = self._waiting, []
+        """What the client gets of the events that were held back."""
+        events, self._queue = list(self._queue), ()
+        undecided, self._undecided = self._undecided, []
         self._stream.is_muted = is_muted
-        for event in waiting:
-            given += self._stream.feed(event)
+        for event in undecided:
+            events += self._stream.feed(event)
         self._stream.is_muted = False
-        return tuple(given)
+        return tuple(events)
 
-    def answer(self, results: Sequence[Any]) -> Again | Done:
+    def answer(self, results: Sequence[Any]) -> NextRound | FinishedReply:
         """See `Rounds.answer`. The next events that are fed are those of the next round."""
         step = self._step(self._rounds.answer(results))
-        assert not isinstance(step, Calls)
+        assert not isinstance(step, PrivateCalls)
         return step
 
-    def _step(self, step: Calls | Again | Done) -> Calls | Again | Done:
-        if isinstance(step, Again):
-            self._given = self._released(is_muted=True)
+    def _step(
+        self, step: PrivateCalls | NextRound | FinishedReply
+    ) -> PrivateCalls | NextRound | FinishedReply:
+        if isinstance(step, NextRound):
+            self._queue = self._released(is_muted=True)
             self._stream.begin()
             self._begin()
-        elif isinstance(step, Done) and step.reply is not None:
+        elif isinstance(step, FinishedReply) and step.reply is not None:
             events = self._released(is_muted=bool(self._rounds.spoken))
             if self._stream.holds:
                 note = self._rounds.spoken or self._rounds.note

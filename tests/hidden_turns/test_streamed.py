@@ -6,16 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.hidden_turns.talk import OWN, RECALL, Reply, knitted, owns, start, text_in
 from tests.servers.replies import Prompt, body_of
-from tests.splice.talk import OWN, RECALL, Reply, knitted, owns, start, text_in
-from ullage.doors.splice import Calls, Done, Rounds, Streamed
+from ullage.doors.hidden_turns import (
+    FinishedReply,
+    PrivateCalls,
+    Rounds,
+    StreamedRounds,
+)
 from ullage.wires import FORMATS
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_events_of_a_plain_reply_are_given_on_as_the_same_objects(format):
     talk = start((format, True))
-    streamed = Streamed(Rounds(talk.wire, knitted(talk), lambda call: False))
+    streamed = StreamedRounds(Rounds(talk.wire, knitted(talk), lambda call: False))
     body = body_of(format, Reply("Hello.", [OWN], thought="Hm."), 1, Prompt(9))
     for event in talk.cut(body, {}):
         given = streamed.feed(event)
@@ -30,26 +35,26 @@ def test_events_of_a_plain_reply_are_given_on_as_the_same_objects(format):
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_stream_that_broke_off_ends_without_an_end(format):
     talk = start((format, True))
-    streamed = Streamed(Rounds(talk.wire, knitted(talk), owns))
+    streamed = StreamedRounds(Rounds(talk.wire, knitted(talk), owns))
     events = talk.cut(body_of(format, Reply("Hello.", [RECALL]), 1, Prompt(9)), {})
     given = [
         each for event in events[: len(events) // 2] for each in streamed.feed(event)
     ]
     assert given
-    assert streamed.end() == Done(None)
+    assert streamed.end() == FinishedReply(None)
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_text_is_never_kept_back(format):
     """Each event with text gives text at once, in every round."""
     talk = start((format, True))
-    streamed = Streamed(Rounds(talk.wire, knitted(talk), owns))
+    streamed = StreamedRounds(Rounds(talk.wire, knitted(talk), owns))
     for number, reply in enumerate((Reply("abcdefgh", [RECALL]), Reply("ijklmnop"))):
         for event in talk.cut(body_of(format, reply, number, Prompt(9)), {}):
             given = "".join(_said(format, each) for each in streamed.feed(event))
             assert given.strip() == _said(format, event)
         step = streamed.end()
-        if isinstance(step, Calls):
+        if isinstance(step, PrivateCalls):
             streamed.answer(talk.recall(step.calls))
 
 
@@ -76,7 +81,7 @@ oddities = st.sampled_from((None, 7, -1, "x", [], {}, [None, 1], {"index": "a"},
 def test_what_servers_send_that_is_no_event_of_theirs_breaks_nothing(format, odd):
     """Whatever stands in any field of any event: it is never an error of ours."""
     talk = start((format, True))
-    streamed = Streamed(Rounds(talk.wire, knitted(talk), owns))
+    streamed = StreamedRounds(Rounds(talk.wire, knitted(talk), owns))
     events = talk.cut(
         body_of(format, Reply("Hello.", [OWN], thought="Hm."), 1, Prompt(9)), {}
     )

@@ -1,17 +1,17 @@
-"""What is kept of a reply whose turns the client did not see, and how it is found again.
+"""The record of a reply some of whose turns are hidden from the client, and its keys.
 
     key    H("splice", chain of the client's history before the reply, what the reply says)
-    data   the turns as the provider gave and got them, and the results that wait
+    data   the turns as the provider gave and got them, and deferred results
 
 What a reply says is its texts, one behind the other and without white space, and its calls. So it
 is found again where a client joins blocks of text or trims them, drops thinking and nulls, or
 writes the arguments of a call anew; `says_the_same` then compares the texts themselves.
 
 The *opening*, a record without data under the chain behind the first message, says that the
-conversation has a splice at all: without it nothing of a request has to be looked through.
+conversation has hidden turns at all: without it nothing of a request has to be looked through.
 
 Some reasoning cannot stand without the turns that were hidden: signed behind them, or made with a
-call that was. Its *mark*, without data too, says so where the splice is not found.
+call that was. Its *mark*, without data too, says so where the hidden is not found.
 """
 
 from __future__ import annotations
@@ -44,30 +44,31 @@ _decode = msgspec.json.Decoder(float_hook=number_of).decode
 _encode = msgspec.json.Encoder(enc_hook=as_written).encode
 
 
-class Splice(Struct, frozen=True):
-    """The turns behind one reply.
+class HiddenTurns(Struct, frozen=True):
+    """The turns of one reply that its client does not have.
 
     Attributes:
         turns: raw messages, in the place of what the client has of the reply.
-        waiting: wire results of private calls in the last turn, which stood beside the client's
-            own: they go where the client's results go.
-        model: the model that was asked.
-        note: what the client was told besides, in our words.
+        deferred: wire results of private calls in the last turn, which stood beside calls of the
+            client's own: they go where the client's results go.
+        model: the model that was requested.
+        note: a text of ours in the client's reply.
         reply_id: the id of the last round's reply, where the provider may hold what led to it.
-        reply: what the client was given, where it may ask for it again by its id.
-        rounds: the ids of the replies that it does not know of.
-        chain: behind the reply as the client has it, in hex, where its next request leaves out all
+        audible: the range of ``turns`` whose texts the client has; None: it has all.
+        reply: the client's reply, where it may fetch it again by its id.
+        rounds: the ids of the replies that the client does not know of.
+        chain: the chain behind the client's reply, in hex, where its next request leaves out all
             that came before; ``""`` elsewhere.
-        heard: where in ``turns`` the texts begin and end that the client has; None: it has all.
-        opening: of the same, the key that says whether the conversation has any splice.
+        opening: the opening key of that conversation, in hex; ``""`` elsewhere.
     """
 
+    # records keep the names that these fields had first: no stored reply may be lost
     turns: list[Any]
-    waiting: list[Any]
+    deferred: list[Any] = msgspec.field(name="waiting")
     model: str = ""
     note: str = ""
     reply_id: str = ""
-    heard: tuple[int, int] | None = None
+    audible: tuple[int, int] | None = msgspec.field(default=None, name="heard")
     reply: dict[str, Any] | None = None
     rounds: list[str] = []
     chain: str = ""
@@ -77,7 +78,7 @@ class Splice(Struct, frozen=True):
 def key_of(
     chain: bytes, reply: Iterable[Message], *, with_ids: bool = True
 ) -> bytes | None:
-    """What a reply is found by, 16 bytes; None of one that says nothing.
+    """The key of a reply's record, 16 bytes; None for one that says nothing.
 
     Args:
         chain: of the client's history before it.
@@ -94,12 +95,12 @@ def key_of(
     if not texts and not calls:
         return None
     return _hashed(
-        b"reply", chain, _bytes("".join(texts)), *(_bytes(each) for each in calls)
+        b"reply", chain, _bytes("".join(texts)), *(_bytes(call) for call in calls)
     )
 
 
 def opening_key(chain: bytes) -> bytes:
-    """What says that a reply was spliced in a conversation with this first message, 16 bytes.
+    """The key of the opening: any reply of the conversation has hidden turns. 16 bytes.
 
     Args:
         chain: behind its first message.
@@ -108,7 +109,7 @@ def opening_key(chain: bytes) -> bytes:
 
 
 def mark_key(root: bytes, seal: str) -> bytes:
-    """What sealed reasoning that cannot stand by itself is known by, 16 bytes.
+    """The key of the mark of sealed reasoning that cannot stand by itself, 16 bytes.
 
     Args:
         root: the chain of the empty history.
@@ -117,21 +118,24 @@ def mark_key(root: bytes, seal: str) -> bytes:
     return _hashed(b"mark", root, _bytes(seal))
 
 
-def held_key(root: bytes, reply_id: str) -> bytes:
-    """What is behind a reply that the provider holds, by the id that the client has, 16 bytes."""
+def reply_key(root: bytes, reply_id: str) -> bytes:
+    """The key of a reply that the provider holds, by the id that its client has, 16 bytes."""
     return _hashed(b"held", root, _bytes(reply_id))
 
 
-def hidden_key(root: bytes, call_id: str) -> bytes:
-    """What says that a call was private, 16 bytes. A reply without a record is no round of ours."""
+def private_call_key(root: bytes, call_id: str) -> bytes:
+    """The key that says that a call was private, 16 bytes.
+
+    A reply that calls a recall tool and has no such key is no round of ours.
+    """
     return _hashed(b"hidden", root, _bytes(call_id))
 
 
 def _hashed(*fields: bytes) -> bytes:
-    found = blake3(b"ullage splice 1")
+    digest = blake3(b"ullage splice 1")
     for field in fields:
-        found.update(len(field).to_bytes(8, "big") + field)
-    return found.digest(16)
+        digest.update(len(field).to_bytes(8, "big") + field)
+    return digest.digest(16)
 
 
 def _bytes(text: str) -> bytes:
@@ -157,31 +161,36 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def says_the_same(said: Sequence[Message], turns: Sequence[Message], note: str) -> bool:
+def says_the_same(
+    messages: Sequence[Message], turns: Sequence[Message], note: str
+) -> bool:
     """Whether the client's texts are those of the turns but for white space between two of them.
 
     Args:
-        said: the messages of the reply as the client sent them.
+        messages: the messages of the reply as the client sent them.
         turns: those that are kept, results of private calls among them.
         note: what the client was told besides.
     """
-    text, at = "".join(_texts(said)), 0
+    text, at = "".join(_texts(messages)), 0
     for piece in (*_texts(turns), note):
-        wanted, at = piece.strip(), _behind_space(text, at)
-        if not text.startswith(wanted, at):
+        expected, at = piece.strip(), _behind_space(text, at)
+        if not text.startswith(expected, at):
             return False
-        at += len(wanted)
+        at += len(expected)
     return _behind_space(text, at) == len(text)
 
 
 def _behind_space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
 
 
 def _texts(messages: Iterable[Message]) -> list[str]:
     parts = (
-        part for each in messages if each.role == "assistant" for part in each.parts
+        part
+        for message in messages
+        if message.role == "assistant"
+        for part in message.parts
     )
     return [part.text for part in parts if isinstance(part, Text)]
 
@@ -189,30 +198,30 @@ def _texts(messages: Iterable[Message]) -> list[str]:
 # ── records ──────────────────────────────────────────────────────────────────────────────
 
 
-def record_of(key: bytes, splice: Splice | None) -> Record:
-    """The record of a splice; of None, one that says by its key all that it says."""
-    return Record(key, KIND, 0, b"{}" if splice is None else _encoded(splice))
+def record_of(key: bytes, hidden: HiddenTurns | None) -> Record:
+    """The record of hidden turns; of None, one whose key alone says what it is for."""
+    return Record(key, KIND, 0, b"{}" if hidden is None else _encoded(hidden))
 
 
-def splice_in(records: Iterable[Record], key: bytes) -> Splice | None:
-    """The splice that is kept under a key; None if there is none, or a newer version wrote it."""
+def hidden_turns_in(records: Iterable[Record], key: bytes) -> HiddenTurns | None:
+    """The hidden turns under a key; None if there are none, or a newer version wrote them."""
     for record in records:
         if record.key == key and record.kind == KIND:
             try:
-                return msgspec.convert(_decoded(record.data), Splice)
+                return msgspec.convert(_decoded(record.data), HiddenTurns)
             except (msgspec.MsgspecError, ValueError, RecursionError):
                 return None
     return None
 
 
-def _encoded(splice: Splice) -> bytes:
+def _encoded(hidden: HiddenTurns) -> bytes:
     try:
-        return _encode(splice)
-    except (
-        UnicodeEncodeError,
-        OverflowError,
-    ):  # only the standard library writes any of Python's
-        return json.dumps(msgspec.structs.asdict(splice)).encode()
+        return _encode(hidden)
+    except (UnicodeEncodeError, OverflowError):
+        # only the standard library writes lone surrogates and any integer
+        fields = msgspec.structs.fields(HiddenTurns)
+        stored = {item.encode_name: getattr(hidden, item.name) for item in fields}
+        return json.dumps(stored).encode()
 
 
 def _decoded(data: bytes) -> Any:

@@ -2,12 +2,12 @@
 
 from tests.proxy.told import of, passed, relayed
 from ullage.core.values.events import Event
-from ullage.doors.proxy import seen
-from ullage.doors.proxy.seen import Seen, Totals, joined, totalled
+from ullage.doors.proxy import activity
+from ullage.doors.proxy.activity import Activity, Totals, joined, totalled
 
 
 def seen_of(*told):
-    found = Seen()
+    found = Activity()
     for each in told:
         found.take(each)
     return found
@@ -15,7 +15,7 @@ def seen_of(*told):
 
 def test_a_conversation_has_its_turns_sums_and_decisions():
     found = seen_of(relayed(), relayed(), passed())
-    (shown,) = found.shown
+    (shown,) = found.conversations
     assert [
         (turn.raw_tokens, turn.sent_tokens, turn.cached_tokens) for turn in shown.turns
     ] == [(4_000, 1_000, 900)] * 2
@@ -31,20 +31,20 @@ def test_what_two_workers_served_is_one_conversation():
         seen_of(of("a", 1.0), of("a", 3.0)),
         seen_of(of("a", 2.0), of("b", 9.0)),
     )
-    b, a = joined([one.shown, other.shown])
+    b, a = joined([one.conversations, other.conversations])
     assert (b.key, a.key) == ("b", "a")
     assert [turn.at_s for turn in a.turns] == [1.0, 2.0, 3.0]
     assert a.totals.requests == 3
 
 
 def test_only_the_newest_are_kept(monkeypatch):
-    monkeypatch.setattr(seen, "_CONVERSATIONS", 2)
-    monkeypatch.setattr(seen, "_TURNS", 3)
+    monkeypatch.setattr(activity, "_CONVERSATIONS", 2)
+    monkeypatch.setattr(activity, "_TURNS", 3)
     found = seen_of(*(of(key, at) for at, key in enumerate("aaaaabca")))
-    assert [shown.key for shown in found.shown] == ["a", "c"]
+    assert [shown.key for shown in found.conversations] == ["a", "c"]
     found = seen_of(*(of("a", at) for at in range(9)))
-    assert [turn.at_s for turn in found.shown[0].turns] == [6.0, 7.0, 8.0]
-    assert found.shown[0].totals.requests == 9
+    assert [turn.at_s for turn in found.conversations[0].turns] == [6.0, 7.0, 8.0]
+    assert found.conversations[0].totals.requests == 9
 
 
 def test_sums_add_up():
@@ -58,5 +58,5 @@ def test_the_words_of_a_decision_have_a_bound():
     named = "a tool with a name of " + "x" * 1_000_000
     (shown,) = seen_of(
         of("a", 1.0, events=(Event(kind="cut", where=named, why=named),))
-    ).shown
-    assert (len(shown.decisions[0].where), len(shown.decisions[0].why)) == (300, 300)
+    ).conversations
+    assert (len(shown.decisions[0].place), len(shown.decisions[0].reason)) == (300, 300)

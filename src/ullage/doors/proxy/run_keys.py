@@ -1,4 +1,4 @@
-"""Who may use the proxy of ``ullage run``: the command that it was started for.
+"""Keys that admit one command to the proxy of ``ullage run``.
 
 A port of this machine is open to every user of it, and that proxy has one tenant: whoever reached
 it could look at the page, open what was set aside, and find out what a model had been told. So the
@@ -26,7 +26,7 @@ _KEY_BYTES = 24
 _ROOT_USER = 0
 
 
-class Door(Struct, frozen=True):
+class RunKeys(Struct, frozen=True):
     """The keys of one run.
 
     Attributes:
@@ -43,17 +43,17 @@ class Door(Struct, frozen=True):
     def target(self, request: web.BaseRequest) -> str | None:
         """What a request asks for, without its key; None: it has none that counts."""
         begins, slash, rest = request.raw_path.removeprefix("/").partition("/")
-        given = begins.encode("utf-8", "surrogateescape")
-        is_known = hmac.compare_digest(given, self.key.encode())
-        is_shown = hmac.compare_digest(given, self.shown_key.encode())
+        key = begins.encode("utf-8", "surrogateescape")
+        is_known = hmac.compare_digest(key, self.key.encode())
+        is_shown = hmac.compare_digest(key, self.shown_key.encode())
         if not is_known and not (is_shown and _is_of_own_user(request)):
             return None
         return f"{slash}{rest}" or "/"
 
 
-def new_door() -> Door:
+def new_run_keys() -> RunKeys:
     """Keys that nobody has seen."""
-    return Door(secrets.token_urlsafe(_KEY_BYTES), secrets.token_urlsafe(_KEY_BYTES))
+    return RunKeys(secrets.token_urlsafe(_KEY_BYTES), secrets.token_urlsafe(_KEY_BYTES))
 
 
 def _is_of_own_user(request: web.BaseRequest) -> bool:

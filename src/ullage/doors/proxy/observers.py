@@ -1,32 +1,32 @@
-"""Everything that looks on: counters, the live page, logs and spans, told of each request."""
+"""Observers of requests that are over: counters, the live page, logs and spans."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from ullage.doors.proxy.activity import Activity
 from ullage.doors.proxy.config import Config
 from ullage.doors.proxy.logs import lines_to
 from ullage.doors.proxy.metrics import Metrics
 from ullage.doors.proxy.relayed import Relayed
-from ullage.doors.proxy.seen import Seen
 from ullage.doors.proxy.spans import spans
 
 
-class Watch:
-    """Who looks on in one worker. A mistake of theirs never reaches a request.
+class Observers:
+    """The observers of one worker. An error of theirs never reaches a request.
 
     Args:
         more: functions that are told as well.
 
     Attributes:
         metrics: what is counted.
-        seen: what the page shows.
+        activity: what the page shows.
         mistakes: how often one of them failed.
     """
 
     def __init__(self, more: Iterable[Callable[[Relayed], None]] = ()) -> None:
-        self.metrics, self.seen, self.mistakes = Metrics(), Seen(), 0
-        self._told = (self.metrics.take, self.seen.take, *more)
+        self.metrics, self.activity, self.mistakes = Metrics(), Activity(), 0
+        self._told = (self.metrics.take, self.activity.take, *more)
 
     def __call__(self, relayed: Relayed) -> None:
         """Take in a request that is over."""
@@ -37,7 +37,9 @@ class Watch:
                 self.mistakes += 1
 
 
-def watch_of(config: Config, *more: Callable[[Relayed], None]) -> Watch:
-    """Who looks on as the configuration says, and some more."""
+def observers_of(config: Config, *more: Callable[[Relayed], None]) -> Observers:
+    """The observers that the configuration names, and more."""
     logs, tracing = lines_to() if config.log else None, spans()
-    return Watch([*(each for each in (logs, tracing) if each is not None), *more])
+    return Observers(
+        [*(observer for observer in (logs, tracing) if observer is not None), *more]
+    )

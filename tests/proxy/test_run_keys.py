@@ -11,13 +11,13 @@ from aiohttp import web
 from tests.proxy.upstream import all_of, ask, talking, upstream
 from ullage.doors.proxy.command import behind_a_proxy
 from ullage.doors.proxy.config import Config
-from ullage.doors.proxy.door import new_door
+from ullage.doors.proxy.run_keys import new_run_keys
 
 
 @pytest.fixture(scope="module")
 def run():
     """The bare address of a proxy, its keys, and what stands behind it."""
-    door = new_door()
+    run_keys = new_run_keys()
 
     async def answer(request):
         return web.json_response({"path": request.raw_path})
@@ -27,8 +27,8 @@ def run():
         config = Config(
             listen="127.0.0.1:0", tenant="", upstreams=upstreams, dry_run=True
         )
-        with behind_a_proxy(config, door=door) as (url, _):
-            yield url, door, there
+        with behind_a_proxy(config, run_keys=run_keys) as (url, _):
+            yield url, run_keys, there
 
 
 PATHS = (
@@ -42,13 +42,13 @@ PATHS = (
 
 @pytest.mark.parametrize("path", PATHS)
 def test_without_a_key_nothing_is_answered(run, path):
-    url, door, there = run
+    url, run_keys, there = run
     before = len(there.requests)
-    key = door.key
+    key = run_keys.key
     for prefix in ("", "/x", f"/{key}x", f"/{key[:-1]}", f"/{key.lower()}", f"//{key}"):
         status, _, body = ask(url, path=prefix + path)
         assert (status, json.loads(body)["error"]["code"]) == (404, "ullage_proxy")
-        assert door.key.encode() not in body
+        assert run_keys.key.encode() not in body
     assert len(there.requests) == before
 
 
@@ -66,8 +66,8 @@ def test_a_whole_url_is_no_way_around(run):
 @pytest.mark.parametrize("which", ["key", "shown_key"])
 def test_with_one_all_is_as_without_it(run, which):
     """The upstream sees nothing of the key, and neither do paths that are encoded change."""
-    url, door, there = run
-    key = getattr(door, which)
+    url, run_keys, there = run
+    key = getattr(run_keys, which)
     for path in PATHS[:4]:
         assert ask(url, path=f"/{key}{path}")[0] == 200
     for path in (
@@ -84,14 +84,14 @@ def test_with_one_all_is_as_without_it(run, which):
 
 
 def test_a_path_cannot_climb_out_of_the_key(run):
-    url, door, _ = run
-    assert ask(url, path=f"/{door.key}/../v1/models")[0] == 400
+    url, run_keys, _ = run
+    assert ask(url, path=f"/{run_keys.key}/../v1/models")[0] == 400
 
 
 def test_keys_are_not_told(run):
-    _, door, _ = run
-    assert door.key not in repr(door)
-    assert new_door() != new_door()
+    _, run_keys, _ = run
+    assert run_keys.key not in repr(run_keys)
+    assert new_run_keys() != new_run_keys()
 
 
 @pytest.mark.skipif(
@@ -99,14 +99,14 @@ def test_keys_are_not_told(run):
 )
 def test_the_key_that_others_can_read_counts_for_our_user_alone(run):
     """Another user of the machine, who read it in the list of processes, is answered nothing."""
-    url, door, _ = run
+    url, run_keys, _ = run
     host = url.removeprefix("http://")
     code = f"""if 1:
         import os, socket
         address, port = "{host}".split(":")
         address.encode("idna")  # its module cannot be read later
         os.setgid(65534); os.setuid(65534)
-        for key in ("{door.shown_key}", "{door.key}"):
+        for key in ("{run_keys.shown_key}", "{run_keys.key}"):
             for path in {PATHS[1:]!r}:
                 with socket.create_connection((address, int(port))) as raw:
                     head = f"GET /{{key}}{{path}} HTTP/1.1\\r\\nHost: {host}\\r\\n\\r\\n"

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from tests.splice.talk import HABITS, OWN, RECALL, Reply, goes_on, start
+from tests.hidden_turns.talk import HABITS, OWN, RECALL, Reply, goes_on, start
 from ullage import MemoryStore
-from ullage.doors.splice import knit
+from ullage.doors.hidden_turns import restore_hidden_turns
 from ullage.session.drivers import run
 from ullage.stores import Bounds
 
@@ -26,10 +26,15 @@ def test_another_worker_on_the_same_store_knits_the_same(mode):
     talk = start(mode)
     talk.model(Reply("First.", [RECALL]), Reply("Then.", [RECALL, OWN]))
     request = talk.request()
-    found = [run(knit(request, talk.wire, "t"), talk.store, "t") for _ in range(2)]
+    found = [
+        run(restore_hidden_turns(request, talk.wire, "t"), talk.store, "t")
+        for _ in range(2)
+    ]
     assert found[0].request == found[1].request != request
     assert (
-        run(knit(request, talk.wire, "another"), talk.store, "another").request
+        run(
+            restore_hidden_turns(request, talk.wire, "another"), talk.store, "another"
+        ).request
         is request
     )
 
@@ -67,7 +72,10 @@ def test_an_edited_reply_is_sent_as_the_client_has_it(mode):
     said = json.dumps(talk.history).replace("Line 5", "Line 6")
     talk.history = json.loads(said)
     request = talk.request()
-    assert run(knit(request, talk.wire, "t"), talk.store, "t").request == request
+    assert (
+        run(restore_hidden_turns(request, talk.wire, "t"), talk.store, "t").request
+        == request
+    )
 
 
 def test_white_space_within_a_text_is_not_ours_to_put_back(mode):
@@ -75,7 +83,10 @@ def test_white_space_within_a_text_is_not_ours_to_put_back(mode):
     talk.model(Reply("Look:\n    a = 1", [RECALL]), Reply("Done."))
     talk.history = json.loads(json.dumps(talk.history).replace(r"\n    a", r"\na"))
     request = talk.request()
-    assert run(knit(request, talk.wire, "t"), talk.store, "t").request == request
+    assert (
+        run(restore_hidden_turns(request, talk.wire, "t"), talk.store, "t").request
+        == request
+    )
 
 
 def test_a_splice_stays_as_long_as_it_is_looked_up(mode):
@@ -91,7 +102,10 @@ def test_a_splice_stays_as_long_as_it_is_looked_up(mode):
     clock[0] += 2 * day_s
     talk.store.collect(None, Bounds(older_than_s=1.5 * day_s))
     request = talk.request()
-    assert run(knit(request, talk.wire, "t"), talk.store, "t").request is request
+    assert (
+        run(restore_hidden_turns(request, talk.wire, "t"), talk.store, "t").request
+        is request
+    )
 
 
 def test_a_conversation_without_splices_is_not_looked_through(mode):
@@ -99,7 +113,7 @@ def test_a_conversation_without_splices_is_not_looked_through(mode):
     talk.model("Nothing.")
     talk.user("And then?")
     request = talk.request()
-    steps = knit(request, talk.wire, "t")
+    steps = restore_hidden_turns(request, talk.wire, "t")
     assert len(next(steps).keys) == 1
     with pytest.raises(StopIteration) as end:
         steps.send(())

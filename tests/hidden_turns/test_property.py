@@ -1,12 +1,12 @@
 """Any script of the model's, any cut of the stream, any habit of the client's.
 
-`tests.splice.talk` judges each request that the model gets and all that the client gets.
+`tests.hidden_turns.talk` judges each request that the model gets and all that the client gets.
 """
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.splice.talk import HABITS, OWN, RECALL, Reply, Talk
+from tests.hidden_turns.talk import HABITS, OWN, RECALL, Reply, Talk
 from ullage.wires import FORMATS
 
 texts = st.sampled_from(("", "Let me look.", "Line 5\n  failed. ", "é🙂", "x" * 40))

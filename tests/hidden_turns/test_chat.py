@@ -1,8 +1,8 @@
 """What OpenAI Chat alone has."""
 
+from tests.hidden_turns.talk import PRIVATE, RECALL, Reply, Talk, knitted, owns
 from tests.servers.replies import Prompt, body_of
-from tests.splice.talk import PRIVATE, RECALL, Reply, Talk, knitted, owns
-from ullage.doors.splice import Rounds, Streamed
+from ullage.doors.hidden_turns import Rounds, StreamedRounds
 
 
 def test_usage_of_a_chat_stream_is_for_those_who_asked():
@@ -18,7 +18,7 @@ def test_usage_of_a_chat_stream_is_for_those_who_asked():
 def test_a_choice_that_has_ended_is_not_ended_twice():
     talk = Talk("openai-chat", streamed=True, n=2)
     talk.user("Go.")
-    streamed = Streamed(Rounds(talk.wire, knitted(talk), owns))
+    streamed = StreamedRounds(Rounds(talk.wire, knitted(talk), owns))
     given = []
     for index, reply in enumerate((Reply("One."), Reply("Two.", [RECALL]))):
         for event in talk.cut(body_of("openai-chat", reply, 1, Prompt(9)), {}):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.splice.talk import OWN, RECALL, Reply, Talk, goes_on
+from tests.hidden_turns.talk import OWN, RECALL, Reply, Talk, goes_on
 
 SCHEMA = {"type": "object", "properties": {"answer": {"type": "integer"}}}
 ASKED = {

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.splice.talk import OWN, RECALL, Reply, Talk
-from ullage.doors.splice.stored import (
+from tests.hidden_turns.talk import OWN, RECALL, Reply, Talk
+from ullage.doors.hidden_turns.stored import (
     rounds_of,
     stored_items,
     stored_replies,

@@ -1,7 +1,7 @@
 """A client that does anything to its history, two workers on one store, and a strict model.
 
-`tests.splice.talk` is the judge: a request begins with all that the model was sent and said for the
-longest beginning of the history that is known, whichever worker sends it, before or after a
+`tests.hidden_turns.talk` is the judge: a request begins with all that the model was sent and said
+for the longest beginning of the history that is known, whichever worker sends it, before or after a
 restart; it breaks no rule of the wire; and the client sees no private tool.
 """
 
@@ -13,8 +13,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from tests.splice.talk import OWN, RECALL, Reply, Talk
-from tests.splice.test_property import rounds
+from tests.hidden_turns.talk import OWN, RECALL, Reply, Talk
+from tests.hidden_turns.test_property import rounds
 from ullage import MemoryStore, SqliteStore
 from ullage.wires import FORMATS
 

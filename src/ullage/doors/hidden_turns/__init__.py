@@ -1,8 +1,8 @@
 """Recall inside: the model's calls to the recall tools are answered, and the client sees none.
 
-    knitted = run(knit(body, wire, tenant), store, tenant)       # hidden turns go back in
-    rounds = Rounds(wire, knitted, owns=view.owns)               # of the view that was fitted
-    request = knitted.request
+    restored = run(knit(body, wire, tenant), store, tenant)       # hidden turns go back in
+    rounds = Rounds(wire, restored, owns=view.owns)               # of the view that was fitted
+    request = restored.request
     while True:
         view = session.fit(request)
         step = rounds.take(send(view))                           # Calls, Again or Done
@@ -15,9 +15,9 @@
 
 A *round* is one request of ours and its reply. A call is *private* if ``owns`` says so. A reply
 with private calls alone leads to another round; in one that has calls of the client's too, what
-answers ours waits for the client's next request, which `knit` puts together again.
+answers ours waits for the client's next request, which `restore_hidden_turns` puts together again.
 
-Streamed, `Streamed` takes the events of every round in turn, and gives those for the client:
+Streamed, `StreamedRounds` takes the events of every round in turn, and gives those for the client:
 
     streamed = Streamed(Rounds(...))
     for event in upstream: give(streamed.feed(event))            # as they come
@@ -31,19 +31,30 @@ that needs no change is given on as the same object.
 
 from __future__ import annotations
 
-from ullage.doors.splice.knit import Knitted, Read, is_thread, knit, takes_rounds
-from ullage.doors.splice.rounds import Again, Calls, Done, Rounds
-from ullage.doors.splice.streamed import Streamed
+from ullage.doors.hidden_turns.restore import (
+    ParsedHistory,
+    RestoredRequest,
+    is_thread,
+    restore_hidden_turns,
+    takes_rounds,
+)
+from ullage.doors.hidden_turns.rounds import (
+    FinishedReply,
+    NextRound,
+    PrivateCalls,
+    Rounds,
+)
+from ullage.doors.hidden_turns.streamed import StreamedRounds
 
 __all__ = [
-    "Again",
-    "Calls",
-    "Done",
-    "Knitted",
-    "Read",
+    "FinishedReply",
+    "NextRound",
+    "ParsedHistory",
+    "PrivateCalls",
+    "RestoredRequest",
     "Rounds",
-    "Streamed",
+    "StreamedRounds",
     "is_thread",
-    "knit",
+    "restore_hidden_turns",
     "takes_rounds",
 ]

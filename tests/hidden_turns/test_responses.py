@@ -1,7 +1,7 @@
 """What OpenAI Responses alone has."""
 
-from tests.splice.talk import OWN, RECALL, Reply, Talk
-from ullage.doors.splice import knit
+from tests.hidden_turns.talk import OWN, RECALL, Reply, Talk
+from ullage.doors.hidden_turns import restore_hidden_turns
 from ullage.session.drivers import run
 
 
@@ -14,6 +14,6 @@ def test_the_provider_holds_what_is_behind_the_last_round():
     assert talk.reply["id"] == "resp_1"
     (own,) = talk.history[-1:]
     request = {"model": "gpt-5.6", "previous_response_id": "resp_1", "input": [own]}
-    found = run(knit(request, talk.wire, "t"), talk.store, "t").request
+    found = run(restore_hidden_turns(request, talk.wire, "t"), talk.store, "t").request
     assert found["previous_response_id"] == "resp_2"
     assert [item["call_id"] for item in found["input"]] == ["call_2_0", "call_2_1"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.splice.talk import OWN, RECALL, Reply, start
+from tests.hidden_turns.talk import OWN, RECALL, Reply, start
 from ullage import MemoryStore
 
 

@@ -15,14 +15,21 @@ import json
 import random
 
 from lab.returned import problems
+from tests.hidden_turns import sdks
 from tests.histories import in_turn
 from tests.servers import Call, Reply
 from tests.servers.replies import MODELS, Prompt, body_of
 from tests.servers.streams import events_in, stream_of
-from tests.splice import sdks
 from ullage import MemoryStore
 from ullage.core.values.toolset import ToolSpec
-from ullage.doors.splice import Again, Calls, Done, Rounds, Streamed, knit
+from ullage.doors.hidden_turns import (
+    FinishedReply,
+    NextRound,
+    PrivateCalls,
+    Rounds,
+    StreamedRounds,
+    restore_hidden_turns,
+)
 from ullage.session.drivers import run
 from ullage.wires import FORMATS
 from ullage.wires.base import name_of_call
@@ -174,7 +181,7 @@ class Talk:
     # ── the door ─────────────────────────────────────────────────────────────────────
 
     def door(self, request):
-        knitted = run(knit(request, self.wire, "t"), self.store, "t")
+        knitted = run(restore_hidden_turns(request, self.wire, "t"), self.store, "t")
         rounds = Rounds(self.wire, knitted, owns, self.most)
         if self.streamed:
             self.events = self.gives(rounds, knitted.request)
@@ -188,25 +195,25 @@ class Talk:
     def unstreamed(self, rounds, request):
         while True:
             step = rounds.take(self.upstream(request))
-            if isinstance(step, Calls):
+            if isinstance(step, PrivateCalls):
                 step = rounds.answer(self.recall(step.calls))
-            if isinstance(step, Done):
+            if isinstance(step, FinishedReply):
                 self.keep(step.records)
                 return step
-            assert isinstance(step, Again)
+            assert isinstance(step, NextRound)
             request = step.request
 
     def gives(self, rounds, request):
-        streamed, given = Streamed(rounds), []
+        streamed, given = StreamedRounds(rounds), []
         while True:
             for event in self.cut(self.upstream(request), request):
                 as_text = json.dumps(event)
                 given += streamed.feed(event)
                 assert json.dumps(event) == as_text, "an event was changed"
             step = streamed.end()
-            if isinstance(step, Calls):
+            if isinstance(step, PrivateCalls):
                 step = streamed.answer(self.recall(step.calls))
-            if isinstance(step, Done):
+            if isinstance(step, FinishedReply):
                 self.keep(step.records)
                 self.done = step
                 return [*given, *step.events]
@@ -337,7 +344,7 @@ def goes_on(talk):
 
 def knitted(talk):
     """The client's next request, knitted."""
-    return run(knit(talk.request(), talk.wire, "t"), talk.store, "t")
+    return run(restore_hidden_turns(talk.request(), talk.wire, "t"), talk.store, "t")
 
 
 def text_in(format, event):

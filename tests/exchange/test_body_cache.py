@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ullage.doors.exchange import bodies, reading
-from ullage.doors.exchange.reading import read_anew, read_on
-from ullage.doors.exchange.readings import Readings
+from ullage.doors.exchange import bodies, parsed_body
+from ullage.doors.exchange.body_cache import ParsedBodyCache
+from ullage.doors.exchange.parsed_body import read_anew, read_on
 from ullage.doors.exchange.requests import beginning
 
 WHITE = st.sampled_from(["", "", " ", "\n  "])
@@ -155,7 +155,7 @@ def said_in_parts(body, found):
 )
 def test_what_is_read_on_says_what_the_whole_body_does(span_bytes, both):
     one, other = both
-    with patch.multiple(reading, _SPAN_BYTES=span_bytes, _LOOSE=1):
+    with patch.multiple(parsed_body, _SPAN_BYTES=span_bytes, _LOOSE=1):
         first = read_anew(one, "messages")
         assert agree(one, first)
         assert agree(other, read_anew(other, "messages"))
@@ -193,7 +193,7 @@ def shared(one, other):
 
 
 def test_what_was_read_before_is_the_very_same_object():
-    readings = Readings()
+    readings = ParsedBodyCache()
     first, second = (kept(readings, conversation(count)) for count in (20, 22))
     assert shared(first, second) == [True] * 20
     assert first["tools"] is second["tools"]
@@ -205,14 +205,14 @@ def test_what_was_read_before_is_the_very_same_object():
 
 
 def test_what_one_owner_sent_is_nothing_to_another():
-    readings = Readings()
+    readings = ParsedBodyCache()
     mine, yours = (kept(readings, conversation(20), owner) for owner in ("me", "you"))
     assert mine == yours
     assert shared(mine, yours) == [False] * 20
 
 
 def test_what_stands_around_the_messages_is_held_once_by_conversations_of_one_owner():
-    readings, mine, yours, others = Readings(), Session(), Session(), Session()
+    readings, mine, yours, others = ParsedBodyCache(), Session(), Session(), Session()
     for session, owner, text in (
         (mine, "me", "a"),
         (yours, "me", "b"),
@@ -230,7 +230,7 @@ def test_what_stands_around_the_messages_is_held_once_by_conversations_of_one_ow
 
 
 def test_a_long_body_is_read_on_too_and_most_of_its_bytes_are_not_held():
-    readings = Readings()
+    readings = ParsedBodyCache()
     long = conversation(400)
     first, second = kept(readings, long), kept(readings, conversation(402))
     assert shared(first, second) == [True] * 400
@@ -271,7 +271,7 @@ def test_how_a_history_begins_is_remembered_only_as_long_as_it_does(
 
 
 def test_what_was_read_goes_with_the_session_that_it_was_read_for():
-    readings, mine, yours = Readings(), Session(), Session()
+    readings, mine, yours = ParsedBodyCache(), Session(), Session()
     texts = ["a" * 900, "b" * 900]
     first = [
         kept(readings, conversation(20, text), session=session)
@@ -317,6 +317,6 @@ def test_the_lists_name_deep_inside_costs_what_its_bytes_do(key, monkeypatch):
         read_bytes.append(len(data))
         return bodies.decode(data)
 
-    monkeypatch.setattr(reading, "decode", counted)
+    monkeypatch.setattr(parsed_body, "decode", counted)
     assert read_anew(body, key).messages == ({"a": 1},)
     assert sum(read_bytes) < 2 * len(body)
