@@ -136,7 +136,7 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
             redact=redact,
             user_tools=(asking := named_tools(user_tools)),
             outlines=outline,
-            decides=fingerprint(chosen, redact, asking),
+            policy_fingerprint=fingerprint(chosen, redact, asking),
         )
         self._state = SessionState(state or State(), cache=SessionCache())
         self._begin(
