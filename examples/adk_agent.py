@@ -14,7 +14,7 @@ from google.adk.runners import InMemoryRunner
 from google.genai import types
 
 from examples.files import read_file
-from ullage.integrations.adk import UllagePlugin
+from ullage.integrations.adk import UllageAdkPlugin
 
 
 async def main(question: str, model: str = "gemini-2.5-pro") -> str:
@@ -22,7 +22,7 @@ async def main(question: str, model: str = "gemini-2.5-pro") -> str:
     agent = Agent(
         name="reader", model=model, instruction="Find faults.", tools=[read_file]
     )
-    plugin = UllagePlugin(store="kept.db")  # ullage
+    plugin = UllageAdkPlugin(store="kept.db")  # ullage
     runner = InMemoryRunner(app=App(name="reading", root_agent=agent, plugins=[plugin]))
     session = await runner.session_service.create_session(
         app_name="reading", user_id="ada"

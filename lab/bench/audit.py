@@ -20,7 +20,7 @@ from lab.replay.story import Story
 from ullage.tools.replay.calls import boundaries
 from ullage.tools.replay.evidence.atoms import plain
 from ullage.tools.replay.evidence.common import common_in
-from ullage.tools.replay.evidence.demands import Demand, Head, demands_of
+from ullage.tools.replay.evidence.demands import Demand, HeadText, demands_of
 from ullage.tools.replay.evidence.score import lines_of
 from ullage.tools.replay.readers import Run, read
 from ullage.wires import FORMATS
@@ -44,7 +44,7 @@ def drawn(
     for run in lot.sample(runs, len(runs)):
         wire, lengths = FORMATS[run.format], boundaries(run)
         story = Story(wire, run.messages)
-        demands = demands_of(story, lengths, Head.of(wire, run.request), common)
+        demands = demands_of(story, lengths, HeadText.of(wire, run.request), common)
         first = [
             demand
             for demand in chain.from_iterable(demands)

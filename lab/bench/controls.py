@@ -32,9 +32,9 @@ from ullage.tools.replay.cost.prices import PROFILES
 from ullage.tools.replay.engines import open_engine
 from ullage.tools.replay.evidence.atoms import Atom
 from ullage.tools.replay.evidence.common import common_in, task_of
-from ullage.tools.replay.evidence.demands import Demands, Head, demands_of
+from ullage.tools.replay.evidence.demands import Demands, HeadText, demands_of
 from ullage.tools.replay.gates import Judge
-from ullage.tools.replay.many import Finished, Job, Replayer, replay_all
+from ullage.tools.replay.many import Job, Replayer, ResultFile, replay_all
 from ullage.tools.replay.readers import Run, read
 from ullage.tools.replay.rows import rows_of
 from ullage.wires import FORMATS
@@ -52,7 +52,7 @@ def told(run: Run, common: frozenset[str]) -> tuple[Story, list[int], Demands]:
     return (
         story,
         lengths,
-        demands_of(story, lengths, Head.of(wire, run.request), common),
+        demands_of(story, lengths, HeadText.of(wire, run.request), common),
     )
 
 
@@ -111,7 +111,7 @@ def replays(
     wanted = (("", run, 0) for run in runs)
     tries = tuple((policy, share) for policy in policies)
     with open_engine("processes", jobs) as engine:
-        found = replay_all(wanted, tries, job, engine, Finished(None), replayer)
+        found = replay_all(wanted, tries, job, engine, ResultFile(None), replayer)
         return [(name, done) for name, done, _ in found if isinstance(done, Tried)]
 
 

@@ -32,11 +32,11 @@ from ullage.tools.replay.evidence.atoms import plain, words
 from ullage.tools.replay.evidence.demands import (
     Demand,
     Demands,
-    Head,
+    HeadText,
     classes_of,
     demands_of,
 )
-from ullage.tools.replay.evidence.score import Sight, lines_of
+from ullage.tools.replay.evidence.score import ViewReader, lines_of
 from ullage.tools.replay.gates import Judge
 from ullage.tools.replay.readers import Run, read
 from ullage.wires import FORMATS
@@ -87,7 +87,7 @@ class Pair:
         self.run, self.lengths = run, boundaries(run)
         wire = FORMATS[run.format]
         self.story = Story(wire, run.messages)
-        self.head = Head.of(wire, run.request)
+        self.head = HeadText.of(wire, run.request)
         self.demands = demands_of(self.story, self.lengths, self.head)
         self.first = dict(self._first())
         self.second = dict(self._second())
@@ -169,7 +169,7 @@ def visibility(
     pair: Pair, views: Sequence[str], share: float
 ) -> Iterator[tuple[str, Difference]]:
     """What each shows of the values that both demand, view by view."""
-    judge, memo, sight = Judge(), Memo(), Sight(pair.story)
+    judge, memo, sight = Judge(), Memo(), ViewReader(pair.story)
     budget = int(share * judge.tokens(pair.run.messages))
     shared: dict[int, list[Difference]] = {}
     for it in pair.differences("first"):

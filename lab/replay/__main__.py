@@ -87,13 +87,13 @@ def command(
 
     The status is that of ``ullage replay``.
     """
-    asked, floors = users.Asked(**given), floors_with(dict(limits))
+    asked, floors = users.ReplayOptions(**given), floors_with(dict(limits))
     replayer = SERVED if serves else TRIED
-    found = users.replay_asked(asked, replayer=replayer, is_wanted=partial(is_on, side))
+    found = users.run_replay(asked, replayer=replayer, is_wanted=partial(is_on, side))
     rows = [
         replace(row, passes=row.passes and row.policy != ORACLE)
         for row in rows_of(
-            found.replays, partial(judged_row, floors=floors), each=asked.each
+            found.replays, partial(judged_row, floors=floors), by_run=asked.by_run
         )
     ]
     found = replace(found, rows=rows)
@@ -107,8 +107,8 @@ def command(
 
 
 def _print(
-    asked: users.Asked,
-    found: users.Found,
+    asked: users.ReplayOptions,
+    found: users.ReplayOutcome,
     rows: Sequence[JudgedRow],
     floors: Sequence[Floor],
 ) -> None:

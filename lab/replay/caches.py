@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from ullage.core.errors import ConfigError
-from ullage.tools.replay.cost.cache import Cache, Call, sum_usd, usd
+from ullage.tools.replay.cost.cache import CacheUse, PromptCache, sum_usd, usd
 from ullage.tools.replay.cost.prefix import CountText, Prefix, Wire
 from ullage.tools.replay.cost.prices import Profile, profile_named
 
@@ -29,7 +29,7 @@ class Totals(Struct, frozen=True, kw_only=True):
     breaks: int = 0
     peak_tokens: int = 0
 
-    def plus(self, call: Call) -> Totals:
+    def plus(self, call: CacheUse) -> Totals:
         """These totals and one call more."""
         return self + Totals(
             profile=self.profile,
@@ -90,13 +90,13 @@ class Caches:
     """
 
     def __init__(self, profiles: Iterable[Profile], count: CountText) -> None:
-        self._caches = [Cache(profile) for profile in profiles]
+        self._caches = [PromptCache(profile) for profile in profiles]
         self._prefix = Prefix(count)
         self.totals = [Totals(profile=cache.profile) for cache in self._caches]
 
-    def call(self, messages: Sequence[Wire], head: str = "") -> list[Call]:
+    def call(self, messages: Sequence[Wire], head: str = "") -> list[CacheUse]:
         """One request: its messages in wire form, and its head as text (`head_of`)."""
-        sent = self._prefix.sent(messages, head)
+        sent = self._prefix.measure(messages, head)
         calls = [cache.take(sent) for cache in self._caches]
         pairs = zip(self.totals, calls, strict=True)
         self.totals = [totals.plus(call) for totals, call in pairs]
@@ -123,6 +123,6 @@ class CacheSimulator:
         """The sum of all calls."""
         return self._caches.totals[0]
 
-    def call(self, messages: Sequence[Wire], head: str = "") -> Call:
+    def call(self, messages: Sequence[Wire], head: str = "") -> CacheUse:
         """One request: its messages in wire form, and its head as text (`head_of`)."""
         return self._caches.call(messages, head)[0]

@@ -19,7 +19,7 @@ from ullage.core.values.messages import Text
 from ullage.core.values.notices import Pointer
 from ullage.session.session import Session
 from ullage.tools.replay.evidence.atoms import Atom, plain
-from ullage.tools.replay.evidence.demands import Piece, Story
+from ullage.tools.replay.evidence.demands import MessageText, RunHistory
 from ullage.tools.replay.reading import Library, SessionLibrary, refs_in
 
 _TERM = re.compile(r"[^\W\d_]+|\d+")
@@ -69,7 +69,7 @@ class Stub(Struct, frozen=True):
 
 
 def stubs_in(
-    texts: Iterable[Sequence[Piece]],
+    texts: Iterable[Sequence[MessageText]],
     named: Callable[[str], Sequence[Pointer]] = refs_in,
 ) -> list[Stub]:
     """Every ref that the texts of a view's messages name, once, where it is named last.
@@ -97,7 +97,7 @@ def _beside(text: str, ref: str) -> str:
     return before[before.rfind("\n") + 1 :] + behind.partition("\n")[0]
 
 
-def question(story: Story, length: int) -> str:
+def question(story: RunHistory, length: int) -> str:
     """What the model says and asks for in the reply that begins at this message."""
     texts: list[str] = []
     for message in story.reply(length):

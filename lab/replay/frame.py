@@ -132,7 +132,7 @@ def _price(line: tuple[str, tuple[float, int]]) -> float:
 
 def _line_of(demand: Demand) -> str:
     line = lines_of(demand)[0]
-    return line.before + demand.atom.text + line.behind
+    return line.prefix + demand.atom.text + line.suffix
 
 
 def fixed(past: Past, budget_tokens: int) -> list[Block]:

@@ -16,7 +16,7 @@ from lab.replay.watch import watch_over
 from ullage.tools.replay.cost.prices import Profile
 from ullage.tools.replay.gates import breaks_wire
 from ullage.tools.replay.readers import Run
-from ullage.tools.replay.run import Replayed, Sums
+from ullage.tools.replay.run import Replayed, RunSums
 
 FRAME_NAMES = (*FRAMES, *ADVERSARIES)
 """What `replay_frame` takes as policy; none is a preset that a session can have."""
@@ -39,7 +39,7 @@ def replay_frame(
         policy: one of `FRAME_NAMES`.
         common: values that are no evidence (`ullage.tools.replay.evidence.common`).
     """
-    sums, library, memo = Sums(run, profiles), PageLibrary(), Memo()
+    sums, library, memo = RunSums(run, profiles), PageLibrary(), Memo()
     budget = budget_of(run, window_tokens, sums.judge)
     watch, illegal = watch_over(run, sums.lengths, library, common), 0
     chosen = ADVERSARIES.get(policy) or frame(policy, watch.demands)

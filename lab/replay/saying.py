@@ -9,10 +9,10 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from lab.replay.story import Story
-from ullage.tools.replay.evidence.score import View
+from ullage.tools.replay.evidence.score import ParsedView
 
 
-def leaves_unsaid(story: Story, length: int, view: View) -> bool:
+def leaves_unsaid(story: Story, length: int, view: ParsedView) -> bool:
     """Whether some text of the user or the system is missing.
 
     Args:
@@ -29,6 +29,6 @@ def leaves_unsaid(story: Story, length: int, view: View) -> bool:
         if piece.by == "user"
     )
     return any(
-        text.strip() and not any(text in shown.text for shown in view.others)
+        text.strip() and not any(text in shown.text for shown in view.new_texts)
         for text in texts
     )

@@ -13,7 +13,7 @@ from lab.replay.story import Story
 from lab.replay.subjects import subject_for
 from ullage.tools.replay.calls import boundaries
 from ullage.tools.replay.cost.prices import Profile
-from ullage.tools.replay.evidence.demands import Head, demands_of
+from ullage.tools.replay.evidence.demands import HeadText, demands_of
 from ullage.tools.replay.readers import Run
 from ullage.wires import FORMATS
 
@@ -37,6 +37,6 @@ def full_service(
     """
     wire, lengths = FORMATS[run.format], boundaries(run)
     story = Story(wire, run.messages)
-    demands = demands_of(story, lengths, Head.of(wire, run.request), common)
+    demands = demands_of(story, lengths, HeadText.of(wire, run.request), common)
     subject = subject_for(run, window_tokens, policy, demands)
     return serve(run, story, demands, subject, profiles)

@@ -36,7 +36,7 @@ from ullage.tools.replay.calls import answer_of, boundaries
 from ullage.tools.replay.cost.prefix import head_of
 from ullage.tools.replay.cost.prices import Profile
 from ullage.tools.replay.evidence.demands import Demand, Demands
-from ullage.tools.replay.evidence.score import Sight, holds_in
+from ullage.tools.replay.evidence.score import ViewReader, holds_in
 from ullage.tools.replay.gates import Judge
 from ullage.tools.replay.readers import Run
 from ullage.wires.convert import convert
@@ -160,7 +160,7 @@ class _Service:
         self.judge, self.head = Judge(), head_of(run.request)
         self.caches = Caches(profiles, self.judge.text)
         self.raw = Caches(profiles, self.judge.text)
-        self.sight = Sight(story)
+        self.sight = ViewReader(story)
         self.counts = Counts()
         self.output_tokens = self.raw_output_tokens = 0
         self._asked = 0

@@ -11,7 +11,7 @@ from ullage.tools.replay.evidence import demands
 from ullage.wires import Format
 
 
-class Story(demands.Story):
+class Story(demands.RunHistory):
     """The messages of a run, read once; it grows, so that any beginning can be judged.
 
     Attributes:

@@ -28,19 +28,19 @@ from ullage.tools.replay.evidence.atoms import Atom, holds, plain
 from ullage.tools.replay.evidence.demands import (
     BUCKETS,
     Demands,
-    Head,
-    Piece,
+    HeadText,
+    MessageText,
     bucket_of,
     demands_of,
 )
-from ullage.tools.replay.evidence.score import Verdict, View, holds_in
+from ullage.tools.replay.evidence.score import DemandVerdict, ParsedView, holds_in
 from ullage.tools.replay.readers import Run
 from ullage.wires import FORMATS
 
 _TRIES = 3
 
 
-class Ranked(Verdict, frozen=True):
+class Ranked(DemandVerdict, frozen=True):
     """What became of one demand, and how soon a reader would find it.
 
     Attributes:
@@ -56,7 +56,7 @@ class Ranked(Verdict, frozen=True):
     mentioned: bool = False
 
 
-class Tally(score.Tally, frozen=True):
+class Tally(score.DemandTally, frozen=True):
     """A sum over demands: of counts, or of weights.
 
     Attributes:
@@ -81,7 +81,7 @@ class Tally(score.Tally, frozen=True):
         return self.visible / self.demanded if self.demanded else None
 
 
-class Evidence(score.Evidence, frozen=True, kw_only=True):
+class Evidence(score.EvidenceScore, frozen=True, kw_only=True):
     """What one replay kept in view of what was needed.
 
     Attributes:
@@ -110,7 +110,7 @@ class Evidence(score.Evidence, frozen=True, kw_only=True):
         return self.far + self.far_reuse
 
 
-class Watch(score.Watch):
+class Watch(score.EvidenceMeter):
     """Watches the views of one run, call by call.
 
     Attributes:
@@ -125,7 +125,7 @@ class Watch(score.Watch):
         self.library: PagedLibrary = library
         self.views = self.unsaid = 0
 
-    def judge(self, number: int, length: int, view: View) -> list[Verdict]:
+    def judge(self, number: int, length: int, view: ParsedView) -> list[DemandVerdict]:
         """What becomes of the demands of a call in its view; each is a `Ranked`."""
         self.views += 1
         self.unsaid += leaves_unsaid(self.story, length, view)
@@ -141,7 +141,9 @@ class Watch(score.Watch):
         found = evidence_of(self.verdicts)
         return replace(found, views=self.views, unsaid=self.unsaid)
 
-    def _ranked(self, verdict: Verdict, view: View, shelf: Shelf, asked: str) -> Ranked:
+    def _ranked(
+        self, verdict: DemandVerdict, view: ParsedView, shelf: Shelf, asked: str
+    ) -> Ranked:
         atom = verdict.demand.atom
         order = shelf.ranked(asked, atom)
         rank = self._first(verdict, (self.library.page(stub.pointer) for stub in order))
@@ -151,12 +153,12 @@ class Watch(score.Watch):
             verdict.demand, verdict.visible, is_lost, rank, found, is_mentioned
         )
 
-    def _first(self, verdict: Verdict, pages: Iterable[str]) -> int:
+    def _first(self, verdict: DemandVerdict, pages: Iterable[str]) -> int:
         """The first of these pages that shows the line of a demand, from 1; 0: none does."""
         demand = verdict.demand
         for number, page in enumerate(pages, 1):
             shown = (
-                Piece("tool", page, plain(page), 0)
+                MessageText("tool", page, plain(page), 0)
                 if holds_in(page, demand.atom)
                 else None
             )
@@ -165,9 +167,11 @@ class Watch(score.Watch):
         return 0
 
 
-def mentions(view: View, atom: Atom) -> bool:
+def mentions(view: ParsedView, atom: Atom) -> bool:
     """Whether the bare value is in what a view has beside the messages of the run."""
-    return any(piece.holds(atom) and holds(piece.plain, atom) for piece in view.others)
+    return any(
+        piece.holds(atom) and holds(piece.plain, atom) for piece in view.new_texts
+    )
 
 
 def watch_over(
@@ -181,7 +185,9 @@ def watch_over(
     wire = FORMATS[run.format]
     story = Story(wire, run.messages, user_tools=user_tools)
     return Watch(
-        story, demands_of(story, lengths, Head.of(wire, run.request), common), library
+        story,
+        demands_of(story, lengths, HeadText.of(wire, run.request), common),
+        library,
     )
 
 
@@ -193,7 +199,7 @@ def watch_pages(
     return watch_over(run, lengths, SessionPages(session), common, user_tools)
 
 
-def evidence_of(verdicts: Iterable[Verdict]) -> Evidence:
+def evidence_of(verdicts: Iterable[DemandVerdict]) -> Evidence:
     """The verdicts of one run, summed up."""
     found = list(verdicts)
     first = [v for v in found if v.demand.use == "first"]
@@ -210,22 +216,22 @@ def evidence_of(verdicts: Iterable[Verdict]) -> Evidence:
     )
 
 
-def _by_bucket(verdicts: Sequence[Verdict]) -> dict[str, Tally]:
+def _by_bucket(verdicts: Sequence[DemandVerdict]) -> dict[str, Tally]:
     sums = dict.fromkeys(BUCKETS, Tally())
     for verdict in verdicts:
         sums[bucket_of(verdict.demand.age)] += _tally(verdict, 1)
     return {bucket: tally for bucket, tally in sums.items() if tally.demanded}
 
 
-def _far(verdicts: Sequence[Verdict]) -> Tally:
+def _far(verdicts: Sequence[DemandVerdict]) -> Tally:
     return _sum([verdict for verdict in verdicts if verdict.demand.is_far])
 
 
-def _sum(verdicts: Sequence[Verdict]) -> Tally:
+def _sum(verdicts: Sequence[DemandVerdict]) -> Tally:
     return sum((_tally(v, v.demand.weight) for v in verdicts), Tally())
 
 
-def _tally(verdict: Verdict, weight: float) -> Tally:
+def _tally(verdict: DemandVerdict, weight: float) -> Tally:
     rank, found = 0, 0
     if isinstance(verdict, Ranked):
         rank, found = verdict.rank, verdict.by_words

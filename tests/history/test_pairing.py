@@ -21,8 +21,8 @@ from ullage.core.errors import FormatError
 from ullage.core.history.pairing import INTERRUPTED, Pairing
 from ullage.core.history.transcript import Transcript
 from ullage.core.values.messages import WHOLE, ToolCall, ToolResult
-from ullage.tools.replay.readers._log import History
-from ullage.tools.replay.readers._run import Report
+from ullage.tools.replay.readers._log import LoggedConversation
+from ullage.tools.replay.readers._run import DamageReport
 from ullage.wires import FORMATS, wire_named
 from ullage.wires.rules.checker import check_of
 
@@ -278,7 +278,9 @@ def test_an_interrupted_call_and_another_with_its_id():
         p["functionResponse"]["name"] for p in parts if "functionResponse" in p
     ] == ["beta"]
     assert by_judge("openai-chat", messages) == {(4, 0): (3, 0)}
-    history = History("log", "openai-chat", Report("log", lambda damage: None))
+    history = LoggedConversation(
+        "log", "openai-chat", DamageReport("log", lambda damage: None)
+    )
     for message in messages[:4]:
         ids = [call["id"] for call in message.get("tool_calls", ())]
         history.reply([message], dict.fromkeys(ids, "t")) if ids else history.say(

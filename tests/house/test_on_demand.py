@@ -190,7 +190,7 @@ def test_of_a_wire_a_fit_loads_the_format_alone(model):
     ]
     modules = {name.rpartition(".")[2] for name in of_wires if name.count(".") == 3}
     assert modules <= {
-        *("wire", "blocks", "models", "format", "fields", "passages", "media"),
+        *("wire", "blocks", "models", "format", "fields", "passages", "media", "usage"),
         "_evidence",
     }
     assert not {"ullage.wires.http", "ullage.wires.hidden_turns"} & {*of_wires}

@@ -8,12 +8,12 @@ from tests.integrations.outputs import big
 from ullage import Budget, ConfigError, Limits, OverLimitError
 from ullage.integrations._sessions import (
     AsyncHostSessions,
-    Calls,
     HostSessions,
-    answered,
+    PendingCalls,
+    answered_request,
     forbids,
-    given,
     limits_of,
+    without_none,
 )
 
 REQUEST = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hello."}]}
@@ -107,13 +107,16 @@ def test_a_recall_call_after_a_restart_has_the_request_it_was_made_in():
     state = sessions.missing(session, {})
     again = HostSessions("openai-chat").opened("a", state)
     assert again.settings.limits == Limits(window_tokens=40_000)
-    asked = answered(again, messages, str.isupper)
+    asked = answered_request(again, messages, str.isupper)
     assert asked == {"model": "my-own", "messages": messages[:3]}
-    assert answered(again, ["asked"], str.isupper)["messages"] == []
+    assert answered_request(again, ["asked"], str.isupper)["messages"] == []
 
 
 def test_a_request_of_what_is_there():
-    assert given(model="m", tools=None, messages=[]) == {"model": "m", "messages": []}
+    assert without_none(model="m", tools=None, messages=[]) == {
+        "model": "m",
+        "messages": [],
+    }
     assert forbids({"tool_choice": "none"}, {"model": "m"})
     assert not forbids({"model": "m"}, {})
 
@@ -128,7 +131,7 @@ def sessions_of(**settings):
 
 def test_a_call_in_two_halves_is_cut_deeper_where_it_is_refused():
     async def main():
-        calls, sessions = Calls(), sessions_of()
+        calls, sessions = PendingCalls(), sessions_of()
         session = await sessions.opened("a", {})
         request = asked(*map(big, range(3)))
         first = await calls.begin("here", session, request)
@@ -145,7 +148,7 @@ def test_a_call_in_two_halves_is_cut_deeper_where_it_is_refused():
 
 def test_a_call_that_nothing_can_shorten_ends_with_what_the_provider_said():
     async def main():
-        calls, session = Calls(), await sessions_of().opened("a", {})
+        calls, session = PendingCalls(), await sessions_of().opened("a", {})
         too_long = ValueError("prompt is too long: 15500 tokens > 4000 maximum")
         told = "The rules. " * 4_000
         request = {
@@ -164,7 +167,7 @@ def test_a_call_that_nothing_can_shorten_ends_with_what_the_provider_said():
 
 def test_a_refusal_that_cannot_be_meant_is_not_retried():
     async def main():
-        calls, session = Calls(), await sessions_of().opened("a", {})
+        calls, session = PendingCalls(), await sessions_of().opened("a", {})
         await calls.begin("here", session, REQUEST)
         assert not calls.may_retry(
             "here", ValueError("prompt is too long: 155000 tokens > 40 maximum")
@@ -176,7 +179,10 @@ def test_a_refusal_that_cannot_be_meant_is_not_retried():
 def test_a_call_that_never_ends_claims_nothing():
     async def main():
         budget = Budget(tokens=9_000_000)
-        calls, session = Calls(), await sessions_of(budget=budget).opened("a", {})
+        calls, session = (
+            PendingCalls(),
+            await sessions_of(budget=budget).opened("a", {}),
+        )
         await calls.begin("here", session, REQUEST)
         assert calls.session("here") is session
         assert budget.reserved.tokens > 0

@@ -7,9 +7,9 @@ from ullage.tools.replay.cost.prices import PROFILES
 from ullage.tools.replay.engines import open_engine
 from ullage.tools.replay.many import (
     SESSIONS,
-    Finished,
     Job,
     Replayer,
+    ResultFile,
     replay_all,
     replay_session,
 )
@@ -23,7 +23,7 @@ def outcomes(runs, kept=None, processes=1, replayer=SESSIONS):
     wanted = (("file", run, at) for at, run in enumerate(runs))
     with open_engine("processes", processes) as engine:
         return list(
-            replay_all(wanted, TRIES, JOB, engine, kept or Finished(None), replayer)
+            replay_all(wanted, TRIES, JOB, engine, kept or ResultFile(None), replayer)
         )
 
 
@@ -44,9 +44,9 @@ def test_two_processes_find_what_one_finds():
 
 def test_kept_is_what_was_found_and_runs_alike_are_done_once(tmp_path):
     path = tmp_path / "kept"
-    first = outcomes([small_run("gemini", 2)], Finished(path))
+    first = outcomes([small_run("gemini", 2)], ResultFile(path))
     text = path.read_bytes()
-    again = outcomes([small_run("gemini", 2), small_run("gemini", 3)], Finished(path))
+    again = outcomes([small_run("gemini", 2), small_run("gemini", 3)], ResultFile(path))
     assert again[:2] == [
         (name, found, 0) for name, found, _ in first
     ]  # the times as well
@@ -60,7 +60,7 @@ def test_a_run_that_cannot_be_replayed_is_damage_and_not_kept(tmp_path):
     )
     odd.messages.append({"role": "assistant", "content": "x"})
     path = tmp_path / "kept"
-    found = [damage for _, damage, _ in outcomes([odd], Finished(path))]
+    found = [damage for _, damage, _ in outcomes([odd], ResultFile(path))]
     assert {type(damage) for damage in found} == {Damage}
     assert {(damage.file, damage.line, damage.grade) for damage in found} == {
         ("file", 5, "skipped")
@@ -79,7 +79,7 @@ def test_a_defect_of_ours_costs_one_run_and_is_told(tmp_path):
     runs = [small_run("openai-chat", 1), small_run("openai-chat", 3)]
     failed, _, *done = [
         found
-        for _, found, _ in outcomes(runs, Finished(path), replayer=Replayer(broken))
+        for _, found, _ in outcomes(runs, ResultFile(path), replayer=Replayer(broken))
     ]
     assert failed.problem.startswith(
         "ullage failed on a run under default: IndexError in broken, line"

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from tests.replay.test_run import small_run
 from ullage.tools.replay.cost.prices import PROFILES
-from ullage.tools.replay.engines import Here
+from ullage.tools.replay.engines import LocalEngine
 from ullage.tools.replay.gates import Judge
-from ullage.tools.replay.many import Finished, Job, replay_all
-from ullage.tools.replay.report import Album, Drawn, Picture, packed, page_of
+from ullage.tools.replay.many import Job, ResultFile, replay_all
+from ullage.tools.replay.report import Album, DrawnReplay, Picture, packed, page_of
 from ullage.tools.replay.rows import row_of, rows_of
 from ullage.tools.replay.run import replay_run
 from ullage.tools.replay.tracer import Tracer
@@ -147,7 +147,7 @@ def test_what_is_packed_comes_out_again():
 def drawn(name, peak, policy="default", line=1):
     sound = replay_run(small_run("openai-chat", 1), 16_000, profiles=[PROFILE])
     replayed = replace(sound, run=name, raw_peak_tokens=peak, policy=policy)
-    return Drawn(replayed=replayed, line=line, story=b"s", trace=policy.encode())
+    return DrawnReplay(replayed=replayed, line=line, story=b"s", trace=policy.encode())
 
 
 def test_the_largest_runs_are_drawn_each_with_its_tries_in_order():
@@ -172,17 +172,21 @@ def test_turns_are_made_when_asked_for_and_are_not_kept(tmp_path):
     path, run = tmp_path / "kept.jsonl", small_run("openai-chat", 2)
     tries = (("default", 16_000),)
     plain = Job((PROFILE,))
-    for job, kind in ((Job((PROFILE,), draws=True), Drawn), (plain, type(None))):
-        kept = Finished(path)
-        ((_, outcome, _),) = replay_all(iter([("f", run, 0)]), tries, job, Here(), kept)
-        assert isinstance(outcome, Drawn) == (kind is Drawn)
+    for job, kind in ((Job((PROFILE,), draws=True), DrawnReplay), (plain, type(None))):
+        kept = ResultFile(path)
+        ((_, outcome, _),) = replay_all(
+            iter([("f", run, 0)]), tries, job, LocalEngine(), kept
+        )
+        assert isinstance(outcome, DrawnReplay) == (kind is DrawnReplay)
     assert b"story" not in path.read_bytes()
 
 
 def test_a_chart_is_named_by_the_budget_that_was_asked_for():
     job, run = Job((PROFILE,), draws=True), small_run("openai-chat", 4)
     for room, share in ((0.2, 0.2), (16_000, None)):
-        kept = Finished(None)
+        kept = ResultFile(None)
         tries = (("default", room),)
-        ((_, outcome, _),) = replay_all(iter([("f", run, 0)]), tries, job, Here(), kept)
+        ((_, outcome, _),) = replay_all(
+            iter([("f", run, 0)]), tries, job, LocalEngine(), kept
+        )
         assert json.loads(zlib.decompress(outcome.trace))["share"] == share

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.replay.test_run import small_run
-from ullage.tools.replay.cost.money import Bill, Side
+from ullage.tools.replay.cost.money import Bill, BillSide
 from ullage.tools.replay.cost.prices import PROFILES
 from ullage.tools.replay.rows import row_of, rows_of
 from ullage.tools.replay.run import replay_run
@@ -55,13 +55,13 @@ def test_a_folder_of_session_logs_is_one_row():
 
 def test_each_run_has_a_row_where_that_is_asked_for():
     rows = rows_of(
-        replays([f"{number:02}.jsonl" for number in range(20)]), row_of, each=True
+        replays([f"{number:02}.jsonl" for number in range(20)]), row_of, by_run=True
     )
     assert {row.name for row in rows} == {small_run("openai-chat", 2).id}
 
 
 def bill(raw_usd, usd, clock="warm"):
-    raw, shown = Side(cost_usd=raw_usd), Side(cost_usd=usd)
+    raw, shown = BillSide(cost_usd=raw_usd), BillSide(cost_usd=usd)
     return Bill(profile="own", clock=clock, raw=raw, shown=shown)
 
 

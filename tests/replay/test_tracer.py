@@ -52,7 +52,8 @@ def test_every_edit_that_was_told_is_a_mark_with_its_ref(format):
     assert kinds.count("pruned") == replayed.events["pruned"]
     assert kinds.count("condensed") == replayed.events.get("condensed", 0)
     assert all(
-        mark.ref and mark.why and mark.before > mark.after for mark in trace.marks
+        mark.ref and mark.reason and mark.tokens_before > mark.tokens_after
+        for mark in trace.marks
     )
 
 

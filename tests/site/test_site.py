@@ -68,5 +68,5 @@ def test_it_is_built_without_a_warning_and_loads_nothing_from_elsewhere():
         )
         assert loaded == [], page.name
     assert "Keeps one conversation within its window" in (
-        folder / "api" / "sessions.html"
+        folder / "api" / "index.html"
     ).read_text(encoding="utf-8")

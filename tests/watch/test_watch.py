@@ -55,10 +55,10 @@ def test_every_decision_and_every_report_is_told_without_content(path):
     assert seen.conversations == 1
     assert seen.outputs > 5
     assert set(seen.prompts) == set(range(5_000, 5_020))
-    batch = next(each for each in seen.happened if each.kind != "observed")
+    batch = next(each for each in seen.events if each.kind != "observed")
     assert batch.tokens_before > batch.tokens_after > 0
     said = drawn("ullage.db", seen, width=200, height=90)
-    assert batch.told in said
+    assert batch.text in said
     assert "gpt-4.1 answered 7" in said
     assert "secret" not in said
     assert str(path.parent) not in said
@@ -76,13 +76,13 @@ def test_what_another_process_writes_is_seen_at_the_next_look(path):
     before = read(path)
     turns(path, 5, start=90)
     assert {5_090, 5_094} <= set(read(path).prompts)
-    assert len(read(path).happened) > len(before.happened)
+    assert len(read(path).events) > len(before.events)
 
 
 def test_a_tenant_sees_its_own(path):
     turns(path, 3, tenant="acme")
     assert len(read(path, "acme").prompts) == 3
-    assert read(path, "nobody").happened == ()
+    assert read(path, "nobody").events == ()
 
 
 def test_a_store_that_is_not_there_yet_is_waited_for_and_never_made(tmp_path):

@@ -22,10 +22,10 @@ from lab.replay.watch import Watch
 from ullage.tools.replay.calls import boundaries, model_of
 from ullage.tools.replay.cost.prefix import head_of
 from ullage.tools.replay.cost.prices import Profile
-from ullage.tools.replay.evidence.demands import Demands, Head, demands_of
+from ullage.tools.replay.evidence.demands import Demands, HeadText, demands_of
 from ullage.tools.replay.gates import Judge, breaks_wire
 from ullage.tools.replay.readers import Run
-from ullage.tools.replay.run import Sums
+from ullage.tools.replay.run import RunSums
 from ullage.wires import FORMATS, Format
 
 
@@ -88,7 +88,7 @@ def case_of(run: Run, common: Set[str]) -> Case:
     request = {**run.request, "model": model_of(run)}
     lengths = boundaries(run)
     story = Story(wire, run.messages)
-    demands = demands_of(story, lengths, Head.of(wire, request), common)
+    demands = demands_of(story, lengths, HeadText.of(wire, request), common)
     return Case(run, request, wire, story, lengths, demands, Judge(), head_of(request))
 
 
@@ -97,7 +97,7 @@ def score(
 ) -> Score:
     """Put one contestant through one run."""
     budget, memo = case.budget_tokens(window_tokens), Memo()
-    sums = Sums(case.run, profiles)
+    sums = RunSums(case.run, profiles)
     illegal = refused = 0
     try:
         contestant = make(case, window_tokens)

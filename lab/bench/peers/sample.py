@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from ullage.core.errors import FormatError
-from ullage.tools.replay.evidence.common import Counted, common_of, counted
+from ullage.tools.replay.evidence.common import RunValues, common_of, counted
 from ullage.tools.replay.gates import Judge
 from ullage.tools.replay.readers import Run, read
 
@@ -26,7 +26,7 @@ def sample_of(
             shorter.
         peak_tokens: the least a drawn run's messages come to.
     """
-    counts, large = list[Counted](), list[Run]()
+    counts, large = list[RunValues](), list[Run]()
     for run in _chats(paths):
         found = counted(run)
         if found is not None:

@@ -22,7 +22,7 @@ from ullage.core.tokens.catalog import lookup
 from ullage.core.values.usage import Usage
 from ullage.tools.replay.calls import boundaries, model_of, request_of, session_for
 from ullage.tools.replay.cost.prefix import head_of
-from ullage.tools.replay.evidence.demands import Head
+from ullage.tools.replay.evidence.demands import HeadText
 from ullage.tools.replay.gates import Judge
 from ullage.tools.replay.readers import Run
 from ullage.wires import FORMATS
@@ -78,7 +78,9 @@ class Carrier:
         self._story = Story(wire, run.messages)
         self._reader, self._judge = Reader(self._story), Judge()
         self._head = head_of(run.request)
-        self._wants = wants_of(self._story, self._lengths, Head.of(wire, run.request))
+        self._wants = wants_of(
+            self._story, self._lengths, HeadText.of(wire, run.request)
+        )
         self._passages = passages_of(self._story, self._lengths)
         self.raw = Sums()
         before: Sequence[Read] = ()

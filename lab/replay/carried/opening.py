@@ -32,7 +32,7 @@ from ullage.tools.cli.replay import runs_in
 from ullage.tools.replay.calls import boundaries, model_of, request_of, session_for
 from ullage.tools.replay.cost.prefix import head_of
 from ullage.tools.replay.evidence.atoms import Atom
-from ullage.tools.replay.evidence.demands import Head, Piece, said
+from ullage.tools.replay.evidence.demands import HeadText, MessageText, texts_of
 from ullage.tools.replay.gates import Judge
 from ullage.tools.replay.readers import Damage, Run
 from ullage.wires import FORMATS
@@ -56,7 +56,10 @@ def looked(run: Run, policy_name: str, window_tokens: int | None) -> list[list[L
     """For each call that misses far values, where the right refs stood, value by value."""
     wire, lengths, judge = FORMATS[run.format], boundaries(run), Judge()
     story = Story(wire, run.messages)
-    reader, wants = Reader(story), wants_of(story, lengths, Head.of(wire, run.request))
+    reader, wants = (
+        Reader(story),
+        wants_of(story, lengths, HeadText.of(wire, run.request)),
+    )
     window = window_tokens or lookup(model_of(run)).window_tokens
     session = session_for(run, POLICIES[policy_name](), window)()
     library, found = SessionPages(session), list[list[Looked]]()
@@ -79,13 +82,13 @@ def looked(run: Run, policy_name: str, window_tokens: int | None) -> list[list[L
     return found
 
 
-def _pieces(story: Story, raws: Sequence[object]) -> Iterator[Sequence[Piece]]:
+def _pieces(story: Story, raws: Sequence[object]) -> Iterator[Sequence[MessageText]]:
     for raw in raws:
         place = story.place_of(raw)
         yield (
             story.pieces[place]
             if place is not None
-            else tuple(said(story.wire.parse(raw, "view")))
+            else tuple(texts_of(story.wire.parse(raw, "view")))
         )
 
 

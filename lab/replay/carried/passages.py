@@ -17,7 +17,7 @@ from lab.replay.carried.wants import FAR_RESULTS
 from lab.replay.story import Story
 from ullage.core.values.messages import ToolResult
 from ullage.tools.replay.evidence.atoms import words
-from ullage.tools.replay.evidence.demands import Speaker, said
+from ullage.tools.replay.evidence.demands import Speaker, texts_of
 
 PASSAGE_WORDS = 8
 Row: TypeAlias = tuple[str, ...]
@@ -72,7 +72,7 @@ def _repeated(
 ) -> Iterator[Passage]:
     """The passages of one reply, none of which overlaps another."""
     for message in story.reply(length):
-        for piece in said(message):
+        for piece in texts_of(message):
             free = 0
             for at, row in enumerate(_rows(words(piece.plain))):
                 author = author_of(row, length) if at >= free else None

@@ -39,7 +39,7 @@ from lab.replay.story import Story
 from ullage.core.history.canon import ref_of
 from ullage.core.values.notices import Pointer, next_offset, pointers
 from ullage.tools.replay.evidence.atoms import atoms_in, plain
-from ullage.tools.replay.evidence.demands import Piece, said
+from ullage.tools.replay.evidence.demands import MessageText, texts_of
 
 PAGE_TOKENS = 1_500
 """The page of a recall that takes one page whatever is missed: the bound."""
@@ -139,11 +139,11 @@ class Recaller:
         )
         return [asking.fetch(value) for value in missed]
 
-    def _pieces(self, raw: Any) -> Sequence[Piece]:
+    def _pieces(self, raw: Any) -> Sequence[MessageText]:
         place = self._story.place_of(raw)
         if place is not None:
             return self._story.pieces[place]
-        return tuple(said(self._story.wire.parse(raw, "view")))
+        return tuple(texts_of(self._story.wire.parse(raw, "view")))
 
     def _ways(self, stubs: Sequence[Stub]) -> Mapping[str, Way]:
         """The way with the fewest pages to each ref that a view leads to."""

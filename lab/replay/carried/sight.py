@@ -10,7 +10,7 @@ import msgspec
 
 from lab.replay.carried.wants import Value, unnumbered
 from ullage.tools.replay.evidence.atoms import Atom, places, words
-from ullage.tools.replay.evidence.demands import Story, said
+from ullage.tools.replay.evidence.demands import RunHistory, texts_of
 
 _NEAR_CHARS = 30
 _MOST_PLACES = 20
@@ -94,7 +94,7 @@ def lines_around(text: str, atom: Atom) -> list[str]:
 class Reader:
     """Reads the messages of a run's views, each once."""
 
-    def __init__(self, story: Story) -> None:
+    def __init__(self, story: RunHistory) -> None:
         self._story = story
         self._read: dict[int, Read] = {}
 
@@ -108,7 +108,7 @@ class Reader:
         if found is None:
             place = self._story.place_of(raw)
             pieces = (
-                tuple(said(self._story.wire.parse(raw, "view")))
+                tuple(texts_of(self._story.wire.parse(raw, "view")))
                 if place is None
                 else self._story.pieces[place]
             )

@@ -16,7 +16,12 @@ from msgspec import Struct
 
 from ullage.core.values.messages import ToolResult
 from ullage.tools.replay.evidence.atoms import Atom, atoms_of
-from ullage.tools.replay.evidence.demands import Head, Piece, Story, said
+from ullage.tools.replay.evidence.demands import (
+    HeadText,
+    MessageText,
+    RunHistory,
+    texts_of,
+)
 
 FAR_RESULTS = 4
 """A value is far if its newest source is so many results back, or more."""
@@ -36,7 +41,7 @@ class Value(Struct, frozen=True):
     """
 
     atom: Atom
-    sources: tuple[Piece, ...]
+    sources: tuple[MessageText, ...]
     source: int
     is_far: bool
 
@@ -58,7 +63,7 @@ def unnumbered(text: str) -> str:
     return _NUMBERED.sub("", text)
 
 
-def wants_of(story: Story, lengths: Sequence[int], head: Head) -> list[Wants]:
+def wants_of(story: RunHistory, lengths: Sequence[int], head: HeadText) -> list[Wants]:
     """What each reply of a run needs.
 
     Args:
@@ -73,8 +78,10 @@ def wants_of(story: Story, lengths: Sequence[int], head: Head) -> list[Wants]:
     return [_wants(story, length, head, results) for length in lengths]
 
 
-def _wants(story: Story, length: int, head: Head, results: Sequence[int]) -> Wants:
-    pieces = [piece for message in story.reply(length) for piece in said(message)]
+def _wants(
+    story: RunHistory, length: int, head: HeadText, results: Sequence[int]
+) -> Wants:
+    pieces = [piece for message in story.reply(length) for piece in texts_of(message)]
     texts = dict.fromkeys(
         text for piece in pieces for text in _looks_like_values(piece.plain)
     )
@@ -92,14 +99,14 @@ def _looks_like_values(text: str) -> Iterator[str]:
 
 
 def _value(
-    story: Story, text: str, length: int, head: Head, results: Sequence[int]
+    story: RunHistory, text: str, length: int, head: HeadText, results: Sequence[int]
 ) -> Value | None:
     atom = Atom(text, "path" if "/" in text else "identifier")
     places = story.before(atom, length)
     if (
         not places
         or any(piece.by != "tool" for _, piece in places)
-        or head.said.holds(atom)
+        or head.text.holds(atom)
     ):
         return None
     source = places[-1][0]
@@ -107,7 +114,7 @@ def _value(
     return Value(atom, tuple(piece for _, piece in places), source, is_far)
 
 
-def _holds_whole(story: Story, length: int, text: str) -> bool:
+def _holds_whole(story: RunHistory, length: int, text: str) -> bool:
     pieces = (piece for of in story.pieces[:length] for piece in of)
     return any(
         text in form

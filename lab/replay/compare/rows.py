@@ -8,11 +8,11 @@ from lab.replay.compare.floors import FLOORS, Floor, Judged, judged_by, passes
 from lab.replay.compare.spread import Spread, spread_of
 from lab.replay.compare.summary import Summary, summary_of
 from lab.replay.watch import Evidence
-from ullage.tools.replay.rows import Row, row_of
+from ullage.tools.replay.rows import ReplaySummary, row_of
 from ullage.tools.replay.run import Replayed
 
 
-class JudgedRow(Row, frozen=True, kw_only=True):
+class JudgedRow(ReplaySummary, frozen=True, kw_only=True):
     """A sum over runs in one room, held against the floors.
 
     Attributes:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from lab.replay.compare.spread import Spread, spread_of
 from lab.replay.watch import Evidence, Tally
 from ullage.tools.replay.evidence.demands import BUCKETS
-from ullage.tools.replay.rows import Needed, needed_of
+from ullage.tools.replay.rows import EvidenceShares, needed_of
 
 
-class Summary(Needed, frozen=True, kw_only=True):
+class Summary(EvidenceShares, frozen=True, kw_only=True):
     """Evidence over runs. Shares are of first uses of age 4 and more; None without any.
 
     Attributes:

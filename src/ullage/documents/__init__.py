@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from ullage.core.contract.policy import Policy
 from ullage.core.errors import ConfigError
 from ullage.documents.presets._files import Source, values_of
-from ullage.documents.presets._settings import Settings, read
+from ullage.documents.presets._settings import DocumentSettings, read
 from ullage.documents.presets.continuation import ContinuationSettings, continuation
 from ullage.documents.presets.multi_stage import MultiStageSettings, multi_stage
 from ullage.documents.presets.output_cache import ToolOutputCacheConfig, output_cache
@@ -45,7 +45,7 @@ __all__ = [
     "whole_number",
 ]
 
-_PRESETS: Mapping[str, tuple[type[Settings], Callable[..., Policy]]] = {
+_PRESETS: Mapping[str, tuple[type[DocumentSettings], Callable[..., Policy]]] = {
     "continuation": (ContinuationSettings, continuation),
     "multi_stage": (MultiStageSettings, multi_stage),
     "output_cache": (ToolOutputCacheConfig, output_cache),
@@ -66,8 +66,8 @@ def load(name: str, source: Source) -> Policy:
         ConfigError: the preset is not known, the file cannot be read, or a key or a value
             is not what the document says.
     """
-    of, build = _named(name)
-    return build(read(of, values_of(source)))
+    settings_type, build = _named(name)
+    return build(read(settings_type, values_of(source)))
 
 
 def from_env(name: str) -> Policy:
@@ -81,20 +81,24 @@ def from_env(name: str) -> Policy:
     Raises:
         ConfigError: the preset is not known or names none, or a variable holds no number.
     """
-    of, build = _named(name)
-    if not of.environment:
+    settings_type, build = _named(name)
+    if not settings_type.environment:
         raise ConfigError(
             "policy",
             f"{name!r} names no environment variables",
             "Use presets.load(name, …).",
         )
-    given = {variable: whole_number(variable) for variable in of.environment}
+    numbers = {
+        variable: whole_number(variable) for variable in settings_type.environment
+    }
     return build(
-        of(**{key: value for key, value in given.items() if value is not None})
+        settings_type(
+            **{key: value for key, value in numbers.items() if value is not None}
+        )
     )
 
 
-def _named(name: str) -> tuple[type[Settings], Callable[..., Policy]]:
+def _named(name: str) -> tuple[type[DocumentSettings], Callable[..., Policy]]:
     if name in _PRESETS:
         return _PRESETS[name]
     if name == "default":

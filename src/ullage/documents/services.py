@@ -106,24 +106,24 @@ def truncate_output(
     words = Words(spill_directory=None if place is None else Path(place).as_posix())
     source = Source(output if redact is None else checked(redact)(output), tool_name)
     is_answer = plain_tool_name(tool_name) in KNOWN_USER_TOOLS
-    shown = None if is_answer else output_shape(settings)(source, words)
-    if shown is not None and place is not None:
+    cut = None if is_answer else output_shape(settings)(source, words)
+    if cut is not None and place is not None:
         SpillStore(MemoryStore(), place).commit(
             "", [Output(source.ref, source.text)], ()
         )
-    extent = shown.extent if shown is not None else None
+    extent = cut.extent if cut is not None else None
     if extent is None or extent.notice is None:
         extent = ShownExtent(text_size(output), text_size(output))
     return TruncationResult(
-        output=output if shown is None else shown.text,
+        output=output if cut is None else cut.text,
         was_truncated=extent.notice is not None,
         original_lines=extent.original.lines,
         original_bytes=extent.original.bytes,
         truncated_lines=extent.excerpt.lines,
         truncated_bytes=extent.excerpt.bytes,
-        spill_path=None if shown is None else words.file_of(source.ref),
+        spill_path=None if cut is None else words.file_of(source.ref),
         truncation_message=extent.notice,
-        ref=None if shown is None else source.ref,
+        ref=None if cut is None else source.ref,
     )
 
 
@@ -201,12 +201,12 @@ def prune_messages(
     won = sum(map(partial(_won, window, settings), cuts))
     for cut in cuts:
         builder.apply(storable(cut.edit))
-    shown, parsed = list(messages), window.transcript.messages
+    edited, parsed = list(messages), window.transcript.messages
     for index, changes in window.changed.items():
-        shown[index] = wire.edit(messages[index], parsed[index], changes)
+        edited[index] = wire.edit(messages[index], parsed[index], changes)
     return PruneResult(
-        pruned_parts=tuple(shown),
-        is_pruned=tuple(index in window.changed for index in range(len(shown))),
+        pruned_parts=tuple(edited),
+        is_pruned=tuple(index in window.changed for index in range(len(edited))),
         tokens_before=current_tokens,
         tokens_after=current_tokens - won,
         parts_pruned=len(cuts),
@@ -228,8 +228,15 @@ def window_of(
 ) -> WindowBuilder:
     """A window over messages of a wire format as they are, without a session.
 
-    The first ``leading`` of them are left out. Notices are in our words, and tokens are counted as
-    for a model nobody knows, where nothing else is given. ``user_tools`` are plain names.
+    Args:
+        messages: the messages, which are not changed.
+        wire: their format.
+        words: the wording of notices; None: the default one.
+        leading: how many of the first messages are left out.
+        tenant: whose history it is, for the refs.
+        meter: what counts tokens; None: as for a model that is not known.
+        redact: takes secrets out of what is set aside; None: nothing does.
+        user_tools: plain names of the tools by which the user answers.
 
     Raises:
         FormatError: a message is not what its format says it is.

@@ -62,24 +62,24 @@ _THOUGHTS = frozenset(
 )
 
 
-def read_parts(content: Any, where: str) -> list[Part]:
+def read_parts(content: Any, location: str) -> list[Part]:
     """A content as parts: text, media, reasoning; a call in it is left to whoever lists calls.
 
     Args:
         content: a string, None, or a list of strings and blocks.
-        where: what it is called in an error.
+        location: what it is called in an error.
 
     Raises:
         FormatError: it is none of these.
     """
-    found = content_at(content, where, _part)
-    return [part for part in found if part is not None]
+    parts = content_at(content, location, _part)
+    return [part for part in parts if part is not None]
 
 
-def _part(raw: Any, at: int, where: str) -> Any:
+def _part(raw: Any, at: int, location: str) -> Any:
     if isinstance(raw, str):
         return Text(raw, at)
-    block = plain(raw, where)
+    block = plain(raw, location)
     kind = str(block.get("type"))
     if kind in _CALLS:
         return None
@@ -89,9 +89,9 @@ def _part(raw: Any, at: int, where: str) -> Any:
         return native
     rows = _WIRES if "source" in block else _NEUTRAL
     try:
-        return read_part(rows, block, at, where)
+        return read_part(rows, block, at, location)
     except FormatError:  # whether it may be sent is not ours to say
-        return read_part({}, block, at, where)
+        return read_part({}, block, at, location)
 
 
 def _native_medium(block: Mapping[str, Any], at: int) -> Media | None:
@@ -144,7 +144,11 @@ _BYTES = "__bytes__"
 
 
 def with_text(value: Any) -> Any:
-    """A block without bytes, so that it can be written down as JSON; see `with_bytes`."""
+    """A block that can be written as JSON: its bytes as base64, which `with_bytes` undoes.
+
+    Args:
+        value: the block, or anything in it.
+    """
     if isinstance(value, (bytes, bytearray, memoryview)):
         return {_BYTES: b64encode(value).decode()}
     if isinstance(value, Mapping):
@@ -155,7 +159,11 @@ def with_text(value: Any) -> Any:
 
 
 def with_bytes(value: Any) -> Any:
-    """A block as its framework has it, from what `with_text` made of it."""
+    """A block as its framework has it.
+
+    Args:
+        value: what `with_text` made of it, or anything in that.
+    """
     if isinstance(value, Mapping):
         if set(value) == {_BYTES}:
             return b64decode(value[_BYTES])
@@ -164,21 +172,28 @@ def with_bytes(value: Any) -> Any:
 
 
 def is_thought(block: Any) -> bool:
-    """Whether a block of a content holds reasoning."""
+    """Whether a block of a content holds reasoning, by its type."""
     return field(block, "type") in _THOUGHTS
 
 
 def thought(block: Mapping[str, Any], at: int) -> Reasoning:
-    """A block of reasoning, of any provider's form: what is sealed in it binds it."""
+    """A block of reasoning of any provider's form.
+
+    A signature or encrypted content in it binds it to the messages before.
+
+    Args:
+        block: the block.
+        at: its place in the message.
+    """
     inner = block.get("reasoning_content")
-    said = inner if isinstance(inner, Mapping) else block
-    sealed = next(filter(None, map(said.get, _SEALED)), None) or field(
+    fields = inner if isinstance(inner, Mapping) else block
+    sealed = next(filter(None, map(fields.get, _SEALED)), None) or field(
         block.get("extras"), "signature"
     )
-    text = next((t for name in _SAID if isinstance(t := said.get(name), str)), "")
-    summary = said.get("summary")
+    text = next((t for name in _SAID if isinstance(t := fields.get(name), str)), "")
+    summary = fields.get("summary")
     parts = (
-        (field(each, "text") for each in summary) if isinstance(summary, list) else ()
+        (field(item, "text") for item in summary) if isinstance(summary, list) else ()
     )
     text = text or "\n".join(part for part in parts if isinstance(part, str))
     return Reasoning(text, at, bool(sealed), sealed_bytes(sealed, 0))
@@ -211,18 +226,23 @@ _KINDS: dict[str, Literal["image", "audio"]] = {"image": "image", "audio": "audi
 def show_text(content: Any, at: int, text: str) -> Any:
     """A content with another text at a place; the content itself is not changed.
 
+    Args:
+        content: a text, or a list of blocks.
+        at: the place of the block; of a text any.
+        text: what stands there instead.
+
     Raises:
         UnsupportedPart: no text may stand there.
     """
     if not isinstance(content, list):
         return text
-    shown = list(content)
+    blocks = list(content)
     text = filled(text, "text", "blank text")
-    if isinstance(shown[at], Mapping) and _native_medium(shown[at], at) is not None:
-        shown[at] = {"type": "text", "text": text}
+    if isinstance(blocks[at], Mapping) and _native_medium(blocks[at], at) is not None:
+        blocks[at] = {"type": "text", "text": text}
     else:
-        shown[at] = replaced(shown[at], _NEUTRAL, text)
-    return shown
+        blocks[at] = replaced(blocks[at], _NEUTRAL, text)
+    return blocks
 
 
 # ── counts and models ────────────────────────────────────────────────────────────────────
@@ -257,7 +277,11 @@ def counted(
 
 
 def wire_of(request: Mapping[str, Any]) -> str:
-    """The wire on which a framework asks this request's model: its rules of reasoning hold."""
+    """The wire whose rules of reasoning hold for a request, by the name of its model.
+
+    Args:
+        request: the request, with ``model``; without one it is Chat Completions.
+    """
     name = plain_name(str(request.get("model") or ""))
     for maker, wire in _MAKERS.items():
         if maker in name:

@@ -31,7 +31,14 @@ _ENTRY = re.compile(
 
 
 def entry_of(record: Record) -> tuple[str, str]:
-    """A record as an entry of a state: its key and its value, both text."""
+    """A record as an entry of a state.
+
+    Args:
+        record: the record.
+
+    Returns:
+        The key, which names the record's place, and its data in base64.
+    """
     name = f":{record.name}" if record.name else ""
     key = f"ullage:{record.key.hex()}:{record.kind}:{record.n}{name}"
     return key, b64encode(record.data).decode()
@@ -42,38 +49,48 @@ def record_of(key: str, value: Any) -> Record | None:
 
     Whoever may write to the state can write nonsense there; `Session.take` passes it over.
     """
-    found = _ENTRY.fullmatch(key)
-    if found is None or not isinstance(value, str):
+    match = _ENTRY.fullmatch(key)
+    if match is None or not isinstance(value, str):
         return None
     with suppress(ValueError):
         data = b64decode(value, validate=True)
         return Record(
-            bytes.fromhex(found[1]), found[2], int(found[3]), data, found[4] or ""
+            bytes.fromhex(match[1]), match[2], int(match[3]), data, match[4] or ""
         )
     return None
 
 
 class Entries:
-    """The ledgers of sessions, as entries of the states in which a framework carries them."""
+    """The ledgers of sessions as entries of a framework's state: a text by a text."""
 
     def __init__(self) -> None:
         self._known: WeakKeyDictionary[AnySession, dict[str, str]] = WeakKeyDictionary()
 
     def unknown(self, session: AnySession, state: Mapping[str, Any]) -> list[Record]:
-        """What the state holds and the session does not know: for `Session.take`."""
-        known = self._known.setdefault(session, {})
-        items = [item for item in state.items() if known.get(item[0]) != item[1]]
-        new = [
+        """The records that the state holds and the session lacks, for `Session.take`.
+
+        Args:
+            session: the session.
+            state: the framework's state; entries of others are passed over.
+        """
+        cached = self._known.setdefault(session, {})
+        items = [item for item in state.items() if cached.get(item[0]) != item[1]]
+        records = [
             (item, record) for item in items if (record := record_of(*item)) is not None
         ]
-        known.update(item for item, _ in new)
-        return [record for _, record in new]
+        cached.update(item for item, _ in records)
+        return [record for _, record in records]
 
     def missing(self, session: AnySession, state: Mapping[str, Any]) -> dict[str, str]:
-        """What the session decided and the state does not hold: to be written to it."""
-        known = self._known.setdefault(session, {})
-        known.update(map(entry_of, session.news()))
-        return {key: value for key, value in known.items() if state.get(key) != value}
+        """The entries that the session decided and the state lacks, to be written to it.
+
+        Args:
+            session: the session.
+            state: the framework's state.
+        """
+        cached = self._known.setdefault(session, {})
+        cached.update(map(entry_of, session.news()))
+        return {key: value for key, value in cached.items() if state.get(key) != value}
 
 
 _SPENT = "ullage:spent:"
@@ -83,7 +100,7 @@ Each agent writes its own: where several work side by side, their states are kep
 """
 
 
-class Account:
+class FamilyAccount:
     """What agents have spent of a budget, here and in processes before or beside this one.
 
     Args:
@@ -105,21 +122,32 @@ class Account:
         }
 
     def take(self, state: Mapping[str, Any]) -> None:
-        """Count what a state knows and we do not; entries that cannot be read say nothing."""
-        known = self.spent
+        """Count on the budget what a state holds beyond our own totals.
+
+        Args:
+            state: the framework's state; an entry that cannot be read counts nothing.
+        """
+        totals = self.spent
         for key, value in state.items():
             if not key.startswith(_SPENT) or not isinstance(value, Mapping):
                 continue
             name = key.removeprefix(_SPENT)
-            before = known.get(name, Spent())
+            earlier = totals.get(name, Spent())
             with suppress(msgspec.ValidationError):
-                new = msgspec.convert(value, Spent) - before
-                if new.calls > 0:
-                    self.budget.carry(new)
-                    self._elsewhere[name] = self._elsewhere.get(name, Spent()) + new
+                increase = msgspec.convert(value, Spent) - earlier
+                if increase.calls > 0:
+                    self.budget.carry(increase)
+                    self._elsewhere[name] = (
+                        self._elsewhere.get(name, Spent()) + increase
+                    )
 
     def missing(self, agent: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        """What an agent has spent, if the state does not say so: to be written to it."""
+        """The entry of what an agent has spent, where the state does not hold it.
+
+        Args:
+            agent: the agent's name.
+            state: the framework's state.
+        """
         spent = self.spent.get(agent)
         entry = (
             {} if spent is None else {f"{_SPENT}{agent}": msgspec.to_builtins(spent)}

@@ -47,8 +47,8 @@ def needs(extra: str) -> Iterator[None]:
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.partition(".")[0] == "ullage":
             raise
-        said = f"{missing.name} is not installed: {install_remedy(extra)}"
-        raise ModuleNotFoundError(said, name=missing.name) from missing
+        message = f"{missing.name} is not installed: {install_remedy(extra)}"
+        raise ModuleNotFoundError(message, name=missing.name) from missing
 
 
 def _installed(framework: str) -> str:
@@ -61,8 +61,8 @@ def _installed(framework: str) -> str:
 
 def _release(version_text: str) -> tuple[int, ...]:
     """The numbers of a version, without what marks a release before or after it."""
-    found = _RELEASE.match(version_text.rpartition("!")[2].lstrip("v"))
-    numbers = [int(number) for number in found[0].split(".")] if found else []
+    match = _RELEASE.match(version_text.rpartition("!")[2].lstrip("v"))
+    numbers = [int(number) for number in match[0].split(".")] if match else []
     while numbers and not numbers[-1]:
         numbers.pop()
     return tuple(numbers)

@@ -53,9 +53,9 @@ async def cut_message(
             edit = storable(cut.edit)
             if isinstance(edit, Replace) and builder.apply(edit) is not None:
                 outputs += cut.outputs
-                where = f"{tool} result"
+                location = f"{tool} result"
                 events.append(
-                    Event(kind=edit.kind, where=where, why=edit.why, ref=edit.ref)
+                    Event(kind=edit.kind, where=location, why=edit.why, ref=edit.ref)
                 )
     changes = builder.window.changed.get(1)
     if not changes:

@@ -9,10 +9,11 @@ its framework keeps for it (``held``: entries of text by text, in a checkpoint, 
 the metadata of a message) makes a session of another process, or after a restart, show the same.
 
 HostSessions, AsyncHostSessions   the sessions of an adapter, by conversation
-Family                            what conversations of one thread share
-Calls                             calls under way, where hooks stand before a call and after it
-given, answered, forbids          a request of what is there; the one that a tool call answers;
-                                  whether a view is the last of a budget
+SessionFamily                     what conversations of one thread share
+PendingCalls                      calls under way, where hooks stand before a call and after it
+without_none                      a request without the fields that are None
+answered_request                  the request that a tool call answers
+forbids                           whether a view is the last of a budget
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from ullage import (
 )
 from ullage.core.errors import ConfigError
 from ullage.doors.host import Unfitted, adrive, lookup
-from ullage.integrations._entries import Account, AnySession, Entries
+from ullage.integrations._entries import AnySession, Entries, FamilyAccount
 from ullage.stores import MemoryStore, Store
 from ullage.wires import Format
 
@@ -52,11 +53,11 @@ def limits_of(model: str, window_tokens: int) -> dict[str, Limits]:
         model: its name.
         window_tokens: what the framework says of it, 0 for nothing.
     """
-    known = lookup(model).known or not window_tokens
-    return {} if known else {"limits": Limits(window_tokens=window_tokens)}
+    is_known = lookup(model).known or not window_tokens
+    return {} if is_known else {"limits": Limits(window_tokens=window_tokens)}
 
 
-class Family:
+class SessionFamily:
     """What the conversations of one family share: the agents of a thread, of a case.
 
     Args:
@@ -71,7 +72,7 @@ class Family:
 
     def __init__(self, name: str, budget: Budget | None, store: Store | None) -> None:
         self.name, self.store = name, store
-        self.account = None if budget is None else Account(budget)
+        self.account = None if budget is None else FamilyAccount(budget)
         self._sessions: WeakSet[AnySession] = WeakSet()
 
     @property
@@ -96,13 +97,18 @@ class Family:
     def settings(self) -> dict[str, Any]:
         """What the session of each member is made with."""
         budget = None if self.account is None else self.account.budget
-        return given(store=self.store, budget=budget)
+        return without_none(store=self.store, budget=budget)
 
-    def join(self, session: AnySession, held: Mapping[str, Any]) -> None:
-        """A member is asked, of which its framework holds this."""
+    def join(self, session: AnySession, stored: Mapping[str, Any]) -> None:
+        """Add a member's session, and count what its agents spent elsewhere.
+
+        Args:
+            session: the member's session.
+            stored: what the framework holds of its conversation.
+        """
         self._sessions.add(session)
         if self.account is not None:
-            self.account.take(held)
+            self.account.take(stored)
 
 
 class _Model(NamedTuple):
@@ -115,9 +121,9 @@ class _Model(NamedTuple):
 _MODEL = "ullage:model"
 
 
-def _model_in(held: Mapping[str, Any]) -> _Model:
-    """The model that was asked last, by what a framework holds."""
-    match held.get(_MODEL):
+def _model_in(stored: Mapping[str, Any]) -> _Model:
+    """The model of the newest call, as the framework's state names it."""
+    match stored.get(_MODEL):
         case [str(name), int(window_tokens)]:
             return _Model(name, window_tokens)
     return _Model()
@@ -126,7 +132,7 @@ def _model_in(held: Mapping[str, Any]) -> _Model:
 class _Member(NamedTuple):
     """One conversation of a family."""
 
-    family: Family
+    family: SessionFamily
     model: _Model
 
 
@@ -141,7 +147,7 @@ class _Hosted:
     def _host(self, store: Any, settings: dict[str, Any]) -> dict[str, Any]:
         """The settings of the sessions underneath."""
         self._entries = Entries()
-        self._families: WeakValueDictionary[str, Family] = WeakValueDictionary()
+        self._families: WeakValueDictionary[str, SessionFamily] = WeakValueDictionary()
         self._members: WeakKeyDictionary[AnySession, _Member] = WeakKeyDictionary()
         self.tools: Sequence[ToolSpec] = recall_tools(settings.get("policy", "default"))
         self._is_kept = store is not None and store != "memory"
@@ -156,64 +162,75 @@ class _Hosted:
         return {"recall": "host", **settings, "store": store}
 
     def _made_with(self) -> _Arguments:
-        """As they were made: what lasts of conversations is what the framework holds."""
+        """The constructor's arguments alone: the framework's state holds what has to last."""
         return self._arguments
 
-    def family(self, name: str, held: Mapping[str, Any] | None = None) -> Family:
-        """What the conversations share that have this key, or this parent, and were held so."""
+    def family(
+        self, name: str, stored: Mapping[str, Any] | None = None
+    ) -> SessionFamily:
+        """What the conversations of one family share; made at the first call.
+
+        Args:
+            name: the key of the family: a conversation's own, or its ``parent``.
+            stored: what the framework holds of it, for what its agents spent elsewhere.
+        """
         with self._lock:
             family = self._families.get(name)
             if family is None:
                 budget = self._new_budget(name) if self._new_budget else None
                 store = None if self._is_kept else MemoryStore()
-                family = self._families[name] = Family(name, budget, store)
+                family = self._families[name] = SessionFamily(name, budget, store)
             if family.account is not None:
-                family.account.take(held or {})
+                family.account.take(stored or {})
             return family
 
     def get(self, key: str) -> Any:
-        """The session of a conversation, if there is one."""
+        """The session of a conversation; None if none is in memory.
+
+        Args:
+            key: see `Sessions.of`.
+        """
         with self._lock:
             return self._alive.get(key)
 
     def _member(
         self,
         key: str,
-        held: Mapping[str, Any],
+        stored: Mapping[str, Any],
         parent: str | None,
         model: _Model | None,
     ) -> tuple[_Member, dict[str, Any]]:
-        """Whose session it is, and with which settings it is made."""
-        family, of = self.family(parent or key), model or _model_in(held)
-        limits = {} if self._settings.get("limits") else limits_of(*of)
-        name = {"model": of.name} if of.name else {}
-        return _Member(family, of), {**family.settings, **limits, **name}
+        """The member that a session belongs to, and the settings it is opened with."""
+        family, known_model = self.family(parent or key), model or _model_in(stored)
+        limits = {} if self._settings.get("limits") else limits_of(*known_model)
+        name = {"model": known_model.name} if known_model.name else {}
+        return _Member(family, known_model), {**family.settings, **limits, **name}
 
     def _known(
-        self, session: AnySession, member: _Member, held: Mapping[str, Any]
+        self, session: AnySession, member: _Member, stored: Mapping[str, Any]
     ) -> Iterable[Record]:
-        """What the framework holds of a conversation and its session does not know."""
+        """The stored records that a session does not have yet; registers it as a member."""
         self._members[session] = member
-        member.family.join(session, held)
-        return self._entries.unknown(session, held)
+        member.family.join(session, stored)
+        return self._entries.unknown(session, stored)
 
     def missing(
-        self, session: AnySession, held: Mapping[str, Any], *, agent: str = ""
+        self, session: AnySession, stored: Mapping[str, Any], *, agent: str = ""
     ) -> dict[str, Any]:
-        """What a session knows and its framework does not hold: to be written there.
+        """The entries to write into the framework's state: what it does not hold yet.
 
         Args:
             session: one of these.
-            held: what the framework holds of the conversation, as it is now.
+            stored: what the framework holds of the conversation, as it is now.
             agent: the name of its agent; of what was spent it tells its own.
         """
-        new: dict[str, Any] = self._entries.missing(session, held)
+        entries: dict[str, Any] = self._entries.missing(session, stored)
         family, model = self._members[session]
         if family.account is not None:
-            new |= family.account.missing(agent, held)
-        if model.name and _model_in(held) != model:
-            new[_MODEL] = list(model)
-        return new
+            entries |= family.account.missing(agent, stored)
+        if model.name and _model_in(stored) != model:
+            entries[_MODEL] = list(model)
+        return entries
 
 
 class HostSessions(_Hosted, Sessions):
@@ -243,32 +260,32 @@ class HostSessions(_Hosted, Sessions):
     def opened(
         self,
         key: str,
-        held: Mapping[str, Any],
+        stored: Mapping[str, Any],
         *,
         parent: str | None = None,
         model: str = "",
         window_tokens: int = 0,
         **settings: Any,
     ) -> Session:
-        """The session of a conversation, which knows all that its framework holds of it.
+        """The session of a conversation, up to date with what the framework holds of it.
 
         Args:
             key: see `Sessions.of`.
-            held: the framework's entries of the conversation; those of others are passed over.
+            stored: the framework's entries of the conversation; those of others are passed over.
             parent: see `Sessions.of`: the key of its family.
             model: the model that is asked; ``""``: the one that was asked last.
             window_tokens: its window as the framework knows it, used where we do not; 0: unknown.
             settings: see `Sessions.of`.
         """
-        of = _Model(model, window_tokens) if model or window_tokens else None
-        member, made = self._member(key, held, parent, of)
-        session = self.of(key, parent=parent, **{**made, **settings})
-        session.take(self._known(session, member, held))
+        known_model = _Model(model, window_tokens) if model or window_tokens else None
+        member, defaults = self._member(key, stored, parent, known_model)
+        session = self.of(key, parent=parent, **{**defaults, **settings})
+        session.take(self._known(session, member, stored))
         return session
 
 
 class AsyncHostSessions(_Hosted, AsyncSessions):
-    """`HostSessions` for an event loop."""
+    """`HostSessions` for an event loop: the same arguments, attributes and errors."""
 
     def __init__(
         self, format: str | Format, *, store: Any = None, **settings: Any
@@ -278,7 +295,7 @@ class AsyncHostSessions(_Hosted, AsyncSessions):
     async def opened(
         self,
         key: str,
-        held: Mapping[str, Any],
+        stored: Mapping[str, Any],
         *,
         parent: str | None = None,
         model: str = "",
@@ -286,28 +303,37 @@ class AsyncHostSessions(_Hosted, AsyncSessions):
         **settings: Any,
     ) -> AsyncSession:
         """See `HostSessions.opened`."""
-        of = _Model(model, window_tokens) if model or window_tokens else None
-        member, made = self._member(key, held, parent, of)
-        session = self.of(key, parent=parent, **{**made, **settings})
-        await session.take(self._known(session, member, held))
+        known_model = _Model(model, window_tokens) if model or window_tokens else None
+        member, defaults = self._member(key, stored, parent, known_model)
+        session = self.of(key, parent=parent, **{**defaults, **settings})
+        await session.take(self._known(session, member, stored))
         return session
 
 
 # ── requests ─────────────────────────────────────────────────────────────────────────────
 
 
-def given(**request: Any) -> dict[str, Any]:
-    """A request of what of these there is: None stands for nothing."""
+def without_none(**request: Any) -> dict[str, Any]:
+    """A request of the fields that are set.
+
+    Args:
+        request: the fields by name; one that is None is left out.
+    """
     return {key: value for key, value in request.items() if value is not None}
 
 
-def answered(
+def answered_request(
     session: AnySession, messages: Sequence[Any], is_reply: Callable[[Any], bool]
 ) -> dict[str, Any]:
     """The request that the newest reply came in answer to, for a recall call in that reply.
 
-    After a restart the call may be what comes first, and all about its request is decided
-    already: give it to `Session.open` as ``request``.
+    After a restart a recall call may come first, before any request was fitted. Give this one to
+    `Session.answer` as ``request``: its view was decided before.
+
+    Args:
+        session: of the conversation.
+        messages: its messages, in the framework's form.
+        is_reply: whether a message is a reply of the model's.
     """
     newest = (at for at in reversed(range(len(messages))) if is_reply(messages[at]))
     return {
@@ -316,9 +342,14 @@ def answered(
     }
 
 
-def forbids(view: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
-    """Whether a view forbids tools where the request did not: it is the last of a budget."""
-    return view.get("tool_choice") != asked.get("tool_choice")
+def forbids(view: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
+    """Whether a view forbids tools that the request allowed, as the last one of a budget does.
+
+    Args:
+        view: what `Session.fit` made of the request.
+        request: the request.
+    """
+    return view.get("tool_choice") != request.get("tool_choice")
 
 
 # ── calls, where hooks stand before them and after them ──────────────────────────────────
@@ -327,16 +358,16 @@ _REFUSALS = 2
 
 
 class _Call:
-    """A call under way."""
+    """A model call under way, with how often its provider refused it as too long."""
 
-    def __init__(self, session: AsyncSession, asked: Mapping[str, Any]) -> None:
-        self.session, self.asked = session, asked
+    def __init__(self, session: AsyncSession, request: Mapping[str, Any]) -> None:
+        self.session, self.request = session, request
         self.view: AsyncView | Unfitted | None = None
         self.refusal: Exception | None = None
         self.refusals = 0
 
 
-class Calls:
+class PendingCalls:
     """The model calls under way of a framework that has hooks before a call and after it.
 
     Where it has one around the call, `Session.call` does all of this. Places are whatever tells
@@ -347,16 +378,26 @@ class Calls:
         self._at: dict[Hashable, _Call] = {}
 
     def session(self, place: Hashable) -> AsyncSession | None:
-        """The session of a call under way."""
+        """The session of the call under way at a place; None if there is none.
+
+        Args:
+            place: what tells the call from others, as given to `begin`.
+        """
         call = self._at.get(place)
         return None if call is None else call.session
 
     async def begin(
-        self, place: Hashable, session: AsyncSession, asked: Mapping[str, Any]
+        self, place: Hashable, session: AsyncSession, request: Mapping[str, Any]
     ) -> AsyncView | Unfitted:
         """A view for a call, or for the next attempt at one that `may_retry`.
 
-        What cannot be fitted is given back as it came; see `Session.call`.
+        Args:
+            place: what tells the call from others under way.
+            session: of its conversation.
+            request: the request, in the form that the session reads.
+
+        Returns:
+            The view. A request that cannot be fitted comes back as it was; see `Session.call`.
 
         Raises:
             BudgetExceeded, ConfigError: see `Session.call`.
@@ -364,21 +405,34 @@ class Calls:
         """
         call = self._at.get(place)
         if call is None or call.refusal is None:
-            call = self._at[place] = _Call(session, asked)
-        call.asked = asked
+            call = self._at[place] = _Call(session, request)
+        call.request = request
         view: AsyncView | Unfitted = await adrive(
-            session.fit_or_pass(asked, call.refusal)
+            session.fit_or_pass(request, call.refusal)
         )
         call.view = view
         return view
 
     async def again(self, place: Hashable) -> AsyncView | Unfitted:
-        """`begin` for the next attempt of a framework that does not ask anew."""
+        """`begin` with the same request, for a framework that repeats a call by itself.
+
+        Args:
+            place: of the call that `may_retry`.
+
+        Raises:
+            KeyError: no call is under way there.
+            BudgetExceeded, ConfigError: see `begin`.
+        """
         call = self._at[place]
-        return await self.begin(place, call.session, call.asked)
+        return await self.begin(place, call.session, call.request)
 
     def may_retry(self, place: Hashable, error: Exception) -> bool:
-        """Whether a call that failed was too long, and a shorter one may be made: twice at most."""
+        """Whether a failed call was too long and a shorter one may be tried, twice at most.
+
+        Args:
+            place: of the call.
+            error: what its provider, or its SDK, raised.
+        """
         call = self._at.get(place)
         if call is None or call.view is None or call.refusals == _REFUSALS:
             return False
@@ -415,7 +469,11 @@ class Calls:
         return call.session
 
     def leave(self, place: Hashable) -> None:
-        """Give back what a call had claimed of a budget, if it failed or was cancelled."""
+        """End a call that failed or was cancelled, and give back what it claimed of a budget.
+
+        Args:
+            place: of the call; nothing happens if none is under way there.
+        """
         call = self._at.pop(place, None)
         if call is not None:
             call.session.release()

@@ -100,7 +100,7 @@ class UllageHooks(Portable, Closing):
                 "mcp_servers", "a file names them", "Give them as a dict."
             )
         hooks = dict(options.hooks or {})
-        ours = HookMatcher(hooks=[partial(self._after, conversation)])
+        matcher = HookMatcher(hooks=[partial(self._after, conversation)])
         specs = DEFAULT.toolset.tools
         tools = [
             SdkMcpTool(
@@ -114,7 +114,7 @@ class UllageHooks(Portable, Closing):
         server = {**create_sdk_mcp_server(_SERVER, tools=tools), "alwaysLoad": True}
         return replace(
             options,
-            hooks={**hooks, "PostToolUse": [*hooks.get("PostToolUse", ()), ours]},
+            hooks={**hooks, "PostToolUse": [*hooks.get("PostToolUse", ()), matcher]},
             mcp_servers={**options.mcp_servers, _SERVER: server},
             allowed_tools=[
                 *options.allowed_tools,
@@ -130,7 +130,7 @@ class UllageHooks(Portable, Closing):
         tool = result["tool_name"]
         if _WORDS.is_recall(tool) or plain_tool_name(tool) in self._user_tools:
             return {}
-        shown, outputs = _cut(tool, result["tool_response"], self._limit_chars)
+        response, outputs = _cut(tool, result["tool_response"], self._limit_chars)
         if not outputs:
             return {}
         try:
@@ -139,8 +139,8 @@ class UllageHooks(Portable, Closing):
             StoreError
         ) as error:  # what cannot be kept stays whole, and the user is told
             return {"systemMessage": f"ullage: {error}"}
-        said = {"hookEventName": "PostToolUse", "updatedToolOutput": shown}
-        return {"hookSpecificOutput": said}
+        fields = {"hookEventName": "PostToolUse", "updatedToolOutput": response}
+        return {"hookSpecificOutput": fields}
 
     async def _open(
         self, conversation: str, name: str, arguments: Mapping[str, Any]
@@ -168,10 +168,10 @@ def _cut(tool: str, response: Any, limit_chars: int | None) -> tuple[Any, list[O
         return response, outputs
     height = level(sizes, limit)
     for path, text in texts.items():
-        made = cut_text(text, tool=name, limit_chars=height, words=_WORDS)
-        if made is not None:
-            response = _with(response, path, made[0])
-            outputs.append(made[1])
+        cut = cut_text(text, tool=name, limit_chars=height, words=_WORDS)
+        if cut is not None:
+            response = _with(response, path, cut[0])
+            outputs.append(cut[1])
     return response, outputs
 
 

@@ -20,7 +20,7 @@ from weakref import finalize
 from ullage import AsyncSession
 from ullage.doors.host import AsyncClosing, Portable, field
 from ullage.integrations._needs import needs
-from ullage.integrations._sessions import AsyncHostSessions, Calls
+from ullage.integrations._sessions import AsyncHostSessions, PendingCalls
 
 with needs("litellm"):
     from litellm.integrations.custom_logger import CustomLogger
@@ -62,7 +62,7 @@ class UllageCallback(Portable, CustomLogger, AsyncClosing):  # type: ignore[misc
     def __init__(self, *, store: Any = None, **settings: Any) -> None:
         super().__init__()
         self.sessions = AsyncHostSessions("openai-chat", store=store, **settings)
-        self._calls, self.id = Calls(), uuid4().hex
+        self._calls, self.id = PendingCalls(), uuid4().hex
         self._names = {spec.name for spec in self.sessions.tools}
         self.tools: list[dict[str, Any]] = [
             {
@@ -77,7 +77,11 @@ class UllageCallback(Portable, CustomLogger, AsyncClosing):  # type: ignore[misc
         ]
 
     def owns(self, call: Any) -> bool:
-        """Whether a tool call of a reply is for `open`, and not for a tool of the caller's."""
+        """Whether a tool call is one for `open`, and none of a tool of the caller's.
+
+        Args:
+            call: a tool call, as the reply has it.
+        """
         return field(field(call, "function"), "name") in self._names
 
     async def open(
@@ -94,13 +98,13 @@ class UllageCallback(Portable, CustomLogger, AsyncClosing):  # type: ignore[misc
         Raises:
             StoreError: what was set aside cannot be read.
         """
-        session, asked = (
+        session, request = (
             self._session([None, conversation]),
             {"messages": list(messages)},
         )
         function, call_id = field(call, "function"), str(field(call, "id"))
         name, arguments = str(field(function, "name")), field(function, "arguments")
-        answer = await session.answer(name, arguments, call_id, request=asked)
+        answer = await session.answer(name, arguments, call_id, request=request)
         return {"role": "tool", "tool_call_id": call_id, "content": answer.text}
 
     async def close(self) -> None:
@@ -122,11 +126,11 @@ class UllageCallback(Portable, CustomLogger, AsyncClosing):  # type: ignore[misc
             or "messages" not in kwargs
         ):
             return None
-        asked = {name: kwargs[name] for name in _SENT if kwargs.get(name) is not None}
-        offered = any(map(self.owns, asked.get("tools", ())))
+        request = {name: kwargs[name] for name in _SENT if kwargs.get(name) is not None}
+        offered = any(map(self.owns, request.get("tools", ())))
         session = self._session(key, **({} if offered else {"recall": False}))
         place = kwargs["litellm_call_id"]
-        view = await self._calls.begin(place, session, asked)
+        view = await self._calls.begin(place, session, request)
         # a stream that is broken off is told to nobody
         finalize(kwargs["litellm_logging_obj"], self._calls.leave, place)
         return {**kwargs, **view}
@@ -165,8 +169,8 @@ class UllageCallback(Portable, CustomLogger, AsyncClosing):  # type: ignore[misc
 
 def _key(kwargs: Mapping[str, Any]) -> list[Any] | None:
     """Whose conversation a call belongs to, and which; behind the proxy each key has its own."""
-    told: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
     for name in ("litellm_metadata", "metadata"):
-        told |= kwargs.get(name) or {}
-    conversation = told.get("session_id") or kwargs.get("litellm_session_id")
-    return [told.get("user_api_key"), str(conversation)] if conversation else None
+        metadata |= kwargs.get(name) or {}
+    conversation = metadata.get("session_id") or kwargs.get("litellm_session_id")
+    return [metadata.get("user_api_key"), str(conversation)] if conversation else None

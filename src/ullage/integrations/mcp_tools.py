@@ -126,8 +126,8 @@ def _block(block: ContentBlock) -> str:
         text = getattr(block.resource, "text", None)
         if isinstance(text, str):
             return text
-    known = block.model_dump(mode="json", by_alias=True, exclude_none=True)
-    data = known.pop("data", None) or known.get("resource", {}).pop("blob", None)
+    fields = block.model_dump(mode="json", by_alias=True, exclude_none=True)
+    data = fields.pop("data", None) or fields.get("resource", {}).pop("blob", None)
     if data is None:
-        return json.dumps(known, ensure_ascii=False)
-    return f"[{block.type}, {len(data):,} characters of base64, not shown: {json.dumps(known)}]"
+        return json.dumps(fields, ensure_ascii=False)
+    return f"[{block.type}, {len(data):,} characters of base64, not shown: {json.dumps(fields)}]"

@@ -20,12 +20,12 @@ from typing import Any
 from ullage import AsyncSession, ToolSpec
 from ullage.doors.host import AsyncClosing, Portable
 from ullage.integrations._needs import needs
-from ullage.integrations._sessions import AsyncHostSessions, forbids, given
+from ullage.integrations._sessions import AsyncHostSessions, forbids, without_none
 
 with needs("openai-agents"):
     from agents import FunctionTool, Handoff, Model, ModelProvider, MultiProvider
 
-__all__ = ["Conversation", "UllageModels"]
+__all__ = ["ConversationModels", "UllageModels"]
 
 _HELD_ELSEWHERE = ("previous_response_id", "conversation_id", "prompt")
 
@@ -55,20 +55,20 @@ class UllageModels(Portable, AsyncClosing):
         self.tools = [_tool(spec) for spec in self.sessions.tools]
         self._models = models or MultiProvider()
 
-    def of(self, conversation: str) -> Conversation:
+    def of(self, conversation: str) -> ConversationModels:
         """The models of a conversation, for the ``model_provider`` of a run's configuration.
 
         Args:
             conversation: its name: what the SDK's session keeps it under.
         """
-        return Conversation(self._models, self.sessions.of(conversation))
+        return ConversationModels(self._models, self.sessions.of(conversation))
 
     async def close(self) -> None:
         """Let go of all conversations, and close the store."""
         await self.sessions.close()
 
 
-class Conversation(Portable, ModelProvider):
+class ConversationModels(Portable, ModelProvider):
     """The models of one conversation, and the session that all its agents share."""
 
     def __init__(self, models: ModelProvider, session: AsyncSession) -> None:
@@ -88,17 +88,19 @@ class _Fitted(Model):
         self._model, self._session = model, session
         self._name = str(getattr(model, "model", None) or name)
 
-    async def get_response(self, *given: Any, **named: Any) -> Any:
+    async def get_response(self, *positional: Any, **named: Any) -> Any:
         """See `Model.get_response`. What is too long is cut deeper and asked once more."""
-        call = _named(given, named)
+        call = _named(positional, named)
         if any(call.get(key) for key in _HELD_ELSEWHERE):
             return await self._model.get_response(**call)
         create = partial(_ask, self._model.get_response, call)
         return await self._session.call(create, **_request_of(call, self._name))
 
-    async def stream_response(self, *given: Any, **named: Any) -> AsyncIterator[Any]:
+    async def stream_response(
+        self, *positional: Any, **named: Any
+    ) -> AsyncIterator[Any]:
         """See `Model.stream_response`."""
-        call = _named(given, named)
+        call = _named(positional, named)
         if any(call.get(key) for key in _HELD_ELSEWHERE):
             stream = self._model.stream_response(**call)
         else:
@@ -128,9 +130,9 @@ _NAMES = (
 )
 
 
-def _named(given: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+def _named(positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a call by their names."""
-    return {**dict(zip(_NAMES, given, strict=False)), **named}
+    return {**dict(zip(_NAMES, positional, strict=False)), **named}
 
 
 def _ask(method: Any, call: Mapping[str, Any], **view: Any) -> Any:
@@ -149,7 +151,7 @@ def _request_of(call: Mapping[str, Any], model: str) -> dict[str, Any]:
         call["output_schema"],
     )
     form = None if schema is None or schema.is_plain_text() else schema.json_schema()
-    return given(
+    return without_none(
         model=model,
         instructions=call["system_instructions"],
         input=[{"role": "user", "content": items}]
@@ -165,16 +167,21 @@ def _request_of(call: Mapping[str, Any], model: str) -> dict[str, Any]:
 
 def _definition(tool: Any) -> dict[str, Any]:
     if isinstance(tool, Handoff):
-        name, said, schema = (
+        name, description, schema = (
             tool.tool_name,
             tool.tool_description,
             tool.input_json_schema,
         )
     elif isinstance(tool, FunctionTool):
-        name, said, schema = tool.name, tool.description, tool.params_json_schema
+        name, description, schema = tool.name, tool.description, tool.params_json_schema
     else:
         return {"type": tool.name}  # the server's own
-    return {"type": "function", "name": name, "description": said, "parameters": schema}
+    return {
+        "type": "function",
+        "name": name,
+        "description": description,
+        "parameters": schema,
+    }
 
 
 def _tool(spec: ToolSpec) -> FunctionTool:
@@ -182,11 +189,11 @@ def _tool(spec: ToolSpec) -> FunctionTool:
 
     async def run(context: Any, arguments: str) -> str:
         models = getattr(context.run_config, "model_provider", None)
-        if not isinstance(models, Conversation):
+        if not isinstance(models, ConversationModels):
             return "There is nothing to read: this run was not given models of ullage."
-        asked = {"model": "", "input": []}  # after a restart the store has it
+        request = {"model": "", "input": []}  # after a restart the store has it
         answer = await models.session.answer(
-            spec.name, arguments, context.tool_call_id, request=asked
+            spec.name, arguments, context.tool_call_id, request=request
         )
         return answer.text
 

@@ -40,7 +40,11 @@ KEYS = (b"", b"\x00" * 16, b"\xff" * 16, b"k")
 
 
 class Clock:
-    """A time that passes on demand."""
+    """A clock that moves on demand, for stores that take ``clock``.
+
+    Attributes:
+        now_s: the time in seconds since 1970.
+    """
 
     def __init__(self) -> None:
         self.now_s = 1_800_000_000.0
@@ -50,12 +54,16 @@ class Clock:
         return self.now_s
 
     def days_pass(self, days: float) -> None:
-        """Go on, or back if ``days`` is negative."""
+        """Move the clock.
+
+        Args:
+            days: how far, in days; back if negative.
+        """
         self.now_s += days * DAY_S
 
 
-class Opened:
-    """What a contract is proved of, opened anew for each of its tests.
+class Contract:
+    """A contract: tests of an object that is opened anew for each of them.
 
     Attributes:
         clock: what `open` gives to a store whose time can be set.
@@ -64,12 +72,16 @@ class Opened:
     clock = Clock()
 
     def open(self) -> Any:
-        """A new and empty one. It is closed if it has ``close``."""
+        """Open a new and empty object. After its test it is closed, if it has ``close``.
+
+        Raises:
+            NotImplementedError: the contract does not say how.
+        """
         raise NotImplementedError
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
-        """One for one test."""
+        """An open object for the length of a test."""
         opened = self.open()
         try:
             yield opened
@@ -79,7 +91,7 @@ class Opened:
 
 
 def output(text: str, kind: str = "text") -> Output:
-    """An output under the ref of its content."""
+    """An output of this text, under the ref that its content gives."""
     return Output(ref_of(text, kind), text, "block" if kind == "block" else "text")
 
 
@@ -119,7 +131,12 @@ def random_commit(rng: random.Random) -> tuple[str, list[Output], list[Record]]:
 
 
 def smallest(steps: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> Sequence[T]:
-    """The steps without those that it fails without, too."""
+    """The fewest of these steps that still fail, each left out in turn.
+
+    Args:
+        steps: steps that fail.
+        fails: whether some steps fail.
+    """
     at = len(steps)
     while at:
         at -= 1
@@ -129,16 +146,24 @@ def smallest(steps: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> Sequen
     return steps
 
 
-def expect(got: object, wanted: object, promise: str) -> None:
-    """Fail with the promise that is not kept, and both values."""
-    if got != wanted:
+def expect(got: object, expected: object, promise: str) -> None:
+    """Compare what came out with what should.
+
+    Raises:
+        AssertionError: they differ; it names the promise and shows both.
+    """
+    if got != expected:
         raise AssertionError(
-            f"{promise}\n  wanted {wanted!r:.600}\n  got    {got!r:.600}"
+            f"{promise}\n  wanted {expected!r:.600}\n  got    {got!r:.600}"
         )
 
 
 def fails_with(kind: type[E], call: Callable[[], object], promise: str) -> E:
-    """The error of this kind that a call raises; without one, fail with the promise."""
+    """The error of this kind that a call raises.
+
+    Raises:
+        AssertionError: it returned; names the promise and what came back.
+    """
     try:
         returned = call()
     except kind as error:
@@ -149,7 +174,12 @@ def fails_with(kind: type[E], call: Callable[[], object], promise: str) -> E:
 
 
 def in_threads(count: int, work: Callable[[int], object]) -> list[str]:
-    """What went wrong in threads that each call ``work`` with their number, all at once."""
+    """The errors of threads that begin at the same moment.
+
+    Args:
+        count: how many threads.
+        work: what each of them calls with its number.
+    """
     together = threading.Barrier(count)
 
     def one(me: int) -> None:
@@ -166,7 +196,7 @@ def in_threads(count: int, work: Callable[[int], object]) -> list[str]:
 def receipt(
     writer: str, requests: int, *, day: str = "2026-11-27", tenant: str = ""
 ) -> Receipt:
-    """What a process has summed up of so many requests."""
+    """A receipt of a process, with sums that follow from the number of its requests."""
     sums = ReceiptTotals(
         requests=requests,
         conversations=1,

@@ -66,11 +66,13 @@ def _leaf(window: Window, chance: _Chance, mark: str) -> ProposedEdit:
     spot = _spot(window, chance)
     original = window.transcript.output(spot) if spot is not None else None
     if spot is None or original is None:
-        other = Address(
+        address = Address(
             "text", "no digest", chance.randint(-1, 2), chance.randint(-1, 2)
         )
         ref = ref_of(_ELSEWHERE)
-        return ProposedEdit(Replace(other, ref, _text(chance, ref), "pruned", mark), ())
+        return ProposedEdit(
+            Replace(address, ref, _text(chance, ref), "pruned", mark), ()
+        )
     place = window.transcript.address(spot)
     if chance.random() < 0.1:
         place = replace(place, ordinal=place.ordinal + chance.randint(-1, 1), item=9)
@@ -120,8 +122,8 @@ def _run(window: Window, chance: _Chance, mark: str) -> ProposedEdit:
 def _ends(window: Window, chance: _Chance) -> tuple[int, int]:
     """Two places of the history, nearly always in order."""
     ends = [chance.randint(0, window.size), chance.randint(0, window.size)]
-    first, second = ends if chance.random() < 0.1 else sorted(ends)
-    return first, second
+    start, stop = ends if chance.random() < 0.1 else sorted(ends)
+    return start, stop
 
 
 def _text(chance: _Chance, ref: str) -> str:
@@ -140,11 +142,11 @@ def _text(chance: _Chance, ref: str) -> str:
 
 def _outputs(chance: _Chance, outputs: Sequence[Output]) -> tuple[Output, ...]:
     """Some of what is taken out, and what is not."""
-    kept = [output for output in outputs if chance.random() < 0.7]
+    chosen = [output for output in outputs if chance.random() < 0.7]
     if chance.random() < 0.2:
-        kept.append(Output(ref_of(_ELSEWHERE), _ELSEWHERE))
+        chosen.append(Output(ref_of(_ELSEWHERE), _ELSEWHERE))
     if chance.random() < 0.2:
-        kept.append(Output(ref_of(_ELSEWHERE), "under the ref of another content"))
+        chosen.append(Output(ref_of(_ELSEWHERE), "under the ref of another content"))
     if chance.random() < 0.2 and outputs:
-        kept.insert(0, Output(outputs[0].ref, "in place of the original"))
-    return tuple(kept)
+        chosen.insert(0, Output(outputs[0].ref, "in place of the original"))
+    return tuple(chosen)

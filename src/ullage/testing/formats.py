@@ -24,7 +24,9 @@ _NONSENSE: tuple[Any, ...] = (None, 7, object(), {"role": 3})
 
 
 class FormatContract:
-    """Inherit from it, and give a format and some of its requests.
+    """The promises of `ullage.wires.Format`, as tests to inherit.
+
+    Give a format, or a `Host`, and some of its requests:
 
         class TestMine(FormatContract):
             format = MINE
@@ -56,24 +58,25 @@ class FormatContract:
     def test_reading_changes_nothing_and_gives_the_same_again(self) -> None:
         """What is remembered of a message holds as long as the message does."""
         for raw, message in self._messages():
-            before = deepcopy(raw)
+            original = deepcopy(raw)
             expect(
                 self.format.parse(raw, "message"), message, "read twice, it is the same"
             )
-            expect(raw == before, True, "reading does not change a message")
+            expect(raw == original, True, "reading does not change a message")
 
     def test_untouched_messages_are_the_callers_own(self) -> None:
         """The same objects, in a request that is new, with all else as it was."""
         for request in self.requests:
-            before, messages = deepcopy(request), list(self.format.history(request))
+            original, messages = deepcopy(request), list(self.format.history(request))
             view = self.format.compose(request, messages, ())
             composed = list(self.format.history(view))
             same = all(
-                one is other for one, other in zip(composed, messages, strict=True)
+                shown_message is message
+                for shown_message, message in zip(composed, messages, strict=True)
             )
             expect(same, True, "an untouched message is the same object")
             expect(view is request, False, "the request is a new one")
-            expect(request == before, True, "the given one is not changed")
+            expect(request == original, True, "the given one is not changed")
             expect(set(view) >= set(request), True, "no setting is lost")
 
     def test_every_leaf_of_text_can_be_shown_otherwise(self) -> None:
@@ -87,21 +90,23 @@ class FormatContract:
                     self._check_edit(raw, message, (number, item))
 
     def _check_edit(self, raw: Any, message: Message, leaf: tuple[int, int]) -> None:
-        before, (number, item) = deepcopy(raw), leaf
+        original, (number, item) = deepcopy(raw), leaf
         text = '{"note":"new"}' if isinstance(message.parts[number], ToolCall) else NEW
         try:
             fresh = self.format.edit(raw, message, ((number, item, text),))
         except UnsupportedPart:
             fresh = None
-        expect(raw == before, True, "an edit does not change the original")
+        expect(raw == original, True, "an edit does not change the original")
         if fresh is None:
             return
-        shown = self.format.parse(fresh, "message")
-        expect(len(shown.parts), len(message.parts), "an edit keeps every part")
-        for at, (old, new) in enumerate(zip(message.parts, shown.parts, strict=True)):
+        edited = self.format.parse(fresh, "message")
+        expect(len(edited.parts), len(message.parts), "an edit keeps every part")
+        for at, (part, edited_part) in enumerate(
+            zip(message.parts, edited.parts, strict=True)
+        ):
             if at != number:
-                expect(new, old, "an edit leaves the other parts alone")
-        expect(_said(shown.parts[number], item), text, "an edit shows the new text")
+                expect(edited_part, part, "an edit leaves the other parts alone")
+        expect(_said(edited.parts[number], item), text, "an edit shows the new text")
         again = self.format.edit(raw, message, ((number, item, text),))
         expect(again == fresh, True, "the same edit gives the same message")
 
@@ -126,8 +131,8 @@ class FormatContract:
         """By it a call is known as ours, and a clash is seen."""
         for name in RECALL_TOOLS:
             spec = ToolSpec(name, "what it does", {"type": "object", "properties": {}})
-            made = self.format.tool(spec)
-            expect(self.format.tool_name(made), name, "a tool has its name")
+            tool = self.format.tool(spec)
+            expect(self.format.tool_name(tool), name, "a tool has its name")
 
     def test_a_user_message_says_what_it_was_given(self) -> None:
         """Accounts of what was left out are shown as one."""

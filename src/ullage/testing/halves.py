@@ -11,7 +11,7 @@ from ullage.stores import Blobs, ref_of
 from ullage.testing._samples import (
     HUGE,
     ODD,
-    Opened,
+    Contract,
     batch,
     expect,
     fails_with,
@@ -22,8 +22,15 @@ from ullage.testing._samples import (
 __all__ = ["BlobsContract", "RecordsContract"]
 
 
-class BlobsContract(Opened):
-    """Inherit from it and say how one is opened."""
+class BlobsContract(Contract):
+    """The promises of `ullage.stores.Blobs`, as tests to inherit.
+
+        class TestMyBlobs(BlobsContract):
+            def open(self):
+                return MyBlobs()
+
+    A broken promise is an AssertionError that names it.
+    """
 
     def test_every_text_comes_back_as_it_was(self) -> None:
         """Lone surrogates, NUL, nothing at all: a str is a str."""
@@ -38,7 +45,7 @@ class BlobsContract(Opened):
                     )
 
     def test_its_chunks_join_to_the_text_and_are_what_the_shape_says(self) -> None:
-        """Recall pages by these counts, and never reads the whole."""
+        """Recall pages through a text by these counts and never reads all of it."""
         for text in (*ODD, HUGE):
             with self.opened() as blobs:
                 blobs.put("t", [output(text)])
@@ -57,14 +64,14 @@ class BlobsContract(Opened):
 
     def test_what_a_tenant_put_no_other_reads(self) -> None:
         """A ref opens for who put it, even where two put the same."""
-        shared, own = output("both hold this"), output("only one holds this")
+        shared, private = output("both hold this"), output("only one holds this")
         with self.opened() as blobs:
-            blobs.put("one", [shared, own])
+            blobs.put("one", [shared, private])
             blobs.put("two", [shared])
             expect(blobs.get("two", shared.ref), shared, "both may read it")
             for read in _reads(blobs):
                 fails_with(
-                    RefNotFound, partial(read, "two", own.ref), "it is not theirs"
+                    RefNotFound, partial(read, "two", private.ref), "it is not theirs"
                 )
 
     def test_putting_twice_is_putting_once(self) -> None:
@@ -142,8 +149,15 @@ def _reads(blobs: Blobs) -> tuple[Callable[[str, str], object], ...]:
     return blobs.get, blobs.stat, lambda tenant, ref: blobs.chunk(tenant, ref, 0)
 
 
-class RecordsContract(Opened):
-    """Inherit from it and say how one is opened."""
+class RecordsContract(Contract):
+    """The promises of `ullage.stores.Records`, as tests to inherit.
+
+        class TestMyRecords(RecordsContract):
+            def open(self):
+                return MyRecords()
+
+    A broken promise is an AssertionError that names it.
+    """
 
     def test_the_first_of_what_is_written_once_stands(self) -> None:
         """The loser is given what is kept, and nothing of its append is kept."""
@@ -157,8 +171,10 @@ class RecordsContract(Opened):
                 expect(
                     records.append("t", late), (one,), "the loser is given what is kept"
                 )
-            kept = (batch(b"k", 0, b"first"), Record(b"k", "opened", 0, b"first"))
-            expect(records.find("t", [b"k"]), kept, "nothing of a lost append is kept")
+            expected = (batch(b"k", 0, b"first"), Record(b"k", "opened", 0, b"first"))
+            expect(
+                records.find("t", [b"k"]), expected, "nothing of a lost append is kept"
+            )
 
     def test_the_same_record_twice_is_no_race(self) -> None:
         """An append is done again after any failure."""
@@ -166,8 +182,8 @@ class RecordsContract(Opened):
             for n in (0, 1):
                 again = [batch(b"k", i, b"d") for i in range(n + 1)]
                 expect(records.append("t", again), (), "the same again is no race")
-            kept = (batch(b"k", 0, b"d"), batch(b"k", 1, b"d"))
-            expect(records.find("t", [b"k"]), kept, "each is kept once")
+            expected = (batch(b"k", 0, b"d"), batch(b"k", 1, b"d"))
+            expect(records.find("t", [b"k"]), expected, "each is kept once")
 
     def test_of_the_others_the_newest_stands_for_each_name(self) -> None:
         """What was observed of one model says nothing of another."""
@@ -177,12 +193,12 @@ class RecordsContract(Opened):
                     for name in ("b", "a", ""):
                         one = Record(b"k", kind, 0, data + name.encode(), name)
                         expect(records.append("t", [one]), (), "nothing prevents it")
-            both = [
+            rivals = [
                 Record(b"k", "observed", 0, b"x"),
                 Record(b"k", "observed", 0, b"y"),
             ]
-            records.append("t", both)
-            found = [(r.kind, r.name, r.data) for r in records.find("t", [b"k"])]
+            records.append("t", rivals)
+            columns = [(r.kind, r.name, r.data) for r in records.find("t", [b"k"])]
             latest = [("latest", name, b"1" + name.encode()) for name in ("", "a", "b")]
             observed = [
                 ("observed", "", b"y"),
@@ -190,7 +206,7 @@ class RecordsContract(Opened):
                 ("observed", "b", b"1b"),
             ]
             expect(
-                found,
+                columns,
                 [*latest, *observed],
                 "the newest is kept, in order of kind and name",
             )
@@ -200,10 +216,10 @@ class RecordsContract(Opened):
         later = Record(b"k", "of a later version", 3, b"\xc1 no data of ours", "named")
         with self.opened() as records:
             records.append("t", [later, batch(b"k", 0, b"d")])
-            wanted = (batch(b"k", 0, b"d"), later)
-            expect(records.find("t", [b"k"]), wanted, "it comes back")
-            other = Record(b"k", later.kind, 3, b"other", "named")
-            expect(records.append("t", [other]), (later,), "it is not replaced")
+            expected = (batch(b"k", 0, b"d"), later)
+            expect(records.find("t", [b"k"]), expected, "it comes back")
+            rival = Record(b"k", later.kind, 3, b"other", "named")
+            expect(records.append("t", [rival]), (later,), "it is not replaced")
 
     def test_an_append_that_contradicts_itself_keeps_nothing(self) -> None:
         """Neither of two batches of one number could be said to be the first."""
@@ -235,13 +251,13 @@ class RecordsContract(Opened):
 
     def test_many_keys_come_back_in_the_order_asked(self) -> None:
         """A long history asks for thousands at once."""
-        wanted = [n.to_bytes(16, "big") for n in range(2_500)]
+        keys = [n.to_bytes(16, "big") for n in range(2_500)]
         with self.opened() as records:
-            records.append("t", [batch(key, 0, key[-2:]) for key in wanted])
-            wanted.sort(key=lambda key: key[-1:] + key)
-            asked = [b"absent", *wanted, wanted[0]]
-            found = [record.key for record in records.find("t", iter(asked))]
-            expect(found == wanted, True, "in the order asked, each once")
+            records.append("t", [batch(key, 0, key[-2:]) for key in keys])
+            keys.sort(key=lambda key: key[-1:] + key)
+            lookups = [b"absent", *keys, keys[0]]
+            order = [record.key for record in records.find("t", iter(lookups))]
+            expect(order == keys, True, "in the order asked, each once")
             expect(records.find("t", []), (), "no key, no record")
 
     def test_threads_that_want_one_place_agree_on_a_winner(self) -> None:

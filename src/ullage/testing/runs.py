@@ -52,13 +52,25 @@ def example_runs(
 
 
 def boundaries(run: Run) -> list[int]:
-    """Where requests were sent: before each reply, and at the end."""
-    before = [at for at, one in enumerate(run) if at and one["role"] == "assistant"]
-    return [*before, *([] if run and run[-1]["role"] == "assistant" else [len(run)])]
+    """The lengths of history at which requests were sent: before each reply, and at the end.
+
+    Args:
+        run: the messages.
+    """
+    replies = [at for at, one in enumerate(run) if at and one["role"] == "assistant"]
+    return [*replies, *([] if run and run[-1]["role"] == "assistant" else [len(run)])]
 
 
 def in_format(run: Run, format: str) -> dict[str, Any]:
-    """A request with this history, on one of the wires; with a model and an answer's limit."""
+    """A request with this history on one of the wires, with a model and a limit of the answer.
+
+    Args:
+        run: the messages, as OpenAI Chat takes them.
+        format: the name of the wire.
+
+    Raises:
+        ConfigError: there is no wire of this name.
+    """
     body = {"model": MODELS[_OWN], "messages": list(run), "max_tokens": 500}
     request: dict[str, Any] = convert(body, format, format=_OWN, model=MODELS[format])
     return request
@@ -70,13 +82,13 @@ def _run(rng: random.Random, turns: int, scale: int) -> list[Any]:
     ]
     seen: list[str] = []
     for number in range(turns):
-        said = rng.choice(
+        text = rng.choice(
             ("", "Let me look.", "The cause is the cache, as far as I can see.")
         )
         ids = [f"call_{number}_{n}" for n in range(rng.choice((1, 1, 1, 2, 3)))]
         calls = [_call(rng, id) for id in ids]
         messages.append(
-            {"role": "assistant", "content": said or None, "tool_calls": calls}
+            {"role": "assistant", "content": text or None, "tool_calls": calls}
         )
         for id in ids:
             seen.append(

@@ -86,8 +86,20 @@ def check_policy(
 ) -> int:
     """Try all that a policy's stages do, on whole runs and on every wire.
 
-    The arguments and what is returned and raised are those of `check_stage`. A request that
-    cannot be made to fit is passed over.
+    A request that cannot be made to fit is passed over.
+
+    Args:
+        policy: the policy.
+        runs: the runs; None: `example_runs`.
+        window_tokens: the window that they have to fit.
+        formats: the wires, by name.
+        mends: whether cuts that the engine mends or leaves out are no fault.
+
+    Returns:
+        How many cuts its stages made.
+
+    Raises:
+        AssertionError: a promise is not kept.
     """
     notes = _Notes(mends)
     watched = replace(
@@ -110,9 +122,9 @@ def check_policy(
                     watched, run, format, limits, notes, broken.partition(":")[0]
                 )
                 broken = _broken(watched, short, format, limits, notes) or broken
-                shown = json.dumps(list(short), ensure_ascii=False)
+                excerpt = json.dumps(list(short), ensure_ascii=False)
                 raise AssertionError(
-                    f"{broken}\n  history of {len(short)} messages: {shown:.4000}"
+                    f"{broken}\n  history of {len(short)} messages: {excerpt:.4000}"
                 )
     return notes.cuts
 
@@ -140,24 +152,24 @@ def _watched(
     window: Window, /, *, stage: Stage, on_arrival: bool
 ) -> Sequence[ProposedEdit] | Skipped:
     """What a stage proposes, asked twice, with the window compared before and after."""
-    before = _state(window)
-    wanted = stage(window)
-    if _state(window) != before:
+    state = _state(window)
+    proposal = stage(window)
+    if _state(window) != state:
         raise AssertionError(
             "pure: the stage changed the window or the history behind it"
         )
-    if stage(window) != wanted:
+    if stage(window) != proposal:
         raise AssertionError(
             "deterministic: asked twice of one window, it wants different cuts"
         )
     notes = _NOTES.get()
-    if notes is None or isinstance(wanted, Skipped):
-        return wanted  # it is asked of samples too, for its policy's fingerprint
-    notes.cuts += len(wanted)
+    if notes is None or isinstance(proposal, Skipped):
+        return proposal  # it is asked of samples too, for its policy's fingerprint
+    notes.cuts += len(proposal)
     if not notes.mends:
-        checked = check(window, name_of(stage), wanted, on_arrival=on_arrival)
+        checked = check(window, name_of(stage), proposal, on_arrival=on_arrival)
         notes.faults += _faults(checked)
-    return wanted
+    return proposal
 
 
 def _faults(checked: Checked) -> Iterator[str]:
@@ -171,8 +183,8 @@ def _faults(checked: Checked) -> Iterator[str]:
 
 def _state(window: Window) -> Any:
     """What a stage could have changed; messages are values, so they are compared by value."""
-    shown = tuple(dict(window.shown(index)) for index in range(window.size))
-    return window.size, window.tokens, tuple(window.transcript.messages), shown
+    edits = tuple(dict(window.shown(index)) for index in range(window.size))
+    return window.size, window.tokens, tuple(window.transcript.messages), edits
 
 
 def _broken(
@@ -195,7 +207,9 @@ def _broken(
             promises = _promises(request, format, warm, twin, open_session(), notes)
             token = _NOTES.set(notes)
             try:
-                broken = next((said for said, kept in promises if not kept), "")
+                broken = next(
+                    (promise for promise, is_kept in promises if not is_kept), ""
+                )
             finally:
                 _NOTES.reset(token)
         except OverLimitError:
@@ -218,19 +232,19 @@ def _promises(
     notes: _Notes,
 ) -> Iterator[tuple[str, bool]]:
     """Each promise in turn, and whether it is kept of the next request of a run."""
-    key, before = FORMATS[format].key, deepcopy(request)
+    key, original = FORMATS[format].key, deepcopy(request)
     view = warm.fit(request)
-    messages, made = view[key], _batches(warm)
-    yield "pure: the request was changed", request == before
-    same = twin.fit(before)[key] == messages
+    messages, batches = view[key], _batches(warm)
+    yield "pure: the request was changed", request == original
+    same = twin.fit(original)[key] == messages
     yield "deterministic: another session made another view of it", same
-    same = warm.fit(request)[key] == messages and _batches(warm) == made
+    same = warm.fit(request)[key] == messages and _batches(warm) == batches
     yield "idempotent: the same request again was decided anew", same
     same = cold.fit(request)[key] == messages
     yield "prefix-closed: who sees the history at once has another view of it", same
-    known = {problem.rule for problem in problems(request)}
+    raw_rules = {problem.rule for problem in problems(request)}
     for problem in problems(view):
-        yield f"legal: {problem}", problem.rule in known
+        yield f"legal: {problem}", problem.rule in raw_rules
     sizes = [len(json.dumps(one[key], default=str)) for one in (request, view)]
     is_smaller = sizes[1] <= sizes[0] or notes.mends
     yield f"smaller: {sizes[0]:,} characters became {sizes[1]:,}", is_smaller
@@ -247,10 +261,10 @@ def _batches(session: Session) -> dict[bytes, Any]:
 
 def _opens(session: Session, ref: str) -> bool:
     try:
-        kept = session.store.get(session.settings.tenant, ref)
+        output = session.store.get(session.settings.tenant, ref)
     except RefNotFound:
         return False
-    return ref_of(kept.text, kept.kind) == ref
+    return ref_of(output.text, output.kind) == ref
 
 
 def _shortest(
@@ -263,11 +277,11 @@ def _shortest(
     edges = [0, *starts, len(run)]
     turns = [run[low:high] for low, high in pairwise(edges)]
 
-    def joined(some: Sequence[Run]) -> Run:
-        return [message for turn in some for message in turn]
+    def joined(parts: Sequence[Run]) -> Run:
+        return [message for turn in parts for message in turn]
 
-    def fails(some: Sequence[Run]) -> bool:
-        whole = joined([turns[0], *some])
+    def fails(candidates: Sequence[Run]) -> bool:
+        whole = joined([turns[0], *candidates])
         if problems(in_format(whole, format)):
             return False
         return _broken(policy, whole, format, limits, notes).startswith(f"{promise}:")

@@ -50,29 +50,27 @@ class _Model:
     ) -> tuple[Record, ...]:
         for out in outputs:
             self.outputs.setdefault((tenant, out.ref), out)
-        first = tuple(
+        winners = tuple(
             Record(one.key, one.kind, one.n, self.records[tenant, *one.place], one.name)
             for one in records
             if one.is_once
             and self.records.get((tenant, *one.place), one.data) != one.data
         )
-        if not first:
+        if not winners:
             self.records |= {(tenant, *one.place): one.data for one in records}
-        return first
+        return winners
 
     def find(self, tenant: str, keys: Sequence[bytes]) -> tuple[Record, ...]:
         return tuple(
             Record(key, kind, n, data, name)
-            for wanted in dict.fromkeys(keys)
-            for (who, key, kind, n, name), data in sorted(self.records.items())
-            if who == tenant and key == wanted
+            for lookup in dict.fromkeys(keys)
+            for (owner, key, kind, n, name), data in sorted(self.records.items())
+            if owner == tenant and key == lookup
         )
 
     def refs(self, tenant: str) -> tuple[str, ...]:
-        found = (ref for who, ref in self.outputs if who == tenant)
-        return tuple(
-            sorted(found, key=lambda ref: ref.encode("utf-8", "surrogatepass"))
-        )
+        refs = (ref for owner, ref in self.outputs if owner == tenant)
+        return tuple(sorted(refs, key=lambda ref: ref.encode("utf-8", "surrogatepass")))
 
 
 class StoreContract(BlobsContract, RecordsContract):
@@ -91,12 +89,12 @@ class StoreContract(BlobsContract, RecordsContract):
             rng = random.Random(seed)
             commits = [random_commit(rng) for _ in range(rng.randrange(9))]
             if self._differs(commits):
-                short = smallest(commits, lambda some: bool(self._differs(some)))
-                after = f"after {len(short)} commits: {short!r:.2000}"
-                raise AssertionError(f"{self._differs(short)}\n  {after}")
+                short = smallest(commits, lambda steps: bool(self._differs(steps)))
+                history = f"after {len(short)} commits: {short!r:.2000}"
+                raise AssertionError(f"{self._differs(short)}\n  {history}")
 
     def _differs(self, commits: Sequence[Any]) -> str:
-        model, wanted = _Model(), [KEYS[2], b"absent", *KEYS, KEYS[0]]
+        model, keys = _Model(), [KEYS[2], b"absent", *KEYS, KEYS[0]]
         with self.opened() as store:
             try:
                 for commit in commits:
@@ -104,11 +102,11 @@ class StoreContract(BlobsContract, RecordsContract):
                         store.commit(*commit), model.commit(*commit), "what prevents it"
                     )
                 for tenant in {tenant for tenant, _, _ in commits} | {"never"}:
-                    found = store.find(tenant, iter(wanted))
-                    expect(found, model.find(tenant, wanted), "find")
+                    records = store.find(tenant, iter(keys))
+                    expect(records, model.find(tenant, keys), "find")
                     expect(tuple(every_ref(store, tenant)), model.refs(tenant), "refs")
-                for (tenant, ref), kept in model.outputs.items():
-                    expect(store.get(tenant, ref), kept, "get")
+                for (tenant, ref), output in model.outputs.items():
+                    expect(store.get(tenant, ref), output, "get")
             except (AssertionError, UllageError) as error:
                 return str(error)
         return ""
@@ -144,10 +142,10 @@ class StoreContract(BlobsContract, RecordsContract):
             store.append("u", [Record(b"u" * 16, "outline", 0, b"theirs")])
             store.append("t", [batch(b"k" * 16, 0, b"of another kind")])
             try:
-                found = store.newest("t", "outline", 3)
+                newest = store.newest("t", "outline", 3)
             except StoreError:
                 return
-            expect([record for record, _ in found], records[:0:-1], "the newest first")
+            expect([record for record, _ in newest], records[:0:-1], "the newest first")
             expect(store.newest("t", "latest", 3), (), "none of a kind")
 
     def test_refs_come_in_pages(self) -> None:
@@ -195,14 +193,14 @@ class StoreContract(BlobsContract, RecordsContract):
         with self.opened() as store:
             if receipts_of(store) is None:
                 return
-            early, late, other = receipt("a", 1), receipt("a", 3), receipt("b", 2)
-            receipts_of(store).keep_receipts([other, early])
-            expect(store_receipts(store), (early, other), "in their order")
+            early, late, third = receipt("a", 1), receipt("a", 3), receipt("b", 2)
+            receipts_of(store).keep_receipts([third, early])
+            expect(store_receipts(store), (early, third), "in their order")
             receipts_of(store).keep_receipts([late])
             receipts_of(store).keep_receipts([late])
             receipts_of(store).keep_receipts([early])
             expect(
-                store_receipts(store), (late, other), "the newest sums of each process"
+                store_receipts(store), (late, third), "the newest sums of each process"
             )
             receipts_of(store).keep_receipts([])
 
@@ -210,16 +208,18 @@ class StoreContract(BlobsContract, RecordsContract):
         """Both ends are included; names from outside come back as they were."""
         days = ("2026-11-25", "2026-11-26", "2026-11-27")
         odd = "\ud800 ' \u202e"
-        kept = tuple(receipt("a", 1, day=day, tenant=odd) for day in days)
+        receipts = tuple(receipt("a", 1, day=day, tenant=odd) for day in days)
         with self.opened() as store:
             if receipts_of(store) is None:
                 return
             expect(store_receipts(store), (), "none at first")
-            receipts_of(store).keep_receipts(kept)
-            expect(store_receipts(store), kept, "all of them")
-            expect(receipts_of(store).receipts(days[1]), kept[1:], "since a day")
+            receipts_of(store).keep_receipts(receipts)
+            expect(store_receipts(store), receipts, "all of them")
+            expect(receipts_of(store).receipts(days[1]), receipts[1:], "since a day")
             expect(
-                receipts_of(store).receipts(days[1], days[1]), kept[1:2], "of one day"
+                receipts_of(store).receipts(days[1], days[1]),
+                receipts[1:2],
+                "of one day",
             )
 
     def test_receipts_outlive_the_conversations_they_are_about(self) -> None:
@@ -228,25 +228,34 @@ class StoreContract(BlobsContract, RecordsContract):
             if receipts_of(store) is None:
                 return
             store.commit("t", [output("content")], [batch(b"k", 0, b"d")])
-            kept = receipt("a", 1, tenant="t")
-            receipts_of(store).keep_receipts([kept])
+            entry = receipt("a", 1, tenant="t")
+            receipts_of(store).keep_receipts([entry])
             forget(store, "t")
             self.collected(store, None, Bounds(older_than_s=0))
             expect(store.refs("t"), (), "the content is gone")
-            expect(store_receipts(store), (kept,), "the receipts are there")
+            expect(store_receipts(store), (entry,), "the receipts are there")
 
     # Clean-up
 
     def collected(self, store: Any, tenant: str | None, bounds: Bounds) -> Collected:
-        """All steps of a clean-up, each of a few rows, as one."""
-        cursor, done = None, Collected((), 0, 0)
+        """Clean up to the end, in steps of two rows.
+
+        Args:
+            store: the store.
+            tenant: whose rows; None: everybody's.
+            bounds: what goes; ``limit`` is set here.
+
+        Raises:
+            AssertionError: a step was refused, or the clean-up has no end.
+        """
+        cursor, total = None, Collected((), 0, 0)
         for _ in range(10_000):
             step = store.collect(tenant, replace(bounds, limit=2), cursor)
             if step is None:
                 raise AssertionError("a clean-up that is due was not done")
-            done, cursor = done.then(step), step.cursor
+            total, cursor = total.then(step), step.cursor
             if cursor is None:
-                return done
+                return total
         raise AssertionError("a clean-up did not come to its end")
 
     def test_without_bounds_nothing_goes(self) -> None:
@@ -254,40 +263,44 @@ class StoreContract(BlobsContract, RecordsContract):
         with self.opened() as store:
             store.commit("t", [output("x")], [batch(b"k", 0, b"d")])
             self.clock.days_pass(10_000)
-            done = self.collected(store, "t", Bounds())
-            expect((done.removed, done.records), ((), 0), "nothing goes")
+            result = self.collected(store, "t", Bounds())
+            expect((result.removed, result.records), ((), 0), "nothing goes")
             expect(store.refs("t"), (output("x").ref,), "it is there")
 
     def test_what_was_not_used_for_long_goes_and_says_so(self) -> None:
         """Used: put, read, looked at, looked up."""
-        old, read, looked, again, new = map(output, "abcde")
+        unused, read, looked, again, fresh = map(output, "abcde")
         with self.opened() as store:
-            store.commit("t", [old, read, looked, again], [batch(b"old", 0, b"d")])
+            store.commit("t", [unused, read, looked, again], [batch(b"old", 0, b"d")])
             store.commit("t", [], [batch(b"found", 0, b"d"), batch(b"more", 0, b"d")])
             self.clock.days_pass(29)
             store.get("t", read.ref)
             store.stat("t", looked.ref)
-            store.commit("t", [again, new], [batch(b"more", 1, b"e")])
+            store.commit("t", [again, fresh], [batch(b"more", 1, b"e")])
             store.find("t", [b"found"])
             self.clock.days_pass(2)
-            done = self.collected(store, "t", AGED)
+            result = self.collected(store, "t", AGED)
             expect(
-                [gone.ref for gone in done.removed], [old.ref], "the unused one goes"
+                [removed.ref for removed in result.removed],
+                [unused.ref],
+                "the unused one goes",
             )
-            gone = done.removed[0]
-            expect((gone.tenant, gone.needed), ("t", False), "and says so")
-            expect(done.records, 1, "the unused key goes")
-            expect(store.refs("t"), _refs(read, looked, again, new), "the others stay")
-            found = [r.key for r in store.find("t", [b"old", b"found"])]
-            expect(found, [b"found"], "what was looked up stays")
+            removed = result.removed[0]
+            expect((removed.tenant, removed.needed), ("t", False), "and says so")
+            expect(result.records, 1, "the unused key goes")
+            expect(
+                store.refs("t"), _refs(read, looked, again, fresh), "the others stay"
+            )
+            keys = [r.key for r in store.find("t", [b"old", b"found"])]
+            expect(keys, [b"found"], "what was looked up stays")
             expect(
                 len(store.find("t", [b"more"])),
                 2,
                 "a key goes as a whole or not at all",
             )
-            fails_with(RefNotFound, lambda: store.get("t", old.ref), "it is gone")
-            store.put("t", [old])
-            expect(store.get("t", old.ref), old, "it can be put again")
+            fails_with(RefNotFound, lambda: store.get("t", unused.ref), "it is gone")
+            store.put("t", [unused])
+            expect(store.get("t", unused.ref), unused, "it can be put again")
 
     def test_what_a_live_ledger_names_stays_until_the_ledger_goes(self) -> None:
         """And so does what the index of a summary names."""
@@ -300,9 +313,9 @@ class StoreContract(BlobsContract, RecordsContract):
             for _ in range(3):
                 self.clock.days_pass(20)
                 store.find("t", [b"k", b"s"])
-            done = self.collected(store, "t", AGED)
+            result = self.collected(store, "t", AGED)
             expect(
-                [gone.ref for gone in done.removed],
+                [removed.ref for removed in result.removed],
                 [free.ref],
                 "only what nothing names",
             )
@@ -319,9 +332,9 @@ class StoreContract(BlobsContract, RecordsContract):
             store.put("b", [one])
             self.clock.days_pass(40)
             store.find("a", [b"k"])
-            done = self.collected(store, None, AGED)
-            gone = [(gone.tenant, gone.ref) for gone in done.removed]
-            expect(gone, [("b", one.ref)], "the one without a ledger goes")
+            result = self.collected(store, None, AGED)
+            removals = [(removed.tenant, removed.ref) for removed in result.removed]
+            expect(removals, [("b", one.ref)], "the one without a ledger goes")
             expect(store.get("a", one.ref), one, "the other's stays")
 
     def test_over_its_size_the_longest_unused_go_first_and_what_is_needed_last(
@@ -329,36 +342,38 @@ class StoreContract(BlobsContract, RecordsContract):
     ) -> None:
         """What is needed goes only if the bounds say so."""
         texts = [f"{n} " + random.Random(n).randbytes(5_000).hex() for n in range(6)]
-        first, *rest = map(output, texts)
+        needed, *rest = map(output, texts)
         with self.opened() as store:
-            store.commit("t", [first], [decided(b"k", _replaced(first.ref))])
+            store.commit("t", [needed], [decided(b"k", _replaced(needed.ref))])
             for out in rest:
                 self.clock.days_pass(2)
                 store.put("t", [out])
             self.clock.days_pass(2)
             store.get("t", rest[0].ref)
             size = self.collected(store, "t", Bounds(dry_run=True)).left_bytes
-            done = self.collected(store, "t", Bounds(max_bytes=size // 2))
-            gone = [gone.ref for gone in done.removed]
-            expect(gone, [out.ref for out in rest[1:4]], "the longest unused go first")
-            expect(done.left_bytes <= size // 2, True, "down to the bound")
-            done = self.collected(
+            result = self.collected(store, "t", Bounds(max_bytes=size // 2))
+            removed = [removed.ref for removed in result.removed]
+            expect(
+                removed, [out.ref for out in rest[1:4]], "the longest unused go first"
+            )
+            expect(result.left_bytes <= size // 2, True, "down to the bound")
+            result = self.collected(
                 store, "t", Bounds(max_bytes=0, keep=frozenset({rest[4].ref}))
             )
             expect(
-                [gone.ref for gone in done.removed],
+                [removed.ref for removed in result.removed],
                 [rest[0].ref],
                 "not what is to be kept",
             )
-            expect(store.refs("t"), _refs(first, rest[4]), "nor what is needed")
-            done = self.collected(store, "t", Bounds(max_bytes=0, even_needed=True))
-            last = [(gone.ref, gone.needed) for gone in done.removed]
+            expect(store.refs("t"), _refs(needed, rest[4]), "nor what is needed")
+            result = self.collected(store, "t", Bounds(max_bytes=0, even_needed=True))
+            removals = [(removed.ref, removed.needed) for removed in result.removed]
             expect(
-                last,
-                [(rest[4].ref, False), (first.ref, True)],
+                removals,
+                [(rest[4].ref, False), (needed.ref, True)],
                 "what is needed goes last",
             )
-            expect((done.left_bytes, store.refs("t")), (0, ()), "nothing is left")
+            expect((result.left_bytes, store.refs("t")), (0, ()), "nothing is left")
 
     def test_a_dry_run_says_the_same_and_does_nothing(self) -> None:
         """All in one step."""
@@ -368,14 +383,14 @@ class StoreContract(BlobsContract, RecordsContract):
             self.clock.days_pass(40)
             would = store.collect("t", replace(AGED, dry_run=True, limit=2))
             expect(store.refs("t"), _refs(*outputs), "it does nothing")
-            done = self.collected(store, "t", AGED)
-            said = (would.removed, would.records, would.left_bytes, would.cursor)
+            result = self.collected(store, "t", AGED)
+            forecast = (would.removed, would.records, would.left_bytes, would.cursor)
             expect(
-                said,
-                (done.removed, done.records, done.left_bytes, None),
+                forecast,
+                (result.removed, result.records, result.left_bytes, None),
                 "it says the same",
             )
-            expect((len(done.removed), done.records), (5, 2), "all of it goes")
+            expect((len(result.removed), result.records), (5, 2), "all of it goes")
 
     def test_one_tenant_is_cleaned_and_the_others_are_not(self) -> None:
         """Whatever their names are."""
@@ -387,8 +402,10 @@ class StoreContract(BlobsContract, RecordsContract):
             expect(self.collected(store, "never", AGED).removed, (), "there is nothing")
             there = [store.refs(tenant) != () for tenant in ("", "a", "\ud800")]
             expect(there, [True, False, True], "the others' stay")
-            gone = {gone.tenant for gone in self.collected(store, None, AGED).removed}
-            expect(gone, {"", "\ud800"}, "everybody's go")
+            removed = {
+                removed.tenant for removed in self.collected(store, None, AGED).removed
+            }
+            expect(removed, {"", "\ud800"}, "everybody's go")
 
     def test_it_is_done_again_only_after_a_while_and_of_each_tenant(self) -> None:
         """So that of many processes one does it."""
@@ -402,12 +419,12 @@ class StoreContract(BlobsContract, RecordsContract):
                 ("t", 0, True),
             ):
                 if due:
-                    said = (
+                    is_forecast = (
                         store.collect(tenant, replace(daily, dry_run=True)) is not None
                     )
-                    expect(said, True, "a dry run is no clean-up")
-                done = store.collect(tenant, daily) is not None
-                expect(done, due, f"whether it is due of {tenant!r}")
+                    expect(is_forecast, True, "a dry run is no clean-up")
+                was_cleaned = store.collect(tenant, daily) is not None
+                expect(was_cleaned, due, f"whether it is due of {tenant!r}")
                 self.clock.days_pass(days)
 
     def test_a_clock_that_was_ahead_once_stops_no_clean_up(self) -> None:
@@ -418,15 +435,17 @@ class StoreContract(BlobsContract, RecordsContract):
             store.commit("t", [output("x")], [batch(b"k", 0, b"d")])
             store.collect("t", daily)
             self.clock.days_pass(-10_000)
-            done = self.collected(store, "t", daily)
+            result = self.collected(store, "t", daily)
             expect(
-                (done.removed, done.records),
+                (result.removed, result.records),
                 ((), 0),
                 "it is due, and nothing is old yet",
             )
             self.clock.days_pass(31)
-            done = self.collected(store, "t", daily)
-            expect((len(done.removed), done.records), (1, 1), "a month later it goes")
+            result = self.collected(store, "t", daily)
+            expect(
+                (len(result.removed), result.records), (1, 1), "a month later it goes"
+            )
 
 
 def _replaced(ref: str) -> Replace:

@@ -17,7 +17,7 @@ from tests.integrations import outputs
 from tests.integrations.adk.world import APP, USER
 from tests.integrations.scenario import GREP, Hang, Item, text_of
 from ullage import problems
-from ullage.integrations.adk import UllagePlugin
+from ullage.integrations.adk import UllageAdkPlugin
 
 TOO_LONG = ValueError
 BINDS = None  # a signature belongs to its own part
@@ -113,7 +113,7 @@ class Process:
 
     def __init__(self, folder, *, budget=None, **settings):
         more = {} if budget is None else {"budget": lambda: budget}
-        self.ullage = UllagePlugin(policy="default", **more, **settings)
+        self.ullage = UllageAdkPlugin(policy="default", **more, **settings)
         self.folder = folder
 
     async def say(self, script, text, name="t", *, stream=False, inner=None):

@@ -23,7 +23,7 @@ from tests.integrations.adk.world import (
     text_of,
 )
 from ullage import summarise
-from ullage.integrations.adk import UllagePlugin
+from ullage.integrations.adk import UllageAdkPlugin
 
 
 class Narrator:
@@ -50,7 +50,7 @@ def test_a_run_that_is_cut_off_in_a_tool_goes_on_with_a_legal_history(serve):
                 await asyncio.sleep(3_600)
             return world.read_file(path)
 
-        plugin = UllagePlugin()
+        plugin = UllageAdkPlugin()
         async with running(agent_of(server, tools=[read_file]), plugin) as runner:
             await interrupt(runner, reached)
             events = await say(runner, "Go on.")
@@ -80,7 +80,7 @@ def test_what_was_decided_for_a_call_that_never_came_back_is_not_lost(serve):
                 reached.set()
                 await asyncio.sleep(3_600)
 
-        plugin = UllagePlugin(summariser=summarise.of(narrator))
+        plugin = UllageAdkPlugin(summariser=summarise.of(narrator))
         agent = agent_of(server, before_model_callback=hang)
         async with running(agent, plugin, service) as runner:
             await interrupt(runner, reached)
@@ -89,7 +89,7 @@ def test_what_was_decided_for_a_call_that_never_came_back_is_not_lost(serve):
             await say(runner, "Are you there?")
             assert len(batches((await kept(runner)).state)) == 1
         server._replies[:] = ["Still here."]
-        other = UllagePlugin(summariser=summarise.of(narrator))
+        other = UllageAdkPlugin(summariser=summarise.of(narrator))
         async with running(agent_of(server), other, service) as runner:
             await say(runner, "And now?")
 
@@ -109,7 +109,7 @@ def test_a_session_that_is_rewound_is_shown_as_it_was(serve):
     )
 
     async def main():
-        plugin = UllagePlugin()
+        plugin = UllageAdkPlugin()
         async with running(agent_of(server), plugin) as runner:
             await say(runner)
             later = await say(runner, "Go on.")
@@ -145,7 +145,7 @@ def test_agents_side_by_side_share_the_account_and_no_conversation(serve):
 
     async def main():
         agents = [agent_of(server, name=name) for name in ("logs", "metrics", "traces")]
-        plugin = UllagePlugin()
+        plugin = UllageAdkPlugin()
         async with running(
             ParallelAgent(name="panels", sub_agents=agents), plugin
         ) as runner:

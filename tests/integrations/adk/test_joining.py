@@ -9,7 +9,7 @@ pytest.importorskip("google.adk", reason="google-adk is not installed (make adk)
 from tests.integrations.adk.world import agent_of, functions, new_service, running, say
 from tests.servers import Call, Reply
 from ullage import Limits
-from ullage.integrations.adk import UllagePlugin
+from ullage.integrations.adk import UllageAdkPlugin
 
 PAGE = "".join(f"line {n} of the page\n" for n in range(1_500))[:30_000]
 ROOMY = Limits(window_tokens=1_000_000)
@@ -40,7 +40,7 @@ def sizes(serve, folder, first, **settings):
         service = new_service("sqlite", folder)
         for plugin, turns in (
             (None, range(first)),
-            (UllagePlugin(limits=ROOMY, **settings), range(first, TURNS)),
+            (UllageAdkPlugin(limits=ROOMY, **settings), range(first, TURNS)),
         ):
             async with running(agent_of(server, [fetch]), plugin, service) as runner:
                 for turn in turns:

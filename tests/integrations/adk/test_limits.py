@@ -36,7 +36,7 @@ from tests.integrations.adk.world import (
 )
 from tests.servers import Call, Refusal, Reply
 from ullage import Budget, ConfigError, Limits, SqliteStore
-from ullage.integrations.adk import UllagePlugin
+from ullage.integrations.adk import UllageAdkPlugin
 from ullage.session.recall.tools import recall_tools
 
 ASKED = types.Content(role="user", parts=[types.Part(text="And now?")])
@@ -139,7 +139,7 @@ def test_an_error_that_stays_is_the_callers(serve, status, code, message, sent):
     server = serve(
         "gemini", lambda _: script.pop() if script else refusal(status, code, message)
     )
-    plugin = UllagePlugin(budget=partial(Budget, tokens=9_000_000))
+    plugin = UllageAdkPlugin(budget=partial(Budget, tokens=9_000_000))
 
     async def main():
         async with running(agent_of(server), plugin) as runner:
@@ -193,7 +193,9 @@ ALL = Reply("I look.", [Call("logs"), Call("rows"), Call("wide"), Call("few")])
 def test_a_result_is_cut_before_adk_keeps_it_where_its_original_lasts(serve, tmp_path):
     server = serve("gemini", [ALL, "Found it."], strict=True)
     store = SqliteStore(tmp_path / "kept.db")
-    _, session, family = played(server, UllagePlugin(store=store), "Look.", tools=TOOLS)
+    _, session, family = played(
+        server, UllageAdkPlugin(store=store), "Look.", tools=TOOLS
+    )
     in_adk = [
         each.response for e in session.events for each in e.get_function_responses()
     ]
@@ -216,7 +218,7 @@ def test_without_a_store_that_lasts_adk_keeps_the_original_and_the_request_is_cu
     serve,
 ):
     server = serve("gemini", [ALL, "Found it."], strict=True)
-    _, session, _ = played(server, UllagePlugin(), "Look.", tools=TOOLS)
+    _, session, _ = played(server, UllageAdkPlugin(), "Look.", tools=TOOLS)
     in_adk = [
         each.response for e in session.events for each in e.get_function_responses()
     ]
@@ -238,7 +240,7 @@ def test_a_tool_that_answers_with_media_or_nothing_is_left_to_adk(serve, tmp_pat
         """Nothing."""
 
     server = serve("gemini", [Reply("", [Call("picture"), Call("nothing")]), "Seen."])
-    plugin = UllagePlugin(store=tmp_path / "kept.db")
+    plugin = UllageAdkPlugin(store=tmp_path / "kept.db")
     events, _, _ = played(server, plugin, "Look.", tools=(picture, nothing))
     assert events[-1].content.parts[0].text == "Seen."
     shot, none = responses(server.requests[-1])
@@ -288,7 +290,7 @@ def test_the_model_reads_on_where_it_was_cut_even_after_a_restart(
     server = serve("gemini", replies, strict=True)
 
     def live(text):
-        plugin = UllagePlugin(store=tmp_path / "kept.db" if lasting else None)
+        plugin = UllageAdkPlugin(store=tmp_path / "kept.db" if lasting else None)
         return played(
             server, plugin, text, tools=TOOLS, service=new_service("sqlite", tmp_path)
         )
@@ -311,7 +313,7 @@ def test_a_ref_opens_in_its_own_adk_session_alone(serve, tmp_path):
 
     async def main():
         async with running(
-            agent_of(server, tools=TOOLS), UllagePlugin(store=store)
+            agent_of(server, tools=TOOLS), UllageAdkPlugin(store=store)
         ) as runner:
             await say(runner)
             text = responses(server.requests[-1])[0]["response"]["result"]
@@ -333,7 +335,9 @@ def test_an_agent_without_functions_of_its_own_is_offered_none(serve):
         cause: str
 
     server = serve("gemini", [json.dumps({"cause": "the tide"})])
-    played(server, UllagePlugin(recall=True), "Judge.", tools=(), output_schema=Verdict)
+    played(
+        server, UllageAdkPlugin(recall=True), "Judge.", tools=(), output_schema=Verdict
+    )
     assert functions(server.requests[0]) == []
     assert (
         server.requests[0].body["generationConfig"]["responseMimeType"]
@@ -355,7 +359,7 @@ def test_every_call_is_counted_once_streamed_or_not(serve, mode):
     server = serve("gemini", [*steps(4), "Found it."])
 
     async def main():
-        plugin = UllagePlugin()
+        plugin = UllageAdkPlugin()
         async with running(agent_of(server), plugin) as runner:
             await say(runner, run_config=RunConfig(streaming_mode=mode))
             return plugin.family(await kept(runner)).budget
@@ -395,7 +399,7 @@ class Streaming(BaseLlm):
 
 def test_of_a_stream_that_tells_its_usage_with_each_part_the_whole_counts():
     async def main():
-        plugin = UllagePlugin()
+        plugin = UllageAdkPlugin()
         agent = Agent(name="a", model=Streaming(model="gemini-2.5-pro"))
         async with running(agent, plugin) as runner:
             await say(runner, run_config=RunConfig(streaming_mode=StreamingMode.SSE))
@@ -435,7 +439,7 @@ def test_once_the_budget_is_spent_the_agent_sums_up_and_pauses(
     server = serve("gemini", replies, strict=True)
     service = partial(new_service, "sqlite", tmp_path)
     events, session, family = played(
-        server, UllagePlugin.from_env(), "Find it.", service=service()
+        server, UllageAdkPlugin.from_env(), "Find it.", service=service()
     )
     assert events[-1].content.parts[0].text == summary
     *calls, last = server.requests
@@ -447,7 +451,7 @@ def test_once_the_budget_is_spent_the_agent_sums_up_and_pauses(
 
     # In this process it is over; another one that goes on from the session gets a summary too.
     monkeypatch.setenv("SRE_AGENT_TOKEN_BUDGET", "")
-    again = UllagePlugin(budget=partial(Budget, tokens=20_000))
+    again = UllageAdkPlugin(budget=partial(Budget, tokens=20_000))
     events, session, family = played(
         server, again, "Go on.", "Please.", service=service()
     )
@@ -469,12 +473,12 @@ def test_without_the_variable_there_is_no_limit_and_nonsense_is_refused(
 ):
     monkeypatch.delenv("SRE_AGENT_TOKEN_BUDGET", raising=False)
     server = serve("gemini", [*steps(12), "Found it."])
-    events, _, family = played(server, UllagePlugin.from_env(), "Find the fault.")
+    events, _, family = played(server, UllageAdkPlugin.from_env(), "Find the fault.")
     assert events[-1].content.parts[0].text == "Found it."
     assert not family.budget.allowance.is_limited
     monkeypatch.setenv("SRE_AGENT_TOKEN_BUDGET", "20k")
     with pytest.raises(ConfigError, match="SRE_AGENT_TOKEN_BUDGET"):
-        UllagePlugin.from_env()
+        UllageAdkPlugin.from_env()
 
 
 def test_each_adk_session_has_a_budget_of_its_own(serve):
@@ -483,7 +487,7 @@ def test_each_adk_session_has_a_budget_of_its_own(serve):
     )
 
     async def main():
-        plugin = UllagePlugin(budget=partial(Budget, tokens=10_000), most=1)
+        plugin = UllageAdkPlugin(budget=partial(Budget, tokens=10_000), most=1)
         async with running(agent_of(server), plugin) as runner:
             for session in ("one", "two", "one"):
                 await say(runner, session=session)
@@ -502,15 +506,15 @@ def test_what_was_spent_is_told_after_closing_and_by_a_plugin_that_was_asked_not
     serve,
 ):
     server = serve("gemini", lambda _: "Done.")
-    plugin = UllagePlugin()
+    plugin = UllageAdkPlugin()
     _, session, _ = played(server, plugin, "Find the fault.", "Please.")
     gc.collect()
-    for each in (plugin, UllagePlugin()):
+    for each in (plugin, UllageAdkPlugin()):
         assert each.family(session).budget.spent.calls == 2
 
 
 def test_a_request_whose_history_the_provider_holds_is_left_alone():
-    plugin = UllagePlugin()
+    plugin = UllageAdkPlugin()
     for request in (
         LlmRequest(),
         LlmRequest(previous_interaction_id="x", contents=[ASKED]),
@@ -528,7 +532,7 @@ def test_a_request_whose_history_the_provider_holds_is_left_alone():
 )
 def test_a_bad_setting_is_refused_when_the_plugin_is_made(settings):
     with pytest.raises(ConfigError):
-        UllagePlugin(**settings)
+        UllageAdkPlugin(**settings)
 
 
 def test_what_a_human_answers_by_a_long_running_tool_is_the_users(serve):
@@ -544,7 +548,9 @@ def test_what_a_human_answers_by_a_long_running_tool_is_the_users(serve):
         server = serve("gemini", replies)
         limits = Limits(window_tokens=20_000)
         tools = (LongRunningFunctionTool(may_i), world.read_file)
-        plugin = UllagePlugin(policy="default", limits=limits, user_tools=["ask_desk"])
+        plugin = UllageAdkPlugin(
+            policy="default", limits=limits, user_tools=["ask_desk"]
+        )
         async with running(agent_of(server, tools=tools), plugin) as runner:
             events = await say(runner)
             calls = [call for event in events for call in event.get_function_calls()]

@@ -26,7 +26,7 @@ from tests.integrations.adk.world import (
 from tests.servers import Call, Reply
 from ullage import summarise
 from ullage.documents.presets.multi_stage import NARRATIVE
-from ullage.integrations.adk import UllagePlugin
+from ullage.integrations.adk import UllageAdkPlugin
 
 durable = pytest.mark.parametrize("kind", ["sqlite", "database"])
 
@@ -57,7 +57,7 @@ def test_a_long_investigation_stays_within_the_window(serve):
     server = serve("gemini", [*steps(40), "Found it."], strict=True)
 
     async def main():
-        plugin = UllagePlugin()
+        plugin = UllageAdkPlugin()
         async with running(agent_of(server), plugin) as runner:
             events = await say(runner)
             return events, await kept(runner), plugin.family(await kept(runner))
@@ -103,7 +103,7 @@ def test_another_runner_on_the_same_sessions_goes_on_from_the_narrative(
 
     async def live(text):
         summariser = summarise.gemini(world.client_of(writer), "gemini-2.5-flash")
-        plugin = UllagePlugin(summariser=summariser)
+        plugin = UllageAdkPlugin(summariser=summariser)
         async with running(
             agent_of(server), plugin, new_service(kind, tmp_path)
         ) as runner:
@@ -130,7 +130,7 @@ def test_the_writer_is_told_to_narrate_and_given_its_earlier_narrative(serve):
 
     async def main():
         client = world.client_of(writer)
-        plugin = UllagePlugin(
+        plugin = UllageAdkPlugin(
             summariser=summarise.gemini(client.aio, "gemini-2.5-flash")
         )
         async with running(agent_of(server), plugin) as runner:
@@ -157,7 +157,7 @@ def test_where_the_writer_fails_the_deterministic_narrative_stands(serve, reply)
     async def main():
         summariser = summarise.gemini(world.client_of(writer), "gemini-2.5-flash")
         async with running(
-            agent_of(server), UllagePlugin(summariser=summariser)
+            agent_of(server), UllageAdkPlugin(summariser=summariser)
         ) as runner:
             return await say(runner)
 
@@ -174,7 +174,7 @@ def test_each_agent_has_a_conversation_of_its_own_and_they_share_the_account(ser
 
     async def main():
         other = agent_of(server, name="database", description="Knows the database.")
-        plugin = UllagePlugin()
+        plugin = UllageAdkPlugin()
         lead = agent_of(server, sub_agents=[other])
         async with running(lead, plugin) as runner:
             events = await say(runner)
@@ -202,7 +202,7 @@ def test_a_session_that_was_under_way_is_taken_over_and_gets_the_tools_with_its_
         service = new_service("memory", None)
         async with running(agent_of(server), None, service) as runner:
             await say(runner)
-        async with running(agent_of(server), UllagePlugin(), service) as runner:
+        async with running(agent_of(server), UllageAdkPlugin(), service) as runner:
             await say(runner, "Go on.")
 
     asyncio.run(main())
@@ -234,7 +234,7 @@ def test_what_the_state_holds_of_others_or_is_nonsense_is_left_alone(serve):
             session_id=world.SESSION,
             state=nonsense,
         )
-        async with running(agent_of(server), UllagePlugin(), service) as runner:
+        async with running(agent_of(server), UllageAdkPlugin(), service) as runner:
             await say(runner)
             return (await kept(runner)).state
 
@@ -256,7 +256,7 @@ def test_a_ledger_that_somebody_wrote_over_is_as_if_it_were_not_there(serve):
 
     async def main():
         service = new_service("memory", None)
-        async with running(agent_of(server), UllagePlugin(), service) as runner:
+        async with running(agent_of(server), UllageAdkPlugin(), service) as runner:
             await say(runner)
             session = await kept(runner)
             ours = [
@@ -265,7 +265,7 @@ def test_a_ledger_that_somebody_wrote_over_is_as_if_it_were_not_there(serve):
             nonsense = dict.fromkeys(ours, "AAAA") | {f"{key}0": "AAAA" for key in ours}
             actions = EventActions(state_delta=nonsense)
             await service.append_event(session, Event(author="user", actions=actions))
-        async with running(agent_of(server), UllagePlugin(), service) as runner:
+        async with running(agent_of(server), UllageAdkPlugin(), service) as runner:
             return await say(runner, "Go on.")
 
     assert asyncio.run(main())[-1].content.parts[0].text == "Found it."
@@ -282,7 +282,9 @@ def test_two_processes_that_take_turns_show_the_same_view(serve):
     async def main():
         service = new_service("memory", None)
         client = world.client_of(writer)
-        plugins = [UllagePlugin(summariser=summarise.gemini(client)) for _ in range(2)]
+        plugins = [
+            UllageAdkPlugin(summariser=summarise.gemini(client)) for _ in range(2)
+        ]
         async with (
             running(agent_of(server), plugins[0], service) as first,
             running(agent_of(server), plugins[1], service) as second,

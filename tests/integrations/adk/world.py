@@ -14,7 +14,7 @@ from google.genai import types
 
 from tests.servers import Call, Reply
 from ullage.documents.presets.multi_stage import MultiStageSettings, multi_stage
-from ullage.integrations.adk import UllagePlugin
+from ullage.integrations.adk import UllageAdkPlugin
 
 APP, USER, SESSION = "sre", "ada", "incident-7"
 LINE = "2026-11-21 INFO the tide came in\n"
@@ -66,7 +66,7 @@ def plugin_of(*, store=None, recall="auto", **settings):
     """The plugin with some of the document's settings changed."""
     more = {name: settings.pop(name) for name in list(settings) if name.islower()}
     policy = multi_stage(MultiStageSettings(**settings))
-    return UllagePlugin(policy=policy, store=store, recall=recall, **more)
+    return UllageAdkPlugin(policy=policy, store=store, recall=recall, **more)
 
 
 @asynccontextmanager

@@ -17,6 +17,5 @@ class TestAwaited(scenario.Scenario):
 
 class TestInvoked(scenario.Scenario):
     driver = process
-    test_a_run_that_is_cancelled_claims_nothing_and_can_go_on = (
-        None  # nobody can cancel it
-    )
+    # nobody can cancel it
+    test_a_run_that_is_cancelled_claims_nothing_and_can_go_on = None

@@ -15,7 +15,7 @@ from tests.integrations.strands.world import (
     turn,
 )
 from ullage import BudgetExceeded
-from ullage.integrations.strands import UllagePlugin
+from ullage.integrations.strands import UllageStrandsPlugin
 
 __all__ = ["Process", "Script", "calls", "recalls", "says"]
 
@@ -43,7 +43,7 @@ class Process:
     """One plugin for all agents; each turn is that of an agent restored from its files."""
 
     def __init__(self, folder, **settings):
-        self.folder, self.ullage = folder, UllagePlugin(**settings)
+        self.folder, self.ullage = folder, UllageStrandsPlugin(**settings)
 
     async def say(self, script, text, name="t", *, stream=False, inner=None):
         """See `tests.integrations.scenario`."""

@@ -10,6 +10,5 @@ from tests.integrations.strands import process
 
 class TestScenario(scenario.Scenario):
     driver = process
-    test_what_is_not_touched_is_the_very_object_that_was_given = (
-        None  # Strands copies behind us
-    )
+    # Strands copies behind us
+    test_what_is_not_touched_is_the_very_object_that_was_given = None

@@ -17,7 +17,7 @@ from tests.integrations.strands.world import (
     says,
 )
 from ullage import Budget, FormatError, Limits
-from ullage.integrations.strands import HOST, UllagePlugin
+from ullage.integrations.strands import HOST, UllageStrandsPlugin
 
 SMALL = Limits(window_tokens=16_000, output_reserve_tokens=1_000)
 
@@ -35,7 +35,7 @@ def restored(folder, script, **settings):
     manager = FileSessionManager(session_id="incident-7", storage_dir=str(folder))
     model = Scripted(script)
     return model, agent_of(
-        model, UllagePlugin(limits=SMALL, **settings), session_manager=manager
+        model, UllageStrandsPlugin(limits=SMALL, **settings), session_manager=manager
     )
 
 
@@ -49,7 +49,7 @@ def test_after_a_restart_a_recall_may_come_first(tmp_path):
 
 
 def test_usage_is_counted_once_for_each_call_with_the_cache_apart():
-    plugin = UllagePlugin(budget=(budget := Budget(tokens=0)))
+    plugin = UllageStrandsPlugin(budget=(budget := Budget(tokens=0)))
     agent_of(Scripted([*fifty()[:2], says("Done.", read=700, written=200)]), plugin)(
         "Find the needle."
     )

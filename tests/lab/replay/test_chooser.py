@@ -7,7 +7,7 @@ from ullage.core.values.limits import Limits
 from ullage.core.values.notices import Pointer
 from ullage.session.session import Session
 from ullage.tools.replay.evidence.atoms import Atom
-from ullage.tools.replay.evidence.demands import Story, said
+from ullage.tools.replay.evidence.demands import RunHistory, texts_of
 from ullage.tools.replay.evidence.score import holds_in
 
 A, B = "a" * 16, "b" * 16
@@ -41,7 +41,7 @@ def test_a_ref_is_named_with_its_line_and_its_call():
     run = run_of(
         user("Go."), call("bash", f"one\n[ullage: set aside. ref={A}]\ntwo", cmd="make")
     )
-    texts = [tuple(said(WIRE.parse(raw, "x"))) for raw in run.messages]
+    texts = [tuple(texts_of(WIRE.parse(raw, "x"))) for raw in run.messages]
     assert stubs_in(texts) == [
         stub(A, f"[ullage: set aside. ref={A}]", '{"cmd": "make"}')
     ]
@@ -63,8 +63,11 @@ def test_a_session_opens_what_it_set_aside_page_by_page():
     limits = Limits(window_tokens=16_000)
     session = Session("gpt-4.1", limits=limits, format="openai-chat", recall=True)
     view = session.fit({"model": "gpt-4.1", "messages": run.messages})["messages"]
-    story, library = Story(WIRE, run.messages), SessionPages(session)
-    texts = [story.pieces[0], *(tuple(said(WIRE.parse(raw, "x"))) for raw in view[1:])]
+    story, library = RunHistory(WIRE, run.messages), SessionPages(session)
+    texts = [
+        story.pieces[0],
+        *(tuple(texts_of(WIRE.parse(raw, "x"))) for raw in view[1:]),
+    ]
     found = [each for each in stubs_in(texts) if each.pointer.offset]
     assert found
     pages = [library.page(each.pointer) for each in found]

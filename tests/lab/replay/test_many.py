@@ -3,8 +3,8 @@
 from lab.replay.many import SERVED, TRIED
 from tests.replay.test_run import small_run
 from ullage.tools.replay.cost.prices import PROFILES
-from ullage.tools.replay.engines import Here
-from ullage.tools.replay.many import Finished, Job, replay_all
+from ullage.tools.replay.engines import LocalEngine
+from ullage.tools.replay.many import Job, ResultFile, replay_all
 
 
 def test_full_service_is_kept_with_the_rest_and_is_not_taken_for_a_replay_without(
@@ -14,10 +14,10 @@ def test_full_service_is_kept_with_the_rest_and_is_not_taken_for_a_replay_withou
     found = []
     for replayer in (SERVED, SERVED, TRIED):
         job = Job((PROFILES["none"], PROFILES["openai-5"]))
-        kept = Finished(path, replayer.outcome)
+        kept = ResultFile(path, replayer.outcome)
         wanted = iter([("file", run, 0)])
         ((_, outcome, _),) = replay_all(
-            wanted, (("default", 0.5),), job, Here(), kept, replayer
+            wanted, (("default", 0.5),), job, LocalEngine(), kept, replayer
         )
         found.append(outcome)
     assert found[0].served is not None

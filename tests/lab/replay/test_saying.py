@@ -3,7 +3,7 @@
 from lab.replay.saying import leaves_unsaid
 from lab.replay.story import Story
 from tests.replay.evidence.conversation import WIRE, call, run_of, user
-from ullage.tools.replay.evidence.score import Sight
+from ullage.tools.replay.evidence.score import ViewReader
 from ullage.wires import FORMATS
 
 RUN = run_of(
@@ -16,7 +16,7 @@ RUN = run_of(
 
 def misses(view, messages=RUN.messages, wire=WIRE):
     story = Story(wire, messages)
-    return leaves_unsaid(story, len(messages), Sight(story).look(view))
+    return leaves_unsaid(story, len(messages), ViewReader(story).look(view))
 
 
 def test_all_that_was_said_is_there():
@@ -56,7 +56,7 @@ def test_what_stands_beside_a_result_must_stay_too():
 
 def test_what_comes_after_the_call_is_not_asked_for():
     story = Story(WIRE, RUN.messages)
-    assert not leaves_unsaid(story, 4, Sight(story).look(RUN.messages[:4]))
+    assert not leaves_unsaid(story, 4, ViewReader(story).look(RUN.messages[:4]))
 
 
 def test_what_the_user_answered_through_a_tool_is_said_too():

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from lab.replay.caches import Caches, CacheSimulator, Totals, total_usd
 from ullage.core.errors import ConfigError
-from ullage.tools.replay.cost.cache import Cache, Call, usd
-from ullage.tools.replay.cost.prefix import Sent, head_of
+from ullage.tools.replay.cost.cache import CacheUse, PromptCache, usd
+from ullage.tools.replay.cost.prefix import MeasuredRequest, head_of
 from ullage.tools.replay.cost.prices import PROFILES, Profile, profile_named
 
 
@@ -183,7 +183,7 @@ def test_every_token_is_in_one_class_and_totals_are_the_sum(requests, name):
 def test_dollars():
     profile = terms(input_usd=3.0, output_usd=15.0)
     million = 1_000_000
-    call = Call(
+    call = CacheUse(
         prompt_tokens=3 * million,
         cached_tokens=million,
         written_tokens=million,
@@ -194,14 +194,14 @@ def test_dollars():
 
 
 def test_an_unknown_price_is_no_cost_of_nought():
-    call = Call(prompt_tokens=1, cached_tokens=0, written_tokens=0, fresh_tokens=1)
+    call = CacheUse(prompt_tokens=1, cached_tokens=0, written_tokens=0, fresh_tokens=1)
     assert usd(call, terms(input_usd=3.0)) is None
 
 
 def test_the_cost_of_many_calls_is_that_of_each_at_its_own_length():
     profile = profile_named("openai-5")
     short, long = (
-        Call(
+        CacheUse(
             prompt_tokens=tokens, cached_tokens=0, written_tokens=0, fresh_tokens=tokens
         )
         for tokens in (200_000, 300_000)
@@ -216,7 +216,7 @@ def test_the_cost_of_many_calls_is_that_of_each_at_its_own_length():
 
 
 def request(tokens, *, common=0, blocks=1, head=10):
-    return Sent(
+    return MeasuredRequest(
         prompt_tokens=tokens,
         head_tokens=head,
         common_tokens=common,
@@ -227,7 +227,7 @@ def request(tokens, *, common=0, blocks=1, head=10):
 
 def read(profile, *requests, times=None):
     """What each request reads from the cache."""
-    cache, times = Cache(profile), times or [0.0] * len(requests)
+    cache, times = PromptCache(profile), times or [0.0] * len(requests)
     return [
         cache.take(sent, at).cached_tokens
         for sent, at in zip(requests, times, strict=True)

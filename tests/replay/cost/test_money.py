@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tests.replay.cost.test_cache import said, terms
 from tests.replay.test_run import small_run
-from ullage.tools.replay.cost.money import Bill, CostMeter, Side, clocks_of
+from ullage.tools.replay.cost.money import Bill, BillSide, CostMeter, clocks_of
 from ullage.tools.replay.cost.prefix import Prefix
 from ullage.tools.replay.cost.prices import PROFILES
 from ullage.tools.replay.rows import charges_of, row_of
@@ -31,7 +31,7 @@ def bills(profiles, views, times=(0.0, 0.0)):
 def test_both_sides_of_a_run_are_priced_by_hand():
     (bill,) = bills([PRICED], [HISTORY[:1], CUT]).bills()
     sizes = [
-        Prefix(len).sent(messages).prompt_tokens
+        Prefix(len).measure(messages).prompt_tokens
         for messages in (HISTORY[:1], HISTORY, CUT)
     ]
     first, whole, cut = sizes
@@ -44,7 +44,7 @@ def test_both_sides_of_a_run_are_priced_by_hand():
 
 def test_what_is_rewritten_and_how_deep():
     meter = bills([PRICED], [HISTORY[:1], CUT])
-    first = Prefix(len).sent(HISTORY[:1]).prompt_tokens
+    first = Prefix(len).measure(HISTORY[:1]).prompt_tokens
     assert (meter.raw.breaks, meter.raw.rewritten_tokens) == (0, 0)
     assert (meter.shown.breaks, meter.shown.rewritten_tokens) == (1, first)
     assert meter.shown.rewritten_share == 1.0
@@ -95,7 +95,7 @@ def test_the_lossy_clock_loses_one_gap_in_twenty_and_always_the_same():
 
 
 def side(cost_usd, cached=0, fresh=100):
-    return Side(
+    return BillSide(
         cached_tokens=cached, fresh_tokens=fresh, input_units=fresh, cost_usd=cost_usd
     )
 

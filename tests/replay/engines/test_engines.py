@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.replay.engines import workers
-from ullage.tools.replay.engines import TRIES, Died, Here, open_engine
+from ullage.tools.replay.engines import TRIES, LocalEngine, WorkerDied, open_engine
 
 
 def tagged(units):
@@ -34,7 +34,7 @@ def test_every_unit_comes_back_with_its_tag(jobs):
 
 def test_one_process_is_this_one():
     with open_engine("processes", 1) as engine:
-        assert isinstance(engine, Here)
+        assert isinstance(engine, LocalEngine)
         assert dict(engine.map(lambda _: os.getpid(), tagged([0]))) == {
             "tag 0": os.getpid()
         }
@@ -60,7 +60,7 @@ def test_the_unit_of_a_worker_that_died_is_given_to_another(tmp_path):
 
 
 def test_a_unit_that_ends_every_worker_is_given_up_and_costs_no_other():
-    expected = {f"tag {n}": n for n in range(7)} | {"tag 3": Died(TRIES)}
+    expected = {f"tag {n}": n for n in range(7)} | {"tag 3": WorkerDied(TRIES)}
     assert mapped(workers.fatal, range(7)) == expected
 
 

@@ -11,7 +11,7 @@ from tests.replay.engines import workers
 from tests.stores.programs import Bucket, program
 from ullage import __version__
 from ullage.core.errors import ConfigError
-from ullage.tools.replay.engines import TRIES, Died, _ray, open_engine
+from ullage.tools.replay.engines import TRIES, WorkerDied, _ray, open_engine
 
 pytest.importorskip("ray", reason="Ray is in an environment of its own (make test-ray)")
 
@@ -52,7 +52,7 @@ def test_a_worker_that_died_is_made_good_and_what_ends_each_is_given_up(
     assert dict(engine.map(workers.fatal_once, units)) == {n: n for n in range(4)}
     assert {mark.name for mark in tmp_path.iterdir()} == {"0", "3"}, "they did die"
     found = dict(engine.map(workers.fatal, ((n, n) for n in range(5))))
-    assert found == {0: 0, 1: 1, 2: 2, 3: Died(TRIES), 4: 4}
+    assert found == {0: 0, 1: 1, 2: 2, 3: WorkerDied(TRIES), 4: 4}
 
 
 def test_an_exception_of_the_function_is_that_exception(engine):

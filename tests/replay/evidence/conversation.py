@@ -7,7 +7,7 @@ from itertools import chain
 from lab.replay.story import Story
 from lab.replay.wires import on_wire
 from ullage.tools.replay.calls import boundaries
-from ullage.tools.replay.evidence.demands import Head, demands_of
+from ullage.tools.replay.evidence.demands import HeadText, demands_of
 from ullage.tools.replay.readers import Run
 from ullage.wires import FORMATS
 
@@ -45,7 +45,7 @@ def told(run, common=frozenset()):
     return (
         story,
         lengths,
-        demands_of(story, lengths, Head.of(wire, run.request), common),
+        demands_of(story, lengths, HeadText.of(wire, run.request), common),
     )
 
 

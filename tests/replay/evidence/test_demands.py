@@ -6,7 +6,12 @@ import pytest
 
 from tests.replay.evidence.conversation import call, first_uses, run_of, told, user
 from ullage.tools.replay.calls import boundaries
-from ullage.tools.replay.evidence.demands import Head, Story, bucket_of, classes_of
+from ullage.tools.replay.evidence.demands import (
+    HeadText,
+    RunHistory,
+    bucket_of,
+    classes_of,
+)
 from ullage.wires import FORMATS
 
 TASK = user("Why does the build fail?")
@@ -66,7 +71,7 @@ def test_what_it_says_in_the_same_breath_is_not_before():
 def classes(run, common=frozenset()):
     """The classes of the values of all arguments."""
     story, lengths, _ = told(run)
-    head = Head.of(story.wire, run.request)
+    head = HeadText.of(story.wire, run.request)
     found = [classes_of(story, length, head, common) for length in lengths]
     return [kind for of_call in found for kind, _ in of_call.values()]
 
@@ -140,5 +145,5 @@ def test_what_only_a_program_reads_is_no_text_of_a_run():
         {"role": "assistant", "content": [{**use, "caller": caller}]},
         {"role": "user", "content": [result]},
     ]
-    pieces = Story(FORMATS["anthropic"], messages).pieces
+    pieces = RunHistory(FORMATS["anthropic"], messages).pieces
     assert [[piece.text for piece in each] for each in pieces] == [["Sum up."], [], []]

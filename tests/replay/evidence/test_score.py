@@ -5,7 +5,7 @@ import pytest
 from lab.replay.past import PageLibrary
 from tests.replay.evidence.conversation import call, errand, run_of, told, user
 from ullage.tools.replay.cost.prices import PROFILES
-from ullage.tools.replay.evidence.score import Watch
+from ullage.tools.replay.evidence.score import EvidenceMeter
 from ullage.tools.replay.rows import needed_of, row_of
 from ullage.tools.replay.run import replay_run
 from ullage.tools.replay.tables import tables_of
@@ -25,7 +25,7 @@ def verdict(view, pages=None):
     story, lengths, demands = told(RUN)
     library = PageLibrary()
     library.pages = pages or {}
-    watch = Watch(story, demands, library)
+    watch = EvidenceMeter(story, demands, library)
     (found,) = watch.see(len(lengths) - 1, lengths[-1], view)
     return found
 
@@ -54,14 +54,14 @@ def test_what_nothing_leads_to_is_lost(view):
 
 def test_a_call_without_a_view_has_lost_all():
     story, lengths, demands = told(RUN)
-    watch = Watch(story, demands, PageLibrary())
+    watch = EvidenceMeter(story, demands, PageLibrary())
     watch.missed(len(lengths) - 1)
     assert [v.lost for v in watch.verdicts] == [True]
 
 
 def scored(views, run):
     story, lengths, demands = told(run)
-    watch = Watch(story, demands, PageLibrary())
+    watch = EvidenceMeter(story, demands, PageLibrary())
     for number, length in enumerate(lengths):
         watch.see(number, length, views(run.messages[:length]))
     return watch.evidence().far
@@ -110,7 +110,7 @@ def test_each_run_counts_once_and_what_is_neither_visible_nor_lost_is_recallable
     for views, pages in ((RUN.messages, {}), (ref, {REF: "invoice_4711"}), ([], {})):
         library = PageLibrary()
         library.pages = pages
-        watch = Watch(story, demands, library)
+        watch = EvidenceMeter(story, demands, library)
         watch.see(len(lengths) - 1, lengths[-1], views)
         found.append(watch.evidence())
     kept = needed_of(found)

@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 
 from lab.replay.watch import mentions
 from tests.replay.evidence.conversation import call, run_of, told, user
-from ullage.tools.replay.evidence.score import Line, Sight, line_at, lines_of
+from ullage.tools.replay.evidence.score import (
+    ValueContext,
+    ViewReader,
+    line_at,
+    lines_of,
+)
 
 LINE = "  17 def total_tokens(self, text, limit): return count(text) + limit"
 RUN = run_of(
@@ -22,7 +27,7 @@ RUN = run_of(
 def seen(*view):
     story, _, demands = told(RUN)
     (demand,) = chain.from_iterable(demands)
-    return how_seen(Sight(story), demand, list(view))
+    return how_seen(ViewReader(story), demand, list(view))
 
 
 def how_seen(sight, demand, messages):
@@ -69,7 +74,7 @@ def test_ids_and_other_fields_show_nothing():
 
 def test_of_a_long_line_the_surroundings_count():
     line = line_at("a " * 200 + "total_tokens" + " b" * 200, 400, 412)
-    assert (len(line.before), len(line.behind)) == (80, 80)
+    assert (len(line.prefix), len(line.suffix)) == (80, 80)
 
 
 def test_an_edit_must_see_its_old_text_whole():
@@ -81,7 +86,7 @@ def test_an_edit_must_see_its_old_text_whole():
     )
     story, _, demands = told(run)
     (demand,) = chain.from_iterable(demands)
-    sight = Sight(story)
+    sight = ViewReader(story)
     for text, found in ((f"> {old}", "line"), (old.replace("    ", "  "), "nothing")):
         assert how_seen(sight, demand, [{"role": "user", "content": text}]) == found
 
@@ -96,7 +101,7 @@ def test_an_old_text_is_shown_by_its_line_and_mentioned_without_it():
     )
     story, _, demands = told(run)
     (demand,) = chain.from_iterable(demands)
-    sight = Sight(story)
+    sight = ViewReader(story)
     for text, found in (
         (line, "line"),
         (json.dumps(line), "line"),
@@ -118,7 +123,7 @@ def test_every_line_is_told_once():
     (line,) = [
         line for demand in chain.from_iterable(demands) for line in lines_of(demand)
     ]
-    assert line.before + "total_tokens" + line.behind == LINE
+    assert line.prefix + "total_tokens" + line.suffix == LINE
 
 
 def test_an_old_text_that_json_writes_otherwise_is_a_line_itself():
@@ -133,4 +138,4 @@ def test_an_old_text_that_json_writes_otherwise_is_a_line_itself():
     (demand,) = [
         each for each in chain.from_iterable(told(run)[2]) if each.atom.kind == "quote"
     ]
-    assert lines_of(demand) == (Line("", ""),)
+    assert lines_of(demand) == (ValueContext("", ""),)

@@ -9,15 +9,27 @@ from hypothesis import strategies as st
 from tests.cli.terminal import told, ullage
 from tests.cli.test_replay import lines_of, trajectory
 from ullage.tools.replay.report.plot import plot_of
-from ullage.tools.replay.trace import Mark, Trace
+from ullage.tools.replay.trace import Trace, TracedEdit
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def mark(turn, *, first=False):
-    said = {"kind": "pruned", "what": "bash", "why": "it pays", "ref": "", "text": ""}
-    return Mark(
-        turn=turn, first=first, message=1, stop=2, before=9_000, after=400, **said
+    said = {
+        "kind": "pruned",
+        "subject": "bash",
+        "reason": "it pays",
+        "ref": "",
+        "text": "",
+    }
+    return TracedEdit(
+        turn=turn,
+        is_new=first,
+        message=1,
+        stop=2,
+        tokens_before=9_000,
+        tokens_after=400,
+        **said,
     )
 
 

@@ -4,9 +4,9 @@ from msgspec.structs import replace
 
 from tests.replay.cost.test_money import small_replay
 from ullage.tools.replay.report.words import in_words
-from ullage.tools.replay.rows import Needed, row_of
+from ullage.tools.replay.rows import EvidenceShares, row_of
 
-NEEDED = Needed(needed=8, visible=0.75, lost=0.0, first={})
+NEEDED = EvidenceShares(needed=8, visible=0.75, lost=0.0, first={})
 
 
 def test_what_was_needed_is_told_by_what_became_of_it():

@@ -18,7 +18,7 @@ from ullage.core.turn.filling import Filled
 from ullage.core.values.edits import ProposedEdit, ReplaceSpan
 from ullage.core.values.effects import Do, Steps
 from ullage.documents.conversation._core import ConversationCore
-from ullage.documents.conversation._plan import Plan
+from ullage.documents.conversation._plan import CompactionDraft
 from ullage.documents.conversation.store import CompactionPart, StoredMessage
 from ullage.policy.stages.compact import compact, surely_over
 from ullage.session.ahead import due, preparing_event
@@ -144,7 +144,7 @@ class AsyncConversation(ConversationCore, AsyncClosing):
     def _prepared(self, planned: Do) -> Steps[Filled | None]:
         """A summary as it will be needed; None if the history could not be read."""
         try:
-            plan: Plan = yield planned
+            plan: CompactionDraft = yield planned
         except UllageError:
             return None  # the turn that needs it meets the same, and raises it
         return (

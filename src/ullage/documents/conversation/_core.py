@@ -22,7 +22,13 @@ from ullage.core.values.effects import Commit, Do, Steps, Summarise
 from ullage.core.values.limits import Limits
 from ullage.core.values.usage import Usage
 from ullage.documents import PolicyName, preset
-from ullage.documents.conversation._plan import Plan, Row, planned, row_of, summarising
+from ullage.documents.conversation._plan import (
+    CompactionDraft,
+    Row,
+    planned,
+    row_of,
+    summarising,
+)
 from ullage.documents.conversation.store import (
     CompactionPart,
     ConversationStore,
@@ -169,22 +175,24 @@ class ConversationCore(Portable, ABC):
             raise ConfigError(key, "it is kept already", "Give the request without it.")
         view = yield from self._view(request)
         window, written = self.session.window, None
-        held = sum(map(window.message_tokens, range(window.size)))
-        before = window.calibration.apply(window.head_tokens + held)
+        message_tokens = sum(map(window.message_tokens, range(window.size)))
+        tokens_before = window.calibration.apply(window.head_tokens + message_tokens)
         for _ in range(_ROUNDS):
             part = yield from self._compact()
             if part is None:
                 break
             written = part
             view = yield from self._view(request)
-        after = self.session.window.estimate
+        tokens_after = self.session.window.estimate
         if written is None:
-            self.compacted = CompactionResult(tokens_before=after, tokens_after=after)
+            self.compacted = CompactionResult(
+                tokens_before=tokens_after, tokens_after=tokens_after
+            )
         else:
             self.compacted = CompactionResult(
                 was_compacted=True,
-                tokens_before=before,
-                tokens_after=after,
+                tokens_before=tokens_before,
+                tokens_after=tokens_after,
                 messages_compacted=written.compacted_message_count,
                 summary=written.summary,
                 compaction_part_id=written.id,
@@ -193,8 +201,8 @@ class ConversationCore(Portable, ABC):
 
     def _view(self, request: Mapping[str, Any]) -> Steps[dict[str, Any]]:
         """The session's view of what is loaded."""
-        asked = {**request, self._kept.wire.key: (yield from self._messages())}
-        view: dict[str, Any] = yield Do(partial(self.session.fit, asked))
+        full_request = {**request, self._kept.wire.key: (yield from self._messages())}
+        view: dict[str, Any] = yield Do(partial(self.session.fit, full_request))
         return view
 
     def _compact(self) -> Steps[CompactionPart | None]:
@@ -206,7 +214,7 @@ class ConversationCore(Portable, ABC):
         boundary = self._stored(summaries[-1].stop if summaries else None)
         if boundary is None:
             return None
-        plan: Plan = yield self._planned(boundary.id)
+        plan: CompactionDraft = yield self._planned(boundary.id)
         if plan.cut is None:
             return None
         filled = self._begun(plan.window, plan.cut)
@@ -295,6 +303,9 @@ class Conversation(ConversationCore, Closing):
 
     def append(self, messages: Sequence[Any]) -> tuple[str, ...]:
         """Keep some messages at the end, all of them or none. Returns their ids.
+
+        Args:
+            messages: as the provider takes them; dicts, or SDK objects.
 
         Raises:
             FormatError, StoreError: see `ConversationStore.append`.

@@ -33,7 +33,7 @@ Row: TypeAlias = tuple[tuple[Output, ...], Callable[[], CompactionPart]]
 """Everything that a compaction names, which is to be kept first; and what writes its row."""
 
 
-class Plan(NamedTuple):
+class CompactionDraft(NamedTuple):
     """A compaction before a model has added to it.
 
     Attributes:
@@ -72,51 +72,55 @@ def _is_ours(stage: Stage) -> TypeGuard[partial[Any]]:
 
 
 def planned(
-    kept: ConversationStore,
+    store: ConversationStore,
     name: str,
     boundary_id: str,
     stage: Stage,
-    shown: Window,
+    loaded: Window,
     tenant: str,
-) -> Plan:
+) -> CompactionDraft:
     """Read a whole conversation and plan its compaction. It blocks, and changes nothing.
 
-    The boundary is the first message that is still to be loaded. ``shown`` is the window of what
+    The boundary is the first message that is still to be loaded. ``loaded`` is the window of what
     is loaded: its model, limit and words hold here too.
 
     Raises:
         StoreError: the conversation cannot be read.
     """
-    part = kept.newest_compaction(
+    part = store.newest_compaction(
         name
     )  # first: whatever it names, the history then holds
-    stored = kept.history(name)
-    messages = [each.message for each in stored]
-    leading = len(kept.wire.leading({kept.wire.key: messages}))
-    ids = tuple(each.id for each in stored[leading:])
-    meter = Meter(shown.meter.model, shown.meter.detail)
+    stored = store.history(name)
+    messages = [row.message for row in stored]
+    leading = len(store.wire.leading({store.wire.key: messages}))
+    ids = tuple(row.id for row in stored[leading:])
+    meter = Meter(loaded.meter.model, loaded.meter.detail)
     builder = window_of(
         messages,
-        kept.wire,
-        shown.words,
+        store.wire,
+        loaded.words,
         leading=leading,
         tenant=tenant,
         meter=meter,
-        redact=kept.redact,
-        user_tools=shown.transcript.user_tools,
+        redact=store.redact,
+        user_tools=loaded.transcript.user_tools,
     )
     builder.limit(_BOUNDLESS_TOKENS, _BOUNDLESS_TOKENS)
     if part is not None:  # a model goes on from it
-        chain, why = builder.window.transcript.chain, "it was summarised before"
+        chain, reason = builder.window.transcript.chain, "it was summarised before"
         stop = chain[ids.index(part.message_id)]
         builder.apply(
-            ReplaceSpan(chain[0], stop, part.text, "", why, model_text=part.summary)
+            ReplaceSpan(chain[0], stop, part.text, "", reason, model_text=part.summary)
         )
     window = builder.window
-    return Plan(window, ids, _cut(window, ids.index(boundary_id), stage, shown))
+    return CompactionDraft(
+        window, ids, _cut(window, ids.index(boundary_id), stage, loaded)
+    )
 
 
-def row_of(plan: Plan, cut: ProposedEdit, kept: ConversationStore) -> Row | None:
+def row_of(
+    plan: CompactionDraft, cut: ProposedEdit, store: ConversationStore
+) -> Row | None:
     """A cut of this plan's history as it is to be written down; None if it is no summary."""
     span, window = cut.edit, plan.window
     if not isinstance(span, ReplaceSpan):
@@ -131,15 +135,17 @@ def row_of(plan: Plan, cut: ProposedEdit, kept: ConversationStore) -> Row | None
     # All the run's outputs, not the new ones alone: this store may never have seen the others.
     outputs = (*outputs_of(window.transcript, 0, stop), *cut.outputs)
     write = partial(
-        kept.mark_compacted, plan.ids[stop], "\n\n".join(texts), tokens=tokens
+        store.mark_compacted, plan.ids[stop], "\n\n".join(texts), tokens=tokens
     )
     return outputs, write
 
 
-def _cut(window: Window, stop: int, stage: Stage, shown: Window) -> ProposedEdit | None:
+def _cut(
+    window: Window, stop: int, stage: Stage, loaded: Window
+) -> ProposedEdit | None:
     """The cut that summarises the history: up to a message, or as far as the stage has it."""
     if _is_ours(stage):
-        limit, bound = shown.limit_tokens, stage.keywords
+        limit, bound = loaded.limit_tokens, stage.keywords
         account_tokens = _at_most(limit * _SUMMARY_SHARE, bound.get("account_tokens"))
         user_share = bound.get("user_share", USER_SHARE)
         cuts = stage(
@@ -147,13 +153,13 @@ def _cut(window: Window, stop: int, stage: Stage, shown: Window) -> ProposedEdit
             keep_from=lambda window, start: stop,
             account_tokens=account_tokens,
             user_tokens=_at_most(limit * user_share, bound.get("user_tokens")),
-            goals=tuple(of_messages(goal, shown) for goal in bound.get("goals", ())),
+            goals=tuple(of_messages(goal, loaded) for goal in bound.get("goals", ())),
             widens=False,
         )
     else:
         cuts = stage(window)
-    found = () if isinstance(cuts, Skipped) else cuts
-    return next((cut for cut in found if isinstance(cut.edit, ReplaceSpan)), None)
+    proposals = () if isinstance(cuts, Skipped) else cuts
+    return next((cut for cut in proposals if isinstance(cut.edit, ReplaceSpan)), None)
 
 
 def _at_most(tokens: float, bound_tokens: int | None) -> int:

@@ -123,31 +123,31 @@ def row_of(wire: Format, session: str, raw: Any, index: int, at: str) -> dict[st
     Raises:
         FormatError: this is no message of the format.
     """
-    where = f"messages[{index}]"
-    parsed = wire.parse(raw, where)
+    location = f"messages[{index}]"
+    parsed = wire.parse(raw, location)
     calls = wire.calls(raw)
     return {
         "Id": str(uuid4()),
         "SessionId": session,
         "Role": parsed.role,
         "Content": _text_of(parsed),
-        "ToolCallsJson": _json(calls, where) if calls else None,
+        "ToolCallsJson": _json(calls, location) if calls else None,
         "CreatedAt": at,
-        "Wire": _json(dict(plain(raw, where)), where),
+        "Wire": _json(dict(plain(raw, location)), location),
         "IsCompacted": 0,
     }
 
 
 def messages_of(
-    db: sqlite3.Connection, session: str, where: str = "1", *given: Any
+    db: sqlite3.Connection, session: str, condition: str = "1", *values: Any
 ) -> tuple[StoredMessage, ...]:
-    """The messages of a conversation of which ``where`` is true, as they were written."""
+    """The messages of a conversation of which ``condition`` is true, as they were written."""
     there = columns_of(db)
     fields = [name if name.lower() in there else "NULL" for name in _FIELDS]
     rows = db.execute(
         f"SELECT Id, Wire, IsCompacted, {', '.join(fields)} FROM Messages "
-        f"WHERE SessionId = ? AND {where} ORDER BY rowid",
-        (session, *given),
+        f"WHERE SessionId = ? AND {condition} ORDER BY rowid",
+        (session, *values),
     )
     return tuple(
         StoredMessage(
@@ -215,19 +215,21 @@ def compactible(
     for index, raw in enumerate(raws):
         message = wire.parse(raw, f"messages[{index}]")
         transcript.append(message, canon.digest_of(message))
-    last = len(raws) - 1
-    summarised = tuple(up_to_boundary[len(wire.leading({wire.key: raws})) : last])
+    boundary = len(raws) - 1
+    summarised = tuple(up_to_boundary[len(wire.leading({wire.key: raws})) : boundary])
     if not summarised:
         raise ConfigError(
             "boundary_id",
             "there is no message before it that a summary could replace",
             "Take a later one.",
         )
-    if not transcript.may_split(last):
-        begins = next((at for at in range(last, -1, -1) if transcript.may_cut(at)), 0)
+    if not transcript.may_split(boundary):
+        begins = next(
+            (at for at in range(boundary, -1, -1) if transcript.may_cut(at)), 0
+        )
         raise ConfigError(
             "boundary_id",
-            f"message {last} of the conversation belongs to what is before it: "
+            f"message {boundary} of the conversation belongs to what is before it: "
             "a call and its result may not be parted",
             f"Take message {begins} ({up_to_boundary[begins].id}), where the reply begins.",
         )
@@ -254,13 +256,13 @@ def _text_of(message: Message) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _json(value: Any, where: str) -> str:
+def _json(value: Any, location: str) -> str:
     """JSON with the fields of SDK objects; escaped, so that any str comes back as it was."""
     try:
-        return json.dumps(value, default=lambda found: dict(plain(found, where)))
+        return json.dumps(value, default=lambda item: dict(plain(item, location)))
     except (TypeError, ValueError) as error:
         raise FormatError(
-            where, f"not JSON ({error})", "Give plain JSON values."
+            location, f"not JSON ({error})", "Give plain JSON values."
         ) from None
 
 
@@ -314,6 +316,8 @@ def _counts_rows(db: sqlite3.Connection) -> bool:
     )  # before 3.36 SQLite gives a view rows without a number
 
 
-def _foreign(why: str) -> StoreError:
-    reason = f"there is a table Messages that cannot be used: {why}. Name another file"
+def _foreign(problem: str) -> StoreError:
+    reason = (
+        f"there is a table Messages that cannot be used: {problem}. Name another file"
+    )
     return StoreError(NAME, "open", reason)

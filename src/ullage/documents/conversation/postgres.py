@@ -112,48 +112,52 @@ class PostgresConversations(ConversationStore):
     def _made_with(self) -> Arguments:
         return self._arguments
 
-    def _insert(self, session: str, new: Sequence[dict[str, Any]]) -> None:
-        given = {
+    def _insert(self, session: str, records: Sequence[dict[str, Any]]) -> None:
+        parameters = {
             "session": to_utf8(session),
-            "ats": [row["CreatedAt"] for row in new],
-            "ids": [row["Id"] for row in new],
-            "roles": [row["Role"] for row in new],
-            "contents": [row["Content"].replace("\0", "\ufffd") for row in new],
-            "wires": [row["Wire"] for row in new],
+            "ats": [row["CreatedAt"] for row in records],
+            "ids": [row["Id"] for row in records],
+            "roles": [row["Role"] for row in records],
+            "contents": [row["Content"].replace("\0", "\ufffd") for row in records],
+            "wires": [row["Wire"] for row in records],
         }
-        self._run("append", _written(session, Query(_APPEND, given)))
+        self._run("append", _written(session, Query(_APPEND, parameters)))
 
     def _up_to(self, boundary_id: str) -> tuple[str, tuple[StoredMessage, ...]]:
-        (found,) = self._run(
+        (rows,) = self._run(
             "mark_compacted", _read(Query(_UP_TO, {"id": _plain(boundary_id)}))
         )
-        return from_utf8(found[0][4]) if found else "", _messages(found)
+        return from_utf8(rows[0][4]) if rows else "", _messages(rows)
 
     def _compact(self, session: str, part: CompactionPart, first_id: str) -> None:
-        given = {**asdict(part), "summary": to_utf8(part.summary), "first": first_id}
-        writes = Query(_SUMMARISED, given), Query(_MARK, given)
+        parameters = {
+            **asdict(part),
+            "summary": to_utf8(part.summary),
+            "first": first_id,
+        }
+        writes = Query(_SUMMARISED, parameters), Query(_MARK, parameters)
         self._run("mark_compacted", _written(session, *writes))
 
     def _loaded(
         self, session: str
     ) -> tuple[CompactionPart | None, tuple[StoredMessage, ...]]:
-        given = {"session": to_utf8(session)}
-        parts, found = self._run(
-            "load", _read(Query(_NEWEST, given), Query(_LOADED, given))
+        parameters = {"session": to_utf8(session)}
+        parts, rows = self._run(
+            "load", _read(Query(_NEWEST, parameters), Query(_LOADED, parameters))
         )
-        return _part(parts), _messages(found)
+        return _part(parts), _messages(rows)
 
     def history(self, session: str) -> tuple[StoredMessage, ...]:
         """`ConversationStore.history`."""
-        (found,) = self._run(
+        (rows,) = self._run(
             "history", _read(Query(_HISTORY, {"session": to_utf8(session)}))
         )
-        return _messages(found)
+        return _messages(rows)
 
     def newest_compaction(self, session: str) -> CompactionPart | None:
         """`ConversationStore.newest_compaction`."""
-        asked = Query(_NEWEST, {"session": to_utf8(session)})
-        (parts,) = self._run("newest_compaction", _read(asked))
+        query = Query(_NEWEST, {"session": to_utf8(session)})
+        (parts,) = self._run("newest_compaction", _read(query))
         return _part(parts)
 
     def forget(self, session: str) -> int:
@@ -163,9 +167,9 @@ class PostgresConversations(ConversationStore):
             How many messages went. Their room on the server's disk is used again after its next
             vacuum; copies and archived logs are the operator's.
         """
-        asked = Query(_FORGET, {"session": to_utf8(session)})
-        (found,) = self._run("forget", _written(session, asked))
-        return int(found[0][0])
+        query = Query(_FORGET, {"session": to_utf8(session)})
+        (rows,) = self._run("forget", _written(session, query))
+        return int(rows[0][0])
 
     def close(self) -> None:
         """Let go of the connections. May be called twice."""
@@ -183,8 +187,8 @@ def _read(*queries: Query) -> Callable[[], Asking[list[Rows]]]:
     def ask() -> Asking[list[Rows]]:
         if len(queries) == 1:
             return (yield queries)
-        _, *found, _ = yield (_SNAPSHOT, *queries, COMMIT)
-        return found
+        _, *results, _ = yield (_SNAPSHOT, *queries, COMMIT)
+        return results
 
     return ask
 
@@ -197,13 +201,13 @@ def _written(session: str, *queries: Query) -> Callable[[], Asking[list[Rows]]]:
     lock = Query(_LOCK, {"lock": int.from_bytes(digest, "big", signed=True)})
 
     def ask() -> Asking[list[Rows]]:
-        _, _, *found, _ = yield (BEGIN, lock, *queries, COMMIT)
-        return found
+        _, _, *results, _ = yield (BEGIN, lock, *queries, COMMIT)
+        return results
 
     return ask
 
 
-def _messages(found: Rows) -> tuple[StoredMessage, ...]:
+def _messages(rows: Rows) -> tuple[StoredMessage, ...]:
     return tuple(
         StoredMessage(
             id=id,
@@ -211,14 +215,14 @@ def _messages(found: Rows) -> tuple[StoredMessage, ...]:
             is_compacted=is_compacted,
             created_at=created_at,
         )
-        for id, wire, is_compacted, created_at, *_ in found
+        for id, wire, is_compacted, created_at, *_ in rows
     )
 
 
-def _part(found: Rows) -> CompactionPart | None:
-    if not found:
+def _part(rows: Rows) -> CompactionPart | None:
+    if not rows:
         return None
-    id, message_id, summary, messages, tokens, created_at = found[0]
+    id, message_id, summary, messages, tokens, created_at = rows[0]
     return CompactionPart(
         id, message_id, from_utf8(summary), messages, tokens, created_at
     )

@@ -104,12 +104,12 @@ class ConversationStore(Portable):
             FormatError: one of them is no message of the format.
         """
         messages, at = self.redacted(messages), self._now()
-        new = [
+        records = [
             rows.row_of(self.wire, session, raw, n, at)
             for n, raw in enumerate(messages)
         ]
-        self._insert(session, new)
-        return tuple(row["Id"] for row in new)
+        self._insert(session, records)
+        return tuple(row["Id"] for row in records)
 
     def redacted(self, messages: Sequence[Any]) -> Sequence[Any]:
         """The messages as they are kept; they themselves where nothing is redacted.
@@ -119,8 +119,10 @@ class ConversationStore(Portable):
         """
         if self.redact is None:
             return messages
-        found = (dict(plain(raw, f"messages[{n}]")) for n, raw in enumerate(messages))
-        return [in_message(raw, self.redact) for raw in found]
+        plain_messages = (
+            dict(plain(raw, f"messages[{n}]")) for n, raw in enumerate(messages)
+        )
+        return [in_message(raw, self.redact) for raw in plain_messages]
 
     def mark_compacted(
         self, boundary_id: str, summary: str, *, tokens: int
@@ -139,11 +141,11 @@ class ConversationStore(Portable):
             ConfigError: a history may not begin at this message, or none is before it.
             StoreError: there is no such message, or the store failed.
         """
-        session, before = self._up_to(boundary_id)
-        if not before:
+        session, up_to_boundary = self._up_to(boundary_id)
+        if not up_to_boundary:
             reason = "there is no such message. Give an id that append or load returned"
             raise StoreError(self.name, "mark_compacted", reason, boundary_id)
-        summarised = rows.compactible(self.wire, before)
+        summarised = rows.compactible(self.wire, up_to_boundary)
         part = CompactionPart(
             id=str(uuid4()),
             message_id=boundary_id,
@@ -176,17 +178,28 @@ class ConversationStore(Portable):
         return (*messages[:boundary], summary, *messages[boundary:])
 
     def history(self, session: str) -> tuple[StoredMessage, ...]:
-        """Every message of a conversation, the compacted ones too."""
+        """Every message of a conversation, the compacted ones too.
+
+        Args:
+            session: which conversation.
+        """
         with self._transaction("history", "BEGIN") as db:
             return rows.messages_of(db, session)
 
     def newest_compaction(self, session: str) -> CompactionPart | None:
-        """The summary that `load` shows, or None."""
+        """The summary that `load` shows; None if the conversation was never compacted.
+
+        Args:
+            session: which conversation.
+        """
         with self._transaction("newest_compaction", "BEGIN") as db:
             return rows.newest_part(db, session)
 
     def forget(self, session: str) -> int:
         """Erase a conversation: its messages, and every summary of them.
+
+        Args:
+            session: which conversation.
 
         Returns:
             How many messages went. Nothing of them is in the file then, nor in its log.
@@ -201,7 +214,7 @@ class ConversationStore(Portable):
             db.execute(
                 f"{parts}(SELECT Id FROM Messages WHERE SessionId = ?)", (session,)
             )
-            gone = db.execute(
+            count = db.execute(
                 "DELETE FROM Messages WHERE SessionId = ?", (session,)
             ).rowcount
             db.execute("COMMIT")
@@ -209,20 +222,20 @@ class ConversationStore(Portable):
         if is_busy:
             reason = "the rows are gone, but another process holds the log. Try again after it"
             raise StoreError(NAME, "forget", reason)
-        return gone
+        return count
 
-    def _insert(self, session: str, new: Sequence[dict[str, Any]]) -> None:
+    def _insert(self, session: str, records: Sequence[dict[str, Any]]) -> None:
         """Write new rows (`row_of`), all of them or none."""
         with self._transaction("append", "BEGIN IMMEDIATE") as db:
             there = rows.columns_of(db)
-            for row in new:
-                given = {
+            for row in records:
+                columns = {
                     name: value for name, value in row.items() if name.lower() in there
                 }
-                marks = ", ".join("?" * len(given))
+                marks = ", ".join("?" * len(columns))
                 db.execute(
-                    f"INSERT INTO Messages ({', '.join(given)}) VALUES ({marks})",
-                    tuple(given.values()),
+                    f"INSERT INTO Messages ({', '.join(columns)}) VALUES ({marks})",
+                    tuple(columns.values()),
                 )
 
     def _up_to(self, boundary_id: str) -> tuple[str, tuple[StoredMessage, ...]]:

@@ -22,6 +22,9 @@ _COMMENTS = re.compile(r"(?m)^\s*//.*$")
 def values_of(source: Source) -> Mapping[str, Any]:
     """What a settings file holds; a mapping is taken as it is.
 
+    Args:
+        source: the path of a TOML or JSON file, or a mapping.
+
     Raises:
         ConfigError: the file cannot be read, or holds no object.
     """

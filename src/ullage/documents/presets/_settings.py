@@ -11,14 +11,14 @@ from msgspec.structs import fields
 
 from ullage.core.errors import ConfigError
 
-S = TypeVar("S", bound="Settings")
+S = TypeVar("S", bound="DocumentSettings")
 
 Natural: TypeAlias = Annotated[int, Meta(ge=0)]
 Positive: TypeAlias = Annotated[int, Meta(ge=1)]
 Share: TypeAlias = Annotated[float, Meta(gt=0, le=1)]
 
 
-class Settings(Struct, frozen=True, kw_only=True):
+class DocumentSettings(Struct, frozen=True, kw_only=True):
     """The settings of one document. Python names; ``rename`` gives the document's keys.
 
     Attributes:
@@ -37,42 +37,49 @@ class Settings(Struct, frozen=True, kw_only=True):
             _checked(field.encode_name, getattr(self, field.name), field.type)
 
 
-def read(of: type[S], values: Mapping[str, Any]) -> S:
+def read(settings_type: type[S], values: Mapping[str, Any]) -> S:
     """Settings from a mapping, under the document's keys.
+
+    Args:
+        settings_type: which settings.
+        values: the mapping; a document's own section is looked for first.
 
     Raises:
         ConfigError: a key that is not known, a value that is wrong.
     """
-    if of.section is not None and of.section in values:
-        values = _checked(of.section, values[of.section], Mapping[str, Any])
-    known = {field.encode_name: field for field in fields(of)}
-    if unknown := sorted(values.keys() - known):
-        keys = f"The keys are {', '.join(known)}."
+    if settings_type.section is not None and settings_type.section in values:
+        values = _checked(
+            settings_type.section, values[settings_type.section], Mapping[str, Any]
+        )
+    by_key = {field.encode_name: field for field in fields(settings_type)}
+    if unknown := sorted(values.keys() - by_key):
+        keys = f"The keys are {', '.join(by_key)}."
         raise ConfigError(
-            of.section or "settings", f"unknown: {', '.join(unknown)}", keys
+            settings_type.section or "settings", f"unknown: {', '.join(unknown)}", keys
         )
     checked = {
-        known[key].name: _checked(key, values[key], known[key].type) for key in values
+        by_key[key].name: _checked(key, values[key], by_key[key].type) for key in values
     }
-    return of(**checked)
+    return settings_type(**checked)
 
 
 def _checked(key: str, value: Any, kind: Any) -> Any:
     """A value as a setting of this kind holds it."""
     if isinstance(value, Mapping) and get_origin(kind) is Mapping:
-        of = get_args(kind)[1]
+        item_type = get_args(kind)[1]
         return {
-            name: _checked(f"{key}.{name}", each, of) for name, each in value.items()
+            name: _checked(f"{key}.{name}", item, item_type)
+            for name, item in value.items()
         }
     if (
         isinstance(value, Mapping)
         and isinstance(kind, type)
-        and issubclass(kind, Settings)
+        and issubclass(kind, DocumentSettings)
     ):
         return read(kind, value)
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        given = f", not {value}" if isinstance(value, (int, float)) else ""
+        detail = f", not {value}" if isinstance(value, (int, float)) else ""
         remedy = "Give what the document says."
-        raise ConfigError(key, f"{str(error).rstrip('.')}{given}", remedy) from None
+        raise ConfigError(key, f"{str(error).rstrip('.')}{detail}", remedy) from None

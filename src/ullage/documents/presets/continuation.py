@@ -11,7 +11,7 @@ from functools import partial
 from ullage.core.contract.policy import Policy
 from ullage.core.values.notices import Words
 from ullage.core.values.toolset import CONTINUATION, Toolset, ToolSpec
-from ullage.documents.presets._settings import Positive, Settings
+from ullage.documents.presets._settings import DocumentSettings, Positive
 from ullage.policy.stages.emergency import emergency
 from ullage.policy.stages.shapes import head_chars
 from ullage.policy.stages.truncate import Shape, Source, truncate
@@ -36,7 +36,7 @@ _DESCRIPTION = (
 )
 
 
-class ContinuationSettings(Settings, frozen=True):
+class ContinuationSettings(DocumentSettings, frozen=True):
     """The document's one constant, under its own name.
 
     Raises:
@@ -50,7 +50,11 @@ _DEFAULTS = ContinuationSettings()
 
 
 def continuation(settings: ContinuationSettings = _DEFAULTS) -> Policy:
-    """The policy of the document."""
+    """The policy of the document.
+
+    Args:
+        settings: the document's constant.
+    """
     return Policy(
         name="continuation-1",
         on_arrival=(partial(truncate, shape=output_shape(settings)),),
@@ -60,7 +64,11 @@ def continuation(settings: ContinuationSettings = _DEFAULTS) -> Policy:
 
 
 def output_shape(settings: ContinuationSettings = _DEFAULTS) -> Shape:
-    """What is shown of one result."""
+    """How one result is shown: its first characters, then a marker.
+
+    Args:
+        settings: the document's constant.
+    """
     limit = settings.MAX_TOOL_RESULT_CHARS
     return partial(head_chars, limit_chars=limit, marker=_MARKER, bare=_BARE)
 
@@ -76,8 +84,8 @@ def truncate_tool_result(
         settings: the document's.
     """
     words = Words(toolset=_toolset(settings.MAX_TOOL_RESULT_CHARS))
-    shown = output_shape(settings)(Source(result, call_id=tool_call_id), words)
-    return result if shown is None else shown.text
+    cut = output_shape(settings)(Source(result, call_id=tool_call_id), words)
+    return result if cut is None else cut.text
 
 
 def _toolset(limit: int) -> Toolset:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ullage.core.contract.policy import Policy
 from ullage.core.errors import ConfigError
-from ullage.documents.presets._settings import Natural, Positive, Settings
+from ullage.documents.presets._settings import DocumentSettings, Natural, Positive
 from ullage.policy.stages.compact import (
     OURS,
     asked,
@@ -57,7 +57,7 @@ _DICT = (
 )
 
 
-class MultiStageSettings(Settings, frozen=True):
+class MultiStageSettings(DocumentSettings, frozen=True):
     """The document's settings, under the names of its environment variables.
 
     Attributes:
@@ -107,6 +107,9 @@ def multi_stage(settings: MultiStageSettings = _DEFAULTS) -> Policy:
     """The policy of the document.
 
     The most recent messages stay whole wherever they and the account fit the hard limit.
+
+    Args:
+        settings: the document's, under the names of its environment variables.
     """
     shape = partial(
         by_type,

@@ -16,7 +16,12 @@ from ullage.core.contract.policy import Policy
 from ullage.core.values import toolset
 from ullage.core.values.briefs import Prompt
 from ullage.core.values.usage import Usage
-from ullage.documents.presets._settings import Natural, Positive, Settings, Share
+from ullage.documents.presets._settings import (
+    DocumentSettings,
+    Natural,
+    Positive,
+    Share,
+)
 from ullage.policy.stages.compact import (
     AHEAD,
     OURS,
@@ -55,7 +60,7 @@ _RETAIN = (
 _TAGS = "Put it between <retain> and </retain>."
 
 
-class CompactionConfig(Settings, frozen=True, rename="camel"):
+class CompactionConfig(DocumentSettings, frozen=True, rename="camel"):
     """The document's `CompactionConfig`.
 
     Attributes:
@@ -86,7 +91,7 @@ class CompactionConfig(Settings, frozen=True, rename="camel"):
     retain_last_turns: Natural = 1
 
 
-class ToolOutputCacheConfig(Settings, frozen=True, rename="camel"):
+class ToolOutputCacheConfig(DocumentSettings, frozen=True, rename="camel"):
     """The document's `ToolOutputCacheConfig`.
 
     Attributes:
@@ -112,7 +117,11 @@ _DEFAULTS = ToolOutputCacheConfig()
 
 
 def output_cache(settings: ToolOutputCacheConfig = _DEFAULTS) -> Policy:
-    """The policy of the document."""
+    """The policy of the document.
+
+    Args:
+        settings: the document's; without ``enabled`` it compacts and cuts nothing else.
+    """
     policy = Policy(
         name="output_cache-1", guard=partial(emergency), unknown_model="error"
     )
@@ -224,14 +233,18 @@ def _compacted(policy: Policy, config: CompactionConfig) -> Policy:
 
 
 def prompt_of(config: CompactionConfig) -> Prompt:
-    """The words of a compaction; the interrupt message comes after the conversation."""
+    """The words of a compaction; the interrupt message comes after the conversation.
+
+    Args:
+        config: the document's settings of a compaction.
+    """
     retain = config.retain_prompt or (_RETAIN if config.retain_directives else "")
     if retain and "<retain>" not in retain:
         retain = f"{retain} {_TAGS}"
     summary = _bulleted(config.summary_prompt or _SUMMARY, config.summary_directives)
-    kept = _bulleted(retain, config.retain_directives) if retain else ""
+    retention = _bulleted(retain, config.retain_directives) if retain else ""
     return Prompt(
-        closing="\n\n".join(filter(None, (summary, kept))),
+        closing="\n\n".join(filter(None, (summary, retention))),
         tagged=True,
         most_tokens=OURS.most_tokens,
         model=config.model or "",

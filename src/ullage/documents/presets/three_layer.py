@@ -17,7 +17,12 @@ from ullage.core.contract.policy import BesideStore, Policy
 from ullage.core.errors import ConfigError
 from ullage.core.values.briefs import Prompt
 from ullage.core.values.edits import ProposedEdit, Skipped
-from ullage.documents.presets._settings import Natural, Positive, Settings, Share
+from ullage.documents.presets._settings import (
+    DocumentSettings,
+    Natural,
+    Positive,
+    Share,
+)
 from ullage.policy.stages.compact import (
     AHEAD,
     any_of,
@@ -133,7 +138,7 @@ _COMPACT = partial(
 """Layer 3: the oldest messages become a summary."""
 
 
-class ThreeLayerSettings(Settings, frozen=True, rename="pascal"):
+class ThreeLayerSettings(DocumentSettings, frozen=True, rename="pascal"):
     """The document's constants, under the keys of its section ``TokenManagement``.
 
     Attributes:
@@ -203,6 +208,9 @@ def three_layer(settings: ThreeLayerSettings = _DEFAULTS) -> Policy:
     Layers 2 and 3 stand there once more, before the guard, by our own count and deeper: the
     document counts characters, and takes its thresholds of the whole context. Where the answer
     takes much of that, or text has few characters a token, the limit is reached below them.
+
+    Args:
+        settings: the document's constants.
     """
     threshold, target = (
         settings.compaction_threshold,

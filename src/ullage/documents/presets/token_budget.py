@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ullage.core.contract.policy import Policy
 from ullage.core.values.toolset import OURS
-from ullage.documents.presets._settings import Natural, Settings
+from ullage.documents.presets._settings import DocumentSettings, Natural
 from ullage.policy.stages.emergency import emergency
 from ullage.policy.stages.placeholders import head_and_marker
 from ullage.policy.stages.pressure import newest_answered, over_reported
@@ -26,7 +26,7 @@ _NOTE = (
 )
 
 
-class TokenBudgetSettings(Settings, frozen=True, rename="pascal"):
+class TokenBudgetSettings(DocumentSettings, frozen=True, rename="pascal"):
     """The document's table of settings.
 
     Attributes:
@@ -46,7 +46,11 @@ _DEFAULTS = TokenBudgetSettings()
 
 
 def token_budget(settings: TokenBudgetSettings = _DEFAULTS) -> Policy:
-    """The policy of the document. Recall tools are not offered unless asked for."""
+    """The policy of the document. Recall tools are not offered unless asked for.
+
+    Args:
+        settings: the document's table.
+    """
     budget = settings.input_token_budget
     stage = partial(
         prune,

@@ -1,6 +1,6 @@
 """Google ADK: a plugin that keeps every agent of a runner within its window.
 
-    app = App(name="sre", root_agent=agent, plugins=[UllagePlugin(store="sqlite")])
+    app = App(name="sre", root_agent=agent, plugins=[UllageAdkPlugin(store="sqlite")])
     runner = Runner(app=app, session_service=service)
 
 Needs the extra ``adk``.
@@ -14,6 +14,6 @@ from __future__ import annotations
 from ullage.integrations._needs import needs
 
 with needs("adk"):
-    from ullage.integrations.adk._plugin import UllagePlugin
+    from ullage.integrations.adk._plugin import UllageAdkPlugin
 
-__all__ = ["UllagePlugin"]
+__all__ = ["UllageAdkPlugin"]

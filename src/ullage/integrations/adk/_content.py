@@ -31,8 +31,8 @@ class RecallTool(BaseTool):
         self, *, args: dict[str, Any], tool_context: Any
     ) -> dict[str, Any]:
         """What the call opens, or what is wrong with it."""
-        given = await self._view.recall({"name": self.name, "args": args})
-        body = given["functionResponse"]
+        answer = await self._view.recall({"name": self.name, "args": args})
+        body = answer["functionResponse"]
         parts = [
             types.FunctionResponsePart.model_validate(part)
             for part in body.get("parts", ())
@@ -41,7 +41,11 @@ class RecallTool(BaseTool):
 
 
 def request_of(request: LlmRequest) -> dict[str, Any]:
-    """The keyword arguments that ADK would give to google-genai, as they are now."""
+    """The keyword arguments that ADK would give to google-genai, as they are now.
+
+    Args:
+        request: ADK's request.
+    """
     return {
         "model": request.model or "",
         "contents": list(request.contents),
@@ -49,34 +53,46 @@ def request_of(request: LlmRequest) -> dict[str, Any]:
     }
 
 
-def has_functions(asked: Mapping[str, Any]) -> bool:
+def has_functions(request: Mapping[str, Any]) -> bool:
     """Whether a request offers functions: only then may others stand beside them.
 
     Many models take no functions next to a built-in tool or an output schema.
+
+    Args:
+        request: what `request_of` made.
     """
-    return any(_declared(tool) for tool in asked["config"].tools or ())
+    return any(_declared(tool) for tool in request["config"].tools or ())
 
 
 def show(view: AsyncView | Unfitted, request: LlmRequest) -> None:
     """Make a request the view. What the request shares with ADK's events is not touched.
 
     The recall tools join the functions that are there: some backends take one tool only.
+
+    Args:
+        view: what fits; an `Unfitted` one changes nothing.
+        request: ADK's request, which is changed.
     """
     if isinstance(view, Unfitted):
         return
     tools = view["config"].tools or ()
-    own = [
+    agent_tools = [
         _without_ours(tool, view) for tool in tools if not isinstance(tool, Mapping)
     ] or None
-    added = [each for tool in tools for each in _declared(tool) if _is_ours(each, view)]
+    added = [
+        declaration
+        for tool in tools
+        for declaration in _declared(tool)
+        if _is_ours(declaration, view)
+    ]
     request.contents = [
         raw if isinstance(raw, types.Content) else types.Content.model_validate(raw)
         for raw in view["contents"]
     ]
-    request.config = view["config"].model_copy(update={"tools": own})
+    request.config = view["config"].model_copy(update={"tools": agent_tools})
     offered: list[BaseTool] = [
-        RecallTool(types.FunctionDeclaration.model_validate(each), view)
-        for each in added
+        RecallTool(types.FunctionDeclaration.model_validate(declaration), view)
+        for declaration in added
     ]
     for tool in offered:
         request.tools_dict.pop(tool.name, None)
@@ -100,13 +116,20 @@ def _without_ours(tool: Any, view: AsyncView) -> Any:
     declared = _declared(tool)
     if not declared:
         return tool
-    others = [each for each in declared if not _is_ours(each, view)]
-    return tool.model_copy(update={"function_declarations": others})
+    agent_functions = [
+        declaration for declaration in declared if not _is_ours(declaration, view)
+    ]
+    return tool.model_copy(update={"function_declarations": agent_functions})
 
 
 def as_messages(tool: str, result: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A call and its result as messages of the wire."""
+    """A call and its result as messages of the wire.
+
+    Args:
+        tool: the tool's name.
+        result: what it returned; anything but a dict stands under ``result``.
+    """
     response = result if isinstance(result, dict) else {"result": result}
     call = {"functionCall": {"name": tool, "args": {}}}
-    given = {"functionResponse": {"name": tool, "response": response}}
-    return {"role": "model", "parts": [call]}, {"role": "user", "parts": [given]}
+    answer = {"functionResponse": {"name": tool, "response": response}}
+    return {"role": "model", "parts": [call]}, {"role": "user", "parts": [answer]}

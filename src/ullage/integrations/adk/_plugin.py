@@ -26,7 +26,7 @@ from ullage.core.errors import BudgetExceeded, FormatError
 from ullage.documents import TOKEN_BUDGET, from_env, whole_number
 from ullage.doors.host import Portable, named_tools
 from ullage.integrations._results import cut_message
-from ullage.integrations._sessions import AsyncHostSessions, Calls, Family
+from ullage.integrations._sessions import AsyncHostSessions, PendingCalls, SessionFamily
 from ullage.integrations.adk._content import (
     as_messages,
     has_functions,
@@ -35,10 +35,10 @@ from ullage.integrations.adk._content import (
 )
 from ullage.wires import FORMATS
 
-__all__ = ["UllagePlugin"]
+__all__ = ["UllageAdkPlugin"]
 
 
-class UllagePlugin(Portable, BasePlugin):
+class UllageAdkPlugin(Portable, BasePlugin):
     """Keeps every agent of a runner within its window.
 
     Each agent of each ADK session has an ullage session. What it decided and what was reported
@@ -82,17 +82,17 @@ class UllagePlugin(Portable, BasePlugin):
     ) -> None:
         super().__init__(name=name)
         self._user_tools = named_tools(user_tools)
-        made = {
+        session_settings = {
             "policy": policy,
             "budget": lambda _: budget(),
             "recall": recall,
             **settings,
         }
-        self.sessions = AsyncHostSessions("gemini", store=store, **made)
-        self._recall, self._calls = recall, Calls()
+        self.sessions = AsyncHostSessions("gemini", store=store, **session_settings)
+        self._recall, self._calls = recall, PendingCalls()
 
     @classmethod
-    def from_env(cls, name: str = "ullage", **settings: Any) -> UllagePlugin:
+    def from_env(cls, name: str = "ullage", **settings: Any) -> UllageAdkPlugin:
         """The plugin with the document's environment variables, read now, once.
 
         ``SRE_AGENT_TOKEN_BUDGET``, ``SAFE_TRIGGER_TOKENS`` and ``MAX_RESULT_CHARS``.
@@ -107,8 +107,12 @@ class UllagePlugin(Portable, BasePlugin):
         budget = partial(Budget, tokens=whole_number(TOKEN_BUDGET) or 0)
         return cls(name, policy=from_env("multi_stage"), budget=budget, **settings)
 
-    def family(self, session: Any) -> Family:
-        """What is held of an ADK session: its budget, the sessions of its agents."""
+    def family(self, session: Any) -> SessionFamily:
+        """What the agents of an ADK session share: its budget, and their sessions.
+
+        Args:
+            session: ADK's session.
+        """
         key = json.dumps([session.app_name, session.user_id, session.id])
         return self.sessions.family(key, session.state)
 
@@ -128,16 +132,16 @@ class UllagePlugin(Portable, BasePlugin):
         """
         if llm_request.previous_interaction_id or not llm_request.contents:
             return None  # the history is held by the provider
-        asked, key, held = (
+        request, key, stored = (
             request_of(llm_request),
             _key(callback_context),
             _held(callback_context),
         )
         session = await self.sessions.opened(
             key,
-            held,
+            stored,
             parent=self.family(callback_context.session).name,
-            recall=has_functions(asked) and self._recall,
+            recall=has_functions(request) and self._recall,
             agent=callback_context.agent_name,
             user_tools=(*self._user_tools, *_long_running(llm_request)),
         )
@@ -146,7 +150,7 @@ class UllagePlugin(Portable, BasePlugin):
         ):  # no callback tells of a run that is cancelled
             task.add_done_callback(partial(self._leave, key))
         try:
-            show(await self._calls.begin(key, session, asked), llm_request)
+            show(await self._calls.begin(key, session, request), llm_request)
         except BudgetExceeded as error:
             return _over(error)
         finally:
@@ -156,7 +160,11 @@ class UllagePlugin(Portable, BasePlugin):
     async def after_model_callback(
         self, *, callback_context: Any, llm_response: LlmResponse
     ) -> LlmResponse | None:
-        """Take in the usage of a reply: tokens, cost, calibration."""
+        """Take in the usage of a reply: tokens, cost, calibration.
+
+        Returns:
+            None: the response stays as it is.
+        """
         if llm_response.partial:
             return None
         is_whole = llm_response.usage_metadata is not None
@@ -191,7 +199,14 @@ class UllagePlugin(Portable, BasePlugin):
     async def after_tool_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, result: Any
     ) -> dict[str, Any] | None:
-        """Cut a result that is over the policy's limit, if its original can be kept."""
+        """Cut a result that is over the policy's limit, if its original can be kept.
+
+        Returns:
+            The shorter result; None if it stays as it is.
+
+        Raises:
+            StoreError: the original cannot be kept.
+        """
         session = self.sessions.get(_key(tool_context))
         if not self.sessions.lasts or session is None or not result:
             return None
@@ -217,8 +232,10 @@ class UllagePlugin(Portable, BasePlugin):
 
     def _give(self, session: AsyncSession, context: Any) -> None:
         """Write into ADK's session what is new here, or was lost with an event that never came."""
-        new = self.sessions.missing(session, _held(context), agent=context.agent_name)
-        context.state.update(new)  # which makes a delta of it
+        entries = self.sessions.missing(
+            session, _held(context), agent=context.agent_name
+        )
+        context.state.update(entries)  # which makes a delta of it
 
 
 def _long_running(request: LlmRequest) -> list[str]:
@@ -231,8 +248,10 @@ def _long_running(request: LlmRequest) -> list[str]:
 
 def _key(context: Any) -> str:
     """Whose conversation it is: the agent's, in its branch of an ADK session."""
-    of, branch = context.session, context.get_invocation_context().branch or ""
-    return json.dumps([of.app_name, of.user_id, of.id, context.agent_name, branch])
+    session, branch = context.session, context.get_invocation_context().branch or ""
+    return json.dumps(
+        [session.app_name, session.user_id, session.id, context.agent_name, branch]
+    )
 
 
 def _held(context: Any) -> Mapping[str, Any]:

@@ -108,7 +108,11 @@ _MEDIA = {row.kind: row for row in _ROWS}
 
 
 def content_of(block: Any) -> Any:
-    """What was set aside as a block, as the content it was."""
+    """The content that was set aside as a block.
+
+    Args:
+        block: the block, as `Media` holds it.
+    """
     return _CONTENT.validate_python(block)
 
 
@@ -139,9 +143,9 @@ def _said(content: Any, leaf: Any, text: str) -> Any:
         raise cannot_edit(getattr(leaf, "kind", "reasoning"))
     if leaf.at == WHOLE:
         return text
-    shown = list(content)
-    shown[leaf.at] = ContentText(text=filled(text, "text", "blank text"))
-    return shown
+    items = list(content)
+    items[leaf.at] = ContentText(text=filled(text, "text", "blank text"))
+    return items
 
 
 def _user(text: str) -> ChatMessageUser:
@@ -150,16 +154,16 @@ def _user(text: str) -> ChatMessageUser:
 
 def _usage(output: Any) -> Usage | None:
     """Of a `ModelOutput`, whose input has no cached tokens in it."""
-    found = output.usage if isinstance(output, ModelOutput) else None
-    if found is None:
+    usage = output.usage if isinstance(output, ModelOutput) else None
+    if usage is None:
         return None
     read, written = (
-        found.input_tokens_cache_read or 0,
-        found.input_tokens_cache_write or 0,
+        usage.input_tokens_cache_read or 0,
+        usage.input_tokens_cache_write or 0,
     )
-    prompt, reasoning = found.input_tokens + read + written, found.reasoning_tokens
+    prompt, reasoning = usage.input_tokens + read + written, usage.reasoning_tokens
     return counted(
-        prompt, found.output_tokens, read=read, written=written, reasoning=reasoning
+        prompt, usage.output_tokens, read=read, written=written, reasoning=reasoning
     )
 
 

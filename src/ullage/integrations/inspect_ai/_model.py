@@ -18,7 +18,7 @@ from inspect_ai.util import store as sample_store
 
 from ullage import AsyncSession, ToolSpec
 from ullage.doors.host import Portable
-from ullage.integrations._sessions import AsyncHostSessions, forbids, given
+from ullage.integrations._sessions import AsyncHostSessions, forbids, without_none
 from ullage.integrations.inspect_ai._messages import HOST, content_of
 
 __all__ = ["UllageModel"]
@@ -76,28 +76,30 @@ class UllageModel(Portable):
         self, model: Model, messages: list[Any], tools: Sequence[Tool]
     ) -> ModelOutput:
         place = f"ullage:{messages[0].id if messages else ''}"
-        held = sample_store().get(place) or {_KEY: uuid.uuid4().hex}
-        info, asked = get_model_info(model), _request_of(model, messages, tools)
-        of = {
-            "model": asked["model"],
+        stored = sample_store().get(place) or {_KEY: uuid.uuid4().hex}
+        info, request = get_model_info(model), _request_of(model, messages, tools)
+        model_settings = {
+            "model": request["model"],
             "window_tokens": (info and info.context_length) or 0,
         }
-        session = await self.sessions.opened(held[_KEY], held, **of)
+        session = await self.sessions.opened(stored[_KEY], stored, **model_settings)
         _session.set(session)
 
         async def create(**view: Any) -> ModelOutput:
-            choice = {"tool_choice": "none"} if forbids(view, asked) else {}
+            choice = {"tool_choice": "none"} if forbids(view, request) else {}
             output = await model.generate(view["messages"], tools, **choice)
             if output.stop_reason == "model_length":
                 raise ContextOverflowError(output)
             return output
 
         try:
-            return await session.call(create, **asked)
+            return await session.call(create, **request)
         except ContextOverflowError as refused:
             return refused.output  # for Inspect to end on
         finally:
-            sample_store().set(place, {**held, **self.sessions.missing(session, held)})
+            sample_store().set(
+                place, {**stored, **self.sessions.missing(session, stored)}
+            )
 
 
 class ContextOverflowError(Exception):
@@ -112,7 +114,7 @@ def _request_of(
     model: Model, messages: list[Any], tools: Sequence[Tool]
 ) -> dict[str, Any]:
     """What of a call is sent, in the form of `HOST`."""
-    return given(
+    return without_none(
         model=str(model),
         messages=list(messages),
         tools=[_definition(ToolDef(tool)) for tool in tools] or None,

@@ -82,12 +82,12 @@ def _show(raw: Any, message: Message, changes: Sequence[Change], silent: bool) -
     if isinstance(raw, AIMessage):
         update["tool_calls"] = calls
     if silent:
-        kept = (
+        visible = (
             content
             if isinstance(content, str)
             else [b for b in content if not is_thought(b)]
         )
-        update["content"] = kept or ("" if calls else NO_REASONING)
+        update["content"] = visible or ("" if calls else NO_REASONING)
         aside = {key: v for key, v in raw.additional_kwargs.items() if key != _THOUGHT}
         update["additional_kwargs"] = aside
     return raw.model_copy(update=update)
@@ -96,21 +96,26 @@ def _show(raw: Any, message: Message, changes: Sequence[Change], silent: bool) -
 def _usage(reply: Any) -> Usage | None:
     """Of a `ModelResponse`, or of a message of the model's."""
     messages = getattr(reply, "result", [reply])
-    found = next(
-        (each.usage_metadata for each in messages if isinstance(each, AIMessage)), None
+    usage = next(
+        (
+            message.usage_metadata
+            for message in messages
+            if isinstance(message, AIMessage)
+        ),
+        None,
     )
-    if found is None:
+    if usage is None:
         return None
     of_input, of_output = (
-        found.get("input_token_details"),
-        found.get("output_token_details"),
+        usage.get("input_token_details"),
+        usage.get("output_token_details"),
     )
     read, written = (
         (of_input or {}).get("cache_read"),
         (of_input or {}).get("cache_creation"),
     )
     reasoning = (of_output or {}).get("reasoning")
-    prompt, output = found["input_tokens"], found["output_tokens"]
+    prompt, output = usage["input_tokens"], usage["output_tokens"]
     return counted(prompt, output, read=read, written=written, reasoning=reasoning)
 
 

@@ -25,17 +25,19 @@ from ullage.integrations._base import wire_of, with_bytes
 from ullage.integrations._sessions import (
     AsyncHostSessions,
     HostSessions,
-    answered,
+    answered_request,
     forbids,
-    given,
+    without_none,
 )
 from ullage.integrations.langchain._messages import HOST
 
 __all__ = ["UllageMiddleware"]
 
 
-def _merged(state: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[str, Any]:
-    return {**(state or {}), **(new or {})}
+def _merged(
+    state: dict[str, Any] | None, update: dict[str, Any] | None
+) -> dict[str, Any]:
+    return {**(state or {}), **(update or {})}
 
 
 class _State(AgentState[Any]):
@@ -89,47 +91,53 @@ class UllageMiddleware(Portable, AgentMiddleware[Any, Any, Any]):
         Raises:
             FormatError, OverLimitError, StoreError, BudgetExceeded: see `ullage.Session.fit`.
         """
-        asked, held = _request_of(request), _held(request.state)
+        host_request, stored = _request_of(request), _held(request.state)
         session = self.sessions.opened(
-            **_place(request), held=held, **_model_of(request.model)
+            **_place(request), stored=stored, **_model_of(request.model)
         )
         reply = session.call(
-            lambda **view: handler(_shown(request, asked, view)), **asked
+            lambda **view: handler(_shown(request, host_request, view)), **host_request
         )
-        return _kept(reply, self.sessions.missing(session, held))
+        return _kept(reply, self.sessions.missing(session, stored))
 
     async def awrap_model_call(
         self, request: Any, handler: Callable[[Any], Awaitable[Any]]
     ) -> ExtendedModelResponse:
         """See `wrap_model_call`."""
-        asked, held, of = (
+        host_request, stored, model_settings = (
             _request_of(request),
             _held(request.state),
             _model_of(request.model),
         )
-        session = await self.asessions.opened(**_place(request), held=held, **of)
-        reply = await session.call(
-            lambda **view: handler(_shown(request, asked, view)), **asked
+        session = await self.asessions.opened(
+            **_place(request), stored=stored, **model_settings
         )
-        return _kept(reply, self.asessions.missing(session, held))
+        reply = await session.call(
+            lambda **view: handler(_shown(request, host_request, view)), **host_request
+        )
+        return _kept(reply, self.asessions.missing(session, stored))
 
     def _tool(self, spec: ToolSpec) -> StructuredTool:
         """A recall tool, as the agent runs it beside its own."""
 
         def run(runtime: ToolRuntime, **arguments: Any) -> ToolMessage:
-            session = self.sessions.opened(**_place(runtime), held=_held(runtime.state))
-            asked = answered(session, runtime.state["messages"], _is_reply)
+            session = self.sessions.opened(
+                **_place(runtime), stored=_held(runtime.state)
+            )
+            request = answered_request(session, runtime.state["messages"], _is_reply)
             return _result(
-                session.answer(spec.name, arguments, request=asked), spec, runtime
+                session.answer(spec.name, arguments, request=request), spec, runtime
             )
 
         async def arun(runtime: ToolRuntime, **arguments: Any) -> ToolMessage:
             session = await self.asessions.opened(
-                **_place(runtime), held=_held(runtime.state)
+                **_place(runtime), stored=_held(runtime.state)
             )
-            asked = answered(session, runtime.state["messages"], _is_reply)
+            request = answered_request(session, runtime.state["messages"], _is_reply)
             return _result(
-                await session.answer(spec.name, arguments, request=asked), spec, runtime
+                await session.answer(spec.name, arguments, request=request),
+                spec,
+                runtime,
             )
 
         schema = dict(spec.parameters)
@@ -143,13 +151,16 @@ def _held(state: Any) -> dict[str, Any]:
     return state.get("ullage") or {}
 
 
-def _place(of: Any) -> dict[str, Any]:
+def _place(source: Any) -> dict[str, Any]:
     """Whose conversation it is: that which begins with this message, in this thread.
 
     Args:
-        of: a request, or the runtime of a tool.
+        source: a request, or the runtime of a tool.
     """
-    info, messages = getattr(of, "runtime", of).execution_info, of.state["messages"]
+    info, messages = (
+        getattr(source, "runtime", source).execution_info,
+        source.state["messages"],
+    )
     thread = info.thread_id if info else None
     key = json.dumps([thread, messages[0].id if messages else None])
     return {"key": key, "parent": thread and json.dumps([thread])}
@@ -166,10 +177,10 @@ def _model_of(model: Any) -> dict[str, Any]:
     return {"model": name, "window_tokens": int(profile.get("max_input_tokens") or 0)}
 
 
-def _kept(reply: Any, new: dict[str, Any]) -> ExtendedModelResponse:
+def _kept(reply: Any, entries: dict[str, Any]) -> ExtendedModelResponse:
     """The reply, and what the thread is to keep of how it came about."""
     return ExtendedModelResponse(
-        reply, Command(update={"ullage": new}) if new else None
+        reply, Command(update={"ullage": entries}) if entries else None
     )
 
 
@@ -177,7 +188,7 @@ def _request_of(request: Any) -> dict[str, Any]:
     """What of a `ModelRequest` is sent, in the form of `HOST`."""
     model, asked_for = request.model, request.response_format
     schema = {"schema": getattr(asked_for, "schema", None)}
-    return given(
+    return without_none(
         model=_model_of(model)["model"],
         system=request.system_message.text if request.system_message else None,
         messages=list(request.messages),
@@ -193,12 +204,14 @@ def _definition(tool: Any) -> dict[str, Any]:
     return tool if isinstance(tool, dict) else convert_to_openai_tool(tool)
 
 
-def _shown(request: Any, asked: Mapping[str, Any], view: Mapping[str, Any]) -> Any:
+def _shown(
+    request: Any, host_request: Mapping[str, Any], view: Mapping[str, Any]
+) -> Any:
     """The request with the view in it."""
-    if not forbids(view, asked):
+    if not forbids(view, host_request):
         return request.override(messages=view["messages"])
     is_claude = (
-        wire_of(asked) == "anthropic"
+        wire_of(host_request) == "anthropic"
     )  # whose class takes a bare word for a tool's name
     choice = {"type": "none"} if is_claude else "none"
     return request.override(messages=view["messages"], tool_choice=choice)

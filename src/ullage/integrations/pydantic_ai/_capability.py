@@ -21,10 +21,10 @@ from ullage import AsyncSession, ToolSpec
 from ullage.doors.host import Portable
 from ullage.integrations._sessions import (
     AsyncHostSessions,
-    Calls,
-    answered,
+    PendingCalls,
+    answered_request,
     forbids,
-    given,
+    without_none,
 )
 from ullage.integrations.pydantic_ai._messages import HOST, content_of
 
@@ -52,7 +52,7 @@ class UllageCapability(Portable, AbstractCapability[Any]):
     def __init__(self, *, store: Any = None, **settings: Any) -> None:
         self.sessions, self._calls = (
             AsyncHostSessions(HOST, store=store, **settings),
-            Calls(),
+            PendingCalls(),
         )
         self._tools = FunctionToolset[Any](
             [self._tool(spec) for spec in self.sessions.tools]
@@ -72,10 +72,10 @@ class UllageCapability(Portable, AbstractCapability[Any]):
         Raises:
             FormatError, OverLimitError, StoreError, BudgetExceeded: see `ullage.Session.fit`.
         """
-        asked, settings = _request_of(request_context), request_context.model_settings
+        request, settings = _request_of(request_context), request_context.model_settings
         session = await self._of(ctx, request_context.model)
-        view = await self._calls.begin(ctx.run_id, session, asked)
-        if forbids(view, asked):
+        view = await self._calls.begin(ctx.run_id, session, request)
+        if forbids(view, request):
             settings = {**(settings or {}), "tool_choice": "none"}
         return replace(
             request_context, messages=view["messages"], model_settings=settings
@@ -84,17 +84,26 @@ class UllageCapability(Portable, AbstractCapability[Any]):
     async def after_model_request(
         self, ctx: Any, *, request_context: Any, response: Any
     ) -> Any:
-        """Take in what a response reports, and write into its metadata how it came about."""
+        """Take in what a response reports, and write the new entries into its metadata.
+
+        Returns:
+            The response with the metadata; itself where its call is not known here.
+        """
         session = await self._calls.observe(ctx.run_id, response)
         if session is None:
             return response
-        new = self.sessions.missing(session, _held(ctx.messages))
-        return replace(response, metadata={**(response.metadata or {}), _KEY: new})
+        entries = self.sessions.missing(session, _held(ctx.messages))
+        return replace(response, metadata={**(response.metadata or {}), _KEY: entries})
 
     async def on_model_request_error(
         self, ctx: Any, *, request_context: Any, error: Any
     ) -> Any:
-        """Ask for another attempt where the provider called the request too long, twice at most."""
+        """Ask for another attempt where the provider called the request too long, twice at most.
+
+        Raises:
+            RetryModelRequest: a shorter request is worth an attempt.
+            Exception: the error itself, where it says anything else.
+        """
         if self._calls.may_retry(ctx.run_id, error):
             raise RetryModelRequest from error
         raise error
@@ -102,7 +111,11 @@ class UllageCapability(Portable, AbstractCapability[Any]):
     async def wrap_model_request(
         self, ctx: Any, *, request_context: Any, handler: Any
     ) -> Any:
-        """Give back what a request that failed, or was cancelled, had claimed of a budget."""
+        """Run a request, and give back what it claimed of a budget if it failed or was cancelled.
+
+        Returns:
+            What ``handler`` returns.
+        """
         try:
             return await handler(request_context)
         finally:
@@ -112,11 +125,13 @@ class UllageCapability(Portable, AbstractCapability[Any]):
         """The session of an agent's conversation, which knows all that its history tells."""
         family = json.dumps([ctx.conversation_id or ctx.run_id])
         key = json.dumps([family, getattr(ctx.agent, "name", None)])
-        of = {
+        model_settings = {
             "model": model.model_name,
             "window_tokens": getattr(model, "context_window", 0) or 0,
         }
-        return await self.sessions.opened(key, _held(ctx.messages), parent=family, **of)
+        return await self.sessions.opened(
+            key, _held(ctx.messages), parent=family, **model_settings
+        )
 
     def _tool(self, spec: ToolSpec) -> Tool[Any]:
         """A recall tool, as the agent runs it beside its own."""
@@ -127,11 +142,11 @@ class UllageCapability(Portable, AbstractCapability[Any]):
 
     async def _open(self, name: str, ctx: Any, /, **arguments: Any) -> Any:
         session = await self._of(ctx, ctx.model)
-        asked = answered(
-            session, ctx.messages, lambda each: isinstance(each, ModelResponse)
+        request = answered_request(
+            session, ctx.messages, lambda message: isinstance(message, ModelResponse)
         )
         answer = await session.answer(
-            name, arguments, ctx.tool_call_id or "", request=asked
+            name, arguments, ctx.tool_call_id or "", request=request
         )
         if answer.block is None:
             return answer.text
@@ -140,12 +155,13 @@ class UllageCapability(Portable, AbstractCapability[Any]):
 
 def _held(messages: Any) -> dict[str, Any]:
     """The ledger as a history holds it."""
-    kept = (
-        (each.metadata or {}).get(_KEY)
-        for each in messages
-        if isinstance(each, ModelResponse)
-    )
-    return {k: v for each in kept if isinstance(each, Mapping) for k, v in each.items()}
+    entries: dict[str, Any] = {}
+    for message in messages:
+        if isinstance(message, ModelResponse):
+            ledger = (message.metadata or {}).get(_KEY)
+            if isinstance(ledger, Mapping):
+                entries.update(ledger)
+    return entries
 
 
 def _request_of(context: Any) -> dict[str, Any]:
@@ -156,7 +172,7 @@ def _request_of(context: Any) -> dict[str, Any]:
     )
     tools = map(_definition, (*parameters.function_tools, *parameters.output_tools))
     schema = getattr(parameters.output_object, "json_schema", None)
-    return given(
+    return without_none(
         model=context.model.model_name,
         system="\n\n".join(part.content for part in parameters.instruction_parts or ())
         or None,

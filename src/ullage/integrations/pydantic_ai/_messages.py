@@ -47,7 +47,9 @@ def _parse(raw: Any) -> Message:
         raise FormatError(
             "messages", f"a {kind} is none", "Give ModelRequest and ModelResponse."
         )
-    parts = [part for at, each in enumerate(raw.parts) for part in _parts(each, at)]
+    parts = [
+        part for at, raw_part in enumerate(raw.parts) for part in _parts(raw_part, at)
+    ]
     return Message(
         "user" if isinstance(raw, ai.ModelRequest) else "assistant", ordered(parts)
     )
@@ -128,7 +130,11 @@ def _mime_of(item: Any) -> str | None:
 
 
 def content_of(block: Any) -> Any:
-    """What was set aside as a block, as the content it was."""
+    """The content that was set aside as a block.
+
+    Args:
+        block: the block, as `Media` holds it.
+    """
     return _CONTENT.validate_python(block)
 
 
@@ -166,12 +172,12 @@ def _user(text: str) -> ai.ModelRequest:
 
 
 def _usage(reply: Any) -> Usage | None:
-    found = getattr(reply, "usage", None)
-    if found is None or not hasattr(found, "cache_read_tokens"):
+    usage = getattr(reply, "usage", None)
+    if usage is None or not hasattr(usage, "cache_read_tokens"):
         return None
-    read, written = found.cache_read_tokens, found.cache_write_tokens
-    reasoning = (found.details or {}).get("reasoning_tokens")
-    prompt, output = found.input_tokens, found.output_tokens
+    read, written = usage.cache_read_tokens, usage.cache_write_tokens
+    reasoning = (usage.details or {}).get("reasoning_tokens")
+    prompt, output = usage.input_tokens, usage.output_tokens
     return counted(prompt, output, read=read, written=written, reasoning=reasoning)
 
 

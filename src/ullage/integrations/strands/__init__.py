@@ -1,6 +1,6 @@
 """Strands: a plugin that keeps an agent within its window.
 
-    agent = Agent(model, tools=tools, plugins=[UllagePlugin()], session_manager=manager,
+    agent = Agent(model, tools=tools, plugins=[UllageStrandsPlugin()], session_manager=manager,
                   conversation_manager=NullConversationManager(), context_manager=False)
 
 Needs the extra ``strands``.
@@ -15,6 +15,6 @@ from ullage.integrations._needs import needs
 
 with needs("strands"):
     from ullage.integrations.strands._messages import HOST
-    from ullage.integrations.strands._plugin import UllagePlugin
+    from ullage.integrations.strands._plugin import UllageStrandsPlugin
 
-__all__ = ["HOST", "UllagePlugin"]
+__all__ = ["HOST", "UllageStrandsPlugin"]

@@ -68,30 +68,30 @@ def _part(block: Mapping[str, Any], at: int) -> Part:
         failed = result.get("status") == "error"
         return ToolResult(str(result.get("toolUseId")), content, failed, at)
     if thought := block.get("reasoningContent"):
-        said = thought.get("reasoningText") or {}
-        sealed = said.get("signature") or thought.get("redactedContent") or ""
+        reasoning = thought.get("reasoningText") or {}
+        sealed = reasoning.get("signature") or thought.get("redactedContent") or ""
         return Reasoning(
-            str(said.get("text") or ""), at, bool(sealed), len(sealed) * 3 // 4
+            str(reasoning.get("text") or ""), at, bool(sealed), len(sealed) * 3 // 4
         )
     return _content(block, at)
 
 
 def _content(block: Mapping[str, Any], at: int) -> Content:
     kind = next(iter(block), "")
-    held = block.get(kind)
-    if kind == "text" and isinstance(held, str):
-        return Text(held, at)
+    value = block.get(kind)
+    if kind == "text" and isinstance(value, str):
+        return Text(value, at)
     if kind == "json":
-        return Text(as_json(held, "json"), at)
+        return Text(as_json(value, "json"), at)
     plain = encode_bytes_values(dict(block))
-    if kind in _MEDIA and isinstance(held, Mapping):
+    if kind in _MEDIA and isinstance(value, Mapping):
         source = plain[kind].get("source") or {}
         inline = source.get("bytes")
         data = (
             inline["data"] if isinstance(inline, Mapping) else as_json(source, "source")
         )
         medium, group = _MEDIA[kind]
-        return Media(medium, f"{group}/{held.get('format')}", data, at, block=plain)
+        return Media(medium, f"{group}/{value.get('format')}", data, at, block=plain)
     return Opaque(kind, as_json(plain, kind), at, media_tokens_of(block))
 
 

@@ -19,15 +19,19 @@ from strands.types.session import decode_bytes_values
 
 from ullage import ToolSpec
 from ullage.doors.host import Portable
-from ullage.integrations._sessions import AsyncHostSessions, answered, given
+from ullage.integrations._sessions import (
+    AsyncHostSessions,
+    answered_request,
+    without_none,
+)
 from ullage.integrations.strands._messages import HOST
 
-__all__ = ["UllagePlugin"]
+__all__ = ["UllageStrandsPlugin"]
 
 _STATE, _KEY = "ullage", "conversation"
 
 
-class UllagePlugin(Portable, Plugin):
+class UllageStrandsPlugin(Portable, Plugin):
     """Keeps the model calls of agents within the windows of their models.
 
     One object may serve any number of agents; a ref of one opens in no other.
@@ -70,9 +74,9 @@ class UllagePlugin(Portable, Plugin):
 
     async def _call(self, context: Any, next_fn: Any) -> AsyncIterator[Any]:
         """Call the model with a view that fits; once more where its provider calls it too long."""
-        agent, held = context.agent, _held(context.agent)
+        agent, stored = context.agent, _held(context.agent)
         session = await self.sessions.opened(
-            held[_KEY], held, **_model_of(context.model)
+            stored[_KEY], stored, **_model_of(context.model)
         )
 
         def create(**view: Any) -> Any:
@@ -83,8 +87,8 @@ class UllagePlugin(Portable, Plugin):
         ) as events:
             async for event in events:
                 yield event
-        if new := self.sessions.missing(session, held):
-            agent.state.set(_STATE, {**held, **new})
+        if entries := self.sessions.missing(session, stored):
+            agent.state.set(_STATE, {**stored, **entries})
 
     async def _recall(
         self, spec: ToolSpec, call: Mapping[str, Any], *, agent: Any, **_: Any
@@ -93,26 +97,26 @@ class UllagePlugin(Portable, Plugin):
 
         The agent is among what every tool is given of its invocation.
         """
-        held = _held(agent)
-        session = await self.sessions.opened(held[_KEY], held)
-        asked = answered(
-            session, agent.messages, lambda said: said["role"] == "assistant"
+        stored = _held(agent)
+        session = await self.sessions.opened(stored[_KEY], stored)
+        request = answered_request(
+            session, agent.messages, lambda message: message["role"] == "assistant"
         )
         answer = await session.answer(
-            spec.name, call["input"], call["toolUseId"], request=asked
+            spec.name, call["input"], call["toolUseId"], request=request
         )
         status = "error" if answer.is_error else "success"
-        said = [decode_bytes_values(answer.block or {"text": answer.text})]
-        return {"toolUseId": call["toolUseId"], "status": status, "content": said}
+        content = [decode_bytes_values(answer.block or {"text": answer.text})]
+        return {"toolUseId": call["toolUseId"], "status": status, "content": content}
 
 
 def _held(agent: Any) -> dict[str, Any]:
     """What the agent's state keeps of ours; which conversation it is, first of all."""
-    held = agent.state.get(_STATE)
-    if not isinstance(held, dict) or not isinstance(held.get(_KEY), str):
-        held = {_KEY: uuid.uuid4().hex}
-        agent.state.set(_STATE, held)
-    return held
+    stored = agent.state.get(_STATE)
+    if not isinstance(stored, dict) or not isinstance(stored.get(_KEY), str):
+        stored = {_KEY: uuid.uuid4().hex}
+        agent.state.set(_STATE, stored)
+    return stored
 
 
 def _model_of(model: Any) -> dict[str, Any]:
@@ -130,7 +134,7 @@ def _request_of(context: Any) -> dict[str, Any]:
     settings, prompt = _settings(context.model), context.system_prompt
     if isinstance(prompt, list):
         prompt = "\n".join(block["text"] for block in prompt if "text" in block)
-    return given(
+    return without_none(
         model=settings.get("model_id"),
         system=prompt,
         messages=context.messages,

@@ -25,7 +25,7 @@ _TOKENS = re.compile(r"(\d[\d_,]*(?:\.\d+)?)\s*([km]?)", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
-class Tokens(click.ParamType):  # type: ignore[type-arg]
+class TokenCount(click.ParamType):  # type: ignore[type-arg]
     """A number of tokens as people write it: ``64000``, ``64_000``, ``64k``, ``1M``."""
 
     name = "tokens"
@@ -55,6 +55,7 @@ format_option = click.option(
 )
 store_option = click.option(
     "--store",
+    "address",
     envvar="ULLAGE_STORE",
     metavar="PATH",
     help="The SQLite file, or postgresql://…. Default: the platform's place for it.",
@@ -71,12 +72,12 @@ user_tools_option = click.option(
 
 def count_option(*names: str, least: int, default: int, help: str) -> Callable[[F], F]:
     """An option that takes a whole number from ``least`` up, and shows its default."""
-    given: Any = {
+    settings: Any = {
         "type": click.IntRange(least),
         "default": default,
         "show_default": True,
     }
-    return click.option(*names, help=help, **given)
+    return click.option(*names, help=help, **settings)
 
 
 def store_options(command: F) -> F:

@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from ullage.core.errors import ConfigError
-from ullage.tools.replay.cost.prices import OWN, PROFILES, Wanted, profile_named
+from ullage.tools.replay.cost.prices import OWN, PROFILES, ProfileChoice, profile_named
 
 F = TypeVar("F", bound=Callable[..., Any])
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -39,14 +39,14 @@ def page_options(command: F) -> F:
     return command
 
 
-def profiles_of(named: tuple[str, ...]) -> tuple[Wanted, ...]:
+def profiles_of(named: tuple[str, ...]) -> tuple[ProfileChoice, ...]:
     """The price profiles asked for; if none was, each run's own and then all that ship.
 
     Raises:
         ConfigError: there is none of a name, or a file holds none.
     """
-    wanted = (OWN if name == OWN else profile_named(name) for name in named)
-    return tuple(wanted) or (OWN, *PROFILES.values())
+    profiles = (OWN if name == OWN else profile_named(name) for name in named)
+    return tuple(profiles) or (OWN, *PROFILES.values())
 
 
 def typed(program: str = "") -> str:
@@ -57,8 +57,8 @@ def typed(program: str = "") -> str:
         name = parameter.name or ""
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             option = parameter.opts[-1:] if isinstance(parameter, click.Option) else []
-            given = context.params[name]
-            for value in given if isinstance(given, tuple) else (given,):
+            setting = context.params[name]
+            for value in setting if isinstance(setting, tuple) else (setting,):
                 words += option if value is True else [*option, _word(value)]
     return shlex.join(words)
 
@@ -84,7 +84,7 @@ def save(path: Path, page: str, option: str = "--html") -> None:
         ) as file:
             file.write(page.encode())
     except OSError as error:
-        why = error.strerror or type(error).__name__
+        reason = error.strerror or type(error).__name__
         raise ConfigError(
-            option, f"the file cannot be written ({why})", "Give another path."
+            option, f"the file cannot be written ({reason})", "Give another path."
         ) from None

@@ -14,7 +14,7 @@ from ullage.core.errors import ConfigError
 from ullage.core.installing import install_remedy
 from ullage.documents import NAMES
 from ullage.doors.proxy.config import Config, config_of
-from ullage.tools.cli._options import Tokens, user_tools_option
+from ullage.tools.cli._options import TokenCount, user_tools_option
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -44,7 +44,7 @@ _OPTIONS = (
     click.option(
         "--window",
         "window_tokens",
-        type=Tokens(1_000),
+        type=TokenCount(1_000),
         help="The window: 64000, 64k or 1M. Default: each model's own.",
     ),
     click.option(
@@ -113,9 +113,9 @@ def settings_of(
     """
     if importlib.util.find_spec("aiohttp") is None:
         raise ConfigError("ullage proxy", "aiohttp is missing", install_remedy("proxy"))
-    named = dict(_pair(each) for each in upstreams)
+    urls = dict(_pair(pair) for pair in upstreams)
     options["user_tools"] = list(options["user_tools"]) or None
-    return config_of(file, os.environ, upstreams=named, **options)
+    return config_of(file, os.environ, upstreams=urls, **options)
 
 
 def _pair(option: str) -> tuple[str, str]:

@@ -31,7 +31,7 @@ def command(file: BinaryIO, wire: str | None, as_json: bool) -> None:
     status is 1 if there is one, 2 if FILE cannot be read, 0 if the request is legal.
     """
     try:
-        found = problems(msgspec.json.decode(read_whole(file)), wire)
+        violations = problems(msgspec.json.decode(read_whole(file)), wire)
     except FormatError as error:
         raise _Unreadable(str(error)) from None
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -39,10 +39,10 @@ def command(file: BinaryIO, wire: str | None, as_json: bool) -> None:
             f"the file: not JSON ({error}). Give one request as JSON."
         ) from None
     if as_json:
-        print_json(found)
-    for problem in () if as_json else found:
+        print_json(violations)
+    for problem in () if as_json else violations:
         doubt = "" if problem.verified else " (unverified)"
         click.echo(
             f"{problem.rule:<4} {problem.where}: {problem.sentence}{doubt}. {problem.remedy}"
         )
-    sys.exit(1 if found else 0)
+    sys.exit(1 if violations else 0)

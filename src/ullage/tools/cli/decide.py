@@ -52,24 +52,24 @@ _lines_option = click.option(
 @click.argument("target")
 @_lines_option
 @_options
-def pin(target: str, lines: str | None, **given: Any) -> None:
+def pin(target: str, lines: str | None, **options: Any) -> None:
     """Keep TARGET whole in every view from the next request on, as long as it fits.
 
     TARGET is a short name that `ullage window` shows (m12 for a message, m12.2 for one text of
     it), a ref, or the id of a tool call.
     """
-    _decide("pin", target, lines=_span(lines), **given)
+    _decide("pin", target, lines=_span(lines), **options)
 
 
 @click.command("drop", short_help="Take a text out of the view.")
 @click.argument("target")
 @_options
-def drop(target: str, **given: Any) -> None:
+def drop(target: str, **options: Any) -> None:
     """Take TARGET out of the view from the next request on; its ref still opens it.
 
     See `ullage pin` for TARGET.
     """
-    _decide("drop", target, **given)
+    _decide("drop", target, **options)
 
 
 @click.command("restore", short_help="Bring back what left the view.")
@@ -83,28 +83,28 @@ def drop(target: str, **given: Any) -> None:
 )
 @_lines_option
 @_options
-def restore(target: str, when: str, lines: str | None, **given: Any) -> None:
+def restore(target: str, when: str, lines: str | None, **options: Any) -> None:
     """Bring TARGET back, whole. See `ullage pin` for TARGET."""
-    _decide("restore", target, when=when, lines=_span(lines), **given)
+    _decide("restore", target, when=when, lines=_span(lines), **options)
 
 
 @click.command("undo", short_help="Take back a batch or a decision.")
-@click.argument("what", required=False)
+@click.argument("target", metavar="[WHAT]", required=False)
 @_options
-def undo(what: str | None, **given: Any) -> None:
+def undo(target: str | None, **options: Any) -> None:
     """Take back WHAT: a batch (b…) or a decision (d…) that `ullage window` names, or a ref.
 
     Without WHAT, what was done last and stands is taken back. To take back an undo, name it.
     """
-    _decide("undo", what, **given)
+    _decide("undo", target, **options)
 
 
 @click.command("note", short_help="Add a text to every view.")
 @click.argument("text")
 @_options
-def note(text: str, **given: Any) -> None:
+def note(text: str, **options: Any) -> None:
     """Have TEXT stand in every view of the conversation from the next request on."""
-    _decide("note", None, text=text, **given)
+    _decide("note", None, text=text, **options)
 
 
 def _span(lines: str | None) -> tuple[int, int] | None:
@@ -119,36 +119,57 @@ def _span(lines: str | None) -> tuple[int, int] | None:
 
 def _decide(
     verb: Verb,
-    wanted: str | None,
+    target: str | None,
     *,
     name: str | None,
     is_dry: bool,
-    store: str | None,
+    address: str | None,
     tenant: str,
     as_json: bool,
     **fields: Any,
 ) -> None:
     """Decide, and say what the next request shows otherwise."""
-    with closing(open_kept(store)) as kept:
-        stored = conversation(kept, tenant, name)
-        decision = decision_of(stored, verb, wanted, **fields)
-        what = described(decision, stored.transcript)
-        more, anew = about_tokens(stored, decision)
-        made = "" if is_dry else decide(kept, stored, decision)
+    with closing(open_kept(address)) as store:
+        stored = conversation(store, tenant, name)
+        decision = decision_of(stored, verb, target, **fields)
+        description = described(decision, stored.transcript)
+        added_tokens, rewritten_tokens = about_tokens(stored, decision)
+        decision_name = "" if is_dry else decide(store, stored, decision)
     if as_json:
-        told = {"conversation": stored.outline.name, "decision": made, "what": what}
-        print_json({**told, "about_tokens_more": more, "about_tokens_rewritten": anew})
+        record = {
+            "conversation": stored.outline.name,
+            "decision": decision_name,
+            "what": description,
+        }
+        print_json(
+            {
+                **record,
+                "about_tokens_more": added_tokens,
+                "about_tokens_rewritten": rewritten_tokens,
+            }
+        )
         return
-    click.echo(_told(stored, made, what, more, anew))
+    click.echo(
+        _sentence(stored, decision_name, description, added_tokens, rewritten_tokens)
+    )
 
 
-def _told(
-    stored: StoredConversation, made: str, what: str, more: int, anew: int
+def _sentence(
+    stored: StoredConversation,
+    decision_name: str,
+    description: str,
+    added_tokens: int,
+    rewritten_tokens: int,
 ) -> str:
     """What a decision comes to, in words."""
-    begins = f"{made}: {what}" if made else f"{what} would be decided"
-    size = f"the view has about {abs(more):,} tokens {'more' if more >= 0 else 'fewer'}"
-    cache = f"about {anew:,} tokens are written to the prompt cache anew"
-    price = f"{size}; {cache if anew else 'no cache is broken'}"
-    undo = f"\nTake it back: ullage undo {made}" if made else ""
-    return f"{stored.outline.name}, {begins}. With the next request {price}.{undo}"
+    decided = (
+        f"{decision_name}: {description}"
+        if decision_name
+        else f"{description} would be decided"
+    )
+    change = "more" if added_tokens >= 0 else "fewer"
+    size = f"the view has about {abs(added_tokens):,} tokens {change}"
+    cache = f"about {rewritten_tokens:,} tokens are written to the prompt cache anew"
+    price = f"{size}; {cache if rewritten_tokens else 'no cache is broken'}"
+    undo = f"\nTake it back: ullage undo {decision_name}" if decision_name else ""
+    return f"{stored.outline.name}, {decided}. With the next request {price}.{undo}"

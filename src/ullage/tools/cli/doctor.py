@@ -31,15 +31,15 @@ def command(
     **options: Any,
 ) -> None:
     """Look at what the proxy and coding agents need; exit 1 if something is wrong."""
-    named = dict(each.partition("=")[::2] for each in upstreams)
+    named = dict(answer.partition("=")[::2] for answer in upstreams)
     try:
         config = config_of(file, os.environ, upstreams=named, **options)
     except ConfigError as error:
         raise click.ClickException(str(error)) from None
-    found = list(findings(config, os.environ, online=online))
+    answers = list(findings(config, os.environ, online=online))
     if as_json:
-        print_json(found)
+        print_json(answers)
     else:
-        for each in found:
-            click.echo(f"{_SIGNS[each.verdict]}  {each.about}: {each.words}")
-    sys.exit(any(each.verdict == "wrong" for each in found))
+        for answer in answers:
+            click.echo(f"{_SIGNS[answer.verdict]}  {answer.about}: {answer.words}")
+    sys.exit(any(answer.verdict == "wrong" for answer in answers))

@@ -11,7 +11,7 @@ from ullage import Limits, Session
 from ullage.core.errors import FormatError
 from ullage.documents import NAMES
 from ullage.tools.cli._options import (
-    Tokens,
+    TokenCount,
     format_option,
     print_json,
     read_whole,
@@ -28,7 +28,7 @@ from ullage.tools.cli._options import (
 )
 @click.option(
     "--window",
-    type=Tokens(),
+    type=TokenCount(),
     help="The context window: 64000, 64k or 1M. Default: the model's.",
 )
 @format_option
@@ -49,7 +49,7 @@ def command(
     recall: bool | None,
     repair: bool,
     user_tools: tuple[str, ...],
-    store: str | None,
+    address: str | None,
     tenant: str,
     as_json: bool,
 ) -> None:
@@ -72,7 +72,7 @@ def command(
         policy=policy,
         limits=Limits(window_tokens=window) if window is not None else None,
         format=wire,
-        store=store or "sqlite",
+        store=address or "sqlite",
         tenant=tenant,
         recall="auto" if recall is None else recall,
         repair=repair,
@@ -80,12 +80,12 @@ def command(
     )
     with session:
         fitted = session.fit(request)
-        shown, limit = session.window.estimate, session.window.limit_tokens
+        tokens, limit = session.window.estimate, session.window.limit_tokens
     if as_json:
         print_json(
             {
                 "request": fitted,
-                "tokens": shown,
+                "tokens": tokens,
                 "limit": limit,
                 "events": session.events,
             }
@@ -93,7 +93,7 @@ def command(
         return
     print_json(fitted)
     click.echo(
-        f"{shown:,} of {limit:,} tokens; {len(session.events):,} events", err=True
+        f"{tokens:,} of {limit:,} tokens; {len(session.events):,} events", err=True
     )
     for event in session.events:
         click.echo(f"{event.kind:>10}  {event.where}: {event.why}", err=True)

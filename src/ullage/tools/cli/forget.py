@@ -12,7 +12,7 @@ from ullage.tools.cli._options import json_option, open_kept, print_json
 
 
 @click.command("forget", short_help="Erase a tenant or a conversation.")
-@click.argument("store", type=click.Path(dir_okay=False))
+@click.argument("address", metavar="STORE", type=click.Path(dir_okay=False))
 @click.option(
     "--tenant", help="Everything that this tenant set aside, and its ledgers."
 )
@@ -24,7 +24,7 @@ from ullage.tools.cli._options import json_option, open_kept, print_json
 )
 @json_option
 def command(
-    store: str,
+    address: str,
     tenant: str | None,
     conversation: str | None,
     spill: str | None,
@@ -38,20 +38,22 @@ def command(
     if (tenant is None) == (conversation is None):
         raise click.UsageError("give --tenant or --conversation, one of them.")
     if conversation is not None:
-        messages = conversations_at(store).forget(conversation)
+        messages = conversations_at(address).forget(conversation)
         _print(as_json, f"{messages:,} messages are erased", messages=messages)
         return
-    with closing(open_kept(store)) as kept:
-        done = forget(kept if spill is None else SpillStore(kept, spill), tenant or "")
-        if isinstance(kept, SqliteStore):
-            kept.shrink()
-    outputs, records = len(done.removed), done.records
-    said = f"{outputs:,} outputs and {records:,} ledger records are erased"
-    _print(as_json, said, outputs=outputs, records=records)
+    with closing(open_kept(address)) as store:
+        result = forget(
+            store if spill is None else SpillStore(store, spill), tenant or ""
+        )
+        if isinstance(store, SqliteStore):
+            store.shrink()
+    outputs, records = len(result.removed), result.records
+    message = f"{outputs:,} outputs and {records:,} ledger records are erased"
+    _print(as_json, message, outputs=outputs, records=records)
 
 
-def _print(as_json: bool, said: str, **counts: int) -> None:
+def _print(as_json: bool, message: str, **counts: int) -> None:
     if as_json:
         print_json(counts)
     else:
-        click.echo(said)
+        click.echo(message)

@@ -29,14 +29,14 @@ class _Amount(click.ParamType):  # type: ignore[type-arg]
         self._example = example
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        found = self._pattern.fullmatch(str(value).strip())
-        if found is None:
+        match = self._pattern.fullmatch(str(value).strip())
+        if match is None:
             self.fail(
                 f"{value!r} is no {self.name}: write it like {self._example}.",
                 param,
                 ctx,
             )
-        return int(float(found[1]) * self._units[found[2].lower()])
+        return int(float(match[1]) * self._units[match[2].lower()])
 
 
 _DURATION = _Amount("time", r"(\d+(?:\.\d+)?)\s*([smhdw])", _SECONDS, "12h or 30d")
@@ -71,7 +71,7 @@ def command(
     tenant: str | None,
     spill: str | None,
     dry_run: bool,
-    store: str | None,
+    address: str | None,
     as_json: bool,
 ) -> None:
     """Let go of outputs and ledgers that were not used for long, or are too much.
@@ -84,42 +84,44 @@ def command(
             "give --older-than, --max-size or both: without, nothing goes."
         )
     bounds = Bounds(older_than_s, max_bytes, even_needed, every_s or 0, dry_run=dry_run)
-    with closing(open_kept(store)) as kept:
-        room = kept if spill is None else SpillStore(kept, spill)
-        done = room.collect(tenant, bounds)
-        while done is not None and done.cursor is not None:
-            step = room.collect(tenant, bounds, done.cursor)
-            done = step and done.then(step)
-        if done is not None and not dry_run and (done.removed or done.records):
-            _shrink(kept)
-    _print(done, dry_run=dry_run, as_json=as_json)
+    with closing(open_kept(address)) as store:
+        room = store if spill is None else SpillStore(store, spill)
+        result = room.collect(tenant, bounds)
+        while result is not None and result.cursor is not None:
+            step = room.collect(tenant, bounds, result.cursor)
+            result = step and result.then(step)
+        if result is not None and not dry_run and (result.removed or result.records):
+            _shrink(store)
+    _print(result, dry_run=dry_run, as_json=as_json)
 
 
-def _shrink(kept: Store) -> None:
+def _shrink(store: Store) -> None:
     """Make a file smaller too; while another process reads it, its room is only used again."""
-    if not isinstance(kept, SqliteStore):
+    if not isinstance(store, SqliteStore):
         return
     try:
-        kept.shrink()
+        store.shrink()
     except StoreError as error:
         click.echo(f"the file did not get smaller: {error}", err=True)
 
 
-def _print(done: Collected | None, *, dry_run: bool, as_json: bool) -> None:
+def _print(result: Collected | None, *, dry_run: bool, as_json: bool) -> None:
     if as_json:
         fields = ("removed", "records", "left_bytes")
-        print_json(done and {field: getattr(done, field) for field in fields})
+        print_json(result and {field: getattr(result, field) for field in fields})
         return
-    if done is None:
+    if result is None:
         click.echo("cleaned up not long ago: nothing done")
         return
-    for gone in done.removed:
-        used = datetime.fromtimestamp(gone.used_s, UTC).strftime("%Y-%m-%d")
-        note = "  needed by a view" if gone.needed else ""
-        click.echo(f"{gone.ref}  {gone.size_bytes:>13,} bytes  last used {used}{note}")
-    freed = sum(gone.size_bytes for gone in done.removed)
+    for output in result.removed:
+        used = datetime.fromtimestamp(output.used_s, UTC).strftime("%Y-%m-%d")
+        note = "  needed by a view" if output.needed else ""
+        click.echo(
+            f"{output.ref}  {output.size_bytes:>13,} bytes  last used {used}{note}"
+        )
+    freed = sum(output.size_bytes for output in result.removed)
     went = "would go" if dry_run else "went"
     click.echo(
-        f"{len(done.removed):,} outputs of {freed:,} bytes and {done.records:,} ledger records "
-        f"{went}; outputs of {done.left_bytes:,} bytes stay"
+        f"{len(result.removed):,} outputs of {freed:,} bytes and {result.records:,} ledger records "
+        f"{went}; outputs of {result.left_bytes:,} bytes stay"
     )

@@ -36,7 +36,7 @@ def command(
     ignore_case: bool,
     context: int,
     most: int,
-    store: str | None,
+    address: str | None,
     tenant: str,
     as_json: bool,
 ) -> None:
@@ -44,11 +44,11 @@ def command(
 
     The status is 1 if nothing matches.
     """
-    found: dict[str, GrepResult] = {}
-    with closing(open_kept(store)) as kept:
-        for ref in refs or every_ref(kept, tenant):
+    matches: dict[str, GrepResult] = {}
+    with closing(open_kept(address)) as store:
+        for ref in refs or every_ref(store, tenant):
             steps = search(
-                OutputReader(kept.stat(tenant, ref)),
+                OutputReader(store.stat(tenant, ref)),
                 pattern,
                 ignore_case=ignore_case,
                 context_lines=context,
@@ -56,14 +56,14 @@ def command(
                 max_chars=1_000_000,
             )
             try:
-                hits = run(steps, kept, tenant)
+                hits = run(steps, store, tenant)
             except PatternError as error:
                 raise click.ClickException(str(error)) from None
             if hits.total:
-                found[ref] = hits
+                matches[ref] = hits
     if as_json:
-        print_json(found)
-    for ref, hits in () if as_json else found.items():
+        print_json(matches)
+    for ref, hits in () if as_json else matches.items():
         for line in hits.lines:
             print_kept(f"{ref}:{line.number}:{line.text}\n")
-    sys.exit(0 if found else 1)
+    sys.exit(0 if matches else 1)

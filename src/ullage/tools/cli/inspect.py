@@ -12,7 +12,7 @@ from rich.console import Console
 from ullage.core.errors import FormatError
 from ullage.documents import NAMES
 from ullage.tools.cli._options import (
-    Tokens,
+    TokenCount,
     harmless,
     json_option,
     open_kept,
@@ -23,20 +23,20 @@ from ullage.tools.cli._page import page_options, profiles_of, save, typed
 from ullage.tools.replay.readers import Run, read
 from ullage.tools.replay.report.pages import page_of_session
 from ullage.tools.replay.report.plot import plot_of
-from ullage.tools.replay.stored import Stored, from_store
-from ullage.tools.replay.trace import Mark
+from ullage.tools.replay.stored import StoredRun, from_store
+from ullage.tools.replay.trace import TracedEdit
 
 
 @click.command("inspect", short_help="Show what a session did to its history.")
 @click.argument("ledger", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("history", type=click.Path(exists=True, path_type=Path))
-@click.option("--run", "wanted", help="Which run of the history. Default: its largest.")
+@click.option("--run", "run_id", help="Which run of the history. Default: its largest.")
 @click.option(
     "--tenant", default="", help="Whose session. Default: the unnamed tenant."
 )
 @click.option(
     "--window",
-    type=Tokens(),
+    type=TokenCount(),
     help="The window it ran in: 64000, 64k or 1M. Default: the model's.",
 )
 @click.option(
@@ -48,7 +48,7 @@ from ullage.tools.replay.trace import Mark
 def command(
     ledger: Path,
     history: Path,
-    wanted: str | None,
+    run_id: str | None,
     tenant: str,
     window: int | None,
     policy: str | None,
@@ -65,9 +65,9 @@ def command(
     `ullage.tools.replay.record`, a session log, or anything else that `ullage replay` reads. The
     ledger is only read.
     """
-    run, profiles = _run(history, wanted), profiles_of(named)
+    run, profiles = _run(history, run_id), profiles_of(named)
     with closing(open_kept(ledger)) as store:
-        found = from_store(
+        session = from_store(
             run,
             store,
             profiles=profiles,
@@ -78,59 +78,68 @@ def command(
         )
     if page is not None:
         save(
-            page, page_of_session(run.id, found, profiles, command=typed(), share=share)
+            page,
+            page_of_session(run.id, session, profiles, command=typed(), share=share),
         )
     if plot is not None:
-        save(plot, plot_of(found.trace, f"A session under {found.policy}"), "--plot")
+        save(
+            plot, plot_of(session.trace, f"A session under {session.policy}"), "--plot"
+        )
     if as_json:
         print_json(
             {
                 "run": run.id,
-                "policy": found.policy,
-                "trace": found.trace,
-                "bills": found.bills,
+                "policy": session.policy,
+                "trace": session.trace,
+                "bills": session.bills,
             }
         )
     else:
-        _print(run, found)
+        _print(run, session)
 
 
-def _run(history: Path, wanted: str | None) -> Run:
-    """The run that is meant."""
-    runs = [run for run in read(history) if wanted in (None, run.id)]
+def _run(history: Path, run_id: str | None) -> Run:
+    """The run of this id; of several, or without an id, the longest.
+
+    Raises:
+        FormatError: the history holds no such run.
+    """
+    runs = [run for run in read(history) if run_id in (None, run.id)]
     if not runs:
         raise FormatError(
-            "--run", f"there is no run {wanted!r}", "Leave it out for the largest."
+            "--run", f"there is no run {run_id!r}", "Leave it out for the largest."
         )
     return max(runs, key=lambda run: len(run.messages))
 
 
-def _print(run: Run, found: Stored) -> None:
+def _print(run: Run, session: StoredRun) -> None:
     """Every edit under the turn and the reason it was made for, and what the session came to."""
-    trace = found.trace
+    trace = session.trace
     console = Console(highlight=False)
     console.print(
-        f"{harmless(run.id)} · {found.policy}: {len(trace.lengths):,} requests",
+        f"{harmless(run.id)} · {session.policy}: {len(trace.lengths):,} requests",
         markup=False,
     )
-    for (turn, why), marks in groupby(trace.marks, lambda mark: (mark.turn, mark.why)):
-        console.print(f"\nturn {turn + 1:,}: {why}", style="bold", markup=False)
+    for (turn, reason), marks in groupby(
+        trace.marks, lambda mark: (mark.turn, mark.reason)
+    ):
+        console.print(f"\nturn {turn + 1:,}: {reason}", style="bold", markup=False)
         for mark in marks:
             console.print(
                 _line(mark), no_wrap=True, overflow="ignore", crop=False, markup=False
             )
     peak, raw = max(map(sum, trace.sizes), default=0), max(trace.raw, default=0)
     console.print(f"\nlargest request {peak:,} tokens instead of {raw:,}")
-    if found.unfit:
+    if session.unfit:
         console.print(
-            f"{found.unfit:,} turns are over the limit and not shown", style="yellow"
+            f"{session.unfit:,} turns are over the limit and not shown", style="yellow"
         )
 
 
-def _line(mark: Mark) -> str:
+def _line(mark: TracedEdit) -> str:
     """An edit: of which message or messages, which kind, its tokens, its ref; never cut."""
     place = f"{mark.message + 1}" + (
         f"–{mark.stop}" if mark.stop > mark.message + 1 else ""
     )
-    sizes = f"{mark.before:,} → {mark.after:,}"
+    sizes = f"{mark.tokens_before:,} → {mark.tokens_after:,}"
     return f"  {place:<9}{mark.kind:<10} {sizes:<17} {mark.ref}".rstrip()

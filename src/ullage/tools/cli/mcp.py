@@ -34,13 +34,13 @@ _CLIENTS = (
 
 
 class _Mcp(click.Group):
-    """What is no command of ours, or stands behind ``--``, is the server's."""
+    """A group in which unknown words, and all behind ``--``, are the server's command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        behind = args[args.index("--") + 1 :] if "--" in args else None
+        server_words = args[args.index("--") + 1 :] if "--" in args else None
         super().parse_args(ctx, args)
         rest = [*ctx._protected_args, *ctx.args]
-        ctx.meta["is_server"] = behind is not None and behind == rest
+        ctx.meta["is_server"] = server_words is not None and server_words == rest
         return rest
 
     def resolve_command(
@@ -123,8 +123,8 @@ def command(
 @click.command("run", hidden=True, context_settings={"ignore_unknown_options": True})
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
-def _run(given: _Given, words: tuple[str, ...]) -> None:
-    forwarding.run(words, lambda: _settings(*given))
+def _run(options: _Given, words: tuple[str, ...]) -> None:
+    forwarding.run(words, lambda: _settings(*options))
 
 
 def _with_url(settings: McpSettings, url: str, headers: tuple[str, ...]) -> McpSettings:
@@ -139,7 +139,7 @@ def _with_url(settings: McpSettings, url: str, headers: tuple[str, ...]) -> McpS
 
 
 def _pairs(headers: tuple[str, ...]) -> dict[str, str]:
-    parted = [each.partition(":") for each in headers]
+    parted = [header.partition(":") for header in headers]
     return {name.strip(): value.strip() for name, _, value in parted}
 
 
@@ -234,7 +234,7 @@ def _that_changes(function: Callable[..., None]) -> Callable[..., None]:
 )
 @_that_changes
 @click.pass_obj
-def install(given: _Given, /, servers: tuple[str, ...], **how: Any) -> None:
+def install(options: _Given, /, servers: tuple[str, ...], **how: Any) -> None:
     """Put this before the MCP servers of CLIENTs; of all that are here if none is named.
 
     Shows the change and asks. The file as it was is kept beside it. Options before ``install``
@@ -242,17 +242,17 @@ def install(given: _Given, /, servers: tuple[str, ...], **how: Any) -> None:
     """
     from ullage.doors.mcp import installing
 
-    limits, config, store, tenant, user_tools = given
-    before = [*installing.called_as(), "mcp"]
+    limits, config, store, tenant, user_tools = options
+    prefix = [*installing.called_as(), "mcp"]
     several = [("--limit", limit) for limit in limits]
     several += [("--user-tool", tool) for tool in user_tools]
     for name, value in (*several, ("--tenant", tenant)):
-        before += [name, value] if value else []
+        prefix += [name, value] if value else []
     for name, path in (("--config", config), ("--store", store)):
-        before += [name, str(Path(path).absolute())] if path else []
+        prefix += [name, str(Path(path).absolute())] if path else []
 
     def change_of(client: Client, path: Path) -> Change | None:
-        return installing.install(client, path, before, servers)
+        return installing.install(client, path, prefix, servers)
 
     _change(change_of, installing.permit_recall, **how)
 
@@ -298,12 +298,12 @@ def _change(
         if permissions is not None:
             permitted = permissions_of(client, permissions, change.servers)
             changes += [permitted] if permitted is not None else []
-        for each in changes:
-            click.echo(each.diff)
+        for edit in changes:
+            click.echo(edit.diff)
         if dry_run or not (
             yes or click.confirm(f"Change {', '.join(change.servers)}?")
         ):
             continue
-        for each in changes:
-            installing.apply(each)
+        for edit in changes:
+            installing.apply(edit)
         click.echo(f"{name}: done. Start it anew.")

@@ -33,19 +33,19 @@ def command(
     lines: bool,
     offset: int,
     limit: int,
-    store: str | None,
+    address: str | None,
     tenant: str,
     as_json: bool,
 ) -> None:
     """Print the original kept under REF: byte for byte; on a terminal without control codes."""
-    with closing(open_kept(store)) as kept:
-        shape = kept.stat(tenant, ref)
+    with closing(open_kept(address)) as store:
+        shape = store.stat(tenant, ref)
         chunks: Iterator[str] = (
-            kept.chunk(tenant, ref, n) for n in range(len(shape.chunks))
+            store.chunk(tenant, ref, n) for n in range(len(shape.chunks))
         )
         if lines:
             steps = numbered(OutputReader(shape), offset, limit, Words(recall=False))
-            chunks = iter((run(steps, kept, tenant), "\n"))
+            chunks = iter((run(steps, store, tenant), "\n"))
         if as_json:
             text = "".join(chunks)
             print_json(

@@ -28,7 +28,7 @@ from ullage.documents import NAMES
 from ullage.doors.host import named_tools
 from ullage.stores import is_url
 from ullage.tools.cli._options import (
-    Tokens,
+    TokenCount,
     count_option,
     harmless,
     json_option,
@@ -38,36 +38,36 @@ from ullage.tools.cli._options import (
 from ullage.tools.cli._page import FILE, page_options, profiles_of, save, typed
 from ullage.tools.replay.calls import MOST_SHARE, OWN_WINDOW, Room
 from ullage.tools.replay.cost.prices import Profile
-from ullage.tools.replay.cost.prices import Wanted as WantedProfile
+from ullage.tools.replay.cost.prices import ProfileChoice as WantedProfile
 from ullage.tools.replay.engines import NAMES as ENGINES
 from ullage.tools.replay.engines import open_engine
 from ullage.tools.replay.evidence.common import common_in
 from ullage.tools.replay.many import (
     SESSIONS,
-    Finished,
     Job,
     Outcomes,
     Replayer,
+    ResultFile,
+    RunSource,
     Try,
-    Wanted,
     replay_all,
 )
 from ullage.tools.replay.parquet import write_parquet
 from ullage.tools.replay.readers import Damage, Run, logs_under, runs_of, size_of
-from ullage.tools.replay.report import Album, Drawn, Picture
+from ullage.tools.replay.report import Album, DrawnReplay, Picture
 from ullage.tools.replay.report.pages import page_of_replays
 from ullage.tools.replay.report.plot import plot_of
 from ullage.tools.replay.report.words import in_words
-from ullage.tools.replay.rows import Row, row_of, rows_of
+from ullage.tools.replay.rows import ReplaySummary, row_of, rows_of
 from ullage.tools.replay.run import Replayed
 from ullage.tools.replay.tables import WIDTH, tables_of
 
-R = TypeVar("R", bound=Row)
+R = TypeVar("R", bound=ReplaySummary)
 T = TypeVar("T")
 _REMEDY = "Give trajectories, provider requests or session logs, or a lower --least."
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class ReplayOptions(Struct, frozen=True, kw_only=True):
     """The options of a replay, each under the name of its parameter."""
 
     paths: tuple[Path | str, ...]
@@ -86,7 +86,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     share: bool = False
     plot: Path | None = None
     drawn: int
-    each: bool
+    by_run: bool
     as_json: bool
 
     @property
@@ -96,20 +96,20 @@ class Asked(Struct, frozen=True, kw_only=True):
         return tuple(product(self.policies or ("default",), rooms))
 
 
-class Found(Struct, frozen=True, kw_only=True):
-    """What came out: sums, those over all runs last, and each replay with the name of its file.
+class ReplayOutcome(Struct, frozen=True, kw_only=True):
+    """The outcome of a replay: sums, those over all runs last, and each run with its file's name.
 
     The first profile is that of the columns; ``pictures`` are the runs that a page draws.
     """
 
-    rows: Sequence[Row]
+    rows: Sequence[ReplaySummary]
     replays: list[tuple[str, Replayed]]
     profiles: tuple[WantedProfile, ...]
     pictures: list[Picture]
     damage: list[Damage]
 
 
-class Logs(click.Path):
+class LogPath(click.Path):
     """A file or a folder that is there, as a path; or an address of objects, as it was typed."""
 
     def __init__(self) -> None:
@@ -124,7 +124,9 @@ class Logs(click.Path):
 
 def _window(value: str) -> int | Literal["own"]:
     """A window as it is typed: a number of tokens, or ``own``."""
-    return OWN_WINDOW if value == OWN_WINDOW else Tokens().convert(value, None, None)
+    return (
+        OWN_WINDOW if value == OWN_WINDOW else TokenCount().convert(value, None, None)
+    )
 
 
 def _share(value: str) -> float:
@@ -137,13 +139,13 @@ def _share(value: str) -> float:
     except ValueError:
         raise click.BadParameter(f"{value!r} is no share: write 20% or 0.2.") from None
     if not 0 < share < MOST_SHARE:
-        why = f"0% and less than {MOST_SHARE:.0%}, or runs would fit as they are"
-        raise click.BadParameter(f"{value!r} must be more than {why}.")
+        bounds = f"0% and less than {MOST_SHARE:.0%}, or runs would fit as they are"
+        raise click.BadParameter(f"{value!r} must be more than {bounds}.")
     return share
 
 
 @click.command("replay", short_help="Try a policy on recorded runs: no model.")
-@click.argument("paths", nargs=-1, required=True, type=Logs())
+@click.argument("paths", nargs=-1, required=True, type=LogPath())
 @click.option(
     "--window",
     "windows",
@@ -203,10 +205,10 @@ def _share(value: str) -> float:
     help="How many runs the page draws turn by turn: those with the largest requests.",
 )
 @click.option(
-    "--runs", "each", is_flag=True, help="A row for each run, not for each file."
+    "--runs", "by_run", is_flag=True, help="A row for each run, not for each file."
 )
 @json_option
-def command(**given: Any) -> None:
+def command(**fields: Any) -> None:
     """Replay recorded runs call by call, without any model, and print what came out.
 
     PATHS are files or folders, here or in an object store (s3://bucket/folder): session logs of
@@ -217,25 +219,27 @@ def command(**given: Any) -> None:
     or no view of a call could be made to fit, and all else is well. In a folder, files of a kind
     unknown here are named, and no loss.
     """
-    asked = Asked(**given)
-    found = replay_asked(asked)
-    if asked.page is not None:
-        save(asked.page, page_of_replays(found, command=typed(), share=asked.share))
-    if asked.plot is not None:
-        plot(asked.plot, found)
-    if asked.as_json:
-        print_json(json_of(found))
+    options = ReplayOptions(**fields)
+    outcome = run_replay(options)
+    if options.page is not None:
+        save(
+            options.page, page_of_replays(outcome, command=typed(), share=options.share)
+        )
+    if options.plot is not None:
+        plot(options.plot, outcome)
+    if options.as_json:
+        print_json(json_of(outcome))
     else:
-        show(found, is_short=not asked.named)
-    sys.exit(status_of(found))
+        show(outcome, is_short=not options.named)
+    sys.exit(status_of(outcome))
 
 
-def replay_asked(
-    asked: Asked,
+def run_replay(
+    options: ReplayOptions,
     *,
     replayer: Replayer = SESSIONS,
     is_wanted: Callable[[Run], bool] | None = None,
-) -> Found:
+) -> ReplayOutcome:
     """Replay what was asked for, or of it the runs that are wanted, under a progress bar.
 
     Raises:
@@ -243,53 +247,59 @@ def replay_asked(
         FormatError: there is no run in the paths.
     """
     runs = partial(
-        runs_in, asked.paths, least=asked.least, most=asked.most, is_wanted=is_wanted
+        runs_in,
+        options.paths,
+        least=options.least,
+        most=options.most,
+        is_wanted=is_wanted,
     )
-    profiles = profiles_of(asked.named)
-    draws = asked.page is not None or asked.plot is not None
-    album, damage = Album(asked.drawn), list[Damage]()
-    with open_engine(asked.engine, asked.jobs) as engine:
-        read = (run for _, run in _under_bar("reading", "runs", asked, runs([])))
+    profiles = profiles_of(options.named)
+    draws = options.page is not None or options.plot is not None
+    album, damage = Album(options.drawn), list[Damage]()
+    with open_engine(options.engine, options.jobs) as engine:
+        read = (run for _, run in _under_bar("reading", "runs", options, runs([])))
         common = common_in(read, engine)
-        user_tools = named_tools(asked.user_tools)
+        user_tools = named_tools(options.user_tools)
         job = Job(profiles, tuple(sorted(common)), draws=draws, user_tools=user_tools)
-        finished = Finished(asked.kept_at, replayer.outcome)
-        done = replay_all(runs(damage), asked.tries, job, engine, finished, replayer)
-        found = _replayed(asked, done, album, damage)
-    if asked.out is not None:
-        write_parquet(asked.out, found, replayer.outcome)
-    return Found(
-        rows=rows_of(found, row_of, each=asked.each),
-        replays=found,
+        finished = ResultFile(options.kept_at, replayer.outcome)
+        outcomes = replay_all(
+            runs(damage), options.tries, job, engine, finished, replayer
+        )
+        replays = _replayed(options, outcomes, album, damage)
+    if options.out is not None:
+        write_parquet(options.out, replays, replayer.outcome)
+    return ReplayOutcome(
+        rows=rows_of(replays, row_of, by_run=options.by_run),
+        replays=replays,
         profiles=profiles,
-        pictures=album.pictures(asked.tries) if draws else [],
+        pictures=album.pictures(options.tries) if draws else [],
         damage=damage,
     )
 
 
 def _replayed(
-    asked: Asked, outcomes: Outcomes, album: Album, damage: list[Damage]
+    options: ReplayOptions, outcomes: Outcomes, album: Album, damage: list[Damage]
 ) -> list[tuple[str, Replayed]]:
     """Each replay with the name of its file; what is drawn goes into the album."""
-    found = list[tuple[str, Replayed]]()
-    for name, outcome in _under_bar("replaying", "replays", asked, outcomes):
+    replays = list[tuple[str, Replayed]]()
+    for name, outcome in _under_bar("replaying", "replays", options, outcomes):
         if isinstance(outcome, Damage):
             damage.append(outcome)
-        elif isinstance(outcome, Drawn):
+        elif isinstance(outcome, DrawnReplay):
             album.add(outcome)
-            found.append((name, outcome.replayed))
+            replays.append((name, outcome.replayed))
         else:
-            found.append((name, outcome))
+            replays.append((name, outcome))
     console = Console(stderr=True)
     for line in damage_lines(damage):
         console.print(harmless(line), style="yellow", markup=False, soft_wrap=True)
-    if not found:
+    if not replays:
         raise FormatError("the paths", "they hold no run to replay", _REMEDY)
-    return found
+    return replays
 
 
 def _under_bar(
-    doing: str, things: str, asked: Asked, found: Iterable[tuple[str, T, int]]
+    doing: str, things: str, options: ReplayOptions, items: Iterable[tuple[str, T, int]]
 ) -> Iterator[tuple[str, T]]:
     """What is found in the paths, each with the name of its file, under a progress bar."""
     columns = (
@@ -301,31 +311,33 @@ def _under_bar(
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        total = sum(map(size_of, asked.paths))
+        total = sum(map(size_of, options.paths))
         task = progress.add_task(doing, total=total, count=f"0 {things}")
-        for count, (name, each, read_bytes) in enumerate(found, 1):
+        for count, (name, item, read_bytes) in enumerate(items, 1):
             progress.update(task, completed=read_bytes, count=f"{count} {things}")
-            yield name, each
+            yield name, item
 
 
-def plot(path: Path, found: Found) -> None:
+def plot(path: Path, outcome: ReplayOutcome) -> None:
     """Write the picture of the largest run, under the first policy in the first room.
 
     Raises:
         ConfigError: it cannot be written, or no run was replayed now.
     """
-    if not found.pictures:
-        why = "every run was taken over from the file of --resume, without its turns"
-        raise ConfigError("--plot", why, "Leave --resume out.")
-    save(path, plot_of(found.pictures[0].first), "--plot")
+    if not outcome.pictures:
+        reason = "every run was taken over from the file of --resume, without its turns"
+        raise ConfigError("--plot", reason, "Leave --resume out.")
+    save(path, plot_of(outcome.pictures[0].first), "--plot")
 
 
-def json_of(found: Found) -> dict[str, object]:
-    """What came out, for ``--json``."""
+def json_of(outcome: ReplayOutcome) -> dict[str, object]:
+    """The outcome as ``--json`` prints it."""
     return {
-        "profiles": [each for each in found.profiles if isinstance(each, Profile)],
-        "rows": found.rows,
-        "skipped": found.damage,
+        "profiles": [
+            profile for profile in outcome.profiles if isinstance(profile, Profile)
+        ],
+        "rows": outcome.rows,
+        "skipped": outcome.damage,
     }
 
 
@@ -334,25 +346,25 @@ def totals_of(rows: Iterable[R]) -> list[R]:
     return list({(row.room, row.policy): row for row in rows}.values())
 
 
-def show(found: Found, *, is_short: bool = False) -> Console:
-    """Print what came of it in words, then in tables; if short, at no prices but the first ones."""
+def show(outcome: ReplayOutcome, *, is_short: bool = False) -> Console:
+    """Print the outcome in words, then in tables; if short, at the first prices alone."""
     console = Console()
     if not (console.is_terminal or "COLUMNS" in os.environ):
         console = Console(width=WIDTH)  # a pipe has no width
-    totals = totals_of(found.rows)
+    totals = totals_of(outcome.rows)
     for row in totals:
         console.print(in_words(row), highlight=False, markup=False)
-    for table in tables_of(found.rows, totals, is_short=is_short):
+    for table in tables_of(outcome.rows, totals, is_short=is_short):
         console.print(table)
     return console
 
 
-def status_of(found: Found) -> int:
+def status_of(outcome: ReplayOutcome) -> int:
     """The exit status: 1 if a gate was broken, 3 if something was skipped or unfit, else 0."""
-    if any(row.broken for row in found.rows):
+    if any(row.broken for row in outcome.rows):
         return 1
-    is_skipped = any(each.grade == "skipped" for each in found.damage)
-    return 3 if is_skipped or any(row.over_limit for row in found.rows) else 0
+    is_skipped = any(damage.grade == "skipped" for damage in outcome.damage)
+    return 3 if is_skipped or any(row.over_limit for row in outcome.rows) else 0
 
 
 def runs_in(
@@ -362,13 +374,13 @@ def runs_in(
     least: int = 0,
     most: int | None = None,
     is_wanted: Callable[[Run], bool] | None = None,
-) -> Wanted:
+) -> RunSource:
     """Each run with the name of its file and how many bytes have been read by then.
 
     What is wrong with the files is added to ``damage``. Runs of fewer than ``least`` messages are
     left out, and of each file what comes after the first ``most``.
     """
-    before = 0
+    earlier_bytes = 0
     for path in paths:
         files = logs_under(path)
         is_named = [file.name for file in files] == [Path(path).name]
@@ -379,23 +391,23 @@ def runs_in(
                 is_long = len(run.messages) >= least
                 if is_long and (is_wanted is None or is_wanted(run)) and count != most:
                     count += 1
-                    yield file.name, run, before + read_bytes
-            before += file.size_bytes
+                    yield file.name, run, earlier_bytes + read_bytes
+            earlier_bytes += file.size_bytes
 
 
-def _note(damage: list[Damage], found: Damage, *, is_named: bool) -> None:
+def _note(damage: list[Damage], problem: Damage, *, is_named: bool) -> None:
     """Add what is wrong with a file; of one that was named nothing is foreign."""
-    is_foreign = found.grade == "foreign" and is_named
-    damage.append(replace(found, grade="skipped") if is_foreign else found)
+    is_foreign = problem.grade == "foreign" and is_named
+    damage.append(replace(problem, grade="skipped") if is_foreign else problem)
 
 
 def damage_lines(damage: list[Damage]) -> Iterator[str]:
     """A line for each loss, and one for all places of a file that were repaired alike."""
     repaired = Counter((d.file, d.problem) for d in damage if d.grade == "repaired")
-    for found in damage:
-        place = f"{found.file} line {found.line}" if found.line else found.file
-        if found.grade != "repaired":
-            yield f"skipped {place}: {found.problem}"
-        elif count := repaired.pop((found.file, found.problem), 0):
+    for problem in damage:
+        place = f"{problem.file} line {problem.line}" if problem.line else problem.file
+        if problem.grade != "repaired":
+            yield f"skipped {place}: {problem.problem}"
+        elif count := repaired.pop((problem.file, problem.problem), 0):
             more = f" and {count - 1:,} more" if count > 1 else ""
-            yield f"read all the same {place}{more}: {found.problem}"
+            yield f"read all the same {place}{more}: {problem.problem}"

@@ -46,7 +46,7 @@ _NOTES = (
 )
 
 
-class Line(Struct, frozen=True, kw_only=True):
+class ReportLine(Struct, frozen=True, kw_only=True):
     """One line of a report.
 
     Attributes:
@@ -58,7 +58,7 @@ class Line(Struct, frozen=True, kw_only=True):
     sums: ReceiptTotals
 
 
-class Report(Struct, frozen=True, kw_only=True):
+class LedgerReport(Struct, frozen=True, kw_only=True):
     """What a ledger of receipts says of some days.
 
     Attributes:
@@ -74,7 +74,7 @@ class Report(Struct, frozen=True, kw_only=True):
     since: str
     until: str
     by: tuple[By, ...]
-    lines: list[Line]
+    lines: list[ReportLine]
     total: ReceiptTotals
     held_out: ReceiptTotals
     open_writers: int
@@ -82,9 +82,9 @@ class Report(Struct, frozen=True, kw_only=True):
 
 def _since(value: str) -> str:
     """The first day of a report, from ``7d``, ``2w`` or a date."""
-    found = re.fullmatch(r"(\d{1,5})([dw])", value.strip().lower())
-    if found is not None:
-        days = int(found[1]) * _DAYS[found[2]]
+    match = re.fullmatch(r"(\d{1,5})([dw])", value.strip().lower())
+    if match is not None:
+        days = int(match[1]) * _DAYS[match[2]]
         return (datetime.now(UTC).date() - timedelta(days=max(days - 1, 0))).isoformat()
     try:
         return date.fromisoformat(value.strip()).isoformat()
@@ -115,7 +115,7 @@ def _since(value: str) -> str:
 def command(
     since: str,
     by: tuple[By, ...],
-    store: str | None,
+    address: str | None,
     page: Path | None,
     *,
     as_json: bool,
@@ -129,12 +129,12 @@ def command(
     if as_json and as_csv:
         raise click.UsageError("give --json or --csv, one of them.")
     by = by or ("day",)
-    with closing(open_kept(store)) as kept:
-        keeper = receipts_of(kept)
+    with closing(open_kept(address)) as store:
+        keeper = receipts_of(store)
         if keeper is None:
-            why = f"a {type(kept).__name__} keeps no receipts"
+            reason = f"a {type(store).__name__} keeps no receipts"
             raise ConfigError(
-                "store", why, "Use an SQLite file or a PostgreSQL server."
+                "store", reason, "Use an SQLite file or a PostgreSQL server."
             )
         receipts = keeper.receipts(since)
     report = report_of(receipts, since, datetime.now(UTC).date().isoformat(), by)
@@ -150,7 +150,7 @@ def command(
 
 def report_of(
     receipts: tuple[Receipt, ...], since: str, until: str, by: tuple[By, ...]
-) -> Report:
+) -> LedgerReport:
     """What receipts come to.
 
     Args:
@@ -161,12 +161,13 @@ def report_of(
     """
     fitted = [one for one in receipts if not one.key.is_held_out]
     held_out = [one for one in receipts if one.key.is_held_out]
-    return Report(
+    return LedgerReport(
         since=since,
         until=until,
         by=by,
         lines=[
-            Line(names=names, sums=sums) for names, sums in summed(fitted, by).items()
+            ReportLine(names=names, sums=sums)
+            for names, sums in summed(fitted, by).items()
         ],
         total=summed(fitted).get((), ReceiptTotals()),
         held_out=summed(held_out).get((), ReceiptTotals()),
@@ -174,7 +175,7 @@ def report_of(
     )
 
 
-def sentences(report: Report) -> list[str]:
+def sentences(report: LedgerReport) -> list[str]:
     """A report in words: what was measured, and what is reckoned."""
     total = report.total
     days = (
@@ -182,57 +183,59 @@ def sentences(report: Report) -> list[str]:
         if report.since == report.until
         else f"{report.since} to {report.until}"
     )
-    said = [
+    lines = [
         f"{days}: {_many(total.requests, 'request')}, "
         f"{_many(total.conversations, 'new conversation')}, ${total.sent_usd:,.2f} at list price."
     ]
     if total.saved_share is not None:
         change = "less" if total.saved_usd >= 0 else "more"
-        said.append(
+        lines.append(
             f"Without ullage they would have come to ${total.raw_usd:,.2f} (reckoned): "
             f"${abs(total.saved_usd):,.2f} {change}, {abs(total.saved_share):.0%}."
         )
     if total.recalls:
-        said.append(
+        lines.append(
             f"Models opened what was set aside {total.recalls:,} times, for "
             f"${total.recall_usd:,.2f} of what was sent."
         )
-    said += _held_out(report)
+    lines += _held_out(report)
     if total.unreported:
-        said.append(
+        lines.append(
             f"Of {_many(total.unreported, 'request')} nobody reported the usage: estimated."
         )
     if total.unpriced:
-        said.append(
+        lines.append(
             f"{_many(total.unpriced, 'request')} without a known price: in no sum of $."
         )
     if report.open_writers:
-        said.append(
+        lines.append(
             f"{_many(report.open_writers, 'process', 'es')} still running, or ended without "
             "saying so: what came in the last 10 seconds before that may be missing."
         )
-    return said
+    return lines
 
 
-def _held_out(report: Report) -> list[str]:
+def _held_out(report: LedgerReport) -> list[str]:
     """The conversations that passed unfitted, beside the others: both are measured."""
     out, fitted = report.held_out, report.total
     if not out.requests:
         return []
-    said = f"Held out: {_many(out.conversations, 'new conversation')}, ${out.sent_usd:,.2f}"
+    sentence = f"Held out: {_many(out.conversations, 'new conversation')}, ${out.sent_usd:,.2f}"
     if not out.conversations or not fitted.conversations:
-        return [f"{said}."]
-    each, other = (
+        return [f"{sentence}."]
+    held_out_usd, fitted_usd = (
         out.sent_usd / out.conversations,
         fitted.sent_usd / fitted.conversations,
     )
-    said += f", ${each:,.4f} for each; the others ${other:,.4f}"
-    if each:
-        said += f", {abs(1 - other / each):.0%} {'less' if other <= each else 'more'}"
-    return [f"{said} (measured on both sides; few conversations say little)."]
+    sentence += f", ${held_out_usd:,.4f} for each; the others ${fitted_usd:,.4f}"
+    if held_out_usd:
+        share = abs(1 - fitted_usd / held_out_usd)
+        change = "less" if fitted_usd <= held_out_usd else "more"
+        sentence += f", {share:.0%} {change}"
+    return [f"{sentence} (measured on both sides; few conversations say little)."]
 
 
-def table_rows(report: Report) -> list[tuple[str, ...]]:
+def table_rows(report: LedgerReport) -> list[tuple[str, ...]]:
     """Each line of a report as cells: its names, then a figure for each heading."""
     return [
         (" · ".join(n or "–" for n in line.names), *_cells(line.sums))
@@ -254,7 +257,7 @@ def _cells(sums: ReceiptTotals) -> tuple[str, ...]:
     )
 
 
-def show(report: Report) -> None:
+def show(report: LedgerReport) -> None:
     """Print a report for people: its sentences, then a table."""
     console = Console()
     for sentence in sentences(report):
@@ -271,7 +274,7 @@ def show(report: Report) -> None:
         console.print("\n".join(_NOTES), style="dim", highlight=False, markup=False)
 
 
-def json_of(report: Report) -> dict[str, Any]:
+def json_of(report: LedgerReport) -> dict[str, Any]:
     """A report for ``--json``: each line with its names, and the sums of all."""
     lines = [
         dict(zip(report.by, one.names, strict=True)) | {"sums": one.sums}
@@ -289,7 +292,7 @@ def json_of(report: Report) -> dict[str, Any]:
     }
 
 
-def csv_of(report: Report) -> str:
+def csv_of(report: LedgerReport) -> str:
     """A report as comma-separated values: a row for each line."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

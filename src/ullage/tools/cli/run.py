@@ -40,8 +40,8 @@ def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
 
     environment = dict(os.environ)
     if MARK in environment:
-        where = environment[MARK].rpartition("/")[0]  # and not the key behind it
-        click.echo(f"ullage: already behind the proxy on {where}", err=True)
+        address = environment[MARK].rpartition("/")[0]  # and not the key behind it
+        click.echo(f"ullage: already behind the proxy on {address}", err=True)
         sys.exit(run_command(words, environment))
     named = {
         name for name, url in config.upstreams.items() if UPSTREAMS.get(name) != url

@@ -22,13 +22,16 @@ from ullage.tools.watch.screen import Screen
 )
 @click.option(
     "--every",
+    "interval_s",
     type=click.FloatRange(min=0.1),
     default=1.0,
     help="Seconds between two looks.",
 )
 @click.option("--once", is_flag=True, help="Print what there is now, and end.")
 @json_option
-def command(store: Path, tenant: str, every: float, once: bool, as_json: bool) -> None:
+def command(
+    store: Path, tenant: str, interval_s: float, once: bool, as_json: bool
+) -> None:
     """Follow the sessions of a STORE while another process writes to it.
 
     STORE is the SQLite file that a session was given, or will be: a file that does not exist yet is
@@ -36,17 +39,17 @@ def command(store: Path, tenant: str, every: float, once: bool, as_json: bool) -
     every decision with its reason; no content.
     """
     if once or as_json:
-        seen = read(store, tenant)
-        if seen is None:
+        snapshot = read(store, tenant)
+        if snapshot is None:
             raise ConfigError(
                 "store", "there is no store at this path", "Leave --once out to wait."
             )
-        print_json(seen) if as_json else Console(highlight=False).print(
-            Screen(store.name, seen)
+        print_json(snapshot) if as_json else Console(highlight=False).print(
+            Screen(store.name, snapshot)
         )
         return
     console = Console(highlight=False)
     with Live(console=console, screen=console.is_terminal, auto_refresh=False) as live:
         while True:
             live.update(Screen(store.name, read(store, tenant)), refresh=True)
-            time.sleep(every)
+            time.sleep(interval_s)

@@ -36,7 +36,7 @@ _DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3_600, 60
 )
 @store_options
 def command(
-    name: str | None, is_all: bool, store: str | None, tenant: str, as_json: bool
+    name: str | None, is_all: bool, address: str | None, tenant: str, as_json: bool
 ) -> None:
     """List the conversations of a store, newest first; with NAME, show one as it stands.
 
@@ -44,15 +44,15 @@ def command(
     text has a short name, such as m12.2, which `ullage pin`, `drop` and `restore` take; each batch
     and decision has one too, which `ullage undo` takes.
     """
-    with closing(open_kept(store)) as kept:
+    with closing(open_kept(address)) as store:
         if name is None:
-            listed = conversations(kept, tenant)
+            listed = conversations(store, tenant)
             if as_json:
-                print_json([_as_listed(each) for each in listed])
+                print_json([_as_listed(item) for item in listed])
             else:
                 _print_list(listed)
             return
-        stored = conversation(kept, tenant, None if name == "last" else name)
+        stored = conversation(store, tenant, None if name == "last" else name)
     if as_json:
         print_json(_as_window(stored))
         return
@@ -62,11 +62,11 @@ def command(
 # ── the list ─────────────────────────────────────────────────────────────────────────────
 
 
-def _as_listed(each: ConversationEntry) -> dict[str, Any]:
-    outline = each.outline
+def _as_listed(item: ConversationEntry) -> dict[str, Any]:
+    outline = item.outline
     return {
         "name": outline.name,
-        "used_s": each.used_s,
+        "used_s": item.used_s,
         "messages": outline.length,
         "tokens": outline.tokens,
         "limit_tokens": outline.limit_tokens,
@@ -85,11 +85,11 @@ def _print_list(listed: list[ConversationEntry]) -> None:
         table.add_column(column, justify=justify, no_wrap=True)
     table.add_column("begins", no_wrap=True, ratio=1)
     now_s = time.time()
-    for each in listed:
-        outline = each.outline
+    for item in listed:
+        outline = item.outline
         table.add_row(
             outline.name,
-            _ago(now_s - each.used_s),
+            _ago(now_s - item.used_s),
             f"{outline.length:,}",
             f"{outline.tokens:,}",
             harmless(outline.model),
@@ -120,7 +120,7 @@ def _as_window(stored: StoredConversation) -> dict[str, Any]:
         "texts": [leaf._asdict() for leaf in stored.leaves()],
         "batches": [
             {
-                "name": name_of(made),
+                "name": name_of(batch_id),
                 "stage": batch.stage,
                 "decision": batch.decision,
                 "edits": len(batch.edits),
@@ -128,17 +128,17 @@ def _as_window(stored: StoredConversation) -> dict[str, Any]:
                 "tokens_after": batch.tokens_after,
                 "undone": is_undone,
             }
-            for made, batch, is_undone in stored.batches()
+            for batch_id, batch, is_undone in stored.batches()
         ],
         "decisions": [
             {
-                "name": one.name,
-                "what": described(one.decision, stored.transcript),
-                "reason": one.decision.reason,
-                "author": one.decision.author,
-                "carried_out": bool(one.carried_out),
+                "name": entry.name,
+                "what": described(entry.decision, stored.transcript),
+                "reason": entry.decision.reason,
+                "author": entry.decision.author,
+                "carried_out": bool(entry.carried_out),
             }
-            for one in stored.hand.decisions
+            for entry in stored.hand.decisions
         ],
     }
 
@@ -184,22 +184,22 @@ def _rows(leaves: list[Leaf], *, is_all: bool) -> Iterator[tuple[Any, ...]]:
 
 
 def _row(run: list[Leaf]) -> tuple[Any, ...]:
-    first, last = run[0], run[-1]
-    name = first.name if first is last else f"{first.name} – {last.name}"
-    what = (
-        " ".join(filter(None, (first.kind, first.tool)))
-        if first is last
+    start, end = run[0], run[-1]
+    name = start.name if start is end else f"{start.name} – {end.name}"
+    description = (
+        " ".join(filter(None, (start.kind, start.tool)))
+        if start is end
         else "old messages"
     )
-    shown = first.state + (f" by {first.batch}" if first.batch else "")
-    shown += ", pinned" if any(leaf.is_pinned for leaf in run) else ""
-    text = harmless(first.head)
+    state = start.state + (f" by {start.batch}" if start.batch else "")
+    state += ", pinned" if any(leaf.is_pinned for leaf in run) else ""
+    text = harmless(start.head)
     return (
         name,
-        first.role if first is last else "",
-        harmless(what),
+        start.role if start is end else "",
+        harmless(description),
         f"{sum(leaf.chars for leaf in run):,}",
-        shown,
+        state,
         Text(text, overflow="ellipsis", no_wrap=True),
     )
 
@@ -207,22 +207,22 @@ def _row(run: list[Leaf]) -> tuple[Any, ...]:
 def _decided(stored: StoredConversation) -> Iterator[str]:
     """The batches and the decisions, a line each."""
     batches = [
-        each for each in stored.batches() if each[1].edits and not each[1].decision
+        entry for entry in stored.batches() if entry[1].edits and not entry[1].decision
     ]
     if batches:
         yield ""
         yield "Batches, the newest last:"
-    for made, batch, is_undone in batches:
+    for batch_id, batch, is_undone in batches:
         sizes = f"{batch.tokens_before:,} → {batch.tokens_after:,} tokens"
         undone = ", undone" if is_undone else ""
-        yield f"  {name_of(made)}  {batch.stage}: {len(batch.edits):,} edits, {sizes}{undone}"
+        yield f"  {name_of(batch_id)}  {batch.stage}: {len(batch.edits):,} edits, {sizes}{undone}"
     if stored.hand.decisions:
         yield ""
         yield "Decisions that stand, the newest last:"
     for one in stored.hand.decisions:
         decision = one.decision
         by = f" by {decision.author}" if decision.author else ""
-        why = f": {decision.reason}" if decision.reason else ""
+        reason = f": {decision.reason}" if decision.reason else ""
         due = "" if one.carried_out else " (with the next request)"
-        what = described(decision, stored.transcript)
-        yield harmless(f"  {one.name}  {what}{by}{why}{due}")
+        description = described(decision, stored.transcript)
+        yield harmless(f"  {one.name}  {description}{by}{reason}{due}")

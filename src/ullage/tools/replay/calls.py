@@ -28,10 +28,10 @@ def boundaries(run: Run) -> list[int]:
     A request whose reply is not in the history was sent too.
     """
     speaks = [is_models(message) for message in run.messages]
-    sent = [i for i in range(1, len(speaks)) if speaks[i] and not speaks[i - 1]]
+    lengths = [i for i in range(1, len(speaks)) if speaks[i] and not speaks[i - 1]]
     if speaks and not speaks[-1] and run.sent_whole:
-        sent.append(len(speaks))
-    return sent
+        lengths.append(len(speaks))
+    return lengths
 
 
 def is_models(message: Any) -> bool:

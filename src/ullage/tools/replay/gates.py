@@ -57,9 +57,9 @@ class Judge:
 
     def message(self, message: Any) -> int:
         """Tokens of one message."""
-        known = self._seen.get(id(message))
-        if known is not None and known[0] is message:
-            return known[1]
+        cached = self._seen.get(id(message))
+        if cached is not None and cached[0] is message:
+            return cached[1]
         count = message_tokens(message, self._counter.count)
         self._seen[id(message)] = (message, count)
         return count
@@ -91,9 +91,9 @@ class Gates:
         self._lossless(raw, view)
         self._said(raw, view)
 
-    def same(self, one: object, other: object) -> None:
+    def same(self, view: object, twin: object) -> None:
         """G3: two views that must be the same."""
-        self._count("G3", one != other)
+        self._count("G3", view != twin)
 
     def _count(self, gate: str, is_broken: bool) -> None:
         if is_broken:
@@ -109,36 +109,40 @@ class Gates:
         laid = [*heads, *groups(window, wire, window.meter.model)]
         texts = [
             text
-            for group, shown in zip(laid, view, strict=True)
-            if any(isinstance(each, str) for each in group)
-            for text in self._said_in(shown)
+            for group, message in zip(laid, view, strict=True)
+            if any(isinstance(item, str) for item in group)
+            for text in self._said_in(message)
         ]
         for placed in window.summaries:
             if placed.edit not in self._summaries:
                 self._summaries.add(placed.edit)
                 self._open(texts)
                 run = raw[placed.start + leading : placed.stop + leading]
-                hidden = [text for message in run for text in self._given_in(message)]
+                hidden = [
+                    text
+                    for hidden_message in run
+                    for text in self._given_in(hidden_message)
+                ]
                 lines = "\n".join(texts)
                 self._count(
                     "G4", any(t not in self._texts and t not in lines for t in hidden)
                 )
-        for group, shown in zip(laid, view, strict=True):
-            first = group[0]
-            if isinstance(first, str) or raw[first + leading] is shown:
+        for group, message in zip(laid, view, strict=True):
+            head = group[0]
+            if isinstance(head, str) or raw[head + leading] is message:
                 continue
             holds = self._kept if len(group) == 1 else self._joined
-            self._count("G4", not holds(raw[first + leading], shown))
+            self._count("G4", not holds(raw[head + leading], message))
 
-    def _joined(self, original: Wire, shown: Wire) -> bool:
+    def _joined(self, original: Wire, message: Wire) -> bool:
         """Whether a message into which others went still says what it said."""
-        said = "\n".join(self._said_in(shown))
-        return all(text in said for text in self._said_in(original))
+        joined = "\n".join(self._said_in(message))
+        return all(text in joined for text in self._said_in(original))
 
-    def _kept(self, original: Wire, shown: Wire) -> bool:
+    def _kept(self, original: Wire, message: Wire) -> bool:
         """Whether each result of an edited message is there, or its notice opens it."""
         for text, seen in zip(
-            self._given_in(original), self._given_in(shown), strict=True
+            self._given_in(original), self._given_in(message), strict=True
         ):
             if text != seen and text not in self._texts:
                 self._open([seen])
@@ -147,9 +151,9 @@ class Gates:
         return True
 
     def _open(self, texts: Sequence[str]) -> None:
-        before = len(self._opened)
+        count = len(self._opened)
         reachable(self.session, texts, self._opened)
-        if len(self._opened) > before:
+        if len(self._opened) > count:
             self._texts.update(self._opened.values())
 
     def _said(self, raw: Sequence[Wire], view: Sequence[Wire]) -> None:
@@ -159,13 +163,13 @@ class Gates:
         )
         if reported or self.session.window.summaries:
             return
-        for before, after in zip(raw, view, strict=True):
-            if before is not after and before.get("role") in (
+        for original, message in zip(raw, view, strict=True):
+            if original is not message and original.get("role") in (
                 "user",
                 "system",
                 "developer",
             ):
-                self._count("G5", self._said_in(before) != self._said_in(after))
+                self._count("G5", self._said_in(original) != self._said_in(message))
 
     def _said_in(self, raw: Wire) -> list[str]:
         """The texts of a message that are no results."""
@@ -185,7 +189,7 @@ def unseen(window: Window) -> list[Location]:
 
     None where nothing else could have given way instead.
     """
-    transcript, found, lost_tokens = window.transcript, list[Location](), 0
+    transcript, locations, lost_tokens = window.transcript, list[Location](), 0
     quoted = "\n".join(placed.edit.text for placed in window.summaries)
     for index in range(window.turn_start, window.size):
         for spot in transcript.results(index):
@@ -193,24 +197,24 @@ def unseen(window: Window) -> list[Location]:
                 continue
             leaf = transcript.leaf(spot)
             if isinstance(leaf, Text) and not _is_seen(window, spot, leaf.text, quoted):
-                found.append(spot)
+                locations.append(spot)
                 lost_tokens += window.meter.leaf(leaf)
-    return found if reducible_tokens(window) > lost_tokens else []
+    return locations if reducible_tokens(window) > lost_tokens else []
 
 
 def _is_seen(window: Window, spot: Location, text: str, quoted: str) -> bool:
     edit = window.edit_at(spot)
     if window.hidden(spot[0]):
-        shown = text if edit is None else edit.text
-        return shown in quoted
+        visible_text = text if edit is None else edit.text
+        return visible_text in quoted
     return edit is None or not edit.was_sent
 
 
 def breaks_wire(name: str, raw: Sequence[Wire], view: Sequence[Wire]) -> bool:
     """G1: whether a view breaks a rule of its format more often than the recording does."""
-    found = problems_of(name, view)
-    if not found:
+    problems = problems_of(name, view)
+    if not problems:
         return False
-    own = Counter(problem.rule for problem in problems_of(name, raw))
-    ours = Counter(problem.rule for problem in found)
-    return any(ours[rule] > own[rule] for rule in ours)
+    raw_counts = Counter(problem.rule for problem in problems_of(name, raw))
+    view_counts = Counter(problem.rule for problem in problems)
+    return any(view_counts[rule] > raw_counts[rule] for rule in view_counts)

@@ -23,18 +23,18 @@ from msgspec.structs import replace
 from ullage import __version__
 from ullage.core.errors import FormatError
 from ullage.tools.replay.calls import OWN_WINDOW, Room, window_of
-from ullage.tools.replay.cost.prices import Wanted as WantedProfile
+from ullage.tools.replay.cost.prices import ProfileChoice as WantedProfile
 from ullage.tools.replay.cost.prices import profiles_for
-from ullage.tools.replay.engines import Died, Engine
+from ullage.tools.replay.engines import Engine, WorkerDied
 from ullage.tools.replay.gates import Judge
 from ullage.tools.replay.readers import Damage, Run
-from ullage.tools.replay.report import Drawn, packed
+from ullage.tools.replay.report import DrawnReplay, packed
 from ullage.tools.replay.run import Replayed, WatchOf, replay_run, watch_session
 from ullage.tools.replay.tracer import Tracer
 
-Wanted: TypeAlias = Iterator[tuple[str, Run, int]]
+RunSource: TypeAlias = Iterator[tuple[str, Run, int]]
 """Each run with the name of its file, and how many bytes were read by then."""
-Outcome: TypeAlias = Replayed | Drawn | Damage
+Outcome: TypeAlias = Replayed | DrawnReplay | Damage
 Outcomes: TypeAlias = Iterator[tuple[str, Outcome, int]]
 """What came out of each, with the name of its file, and how far in the files its run was."""
 Try: TypeAlias = tuple[str, Room]
@@ -42,7 +42,7 @@ Try: TypeAlias = tuple[str, Room]
 
 
 class Job(Struct, frozen=True):
-    """What is the same for every run.
+    """The settings that all runs of a replay share.
 
     Attributes:
         profiles: whose caches and prices to reckon with; the first is the one asked for.
@@ -70,7 +70,7 @@ def replay_session(
 ) -> tuple[Replayed, Tracer | None]:
     """The run as a session under a preset would have kept it; its views watched by this."""
     tracer = Tracer(Judge().text) if job.draws else None
-    found = replay_run(
+    replayed = replay_run(
         run,
         window_tokens,
         profiles=profiles_for(job.profiles, run),
@@ -80,11 +80,11 @@ def replay_session(
         user_tools=job.user_tools,
         on_view=tracer,
     )
-    return found, tracer
+    return replayed, tracer
 
 
 class Replayer(Struct, frozen=True):
-    """How a run is replayed, and as what its outcome is kept.
+    """How a run is replayed, and the type its outcome is stored as.
 
     Attributes:
         replay: a function of a module, since other processes get it by its name.
@@ -106,33 +106,33 @@ class _Line(Struct, frozen=True):
     replayed: msgspec.Raw
 
 
-class Finished:
-    """What was finished, in a file of JSON Lines; nothing without a path.
+class ResultFile:
+    """The replays that are done, in a file of JSON Lines; without a path none is stored.
 
     A line cut short by a crash counts as not done.
     """
 
     def __init__(self, path: Path | None, outcome: type[Replayed] = Replayed) -> None:
         self._path, self._done = path, dict[str, Replayed]()
-        kept = b""
+        content = b""
         if path is not None:
             path.touch()
-            kept = path.read_bytes()
-        for line in kept.splitlines():
+            content = path.read_bytes()
+        for line in content.splitlines():
             with suppress(msgspec.DecodeError, UnicodeDecodeError):
-                found = msgspec.json.decode(line, type=_Line)
-                self._done[found.key] = msgspec.json.decode(
-                    found.replayed, type=outcome
+                entry = msgspec.json.decode(line, type=_Line)
+                self._done[entry.key] = msgspec.json.decode(
+                    entry.replayed, type=outcome
                 )
-        if path is not None and kept and not kept.endswith(b"\n"):
+        if path is not None and content and not content.endswith(b"\n"):
             _append(path, b"\n")
 
     def get(self, key: str) -> Replayed | None:
-        """What was finished under this key."""
+        """The stored replay of a key, or None."""
         return self._done.get(key)
 
     def add(self, key: str, replayed: Replayed) -> None:
-        """Keep what is finished, on disk when this returns."""
+        """Store a replay under its key; it is on disk when this returns."""
         if self._path is not None:
             line = _Line(key, msgspec.Raw(msgspec.json.encode(replayed)))
             _append(self._path, msgspec.json.encode(line) + b"\n")
@@ -154,7 +154,7 @@ class _Unit(Struct, frozen=True):
 
 
 class _Tag(Struct, frozen=True):
-    """What is known of a unit here: under what it is kept, and where it was read."""
+    """The key of a unit in the result file, and where its run was read."""
 
     key: str
     file: str
@@ -163,47 +163,51 @@ class _Tag(Struct, frozen=True):
 
 
 def replay_all(
-    wanted: Wanted,
+    runs: RunSource,
     tries: tuple[Try, ...],
     job: Job,
     engine: Engine,
-    kept: Finished,
+    results: ResultFile,
     replayer: Replayer = SESSIONS,
 ) -> Outcomes:
     """Replay every run with every policy in every room, in any order.
 
     A run that cannot be replayed is a `Damage` with the line it begins at.
     """
-    known = deque[tuple[str, Outcome, int]]()
+    finished = deque[tuple[str, Outcome, int]]()
 
     def units() -> Iterator[tuple[_Tag, _Unit]]:
-        for name, run, done in wanted:
+        for name, run, read_bytes in runs:
             digest = _digest((run.id, run.format, run.request, run.messages))
             run_key = _digest(
                 (__version__, replayer.name, digest, replace(job, draws=False))
             )
             for policy, room in tries:
                 key = f"{run_key} {policy} {room}"
-                if (before := kept.get(key)) is not None:
-                    known.append((name, before, done))
+                if (earlier := results.get(key)) is not None:
+                    finished.append((name, earlier, read_bytes))
                 else:
-                    tag = _Tag(key, name, run.line, done)
+                    tag = _Tag(key, name, run.line, read_bytes)
                     yield tag, _Unit(name, run, policy, room, digest)
 
     for tag, outcome in engine.map(partial(_outcome, replayer, job), units()):
-        while known:
-            yield known.popleft()
-        yield tag.file, _kept(tag, outcome, kept), tag.read_so_far
-    yield from known
+        while finished:
+            yield finished.popleft()
+        yield tag.file, _store_result(tag, outcome, results), tag.read_so_far
+    yield from finished
 
 
-def _kept(tag: _Tag, outcome: Outcome | Died, kept: Finished) -> Outcome:
+def _store_result(
+    tag: _Tag, outcome: Outcome | WorkerDied, results: ResultFile
+) -> Outcome:
     """What came out, kept if it is a replay."""
-    if isinstance(outcome, Died):
-        why = f"a run that cannot be replayed: its worker died, {outcome.tries} times (memory?)"
-        return Damage(tag.file, tag.line, why)
+    if isinstance(outcome, WorkerDied):
+        problem = f"a run that cannot be replayed: its worker died, {outcome.tries} times (memory?)"
+        return Damage(tag.file, tag.line, problem)
     if not isinstance(outcome, Damage):
-        kept.add(tag.key, outcome.replayed if isinstance(outcome, Drawn) else outcome)
+        results.add(
+            tag.key, outcome.replayed if isinstance(outcome, DrawnReplay) else outcome
+        )
     return outcome
 
 
@@ -218,19 +222,23 @@ def _outcome(replayer: Replayer, job: Job, unit: _Unit) -> Outcome:
             f"a run that cannot be replayed: {error.where}: {error.rule}",
         )
     except (AttributeError, KeyError, TypeError) as error:
-        why = f"a message is not in the shape of {run.format} ({type(error).__name__})"
-        return Damage(name, run.line, f"a run that cannot be replayed: {why}")
+        reason = (
+            f"a message is not in the shape of {run.format} ({type(error).__name__})"
+        )
+        return Damage(name, run.line, f"a run that cannot be replayed: {reason}")
     except Exception as error:  # noqa: BLE001 - a defect of ours must not cost the other runs
         place = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{type(error).__name__} in {place.name}, line {place.lineno}"
-        return Damage(name, run.line, f"ullage failed on a run under {policy}: {where}")
+        location = f"{type(error).__name__} in {place.name}, line {place.lineno}"
+        return Damage(
+            name, run.line, f"ullage failed on a run under {policy}: {location}"
+        )
     share = room if isinstance(room, float) else None
     is_own = room == OWN_WINDOW
     replayed = replace(replayed, share=share, is_own=is_own, digest=unit.digest)
     if tracer is None:
         return replayed
     story, trace = packed(tracer.story(run)), packed(tracer.trace(policy, share))
-    return Drawn(replayed=replayed, line=run.line, story=story, trace=trace)
+    return DrawnReplay(replayed=replayed, line=run.line, story=story, trace=trace)
 
 
 def _digest(value: object) -> str:

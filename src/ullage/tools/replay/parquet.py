@@ -27,7 +27,7 @@ _PLAIN = {int: "BIGINT", float: "DOUBLE", str: "VARCHAR", bool: "BOOLEAN"}
 
 
 def write_parquet(
-    path: Path, found: Iterable[tuple[str, Replayed]], kind: type[Replayed] = Replayed
+    path: Path, replays: Iterable[tuple[str, Replayed]], kind: type[Replayed] = Replayed
 ) -> None:
     """Write replays, each with the name of its file. The file is there whole, or as it was before.
 
@@ -39,7 +39,7 @@ def write_parquet(
     with tempfile.TemporaryDirectory() as folder:
         lines = Path(folder) / "replays.jsonl"
         with lines.open("wb") as out:
-            for name, replayed in found:
+            for name, replayed in replays:
                 row = {"file": name, **msgspec.to_builtins(replayed)}
                 out.write(msgspec.json.encode(row) + b"\n")
         typed = ", ".join(
@@ -55,9 +55,9 @@ def write_parquet(
             part.replace(path)
         except (duckdb.IOException, OSError) as error:
             part.unlink(missing_ok=True)
-            why = f"the file cannot be written ({type(error).__name__})"
+            reason = f"the file cannot be written ({type(error).__name__})"
             raise ConfigError(
-                "--out", why, "Give a path in a folder that is there."
+                "--out", reason, "Give a path in a folder that is there."
             ) from None
 
 
@@ -65,23 +65,26 @@ def _duckdb() -> Any:
     try:
         import duckdb
     except ImportError:
-        why = "DuckDB, which writes Parquet, is not installed"
-        raise ConfigError("--out", why, f"{install_remedy('parquet')}.") from None
+        reason = "DuckDB, which writes Parquet, is not installed"
+        raise ConfigError("--out", reason, f"{install_remedy('parquet')}.") from None
     return duckdb
 
 
 def _columns(kind: type[Struct]) -> dict[str, str]:
     """The fields of a struct, each with its type in SQL."""
-    return {name: _sql(of) for name, of in typing.get_type_hints(kind).items()}
+    return {
+        name: _sql(annotation)
+        for name, annotation in typing.get_type_hints(kind).items()
+    }
 
 
-def _sql(of: _Type) -> str:
-    origin: Any = typing.get_origin(of)
-    arguments = typing.get_args(of)
-    if of in _PLAIN:
-        return _PLAIN[of]
-    if isinstance(of, type) and issubclass(of, Struct):
-        fields = (f'"{name}" {sql}' for name, sql in _columns(of).items())
+def _sql(annotation: _Type) -> str:
+    origin: Any = typing.get_origin(annotation)
+    arguments = typing.get_args(annotation)
+    if annotation in _PLAIN:
+        return _PLAIN[annotation]
+    if isinstance(annotation, type) and issubclass(annotation, Struct):
+        fields = (f'"{name}" {sql}' for name, sql in _columns(annotation).items())
         return f"STRUCT({', '.join(fields)})"
     if origin is Literal:
         return "VARCHAR"
@@ -89,13 +92,15 @@ def _sql(of: _Type) -> str:
         types.UnionType,
         typing.Union,
     ):  # of a value and None: every column may be null
-        (value,) = (each for each in arguments if each is not types.NoneType)
+        (value,) = (
+            argument for argument in arguments if argument is not types.NoneType
+        )
         return _sql(value)
     if origin in (list, tuple, Sequence):
         return f"{_sql(arguments[0])}[]"
     if origin in (dict, Mapping):
         return f"MAP({_sql(arguments[0])}, {_sql(arguments[1])})"
-    raise TypeError(f"{of} has no type in SQL")
+    raise TypeError(f"{annotation} has no type in SQL")
 
 
 def _quoted(text: str | os.PathLike[str]) -> str:

@@ -79,13 +79,13 @@ def reachable_with(
     leads: Callable[[str], Iterable[str]], refs: Iterable[str]
 ) -> list[str]:
     """These refs, and every ref that they lead to, each once."""
-    found, queue = dict[str, None](), list(refs)
+    reached, queue = dict[str, None](), list(refs)
     while queue:
         ref = queue.pop()
-        if ref not in found:
-            found[ref] = None
+        if ref not in reached:
+            reached[ref] = None
             queue += leads(ref)
-    return list(found)
+    return list(reached)
 
 
 class Library(Protocol):

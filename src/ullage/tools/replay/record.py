@@ -42,10 +42,10 @@ class Recorder(Closing):
         Raises:
             FormatError: something in them is neither plain data nor an SDK object.
         """
-        kept = {
+        body = {
             key: value for key, value in request.items() if key not in _OF_THE_CLIENT
         }
-        line = {"request": kept} if reply is None else {"request": kept, "reply": reply}
+        line = {"request": body} if reply is None else {"request": body, "reply": reply}
         hook = partial(plain, path="request or reply")
         self._file.write(msgspec.json.encode(line, enc_hook=hook) + b"\n")
         self._file.flush()

@@ -19,10 +19,10 @@ from ullage.tools.replay.calls import Room, room_of
 from ullage.tools.replay.cost.cache import sum_usd
 from ullage.tools.replay.cost.money import Bill, Clock
 from ullage.tools.replay.evidence.demands import BUCKETS
-from ullage.tools.replay.evidence.score import Evidence, Tally
+from ullage.tools.replay.evidence.score import DemandTally, EvidenceScore
 from ullage.tools.replay.run import Replayed
 
-R = TypeVar("R", bound="Row")
+R = TypeVar("R", bound="ReplaySummary")
 _MANY_FILES = 12
 _NEAR = ("1", "2-3")
 _BANDS = (60, 120, 250)
@@ -30,8 +30,8 @@ _BANDS = (60, 120, 250)
 _BAND_NAMES = ("under 60", "60 to 119", "120 to 249", "250 and more")
 
 
-class Needed(Struct, frozen=True, kw_only=True):
-    """Of what was needed from old results, what was there. Shares are None without any.
+class EvidenceShares(Struct, frozen=True, kw_only=True):
+    """How much of what calls needed from old results was in view. Shares are None without any.
 
     Attributes:
         needed: first uses of age 4 and more.
@@ -43,7 +43,7 @@ class Needed(Struct, frozen=True, kw_only=True):
     needed: int
     visible: float | None
     lost: float | None
-    first: dict[str, Tally]
+    first: dict[str, DemandTally]
 
     @property
     def recallable(self) -> float | None:
@@ -88,7 +88,7 @@ class Band(Struct, frozen=True, kw_only=True):
     unsaved: int
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class ReplaySummary(Struct, frozen=True, kw_only=True):
     """A sum over runs in one room: the figures of `Replayed`, summed or the largest.
 
     Attributes:
@@ -125,7 +125,7 @@ class Row(Struct, frozen=True, kw_only=True):
     broken: dict[str, int]
     fit_ms_median: float
     fit_ms_p99: float
-    evidence: Needed
+    evidence: EvidenceShares
     is_own: bool = False
 
     @property
@@ -140,10 +140,10 @@ class Row(Struct, frozen=True, kw_only=True):
 
 
 def rows_of(
-    found: Iterable[tuple[str, Replayed]],
+    replays: Iterable[tuple[str, Replayed]],
     row: Callable[[str, Sequence[Replayed]], R],
     *,
-    each: bool = False,
+    by_run: bool = False,
 ) -> list[R]:
     """Replays summed by file (or run), room and policy; then all of each room and policy.
 
@@ -151,15 +151,19 @@ def rows_of(
     """
     groups: dict[tuple[str, Room, str], list[Replayed]] = {}
     totals: dict[tuple[str, Room, str], list[Replayed]] = {}
-    found = list(found)
-    together = {} if each else _together(found)
-    for name, replayed in found:
-        of = (replayed.room, replayed.policy)
-        label = replayed.run if each else together.get(name, name)
-        groups.setdefault((label, *of), []).append(replayed)
-        totals.setdefault(("all", *of), []).append(replayed)
-    shown = [groups, totals] if len(groups) > len(totals) else [groups]
-    return [row(key[0], of[key]) for of in shown for key in sorted(of, key=_in_order)]
+    replays = list(replays)
+    together = {} if by_run else _together(replays)
+    for name, replayed in replays:
+        key = (replayed.room, replayed.policy)
+        label = replayed.run if by_run else together.get(name, name)
+        groups.setdefault((label, *key), []).append(replayed)
+        totals.setdefault(("all", *key), []).append(replayed)
+    tables = [groups, totals] if len(groups) > len(totals) else [groups]
+    rows = []
+    for table in tables:
+        for group_key in sorted(table, key=_in_order):
+            rows.append(row(group_key[0], table[group_key]))
+    return rows
 
 
 def _in_order(key: tuple[str, Room, str]) -> tuple[str, bool, float, str]:
@@ -169,10 +173,10 @@ def _in_order(key: tuple[str, Room, str]) -> tuple[str, bool, float, str]:
     return name, is_own, 0.0 if isinstance(room, str) else room, policy
 
 
-def _together(found: Sequence[tuple[str, Replayed]]) -> dict[str, str]:
+def _together(replays: Sequence[tuple[str, Replayed]]) -> dict[str, str]:
     """What files that hold one run each are called, where there are many of them."""
     runs: dict[str, set[str]] = {}
-    for name, replayed in found:
+    for name, replayed in replays:
         runs.setdefault(name, set()).add(replayed.digest)
     single = [name for name, digests in runs.items() if len(digests) == 1]
     if len(single) < _MANY_FILES:
@@ -180,12 +184,12 @@ def _together(found: Sequence[tuple[str, Replayed]]) -> dict[str, str]:
     return dict.fromkeys(single, f"{len(single):,} files of a run each")
 
 
-def row_of(name: str, group: Sequence[Replayed]) -> Row:
+def row_of(name: str, group: Sequence[Replayed]) -> ReplaySummary:
     """Replays of one policy in one room, summed up."""
     times = sorted(ms for replayed in group for ms in replayed.fit_ms) or [0.0]
     calls, breaks = sum(r.calls for r in group), sum(r.breaks for r in group)
     tokens = sum(r.tokens for r in group)
-    return Row(
+    return ReplaySummary(
         name=name,
         policy=group[0].policy,
         window_tokens=max(r.window_tokens for r in group),
@@ -212,18 +216,26 @@ def row_of(name: str, group: Sequence[Replayed]) -> Row:
     )
 
 
-def needed_of(found: Sequence[Evidence]) -> Needed:
+def needed_of(scores: Sequence[EvidenceScore]) -> EvidenceShares:
     """What the evidence of these runs comes to: counts summed, shares as the mean over runs."""
-    far = [evidence.far for evidence in found if evidence.far.demanded]
-    tallies = {b: [each.first[b] for each in found if b in each.first] for b in BUCKETS}
-    first = {bucket: reduce(add, each) for bucket, each in tallies.items() if each}
-    return Needed(
+    far = [evidence.far for evidence in scores if evidence.far.demanded]
+    tallies = {
+        b: [score.first[b] for score in scores if b in score.first] for b in BUCKETS
+    }
+    tallies_by_age = {
+        bucket: reduce(add, score) for bucket, score in tallies.items() if score
+    }
+    return EvidenceShares(
         needed=int(
-            sum(tally.demanded for name, tally in first.items() if name not in _NEAR)
+            sum(
+                tally.demanded
+                for name, tally in tallies_by_age.items()
+                if name not in _NEAR
+            )
         ),
         visible=_mean([tally.visible / tally.demanded for tally in far]),
         lost=_mean([tally.lost / tally.demanded for tally in far]),
-        first=first,
+        first=tallies_by_age,
     )
 
 
@@ -236,7 +248,7 @@ def charges_of(bills: Iterable[Sequence[Bill]]) -> list[Charge]:
     charges = []
     for (profile, clock), group in groups.items():
         raw = reduce(add, (bill.raw for bill in group))
-        shown = reduce(add, (bill.shown for bill in group))
+        fitted = reduce(add, (bill.shown for bill in group))
         charges.append(
             Charge(
                 profile=profile,
@@ -246,9 +258,9 @@ def charges_of(bills: Iterable[Sequence[Bill]]) -> list[Charge]:
                 clock=clock,
                 runs=len(group),
                 raw=raw,
-                shown=shown,
-                input_share=ratio(shown.input_units, raw.input_units) or 0.0,
-                usd_share=ratio(shown.cost_usd, raw.cost_usd),
+                shown=fitted,
+                input_share=ratio(fitted.input_units, raw.input_units) or 0.0,
+                usd_share=ratio(fitted.cost_usd, raw.cost_usd),
             )
         )
     return charges
@@ -269,10 +281,10 @@ def _band(name: str, bills: Sequence[Bill]) -> Band:
         calls=name,
         runs=len(bills),
         raw_usd=reduce(sum_usd, (raw for raw, _ in costs)),
-        usd=reduce(sum_usd, (shown for _, shown in costs)),
+        usd=reduce(sum_usd, (fitted for _, fitted in costs)),
         unsaved=sum(
-            raw is not None and shown is not None and shown >= raw
-            for raw, shown in costs
+            raw is not None and fitted is not None and fitted >= raw
+            for raw, fitted in costs
         ),
     )
 

@@ -30,7 +30,7 @@ from ullage.tools.replay.calls import (
 from ullage.tools.replay.cost.money import Bill, CostMeter, Priced, clocks_of
 from ullage.tools.replay.cost.prefix import head_of
 from ullage.tools.replay.cost.prices import Profile
-from ullage.tools.replay.evidence.score import Evidence, Watch, watch_over
+from ullage.tools.replay.evidence.score import EvidenceMeter, EvidenceScore, watch_over
 from ullage.tools.replay.gates import GATES, Gates, Judge
 from ullage.tools.replay.readers import Run
 from ullage.tools.replay.reading import SessionLibrary
@@ -39,7 +39,7 @@ from ullage.wires import FORMATS
 _COLD_CHECKS = 4
 
 OnView: TypeAlias = Callable[[Window, Priced], None]
-WatchOf: TypeAlias = Callable[[Run, Sequence[int], Session, Set[str]], Watch]
+WatchOf: TypeAlias = Callable[[Run, Sequence[int], Session, Set[str]], EvidenceMeter]
 """Makes what watches a run: the run, the lengths of its calls, its session, the stop list."""
 
 
@@ -80,7 +80,7 @@ class Replayed(Struct, frozen=True, kw_only=True):
     broken: dict[str, int]
     over_limit: int
     fit_ms: list[float]
-    evidence: Evidence
+    evidence: EvidenceScore
     share: float | None = None
     is_own: bool = False
     digest: str = ""
@@ -93,7 +93,7 @@ class Replayed(Struct, frozen=True, kw_only=True):
 
 def watch_session(
     run: Run, lengths: Sequence[int], session: Session, common: Set[str]
-) -> Watch:
+) -> EvidenceMeter:
     """Watch a session's views of a run; refs are opened by its own recall tools."""
     user_tools = session.settings.user_tools
     return watch_over(run, lengths, SessionLibrary(session), common, user_tools)
@@ -119,7 +119,7 @@ def replay_run(
     wire, chosen = FORMATS[run.format], preset(policy)
     new_session = session_for(run, chosen, window_tokens, user_tools)
     session = new_session()
-    sums = Sums(run, profiles, _tools_of(chosen.toolset))
+    sums = RunSums(run, profiles, _tools_of(chosen.toolset))
     gates = Gates(session, sums.judge, sums.head_tokens)
     watch = watch_of(run, sums.lengths, session, common)
     cold = set(sums.lengths[:: max(len(sums.lengths) // _COLD_CHECKS, 1)])
@@ -149,7 +149,7 @@ def replay_run(
     return sums.result(policy, window_tokens, watch.evidence(), dict(events), broken)
 
 
-class Sums:
+class RunSums:
     """Sums up the requests of one run, as they were recorded and as they were shown.
 
     ``added`` is head text that the views have and the recorded requests have not.
@@ -186,12 +186,12 @@ class Sums:
         self,
         policy: str,
         window_tokens: int,
-        evidence: Evidence,
+        evidence: EvidenceScore,
         events: dict[str, int],
         broken: dict[str, int],
     ) -> Replayed:
         """What the whole run showed."""
-        shown = self.meter.shown
+        views = self.meter.shown
         return Replayed(
             run=self._run.id,
             policy=policy,
@@ -201,8 +201,8 @@ class Sums:
             raw_tokens=sum(self._raw),
             peak_tokens=max(self._shown, default=0),
             tokens=sum(self._shown),
-            breaks=shown.breaks,
-            rewritten_share=shown.rewritten_share,
+            breaks=views.breaks,
+            rewritten_share=views.rewritten_share,
             bills=self.meter.bills(),
             events=events,
             broken=broken,

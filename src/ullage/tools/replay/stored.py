@@ -24,16 +24,16 @@ from ullage.stores import Store
 from ullage.tools.replay.calls import answer_of, boundaries, model_of, request_of
 from ullage.tools.replay.cost.money import Bill, CostMeter, clocks_of
 from ullage.tools.replay.cost.prefix import head_of
-from ullage.tools.replay.cost.prices import Profile, Wanted, profiles_for
+from ullage.tools.replay.cost.prices import Profile, ProfileChoice, profiles_for
 from ullage.tools.replay.gates import Judge
 from ullage.tools.replay.readers import Run
-from ullage.tools.replay.trace import Story, Trace
+from ullage.tools.replay.trace import Trace, TracedRun
 from ullage.tools.replay.tracer import Tracer
 from ullage.wires import FORMATS
 
 
-class Stored(Struct, frozen=True, kw_only=True):
-    """One session as it went.
+class StoredRun(Struct, frozen=True, kw_only=True):
+    """One session, shown again from its history and its ledger.
 
     Attributes:
         policy: the name it was opened with.
@@ -43,7 +43,7 @@ class Stored(Struct, frozen=True, kw_only=True):
 
     policy: str
     trace: Trace
-    story: Story
+    story: TracedRun
     bills: list[Bill]
     unfit: int
 
@@ -52,12 +52,12 @@ def from_store(
     run: Run,
     store: Store,
     *,
-    profiles: Sequence[Wanted],
+    profiles: Sequence[ProfileChoice],
     window_tokens: int | None = None,
     policy: str | None = None,
     tenant: str = "",
     user_tools: Sequence[str] = (),
-) -> Stored:
+) -> StoredRun:
     """Show a session again from its history and its store.
 
     It ran in ``window_tokens``, or its model's window, under ``policy``, or as the ledger names it,
@@ -67,14 +67,14 @@ def from_store(
         ConfigError: the store holds no session with this history.
     """
     limits = Limits(window_tokens=window_tokens) if window_tokens is not None else None
-    ledger, opened = _kept(run, store, tenant)
+    ledger, opened = _ledger_of(run, store, tenant)
     if not run.model:  # of several that reported, any
         named = {
             name for entry in ledger.entries.values() for name in entry.observed if name
         }
         name = FORMATS[run.format].model_field
         run = replace(run, request={**run.request, name: min(named, default="")})
-    presets = {each.name: each for each in map(preset, NAMES)}
+    presets = {candidate.name: candidate for candidate in map(preset, NAMES)}
     chosen = (
         presets.get(opened.policy, preset("default"))
         if policy is None
@@ -87,14 +87,14 @@ def from_store(
         format=run.format,
         tenant=tenant,
         user_tools=user_tools,
-        state=State(format=run.format, policy_record=opened, ledger=ledger),
+        state=State(format=run.format, opened=opened, ledger=ledger),
     )
     return _shown(run, session, opened.policy, profiles_for(profiles, run))
 
 
 def _shown(
     run: Run, session: Session, policy: str, profiles: Sequence[Profile]
-) -> Stored:
+) -> StoredRun:
     """Every view of the run that the session shows, traced and priced."""
     wire, lengths, judge = FORMATS[run.format], boundaries(run), Judge()
     tracer, meter, unfit = Tracer(judge.text), None, 0
@@ -115,7 +115,7 @@ def _shown(
         )
         if meter.newest is not None:
             tracer(session.window, meter.newest)
-    return Stored(
+    return StoredRun(
         policy=policy,
         trace=tracer.trace(policy),
         story=tracer.story(run),
@@ -124,18 +124,18 @@ def _shown(
     )
 
 
-def _kept(run: Run, store: Store, tenant: str) -> tuple[Ledger, PolicyRecord]:
+def _ledger_of(run: Run, store: Store, tenant: str) -> tuple[Ledger, PolicyRecord]:
     """What the store holds of this history, and how it was opened."""
     roomy = Limits(window_tokens=1_000_000_000)
-    first = _first_sight(preset("default"))
+    policy = _first_sight(preset("default"))
     session = Session(
-        model_of(run), policy=first, limits=roomy, format=run.format, tenant=tenant
+        model_of(run), policy=policy, limits=roomy, format=run.format, tenant=tenant
     )
     session.fit(request_of(run, run.messages))
     chain = session.window.transcript.chain
     ledger = Ledger().with_records(store.find(tenant, chain))
-    found = [opened for key in chain for opened in ledger.at(key).policies]
-    opened = found[-1] if found else None
+    openings = [opened for key in chain for opened in ledger.at(key).policies]
+    opened = openings[-1] if openings else None
     if opened is None:
         raise ConfigError(
             "the ledger",

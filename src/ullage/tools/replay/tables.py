@@ -12,7 +12,7 @@ from rich.text import Text
 
 from ullage.tools.replay.calls import label_of
 from ullage.tools.replay.cost.prices import OWN
-from ullage.tools.replay.rows import Charge, Row, ratio
+from ullage.tools.replay.rows import Charge, ReplaySummary, ratio
 
 WIDTH = 120
 """Characters that every table fits in; a longer name is folded. In less, a row is a paragraph."""
@@ -54,19 +54,29 @@ class Figures(Table):
 
 
 def tables_of(
-    rows: Sequence[Row], totals: Sequence[Row], *, is_short: bool = False
+    rows: Sequence[ReplaySummary],
+    totals: Sequence[ReplaySummary],
+    *,
+    is_short: bool = False,
 ) -> Iterator[Table]:
     """What was sent, what was kept, and of all runs what they cost."""
-    first = totals[-1].charges[0] if totals[-1].charges else None
-    title = f"what was sent · without a model; prices of {_whose(first) if first else 'nobody'}"
-    sent = table_with(title, ("runs of", "policy"), _SENT, notes=_SENT_NOTES)
-    kept = table_with("what was kept", ("runs of", "policy"), _KEPT, notes=_KEPT_NOTES)
+    main_charge = totals[-1].charges[0] if totals[-1].charges else None
+    owner = _whose(main_charge) if main_charge else "nobody"
+    title = f"what was sent · without a model; prices of {owner}"
+    sent_table = table_with(title, ("runs of", "policy"), _SENT, notes=_SENT_NOTES)
+    kept_table = table_with(
+        "what was kept", ("runs of", "policy"), _KEPT, notes=_KEPT_NOTES
+    )
     for row in rows:
         style = "bold" if row.name == "all" else None
-        sent.add_row(row.name, row.policy, label_of(row.room), *_sent(row), style=style)
-        kept.add_row(row.name, row.policy, label_of(row.room), *_kept(row), style=style)
-    yield sent
-    yield kept
+        sent_table.add_row(
+            row.name, row.policy, label_of(row.room), *_request_cells(row), style=style
+        )
+        kept_table.add_row(
+            row.name, row.policy, label_of(row.room), *_evidence_cells(row), style=style
+        )
+    yield sent_table
+    yield kept_table
     for row in totals:
         title = f"{row.name} · {row.policy} · {label_of(row.room)}: what it costs, raw and shown"
         notes = _COSTS_NOTES if row is totals[-1] else ()
@@ -90,7 +100,7 @@ def tables_of(
             yield _bill_table(row, is_last=row is totals[-1])
 
 
-def _bill_table(row: Row, *, is_last: bool) -> Table:
+def _bill_table(row: ReplaySummary, *, is_last: bool) -> Table:
     """The whole bill of a row, by how many calls its runs have."""
     title = f"{row.name} · {row.policy} · {label_of(row.room)}: the whole bill, by calls of a run"
     table = table_with(title, ("calls",), _BILL, notes=_BILL_NOTES if is_last else ())
@@ -157,7 +167,7 @@ def _whose(charge: Charge) -> str:
     return f"{OWN}: {', '.join([*charge.models[:2], *more])}"
 
 
-def _sent(row: Row) -> list[str]:
+def _request_cells(row: ReplaySummary) -> list[str]:
     broken = [f"{gate} {count}" for gate, count in sorted(row.broken.items())]
     over = [f"{row.over_limit} over limit"] if row.over_limit else []
     charge = row.charges[0] if row.charges else None
@@ -173,11 +183,14 @@ def _sent(row: Row) -> list[str]:
     ]
 
 
-def _kept(row: Row) -> list[str]:
-    kept = row.evidence
+def _evidence_cells(row: ReplaySummary) -> list[str]:
+    evidence = row.evidence
     return [
-        f"{kept.needed:,}",
-        *(percent(share) for share in (kept.visible, kept.recallable, kept.lost)),
+        f"{evidence.needed:,}",
+        *(
+            percent(share)
+            for share in (evidence.visible, evidence.recallable, evidence.lost)
+        ),
         *(
             f"{row.events.get(kind, 0):,}"
             for kind in ("truncated", "pruned", "condensed")

@@ -1,9 +1,9 @@
 """What a session showed, turn by turn, as data: what a picture is drawn from.
 
     Trace      what one policy showed of a run: per turn how many tokens of each kind, and what
-               that did to the cache; every edit (`Mark`); which message looked otherwise from
+               that did to the cache; every edit (`TracedEdit`); which message looked otherwise from
                which turn on
-    Story      the messages themselves, long texts cut in their middle (`Said`)
+    Story      the messages themselves, long texts cut in their middle (`TracedPart`)
 
 `ullage.tools.replay.tracer` makes both; `ullage.tools.replay.report` draws them.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ullage.tools.replay.cost.prices import Profile
 
@@ -28,33 +28,34 @@ Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 """Who speaks."""
 
 
-class Mark(Struct, frozen=True, kw_only=True):
+class TracedEdit(Struct, frozen=True, kw_only=True):
     """One edit.
 
     Attributes:
         turn: the request before which it was made, from 0.
         message: index of the first message it changed; ``stop`` is one past the last.
         kind: the kind of its event.
-        first: whether the message was new, so that nothing sent before was changed.
-        what: the tool and its arguments, or what else was there.
+        is_new: whether the message was new, so that nothing sent before was changed.
+        subject: the tool and its arguments, or what else was there.
         ref: what opens the original; "" where there is none.
-        before: tokens of the place before; ``after``, those of ``text``, shown in its place.
+        tokens_before: tokens of the place as it was.
+        tokens_after: tokens of ``text``, which is shown in its place.
     """
 
     turn: int
     message: int
     stop: int
     kind: str
-    first: bool
-    what: str
-    why: str
+    is_new: bool = field(name="first")
+    subject: str = field(name="what")
+    reason: str = field(name="why")
     ref: str
-    before: int
-    after: int
+    tokens_before: int = field(name="before")
+    tokens_after: int = field(name="after")
     text: str
 
 
-class Said(Struct, frozen=True, array_like=True):
+class TracedPart(Struct, frozen=True, array_like=True):
     """One part of a message: of what kind, its tool, its text, its tokens and characters."""
 
     kind: str
@@ -64,7 +65,7 @@ class Said(Struct, frozen=True, array_like=True):
     chars: int
 
 
-class Story(Struct, frozen=True, kw_only=True):
+class TracedRun(Struct, frozen=True, kw_only=True):
     """The messages of one run, as they were recorded; long texts without their middle.
 
     Attributes:
@@ -77,7 +78,7 @@ class Story(Struct, frozen=True, kw_only=True):
     run: str
     head: str
     roles: list[Role]
-    parts: list[list[Said]]
+    parts: list[list[TracedPart]]
     clipped: int
     model: str = ""
     began: str = ""
@@ -111,6 +112,6 @@ class Trace(Struct, frozen=True, kw_only=True):
     rewritten: list[int] = []
     cost_usd: list[float | None] = []
     raw_cost_usd: list[float | None] = []
-    marks: list[Mark] = []
+    marks: list[TracedEdit] = []
     changes: list[tuple[int, int, int]] = []
     profile: Profile | None = None

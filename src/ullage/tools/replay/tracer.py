@@ -35,11 +35,11 @@ from ullage.tools.replay.trace import (
     STUB,
     SUMMED_UP,
     WHOLE,
-    Mark,
     Role,
-    Said,
-    Story,
     Trace,
+    TracedEdit,
+    TracedPart,
+    TracedRun,
 )
 
 _FRAMING_TOKENS = 4
@@ -102,7 +102,7 @@ class Tracer:
         """Everything taken in so far."""
         return replace(self._trace, policy=policy, share=share)
 
-    def story(self, run: Run) -> Story:
+    def story(self, run: Run) -> TracedRun:
         """The messages behind it, and what the recording says of itself."""
         window, head = self._window, ""
         messages = window.transcript.messages[: len(self._vectors)] if window else []
@@ -111,10 +111,10 @@ class Tracer:
         parts = [
             list(self._said(window, index)) for index in range(len(messages)) if window
         ]
-        cut = sum(said.chars > _TEXT_CHARS for row in parts for said in row)
+        cut = sum(part.chars > _TEXT_CHARS for row in parts for part in row)
         began_s = min(run.stamps.values(), default=0.0)
         roles: list[Role] = [message.role for message in messages]
-        return Story(
+        return TracedRun(
             run=run.id,
             head=head,
             roles=roles,
@@ -154,16 +154,16 @@ class Tracer:
 
     def _vector(self, window: Window, index: int, state: _State) -> list[int]:
         """Tokens of a message by kind, as it is shown."""
-        vector, (how, edits) = [0] * len(KINDS), state
-        if how == SUMMED_UP:
+        vector, (shape, edits) = [0] * len(KINDS), state
+        if shape == SUMMED_UP:
             return vector
         message = window.transcript.messages[index]
-        shown = window.shown(index) if edits else {}
+        replacements = window.shown(index) if edits else {}
         vector[
             _AT[_kind(message.role, message.parts[0]) if message.parts else "user"]
         ] += _FRAMING_TOKENS
         for place, (kind, tokens) in self._counts[index].items():
-            edit = shown.get(place)
+            edit = replacements.get(place)
             if edit is not None:
                 kind = "notice" if edit.kind == "pruned" else kind
                 tokens = self._count(edit.text)
@@ -181,34 +181,36 @@ class Tracer:
         """Note every message that looks otherwise than at the turn before."""
         now = _states(window)
         for index in sorted({*now, *self._states}):
-            state, before = (
+            state, earlier = (
                 now.get(index, (WHOLE, ())),
                 self._states.get(index, (WHOLE, ())),
             )
-            if state == before:
+            if state == earlier:
                 continue
             self._vectors[index] = self._vector(window, index, state)
-            if state[0] != before[0]:
+            if state[0] != earlier[0]:
                 self._trace.changes.append((turn, index, state[0]))
             for edit in state[1]:
-                if edit not in before[1]:
+                if edit not in earlier[1]:
                     self._trace.marks.append(self._replaced(window, turn, index, edit))
         self._states = now
 
-    def _replaced(self, window: Window, turn: int, index: int, edit: Replace) -> Mark:
+    def _replaced(
+        self, window: Window, turn: int, index: int, edit: Replace
+    ) -> TracedEdit:
         spot = window.location_of(edit.ref) or (index, 0, 0)
-        _, before = self._counts[index].get(spot[1:], ("", 0))
-        return Mark(
+        _, tokens = self._counts[index].get(spot[1:], ("", 0))
+        return TracedEdit(
             turn=turn,
             message=index,
             stop=index + 1,
             kind=edit.kind,
-            first=index >= window.fresh,
-            what=_what(window, index, spot[1]),
-            why=edit.why,
+            is_new=index >= window.fresh,
+            subject=_subject(window, index, spot[1]),
+            reason=edit.why,
             ref=edit.ref,
-            before=before,
-            after=self._count(edit.text),
+            tokens_before=tokens,
+            tokens_after=self._count(edit.text),
             text=clipped(edit.text, _SHOWN_CHARS),
         )
 
@@ -216,29 +218,29 @@ class Tracer:
         """Tokens of the summaries shown in place of messages; a new one is marked."""
         total = 0
         for start, stop, edit in window.summaries:
-            after = sum(self._count(text) + _FRAMING_TOKENS for text in edit.texts)
-            total += after
+            tokens = sum(self._count(text) + _FRAMING_TOKENS for text in edit.texts)
+            total += tokens
             if edit in self._summaries:
                 continue
             self._summaries.add(edit)
             self._trace.marks.append(
-                Mark(
+                TracedEdit(
                     turn=turn,
                     message=start,
                     stop=stop,
                     kind=edit.kind,
-                    first=False,
-                    what=f"messages {start + 1} to {stop}",
-                    why=edit.why,
+                    is_new=False,
+                    subject=f"messages {start + 1} to {stop}",
+                    reason=edit.why,
                     ref=edit.ref,
-                    before=sum(self._raws[start:stop]),
-                    after=after,
+                    tokens_before=sum(self._raws[start:stop]),
+                    tokens_after=tokens,
                     text=clipped("\n\n".join(edit.texts), _SUMMARY_CHARS),
                 )
             )
         return total
 
-    def _said(self, window: Window, index: int) -> Iterator[Said]:
+    def _said(self, window: Window, index: int) -> Iterator[TracedPart]:
         message = window.transcript.messages[index]
         for number, item, leaf in leaves_of(message):
             kind, tokens = self._counts[index][number, item]
@@ -247,7 +249,7 @@ class Tracer:
             tool = part.name if isinstance(part, ToolCall) else ""
             if isinstance(part, ToolResult):
                 tool = window.tool_of((index, number, 0))
-            yield Said(kind, tool, clipped(text, _TEXT_CHARS), tokens, len(text))
+            yield TracedPart(kind, tool, clipped(text, _TEXT_CHARS), tokens, len(text))
 
 
 _AT = {kind: at for at, kind in enumerate(KINDS)}
@@ -255,18 +257,18 @@ _AT = {kind: at for at, kind in enumerate(KINDS)}
 
 def _states(window: Window) -> dict[int, _State]:
     """Every message that is not shown as it is."""
-    found: dict[int, _State] = {}
+    states: dict[int, _State] = {}
     for index in window.reasoning_dropped:
-        found[index] = (REASONING_DROPPED, ())
+        states[index] = (REASONING_DROPPED, ())
     for index in window.changed:
         edits = tuple(window.shown(index).values())
         stub = any(edit.kind == "pruned" for edit in edits)
-        found[index] = (STUB if stub else SHORTENED, edits)
+        states[index] = (STUB if stub else SHORTENED, edits)
     for start, stop, _ in window.summaries:
         for index in range(start, stop):
             if window.hidden(index):
-                found[index] = (SUMMED_UP, ())
-    return found
+                states[index] = (SUMMED_UP, ())
+    return states
 
 
 def _kind(role: str, part: Part) -> str:
@@ -283,7 +285,7 @@ _OF_PART: dict[type, str] = {
 }
 
 
-def _what(window: Window, index: int, number: int) -> str:
+def _subject(window: Window, index: int, number: int) -> str:
     """The call that a place belongs to, or who speaks there."""
     message = window.transcript.messages[index]
     part = message.parts[number]

@@ -12,6 +12,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from ullage import Batch, Record
@@ -35,46 +36,46 @@ _ASIDE = (
 )
 
 
-class Happened(Struct, frozen=True, kw_only=True):
-    """One row of the ledger, as it is told.
+class LedgerEvent(Struct, frozen=True, kw_only=True):
+    """One batch of edits, or one report of a provider, as it is shown.
 
     Attributes:
         at_s: when, in seconds since 1970.
         kind: the kind of the batch's first edit, or ``"observed"``.
         tokens_before: estimated tokens of the view before a batch; 0 for a report.
         tokens_after: and after; of a report the tokens of the prompt.
-        told: how many edits and why, or the model and what it answered.
+        text: how many edits and why, or the model and what it answered.
     """
 
     at_s: int
     kind: str
     tokens_before: int
     tokens_after: int
-    told: str
+    text: str = msgspec.field(name="told")
 
 
-class Seen(Struct, frozen=True, kw_only=True):
+class StoreSnapshot(Struct, frozen=True, kw_only=True):
     """What a store holds at a moment.
 
     Attributes:
         conversations: of which something was decided.
         outputs: what was set aside.
         size_bytes: of all of it, before compression.
-        happened: the newest, oldest first.
+        events: the newest, oldest first.
     """
 
     conversations: int
     outputs: int
     size_bytes: int
-    happened: tuple[Happened, ...]
+    events: tuple[LedgerEvent, ...] = msgspec.field(name="happened")
 
     @property
     def prompts(self) -> list[int]:
         """Tokens of the newest prompts, as their provider reported them."""
-        return [each.tokens_after for each in self.happened if each.kind == "observed"]
+        return [event.tokens_after for event in self.events if event.kind == "observed"]
 
 
-def read(path: Path, tenant: str = "") -> Seen | None:
+def read(path: Path, tenant: str = "") -> StoreSnapshot | None:
     """What the store at a path holds now; None while there is no file, or an empty one.
 
     Args:
@@ -94,16 +95,16 @@ def read(path: Path, tenant: str = "") -> Seen | None:
             "sqlite", "watch", error.strerror or type(error).__name__
         ) from error
     try:
-        where = f"{path.absolute().as_uri()}?mode=ro"
-        with closing(sqlite3.connect(where, uri=True, timeout=5)) as db:
+        uri = f"{path.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True, timeout=5)) as db:
             return _read(db, path, to_utf8(tenant))
     except sqlite3.Error as error:
         raise StoreError("sqlite", "watch", f"{error}. {_REMEDY}") from error
 
 
-def _read(db: sqlite3.Connection, path: Path, tenant: bytes) -> Seen | None:
-    (found,) = db.execute("PRAGMA application_id").fetchone()
-    if found != APPLICATION_ID:
+def _read(db: sqlite3.Connection, path: Path, tenant: bytes) -> StoreSnapshot | None:
+    (application_id,) = db.execute("PRAGMA application_id").fetchone()
+    if application_id != APPLICATION_ID:
         (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if not tables:
             return None  # it is being made
@@ -111,36 +112,36 @@ def _read(db: sqlite3.Connection, path: Path, tenant: bytes) -> Seen | None:
     rows = db.execute(_NEWEST, (tenant, MOST)).fetchall()
     (conversations,) = db.execute(_CONVERSATIONS, (tenant,)).fetchone()
     outputs, size_bytes = db.execute(_ASIDE, (tenant,)).fetchone()
-    told = [each for row in reversed(rows) for each in _told(row)]
-    told.sort(key=lambda each: (each.at_s, each.kind == "observed"))
-    return Seen(
+    events = [event for row in reversed(rows) for event in _events_of(row)]
+    events.sort(key=lambda event: (event.at_s, event.kind == "observed"))
+    return StoreSnapshot(
         conversations=conversations,
         outputs=outputs,
         size_bytes=size_bytes,
-        happened=tuple(told),
+        events=tuple(events),
     )
 
 
-def _told(row: tuple[bytes, str, int, bytes, bytes, int]) -> list[Happened]:
+def _events_of(row: tuple[bytes, str, int, bytes, bytes, int]) -> list[LedgerEvent]:
     """A row as it is told; nothing of a record that a newer version wrote."""
     key, kind, n, name, data, at_s = row
     entry = Ledger().with_records([Record(key, kind, n, data, from_utf8(name))]).at(key)
-    told = [_batch(batch, at_s) for batch in entry.batches if batch.edits]
+    events = [_batch(batch, at_s) for batch in entry.batches if batch.edits]
     for reported in entry.observed.values():
-        said = f"{reported.model or 'the model'} answered {reported.output_tokens:,} tokens"
+        text = f"{reported.model or 'the model'} answered {reported.output_tokens:,} tokens"
         prompt = reported.reported_tokens
         sizes = {"tokens_before": 0, "tokens_after": prompt}
-        told.append(Happened(at_s=at_s, kind="observed", told=said, **sizes))
-    return told
+        events.append(LedgerEvent(at_s=at_s, kind="observed", text=text, **sizes))
+    return events
 
 
-def _batch(batch: Batch, at_s: int) -> Happened:
-    first, count = batch.edits[0], len(batch.edits)
-    kind = getattr(first, "kind", "reasoning")
-    return Happened(
+def _batch(batch: Batch, at_s: int) -> LedgerEvent:
+    edit, count = batch.edits[0], len(batch.edits)
+    kind = getattr(edit, "kind", "reasoning")
+    return LedgerEvent(
         at_s=at_s,
         kind=kind,
         tokens_before=batch.tokens_before,
         tokens_after=batch.tokens_after,
-        told=f"{count:,} edit{'s' * (count != 1)}: {first.why}",
+        text=f"{count:,} edit{'s' * (count != 1)}: {edit.why}",
     )

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ullage.session.picture.terminal import columns
 from ullage.session.picture.values import short
-from ullage.tools.watch.reading import Happened, Seen
+from ullage.tools.watch.reading import LedgerEvent, StoreSnapshot
 
 _COLOURS = {"observed": "bright_black", "cut": "red", "truncated": "yellow"}
 _HEAD_LINES = 5
@@ -24,7 +24,7 @@ class Screen:
         seen: what it holds; None: there is no file yet.
     """
 
-    def __init__(self, name: str, seen: Seen | None) -> None:
+    def __init__(self, name: str, seen: StoreSnapshot | None) -> None:
         self.name, self.seen = name, seen
 
     def __rich_console__(
@@ -48,22 +48,22 @@ class Screen:
             )
         yield Text()
         room = options.height or console.height
-        yield _table(seen.happened[-max(room - _HEAD_LINES, 1) :])
+        yield _table(seen.events[-max(room - _HEAD_LINES, 1) :])
 
 
-def _table(happened: tuple[Happened, ...]) -> Table:
+def _table(events: tuple[LedgerEvent, ...]) -> Table:
     """A line each, the newest last; what is too long for the terminal ends in an ellipsis."""
     table = Table.grid(padding=(0, 2), expand=True)
     for justify in ("left", "left", "right"):
         table.add_column(justify=justify, no_wrap=True)
     table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
-    for each in happened:
-        clock = time.strftime("%H:%M:%S", time.localtime(each.at_s))
-        sizes = short(each.tokens_after)
-        if each.tokens_before:
-            sizes = f"{short(each.tokens_before)} → {sizes}"
-        kind = Text(each.kind, style=_COLOURS.get(each.kind, "green"))
-        table.add_row(clock, kind, sizes, Text(each.told))
+    for event in events:
+        clock = time.strftime("%H:%M:%S", time.localtime(event.at_s))
+        sizes = short(event.tokens_after)
+        if event.tokens_before:
+            sizes = f"{short(event.tokens_before)} → {sizes}"
+        kind = Text(event.kind, style=_COLOURS.get(event.kind, "green"))
+        table.add_row(clock, kind, sizes, Text(event.text))
     return table
 
 

@@ -12,7 +12,7 @@ from tests.replay.evidence.conversation import call, errand, run_of, user
 from ullage.core.history.canon import ref_of
 from ullage.core.values.notices import Words
 from ullage.tools.replay.calls import boundaries
-from ullage.tools.replay.evidence.demands import Head
+from ullage.tools.replay.evidence.demands import HeadText
 from ullage.tools.replay.reading import leads_to, refs_in
 from ullage.wires import FORMATS
 
@@ -75,7 +75,7 @@ def fetched(tools, notice):
     run = run_of(user("Go."), call("list", LISTED), pay)
     wire, lengths = FORMATS[run.format], boundaries(run)
     story = Story(wire, run.messages)
-    (value,) = wants_of(story, lengths, Head.of(wire, run.request))[1].values
+    (value,) = wants_of(story, lengths, HeadText.of(wire, run.request))[1].values
     view = Reader(story).view(user(notice))
     (how,) = Recaller(story, tools).recall(lengths[1], [value], view)
     return how
@@ -167,7 +167,7 @@ def test_what_a_page_of_the_same_reply_shows_costs_no_other():
     )
     wire, lengths = FORMATS[run.format], boundaries(run)
     story = Story(wire, run.messages)
-    values = wants_of(story, lengths, Head.of(wire, run.request))[1].values
+    values = wants_of(story, lengths, HeadText.of(wire, run.request))[1].values
     view = Reader(story).view(user(notice(ref_of(listed))))
     how = Recaller(story, Scripted({ref_of(listed): listed})).recall(
         lengths[1], values, view

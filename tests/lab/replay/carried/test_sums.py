@@ -10,7 +10,7 @@ from lab.replay.story import Story
 from tests.replay.evidence.conversation import call, run_of, user
 from ullage.core.history.canon import ref_of
 from ullage.tools.replay.calls import boundaries
-from ullage.tools.replay.evidence.demands import Head
+from ullage.tools.replay.evidence.demands import HeadText
 from ullage.wires import FORMATS
 
 LISTED = f"lib/deep.py\n{'x ' * 4_000}"
@@ -50,7 +50,7 @@ def missing(recall):
     run = run_of(user("Go."), call("ls", LISTED), call("read", "", path="lib/deep.py"))
     wire = FORMATS[run.format]
     story = Story(wire, run.messages)
-    wants = wants_of(story, boundaries(run), Head.of(wire, run.request))
+    wants = wants_of(story, boundaries(run), HeadText.of(wire, run.request))
     view, sums = Reader(story).view([say(372)]), Sums()
     sums.reply(wants[1], view, recall)
     return sums

@@ -5,7 +5,7 @@ from lab.replay.carried.wants import unnumbered, wants_of
 from lab.replay.story import Story
 from tests.replay.evidence.conversation import call, run_of, user
 from ullage.tools.replay.calls import boundaries
-from ullage.tools.replay.evidence.demands import Head
+from ullage.tools.replay.evidence.demands import HeadText
 from ullage.wires import FORMATS
 
 FILE = "     1\tdef old_name(first_arg):\n     2\t    return first_arg\n"
@@ -15,7 +15,7 @@ def wants(*parts, **request):
     run = run_of(*parts, **request)
     wire = FORMATS[run.format]
     return wants_of(
-        Story(wire, run.messages), boundaries(run), Head.of(wire, run.request)
+        Story(wire, run.messages), boundaries(run), HeadText.of(wire, run.request)
     )
 
 
@@ -72,7 +72,7 @@ def test_an_old_text_with_backslashes_is_wanted_and_seen_as_it_stands_on_the_wir
         story = Story(FORMATS[run.format], run.messages)
         (length,) = boundaries(run)[1:2]
         wire = FORMATS[run.format]
-        found = wants_of(story, [length], Head.of(wire, run.request))
+        found = wants_of(story, [length], HeadText.of(wire, run.request))
         assert found[0].anchors == (old,)
         assert Reader(story).view(run.messages[:length]).shows_whole(old)
         assert not Reader(story).view(run.messages[:1]).shows_whole(old)

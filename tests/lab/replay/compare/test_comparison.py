@@ -12,8 +12,8 @@ from lab.replay.compare.standings import curves_table, standings_table
 from lab.replay.many import SERVED, TRIED
 from tests.replay.evidence.conversation import errand
 from ullage.tools.replay.cost.prices import PROFILES
-from ullage.tools.replay.engines import Here
-from ullage.tools.replay.many import Finished, Job, replay_all
+from ullage.tools.replay.engines import LocalEngine
+from ullage.tools.replay.many import Job, ResultFile, replay_all
 from ullage.tools.replay.rows import rows_of
 
 POLICIES = ("recency", "belady", "last_call", "default")
@@ -26,9 +26,9 @@ def found_with(policies, rooms, runs=(1, 2), replayer=TRIED):
         ("errands", replace(errand(seed), id=f"errand {seed}"), 0) for seed in runs
     )
     tries = tuple((policy, room) for policy in policies for room in rooms)
-    kept = Finished(None)
+    kept = ResultFile(None)
     all_of = replay_all(
-        wanted, tries, Job((PROFILES["anthropic-5m"],)), Here(), kept, replayer
+        wanted, tries, Job((PROFILES["anthropic-5m"],)), LocalEngine(), kept, replayer
     )
     return [(name, outcome) for name, outcome, _ in all_of]
 

@@ -25,14 +25,14 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.tools.replay.cost.prefix import Sent
+from ullage.tools.replay.cost.prefix import MeasuredRequest
 from ullage.tools.replay.cost.prices import Profile
 
 _EVER_S = 1e8
 """Where no time to live is known, an entry lives three years."""
 
 
-class Call(Struct, frozen=True, kw_only=True, gc=False):
+class CacheUse(Struct, frozen=True, kw_only=True, gc=False):
     """What one request did to the cache, in tokens."""
 
     prompt_tokens: int
@@ -42,7 +42,7 @@ class Call(Struct, frozen=True, kw_only=True, gc=False):
     rewritten_tokens: int = 0
 
 
-def usd(call: Call, profile: Profile, output_tokens: int = 0) -> float | None:
+def usd(call: CacheUse, profile: Profile, output_tokens: int = 0) -> float | None:
     """What one call and its answer cost in US dollars; None if a price is not known.
 
     The length of the whole prompt chooses the prices (`provider-rules` §3.4).
@@ -54,7 +54,7 @@ def usd(call: Call, profile: Profile, output_tokens: int = 0) -> float | None:
     return (input_units(call, profile) * input_usd + output_tokens * output_usd) / 1e6
 
 
-def input_units(call: Call, profile: Profile) -> float:
+def input_units(call: CacheUse, profile: Profile) -> float:
     """The input in units of the input price: what as many fresh tokens would cost."""
     return (
         call.fresh_tokens
@@ -63,9 +63,9 @@ def input_units(call: Call, profile: Profile) -> float:
     )
 
 
-def sum_usd(one: float | None, other: float | None) -> float | None:
+def sum_usd(cost_usd: float | None, more_usd: float | None) -> float | None:
     """Two costs together; None if one of them is not known."""
-    return None if one is None or other is None else one + other
+    return None if cost_usd is None or more_usd is None else cost_usd + more_usd
 
 
 class _Entry(Struct, frozen=True, gc=False):
@@ -76,7 +76,7 @@ class _Entry(Struct, frozen=True, gc=False):
     used_s: float
 
 
-class Cache:
+class PromptCache:
     """The cache of one session under one profile, fed with measured requests."""
 
     def __init__(self, profile: Profile) -> None:
@@ -84,20 +84,20 @@ class Cache:
         self._entries: list[_Entry] = []
         self._ends: list[int] = []
 
-    def take(self, sent: Sent, now_s: float = 0.0) -> Call:
+    def take(self, request: MeasuredRequest, now_s: float = 0.0) -> CacheUse:
         """One request at ``now_s`` seconds of the caller's clock, which never goes back."""
-        cached = self._hit(sent, now_s)
-        written = self._write(sent, cached, now_s)
-        self._ends = [*self._ends, sent.blocks][-self.profile.max_breakpoints :]
-        return Call(
-            prompt_tokens=sent.prompt_tokens,
+        cached = self._hit(request, now_s)
+        written = self._write(request, cached, now_s)
+        self._ends = [*self._ends, request.blocks][-self.profile.max_breakpoints :]
+        return CacheUse(
+            prompt_tokens=request.prompt_tokens,
             cached_tokens=cached,
             written_tokens=written,
-            fresh_tokens=sent.prompt_tokens - cached - written,
-            rewritten_tokens=sent.rewritten_tokens,
+            fresh_tokens=request.prompt_tokens - cached - written,
+            rewritten_tokens=request.rewritten_tokens,
         )
 
-    def _hit(self, sent: Sent, now_s: float) -> int:
+    def _hit(self, request: MeasuredRequest, now_s: float) -> int:
         """How much of the common prefix can be read."""
         profile = self.profile
         if profile.hits == "never":
@@ -106,25 +106,30 @@ class Cache:
         living = [entry for entry in self._entries if now_s - entry.used_s <= ttl_s]
         if profile.hits == "prefix":
             warm = min(
-                sent.common_tokens, max((entry.tokens for entry in living), default=0)
+                request.common_tokens,
+                max((entry.tokens for entry in living), default=0),
             )
             reach = warm - warm % profile.step_tokens
         else:
-            known = self._remembered(living)
-            living = [entry for entry in living if entry.tokens <= sent.common_tokens]
-            reach = self._reach([entry for entry in living if entry in known], sent)
+            findable = self._remembered(living)
+            living = [
+                entry for entry in living if entry.tokens <= request.common_tokens
+            ]
+            reach = self._reach(
+                [entry for entry in living if entry in findable], request
+            )
         self._entries = [
             replace(entry, used_s=now_s) if entry.tokens <= reach else entry
             for entry in living
         ]
         return reach if reach >= max(profile.min_tokens, 1) else 0
 
-    def _reach(self, entries: Sequence[_Entry], sent: Sent) -> int:
+    def _reach(self, entries: Sequence[_Entry], request: MeasuredRequest) -> int:
         """The longest entry that a marker finds: of its end, the head, or the newest ends."""
         near = self.profile.look_back_blocks
         if near is not None:
-            ends = (end for end in reversed(self._ends) if end < sent.blocks)
-            marks = [sent.blocks, 0, *ends][: self.profile.max_breakpoints]
+            ends = (end for end in reversed(self._ends) if end < request.blocks)
+            marks = [request.blocks, 0, *ends][: self.profile.max_breakpoints]
             entries = [
                 e for e in entries if any(m - near < e.blocks <= m for m in marks)
             ]
@@ -140,17 +145,17 @@ class Cache:
             *entries[-most:],
         ]
 
-    def _write(self, sent: Sent, cached: int, now_s: float) -> int:
+    def _write(self, request: MeasuredRequest, cached: int, now_s: float) -> int:
         """How much is in the cache now and was not before."""
-        profile, total = self.profile, sent.prompt_tokens
+        profile, total = self.profile, request.prompt_tokens
         end = total - total % profile.step_tokens
         if profile.hits == "never" or end < max(profile.min_tokens, 1):
             return 0
         if profile.hits == "prefix":
-            self._entries = [_Entry(total, sent.blocks, now_s)]
+            self._entries = [_Entry(total, request.blocks, now_s)]
         else:
-            known = {entry.tokens for entry in self._entries}
-            for tokens, blocks in ((sent.head_tokens, 0), (total, sent.blocks)):
-                if tokens >= profile.min_tokens and tokens not in known:
+            lengths = {entry.tokens for entry in self._entries}
+            for tokens, blocks in ((request.head_tokens, 0), (total, request.blocks)):
+                if tokens >= profile.min_tokens and tokens not in lengths:
                     self._entries.append(_Entry(tokens, blocks, now_s))
         return max(end - cached, 0)

@@ -22,8 +22,14 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from ullage.tools.replay.cost.cache import Cache, Call, input_units, sum_usd, usd
-from ullage.tools.replay.cost.prefix import CountText, Prefix, Sent, Wire
+from ullage.tools.replay.cost.cache import (
+    CacheUse,
+    PromptCache,
+    input_units,
+    sum_usd,
+    usd,
+)
+from ullage.tools.replay.cost.prefix import CountText, MeasuredRequest, Prefix, Wire
 from ullage.tools.replay.cost.prices import Profile
 
 Clock: TypeAlias = Literal["warm", "lossy", "recorded"]
@@ -41,12 +47,12 @@ class Priced(Struct, frozen=True, gc=False):
     """
 
     profile: Profile
-    call: Call
+    call: CacheUse
     cost_usd: float | None
     raw_cost_usd: float | None
 
 
-class Side(Struct, frozen=True, kw_only=True):
+class BillSide(Struct, frozen=True, kw_only=True):
     """One row of requests under one profile, summed.
 
     Attributes:
@@ -63,10 +69,10 @@ class Side(Struct, frozen=True, kw_only=True):
     input_units: float = 0.0
     cost_usd: float | None = 0.0
 
-    def __add__(self, other: Side) -> Side:
+    def __add__(self, other: BillSide) -> BillSide:
         cost_usd = sum_usd(self.cost_usd, other.cost_usd)
         counts = [name for name in self.__struct_fields__ if name != "cost_usd"]
-        return Side(
+        return BillSide(
             **{at: getattr(self, at) + getattr(other, at) for at in counts},
             cost_usd=cost_usd,
         )
@@ -87,8 +93,8 @@ class Bill(Struct, frozen=True, kw_only=True):
     profile: str
     models: tuple[str, ...] = ()
     clock: Clock
-    raw: Side
-    shown: Side
+    raw: BillSide
+    shown: BillSide
 
 
 class CostMeter:
@@ -127,10 +133,10 @@ class CostMeter:
         output_tokens: int,
     ) -> None:
         """Take in call ``number`` of the run: as recorded, as shown, and its answer's tokens."""
-        raw = self.raw.sent(history, self._heads[0])
-        shown = self.shown.sent(view, self._heads[1])
+        raw = self.raw.measure(history, self._heads[0])
+        fitted = self.shown.measure(view, self._heads[1])
         for pricing in self._pricings:
-            pricing.take(raw, shown, output_tokens, number)
+            pricing.take(raw, fitted, output_tokens, number)
         self.newest = self._pricings[0].newest if self._pricings else None
 
     def bills(self) -> list[Bill]:
@@ -150,30 +156,39 @@ class _Pricing:
 
     def __init__(self, profile: Profile, clock: Clock, starts: Sequence[float]) -> None:
         self.profile, self.clock, self._starts = profile, clock, starts
-        self._raw, self._shown = Cache(profile), Cache(profile)
-        self._sides = (Side(), Side())
+        self._raw, self._shown = PromptCache(profile), PromptCache(profile)
+        self._sides = (BillSide(), BillSide())
         self.newest: Priced | None = None
 
-    def take(self, raw: Sent, shown: Sent, output_tokens: int, number: int) -> None:
+    def take(
+        self,
+        raw: MeasuredRequest,
+        fitted: MeasuredRequest,
+        output_tokens: int,
+        number: int,
+    ) -> None:
         now_s, profile = self._starts[number], self.profile
-        before, after = self._raw.take(raw, now_s), self._shown.take(shown, now_s)
-        costs = [usd(call, profile, output_tokens) for call in (before, after)]
-        self._sides = (
-            self._sides[0] + _side(before, profile, costs[0]),
-            self._sides[1] + _side(after, profile, costs[1]),
+        raw_use, fitted_use = (
+            self._raw.take(raw, now_s),
+            self._shown.take(fitted, now_s),
         )
-        self.newest = Priced(self.profile, after, costs[1], costs[0])
+        costs = [usd(call, profile, output_tokens) for call in (raw_use, fitted_use)]
+        self._sides = (
+            self._sides[0] + _side(raw_use, profile, costs[0]),
+            self._sides[1] + _side(fitted_use, profile, costs[1]),
+        )
+        self.newest = Priced(self.profile, fitted_use, costs[1], costs[0])
 
     def bill(self) -> Bill:
-        raw, shown = self._sides
+        raw, fitted = self._sides
         profile, models = self.profile.name, (self.profile.whose,)
         return Bill(
-            profile=profile, models=models, clock=self.clock, raw=raw, shown=shown
+            profile=profile, models=models, clock=self.clock, raw=raw, shown=fitted
         )
 
 
-def _side(call: Call, profile: Profile, cost_usd: float | None) -> Side:
-    return Side(
+def _side(call: CacheUse, profile: Profile, cost_usd: float | None) -> BillSide:
+    return BillSide(
         cached_tokens=call.cached_tokens,
         written_tokens=call.written_tokens,
         fresh_tokens=call.fresh_tokens,
@@ -200,11 +215,11 @@ def _recorded(
     lengths: Sequence[int], stamps: Mapping[int, float]
 ) -> list[float] | None:
     """When each call began: the newest stamp in its history. None if one has none."""
-    known = sorted(stamps.items())
+    times = sorted(stamps.items())
     starts, newest, at = list[float](), -math.inf, 0
     for length in lengths:
-        while at < len(known) and known[at][0] < length:
-            newest = max(newest, known[at][1])
+        while at < len(times) and times[at][0] < length:
+            newest = max(newest, times[at][1])
             at += 1
         starts.append(newest)
     return starts if starts and starts[0] > -math.inf else None

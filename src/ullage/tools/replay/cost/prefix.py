@@ -24,7 +24,7 @@ CountText: TypeAlias = Callable[[str], int]
 Wire: TypeAlias = Mapping[str, Any]
 
 
-class Sent(Struct, frozen=True, kw_only=True, gc=False):
+class MeasuredRequest(Struct, frozen=True, kw_only=True, gc=False):
     """One request, measured against the one before it.
 
     Attributes:
@@ -79,19 +79,19 @@ class Prefix:
         self.breaks = self.rewritten_tokens = 0
         self.rewritten_share = 0.0
 
-    def sent(self, messages: Sequence[Wire], head: str = "") -> Sent:
+    def measure(self, messages: Sequence[Wire], head: str = "") -> MeasuredRequest:
         """Take in one request: its messages in wire form, and its head as text (`head_of`)."""
-        before = self._total
+        previous_tokens = self._total
         common = self._take(messages, head)
-        if common < before:
+        if common < previous_tokens:
             self.breaks += 1
-            self.rewritten_tokens += before - common
-            self.rewritten_share += (before - common) / before
-        return Sent(
+            self.rewritten_tokens += previous_tokens - common
+            self.rewritten_share += (previous_tokens - common) / previous_tokens
+        return MeasuredRequest(
             prompt_tokens=self._total,
             head_tokens=self._head_tokens,
             common_tokens=common,
-            rewritten_tokens=before - common,
+            rewritten_tokens=previous_tokens - common,
             blocks=sum(self._blocks),
         )
 
@@ -108,7 +108,7 @@ class Prefix:
             common = min(self._count(shared), self._head_tokens) if shared else 0
             self._head, self._head_tokens = head, self._count(head) if head else 0
         self._sizes[same:] = (
-            message_tokens(_bare(each), self._count) for each in messages[same:]
+            message_tokens(_bare(message), self._count) for message in messages[same:]
         )
         self._blocks[same:] = map(_blocks_of, messages[same:])
         self._messages = list(messages)
@@ -118,19 +118,25 @@ class Prefix:
     def _same(self, messages: Sequence[Wire]) -> int:
         """How many leading messages are the same as before."""
         same = 0
-        for old, new in zip(self._messages, messages, strict=False):
-            if old is not new and old != new and _bare(old) != _bare(new):
+        for earlier, later in zip(self._messages, messages, strict=False):
+            if (
+                earlier is not later
+                and earlier != later
+                and _bare(earlier) != _bare(later)
+            ):
                 break
             same += 1
         return same
 
-    def _shared(self, old: Wire, new: Wire) -> int:
+    def _shared(self, earlier: Wire, later: Wire) -> int:
         """Tokens of the texts with which two differing messages begin alike."""
         tokens = 0
-        for before, now in zip(_texts(_bare(old)), _texts(_bare(new)), strict=False):
-            same = _common(before, now)
+        for earlier_text, later_text in zip(
+            _texts(_bare(earlier)), _texts(_bare(later)), strict=False
+        ):
+            same = _common(earlier_text, later_text)
             tokens += self._count(same) if same else 0
-            if before != now:
+            if earlier_text != later_text:
                 break
         return tokens
 
@@ -143,10 +149,10 @@ def message_tokens(message: object, count: CountText) -> int:
 def _texts(value: Any) -> Iterator[str]:
     """The texts of a message in order; a number or the like as one digit."""
     if isinstance(value, Mapping):
-        value = [of for key, of in value.items() if key not in _UNREAD]
+        value = [item for key, item in value.items() if key not in _UNREAD]
     if isinstance(value, (list, tuple)):
-        for of in value:
-            yield from _texts(of)
+        for item in value:
+            yield from _texts(item)
     else:
         yield value if isinstance(value, str) else "0"
 
@@ -156,16 +162,16 @@ _UNREAD = frozenset(
 )
 
 
-def _common(one: str, other: str) -> str:
+def _common(text: str, next_text: str) -> str:
     """The characters two texts begin with alike, found by halving: the comparing is in C."""
-    same, most = 0, min(len(one), len(other))
+    same, most = 0, min(len(text), len(next_text))
     while same < most:
         middle = (same + most + 1) // 2
-        if one[same:middle] == other[same:middle]:
+        if text[same:middle] == next_text[same:middle]:
             same = middle
         else:
             most = middle - 1
-    return one[:same]
+    return text[:same]
 
 
 def _bare(message: Wire) -> Wire:

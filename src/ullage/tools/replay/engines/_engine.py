@@ -15,8 +15,8 @@ TRIES = 3
 """How often a unit may cost the worker that has it before it is given up."""
 
 
-class Died(Struct, frozen=True):
-    """What comes of a unit whose workers died each time.
+class WorkerDied(Struct, frozen=True):
+    """The outcome of a unit whose worker died at every try.
 
     Attributes:
         tries: how many workers it had.
@@ -30,7 +30,7 @@ class Engine(Protocol):
 
     def map(
         self, function: Callable[[U], R], units: Iterable[tuple[T, U]]
-    ) -> Iterator[tuple[T, R | Died]]:
+    ) -> Iterator[tuple[T, R | WorkerDied]]:
         """What the function makes of each unit, as it comes.
 
         An exception of the function ends the map.
@@ -42,7 +42,7 @@ class Engine(Protocol):
         """
 
 
-class Here:
+class LocalEngine:
     """An `Engine` in this process: the units one after the other."""
 
     def map(

@@ -18,7 +18,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from ullage.tools.replay.engines._engine import TRIES, Died, Engine, Here
+from ullage.tools.replay.engines._engine import TRIES, Engine, LocalEngine, WorkerDied
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -33,15 +33,15 @@ def processes(workers: int | None) -> Iterator[Engine]:
     """
     workers = workers or os.cpu_count() or 1
     if workers == 1:
-        yield Here()
+        yield LocalEngine()
         return
-    others = set(multiprocessing.active_children())
+    siblings = set(multiprocessing.active_children())
     engine = _Processes(workers)
     try:
         yield engine
     except BaseException:
         engine.close(wait=False)
-        for worker in set(multiprocessing.active_children()) - others:
+        for worker in set(multiprocessing.active_children()) - siblings:
             worker.terminate()
         raise
     engine.close(wait=True)
@@ -55,7 +55,7 @@ class _Processes:
 
     def map(
         self, function: Callable[[U], R], units: Iterable[tuple[T, U]]
-    ) -> Iterator[tuple[T, R | Died]]:
+    ) -> Iterator[tuple[T, R | WorkerDied]]:
         """See `Engine.map`."""
         fresh = ((tag, unit, 1) for tag, unit in units)
         again, idle = deque[tuple[T, U, int]](), deque(range(len(self._workers)))
@@ -63,11 +63,11 @@ class _Processes:
         while True:
             while (
                 idle
-                and (given := again.popleft() if again else next(fresh, None))
+                and (task := again.popleft() if again else next(fresh, None))
                 is not None
             ):
                 worker = idle.popleft()
-                running[self._submit(worker, function, given[1])] = worker, given
+                running[self._submit(worker, function, task[1])] = worker, task
             if not running:
                 return
             for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -78,7 +78,7 @@ class _Processes:
                 elif tries < TRIES:
                     again.append((tag, unit, tries + 1))
                 else:
-                    yield tag, Died(tries)
+                    yield tag, WorkerDied(tries)
 
     def close(self, *, wait: bool) -> None:
         """Start nothing more; wait for what is under way, or do not."""

@@ -18,7 +18,7 @@ from ullage import __version__
 from ullage.core.errors import ConfigError
 from ullage.core.installing import install_remedy
 from ullage.core.tokens.exact import is_installed
-from ullage.tools.replay.engines._engine import TRIES, Died, Engine
+from ullage.tools.replay.engines._engine import TRIES, Engine, WorkerDied
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -54,13 +54,13 @@ def ray_cluster(workers: int | None) -> Iterator[Engine]:
 
 def _connect(ray: Any, workers: int | None) -> None:
     is_own = not os.environ.get("RAY_ADDRESS")
-    own = {"num_cpus": workers, "include_dashboard": False} if is_own else {}
+    options = {"num_cpus": workers, "include_dashboard": False} if is_own else {}
     try:
-        ray.init(log_to_driver=False, configure_logging=False, **own)
+        ray.init(log_to_driver=False, configure_logging=False, **options)
     except ConnectionError:
-        why = "no Ray cluster answers at the address in RAY_ADDRESS"
+        reason = "no Ray cluster answers at the address in RAY_ADDRESS"
         raise ConfigError(
-            "--engine ray", why, "Start one, or unset it to use one here."
+            "--engine ray", reason, "Start one, or unset it to use one here."
         ) from None
 
 
@@ -75,9 +75,9 @@ class _Ray:
 
     def map(
         self, function: Callable[[U], R], units: Iterable[tuple[T, U]]
-    ) -> Iterator[tuple[T, R | Died]]:
+    ) -> Iterator[tuple[T, R | WorkerDied]]:
         """See `Engine.map`."""
-        here = partial(_done, function, _figures_of())
+        here = partial(_checked_call, function, _figures_of())
         remote = self._ray.remote(max_retries=TRIES - 1, num_cpus=1)(_named(here))
         units = iter(units)
         running: dict[Any, T] = {}
@@ -101,7 +101,7 @@ class _Ray:
             failures.OutOfMemoryError,
             failures.ObjectLostError,
         ):
-            return Died(TRIES)
+            return WorkerDied(TRIES)
 
 
 def _named(call: Callable[[U], R]) -> Callable[[U], R]:
@@ -113,10 +113,10 @@ def _named(call: Callable[[U], R]) -> Callable[[U], R]:
     return replay
 
 
-def _done(function: Callable[[U], R], figures_of: str, unit: U) -> R:
+def _checked_call(function: Callable[[U], R], figures_of: str, unit: U) -> R:
     if _figures_of() != figures_of:
-        why = f"a node has {_figures_of()}, and this machine {figures_of}"
-        raise ConfigError("--engine ray", why, "Install the same on all of them.")
+        reason = f"a node has {_figures_of()}, and this machine {figures_of}"
+        raise ConfigError("--engine ray", reason, "Install the same on all of them.")
     return function(unit)
 
 

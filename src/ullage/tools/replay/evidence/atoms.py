@@ -128,27 +128,29 @@ def quotes(text: str, quote: str) -> bool:
 
 def _is_bounded(text: str, start: int, atom: Atom) -> bool:
     stop = start + len(atom.text)
-    before = text[max(start - 2, 0) : start]
-    if _is_word(before[-1:]) or _is_word(text[stop : stop + 1]):
+    preceding = text[max(start - 2, 0) : start]
+    if _is_word(preceding[-1:]) or _is_word(text[stop : stop + 1]):
         return False
     if atom.kind == "literal":
         return True
     if atom.kind == "path" and not _is_whole_path(text, start, atom.text):
         return False
     dots_divide = atom.kind in ("identifier", "hash")
-    is_joined = before[-1:] in ("-", "@") or (before[-1:] == "." and not dots_divide)
-    if is_joined and _is_word(before[:-1]):
+    is_joined = preceding[-1:] in ("-", "@") or (
+        preceding[-1:] == "." and not dots_divide
+    )
+    if is_joined and _is_word(preceding[:-1]):
         return False
     return not _LONGER[dots_divide].match(text, stop)
 
 
 def _is_whole_path(text: str, start: int, path: str) -> bool:
     """Whether what begins here is this path or URL, and no other root than its own."""
-    before = text[max(start - 1, 0) : start]
+    preceding = text[max(start - 1, 0) : start]
     if "://" in path:
-        found = URL.match(text, start)
-        return found is not None and bare_url(found[0]) == path
-    return before != "." and not (path[0] == "/" and before in _NOT_BEFORE_ROOT)
+        match = URL.match(text, start)
+        return match is not None and bare_url(match[0]) == path
+    return preceding != "." and not (path[0] == "/" and preceding in _NOT_BEFORE_ROOT)
 
 
 def _is_word(sign: str) -> bool:
@@ -185,19 +187,19 @@ _OLD = re.compile(r"(?i)old[_-]?(?:str|string|text|content|code)?")
 def atoms_of(arguments: str) -> set[Atom]:
     """The atoms of a call."""
     kinds: dict[str, Kind] = {}
-    found: set[Atom] = set()
+    quote_atoms: set[Atom] = set()
     for key, leaf in leaves(arguments):
         if _OLD.fullmatch(key) and len(leaf.strip()) >= _LITERAL_CHARS:
-            found.add(Atom(leaf, "quote"))
+            quote_atoms.add(Atom(leaf, "quote"))
         phrase = plain(leaf).strip()
         if " " in phrase and _PHRASE.fullmatch(phrase):
             kinds.setdefault(phrase, "literal")
         for atom in atoms_in(leaf):
             if atom.kind != "literal" or atom.text not in kinds:
                 kinds[atom.text] = atom.kind
-    for quote in found:
+    for quote in quote_atoms:
         kinds.pop(quote.text, None)
-    return found | {Atom(text, kind) for text, kind in kinds.items()}
+    return quote_atoms | {Atom(text, kind) for text, kind in kinds.items()}
 
 
 def atoms_in(text: str) -> Iterator[Atom]:

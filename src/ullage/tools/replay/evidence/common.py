@@ -16,9 +16,9 @@ from itertools import islice
 from msgspec import Struct
 
 from ullage.core.errors import FormatError
-from ullage.tools.replay.engines import Died, Engine, Here
+from ullage.tools.replay.engines import Engine, LocalEngine, WorkerDied
 from ullage.tools.replay.evidence.atoms import atoms_of, tokens_in
-from ullage.tools.replay.evidence.demands import said
+from ullage.tools.replay.evidence.demands import texts_of
 from ullage.tools.replay.readers import Run
 from ullage.wires import FORMATS
 
@@ -27,12 +27,16 @@ SHARE = 0.02
 
 def common_in(runs: Iterable[Run], engine: Engine | None = None) -> frozenset[str]:
     """The stop list of these runs, each of which is held in memory only while it is read."""
-    found = (
-        each
-        for _, each in (engine or Here()).map(counted, ((None, run) for run in runs))
+    outcomes = (
+        outcome
+        for _, outcome in (engine or LocalEngine()).map(
+            counted, ((None, run) for run in runs)
+        )
     )
     return common_of(
-        each for each in found if each is not None and not isinstance(each, Died)
+        outcome
+        for outcome in outcomes
+        if outcome is not None and not isinstance(outcome, WorkerDied)
     )
 
 
@@ -41,28 +45,28 @@ def task_of(run: Run) -> str:
     if run.task:
         return run.task
     users = (message for message in run.messages if message.get("role") == "user")
-    first = [
+    messages = [
         FORMATS[run.format].parse(message, "messages") for message in islice(users, 1)
     ]
-    pieces = (piece for message in first for piece in said(message))
+    pieces = (piece for message in messages for piece in texts_of(message))
     return "\n".join(piece.text for piece in pieces if piece.by == "user")
 
 
-class Counted(Struct, frozen=True):
+class RunValues(Struct, frozen=True):
     """What one run says of the values in it.
 
     Attributes:
         task: its task.
         used: the values of its arguments.
-        held: what its texts hold, hashed alike in every process.
+        hashes: what its texts hold, hashed alike in every process.
     """
 
     task: str
     used: frozenset[str]
-    held: array[int]
+    hashes: array[int]
 
 
-def counted(run: Run) -> Counted | None:
+def counted(run: Run) -> RunValues | None:
     """Count one run: the values of its arguments, and what its texts hold; None if it is broken."""
     wire = FORMATS[run.format]
     used, tokens = set[str](), set[str]()
@@ -71,12 +75,12 @@ def counted(run: Run) -> Counted | None:
             message = wire.parse(raw, f"messages[{index}]")
             for call in message.calls:
                 used.update(atom.text for atom in atoms_of(call.arguments))
-            for piece in said(message):
+            for piece in texts_of(message):
                 tokens.update(tokens_in(piece.plain))
     except (FormatError, AttributeError, KeyError, TypeError):
         return None  # reported when it is replayed
     texts = {text for token in tokens for text in _ends(token)}
-    return Counted(task_of(run), frozenset(used), array("q", map(_hash, texts)))
+    return RunValues(task_of(run), frozenset(used), array("q", map(_hash, texts)))
 
 
 def _hash(text: str) -> int:
@@ -86,19 +90,19 @@ def _hash(text: str) -> int:
     )
 
 
-def common_of(counts: Iterable[Counted]) -> frozenset[str]:
+def common_of(counts: Iterable[RunValues]) -> frozenset[str]:
     """The values of arguments found in too many of the tasks. Of a text only hashes are kept."""
     used: dict[int, str] = {}
     by_task: dict[str, list[array[int]]] = {}
-    for found in counts:
-        used |= {_hash(text): text for text in found.used}
-        by_task.setdefault(found.task, []).append(found.held)
+    for values in counts:
+        used |= {_hash(text): text for text in values.used}
+        by_task.setdefault(values.task, []).append(values.hashes)
     tasks: Counter[int] = Counter()
     for runs in by_task.values():
-        tasks.update({value for values in runs for value in values if value in used})
-    others = max(len(by_task) - 1, 1)
+        tasks.update({value for hashes in runs for value in hashes if value in used})
+    other_tasks = max(len(by_task) - 1, 1)
     return frozenset(
-        used[value] for value, n in tasks.items() if (n - 1) / others > SHARE
+        used[value] for value, n in tasks.items() if (n - 1) / other_tasks > SHARE
     )
 
 

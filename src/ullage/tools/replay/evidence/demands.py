@@ -44,7 +44,7 @@ Speaker: TypeAlias = Literal["user", "model", "tool"]
 _QUOTE_WORDS = 50
 
 
-class Piece(Struct, frozen=True, gc=False):
+class MessageText(Struct, frozen=True, gc=False):
     """One text of a message, as on the wire and without JSON escapes (``plain``).
 
     Of arguments and results ``call_id`` says of which call.
@@ -65,35 +65,37 @@ class Piece(Struct, frozen=True, gc=False):
         )
 
 
-def said(message: Message) -> Iterator[Piece]:
+def texts_of(message: Message) -> Iterator[MessageText]:
     """Every text of a message that a model reads: not ids, names or other fields."""
     mine: Speaker = "model" if message.role == "assistant" else "user"
     for number, part in enumerate(message.parts):
         match part:
             case Text(text=text) | Reasoning(text=text):
-                yield Piece(mine, text, plain(text), number)
+                yield MessageText(mine, text, plain(text), number)
             case Opaque(words=text) if text:
-                yield Piece("user", text, plain(text), number)
+                yield MessageText("user", text, plain(text), number)
             case ToolCall(id=name, arguments=text):
-                yield Piece(mine, text, plain(text), number, name)
+                yield MessageText(mine, text, plain(text), number, name)
             case ToolResult(call_id=name, content=content):
                 for leaf in content:
                     if isinstance(leaf, Text):
-                        yield Piece("tool", leaf.text, plain(leaf.text), number, name)
+                        yield MessageText(
+                            "tool", leaf.text, plain(leaf.text), number, name
+                        )
 
 
-def said_in(transcript: Transcript, index: int) -> Iterator[Piece]:
-    """The same of a message of a history, where it is known which call a result answers.
+def texts_in(transcript: Transcript, index: int) -> Iterator[MessageText]:
+    """The texts of a message within a history, each by the one who really speaks.
 
     What the user answered through a tool is the user's, and what a program reads no model does.
     """
-    for piece in said(transcript.messages[index]):
+    for piece in texts_of(transcript.messages[index]):
         if transcript.reader(index, piece.part) == "model":
             is_users = transcript.author(index, piece.part) == "user"
             yield replace(piece, by="user") if is_users else piece
 
 
-class Story:
+class RunHistory:
     """The messages of a run, read once.
 
     Attributes:
@@ -119,10 +121,10 @@ class Story:
         self.transcript = Transcript(b"", user_tools=answered_by_user(user_tools))
         self.messages: list[Any] = []
         self.parsed: list[Message] = []
-        self.pieces: list[tuple[Piece, ...]] = []
+        self.pieces: list[tuple[MessageText, ...]] = []
         self._places: dict[int, int] = {}
         self._with_word: dict[str, list[int]] = {}
-        self._holding: dict[Atom, tuple[int, list[tuple[int, Piece]]]] = {}
+        self._holding: dict[Atom, tuple[int, list[tuple[int, MessageText]]]] = {}
         for raw in messages:
             self.add(raw)
 
@@ -135,7 +137,7 @@ class Story:
         index = len(self.messages)
         message = self.wire.parse(raw, f"messages[{index}]")
         self.transcript.append(message, index.to_bytes(16, "big"))
-        pieces = tuple(said_in(self.transcript, index))
+        pieces = tuple(texts_in(self.transcript, index))
         self.messages.append(raw)
         self._places[id(raw)] = index
         self.parsed.append(message)
@@ -154,34 +156,34 @@ class Story:
         """Where this very object is among the messages, or None."""
         return self._places.get(id(raw))
 
-    def before(self, atom: Atom, length: int) -> list[tuple[int, Piece]]:
+    def before(self, atom: Atom, length: int) -> list[tuple[int, MessageText]]:
         """Every text among the first ``length`` messages that holds an atom, in order."""
-        found = self._all(atom)
-        return found[: bisect_left(found, length, key=lambda place: place[0])]
+        places = self._all(atom)
+        return places[: bisect_left(places, length, key=lambda place: place[0])]
 
-    def _all(self, atom: Atom) -> list[tuple[int, Piece]]:
-        known, found = self._holding.get(atom, (0, []))
-        if known < len(self.messages):
-            for index in self._candidates(atom, known):
-                found += [
+    def _all(self, atom: Atom) -> list[tuple[int, MessageText]]:
+        searched, places = self._holding.get(atom, (0, []))
+        if searched < len(self.messages):
+            for index in self._candidates(atom, searched):
+                places += [
                     (index, piece) for piece in self.pieces[index] if piece.holds(atom)
                 ]
-            self._holding[atom] = (len(self.messages), found)
-        return found
+            self._holding[atom] = (len(self.messages), places)
+        return places
 
-    def _candidates(self, atom: Atom, known: int) -> Sequence[int]:
-        """The messages from ``known`` on that hold the rarest word of an atom."""
+    def _candidates(self, atom: Atom, start: int) -> Sequence[int]:
+        """The messages from ``start`` on that hold the rarest word of an atom."""
         inside = words(plain(atom.text))
         if atom.kind == "quote":  # the first and the last may be parts of words
             inside = inside[1:-1][:_QUOTE_WORDS]
         if not inside:
-            return range(known, len(self.messages))
+            return range(start, len(self.messages))
         rarest = min((self._with_word.get(word, []) for word in inside), key=len)
-        return rarest[bisect_left(rarest, known) :]
+        return rarest[bisect_left(rarest, start) :]
 
 
 Use: TypeAlias = Literal["first", "reuse"]
-Sources: TypeAlias = tuple[tuple[int, Piece], ...]
+Sources: TypeAlias = tuple[tuple[int, MessageText], ...]
 """The texts that hold a value, oldest first, each with the number of its message."""
 BUCKETS = ("1", "2-3", "4-10", "11-30", ">30")
 _UPPER = (1, 3, 10, 30)
@@ -221,25 +223,25 @@ Demands: TypeAlias = Sequence[Sequence[Demand]]
 """What the calls of a run demand, by call."""
 
 
-class Head(Struct, frozen=True):
+class HeadText(Struct, frozen=True):
     """What a request has outside its messages, for the question who said a value first.
 
     Attributes:
-        said: system text and tool schemas, in one.
+        text: system text and tool schemas, in one.
         enums: by tool, its name and the values its schema allows.
     """
 
-    said: Piece
+    text: MessageText
     enums: Mapping[str, frozenset[str]]
 
     @classmethod
-    def of(cls, wire: Format, request: Mapping[str, Any]) -> Head:
+    def of(cls, wire: Format, request: Mapping[str, Any]) -> HeadText:
         """The head of a request."""
         whole = {**request, wire.key: []}
         tools = {wire.tool_name(tool): tool for tool in wire.tools(whole)}
         enums = {name: frozenset({name, *_enums(tool)}) for name, tool in tools.items()}
         text = "\n".join(wire.head(whole).texts)
-        return cls(Piece("user", text, plain(text), 0), enums)
+        return cls(MessageText("user", text, plain(text), 0), enums)
 
     def allows(self, tool: str, atom: Atom) -> bool:
         """Whether an atom is the tool's name, or a value its schema lists."""
@@ -247,49 +249,58 @@ class Head(Struct, frozen=True):
 
 
 def demands_of(
-    story: Story, lengths: Sequence[int], head: Head, common: Set[str] = frozenset()
+    story: RunHistory,
+    lengths: Sequence[int],
+    head: HeadText,
+    common: Set[str] = frozenset(),
 ) -> Demands:
     """The demands of every call of a run."""
-    found = (classes_of(story, length, head, common) for length in lengths)
+    classes = (classes_of(story, length, head, common) for length in lengths)
     return [
-        list(_made(number, of_call, lengths)) for number, of_call in enumerate(found)
+        list(_demands_of_call(number, call_classes, lengths))
+        for number, call_classes in enumerate(classes)
     ]
 
 
 def classes_of(
-    story: Story, length: int, head: Head, common: Set[str] = frozenset()
+    story: RunHistory, length: int, head: HeadText, common: Set[str] = frozenset()
 ) -> dict[Atom, tuple[str, Sources]]:
     """The class of every value in the arguments of one reply; of demands, the sources.
 
     One of ``first`` and ``reuse``, which are demands; ``given`` by the user or the system,
     ``schema``, ``common``, ``generated``.
     """
-    found: dict[Atom, tuple[str, Sources]] = {}
+    classes: dict[Atom, tuple[str, Sources]] = {}
     for call in (call for message in story.reply(length) for call in message.calls):
         for atom in sorted(atoms_of(call.arguments)):
-            if atom not in found:
-                found[atom] = _class(atom, call.name, story, length, head, common)
-    return found
+            if atom not in classes:
+                classes[atom] = _class(atom, call.name, story, length, head, common)
+    return classes
 
 
-def _made(
-    number: int, found: Mapping[Atom, tuple[str, Sources]], lengths: Sequence[int]
+def _demands_of_call(
+    number: int, classes: Mapping[Atom, tuple[str, Sources]], lengths: Sequence[int]
 ) -> Iterator[Demand]:
     uses: tuple[Use, ...] = ("first", "reuse")
     for use in uses:
-        mine = [
-            (atom, sources) for atom, (kind, sources) in found.items() if kind == use
+        values = [
+            (atom, sources) for atom, (kind, sources) in classes.items() if kind == use
         ]
-        for atom, sources in mine:
+        for atom, sources in values:
             age = number - bisect_right(lengths, sources[-1][0]) + 1
-            yield Demand(number, atom, use, age, 1 / len(mine), sources)
+            yield Demand(number, atom, use, age, 1 / len(values), sources)
 
 
 def _class(
-    atom: Atom, tool: str, story: Story, length: int, head: Head, common: Set[str]
+    atom: Atom,
+    tool: str,
+    story: RunHistory,
+    length: int,
+    head: HeadText,
+    common: Set[str],
 ) -> tuple[str, Sources]:
     places = story.before(atom, length)
-    if head.said.holds(atom) or any(piece.by == "user" for _, piece in places):
+    if head.text.holds(atom) or any(piece.by == "user" for _, piece in places):
         return "given", ()
     if head.allows(tool, atom):
         return "schema", ()

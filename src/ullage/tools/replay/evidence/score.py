@@ -26,12 +26,12 @@ from ullage.tools.replay.evidence.demands import (
     BUCKETS,
     Demand,
     Demands,
-    Head,
-    Piece,
-    Story,
+    HeadText,
+    MessageText,
+    RunHistory,
     bucket_of,
     demands_of,
-    said,
+    texts_of,
 )
 from ullage.tools.replay.readers import Run
 from ullage.tools.replay.reading import Library, reachable_with
@@ -42,63 +42,63 @@ _SHARE = 0.8
 _MOST_LINES = 64
 
 
-class Line(Struct, frozen=True):
+class ValueContext(Struct, frozen=True):
     """The surroundings of a value: what is before and behind it in its line."""
 
-    before: str
-    behind: str
+    prefix: str
+    suffix: str
 
 
-class View(Struct, frozen=True):
+class ParsedView(Struct, frozen=True):
     """One view, read.
 
     Attributes:
         texts: the texts of each message, in order.
         originals: the messages of the story that are in it as they were.
-        others: the texts of the messages that are not in the story.
+        new_texts: the texts of the messages that are not in the story.
     """
 
-    texts: tuple[tuple[Piece, ...], ...]
+    texts: tuple[tuple[MessageText, ...], ...]
     originals: frozenset[int]
-    others: tuple[Piece, ...]
+    new_texts: tuple[MessageText, ...]
 
 
-class Sight:
+class ViewReader:
     """Looks at the views of one story. A message is read once for as long as views hold it."""
 
-    def __init__(self, story: Story) -> None:
+    def __init__(self, story: RunHistory) -> None:
         self.story = story
-        self._read: dict[int, tuple[Any, tuple[Piece, ...]]] = {}
-        self._lines: dict[tuple[Atom, int], tuple[Line, ...]] = {}
+        self._read: dict[int, tuple[Any, tuple[MessageText, ...]]] = {}
+        self._lines: dict[tuple[Atom, int], tuple[ValueContext, ...]] = {}
 
-    def look(self, messages: Sequence[Any]) -> View:
+    def look(self, messages: Sequence[Any]) -> ParsedView:
         """Read a view."""
-        texts: list[tuple[Piece, ...]] = []
+        texts: list[tuple[MessageText, ...]] = []
         originals: set[int] = set()
-        read: dict[int, tuple[Any, tuple[Piece, ...]]] = {}
+        read: dict[int, tuple[Any, tuple[MessageText, ...]]] = {}
         for raw in messages:
             place = self.story.place_of(raw)
             if place is not None:
                 originals.add(place)
                 texts.append(self.story.pieces[place])
             else:
-                known = self._read.get(id(raw))
-                read[id(raw)] = known or (
+                cached = self._read.get(id(raw))
+                read[id(raw)] = cached or (
                     raw,
-                    tuple(said(self.story.wire.parse(raw, "view"))),
+                    tuple(texts_of(self.story.wire.parse(raw, "view"))),
                 )
                 texts.append(read[id(raw)][1])
         self._read = read
-        others = tuple(piece for _, pieces in read.values() for piece in pieces)
-        return View(tuple(texts), frozenset(originals), others)
+        new_texts = tuple(piece for _, pieces in read.values() for piece in pieces)
+        return ParsedView(tuple(texts), frozenset(originals), new_texts)
 
-    def shows(self, demand: Demand, view: View) -> bool:
+    def shows(self, demand: Demand, view: ParsedView) -> bool:
         """Whether a view shows what a call demands, in evidence form."""
         if any(index in view.originals for index, _ in demand.sources):
             return True
-        return any(self.is_in(demand, piece) for piece in view.others)
+        return any(self.is_in(demand, piece) for piece in view.new_texts)
 
-    def is_in(self, demand: Demand, piece: Piece) -> bool:
+    def is_in(self, demand: Demand, piece: MessageText) -> bool:
         """Whether a text shows what a call demands, in evidence form."""
         atom = demand.atom
         return (atom.kind != "quote" or quotes(piece.text, atom.text)) and any(
@@ -107,64 +107,74 @@ class Sight:
             for line in self._lines_of(demand)
         )
 
-    def _lines_of(self, demand: Demand) -> tuple[Line, ...]:
+    def _lines_of(self, demand: Demand) -> tuple[ValueContext, ...]:
         key = (demand.atom, len(demand.sources))
         if key not in self._lines:
             self._lines[key] = lines_of(demand)
         return self._lines[key]
 
 
-def lines_of(demand: Demand) -> tuple[Line, ...]:
+def lines_of(demand: Demand) -> tuple[ValueContext, ...]:
     """The lines that gave a value, newest text first, each once; the first 64.
 
     An old text with backslashes may read otherwise in the JSON that gave it; it is a line itself.
     """
-    found: dict[Line, None] = {}
+    contexts: dict[ValueContext, None] = {}
     value = demand.atom.plain
     for _, piece in reversed(demand.sources):
         for at in islice(places(piece.plain, demand.atom), _MOST_LINES):
-            found[line_at(piece.plain, at, at + len(value))] = None
-        if len(found) >= _MOST_LINES:
+            contexts[line_at(piece.plain, at, at + len(value))] = None
+        if len(contexts) >= _MOST_LINES:
             break
-    return tuple(islice(found, _MOST_LINES)) or (Line("", ""),)
+    return tuple(islice(contexts, _MOST_LINES)) or (ValueContext("", ""),)
 
 
-def line_at(text: str, start: int, stop: int) -> Line:
+def line_at(text: str, start: int, stop: int) -> ValueContext:
     """The line around a value; of a long one the 80 characters on either side."""
-    first = text.rfind("\n", 0, start) + 1
-    last = text.find("\n", stop)
-    last = len(text) if last < 0 else last
-    if last - first > 2 * _SIDE_CHARS + stop - start:
-        first, last = max(first, start - _SIDE_CHARS), min(last, stop + _SIDE_CHARS)
-    return Line(text[first:start], text[stop:last])
+    begin = text.rfind("\n", 0, start) + 1
+    end = text.find("\n", stop)
+    end = len(text) if end < 0 else end
+    if end - begin > 2 * _SIDE_CHARS + stop - start:
+        begin, end = max(begin, start - _SIDE_CHARS), min(end, stop + _SIDE_CHARS)
+    return ValueContext(text[begin:start], text[stop:end])
 
 
-def _shows(text: str, at: int, value: str, line: Line) -> bool:
+def _shows(text: str, at: int, value: str, line: ValueContext) -> bool:
     """Whether the text around a place is a source line, or nearly."""
     stop = at + len(value)
-    if text.endswith(line.before, 0, at) and text.startswith(line.behind, stop):
+    if text.endswith(line.prefix, 0, at) and text.startswith(line.suffix, stop):
         return True
-    before, behind, own = words(line.before), words(line.behind), len(words(value))
-    near_before = words(text[max(at - 2 * len(line.before) - _SIDE_CHARS, 0) : at])
-    near_behind = words(text[stop : stop + 2 * len(line.behind) + _SIDE_CHARS])
-    shown = own + _common(before, near_before) + _common(behind, near_behind)
-    return shown >= ceil(_SHARE * (own + len(before) + len(behind)))
+    prefix_words, suffix_words, value_words = (
+        words(line.prefix),
+        words(line.suffix),
+        len(words(value)),
+    )
+    near_prefix = words(text[max(at - 2 * len(line.prefix) - _SIDE_CHARS, 0) : at])
+    near_suffix = words(text[stop : stop + 2 * len(line.suffix) + _SIDE_CHARS])
+    shown_words = (
+        value_words
+        + _common(prefix_words, near_prefix)
+        + _common(suffix_words, near_suffix)
+    )
+    return shown_words >= ceil(
+        _SHARE * (value_words + len(prefix_words) + len(suffix_words))
+    )
 
 
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
+def _common(wanted_words: Sequence[str], text_words: Sequence[str]) -> int:
     """How many words two rows have in common, in order: bit by bit (Hyyrö 2004)."""
-    where: dict[str, int] = {}
-    for at, word in enumerate(one):
-        where[word] = where.get(word, 0) | 1 << at
-    every = (1 << len(one)) - 1
-    row = every
-    for word in other:
-        same = row & where.get(word, 0)
-        row = ((row + same) | (row - same)) & every
-    return len(one) - row.bit_count()
+    positions: dict[str, int] = {}
+    for at, word in enumerate(wanted_words):
+        positions[word] = positions.get(word, 0) | 1 << at
+    mask = (1 << len(wanted_words)) - 1
+    row = mask
+    for word in text_words:
+        same = row & positions.get(word, 0)
+        row = ((row + same) | (row - same)) & mask
+    return len(wanted_words) - row.bit_count()
 
 
-class Verdict(Struct, frozen=True):
+class DemandVerdict(Struct, frozen=True):
     """What became of one demand in the view of its call.
 
     Attributes:
@@ -178,7 +188,7 @@ class Verdict(Struct, frozen=True):
     lost: bool = False
 
 
-class Tally(Struct, frozen=True):
+class DemandTally(Struct, frozen=True):
     """A sum over demands: of counts, or of weights.
 
     Attributes:
@@ -197,7 +207,7 @@ class Tally(Struct, frozen=True):
         )
 
 
-class Evidence(Struct, frozen=True):
+class EvidenceScore(Struct, frozen=True):
     """What one replay kept in view of what was needed.
 
     Attributes:
@@ -205,29 +215,31 @@ class Evidence(Struct, frozen=True):
         far: first uses of age 4 and more, by weight: the headline.
     """
 
-    first: Mapping[str, Tally]
-    far: Tally
+    first: Mapping[str, DemandTally]
+    far: DemandTally
 
 
-class Watch:
+class EvidenceMeter:
     """Watches the views of one run, call by call.
 
     Attributes:
         verdicts: what became of each demand so far.
     """
 
-    def __init__(self, story: Story, demands: Demands, library: Library) -> None:
+    def __init__(self, story: RunHistory, demands: Demands, library: Library) -> None:
         self.story, self.demands, self.library = story, demands, library
-        self.verdicts: list[Verdict] = []
-        self._sight = Sight(story)
+        self.verdicts: list[DemandVerdict] = []
+        self._sight = ViewReader(story)
 
-    def see(self, number: int, length: int, messages: Sequence[Any]) -> list[Verdict]:
+    def see(
+        self, number: int, length: int, messages: Sequence[Any]
+    ) -> list[DemandVerdict]:
         """Judge the view of one call, before which ``length`` messages came."""
-        found = self.judge(number, length, self._sight.look(messages))
-        self.verdicts += found
-        return found
+        verdicts = self.judge(number, length, self._sight.look(messages))
+        self.verdicts += verdicts
+        return verdicts
 
-    def judge(self, number: int, length: int, view: View) -> list[Verdict]:
+    def judge(self, number: int, length: int, view: ParsedView) -> list[DemandVerdict]:
         """What becomes of the demands of a call in its view."""
         demands = self.demands[number]
         visible = [self._sight.shows(demand, view) for demand in demands]
@@ -239,7 +251,7 @@ class Watch:
             )
             refs = reachable_with(self.library.leads, dict.fromkeys(named))
         return [
-            Verdict(
+            DemandVerdict(
                 demand, is_there, not is_there and not self._can_open(refs, demand.atom)
             )
             for demand, is_there in zip(demands, visible, strict=True)
@@ -248,20 +260,20 @@ class Watch:
     def missed(self, number: int) -> None:
         """There was no view for this call: all it demands is lost."""
         self.verdicts += [
-            Verdict(d, visible=False, lost=True) for d in self.demands[number]
+            DemandVerdict(d, visible=False, lost=True) for d in self.demands[number]
         ]
 
-    def evidence(self) -> Evidence:
+    def evidence(self) -> EvidenceScore:
         """What was in view so far, summed up."""
-        first = dict.fromkeys(BUCKETS, Tally())
-        far = Tally()
+        tallies = dict.fromkeys(BUCKETS, DemandTally())
+        far = DemandTally()
         for verdict in self.verdicts:
             demand = verdict.demand
             if demand.use == "first":
-                first[bucket_of(demand.age)] += _tally(verdict, 1)
+                tallies[bucket_of(demand.age)] += _tally(verdict, 1)
                 far += _tally(verdict, demand.weight if demand.is_far else 0)
-        return Evidence(
-            {bucket: tally for bucket, tally in first.items() if tally.demanded}, far
+        return EvidenceScore(
+            {bucket: tally for bucket, tally in tallies.items() if tally.demanded}, far
         )
 
     def _can_open(self, refs: Sequence[str], atom: Atom) -> bool:
@@ -274,12 +286,14 @@ def watch_over(
     library: Library,
     common: Set[str],
     user_tools: tuple[str, ...] = (),
-) -> Watch:
+) -> EvidenceMeter:
     """Watch a run, in which the user answers by these tools too."""
     wire = FORMATS[run.format]
-    story = Story(wire, run.messages, user_tools=user_tools)
-    return Watch(
-        story, demands_of(story, lengths, Head.of(wire, run.request), common), library
+    story = RunHistory(wire, run.messages, user_tools=user_tools)
+    return EvidenceMeter(
+        story,
+        demands_of(story, lengths, HeadText.of(wire, run.request), common),
+        library,
     )
 
 
@@ -298,5 +312,5 @@ def holds_in(text: str, atom: Atom) -> bool:
 _plain = lru_cache(maxsize=1024)(plain)
 
 
-def _tally(verdict: Verdict, weight: float) -> Tally:
-    return Tally(weight, weight * verdict.visible, weight * verdict.lost)
+def _tally(verdict: DemandVerdict, weight: float) -> DemandTally:
+    return DemandTally(weight, weight * verdict.visible, weight * verdict.lost)

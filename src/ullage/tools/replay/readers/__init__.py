@@ -42,14 +42,14 @@ from ullage.tools.replay.readers._codex import CODEX
 from ullage.tools.replay.readers._events import COPILOT, PI
 from ullage.tools.replay.readers._files import LogFile, logs_under, values
 from ullage.tools.replay.readers._gemini_cli import GEMINI_CLI
-from ullage.tools.replay.readers._log import Log
+from ullage.tools.replay.readers._log import SessionLog
 from ullage.tools.replay.readers._opencode import OPENCODE
 from ullage.tools.replay.readers._run import (
     Damage,
+    DamageReport,
     FormatName,
     Grade,
     OnDamage,
-    Report,
     Run,
 )
 
@@ -112,7 +112,7 @@ def _read(files: Sequence[LogFile], on_damage: OnDamage | None) -> Iterator[Run]
 
 def runs_of(file: LogFile, on_damage: OnDamage | None) -> Iterator[tuple[Run, int]]:
     """The runs in one file, each with the bytes read by then; those of session logs come last."""
-    report, name = Report(file.name, on_damage), file.name.split(".")[0]
+    report, name = DamageReport(file.name, on_damage), file.name.split(".")[0]
     logs: dict[int, _Log] = {}
     has_runs, read_bytes = False, 0
     for number, value, read_bytes in values(file, report):
@@ -128,7 +128,7 @@ def runs_of(file: LogFile, on_damage: OnDamage | None) -> Iterator[tuple[Run, in
     report.close(has_runs=has_runs)
 
 
-_Log: TypeAlias = Log | _exchanges.Log
+_Log: TypeAlias = SessionLog | _exchanges.ExchangeLog
 
 # The first that knows a value has it: those that look for more come before those for less.
 _WHOLE = (
@@ -138,18 +138,18 @@ _WHOLE = (
 )
 """Kinds whose runs are one value each."""
 _LOGS: tuple[
-    tuple[Callable[[dict[str, Any]], bool], Callable[[str, Report], _Log]], ...
+    tuple[Callable[[dict[str, Any]], bool], Callable[[str, DamageReport], _Log]], ...
 ] = (
-    (_exchanges.is_line, _exchanges.Log),
+    (_exchanges.is_line, _exchanges.ExchangeLog),
     *(
-        (kind.is_line, partial(Log, kind))
+        (kind.is_line, partial(SessionLog, kind))
         for kind in (CODEX, GEMINI_CLI, OPENCODE, COPILOT, CLAUDE_CODE, PI)
     ),
 )
 
 
 def _taken(
-    value: Any, number: int, name: str, report: Report, logs: dict[int, _Log]
+    value: Any, number: int, name: str, report: DamageReport, logs: dict[int, _Log]
 ) -> Iterator[Run]:
     """The runs that a value gives at once: its own, or those of its log that are over."""
     if not isinstance(value, dict):

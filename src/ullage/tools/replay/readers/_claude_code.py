@@ -22,8 +22,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ullage.tools.replay.readers._log import Event, History, Kind, Lines, fields_of
-from ullage.tools.replay.readers._run import Report
+from ullage.tools.replay.readers._log import (
+    Event,
+    Lines,
+    LoggedConversation,
+    LogKind,
+    fields_of,
+)
+from ullage.tools.replay.readers._run import DamageReport
 
 _LINKS = ("parentUuid", "leafUuid", "snapshot")
 _NOTES = (
@@ -63,14 +69,16 @@ def _was_sent(value: Event) -> bool:
     shown_only = value.get("isVisibleInTranscriptOnly") and not value.get(
         "isCompactSummary"
     )
-    made = value.get("isApiErrorMessage") or model == "<synthetic>" or shown_only
-    return value["type"] in ("user", "assistant") and not made
+    is_local = value.get("isApiErrorMessage") or model == "<synthetic>" or shown_only
+    return value["type"] in ("user", "assistant") and not is_local
 
 
 # ── threads and order ────────────────────────────────────────────────────────────────────
 
 
-def _arranged(name: str, lines: Lines, report: Report) -> Iterator[tuple[str, Lines]]:
+def _arranged(
+    name: str, lines: Lines, report: DamageReport
+) -> Iterator[tuple[str, Lines]]:
     """Each session and each sidechain: the lines that belong to its history, in order."""
     parents, threads = dict[str, str](), dict[str, Lines]()
     for value, number in lines:
@@ -90,8 +98,8 @@ def _arranged(name: str, lines: Lines, report: Report) -> Iterator[tuple[str, Li
         for value, number in of_thread:
             root = _chain(parents, _uuid(value, number))[-1]
             parts.setdefault(root, []).append((value, number))
-        kept = [line for part in parts.values() for line in _main(parents, part)]
-        yield thread, sorted(kept, key=lambda line: line[1])
+        main_lines = [line for part in parts.values() for line in _main(parents, part)]
+        yield thread, sorted(main_lines, key=lambda line: line[1])
 
 
 def _thread(name: str, value: Event, root: str) -> str:
@@ -109,13 +117,13 @@ def _main(parents: Mapping[str, str], part: Lines) -> Lines:
         _reply_of(value) for value, number in part if _uuid(value, number) in chain
     } - {None}
     of_replies = (value for value, _ in part if _reply_of(value) in replies)
-    asked = {id for value in of_replies for id in _ids("tool_use", "id", value)}
+    call_ids = {id for value in of_replies for id in _ids("tool_use", "id", value)}
     return [
         (value, number)
         for value, number in part
         if _uuid(value, number) in chain
         or _reply_of(value) in replies
-        or not asked.isdisjoint(_ids("tool_result", "tool_use_id", value))
+        or not call_ids.isdisjoint(_ids("tool_result", "tool_use_id", value))
     ]
 
 
@@ -149,23 +157,23 @@ def _ids(kind: str, key: str, value: Event) -> Iterator[str]:
 # ── messages ─────────────────────────────────────────────────────────────────────────────
 
 
-def _take(history: History, value: Event) -> None:
+def _take(history: LoggedConversation, value: Event) -> None:
     content = value["message"]["content"]
     blocks = (
         [{"type": "text", "text": content}] if isinstance(content, str) else content
     )
-    kept = [
+    filled = [
         b for b in blocks if not (_is(b, "text") and not str(b.get("text")).strip())
     ]
-    if len(kept) < len(blocks):  # a provider sends some, and takes none back
+    if len(filled) < len(blocks):  # a provider sends some, and takes none back
         history.report.repaired(history.line, "an empty text is left out")
     if value["type"] == "assistant":
-        _take_reply(history, value, kept)
+        _take_reply(history, value, filled)
     else:
-        _take_user(history, content, kept)
+        _take_user(history, content, filled)
 
 
-def _take_reply(history: History, value: Event, blocks: list[Any]) -> None:
+def _take_reply(history: LoggedConversation, value: Event, blocks: list[Any]) -> None:
     """One line of a reply: begins it, or adds to it."""
     message = value["message"]
     history.of_model(message.get("model"))
@@ -174,13 +182,13 @@ def _take_reply(history: History, value: Event, blocks: list[Any]) -> None:
     if turn is None:
         turn = history.replies[id] = history.reply([], {})
     if blocks:
-        said = turn.raws[0]["content"] if turn.raws else []
-        turn.raws = [{"role": "assistant", "content": [*said, *blocks]}]
+        earlier = turn.raws[0]["content"] if turn.raws else []
+        turn.raws = [{"role": "assistant", "content": [*earlier, *blocks]}]
     calls = [str(block.get("id")) for block in blocks if _is(block, "tool_use")]
     history.asks(turn, dict.fromkeys(calls, ""))
 
 
-def _take_user(history: History, content: Any, blocks: list[Any]) -> None:
+def _take_user(history: LoggedConversation, content: Any, blocks: list[Any]) -> None:
     """Results go to the reply that asked; the rest beside them, or is a message by itself."""
     answered, rest = None, []
     for block in blocks:
@@ -202,7 +210,7 @@ def _is(block: Any, kind: str) -> bool:
     return isinstance(block, dict) and block.get("type") == kind
 
 
-CLAUDE_CODE = Kind(
+CLAUDE_CODE = LogKind(
     format="anthropic",
     is_line=_is_line,
     take=_take,

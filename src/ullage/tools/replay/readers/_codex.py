@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ullage.tools.replay.readers._log import Event, History, Kind
+from ullage.tools.replay.readers._log import Event, LoggedConversation, LogKind
 
 _LINES = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
@@ -44,7 +44,7 @@ def _is_item(value: Event) -> bool:
     return kind in _OF_THE_MODEL or str(kind) in {f"{call}_output" for call in _CALLS}
 
 
-def _take(history: History, value: Event) -> None:
+def _take(history: LoggedConversation, value: Event) -> None:
     kind, payload = value.get("type"), value.get("payload")
     if not isinstance(payload, dict):
         kind, payload = ("response_item" if _is_item(value) else "session_meta"), value
@@ -61,17 +61,17 @@ def _take(history: History, value: Event) -> None:
             history.say({"role": "user", "content": str(payload["message"])})
 
 
-def _meta(history: History, payload: Event) -> None:
+def _meta(history: LoggedConversation, payload: Event) -> None:
     """The head of the session; in one under way, that of another it was made from."""
     if isinstance(payload.get("id"), str) and not history.turns:
         history.id, history.request = payload["id"], {}
-    given = payload.get("base_instructions") or payload.get("instructions")
-    text = given.get("text") if isinstance(given, dict) else given
+    instructions = payload.get("base_instructions") or payload.get("instructions")
+    text = instructions.get("text") if isinstance(instructions, dict) else instructions
     if isinstance(text, str) and text:
         history.request.setdefault("instructions", text)
 
 
-def _item(history: History, payload: Event) -> None:
+def _item(history: LoggedConversation, payload: Event) -> None:
     kind, item = payload.get("type"), _sent(payload)
     call_id = str(payload.get("call_id") or payload.get("id"))
     if kind == "message" and payload.get("role") != "assistant":
@@ -79,17 +79,17 @@ def _item(history: History, payload: Event) -> None:
             history.say(item)
     elif kind == "message" or kind in _OF_THE_MODEL:
         calls = {call_id: str(kind)} if kind in _CALLS else {}
-        last = history.turns[-1] if history.turns else None
-        if last is None or last.calls is None or last.results:
+        turn = history.turns[-1] if history.turns else None
+        if turn is None or turn.calls is None or turn.results:
             history.reply([item], calls)
         else:  # one more item of the same reply
-            last.raws.append(item)
-            history.asks(last, calls)
+            turn.raws.append(item)
+            history.asks(turn, calls)
     elif str(kind).endswith("_output"):
         history.result(call_id, item)
 
 
-def _back(history: History, turns: Any) -> None:
+def _back(history: LoggedConversation, turns: Any) -> None:
     """The user goes back: what was said and replied since so many turns ago is dropped."""
     is_reply = [turn.calls is not None for turn in history.turns]
     starts = [
@@ -117,4 +117,4 @@ def _sent(payload: Event) -> Event:
     return item
 
 
-CODEX = Kind(format="openai-responses", is_line=_is_line, take=_take)
+CODEX = LogKind(format="openai-responses", is_line=_is_line, take=_take)

@@ -21,7 +21,7 @@ from typing import Any
 
 from ullage.tools.replay.readers._log import (
     Call,
-    History,
+    LoggedConversation,
     answer,
     calls_in,
     fields_of,
@@ -32,7 +32,7 @@ from ullage.tools.replay.readers._log import (
     text_of,
 )
 from ullage.tools.replay.readers._request import are_objects
-from ullage.tools.replay.readers._run import Report, Run
+from ullage.tools.replay.readers._run import DamageReport, Run
 
 Value = dict[str, Any]
 _LANGCHAIN = {
@@ -48,7 +48,7 @@ def is_document(value: Value) -> bool:
     return _kind_of(value) is not None or _is_note(value)
 
 
-def runs_of(value: Value, name: str, line: int, report: Report) -> Iterator[Run]:
+def runs_of(value: Value, name: str, line: int, report: DamageReport) -> Iterator[Run]:
     """The runs in it: one, but for an inspect log of many samples."""
     if _is_note(value):
         return
@@ -60,7 +60,9 @@ def runs_of(value: Value, name: str, line: int, report: Report) -> Iterator[Run]
                 report.add(line, f"sample {number} of an inspect log holds no messages")
         return
     kind = _kind_of(value) or ""
-    history = History(f"{name}:{_id_in(value) or line}", "openai-chat", report)
+    history = LoggedConversation(
+        f"{name}:{_id_in(value) or line}", "openai-chat", report
+    )
     history.line = line
     _TAKE[kind](value, history)
     run = history.run()
@@ -100,16 +102,18 @@ def _kind_of(value: Value) -> str | None:
 
 def _is_note(value: Value) -> bool:
     """Lines between the LangChain messages of one log, which hold none."""
-    known = {"metadata": "total_stages", "stage_start": "num_events"}
-    return known.get(str(value.get("type"))) in value
+    keys = {"metadata": "total_stages", "stage_start": "num_events"}
+    return keys.get(str(value.get("type"))) in value
 
 
 def _is_sample(value: Any) -> bool:
-    known = isinstance(value, dict) and {"id", "epoch", "messages"} <= value.keys()
-    return known and are_objects(value["messages"])
+    is_complete = (
+        isinstance(value, dict) and {"id", "epoch", "messages"} <= value.keys()
+    )
+    return is_complete and are_objects(value["messages"])
 
 
-def _atif(value: Value, history: History) -> None:
+def _atif(value: Value, history: LoggedConversation) -> None:
     """A step is one reply with what came of it."""
     history.of_model(fields_of(value.get("agent")).get("model_name"))
     for step in value["steps"]:
@@ -134,13 +138,14 @@ def _atif(value: Value, history: History) -> None:
                 say(history, seen)
 
 
-def _swe_agent(value: Value, history: History) -> None:
+def _swe_agent(value: Value, history: LoggedConversation) -> None:
     for message in value["history"]:
-        asked = [
+        raw_calls = [
             call for call in message.get("tool_calls") or () if isinstance(call, dict)
         ]
         calls = [
-            (str(call.get("id")), *_function(call.get("function"))) for call in asked
+            (str(call.get("id")), *_function(call.get("function")))
+            for call in raw_calls
         ]
         answered = message.get("tool_call_ids") or [message.get("tool_call_id")]
         _message(history, message, str(message.get("role")), calls, answered[0])
@@ -154,11 +159,11 @@ def _function(body: Any) -> tuple[str, Any]:
     )
 
 
-def _inspect(value: Value, history: History) -> None:
-    kept = fields_of(value.get("attachments"))
+def _inspect(value: Value, history: LoggedConversation) -> None:
+    attachments = fields_of(value.get("attachments"))
     history.of_model(fields_of(value.get("output")).get("model"))
     for stored in value["messages"]:
-        message = _attached(stored, kept)
+        message = _attached(stored, attachments)
         calls = calls_in(message.get("tool_calls"), "id", "function", "arguments")
         error = message.get("error")
         if (
@@ -171,18 +176,20 @@ def _inspect(value: Value, history: History) -> None:
         _message(history, message, role, calls, message.get("tool_call_id"))
 
 
-def _attached(value: Any, kept: Mapping[str, Any]) -> Any:
+def _attached(value: Any, attachments: Mapping[str, Any]) -> Any:
     """The value with what inspect keeps beside it put back."""
     if isinstance(value, str) and value.startswith("attachment://"):
-        return kept.get(value.removeprefix("attachment://"), value)
+        return attachments.get(value.removeprefix("attachment://"), value)
     if isinstance(value, dict):
-        return {key: _attached(item, kept) for key, item in value.items()}
+        return {key: _attached(item, attachments) for key, item in value.items()}
     return (
-        [_attached(item, kept) for item in value] if isinstance(value, list) else value
+        [_attached(item, attachments) for item in value]
+        if isinstance(value, list)
+        else value
     )
 
 
-def _langchain(value: Value, history: History) -> None:
+def _langchain(value: Value, history: LoggedConversation) -> None:
     for message in value["messages"]:
         calls = calls_in(message.get("tool_calls"), "id", "name", "args")
         role = _LANGCHAIN[message["type"]]
@@ -190,7 +197,11 @@ def _langchain(value: Value, history: History) -> None:
 
 
 def _message(
-    history: History, message: Value, role: str, calls: list[Call], answered: Any
+    history: LoggedConversation,
+    message: Value,
+    role: str,
+    calls: list[Call],
+    answered: Any,
 ) -> None:
     """One message with a role: said, replied, or the result of a call."""
     content = message.get("content")
@@ -205,7 +216,7 @@ def _message(
         reply(history, text, calls)
 
 
-_TAKE: dict[str, Callable[[Value, History], None]] = {
+_TAKE: dict[str, Callable[[Value, LoggedConversation], None]] = {
     "atif": _atif,
     "swe-agent": _swe_agent,
     "inspect": _inspect,

@@ -16,16 +16,16 @@ from collections.abc import Iterable
 
 from ullage.tools.replay.readers._log import (
     Event,
-    History,
-    Kind,
     Lines,
+    LoggedConversation,
+    LogKind,
     answer,
     calls_in,
     reply,
     say,
     text_of,
 )
-from ullage.tools.replay.readers._run import Report
+from ullage.tools.replay.readers._run import DamageReport
 
 _PI_KINDS = (
     *("session", "message", "compaction", "thinking_level_change", "model_change"),
@@ -56,23 +56,25 @@ def _pi_events(value: Event) -> Iterable[tuple[str | None, Event]]:
     yield (str(value["id"]) if is_head else None), value
 
 
-def _branch(id: str, lines: Lines, report: Report) -> Iterable[tuple[str, Lines]]:
+def _branch(id: str, lines: Lines, report: DamageReport) -> Iterable[tuple[str, Lines]]:
     """The entries on the chain that ends last; all of them where none names another."""
     parents = {
         value["id"]: value.get("parentId") for value, _ in lines if "id" in value
     }
-    kept, at = set(), lines[-1][0].get("id")
-    while at is not None and at not in kept:
-        kept.add(at)
+    chain, at = set(), lines[-1][0].get("id")
+    while at is not None and at not in chain:
+        chain.add(at)
         at = parents.get(at)
     is_chain = any(parents.values())
     yield (
         id,
-        [each for each in lines if each[0].get("id") in kept] if is_chain else lines,
+        [entry for entry in lines if entry[0].get("id") in chain]
+        if is_chain
+        else lines,
     )
 
 
-def _take_pi(history: History, value: Event) -> None:
+def _take_pi(history: LoggedConversation, value: Event) -> None:
     if value["type"] in ("compaction", "branch_summary"):
         say(history, str(value.get("summary")))
     elif value["type"] == "custom_message":
@@ -81,7 +83,7 @@ def _take_pi(history: History, value: Event) -> None:
         _take_pi_message(history, value["message"])
 
 
-def _take_pi_message(history: History, message: Event) -> None:
+def _take_pi_message(history: LoggedConversation, message: Event) -> None:
     content = message.get("content")
     match message["role"]:
         case "user":
@@ -90,8 +92,11 @@ def _take_pi_message(history: History, message: Event) -> None:
             say(history, f"$ {message.get('command')}\n{message.get('output')}")
         case "assistant":
             blocks = [block for block in content or () if isinstance(block, dict)]
-            asked = [block for block in blocks if block.get("type") == "toolCall"]
-            calls, text = calls_in(asked, "id", "name", "arguments"), text_of(blocks)
+            call_blocks = [block for block in blocks if block.get("type") == "toolCall"]
+            calls, text = (
+                calls_in(call_blocks, "id", "name", "arguments"),
+                text_of(blocks),
+            )
             if calls or text:  # else it was aborted before it said anything
                 history.of_model(message.get("model"))
                 reply(history, text, calls)
@@ -107,7 +112,7 @@ def _is_copilot_line(value: Event) -> bool:
     return is_event and isinstance(value.get("data"), dict)
 
 
-def _take_copilot(history: History, value: Event) -> None:
+def _take_copilot(history: LoggedConversation, value: Event) -> None:
     data = value.get("data", {})
     if data.get("parentToolCallId"):
         return  # of a subagent: its result is all that the session sees
@@ -123,17 +128,17 @@ def _take_copilot(history: History, value: Event) -> None:
             if calls or data.get("content"):
                 reply(history, data.get("content"), calls)
         case "tool.execution_complete":
-            given = data.get("result") or data.get("error") or {}
-            if isinstance(given, dict):
-                given = given.get("content") or given.get("message")
-            answer(history, str(data.get("toolCallId")), str(given or ""))
+            result = data.get("result") or data.get("error") or {}
+            if isinstance(result, dict):
+                result = result.get("content") or result.get("message")
+            answer(history, str(data.get("toolCallId")), str(result or ""))
 
 
-PI = Kind(
+PI = LogKind(
     format="openai-chat",
     is_line=_is_pi_line,
     take=_take_pi,
     events=_pi_events,
     arranged=_branch,
 )
-COPILOT = Kind(format="openai-chat", is_line=_is_copilot_line, take=_take_copilot)
+COPILOT = LogKind(format="openai-chat", is_line=_is_copilot_line, take=_take_copilot)

@@ -18,7 +18,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ullage.tools.replay.readers._request import is_request, run_of
-from ullage.tools.replay.readers._run import Report, Run
+from ullage.tools.replay.readers._run import DamageReport, Run
 
 _MOST_AT_ONCE = 16
 
@@ -29,10 +29,10 @@ def is_line(value: dict[str, Any]) -> bool:
     return body is not None and is_request(body)
 
 
-class Log:
+class ExchangeLog:
     """Joins the exchanges of one file to runs."""
 
-    def __init__(self, name: str, report: Report) -> None:
+    def __init__(self, name: str, report: DamageReport) -> None:
         self._name = name
         self._open: list[tuple[int, Run]] = []
 
@@ -40,15 +40,15 @@ class Log:
         """Take one line; gives the runs that are surely over."""
         body = _body(value["request"]) or {}
         reply = _body(value.get("response")) or _body(value.get("reply"))
-        sent = len(run_of(body, self._name, line).messages)
+        request_length = len(run_of(body, self._name, line).messages)
         run = run_of({**body, "response": reply} if reply else body, self._name, line)
         for at in range(len(self._open) - 1, -1, -1):
-            before, earlier = self._open[at]
-            if _goes_on(earlier, before, run, sent):
+            earlier_length, earlier = self._open[at]
+            if _goes_on(earlier, earlier_length, run, request_length):
                 run = replace(run, id=earlier.id)
                 del self._open[at]
                 break
-        self._open.append((sent, run))
+        self._open.append((request_length, run))
         if len(self._open) > _MOST_AT_ONCE:
             yield self._open.pop(0)[1]
 
@@ -58,11 +58,11 @@ class Log:
             yield run
 
 
-def _goes_on(earlier: Run, before: int, later: Run, sent: int) -> bool:
+def _goes_on(earlier: Run, earlier_length: int, later: Run, later_length: int) -> bool:
     """Whether the later request holds all that the earlier one sent, and more."""
-    if earlier.format != later.format or sent <= before:
+    if earlier.format != later.format or later_length <= earlier_length:
         return False
-    return earlier.messages[:before] == later.messages[:before]
+    return earlier.messages[:earlier_length] == later.messages[:earlier_length]
 
 
 def _body(value: Any) -> dict[str, Any] | None:

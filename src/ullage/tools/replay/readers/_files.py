@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from ullage.stores import is_url
 from ullage.tools.replay.readers._request import as_request
-from ullage.tools.replay.readers._run import Report
+from ullage.tools.replay.readers._run import DamageReport
 
 if sys.version_info >= (3, 14):
     import zipfile
@@ -85,13 +85,13 @@ def logs_under(path: str | os.PathLike[str]) -> list[LogFile]:
         return objects_under(path)
     here = Path(path)
     if here.is_dir():
-        found = (
+        entries = (
             (path, path.relative_to(here).as_posix())
             for path in sorted(here.rglob("*"))
         )
         return [
             _on_disk(path)
-            for path, name in found
+            for path, name in entries
             if "/." not in f"/{name}" and path.is_file()
         ]
     return [_on_disk(here)] if here.is_file() else []
@@ -101,18 +101,18 @@ def _on_disk(path: Path) -> LogFile:
     return LogFile(path.name, path.stat().st_size, lambda: path.open("rb"))
 
 
-def values(file: LogFile, report: Report) -> Iterator[tuple[int, Any, int]]:
+def values(file: LogFile, report: DamageReport) -> Iterator[tuple[int, Any, int]]:
     """The JSON values in a file, each with its line number and the bytes read by then."""
     try:
         with file.open() as raw:
             start = raw.read(len(_ZIP))
             raw.seek(0)
             if start == _ZIP:
-                found = _zipped(raw, report)
+                documents = _zipped(raw, report)
             else:
                 stream = gzip.GzipFile(fileobj=raw) if start[:2] == _GZIP else raw
-                found = _documents(_lines(stream, report), report)
-            for number, value in found:
+                documents = _documents(_lines(stream, report), report)
+            for number, value in documents:
                 yield number, value, raw.tell()
     except OSError as error:
         report.add(
@@ -120,7 +120,7 @@ def values(file: LogFile, report: Report) -> Iterator[tuple[int, Any, int]]:
         )
 
 
-def _zipped(raw: BinaryIO, report: Report) -> Iterator[tuple[int, Any]]:
+def _zipped(raw: BinaryIO, report: DamageReport) -> Iterator[tuple[int, Any]]:
     """The values of the JSON files in a zip, numbered as the files in it."""
     try:
         archive = zipfile.ZipFile(raw)
@@ -150,7 +150,7 @@ def _zipped(raw: BinaryIO, report: Report) -> Iterator[tuple[int, Any]]:
             yield number, value
 
 
-def _lines(stream: Lines, report: Report) -> Iterator[tuple[int, bytes]]:
+def _lines(stream: Lines, report: DamageReport) -> Iterator[tuple[int, bytes]]:
     """The lines that are not blank, until the end or until the compression breaks."""
     for number in itertools.count(1):
         try:
@@ -159,12 +159,12 @@ def _lines(stream: Lines, report: Report) -> Iterator[tuple[int, bytes]]:
                 report.add(number, f"the line is longer than {MOST_LINE_BYTES:,} bytes")
                 line = _skip_line(stream)
         except (OSError, EOFError, zlib.error) as error:
-            why = (
+            reason = (
                 "the file ends too early"
                 if isinstance(error, EOFError)
                 else "it is damaged"
             )
-            report.add(number, f"cannot be decompressed from here on: {why}")
+            report.add(number, f"cannot be decompressed from here on: {reason}")
             return
         if not line:
             return
@@ -185,7 +185,7 @@ def _skip_line(stream: Lines) -> bytes:
 
 
 def _documents(
-    lines: Iterator[tuple[int, bytes]], report: Report
+    lines: Iterator[tuple[int, bytes]], report: DamageReport
 ) -> Iterator[tuple[int, Any]]:
     head = list(itertools.islice(lines, 2))
     if _is_spread([line for _, line in head]):
@@ -207,12 +207,12 @@ def _documents(
 
 def _joined(lines: Iterator[tuple[int, bytes]]) -> bytes:
     """The lines as one document; nothing that parses when it is too long to be held."""
-    held = bytearray()
+    document = bytearray()
     for _, line in lines:
-        held += line
-        if len(held) > MOST_LINE_BYTES:
+        document += line
+        if len(document) > MOST_LINE_BYTES:
             return b""
-    return b"" if _holds_too_much(held) else bytes(held)
+    return b"" if _holds_too_much(document) else bytes(document)
 
 
 def _is_spread(head: list[bytes]) -> bool:

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ullage.tools.replay.readers._log import Event, History, Kind, Lines
-from ullage.tools.replay.readers._run import Report
+from ullage.tools.replay.readers._log import Event, Lines, LoggedConversation, LogKind
+from ullage.tools.replay.readers._run import DamageReport
 
 _KINDS = ("user", "gemini", "info", "error", "warning")
 _HEAD = {"sessionId", "projectHash"}
@@ -28,29 +28,31 @@ def _is_line(value: Event) -> bool:
 
 
 def _is_message(value: Any) -> bool:
-    known = (
+    is_complete = (
         isinstance(value, dict)
         and {"id", "timestamp", "type", "content"} <= value.keys()
     )
-    return known and value["type"] in _KINDS
+    return is_complete and value["type"] in _KINDS
 
 
 def _events(value: Event) -> Iterable[tuple[str | None, Event]]:
     yield (str(value["sessionId"]) if value.keys() >= _HEAD else None), value
 
 
-def _arranged(id: str, lines: Lines, report: Report) -> Iterable[tuple[str, Lines]]:
+def _arranged(
+    id: str, lines: Lines, report: DamageReport
+) -> Iterable[tuple[str, Lines]]:
     """The messages as they are in the end, each with all results that messages brought."""
     messages: dict[str, tuple[Event, int]] = {}
     for value, line in lines:
         if "$rewindTo" in value:
             ids = list(messages)
-            for gone in (
+            for later_id in (
                 ids[ids.index(value["$rewindTo"]) :]
                 if value["$rewindTo"] in ids
                 else ()
             ):
-                del messages[gone]
+                del messages[later_id]
         several = value.get("$set", value).get("messages")
         for message in several if isinstance(several, list) else [value]:
             if _is_message(message):
@@ -70,17 +72,17 @@ def _arranged(id: str, lines: Lines, report: Report) -> Iterable[tuple[str, Line
     )
 
 
-def _take(history: History, message: Event) -> None:
+def _take(history: LoggedConversation, message: Event) -> None:
     parts = _parts(message["content"])
     if message["type"] == "user":
-        said = [part for part in parts if "functionResponse" not in part]
-        if said:
-            history.say({"role": "user", "parts": said})
+        user_parts = [part for part in parts if "functionResponse" not in part]
+        if user_parts:
+            history.say({"role": "user", "parts": user_parts})
     elif message["type"] == "gemini":
-        asked = message.get("toolCalls") or ()
+        raw_calls = message.get("toolCalls") or ()
         calls = [
             call
-            for call in asked
+            for call in raw_calls
             if isinstance(call, dict) and {"id", "name"} <= call.keys()
         ]
         for call in calls:
@@ -98,17 +100,21 @@ def _take(history: History, message: Event) -> None:
                 _result(history, call, message["answers"])
 
 
-def _result(history: History, call: Event, answers: dict[str, Event]) -> None:
+def _result(
+    history: LoggedConversation, call: Event, answers: dict[str, Event]
+) -> None:
     """The result in the call, else that of a later message."""
-    own = [part for part in _parts(call.get("result")) if "functionResponse" in part]
-    part = own[0] if own else answers.get(str(call["id"]))
+    responses = [
+        part for part in _parts(call.get("result")) if "functionResponse" in part
+    ]
+    part = responses[0] if responses else answers.get(str(call["id"]))
     if part is not None:
-        given = {
+        response = {
             **part["functionResponse"],
             "id": str(call["id"]),
             "name": call["name"],
         }
-        history.result(str(call["id"]), {"functionResponse": given})
+        history.result(str(call["id"]), {"functionResponse": response})
 
 
 def _parts(content: Any) -> list[Event]:
@@ -119,7 +125,7 @@ def _parts(content: Any) -> list[Event]:
     return [part for part in parts if isinstance(part, dict) and part.get("text") != ""]
 
 
-GEMINI_CLI = Kind(
+GEMINI_CLI = LogKind(
     format="gemini",
     is_line=_is_line,
     take=_take,

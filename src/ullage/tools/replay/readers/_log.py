@@ -1,6 +1,6 @@
 """Session logs: lines of events, and the history put together from them, of any wire format.
 
-An event becomes what was said, replied or returned (`Kind`). Logs hold a call and its result
+An event becomes what was said, replied or returned (`LogKind`). Logs hold a call and its result
 apart: the result may come late, twice, without its call, or never. A history pairs them again.
 Each reply is followed by the results of its calls, in the order of the calls; the raw messages
 themselves are the reader's, or Chat Completions (`say`, `reply`, `answer`).
@@ -25,14 +25,14 @@ from msgspec import Struct
 
 from ullage.core.history.pairing import At, Pairing
 from ullage.doors.host import ToolCall
-from ullage.tools.replay.readers._run import FormatName, Report, Run
+from ullage.tools.replay.readers._run import DamageReport, FormatName, Run
 from ullage.wires import FORMATS
 
 NO_RESULT = "No result was recorded for this call."
 
 
-class Turn:
-    """One place: what was said, or a reply with what answers it.
+class LogTurn:
+    """One turn of a log: a message of the user's, or a reply with the results of its calls.
 
     Attributes:
         calls: the names of the tools it calls, by call id; None: it is no reply.
@@ -52,7 +52,7 @@ class Turn:
         return [call_id for call_id in self.calls or () if call_id not in self.results]
 
 
-class History:
+class LoggedConversation:
     """Gathers one conversation.
 
     Attributes:
@@ -63,17 +63,17 @@ class History:
         line: the line that is being read, and ``stamp``, when it was written.
     """
 
-    def __init__(self, id: str, format: FormatName, report: Report) -> None:
+    def __init__(self, id: str, format: FormatName, report: DamageReport) -> None:
         self.id, self.format = id, format
         self.line = 0
         self.stamp: float | None = None
         self.request: dict[str, Any] = {}
-        self.turns: list[Turn] = []
-        self.replies: dict[str, Turn] = {}
+        self.turns: list[LogTurn] = []
+        self.replies: dict[str, LogTurn] = {}
         self.report = report
         self._pairs = Pairing()
-        self._owners: dict[At, Turn] = {}
-        self._newest: dict[str, Turn] = {}
+        self._owners: dict[At, LogTurn] = {}
+        self._newest: dict[str, LogTurn] = {}
         self._count = 0
 
     def of_model(self, model: Any) -> None:
@@ -83,17 +83,17 @@ class History:
 
     def say(self, raw: Any) -> None:
         """The user, or the system, says this."""
-        self.turns.append(Turn([raw], self.line, self.stamp))
+        self.turns.append(LogTurn([raw], self.line, self.stamp))
 
-    def reply(self, raws: Sequence[Any], calls: Mapping[str, str]) -> Turn:
+    def reply(self, raws: Sequence[Any], calls: Mapping[str, str]) -> LogTurn:
         """The model replies. ``calls`` are the names of the tools it calls, by call id."""
-        turn = Turn(list(raws), self.line, self.stamp)
+        turn = LogTurn(list(raws), self.line, self.stamp)
         turn.calls = {}
         self.turns.append(turn)
         self.asks(turn, calls)
         return turn
 
-    def asks(self, turn: Turn, calls: Mapping[str, str]) -> None:
+    def asks(self, turn: LogTurn, calls: Mapping[str, str]) -> None:
         """These calls are the reply's. One that a log holds twice is one."""
         turn.calls = {**(turn.calls or {}), **calls}
         self._count += 1
@@ -109,17 +109,17 @@ class History:
         replies = [turn for turn in self.turns if turn.calls is not None]
         return next(iter(replies[-1].unanswered), "") if replies else ""
 
-    def result(self, call_id: str, raw: Any) -> Turn | None:
+    def result(self, call_id: str, raw: Any) -> LogTurn | None:
         """A result; the reply whose call it answers, or None where it is left out."""
         self._count += 1
         here = (self._count, 0)
         call = self._pairs.result(here, call_id)
         if call is None:
             of_one = self._pairs.of(here)
-            what = (
+            problem = (
                 "a second result of one call" if of_one else "a result without its call"
             )
-            self.report.repaired(self.line, f"{what} is left out")
+            self.report.repaired(self.line, f"{problem} is left out")
             return None
         turn = self._owners[call]
         turn.results[call_id] = raw
@@ -136,22 +136,22 @@ class History:
             self._emit(turn, run)
         return run
 
-    def _kept(self) -> tuple[list[Turn], Turn | None]:
+    def _kept(self) -> tuple[list[LogTurn], LogTurn | None]:
         """The turns that a history can hold, and the last reply if it was cut off."""
         turns = [turn for turn in self.turns if turn.raws]
         while turns and turns[0].calls is not None:
             problem = "the log begins with a reply, which is left out"
             self.report.repaired(turns.pop(0).line, problem)
-        last = max(
+        reply_index = max(
             (at for at, turn in enumerate(turns) if turn.calls is not None), default=-1
         )
-        if last < 0 or not turns[last].unanswered:
+        if reply_index < 0 or not turns[reply_index].unanswered:
             return turns, None
         problem = "the last reply has calls without results, left out"
-        self.report.repaired(turns[last].line, problem)
-        return turns[:last], turns[last]
+        self.report.repaired(turns[reply_index].line, problem)
+        return turns[:reply_index], turns[reply_index]
 
-    def _emit(self, turn: Turn, run: Run) -> None:
+    def _emit(self, turn: LogTurn, run: Run) -> None:
         for call_id in turn.unanswered:
             problem = "a call without a result is answered by a short error"
             self.report.repaired(turn.line, problem)
@@ -189,7 +189,7 @@ Lines: TypeAlias = list[tuple[Event, int]]
 """Events, each with the number of its line."""
 
 
-class Kind(Struct, frozen=True, kw_only=True):
+class LogKind(Struct, frozen=True, kw_only=True):
     """One kind of session log.
 
     Attributes:
@@ -204,19 +204,19 @@ class Kind(Struct, frozen=True, kw_only=True):
 
     format: FormatName
     is_line: Callable[[Event], bool]
-    take: Callable[[History, Event], None]
+    take: Callable[[LoggedConversation, Event], None]
     events: Callable[[Event], Iterable[tuple[str | None, Event]]] = lambda value: (
         (None, value),
     )
-    arranged: Callable[[str, Lines, Report], Iterable[tuple[str, Lines]]] = (
+    arranged: Callable[[str, Lines, DamageReport], Iterable[tuple[str, Lines]]] = (
         lambda id, lines, _: ((id, lines),)
     )
 
 
-class Log:
+class SessionLog:
     """Gathers the lines of one file, then gives a run for each session in it."""
 
-    def __init__(self, kind: Kind, name: str, report: Report) -> None:
+    def __init__(self, kind: LogKind, name: str, report: DamageReport) -> None:
         self._kind, self._name, self._report = kind, name, report
         self._now = name
         self._sessions: dict[str, Lines] = {}
@@ -236,9 +236,9 @@ class Log:
                 if run is not None:
                     yield run
 
-    def _history(self, id: str, lines: Lines) -> History:
+    def _history(self, id: str, lines: Lines) -> LoggedConversation:
         kind = self._kind
-        history = History(id, kind.format, self._report)
+        history = LoggedConversation(id, kind.format, self._report)
         for event, line in lines:
             with self._report.guarded(line):
                 history.line, history.stamp = line, seconds(event.get("timestamp"))
@@ -252,13 +252,13 @@ Call = tuple[str, str, Any]
 """Id, tool and arguments, the arguments as JSON text or a value."""
 
 
-def say(history: History, text: str, *, role: str = "user") -> None:
+def say(history: LoggedConversation, text: str, *, role: str = "user") -> None:
     """The user, or the system, says this, if it is anything."""
     if text:
         history.say({"role": role, "content": text})
 
 
-def reply(history: History, content: Any, calls: list[Call]) -> None:
+def reply(history: LoggedConversation, content: Any, calls: list[Call]) -> None:
     """The model replies; an empty text is left out where there are calls."""
     message: dict[str, Any] = {
         "role": "assistant",
@@ -274,7 +274,7 @@ def _call(id: str, tool: str, arguments: Any) -> dict[str, Any]:
     return {"id": id, "type": "function", "function": {"name": tool, "arguments": text}}
 
 
-def answer(history: History, call_id: str | None, text: Any) -> None:
+def answer(history: LoggedConversation, call_id: str | None, text: Any) -> None:
     """A call returns this; without an id, the first open one."""
     id = history.open_call if call_id is None else call_id
     history.result(id, {"role": "tool", "tool_call_id": id, "content": text})

@@ -26,8 +26,8 @@ def objects_under(address: str) -> list[LogFile]:
         ConfigError: obstore is not installed, or the store cannot be listed.
     """
     refused = partial(ConfigError, "the address of the logs")
-    where, _, query = address.partition("?")
-    scheme, _, rest = where.partition("://")
+    location, _, query = address.partition("?")
+    scheme, _, rest = location.partition("://")
     bucket, _, prefix = rest.partition("/")
     pairs = (pair.partition("=") for pair in query.split("&") if pair)
     options: dict[str, Any] = {name: value for name, _, value in pairs}
@@ -36,28 +36,28 @@ def objects_under(address: str) -> list[LogFile]:
     try:
         from obstore.store import from_url
     except ImportError:
-        why = "obstore is not installed"
+        reason = "obstore is not installed"
         raise refused(
-            f"{why}, which reads object stores", f"{install_remedy('s3')}."
+            f"{reason}, which reads object stores", f"{install_remedy('s3')}."
         ) from None
     try:
         store: Any = from_url(f"{scheme}://{bucket}/", **options)
         chunks = list(store.list(prefix or None))
-        found = [(each["path"], each["size"]) for chunk in chunks for each in chunk]
-        if not found and prefix and not prefix.endswith("/"):
+        objects = [(item["path"], item["size"]) for chunk in chunks for item in chunk]
+        if not objects and prefix and not prefix.endswith("/"):
             alone = store.head(prefix)
             return [_object(store, alone["path"], alone["size"])]
     except FileNotFoundError:
         return []
     except Exception as error:  # noqa: BLE001 - kinds of the vendors; they may name keys
-        why = f"the object store cannot be listed ({type(error).__name__})"
+        reason = f"the object store cannot be listed ({type(error).__name__})"
         raise refused(
-            why, "Look at its name, the endpoint and the keys it is given."
+            reason, "Look at its name, the endpoint and the keys it is given."
         ) from None
     depth = len(prefix.rstrip("/"))
     return [
         _object(store, key, size)
-        for key, size in sorted(found)
+        for key, size in sorted(objects)
         if not any(part.startswith(".") for part in key[depth:].split("/"))
     ]
 
@@ -67,12 +67,12 @@ def _object(store: Any, key: str, size_bytes: int) -> LogFile:
 
 
 def _fetched(store: Any, key: str) -> BinaryIO:
-    held = tempfile.TemporaryFile()  # noqa: SIM115 - its reader closes it
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - its reader closes it
     try:
         for chunk in store.get(key).stream(min_chunk_size=_CHUNK_BYTES):
-            held.write(chunk)
+            file.write(chunk)
     except Exception as error:  # noqa: BLE001 - kinds of the vendors; they may name keys
-        held.close()
+        file.close()
         raise OSError(0, f"the object store says {type(error).__name__}") from None
-    held.seek(0)
-    return held
+    file.seek(0)
+    return file

@@ -14,8 +14,8 @@ from typing import Any
 
 from ullage.tools.replay.readers._log import (
     Event,
-    History,
-    Kind,
+    LoggedConversation,
+    LogKind,
     answer,
     fields_of,
     reply,
@@ -48,7 +48,7 @@ def _events(value: Event) -> Iterable[tuple[str | None, Event]]:
         yield str(session), message
 
 
-def _take(history: History, message: Event) -> None:
+def _take(history: LoggedConversation, message: Event) -> None:
     info = message["info"]
     parts = [part for part in message["parts"] if isinstance(part, dict)]
     history.stamp = seconds(fields_of(info.get("time")).get("created"))
@@ -73,22 +73,24 @@ def _texts(parts: list[Event]) -> Iterator[str]:
             yield f"[file: {part.get('filename') or part.get('mime')}]"
 
 
-def _reply(history: History, parts: list[Event]) -> None:
-    found = [part for part in parts if part.get("type") == "tool"]
-    states = [(str(part.get("callID")), fields_of(part.get("state"))) for part in found]
+def _reply(history: LoggedConversation, parts: list[Event]) -> None:
+    tool_parts = [part for part in parts if part.get("type") == "tool"]
+    states = [
+        (str(part.get("callID")), fields_of(part.get("state"))) for part in tool_parts
+    ]
     calls = [
         (id, str(part.get("tool")), state.get("input"))
-        for part, (id, state) in zip(found, states, strict=True)
+        for part, (id, state) in zip(tool_parts, states, strict=True)
     ]
     text = "\n".join(_texts(parts))
     if not calls and not text:
         return
     reply(history, text, calls)
     for id, state in states:
-        given = {"completed": state.get("output"), "error": state.get("error")}
-        result = given.get(str(state.get("status")))
+        outputs = {"completed": state.get("output"), "error": state.get("error")}
+        result = outputs.get(str(state.get("status")))
         if isinstance(result, str):
             answer(history, id, result)
 
 
-OPENCODE = Kind(format="openai-chat", is_line=_is_line, take=_take, events=_events)
+OPENCODE = LogKind(format="openai-chat", is_line=_is_line, take=_take, events=_events)

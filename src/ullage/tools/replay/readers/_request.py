@@ -23,7 +23,7 @@ from contextlib import suppress
 from typing import Any, cast
 
 from ullage.core.errors import FormatError
-from ullage.tools.replay.readers._run import FormatName, Report, Run
+from ullage.tools.replay.readers._run import DamageReport, FormatName, Run
 from ullage.wires import FORMATS, WIRES, model_in, recognise, wire_named
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
@@ -95,7 +95,7 @@ def is_request(value: dict[str, Any]) -> bool:
 
 
 def runs_of(
-    value: dict[str, Any], name: str, line: int, report: Report
+    value: dict[str, Any], name: str, line: int, report: DamageReport
 ) -> Iterator[Run]:
     """The run in one request."""
     yield run_of(value, name, line)
@@ -106,9 +106,11 @@ def run_of(value: dict[str, Any], name: str, line: int) -> Run:
     response = value.get("response")
     response = response if isinstance(response, dict) else {}
     format = _format(value, response)
-    given = value[FORMATS[format].key]
+    history = value[FORMATS[format].key]
     messages = (
-        [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
+        [{"role": "user", "content": history}]
+        if isinstance(history, str)
+        else list(history)
     )
     return Run(
         id=f"{name}:{line}",
@@ -139,8 +141,8 @@ def _format(value: dict[str, Any], response: dict[str, Any]) -> FormatName:
         wire = replied[0]
     elif len(wires) > 1:
         with suppress(FormatError):
-            shown = wire_named(recognise(value).wire)
-            wire = shown if shown in wires else wire
+            candidate = wire_named(recognise(value).wire)
+            wire = candidate if candidate in wires else wire
     return cast("FormatName", wire.name)
 
 
@@ -189,7 +191,7 @@ def is_trajectory(value: dict[str, Any]) -> bool:
 
 
 def trajectory_of(
-    value: dict[str, Any], name: str, line: int, report: Report
+    value: dict[str, Any], name: str, line: int, report: DamageReport
 ) -> Iterator[Run]:
     """The run in one trajectory; damage when its messages are not messages."""
     if not has_messages(value):
@@ -221,5 +223,5 @@ def _bare(message: dict[str, Any]) -> dict[str, Any]:
 
 def _is_of(row: Any, index: int) -> bool:
     """Whether a row of counts is of the reply that would have stood at this index."""
-    known = isinstance(row, dict) and isinstance(row.get("input_tokens"), int)
-    return known and row.get("message_index") == index
+    is_count = isinstance(row, dict) and isinstance(row.get("input_tokens"), int)
+    return is_count and row.get("message_index") == index

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ullage.wires import FormatName, model_in
 
-__all__ = ["Damage", "FormatName", "Grade", "OnDamage", "Report", "Run"]
+__all__ = ["Damage", "DamageReport", "FormatName", "Grade", "OnDamage", "Run"]
 
 
 class Run(Struct, frozen=True):
@@ -70,7 +70,7 @@ class Damage(Struct, frozen=True):
 OnDamage: TypeAlias = Callable[[Damage], None]
 
 
-class Report:
+class DamageReport:
     """Gathers the damage of one file, and passes it on when the file is at its end.
 
     A file in which nothing can be read (a log of a kind unknown to us, a picture) is one
@@ -115,11 +115,11 @@ class Report:
         if self.is_readable:
             self._pass_on_each()
         elif self._found:
-            first, count = self._found[0], self._counts.total()
+            damage, count = self._found[0], self._counts.total()
             more = f" (and {count - 1:,} more in this file)" if count > 1 else ""
             grade: Grade = "skipped" if self._counts["skipped"] else "foreign"
             self._pass_on(
-                Damage(self.file, first.line, f"{first.problem}{more}", grade)
+                Damage(self.file, damage.line, f"{damage.problem}{more}", grade)
             )
 
     def _pass_on_each(self) -> None:

@@ -21,12 +21,12 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from ullage.tools.replay.calls import Room
-from ullage.tools.replay.cost.prices import Profile, Wanted
+from ullage.tools.replay.cost.prices import Profile, ProfileChoice
 from ullage.tools.replay.report.share import repacked, without_private
 from ullage.tools.replay.run import Replayed
-from ullage.tools.replay.trace import KINDS, Story, Trace
+from ullage.tools.replay.trace import KINDS, Trace, TracedRun
 
-__all__ = ["Album", "Drawn", "Picture", "packed", "page_of"]
+__all__ = ["Album", "DrawnReplay", "Picture", "packed", "page_of"]
 
 _HERE = Path(__file__).parent
 _SCRIPT = 'type="text/plain"'
@@ -42,7 +42,7 @@ class Picture(Struct, frozen=True, kw_only=True):
         name: the run.
         calls: how many requests.
         peak: tokens of its largest raw request.
-        story: its `Story`, packed.
+        story: its `TracedRun`, packed.
         traces: a `Trace` for each policy and window, packed.
     """
 
@@ -53,7 +53,7 @@ class Picture(Struct, frozen=True, kw_only=True):
     traces: list[bytes]
 
     @classmethod
-    def of(cls, name: str, story: Story, trace: Trace) -> Picture:
+    def of(cls, name: str, story: TracedRun, trace: Trace) -> Picture:
         """One session, as it was shown."""
         calls, peak = len(trace.lengths), max(trace.raw, default=0)
         return cls(
@@ -70,13 +70,13 @@ class Picture(Struct, frozen=True, kw_only=True):
         return msgspec.json.decode(zlib.decompress(self.traces[0]), type=Trace)
 
 
-class Drawn(Struct, frozen=True, kw_only=True):
+class DrawnReplay(Struct, frozen=True, kw_only=True):
     """A replay and its turns.
 
     Attributes:
         replayed: what came out.
         line: the line of the file its run begins at.
-        story: the run's `Story`, packed.
+        story: the run's `TracedRun`, packed.
         trace: the `Trace` of it, packed.
     """
 
@@ -95,9 +95,9 @@ class Album:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._pages: dict[tuple[str, int], list[Drawn]] = {}
+        self._pages: dict[tuple[str, int], list[DrawnReplay]] = {}
 
-    def add(self, drawn: Drawn) -> None:
+    def add(self, drawn: DrawnReplay) -> None:
         """Take in a run under one policy and in one room, if it is among the largest so far."""
         self._pages.setdefault((drawn.replayed.run, drawn.line), []).append(drawn)
         if len(self._pages) > self._most:
@@ -107,16 +107,17 @@ class Album:
         """The runs kept, largest first, each with its policies and rooms in this order."""
         pictures = []
         for key in sorted(self._pages, key=self._peak, reverse=True):
-            first = self._pages[key][0]
+            drawn = self._pages[key][0]
             traces = {
-                (d.replayed.policy, d.replayed.room): d.trace for d in self._pages[key]
+                (replay.replayed.policy, replay.replayed.room): replay.trace
+                for replay in self._pages[key]
             }
             picture = Picture(
-                name=first.replayed.run,
-                calls=first.replayed.calls,
-                peak=first.replayed.raw_peak_tokens,
-                story=first.story,
-                traces=[traces[each] for each in tries if each in traces],
+                name=drawn.replayed.run,
+                calls=drawn.replayed.calls,
+                peak=drawn.replayed.raw_peak_tokens,
+                story=drawn.story,
+                traces=[traces[attempt] for attempt in tries if attempt in traces],
             )
             pictures.append(picture)
         return pictures
@@ -125,7 +126,7 @@ class Album:
         return self._pages[key][0].replayed.raw_peak_tokens
 
 
-def packed(value: Story | Trace) -> bytes:
+def packed(value: TracedRun | Trace) -> bytes:
     """A part of a picture as deflated JSON."""
     return zlib.compress(msgspec.json.encode(value), 9)
 
@@ -136,7 +137,7 @@ def page_of(
     *,
     pictures: Sequence[Picture],
     rows: Sequence[Any] = (),
-    profiles: Sequence[Wanted] = (),
+    profiles: Sequence[ProfileChoice] = (),
     command: str = "",
     notes: Sequence[str] = (),
     share: bool = False,
@@ -161,7 +162,7 @@ def page_of(
         "command": command,
         "notes": notes,
         "kinds": KINDS,
-        "profiles": [each for each in profiles if isinstance(each, Profile)],
+        "profiles": [profile for profile in profiles if isinstance(profile, Profile)],
         "rows": rows,
         "runs": runs,
     }

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from ullage.core.errors import UllageError
 from ullage.stores import Store, innermost
-from ullage.tools.replay.cost.prices import OWN, PROFILES, Wanted
+from ullage.tools.replay.cost.prices import OWN, PROFILES, ProfileChoice
 from ullage.tools.replay.readers import Run
 from ullage.tools.replay.report.pages import page_of_session
 from ullage.tools.replay.stored import from_store
@@ -46,9 +46,9 @@ def page_of_conversation(key: str, session: Any) -> str | None:
     settings, request = session.settings, session.newest_request()
     if request is None:
         return None
-    profiles: list[Wanted] = [OWN, *PROFILES.values()]
+    profiles: list[ProfileChoice] = [OWN, *PROFILES.values()]
     try:
-        found = from_store(
+        stored = from_store(
             _run(key, FORMATS[session.state.format], request),
             _store(session),
             profiles=profiles,
@@ -57,7 +57,7 @@ def page_of_conversation(key: str, session: Any) -> str | None:
         )
     except UllageError:
         return None
-    return page_of_session(key, found, profiles)
+    return page_of_session(key, stored, profiles)
 
 
 def _run(key: str, wire: Format, request: Mapping[str, Any]) -> Run:

@@ -7,37 +7,37 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from ullage import __version__
-from ullage.tools.replay.cost.prices import Wanted
+from ullage.tools.replay.cost.prices import ProfileChoice
 from ullage.tools.replay.report import Picture, page_of
-from ullage.tools.replay.rows import Row
-from ullage.tools.replay.stored import Stored
+from ullage.tools.replay.rows import ReplaySummary
+from ullage.tools.replay.stored import StoredRun
 
 
 class Replays(Protocol):
-    """What came of a replay."""
+    """The outcome of a replay, as far as its page shows it."""
 
     @property
     def pictures(self) -> Sequence[Picture]:
         """The runs drawn turn by turn."""
 
     @property
-    def rows(self) -> Sequence[Row]:
+    def rows(self) -> Sequence[ReplaySummary]:
         """The sums; the last of a policy and room is over all runs."""
 
     @property
-    def profiles(self) -> Sequence[Wanted]:
+    def profiles(self) -> Sequence[ProfileChoice]:
         """The price profiles."""
 
 
-def page_of_replays(found: Replays, *, command: str = "", share: bool = False) -> str:
+def page_of_replays(replays: Replays, *, command: str = "", share: bool = False) -> str:
     """The page of recorded runs that were replayed.
 
     Args:
-        found: what came out.
+        replays: what came out.
         command: what prints the same figures again.
         share: take out what is not for others.
     """
-    pictures, rows, profiles = found.pictures, found.rows, found.profiles
+    pictures, rows, profiles = replays.pictures, replays.rows, replays.profiles
     runs, notes = max(row.runs for row in rows), list[str]()
     if len(pictures) < runs:
         notes.append(
@@ -59,8 +59,8 @@ def page_of_replays(found: Replays, *, command: str = "", share: bool = False) -
 
 def page_of_session(
     name: str,
-    found: Stored,
-    profiles: Sequence[Wanted],
+    session: StoredRun,
+    profiles: Sequence[ProfileChoice],
     *,
     command: str = "",
     share: bool = False,
@@ -69,17 +69,17 @@ def page_of_session(
 
     Args:
         name: what to call it.
-        found: what its ledger and history tell.
+        session: what its ledger and history tell.
         profiles: the price profiles.
         command: what prints the same figures again.
         share: take out what is not for others.
     """
-    trace, clipped = found.trace, found.story.clipped
+    trace, clipped = session.trace, session.story.clipped
     return page_of(
         "A session's context window, with and without ullage",
-        f"One session under {found.policy}: {len(trace.lengths):,} requests, "
+        f"One session under {session.policy}: {len(trace.lengths):,} requests, "
         f"{len(trace.marks):,} edits, as its store tells.",
-        pictures=[Picture.of(name, found.story, trace)],
+        pictures=[Picture.of(name, session.story, trace)],
         profiles=profiles,
         command=command,
         notes=[f"{clipped:,} long texts are shown without their middle."]

@@ -28,27 +28,27 @@ def over_calls(trace: Trace, title: str = "") -> OverCalls:
         else label_of(trace.window_tokens)
     )
     policy = "" if trace.policy == "default" else f", by {trace.policy}"
-    sent = [sum(sizes) for sizes in trace.sizes]
+    sent_tokens = [sum(sizes) for sizes in trace.sizes]
     return OverCalls(
         title=title or f"What an agent was sent, in a window of {room}{policy}",
-        summary=_said(trace, sent),
+        summary=_said(trace, sent_tokens),
         limit_tokens=trace.limit_tokens,
         history=trace.raw,
-        views=sent,
-        rewrites=sorted({mark.turn for mark in trace.marks if not mark.first}),
+        views=sent_tokens,
+        rewrites=sorted({mark.turn for mark in trace.marks if not mark.is_new}),
     )
 
 
-def _said(trace: Trace, sent: Sequence[int]) -> str:
+def _said(trace: Trace, sent_tokens: Sequence[int]) -> str:
     """What it came to, in words."""
     raw = trace.raw
-    said = [
-        f"{len(raw):,} calls: {short(sum(sent))} tokens sent instead of {short(sum(raw))}"
+    phrases = [
+        f"{len(raw):,} calls: {short(sum(sent_tokens))} tokens sent instead of {short(sum(raw))}"
     ]
     costs = [cost for cost in trace.cost_usd if cost is not None]
     wholes = [cost for cost in trace.raw_cost_usd if cost is not None]
     if raw and len(costs) == len(wholes) == len(raw):
-        said.append(
+        phrases.append(
             f"${sum(costs):,.2f} instead of ${sum(wholes):,.2f}, caching counted"
         )
-    return " · ".join(said)
+    return " · ".join(phrases)

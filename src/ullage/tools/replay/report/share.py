@@ -51,9 +51,9 @@ def without_private(value: Any) -> Any:
     if isinstance(value, str):
         return shareable(value)
     if isinstance(value, list):
-        return [without_private(each) for each in value]
+        return [without_private(item) for item in value]
     if isinstance(value, dict):
-        return {key: without_private(each) for key, each in value.items()}
+        return {key: without_private(item) for key, item in value.items()}
     return value
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ullage.tools.replay.calls import label_of
-from ullage.tools.replay.rows import Row
+from ullage.tools.replay.rows import ReplaySummary
 from ullage.tools.replay.tables import dollars, percent
 
 
-def in_words(row: Row) -> str:
+def in_words(row: ReplaySummary) -> str:
     """What came of a policy in a room: what was sent, its cost, what was there when needed.
 
     Args:
@@ -15,19 +15,25 @@ def in_words(row: Row) -> str:
     """
     runs, calls = _many(row.runs, "run"), _many(row.calls, "call")
     room = "the model's own window" if row.is_own else label_of(row.room)
-    said = f"{row.policy} · {room}: {runs}, {calls}, {row.tokens:,} tokens sent "
-    said += f"instead of {row.raw_tokens:,}"
-    said += _bill(row)
-    kept = row.evidence
-    if kept.visible is None or kept.lost is None or kept.recallable is None:
-        return f"{said}. Nothing was needed of old results."
-    aside = f", {percent(kept.recallable)} could be recalled" if kept.recallable else ""
-    lost = percent(kept.lost) if kept.lost else "nothing"
-    needed = f"Of what was needed from old results {percent(kept.visible)} was in view"
-    return f"{said}. {needed}{aside}, {lost} was lost."
+    sentence = f"{row.policy} · {room}: {runs}, {calls}, {row.tokens:,} tokens sent "
+    sentence += f"instead of {row.raw_tokens:,}"
+    sentence += _bill(row)
+    evidence = row.evidence
+    if evidence.visible is None or evidence.lost is None or evidence.recallable is None:
+        return f"{sentence}. Nothing was needed of old results."
+    aside = (
+        f", {percent(evidence.recallable)} could be recalled"
+        if evidence.recallable
+        else ""
+    )
+    lost = percent(evidence.lost) if evidence.lost else "nothing"
+    needed = (
+        f"Of what was needed from old results {percent(evidence.visible)} was in view"
+    )
+    return f"{sentence}. {needed}{aside}, {lost} was lost."
 
 
-def _bill(row: Row) -> str:
+def _bill(row: ReplaySummary) -> str:
     """The whole bill of a row, and in how many of its runs nothing was saved."""
     charge = row.charges[0] if row.charges else None
     if charge is None or charge.usd_share is None:

@@ -96,11 +96,11 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Input and output price of a request of this length, or None if one is not known."""
         if self.input_usd is None or self.output_usd is None:
             return None
-        found = (self.input_usd, self.output_usd)
+        pair = (self.input_usd, self.output_usd)
         for cliff in self.cliffs:
             if prompt_tokens > cliff.above_tokens:
-                found = (cliff.input_usd, cliff.output_usd)
-        return found
+                pair = (cliff.input_usd, cliff.output_usd)
+        return pair
 
 
 def profile_at(path: Path) -> Profile:
@@ -138,15 +138,15 @@ PROFILES: dict[str, Profile] = {profile.name: profile for profile in _SHIPPED}
 
 
 OWN: Literal["own"] = "own"
-Wanted: TypeAlias = Profile | Literal["own"]
+ProfileChoice: TypeAlias = Profile | Literal["own"]
 """A profile, or that of each run's own model."""
 
 
-def profiles_for(wanted: Sequence[Wanted], run: Run) -> list[Profile]:
+def profiles_for(choices: Sequence[ProfileChoice], run: Run) -> list[Profile]:
     """The profiles to price a run under."""
     return [
-        each if isinstance(each, Profile) else own_profile(run.model, run.format)
-        for each in wanted
+        choice if isinstance(choice, Profile) else own_profile(run.model, run.format)
+        for choice in choices
     ]
 
 
@@ -171,9 +171,11 @@ def own_profile(model: str, wire: str) -> Profile:
         output_usd=prices.output_usd,
         cliffs=tuple(
             Cliff(
-                above_tokens=above, input_usd=tier.input_usd, output_usd=tier.output_usd
+                above_tokens=above_tokens,
+                input_usd=tier.input_usd,
+                output_usd=tier.output_usd,
             )
-            for above, tier in info.tiers
+            for above_tokens, tier in info.tiers
             if tier.input_usd is not None and tier.output_usd is not None
         ),
         read=1.0 if read_usd is None else round(read_usd / fresh_usd, 6),
