@@ -87,7 +87,7 @@ def from_store(
         format=run.format,
         tenant=tenant,
         user_tools=user_tools,
-        state=State(format=run.format, opened=opened, ledger=ledger),
+        state=State(format=run.format, policy_record=opened, ledger=ledger),
     )
     return _shown(run, session, opened.policy, profiles_for(profiles, run))
 
