@@ -33,10 +33,10 @@ class UllageError(Exception):
 
 
 def _copy(
-    kind: type[UllageError], args: tuple[object, ...], held: dict[str, object]
+    kind: type[UllageError], args: tuple[object, ...], attributes: dict[str, object]
 ) -> object:
     error = kind.__new__(kind, *args)
-    vars(error).update(held)
+    vars(error).update(attributes)
     return error
 
 

@@ -43,9 +43,9 @@ def names(
         module = import_module(home)
         if not hasattr(module, name):  # it is a module of that package
             import_module(f"{home}.{name}")
-        found: object = getattr(module, name)
-        setattr(sys.modules[package], name, found)
-        return found
+        value: object = getattr(module, name)
+        setattr(sys.modules[package], name, value)
+        return value
 
     def listing() -> list[str]:
         return sorted({*vars(sys.modules[package]), *home_of})

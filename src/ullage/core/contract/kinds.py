@@ -66,19 +66,22 @@ def kind_of(tool: str) -> ToolKind:
     of a word says nothing either: ``get_emails`` lists no directory. Names of tools in English are
     understood, and others are ``"other"``.
     """
-    _, _, own = tool.rpartition("__")
-    words = {part for word in _WORD.findall(own) for part in _parts_of(word.lower())}
-    for kind, telling in _KINDS:
-        if not words.isdisjoint(telling):
+    _, _, name = tool.rpartition("__")
+    words = set[str]()
+    for word in _WORD.findall(name):
+        words.update(_parts_of(word.lower()))
+    for kind, signs in _KINDS:
+        if not words.isdisjoint(signs):
             return kind
     return "other"
 
 
 def _parts_of(word: str) -> tuple[str, ...]:
     """A word in the singular, or the two known words that it is made of, as ``readfile`` is."""
-    word = word if word in _VOCABULARY else word.removesuffix("s")
-    for at in range(2, len(word) - 1):
-        parts = word[:at], word[at:]
+    if word not in _VOCABULARY:
+        word = word.removesuffix("s")
+    for middle in range(2, len(word) - 1):
+        parts = word[:middle], word[middle:]
         if _VOCABULARY.issuperset(parts):
             return parts
     return (word,)

@@ -114,9 +114,10 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.without_recall is not None and not callable(self.without_recall):
+            kind = type(self.without_recall).__name__
             raise ConfigError(
                 "without_recall",
-                f"a function of the policy is expected, not a {type(self.without_recall).__name__}",
+                f"a function of the policy is expected, not a {kind}",
                 "Give partial(leaving_out, stages=(…)), or None for a policy that stays as it is.",
             )
 
@@ -128,13 +129,13 @@ def unrecalled(policy: Policy) -> Policy:
     """
     if policy.without_recall is None:
         return policy
-    known = _UNRECALLED.get(id(policy))
-    if known is None or known[0] is not policy:  # another object may have its id by now
-        known = policy, policy.without_recall(policy)
+    entry = _UNRECALLED.get(id(policy))
+    if entry is None or entry[0] is not policy:  # another object may have its id by now
+        entry = policy, policy.without_recall(policy)
         if len(_UNRECALLED) >= _MOST_POLICIES:
             _UNRECALLED.clear()
-        _UNRECALLED[id(policy)] = known
-    return known[1]
+        _UNRECALLED[id(policy)] = entry
+    return entry[1]
 
 
 _MOST_POLICIES = 64
@@ -149,12 +150,14 @@ def leaving_out(policy: Policy, /, *, stages: Sequence[Stage]) -> Policy:
         policy: the policy.
         stages: what is left out. A stage that runs with other settings is another one.
     """
-    out = {written(stage, "without_recall").text for stage in stages}
+    omitted = {written(stage, "without_recall").text for stage in stages}
 
     def rest(row: Sequence[Stage]) -> tuple[Stage, ...]:
-        return tuple(
-            stage for stage in row if written(stage, name_of(stage)).text not in out
-        )
+        remaining = list[Stage]()
+        for stage in row:
+            if written(stage, name_of(stage)).text not in omitted:
+                remaining.append(stage)
+        return tuple(remaining)
 
     return replace(
         policy,
@@ -165,4 +168,5 @@ def leaving_out(policy: Policy, /, *, stages: Sequence[Stage]) -> Policy:
 
 def name_of(stage: Stage) -> str:
     """What a stage is called: the name of its function."""
-    return str(getattr(getattr(stage, "func", stage), "__name__", "stage"))
+    function = getattr(stage, "func", stage)
+    return str(getattr(function, "__name__", "stage"))

@@ -33,7 +33,7 @@ class ShownAgain(ABC):
         """Set fields of the window."""
 
     @abstractmethod
-    def _show_at(self, spot: Location, edit: Replace | None) -> None:
+    def _show_at(self, location: Location, edit: Replace | None) -> None:
         """Show an edit in place of a leaf, or the leaf itself."""
 
     @abstractmethod
@@ -53,17 +53,20 @@ class ShownAgain(ABC):
         if window.hidden(index):
             self._reveal(window.transcript.inseparable(index, window.size))
         lifted = list(window.lifted)
-        for spot in locations_of(window.transcript, Target(edit.message, edit.leaf)):
-            replacement = window.edit_at(spot)
+        for location in locations_of(
+            window.transcript, Target(edit.message, edit.leaf)
+        ):
+            replacement = window.edit_at(location)
             if replacement is not None:
                 lifted.append(replacement)
-                self._show_at(spot, None)
+                self._show_at(location, None)
         self._set(lifted=tuple(lifted), shown_whole=window.shown_whole | {edit})
         return True
 
     def _reveal(self, group: Iterable[int]) -> None:
         """Show messages that a summary hides; the summary stays."""
-        window, sums = self.window, self.window._sums
+        window = self.window
+        sums = window._sums
         hidden = [index for index in sorted(group) if window.hidden(index)]
         for index in hidden:
             window._hidden[index] = SHOWN
@@ -80,25 +83,23 @@ class ShownAgain(ABC):
     def _add(self, edit: Insert) -> bool:
         """Show a text of the user's behind the messages that were there then; none for ``""``."""
         window = self.window
+        sums = window._sums
         index = window.transcript.find(edit.after)
-        if (
-            index is None
-            or not window.read_from <= index <= window.size
-            or window.shows(edit)
-        ):
+        if index is None or not window.read_from <= index <= window.size:
             return False
-        gone = [placed for placed in window.added if placed.edit.name == edit.name]
-        added = [placed for placed in window.added if placed not in gone]
+        if window.shows(edit):
+            return False
+        replaced = [placed for placed in window.added if placed.edit.name == edit.name]
+        added = [placed for placed in window.added if placed not in replaced]
         if edit.text:
             added.append(PlacedText(index, edit))
-            window._sums.counted += window.texts_tokens([edit.text])
-        for placed in gone:
-            read = placed.message_index >= window.read_from
-            window._sums.counted -= (
-                window.texts_tokens([placed.edit.text]) if read else 0
-            )
-        self._set(added=tuple(sorted(added, key=lambda placed: placed.message_index)))
-        return bool(edit.text or gone)
+            sums.counted += window.texts_tokens([edit.text])
+        for placed in replaced:
+            if placed.message_index >= window.read_from:
+                sums.counted -= window.texts_tokens([placed.edit.text])
+        added.sort(key=lambda placed: placed.message_index)
+        self._set(added=tuple(added))
+        return bool(edit.text or replaced)
 
 
 def seat_of(view: Window, laid: Sequence[int | str], index: int) -> int:
@@ -106,15 +107,15 @@ def seat_of(view: Window, laid: Sequence[int | str], index: int) -> int:
 
     What the system says before a reply stays before that (A20).
     """
-    behind = (
-        at for at, each in enumerate(laid) if isinstance(each, int) and each >= index
-    )
-    seat = next(behind, len(laid))
+    seat = len(laid)
+    for position, entry in enumerate(laid):
+        if isinstance(entry, int) and entry >= index:
+            seat = position
+            break
     messages = view.transcript.messages
-    while (
-        seat
-        and isinstance(before := laid[seat - 1], int)
-        and messages[before].before_reply
-    ):
+    while seat:
+        previous = laid[seat - 1]
+        if isinstance(previous, str) or not messages[previous].before_reply:
+            break
         seat -= 1
     return seat

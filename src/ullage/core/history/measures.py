@@ -44,12 +44,18 @@ class Measure(Generic[T_co]):
         self._function = function
         hash(self.key)
 
-    def __call__(self, of: Any, index: int) -> T_co:
-        """What it is of one message."""
-        return self._function(of, index, **self.settings)
+    def __call__(self, history: Any, index: int) -> T_co:
+        """The value of one message.
+
+        Args:
+            history: a window or a transcript.
+            index: the message.
+        """
+        return self._function(history, index, **self.settings)
 
     def __repr__(self) -> str:
-        settings = "".join(f", {key}={value!r}" for key, value in self.settings.items())
+        texts = [f", {key}={value!r}" for key, value in self.settings.items()]
+        settings = "".join(texts)
         return f"Measure({self.name!r}{settings})"
 
 
@@ -72,9 +78,8 @@ def table_of(tables: dict[Any, T], measure: Measure[Any], make: Callable[[], T])
         table = make()
         excess = max(len(tables) + 1 - TABLES, 0)
         for oldest in [*tables][:excess]:
-            tables.pop(
-                oldest, None
-            )  # another reader of a frozen history may have done so
+            # another reader of a frozen history may have done so
+            tables.pop(oldest, None)
         tables[measure.key] = table
     return table
 
@@ -164,10 +169,11 @@ class Tally:
 
     def upto(self, size: int, invalid: Set[int]) -> Tally:
         """The sum over the first ``size`` messages, some of which were shown differently there."""
-        other = Tally(self.measure)
-        other.each, other._invalid = self.each[:size], self._invalid | invalid
-        other.sum = sum(other.each)
-        return other
+        tally = Tally(self.measure)
+        tally.each = self.each[:size]
+        tally._invalid = self._invalid | invalid
+        tally.sum = sum(tally.each)
+        return tally
 
     def invalidate(self, index: int) -> None:
         """A message is shown differently from now on."""
@@ -175,17 +181,18 @@ class Tally:
 
     def to(self, size: int, added: Callable[[int], int]) -> Tally:
         """Brought up to date for the first ``size`` messages; never fewer than at the last call."""
-        known = len(self.each)
-        if size == known and not self._invalid:
+        length = len(self.each)
+        if size == length and not self._invalid:
             return self
         for index in self._invalid:
-            if index < known:
-                now = added(index)  # nothing is written where this is interrupted
-                self.sum += now - self.each[index]
-                self.each[index] = now
+            if index < length:
+                value = added(index)  # nothing is written where this is interrupted
+                self.sum += value - self.each[index]
+                self.each[index] = value
         if self._invalid:
             self._invalid.clear()
-        new = [added(index) for index in range(known, size)]
-        self.each += new
-        self.sum += sum(new)
+        values = [added(index) for index in range(length, size)]
+        total = sum(values)
+        self.each += values
+        self.sum += total
         return self

@@ -141,11 +141,11 @@ def outlined(
     key = transcript.decision_key(length)
     if not length or ledger.at(key).outlined >= length:
         return ledger, ()
-    before, start = _before(transcript, length, ledger)
+    earlier, start = _newest_outline(transcript, length, ledger)
     outline = Outline(
         length=length,
         start=start,
-        before=before,
+        before=earlier,
         root=transcript.chain[0],
         first=transcript.chain[1],
         title=_title(transcript, length),
@@ -181,16 +181,18 @@ def transcript_of(outlines: Sequence[Outline]) -> Transcript:
     return transcript
 
 
-def _before(transcript: Transcript, length: int, ledger: Ledger) -> tuple[bytes, int]:
+def _newest_outline(
+    transcript: Transcript, length: int, ledger: Ledger
+) -> tuple[bytes, int]:
     """The key of the newest earlier outline of a history, and how many messages it tells of."""
     chain = transcript.chain
-    for place in range(transcript.decision_index(length) - 1, 0, -1):
-        known = ledger.at(chain[place]).outlined
-        if (
-            0 < known <= length
-            and chain[transcript.decision_index(known)] == chain[place]
-        ):
-            return chain[place], known
+    for index in range(transcript.decision_index(length) - 1, 0, -1):
+        key = chain[index]
+        outlined_length = ledger.at(key).outlined
+        if not 0 < outlined_length <= length:
+            continue
+        if transcript.decision_key(outlined_length) == key:
+            return key, outlined_length
     return b"", 0
 
 
@@ -198,7 +200,8 @@ def _title(transcript: Transcript, length: int) -> str:
     """How the first message of the user begins that says anything."""
     for index in transcript.marked("words", 0, min(length, 8)):
         for number in range(len(transcript.messages[index].parts)):
-            if words := transcript.words(index, number):
+            words = transcript.words(index, number)
+            if words:
                 return head_of(words)
     return ""
 
@@ -211,25 +214,28 @@ def head_of(text: str) -> str:
 
 def _message(window: Window, index: int) -> OutlinedMessage:
     message = window.transcript.messages[index]
-    shown = {spot: len(edit.text) for spot, edit in window.shown(index).items()}
-    parts = tuple(
-        _part(part, number, shown) for number, part in enumerate(message.parts)
-    )
-    return OutlinedMessage(window.transcript.digests[index], message.role, parts)
+    shown_chars = {}
+    for leaf, edit in window.shown(index).items():
+        shown_chars[leaf] = len(edit.text)
+    parts = [
+        _part(part, number, shown_chars) for number, part in enumerate(message.parts)
+    ]
+    digest = window.transcript.digests[index]
+    return OutlinedMessage(digest, message.role, tuple(parts))
 
 
 def _part(
-    part: Part, number: int, shown: Mapping[tuple[int, int], int]
+    part: Part, number: int, shown_chars: Mapping[tuple[int, int], int]
 ) -> OutlinedPart:
     match part:
         case ToolCall(id=id, name=name, arguments=text):
             return OutlinedPart("call", (_item(text),), whole(id), whole(name))
         case ToolResult(call_id=id, content=content, name=name):
-            items = tuple(
-                replace(_content(leaf), shown_chars=shown.get((number, at), -1))
-                for at, leaf in enumerate(content)
-            )
-            return OutlinedPart("result", items, whole(id), whole(name))
+            items = list[Item]()
+            for index, leaf in enumerate(content):
+                chars = shown_chars.get((number, index), -1)
+                items.append(replace(_content(leaf), shown_chars=chars))
+            return OutlinedPart("result", tuple(items), whole(id), whole(name))
         case Reasoning():
             return OutlinedPart("reasoning", ())
         case _:

@@ -61,8 +61,8 @@ def common_keys(text: str) -> str:
 
 def _without_secret(match: re.Match[str]) -> str:
     """What stands in the place of a secret, behind what leads to it."""
-    kept = match.groupdict().get("kept", "")
-    return f"{kept}{REDACTED}"
+    prefix = match.groupdict().get("kept", "")
+    return f"{prefix}{REDACTED}"
 
 
 def redacted(message: Message, redact: Redact) -> Message:
@@ -83,17 +83,17 @@ def checked(redact: Redact) -> Redact:
 
     def text_of(text: str) -> str:
         try:
-            found = redact(text)
+            clean = redact(text)
         except ConfigError:
             raise
         except Exception as error:  # noqa: BLE001 - it is the caller's, and its words may be secret
             problem = f"raised {type(error).__name__} for"
         else:
-            if isinstance(found, str):
-                return found
-            problem = f"returned a {type(found).__name__} for"
-        what = f"it {problem} {len(text):,} characters, so nothing of them is kept"
-        raise ConfigError("redact", what, "Return the text without its secrets.")
+            if isinstance(clean, str):
+                return clean
+            problem = f"returned a {type(clean).__name__} for"
+        problem = f"it {problem} {len(text):,} characters, so nothing of them is kept"
+        raise ConfigError("redact", problem, "Return the text without its secrets.")
 
     return text_of
 
@@ -110,9 +110,8 @@ def _redacted(part: Any, redact: Redact) -> Any:
         case BlockFrame(text=text):
             return _of(part, "text", in_json(text, redact))
         case ToolResult(content=content):
-            return _of(
-                part, "content", tuple(_redacted(each, redact) for each in content)
-            )
+            items = tuple(_redacted(item, redact) for item in content)
+            return _of(part, "content", items)
         case Media(mime=mime, data=data) if mime.startswith("text/"):
             part = _of(part, "data", redact(data))
             return _of(part, "block", _inside(part.block, redact))
@@ -120,12 +119,18 @@ def _redacted(part: Any, redact: Redact) -> Any:
             return part
 
 
-def _of(value: S, name: str, found: Any) -> S:
+def _of(value: S, name: str, content: Any) -> S:
     """A value with another field; itself where that is the same."""
-    known = getattr(value, name)
-    if isinstance(known, tuple):
-        return value if all(map(is_, known, found)) else replace(value, **{name: found})
-    return value if known == found else replace(value, **{name: found})
+    if _is_same(getattr(value, name), content):
+        return value
+    return replace(value, **{name: content})
+
+
+def _is_same(present: Any, content: Any) -> bool:
+    """Whether redaction changed nothing: of parts the very objects, of other values an equal."""
+    if isinstance(present, tuple):
+        return all(map(is_, present, content))
+    return bool(present == content)
 
 
 def in_json(text: str, redact: Redact) -> str:
@@ -133,14 +138,12 @@ def in_json(text: str, redact: Redact) -> str:
     redact = checked(redact)
     try:
         value = json.loads(text)
-        found = _inside(value, redact)
+        clean = _inside(value, redact)
     except (ValueError, RecursionError):
         return redact(text)
-    return (
-        text
-        if found == value
-        else json.dumps(found, ensure_ascii=False, separators=(",", ":"))
-    )
+    if clean == value:
+        return text
+    return json.dumps(clean, ensure_ascii=False, separators=(",", ":"))
 
 
 _SEALED = frozenset(
@@ -187,20 +190,19 @@ def _field(key: str, item: Any, within: dict[str, Any], redact: Redact) -> Any:
         return item
     if key == "arguments" and isinstance(item, str):
         return in_json(item, redact)
-    if key in ("input", "args", "response") and isinstance(
-        item, dict
-    ):  # a tool's own fields
-        return _inside(item, redact)
+    if key in ("input", "args", "response") and isinstance(item, dict):
+        return _inside(item, redact)  # a tool's own fields
     return _message(item, redact)
 
 
 def _inside(value: Any, redact: Redact) -> Any:
     if isinstance(value, str):
         return redact(value)
-    if isinstance(value, dict):
-        return {
-            _inside(key, redact): _inside(item, redact) for key, item in value.items()
-        }
-    return (
-        [_inside(item, redact) for item in value] if isinstance(value, list) else value
-    )
+    if isinstance(value, list):
+        return [_inside(item, redact) for item in value]
+    if not isinstance(value, dict):
+        return value
+    clean = {}
+    for key, item in value.items():
+        clean[_inside(key, redact)] = _inside(item, redact)
+    return clean

@@ -98,9 +98,9 @@ class Estimate(Counter, frozen=True, kw_only=True):
         return min(-(-parts // STEPS), len(raw))
 
     def _parts(self, raw: bytes) -> int:
-        return _sum(raw.translate(self.of_bytes)) + _sum(
-            pairs(raw).translate(self.of_pairs)
-        )
+        by_byte = raw.translate(self.of_bytes)
+        by_pair = pairs(raw).translate(self.of_pairs)
+        return _sum(by_byte) + _sum(by_pair)
 
 
 @lru_cache
@@ -125,5 +125,8 @@ def _sum(parts: bytes) -> int:
     """The sum of some bytes."""
     if len(parts) <= 256:
         return (adler32(parts) & 0xFFFF) - 1
-    sums = [adler32(parts[at : at + 256]) & 0xFFFF for at in range(0, len(parts), 256)]
+    sums = []
+    for start in range(0, len(parts), 256):
+        block = parts[start : start + 256]
+        sums.append(adler32(block) & 0xFFFF)
     return sum(sums) - len(sums)

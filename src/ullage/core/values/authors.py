@@ -70,8 +70,10 @@ def answered_by_user(names: tuple[str, ...] = ()) -> frozenset[str]:
     Args:
         names: those of one's own, beside `QUESTION_TOOLS`.
     """
-    known = (name for listed in QUESTION_TOOLS.values() for name in listed)
-    return frozenset(map(plain_tool_name, (*known, *names)))
+    plain_names = {plain_tool_name(name) for name in names}
+    for tools in QUESTION_TOOLS.values():
+        plain_names.update(plain_tool_name(name) for name in tools)
+    return frozenset(plain_names)
 
 
 KNOWN_USER_TOOLS = answered_by_user()

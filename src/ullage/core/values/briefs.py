@@ -90,12 +90,16 @@ class Brief(Struct, frozen=True, kw_only=True):
         """The message of what a model chose to keep, ``""`` for none."""
         return f"{self.prompt.keeps}\n\n{retain}" if retain else ""
 
-    def compose(self, said: str) -> str:
-        """The message that stands for the run; ``said`` is what a model wrote of it, or ``""``."""
-        said = quotation(said) if self.prompt.quoted else said
-        return "\n\n".join(
-            part for part in (self.heading, said, self.account, self.footer) if part
-        )
+    def compose(self, summary: str) -> str:
+        """The message that stands for the run.
+
+        Args:
+            summary: what a model wrote of it, or ``""``.
+        """
+        if self.prompt.quoted:
+            summary = quotation(summary)
+        parts = (self.heading, summary, self.account, self.footer)
+        return "\n\n".join(part for part in parts if part)
 
 
 def quotation(text: str) -> str:

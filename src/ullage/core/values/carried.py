@@ -26,11 +26,11 @@ class Portable:
 
     _arguments: Arguments
 
-    def __new__(cls, *given: Any, **named: Any) -> Self:
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Remember what it is made with."""
-        made = super().__new__(cls)
-        made._arguments = (given, named)
-        return made
+        instance = super().__new__(cls)
+        instance._arguments = (args, kwargs)
+        return instance
 
     def __copy__(self) -> Self:
         return self
@@ -39,22 +39,22 @@ class Portable:
         return self
 
     def __reduce__(self) -> Any:
-        given, named = self._made_with()
+        args, kwargs = self._made_with()
         kind = type(self).__name__
-        for at, value in enumerate(given):
-            check(f"argument {at + 1} of {kind}", value)
-        for name, value in named.items():
+        for number, value in enumerate(args, 1):
+            check(f"argument {number} of {kind}", value)
+        for name, value in kwargs.items():
             check(f"{name} of {kind}", value)
-        return made_anew, (type(self), given, named)
+        return made_anew, (type(self), args, kwargs)
 
     def _made_with(self) -> Arguments:
         """The arguments that make it anew in another process."""
         return self._arguments
 
 
-def made_anew(kind: type[Any], given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+def made_anew(kind: type[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What was pickled, in the process that it came to."""
-    return kind(*given, **named)
+    return kind(*args, **kwargs)
 
 
 def check(name: str, value: Any) -> None:
@@ -77,8 +77,8 @@ def check(name: str, value: Any) -> None:
     except NotCarried:
         raise
     except Exception as error:  # noqa: BLE001 - whatever its own code raises
-        what = type(value).__name__
-        problem = f"a {what} cannot be pickled ({type(error).__name__})"
+        kind = type(value).__name__
+        problem = f"a {kind} cannot be pickled ({type(error).__name__})"
         remedy = "Give a function of a module or an object that can be, or carry "
         raise NotCarried(name, problem, remedy + _STATE) from None
 

@@ -108,8 +108,7 @@ class ReplaceSpan(
 
         None where the text stands in a result (A14).
         """
-        both = (self.retain, self.text) if self.retain else (self.text,)
-        return both if self.text else both[:-1]
+        return tuple(text for text in (self.retain, self.text) if text)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -220,6 +219,7 @@ def whole(text: str) -> str:
 
 def storable(edit: Edit) -> Edit:
     """An edit that shows no lone surrogate: neither a record nor the wire can hold one."""
-    if isinstance(edit, (Drop, Restore)) or (text := whole(edit.text)) == edit.text:
+    if isinstance(edit, (Drop, Restore)):
         return edit
-    return replace(edit, text=text)
+    text = whole(edit.text)
+    return edit if text == edit.text else replace(edit, text=text)

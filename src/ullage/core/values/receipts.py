@@ -20,11 +20,12 @@ NAME_CHARS = 100
 """A name in a receipt is cut here: a model or a client may call itself anything."""
 
 
-def _each(of: Callable[[Any, Any], Any], one: Struct, other: Struct) -> dict[str, Any]:
-    """A function of each field of two values of a kind, by its name."""
-    return dict(
-        zip(one.__struct_fields__, map(of, astuple(one), astuple(other)), strict=True)
-    )
+def _by_field(
+    function: Callable[[Any, Any], Any], left: Struct, right: Struct
+) -> dict[str, Any]:
+    """A function of each field of two values of a kind, by the name of the field."""
+    results = map(function, astuple(left), astuple(right))
+    return dict(zip(left.__struct_fields__, results, strict=True))
 
 
 class TokenCounts(Struct, frozen=True, kw_only=True):
@@ -41,10 +42,10 @@ class TokenCounts(Struct, frozen=True, kw_only=True):
         return self.fresh + self.read + self.written
 
     def __add__(self, other: TokenCounts) -> TokenCounts:
-        return TokenCounts(**_each(add, self, other))
+        return TokenCounts(**_by_field(add, self, other))
 
     def __sub__(self, other: TokenCounts) -> TokenCounts:
-        return TokenCounts(**_each(sub, self, other))
+        return TokenCounts(**_by_field(sub, self, other))
 
 
 class ReceiptTotals(Struct, frozen=True, kw_only=True):
@@ -88,10 +89,10 @@ class ReceiptTotals(Struct, frozen=True, kw_only=True):
         return self.saved_usd / self.raw_usd if self.raw_usd else None
 
     def __add__(self, other: ReceiptTotals) -> ReceiptTotals:
-        return ReceiptTotals(**_each(add, self, other))
+        return ReceiptTotals(**_by_field(add, self, other))
 
     def __sub__(self, other: ReceiptTotals) -> ReceiptTotals:
-        return ReceiptTotals(**_each(sub, self, other))
+        return ReceiptTotals(**_by_field(sub, self, other))
 
 
 class ReceiptKey(Struct, frozen=True, order=True):
@@ -150,8 +151,8 @@ def summed(
     receipts: Iterable[Receipt], by: Sequence[By] = ()
 ) -> dict[tuple[str, ...], ReceiptTotals]:
     """Receipts summed by some of what they name, in the order of the names."""
-    found: dict[tuple[str, ...], ReceiptTotals] = {}
+    totals: dict[tuple[str, ...], ReceiptTotals] = {}
     for receipt in receipts:
-        key = tuple(str(getattr(receipt.key, name)) for name in by)
-        found[key] = found.get(key, ReceiptTotals()) + receipt.sums
-    return dict(sorted(found.items()))
+        group = tuple(str(getattr(receipt.key, name)) for name in by)
+        totals[group] = totals.get(group, ReceiptTotals()) + receipt.sums
+    return dict(sorted(totals.items()))

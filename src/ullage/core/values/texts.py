@@ -5,7 +5,7 @@ from __future__ import annotations
 
 def on_one_line(text: str, chars: int) -> str:
     """The beginning of a text, spaces and line ends made one space each; ``…`` where it is cut."""
-    words = " ".join(text[: 8 * chars].split())
-    return (
-        words if len(words) <= chars and len(text) <= 8 * chars else f"{words[:chars]}…"
-    )
+    read_chars = 8 * chars
+    line = " ".join(text[:read_chars].split())
+    is_whole = len(text) <= read_chars and len(line) <= chars
+    return line if is_whole else f"{line[:chars]}…"

@@ -29,16 +29,23 @@ class Modalities(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
         )
 
     def __add__(self, other: Modalities) -> Modalities:
-        return Modalities(**_each(add, self, other)) if other != _TEXT else self
+        if other == _TEXT:
+            return self
+        return Modalities(**_by_field(add, self, other))
 
     def __sub__(self, other: Modalities) -> Modalities:
-        return Modalities(**_each(sub, self, other)) if other != _TEXT else self
+        if other == _TEXT:
+            return self
+        return Modalities(**_by_field(sub, self, other))
 
 
-def _each(of: Callable[[Any, Any], Any], one: Struct, other: Struct) -> dict[str, Any]:
+def _by_field(
+    function: Callable[[Any, Any], Any], left: Struct, right: Struct
+) -> dict[str, Any]:
     """A function of each field of two values of a kind, but for a prompt as it was sent."""
-    names = one.__struct_fields__[:_SUMMED]
-    return dict(zip(names, map(of, astuple(one), astuple(other)), strict=False))
+    names = left.__struct_fields__[:_SUMMED]
+    results = map(function, astuple(left), astuple(right))
+    return dict(zip(names, results, strict=False))
 
 
 _TEXT = Modalities()
@@ -105,10 +112,10 @@ class Usage(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
         return min(*self.input_classes, self.output_tokens, self.sent_tokens) >= 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(**_each(add, self, other))
+        return Usage(**_by_field(add, self, other))
 
     def __sub__(self, other: Usage) -> Usage:
-        return Usage(**_each(sub, self, other))
+        return Usage(**_by_field(sub, self, other))
 
 
 _SUMMED = Usage.__struct_fields__.index("prompt_tokens")

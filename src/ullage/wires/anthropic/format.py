@@ -64,7 +64,7 @@ from ullage.wires.models import family_of
 from ullage.wires.unknown_media import media_tokens_of
 
 _FRAME_BYTES = 170
-"""What stands in a signature beside the thought, as measured (docs/tokens.md)."""
+"""Bytes of a signature that are not the thought, as measured (docs/tokens.md)."""
 _UNKNOWN = Block("")
 _CUT_SHORT = ("max_tokens", "model_context_window_exceeded", "refusal", "stop_sequence")
 
@@ -180,6 +180,7 @@ class Anthropic(WireFormat):
         drop_reasoning: bool = False,
     ) -> dict[str, Any]:
         """See `Format.edit`."""
+        # Shallow copies all the way down: what the caller holds is never changed.
         edited = dict(raw if type(raw) is dict else plain(raw, "message"))
         if isinstance(edited["content"], str):
             for _, _, text in changes:
@@ -190,6 +191,7 @@ class Anthropic(WireFormat):
             part = message.parts[number]
             block = plain(blocks[part.at], "block")
             blocks[part.at] = _with_text(block, part, item, text)
+        # Last, since the places of the parts are those of all blocks.
         if drop_reasoning:
             blocks = _without_reasoning(blocks, message.parts)
         edited["content"] = blocks
@@ -434,6 +436,7 @@ def _is_server_tool_open(messages: Sequence[Any]) -> bool:
     if not isinstance(content, list):
         return False
     kinds = [field(block, "type") for block in content]
+    # Counted, not paired: within one reply each result has its call in front of it (A18).
     calls = sum(kind in SERVER_CALLS for kind in kinds)
     results = sum(kind in SERVER_RESULTS for kind in kinds)
     return calls > results

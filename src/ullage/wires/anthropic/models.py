@@ -1,4 +1,4 @@
-"""What a Claude's name says: how its thinking is bound, and what the API takes for it."""
+"""Facts that the name of a Claude tells: how its thinking is bound, what its API refuses."""
 
 from __future__ import annotations
 

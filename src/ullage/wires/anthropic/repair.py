@@ -199,7 +199,7 @@ class AnthropicRepair(BlockRepair):
 
 
 def _is_void(block: Any) -> bool:
-    """Whether a block of the assistant does not stay where it is."""
+    """Whether a block of the assistant leaves its message: a result, or a text without words."""
     kind = field(block, "type")
     return kind == "tool_result" or _is_blank_text(kind, block)
 
@@ -231,18 +231,20 @@ def _as_object(arguments: Any) -> dict[str, Any]:
 # ── who speaks when ──────────────────────────────────────────────────────────────────────
 
 
-def _begun(messages: list[Any], reading: HistoryRepair) -> list[Any]:
+def _begun(messages: list[Any], repair: HistoryRepair) -> list[Any]:
     """The messages with one of the user in front, if they do not begin with one."""
     if messages and field(messages[0], "role") == "user":
         return messages
     if messages and _kind_at(messages[0], 0) == "compaction":
         return messages
-    reading.report(0, "the first message was not the user's")
+    repair.report(0, "the first message was not the user's")
     return [{"role": "user", "content": BEGIN}, *messages]
 
 
 def _with_system_placed(
-    messages: list[Any], reading: HistoryRepair, count: int
+    messages: list[Any],
+    repair: HistoryRepair,
+    count: int,
 ) -> list[Any]:
     """The messages with those of the system where they may stand.
 
@@ -257,7 +259,7 @@ def _with_system_placed(
             continue
         if waiting and (role == "assistant" or message is _END):
             if not _may_precede_system(placed):
-                reading.report(
+                repair.report(
                     count + len(placed),
                     "a system message did not stand behind one of the user",
                 )
@@ -265,7 +267,7 @@ def _with_system_placed(
             placed += waiting
             waiting = []
         elif waiting:
-            reading.report(
+            repair.report(
                 count + at - 1,
                 "a system message stood before one of the user",
             )
@@ -302,18 +304,18 @@ def _is_server_result(kind: Any) -> bool:
 
 
 def _open_server_tools(
-    reading: HistoryRepair,
-    since: int,
+    repair: HistoryRepair,
+    start: int,
     stop: int,
 ) -> tuple[dict[At, str], bool]:
     """The blocks of server tools that may not stand where they are.
 
     A message of the assistant answers its own calls, and those that were carried over from the one
-    before. No call of a message before ``since`` is open.
+    before. No call of a message before ``start`` is open.
 
     Args:
-        reading: the history.
-        since: the first of the messages.
+        repair: the history that is repaired.
+        start: the first of the messages.
         stop: the message behind the last of them.
 
     Returns:
@@ -323,12 +325,12 @@ def _open_server_tools(
     flaws: dict[At, str] = {}
     carried: list[At] = []
     caller = -2
-    for at in range(since, stop):
-        if reading.roles[at] == "assistant":
-            calls, results = _server_blocks(reading, at)
+    for at in range(start, stop):
+        if repair.roles[at] == "assistant":
+            calls, results = _server_blocks(repair, at)
             answered = []
             for result in results:
-                call = reading.pairs.calls.get(result)
+                call = repair.pairs.calls.get(result)
                 answered.append(call)
                 if call not in calls and call not in carried:
                     flaws[result] = _STRAY
@@ -337,17 +339,17 @@ def _open_server_tools(
                     flaws[call] = _NO_RESULT
             carried = [call for call in calls if call not in answered]
             caller = at
-        elif _ends_reply(reading, at, caller):
+        elif _ends_reply(repair, at, caller):
             flaws.update(dict.fromkeys(carried, _NO_RESULT))
             carried = []
     return flaws, bool(carried)
 
 
-def _server_blocks(reading: HistoryRepair, at: int) -> tuple[list[At], list[At]]:
+def _server_blocks(repair: HistoryRepair, at: int) -> tuple[list[At], list[At]]:
     """Where a message has calls of server tools, and where results of such."""
     calls = []
     results = []
-    for number, block in enumerate(reading.blocks[at] or ()):
+    for number, block in enumerate(repair.blocks[at] or ()):
         kind = field(block, "type")
         if _is_server_call(kind):
             calls.append((at, number))
@@ -356,28 +358,28 @@ def _server_blocks(reading: HistoryRepair, at: int) -> tuple[list[At], list[At]]
     return calls, results
 
 
-def _ends_reply(reading: HistoryRepair, at: int, caller: int) -> bool:
+def _ends_reply(repair: HistoryRepair, at: int, caller: int) -> bool:
     """Whether no call of a server tool stays open behind a message.
 
     Args:
-        reading: the history.
+        repair: the history that is repaired.
         at: the message, which is not the assistant's.
         caller: the newest message of the assistant; -2 if there is none.
     """
-    role = reading.roles[at]
+    role = repair.roles[at]
     if role == "user":
-        return not _only_answers(reading, at, caller)
+        return not _only_answers(repair, at, caller)
     # Behind the system, a message of the user's will stand between.
-    return role == "system" and caller == at - 1 and not reading.batches[caller]
+    return role == "system" and caller == at - 1 and not repair.batches[caller]
 
 
-def _only_answers(reading: HistoryRepair, at: int, caller: int) -> bool:
+def _only_answers(repair: HistoryRepair, at: int, caller: int) -> bool:
     """Whether a message holds nothing but results of one batch."""
-    blocks = reading.blocks[at]
+    blocks = repair.blocks[at]
     if not blocks:
         return False
     for number in range(len(blocks)):
-        call = reading.pairs.calls.get((at, number))
+        call = repair.pairs.calls.get((at, number))
         if call is None or call[0] != caller:
             return False
     return True

@@ -23,8 +23,7 @@ from ullage.wires.anthropic.models import (
     takes_no_system_messages,
 )
 from ullage.wires.block import Block
-from ullage.wires.rules import problem
-from ullage.wires.rules.problem import JsonObject, items_of, kind_of, name_in
+from ullage.wires.rules.problem import Check, JsonObject, items_of, kind_of, name_in
 
 _MESSAGE = frozenset(("role", "content"))
 _SYSTEM_MESSAGE = _MESSAGE | {"clear_at", "output_config"}
@@ -36,7 +35,7 @@ _MARKERS = 4
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z").match
 
 
-class AnthropicCheck(problem.Check):
+class AnthropicCheck(Check):
     """One pass over the messages.
 
     The state: the role before; of the newest assistant message its place and the ids it calls by,
@@ -98,6 +97,7 @@ class AnthropicCheck(problem.Check):
                 f"{path}.role",
                 "the first message must be the user's",
             )
+        # Between messages first: the blocks below are judged by what the change of roles opened.
         self.pairs.speaker(is_model=role == "assistant")
         self._turn(role, content, at, path)
         self._text(content, role, f"{path}.content")
@@ -141,6 +141,7 @@ class AnthropicCheck(problem.Check):
             self._carried = self._open
             self._open = {}
             self._reply_calls = False
+        # A loop is one turn (A14): later messages of it do not begin another.
         if self._is_loop_over:
             self._loop = at
             self._is_loop_over = False
@@ -287,6 +288,7 @@ class AnthropicCheck(problem.Check):
             return
         if call_id in self._seen:
             self.add("A7", path, "this tool_use id was used before")
+        # A second call of one id is reported above, and its result is that of the first.
         if call_id not in self._batch:
             self.pairs.call(here, call_id)
         self._reply_calls = True

@@ -1,4 +1,4 @@
-"""What Anthropic reports of the tokens that a reply took (`provider-rules` §4.4)."""
+"""Token counts of Anthropic's replies, whole and streamed (`provider-rules` §4.4)."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def is_sdk_call(request: Mapping[str, Any]) -> bool:
 
 
 def setting(request: Mapping[str, Any], name: str) -> Any:
-    """What a request says outside its contents: in the SDK's ``config``, or at its top.
+    """A setting of a request: from the SDK's ``config``, or from the top of a REST body.
 
     Raises FormatError if the config is no object.
     """
@@ -204,7 +204,11 @@ def _is_callable(tool: Any) -> bool:
 
 
 def unwrapped(response: Any) -> tuple[str | None, Any]:
-    """What a tool gave, and the key it was wrapped in, if it was."""
+    """The result in a response.
+
+    Returns:
+        The key that it was wrapped in, None if it was not, and the result itself.
+    """
     if isinstance(response, Mapping) and len(response) == 1:
         wrapper = next(iter(response))
         if wrapper in _WRAPPERS:
@@ -352,7 +356,7 @@ def _like(value: Any, text: str) -> Any:
 
 
 def kind_of(mime: str) -> Literal["image", "audio", "document"]:
-    """What a blob is counted as. A video is counted by its size, as a document is."""
+    """The kind that a blob is counted as. A video is counted by its size, as a document is."""
     if mime.startswith("image/"):
         return "image"
     return "audio" if mime.startswith("audio/") else "document"

@@ -230,6 +230,7 @@ class Gemini(WireFormat):
                 has_signed_call = True
             if isinstance(part, (ToolCall, ToolResult)):
                 key = (type(part), part.name)
+                # Calls without ids are known by their number, so the order of parts counts.
                 numbers[key] += 1
                 part = _with_id(part, numbers[key])
             parts.append(part)

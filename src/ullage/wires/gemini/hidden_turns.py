@@ -197,7 +197,7 @@ class GeminiStream(Stream):
         return False
 
     def _shown(self, candidate: dict[str, Any]) -> dict[str, Any] | None:
-        """What the client gets of a candidate: itself if it needs no change, None for nothing."""
+        """A candidate as the client gets it: itself if it needs no change, None for nothing."""
         index = index_of(candidate)
         state = self._candidates.setdefault(index, _Candidate(self.dialect))
         parts = state.add(candidate)
@@ -260,6 +260,7 @@ class _Candidate:
             return
         newest = self._parts[-1] if self._parts else {}
         are_plain = _is_plain(part) and _is_plain(newest)
+        # What is signed has a field more, and so is never joined to anything.
         if are_plain and part.get("thought") == newest.get("thought"):
             self._parts[-1] = {**newest, "text": newest["text"] + part["text"]}
         else:

@@ -1,4 +1,4 @@
-"""What a Gemini's name says: whether it signs its calls."""
+"""Facts that the name of a Gemini tells: whether it signs its calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ullage.wires.models import Family
 SIGNING = r"gemini-(?:[3-9]|\d\d)"
 """The models that sign their calls, as a regular expression (G7)."""
 UNCHECKED = "skip_thought_signature_validator"
-"""What Gemini takes in the place of a signature that it did not make (G10)."""
+"""The text that Gemini takes in place of a signature of its own (G10)."""
 
 FAMILIES = (
     Family("signed calls", SIGNING),

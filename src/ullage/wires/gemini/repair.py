@@ -77,7 +77,7 @@ class GeminiRepair(BlockRepair):
         return bool(self._opened(content)[0] == "model")
 
     def _content(self, at: int, caller: int | None) -> list[Any]:
-        """What is no content is left to the parser."""
+        """A message that the format cannot read stays as it is: the parser refuses it."""
         is_readable = self.blocks[at] is not None
         if not is_readable or self.roles[at] not in _ROLES:
             return [self.raws[at]]
@@ -136,6 +136,7 @@ class GeminiRepair(BlockRepair):
         if get(block, "text") == "" and not signature:
             self.report(here[0], "an empty text was left out")
             return None
+        # Gemini signs the first call of a step alone (G7).
         if signature and here in self.batches[here[0]][1:]:
             self.report(here[0], "a call that was not the first of its step was signed")
             return unsigned(block)

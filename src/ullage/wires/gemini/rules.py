@@ -18,14 +18,13 @@ from ullage.core.history.pairing import At
 from ullage.core.on_demand import cached_by_text
 from ullage.wires.gemini.blocks import KNOWN, PARTS, ROLES
 from ullage.wires.gemini.models import signs_calls, signs_no_calls
-from ullage.wires.rules import problem
-from ullage.wires.rules.problem import JsonObject, items_of, kind_of
+from ullage.wires.rules.problem import Check, JsonObject, items_of, kind_of
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]*={0,2}\Z").match
 _NOT_BESIDE_A_CACHE = ("systemInstruction", "tools", "toolConfig")
 
 
-class GeminiCheck(problem.Check):
+class GeminiCheck(Check):
     """One pass over the contents.
 
     The state: which call each response answers; the calls of the content before, and its role; and
@@ -48,7 +47,7 @@ class GeminiCheck(problem.Check):
 
     @classmethod
     def listed(cls, history: Any) -> Any:
-        """See `problem.Check.listed`: the SDK takes a content that stands alone."""
+        """See `Check.listed`: the SDK takes a content that stands alone."""
         if history is None or isinstance(history, (list, tuple)):
             return history
         return [history]
@@ -79,7 +78,7 @@ class GeminiCheck(problem.Check):
         self._role = role
 
     def _end(self) -> None:
-        """What a request that ends here lacks."""
+        """G3, G7 and G11: what is open where the contents end."""
         if self._open_calls:
             path = f"contents[{self._open_calls[0][0]}]"
             self.add("G3", path, "the calls of this step have no responses")
@@ -140,7 +139,7 @@ class GeminiCheck(problem.Check):
             self.add("G1", path, f"a {kind} does not stand in a content of {role}")
 
     def _data(self, part: JsonObject, kind: str, path: str) -> None:
-        """What stands in the field of a part that holds its data."""
+        """G0: the data of a part has the type and the fields of its kind."""
         if kind == "text":
             self._text(part, path)
             return

@@ -1,4 +1,4 @@
-"""What stands in a message of Chat Completions (`provider-rules` §1.B): parts, calls, fields.
+"""The parts, calls and fields of a message of Chat Completions (`provider-rules` §1.B).
 
 Parts stand in ``content``, calls in ``tool_calls``, and what an assistant message has beside them
 is a field of its own.

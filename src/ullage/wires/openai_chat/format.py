@@ -126,7 +126,7 @@ class OpenAIChat(WireFormat):
         return Message(role, ordered(parts))
 
     def _beside_content(self, fields: Mapping[str, Any], path: str) -> list[Part]:
-        """What an assistant message has beside its content: a refusal, calls, thoughts."""
+        """The parts of an assistant message beside its content: a refusal, calls, thoughts."""
         parts: list[Part] = []
         if fields.get("refusal") is not None:
             text = text_at(fields["refusal"], f"{path}.refusal")
@@ -275,7 +275,7 @@ def _is_signed(call: Any) -> bool:
 
 
 def _thoughts(fields: Mapping[str, Any]) -> list[Part]:
-    """What the model thought, once, however many fields tell it."""
+    """The model's thought as one part, however many fields repeat it; none without any."""
     texts = []
     sealed_size = 0
     details = fields.get("reasoning_details")
@@ -285,6 +285,7 @@ def _thoughts(fields: Mapping[str, Any]) -> list[Part]:
         for name in ("data", "signature"):
             sealed_size += sealed_bytes(field(detail, name), 0)
     text = "\n".join(text for text in texts if isinstance(text, str) and text)
+    # Servers repeat one thought in several fields: the plain ones win over the details.
     for name in ("reasoning", "reasoning_content"):
         value = fields.get(name)
         if isinstance(value, str) and value:

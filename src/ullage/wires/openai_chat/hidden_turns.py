@@ -405,6 +405,7 @@ class _Choice:
             known_id = self._calls[at].get("id")
             if not call_id or known_id is None or known_id == call_id:
                 return at
+        # Another id under the same index is another call.
         at = len(self._calls)
         self._at[index] = at
         return at

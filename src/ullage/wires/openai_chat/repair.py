@@ -77,7 +77,7 @@ class ChatRepair(HistoryRepair):
         return [{**copy_of(raw), "content": EMPTY}]
 
     def _left_result(self, at: int) -> list[Any]:
-        """What stays where a result stood: nothing if it went to its call, or was our own."""
+        """The messages in the place of a result: none if it went to its call, or was our own."""
         raw = self.raws[at]
         here = (at, 0)
         if here in self.pairs.calls:
@@ -141,6 +141,7 @@ class ChatRepair(HistoryRepair):
         answers = self.pairs.answers
         results = sorted(answers[call] for call in calls if call in answers)
         places = [at for at, _ in results]
+        # Results that stand together behind their calls are legal in any order: they stay so.
         if places == list(range(caller + 1, caller + 1 + len(calls))):
             calls = [self.pairs.calls[result] for result in results]
         end = caller + 1

@@ -16,14 +16,13 @@ from ullage.wires.openai_chat.blocks import (
     PARTS,
     ROLES,
 )
-from ullage.wires.rules import problem
-from ullage.wires.rules.problem import JsonObject, items_of, kind_of, name_in
+from ullage.wires.rules.problem import Check, JsonObject, items_of, kind_of, name_in
 
 _NOT_IN_GPT_6_2 = ("tools", "temperature", "top_p", "logprobs")
 _FUNCTION = Block("function", needs={"name": str})
 
 
-class ChatCheck(problem.Check):
+class ChatCheck(Check):
     """One pass over the messages.
 
     The state is which call each result answers, and the newest message that is no result: a call
@@ -104,7 +103,10 @@ class ChatCheck(problem.Check):
         ids.add(call_id)
 
     def _called(self, call: JsonObject, path: str) -> None:
-        """What is called. A call of no type is a call all the same, and its id is answered."""
+        """C0 and C7: a call names its tool, and its arguments are text.
+
+        A call of an unknown type is a call all the same: its id is answered.
+        """
         kind = name_in(call, "type") if "type" in call else "function"
         if kind is None or kind not in CALLS:
             self.add("C0", f"{path}.type", "a call is of type function or custom")

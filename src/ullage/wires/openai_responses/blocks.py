@@ -61,7 +61,7 @@ def _call(kind: str, text: str, **columns: Any) -> Block:
 
 
 def _output(kind: str, **columns: Any) -> Block:
-    """What the caller's tool answered; whoever made the call reads it."""
+    """An answer of a tool of the caller's. It is read by the one who called: model or program."""
     return Block(
         kind,
         becomes="result",
@@ -197,7 +197,7 @@ _ALIKE = ("function", "custom_tool")
 
 
 def paired_by(kind: str, id: object) -> str:
-    """What an item that calls, asks or answers is paired by: what it is about, and the id.
+    """The name that a call or request shares with its answer: what they are about, and the id.
 
     Functions and custom tools are answered alike, so that their id alone counts.
     """

@@ -55,7 +55,7 @@ _NAMELESS = frozenset(("id", "status", "created_by"))
 _APART = "[ullage: one more result of a call that is summarised above]"
 _STREAMS = ("stdout", "stderr", "outcome")
 _FRAME_BYTES = 650
-"""What stands around an encrypted text, as OpenAI's own coding agent reckons it."""
+"""Bytes around an encrypted text, as OpenAI's own coding agent reckons them."""
 _BYTES_PER_TOKEN = 4
 _TRIGGER = "compaction_trigger"
 _LOADING = ("tool_search_output", "additional_tools")
@@ -173,7 +173,7 @@ class OpenAIResponses(WireFormat):
         kind: str,
         path: str,
     ) -> Iterable[Content]:
-        """What a tool answered: text, a list of parts, chunks of a shell, or a screenshot."""
+        """The content of an output: text, a list of parts, chunks of a shell, or a screenshot."""
         output = item.get("output")
         if kind == "shell_call_output" and isinstance(output, (list, tuple)):
             return _streams(output, path)
@@ -306,7 +306,7 @@ def _kind_of(item: Mapping[str, Any], path: str) -> str:
 
 
 def _reasoning(item: Mapping[str, Any], path: str) -> Message:
-    """What the model thought: in the open, or sealed; then its size is all that is known."""
+    """The thought in a reasoning item. Of a sealed one no more than its size is known."""
     seal = item.get("encrypted_content")
     if isinstance(seal, str) and seal:
         size = sealed_bytes(seal, _FRAME_BYTES)
@@ -368,14 +368,14 @@ def _tokens_of(fields: Mapping[str, Any]) -> int | None:
 
 
 def _paired_name(item: Mapping[str, Any], kind: str, name: str) -> str:
-    """What an item is paired by, if it has an id in the field ``name``."""
+    """The name that an item is paired by (`paired_by`); ``""`` without an id in ``name``."""
     if not item.get(name):
         return ""
     return paired_by(kind, item[name])
 
 
 def _decision(item: Mapping[str, Any], row: Block) -> str:
-    """What the user decided of an approval that was asked for, and why; ``""`` of other items."""
+    """The user's answer to a request for approval, and why; ``""`` of other items."""
     if not row.words:
         return ""
     decision = "approved" if item.get("approve") else "not approved"

@@ -157,7 +157,7 @@ def _is_message(item: Any) -> bool:
 
 
 def _seal(item: Any) -> str:
-    """What a reasoning item is known by; ``""`` of any other."""
+    """The sealed text of a reasoning item, or its id; ``""`` of any other item."""
     if not isinstance(item, Mapping) or item.get("type") != "reasoning":
         return ""
     return str(item.get("encrypted_content") or item.get("id") or "")

@@ -11,4 +11,4 @@ FAMILIES = (
     Family("reasoning of all turns", r"gpt-(?:5[.-](?:[6-9]|[1-9]\d)|6)(?!\d)"),
     Family("reasoning of the current turn", ""),
 )
-"""What is bound to all before it, the server leaves out itself (R11)."""
+"""Reasoning that is bound to all before it is left out by the server itself (R11)."""

@@ -130,7 +130,7 @@ class ResponsesRepair(HistoryRepair):
         count: int,
         previous: Any,
     ) -> tuple[list[Any], bool]:
-        """What is left out in repair may leave reasoning alone (R3)."""
+        """See the base. Reasoning is looked at twice: repair may leave some alone (R3)."""
         raw_flaws = _unfollowed(self.raws[start:stop])
         self._nameless = {start + at for at in raw_flaws.nameless}
         self._repaired.clear()
@@ -171,7 +171,7 @@ class ResponsesRepair(HistoryRepair):
         return self._item(at, kind)
 
     def _left_output(self, at: int) -> list[Any]:
-        """What stays where an output stood: nothing if it was our own."""
+        """The items in the place of an output: none if it was our own."""
         here = (at, 0)
         raw = self.raws[at]
         if here in self.pairs.calls:
@@ -241,7 +241,7 @@ class ResponsesRepair(HistoryRepair):
         return not name.startswith(tuple(_PREFIXES.values()))
 
     def _changes(self, at: int) -> dict[str, Any]:
-        """What must be set in a call or output: the id of the call, arguments as text."""
+        """The fields to be set in a call or output: the id of the call, arguments as text."""
         raw = self.raws[at]
         kind = self.kinds[at]
         here = (at, 0)
@@ -297,7 +297,7 @@ class ResponsesRepair(HistoryRepair):
         return not _is_async(self.block(call))
 
     def _answer_to(self, at: int) -> list[Any]:
-        """What stands directly behind a call: its output, if its reply had to be repaired."""
+        """The output directly behind a call, if its reply had to be repaired; else none."""
         call = (at, 0)
         if self.kinds[at] not in CALLS:
             return []

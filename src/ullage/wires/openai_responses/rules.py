@@ -25,8 +25,7 @@ from ullage.wires.openai_responses.blocks import (
     ROLES,
     is_callers,
 )
-from ullage.wires.rules import problem
-from ullage.wires.rules.problem import JsonObject, items_of, kind_of, name_in
+from ullage.wires.rules.problem import Check, JsonObject, items_of, kind_of, name_in
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+\Z").match
 _PREFIXES = tuple(row.prefix for row in ITEMS.values() if row.prefix)
@@ -36,7 +35,7 @@ _UNKNOWN = Block("")
 _CHUNK = Block("chunk", needs={"stdout": str, "stderr": str})
 
 
-class ResponsesCheck(problem.Check):
+class ResponsesCheck(Check):
     """One pass over the items.
 
     The state is which call each output answers, what the calls are called, the ids seen, and the
@@ -61,7 +60,7 @@ class ResponsesCheck(problem.Check):
 
     @classmethod
     def listed(cls, history: Any) -> Any:
-        """See `problem.Check.listed`: a text alone is what the user says."""
+        """See `Check.listed`: a text alone is what the user says."""
         if type(history) is str:
             return [{"role": "user", "content": history}]
         return history
@@ -221,7 +220,7 @@ class ResponsesCheck(problem.Check):
             self.block("R0", fields, _CHUNK, f"{path}.output[{index}]")
 
     def _content(self, content: Any, role: str | None, path: str) -> None:
-        """What somebody said or, where nobody's ``role`` is given, what a tool gave."""
+        """R0: the content of a message, or of an output where ``role`` is None."""
         if not isinstance(content, (str, list)):
             self.add(
                 "R0",
