@@ -98,10 +98,8 @@ class UllageCallback(Portable, CustomLogger, AsyncClosing):  # type: ignore[misc
         Raises:
             StoreError: what was set aside cannot be read.
         """
-        session, request = (
-            self._session([None, conversation]),
-            {"messages": list(messages)},
-        )
+        session = self._session([None, conversation])
+        request = {"messages": list(messages)}
         function, call_id = field(call, "function"), str(field(call, "id"))
         name, arguments = str(field(function, "name")), field(function, "arguments")
         answer = await session.answer(name, arguments, call_id, request=request)

@@ -145,11 +145,9 @@ def _ask(method: Any, call: Mapping[str, Any], **view: Any) -> Any:
 
 def _request_of(call: Mapping[str, Any], model: str) -> dict[str, Any]:
     """What of a call is sent, in the form of the Responses API."""
-    items, settings, schema = (
-        call["input"],
-        call["model_settings"],
-        call["output_schema"],
-    )
+    items = call["input"]
+    settings = call["model_settings"]
+    schema = call["output_schema"]
     form = None if schema is None or schema.is_plain_text() else schema.json_schema()
     return without_none(
         model=model,
@@ -167,11 +165,9 @@ def _request_of(call: Mapping[str, Any], model: str) -> dict[str, Any]:
 
 def _definition(tool: Any) -> dict[str, Any]:
     if isinstance(tool, Handoff):
-        name, description, schema = (
-            tool.tool_name,
-            tool.tool_description,
-            tool.input_json_schema,
-        )
+        name = tool.tool_name
+        description = tool.tool_description
+        schema = tool.input_json_schema
     elif isinstance(tool, FunctionTool):
         name, description, schema = tool.name, tool.description, tool.params_json_schema
     else:

@@ -87,9 +87,8 @@ def planned(
     Raises:
         StoreError: the conversation cannot be read.
     """
-    part = store.newest_compaction(
-        name
-    )  # first: whatever it names, the history then holds
+    # Read before the history, which then holds whatever message it names.
+    part = store.newest_compaction(name)
     stored = store.history(name)
     messages = [row.message for row in stored]
     leading = len(store.wire.leading({store.wire.key: messages}))

@@ -311,9 +311,8 @@ def _counts_rows(db: sqlite3.Connection) -> bool:
         db.execute("SELECT rowid FROM Messages LIMIT 0")
     except sqlite3.OperationalError:
         return False
-    return bool(
-        kind == "table"
-    )  # before 3.36 SQLite gives a view rows without a number
+    # Before 3.36 SQLite gives a view rows without a number, and no error.
+    return bool(kind == "table")
 
 
 def _foreign(problem: str) -> StoreError:

@@ -129,10 +129,8 @@ def multi_stage(settings: MultiStageSettings = _DEFAULTS) -> Policy:
         account_share=_ACCOUNT_SHARE,
         kept_share=_HARD_SHARE,
     )
-    trigger, budget = (
-        settings.COMPACTION_TRIGGER_TOKENS,
-        settings.COMPACTION_BUDGET_TOKENS,
-    )
+    trigger = settings.COMPACTION_TRIGGER_TOKENS
+    budget = settings.COMPACTION_BUDGET_TOKENS
     slide = partial(
         compact,
         is_due=partial(events_over, tokens=trigger, budget_tokens=budget),

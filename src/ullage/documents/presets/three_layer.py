@@ -212,10 +212,8 @@ def three_layer(settings: ThreeLayerSettings = _DEFAULTS) -> Policy:
     Args:
         settings: the document's constants.
     """
-    threshold, target = (
-        settings.compaction_threshold,
-        settings.compaction_target_percent / 100,
-    )
+    threshold = settings.compaction_threshold
+    target = settings.compaction_target_percent / 100
     compacts = partial(_COMPACT, goals=(by_rough(share=target), by_count(share=target)))
     oldest, prunes = partial(oldest_rough, target=target), pruning(settings)
     prunes_deeper = partial(

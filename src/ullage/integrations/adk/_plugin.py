@@ -132,11 +132,9 @@ class UllageAdkPlugin(Portable, BasePlugin):
         """
         if llm_request.previous_interaction_id or not llm_request.contents:
             return None  # the history is held by the provider
-        request, key, stored = (
-            request_of(llm_request),
-            _key(callback_context),
-            _held(callback_context),
-        )
+        request = request_of(llm_request)
+        key = _key(callback_context)
+        stored = _held(callback_context)
         session = await self.sessions.opened(
             key,
             stored,
@@ -145,9 +143,9 @@ class UllageAdkPlugin(Portable, BasePlugin):
             agent=callback_context.agent_name,
             user_tools=(*self._user_tools, *_long_running(llm_request)),
         )
-        if (
-            task := asyncio.current_task()
-        ):  # no callback tells of a run that is cancelled
+        # No callback of ADK's tells of a run that is cancelled.
+        task = asyncio.current_task()
+        if task is not None:
             task.add_done_callback(partial(self._leave, key))
         try:
             show(await self._calls.begin(key, session, request), llm_request)

@@ -157,10 +157,8 @@ def _usage(output: Any) -> Usage | None:
     usage = output.usage if isinstance(output, ModelOutput) else None
     if usage is None:
         return None
-    read, written = (
-        usage.input_tokens_cache_read or 0,
-        usage.input_tokens_cache_write or 0,
-    )
+    read = usage.input_tokens_cache_read or 0
+    written = usage.input_tokens_cache_write or 0
     prompt, reasoning = usage.input_tokens + read + written, usage.reasoning_tokens
     return counted(
         prompt, usage.output_tokens, read=read, written=written, reasoning=reasoning

@@ -71,9 +71,8 @@ def _show(raw: Any, message: Message, changes: Sequence[Change], silent: bool) -
     content, calls = raw.content, list(getattr(raw, "tool_calls", ()))
     for number, item, text in changes:
         part = message.parts[number]
-        if isinstance(
-            part, ToolCall
-        ):  # of a block for the same call the arguments are not read
+        if isinstance(part, ToolCall):
+            # LangChain does not read the arguments in a block of the same call.
             calls[part.at] = {**calls[part.at], "args": arguments_of(text)}
         else:
             leaf = part.content[item] if isinstance(part, ToolResult) else part
@@ -106,14 +105,10 @@ def _usage(reply: Any) -> Usage | None:
     )
     if usage is None:
         return None
-    of_input, of_output = (
-        usage.get("input_token_details"),
-        usage.get("output_token_details"),
-    )
-    read, written = (
-        (of_input or {}).get("cache_read"),
-        (of_input or {}).get("cache_creation"),
-    )
+    of_input = usage.get("input_token_details")
+    of_output = usage.get("output_token_details")
+    read = (of_input or {}).get("cache_read")
+    written = (of_input or {}).get("cache_creation")
     reasoning = (of_output or {}).get("reasoning")
     prompt, output = usage["input_tokens"], usage["output_tokens"]
     return counted(prompt, output, read=read, written=written, reasoning=reasoning)

@@ -104,11 +104,9 @@ class UllageMiddleware(Portable, AgentMiddleware[Any, Any, Any]):
         self, request: Any, handler: Callable[[Any], Awaitable[Any]]
     ) -> ExtendedModelResponse:
         """See `wrap_model_call`."""
-        host_request, stored, model_settings = (
-            _request_of(request),
-            _held(request.state),
-            _model_of(request.model),
-        )
+        host_request = _request_of(request)
+        stored = _held(request.state)
+        model_settings = _model_of(request.model)
         session = await self.asessions.opened(
             **_place(request), stored=stored, **model_settings
         )
@@ -157,10 +155,8 @@ def _place(source: Any) -> dict[str, Any]:
     Args:
         source: a request, or the runtime of a tool.
     """
-    info, messages = (
-        getattr(source, "runtime", source).execution_info,
-        source.state["messages"],
-    )
+    info = getattr(source, "runtime", source).execution_info
+    messages = source.state["messages"]
     thread = info.thread_id if info else None
     key = json.dumps([thread, messages[0].id if messages else None])
     return {"key": key, "parent": thread and json.dumps([thread])}
@@ -210,9 +206,8 @@ def _shown(
     """The request with the view in it."""
     if not forbids(view, host_request):
         return request.override(messages=view["messages"])
-    is_claude = (
-        wire_of(host_request) == "anthropic"
-    )  # whose class takes a bare word for a tool's name
+    # The class for Claude takes a bare word for a tool's name.
+    is_claude = wire_of(host_request) == "anthropic"
     choice = {"type": "none"} if is_claude else "none"
     return request.override(messages=view["messages"], tool_choice=choice)
 

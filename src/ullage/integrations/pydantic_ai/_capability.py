@@ -50,10 +50,8 @@ class UllageCapability(Portable, AbstractCapability[Any]):
     """
 
     def __init__(self, *, store: Any = None, **settings: Any) -> None:
-        self.sessions, self._calls = (
-            AsyncHostSessions(HOST, store=store, **settings),
-            PendingCalls(),
-        )
+        self.sessions = AsyncHostSessions(HOST, store=store, **settings)
+        self._calls = PendingCalls()
         self._tools = FunctionToolset[Any](
             [self._tool(spec) for spec in self.sessions.tools]
         )
@@ -166,10 +164,8 @@ def _held(messages: Any) -> dict[str, Any]:
 
 def _request_of(context: Any) -> dict[str, Any]:
     """What of a `ModelRequestContext` is sent, in the form of `HOST`."""
-    parameters, settings = (
-        context.model_request_parameters,
-        context.model_settings or {},
-    )
+    parameters = context.model_request_parameters
+    settings = context.model_settings or {}
     tools = map(_definition, (*parameters.function_tools, *parameters.output_tools))
     schema = getattr(parameters.output_object, "json_schema", None)
     return without_none(

@@ -92,6 +92,7 @@ def account(
     )
     bullets_chars = room_chars - len(head) - _MISSING_CHARS
     bullets = _newest(transcript, steps, bullets_chars)
+    # what the user said from `said_until` on stands behind the system's words, not here
     count = len(steps.spoken)
     if said_until is not None:
         count = steps.spoken_before(said_until)
@@ -228,6 +229,7 @@ _SAID = Fold("ullage.said", _SaidChars, _SaidChars.add, looks_back=True)
 def _newest(transcript: Transcript, steps: _Steps, room: int) -> dict[int, str]:
     """The newest bullets that fit, by the number of their step, but for what the user said."""
     bullets = dict[int, str]()
+    # from the newest on: what is left out is the oldest, and the index has it
     for number in reversed(steps.unspoken):
         bullet = _bullet(transcript, steps.all[number])
         if len(bullet) >= room:
@@ -260,6 +262,7 @@ def _steps(transcript: Transcript, index: int) -> list[_Step]:
         return []
     steps = list[_Step]()
     for number, part in enumerate(message.parts):
+        # an answer of the user to a tool is two steps: the question, and the user's words
         if isinstance(part, ToolResult):
             steps.append(_Step("tool", index, number))
         if transcript.words(index, number):

@@ -88,11 +88,12 @@ def equal_shares(
         return ()
     spots = list(arrivals(window))
     sizes = [window.leaf_tokens(spot) for spot in spots]
+    # the results share what is left when everything else stays as it is
     rest_tokens = window.tokens - sum(sizes)
     most_tokens = window.calibration.most(int(limit * target))
     room_tokens = most_tokens - rest_tokens
     if room_tokens < limit * least_share:
-        return ()
+        return ()  # the guard decides what else has to leave
     share = max(level(sizes, room_tokens), LEAST_TOKENS)
     cuts = []
     for spot, tokens in zip(spots, sizes, strict=True):

@@ -44,6 +44,7 @@ def pays(
             whole, so a longer distance keeps more of what is needed, and breaks the cache less.
         start: the first message that a batch may touch.
     """
+    # the same request again is shown as it was, so a batch made here stands
     if window.applied.get(window.transcript.decision_key(window.size)):
         return None
     start = max(start, new_from(window), window.settled_to(window.size, _NOTHING))
@@ -56,6 +57,7 @@ def pays(
     rent = 0
     freed = 0
     sent = 0
+    # each request sent all before it; what was old then could have been left out of it
     for length in requests:
         sent = length - start
         tail_start = shown[sent] - tail_chars

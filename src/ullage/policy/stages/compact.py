@@ -104,6 +104,7 @@ def events_over(window: Window, *, tokens: int, budget_tokens: int) -> bool:
     The system's text, the tools, the task and what a summary holds are no events: a compaction
     wins none of it.
     """
+    # the events are part of the view: where that fits, they do
     if window.within(min(tokens, budget_tokens)):
         return False
     summary_range = summarised(window)
@@ -264,12 +265,14 @@ def compact(
     latest = stop
     if widens and goals:
         latest = window.transcript.turn_start(window.size)
+    # from the end that was asked for, outward: the first that reaches the goals is taken
     ends = [max(stop, since), *places(window, start, stop + 1, latest)]
     plan = _planned(window, start, ends, goals, needs)
     if plan.stop - since < least_messages:
         return () if warning is None else Skipped(warning)
     least = _at_most(limit * least_share, least_tokens)
     range_tokens = held_tokens(window, by_count(share=1.0), plan.start, plan.stop)
+    # no summary wins more than its range holds, so none need be written to know that
     if window.calibration.apply(range_tokens) < least:
         return _too_little(plan.room)
     return _cuts(window, plan, prompt, range_tokens, least)
@@ -446,6 +449,7 @@ def _brief(
         words=window.words,
         said_until=until,
     )
+    # a document's own words may not say how to read on: then the account does
     if "{read_on}" not in prompt.opens:
         account = f"{account}\n\n[Everything in full: {read_on}]"
     brief = Brief(

@@ -100,6 +100,7 @@ def _thinking_reply(window: Window) -> int | None:
     for index in range(loop_start, window.size):
         if transcript.messages[index].role == "assistant":
             replies.append(index)
+    # where thinking is bound to what is before it, nothing before the last of it may change
     if is_frozen(window):
         replies = [index for index in replies if window.signed(index)][-1:]
     if not replies:
@@ -140,6 +141,7 @@ def ranges_for(window: Window, start: int, stop: int) -> list[Range]:
         head = head_of_loop(window)
     if head is None:
         return [Range(start, stop)] if start < stop else []
+    # the head of the loop stays: what is before its question is a range of its own
     ranges = []
     question = window.transcript.newest_request(window.size)
     if question is not None and _may_end_at(window, start, question):
@@ -371,6 +373,7 @@ def take_over(
     retain = "\n\n".join(
         placed.edit.retain for placed in placed_here if placed.edit.retain
     )
+    # the bullets must have some room left: the index opens what was said
     if len(model_words) + len(retain) > room_chars * _SAID_SHARE:
         return record, edit
     return record, replace(edit, model_text=model_words, model_upto=upto, retain=retain)

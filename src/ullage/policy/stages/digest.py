@@ -111,6 +111,7 @@ def read(text: str, known: KnownNames, price: int) -> RankedLines:
         if line:
             size = len(lines[number]) + 1
             earned = sum(line.values())
+            # one new name is listed beside the ref even where its line is too long
             if earned >= WORTH or earned >= price * size:
                 ranks.append(_rank(number, earned, size))
                 names_by_line[number] = line
@@ -164,6 +165,7 @@ def _choose(ranked: RankedLines, price: int, room: int) -> tuple[list[int], set[
         number = rank % _MOST_LINES
         words = ranked.names[number]
         size = len(ranked.lines[number]) + 1
+        # a line that shares no word with those chosen earns what it did
         if not chosen_words.isdisjoint(words):
             earned = 0
             for word, worth in words.items():

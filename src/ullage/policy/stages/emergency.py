@@ -110,6 +110,7 @@ def emergency(
     target_tokens = whole_view.most(int(limit * target))
     target_tokens = min(target_tokens, beside_account)
     cuts: Sequence[ProposedEdit] = ()
+    # the mildest way that fits; the last one where none does
     for stop, tiers in _ways(window, begin_at, end, target_tokens, keep_messages):
         ranges = ranges_for(window, begin_at, stop)
         cuts, tokens = _plan(window, ranges, room, tiers)
@@ -210,6 +211,7 @@ def _plan(
         account_tokens += _account_tokens(window, span, room)
     staying = _staying(window, ranges)
     excess = tokens + account_tokens - room.most_tokens
+    # first what the model has seen and answered (gate G8)
     early, won = shrink(window, staying, BEFORE_NEW, excess)
     tokens -= won
     excess -= won
@@ -269,6 +271,7 @@ def _late(
         window, staying, (Tier.NEW,), min(excess - won, gives)
     )
     final_tiers = [tier for tier in _LAST if tier in tiers]
+    # what users said goes beyond its share only when nothing else is left to give
     if final_tiers and won + won_of_results < excess:
         spoken, won = shrink(window, staying, final_tiers, excess - won_of_results)
     return [*spoken, *results], won + won_of_results
@@ -361,10 +364,12 @@ def _tail_start(
         is_hidden = window.hidden(index)
         if not is_hidden:
             tail_tokens += window.message_tokens(index)
+        # a record stands where its first message stood, though that is hidden
         if index in records:
             tail_tokens += window.texts_tokens(records[index].edit.texts)
         elif is_hidden:
             continue
+        # the first reply from the end on is kept whatever it takes
         is_over = fixed + tail_tokens > target
         if best < window.size and (is_over or window.size - best >= keep):
             break

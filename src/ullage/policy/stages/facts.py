@@ -198,6 +198,7 @@ class CallHistory:
     def add(self, transcript: Transcript, index: int) -> None:
         """Take in the calls and the results of a message."""
         for call, action in transcript.once(_ACTIONS, index):
+            # a result may answer a call of an earlier message, so calls wait by their place
             if action.ended is None:
                 self._waiting.setdefault(call, []).append(action)
             else:
@@ -250,6 +251,7 @@ def _begun(call: ToolCall, index: int) -> Action:
     name = call.name.lower()
     verb: Verb = "ran" if kind == "shell" else "did"
     subject = call.arguments
+    # what a call changes says more than how: a path comes before a command
     if path and any(word in name for word in _REMOVALS):
         verb = "removed"
         subject = path
@@ -297,6 +299,7 @@ def _edges(outputs: Sequence[Output]) -> str:
 
 def _tells_failure(text: str) -> bool:
     """Whether a command's output says that it failed: by its last exit code, if it names one."""
+    # a script may print several; the last is the command's own
     codes = _EXIT.findall(text)
     if codes:
         return bool(codes[-1].strip("-") != "0")
@@ -405,6 +408,7 @@ class ModelTexts:
         for call in transcript.messages[index].calls:
             for task in _tasks(call):
                 tasks.append(Utterance(index, task))
+        # a list is written anew as a whole: the newest stands for all
         if tasks:
             self._tasks = tasks
 

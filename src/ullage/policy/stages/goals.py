@@ -271,6 +271,7 @@ def room_in(
     """
     sizes = window.transcript.folded(_USER_SIZES, start, stop)
     chars = sizes.chars_before(stop)
+    # no more is wanted of the user's words than there are
     needs = needs._replace(user_chars=min(needs.user_chars, chars))
     rooms = [_whole(needs)]
     for goal in goals:
@@ -281,6 +282,7 @@ def room_in(
         spare = spare_tokens(window, goal, start, stop)
         least = _least_tokens(window, goal)
         rooms.append(_shared(needs, user_tokens, spare, least))
+    # each part has the least that any goal leaves it, so that every goal is reached
     return SummaryRoom(
         account_chars=min(room.account_chars for room in rooms),
         user_chars=min(room.user_chars for room in rooms),

@@ -80,6 +80,7 @@ def _excess(media: list[_Medium], limits: MediaLimits, context_tokens: int) -> i
     total_bytes = sum(medium.sent_bytes for medium in media)
     if len(media) <= most and total_bytes <= limits.request_bytes:
         return 0
+    # down to half: one by one would break the cache at every new image
     count = max(len(media) - most // 2, 0)
     for medium in media[:count]:
         total_bytes -= medium.sent_bytes

@@ -130,6 +130,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 def _remembered_names(text: str, root: bytes) -> tuple[str, ...]:
     """The names in a text, worked out once."""
+    # under a root of the tenant's: nothing one tenant sent tells another anything
     key = root, "names", len(text), hash(text)
     names: tuple[str, ...] | None = REMEMBERED.get(key)
     if names is None:
@@ -143,6 +144,7 @@ def _remembered_names(text: str, root: bytes) -> tuple[str, ...]:
 
 def _worths() -> list[int]:
     """What a name is worth that was said (1), is told (2), begins with a digit (4), by the sum."""
+    # each percent doubles the list: the sum of what holds is the index
     worths = [WORTH]
     for percent in (_DIALOGUE_PERCENT, _OUTPUT_PERCENT, _NUMBER_PERCENT):
         worths += [worth * percent // 100 for worth in worths]

@@ -68,6 +68,7 @@ def _cut(window: Window, spot: Location, limit: TextLimit) -> ProposedEdit | Non
     original = output.text
     measure = _MEASURES[limit.unit]
     text = _excerpt(window, spot, output, limit)
+    # its ref alone is the least that may be shown
     if text is None or measure(text) > limit.most:
         text = window.words.aside(output.ref, len(original))
     reason = (

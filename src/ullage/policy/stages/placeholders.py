@@ -77,6 +77,7 @@ def digests_of(
         What follows the ref of each result that can be set aside.
     """
     outputs = dict[Location, Output]()
+    # the newest first: what several tell stays where it was told last
     for spot in sorted(spots, reverse=True):
         output = window.transcript.output(spot)
         if output is not None:

@@ -126,6 +126,7 @@ def newest_share(
     What a summary hides is passed over, so that the same request again is shown as it was.
     """
     least_tokens = min(window.limit_tokens * share, most_tokens)
+    # back from the end until the share is full, then out to the start of a turn
     index = window.size
     tokens = 0
     while index > 0 and tokens < least_tokens:

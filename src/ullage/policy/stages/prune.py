@@ -135,6 +135,7 @@ def prune(
         cuts = _cuts(window, editable, need=need, show=show, won=won)
     if cuts or len(editable) == len(spots):
         return cuts
+    # enough could be won, but thinking is bound to what would change: that is told
     if _surely_won(window, spots) >= least:
         return Skipped(HELD)
     return cuts

@@ -146,6 +146,7 @@ def quotes(
     chosen, chars = _chosen(texts, edges, room_chars, frame_chars)
     lines = dict[int, str]()
     if ref_of is not None and len(chosen) < texts.distinct:
+        # not all fit: some of the room goes to lines that name what is set aside
         lines_chars = int(room_chars * _LINES_SHARE)
         count = bisect_right(chars, room_chars - lines_chars)
         chosen = chosen[:count]
@@ -278,6 +279,7 @@ def _heights(
     """How many characters of each chosen text are shown: all of the edges, if that can be."""
     heights = dict[int, int]()
     least = sum(texts.least_chars[number] for number in chosen)
+    # an edge is quoted whole if the others keep their least beside it
     for number in chosen:
         if number not in edges:
             continue

@@ -106,6 +106,7 @@ def record(
     least_won = min(window.limit_tokens * least_share, least_tokens)
     least_chars = least_won * _CHARS_PER_TOKEN
     movable = max(unrecorded, editable_from(window))
+    # what thinking is bound to may not be edited: if that is all that is missing, it is told
     if winnable_chars(window, movable, stop) < least_chars:
         if winnable_chars(window, unrecorded, stop) < least_chars:
             return ()
@@ -146,6 +147,7 @@ def _stretches(window: Window, start: int, stop: int) -> Iterator[tuple[int, int
             ends.append(index)
     for end in (*ends, stop):
         next_start = end + 1
+        # inward to seams: a record that parts a call from its result would be illegal
         while start < end and not transcript.may_split(start):
             start += 1
         while start < end and not _may_end(window, end):

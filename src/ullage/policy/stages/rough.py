@@ -109,6 +109,7 @@ def shown_tokens(window: Window, index: int) -> int:
     edits = window.shown(index)
     is_dropped = index in window.reasoning_dropped
     tokens = message_tokens(message, edits, drop_reasoning=is_dropped)
+    # what a program reads is in the history and not in the prompt
     if not transcript.has_program(index):
         return tokens
     for number, part in enumerate(message.parts):

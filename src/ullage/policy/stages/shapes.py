@@ -107,6 +107,7 @@ def head_lines(
             ellipsis=ellipsis,
             notice=lines_notice,
         )
+    # lazily: of a huge text only the lines that fit are made
     lines = islice(_clipped_lines(text, max_line_chars, ellipsis), max_lines)
     body = "\n".join(_as_many(lines, max_bytes))
     body = body[: safe_cut(body, limit_chars)]
@@ -160,6 +161,7 @@ def _over(
     chars = len(text)
     if chars > min(limit_chars, max_bytes):
         return True
+    # a text that fits even at four bytes a character need not be counted
     if chars * _MOST_BYTES > max_bytes and utf8_bytes(text) > max_bytes:
         return True
     if max_lines is None or chars < max_lines:
@@ -329,6 +331,7 @@ def _capped(
 ) -> tuple[str, int]:
     """As many first items as fit, a notice as the last one; and how many they are."""
     total = len(items)
+    # how many items fit is not known yet, so the notice is reckoned at its longest
     longest_notice = _notice(marker, total, total, read_on)
     room = limit_chars - len(longest_notice) - len("[]")
     texts = []

@@ -133,6 +133,7 @@ def _lines(
     head_share: float,
 ) -> str:
     """Head and tail of a text, the lines between them that speak of errors, and the notice."""
+    # what goes wrong is often reported in the middle, which is what would be lost
     error_room = int(room * _ERROR_SHARE)
     ends_room = room - error_room
     head_room = int(ends_room * head_share)
@@ -281,6 +282,7 @@ def _json(
     try:
         whole = _compact(text)
         size = room * len(whole) // len(whole.decode())
+        # perhaps nothing need be left out
         if len(whole) * _SQUEEZED_SHARE <= size * most // room:
             view = _squeezed_view(text, whole, ref, words, tables=tables)
             if len(view) <= most:
@@ -296,7 +298,7 @@ def _json(
             )
             if len(view) <= room + _JSON_NOTICE_ROOM_CHARS:
                 return view
-            size = size * 3 // 4
+            size = size * 3 // 4  # bytes are a guess at characters
     except NOT_JSON:
         pass
     return None
@@ -538,9 +540,11 @@ def level(sizes: Sequence[int], room: int) -> int:
     Returns:
         The largest size where everything fits, and 0 where nothing does.
     """
-    low, high = 0, max(sizes, default=0)
+    low = 0
+    high = max(sizes, default=0)
     if sum(sizes) <= room:
         return high
+    # by bisection: the higher the level, the more is filled
     while low < high:
         middle = (low + high + 1) // 2
         if sum(min(size, middle) for size in sizes) <= room:

@@ -206,6 +206,7 @@ def _to_size(
     Its ref alone is the least that may be shown; nothing that goes before a new result takes
     more once it has to make room (gate G8).
     """
+    # each time a fifth less, until the tokens fit; then the least that may be shown
     words = window.words
     ref = output.ref
     original = output.text

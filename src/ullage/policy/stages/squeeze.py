@@ -167,6 +167,7 @@ def table_of(items: Sequence[bytes]) -> Table | None:
     header = _encode(list(names))
     table = Table(header, lines)
     items_bytes = sum(len(item) for item in items)
+    # a reader has to learn the columns: that must be worth it
     if table.size_bytes > _TABLE_SHARE * items_bytes:
         return None
     return table

@@ -38,6 +38,7 @@ def _stalled(window: Window, start: int, stop: int) -> Event | None:
     newest = calls.among(window.transcript, visible)
     if len(newest) < _LEAST_CALLS:
         return None
+    # where something was changed, to look again is work
     if any(action.verb in ("changed", "removed") for action in newest):
         return None
     repeats = calls.repeated(newest)

@@ -175,6 +175,7 @@ def later_words(
     )
     numbers = sorted(quotations)
     later = []
+    # what was said between one message of the system and the next stands behind the first
     for index, next_index in pairwise([*system, stop]):
         text_start = user.count_before(index + 1)
         text_stop = user.count_before(next_index)
@@ -265,6 +266,7 @@ def _by_subject(done: Sequence[Action], *verbs: str) -> list[list[Action]]:
     subjects: dict[str, list[Action]] = {}
     for action in done:
         if action.verb in verbs:
+            # taken out and put back: the subject that came up last stands last
             actions_on = subjects.pop(action.subject, [])
             actions_on.append(action)
             subjects[action.subject] = actions_on

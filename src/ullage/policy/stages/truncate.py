@@ -137,6 +137,7 @@ def by_kind(
         whole_chars = int(limit * data_slack)
     if chars <= whole_chars:
         return None
+    # a pure function of these, so its result may be remembered between sessions
     ref = source.ref
     key = source.root, ref, limit, whole_chars, words, head_share
     view: str | None = REMEMBERED.get(key)

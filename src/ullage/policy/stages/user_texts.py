@@ -60,6 +60,7 @@ class UserTexts:
             total = self._chars[-1] + len(text)
             self._chars.append(total)
             self.question_chars += len(utterance.question)
+            # two texts of the same words have one ref; it opens the first
             ref = output_of(transcript, utterance).ref
             self._refs.append(ref)
             self._by_ref.setdefault(ref, number)

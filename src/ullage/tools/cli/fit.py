@@ -60,9 +60,8 @@ def command(
     everything that happened to it.
     """
     try:
-        request = json.loads(
-            read_whole(file)
-        )  # unlike msgspec, it takes lone surrogates
+        # Unlike msgspec, the standard library takes lone surrogates.
+        request = json.loads(read_whole(file))
     except (ValueError, RecursionError) as error:
         raise FormatError(
             "the file", f"not JSON ({error})", "Give one request."

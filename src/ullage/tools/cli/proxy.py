@@ -30,9 +30,8 @@ def command(file: Path | None, **options: Any) -> None:
     Point a client's base URL here; it keeps its own credentials.
     """
     config = settings_of(file, **options)
-    from ullage.doors.proxy.server import (
-        bound,
-    )  # aiohttp: 0.2 s that no other command needs
+    # aiohttp takes 0.2 s to import, and no other command needs it.
+    from ullage.doors.proxy.server import bound
     from ullage.doors.proxy.workers import serve_with_workers
 
     listening = bound(config)

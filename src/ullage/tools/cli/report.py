@@ -223,10 +223,8 @@ def _held_out(report: LedgerReport) -> list[str]:
     sentence = f"Held out: {_many(out.conversations, 'new conversation')}, ${out.sent_usd:,.2f}"
     if not out.conversations or not fitted.conversations:
         return [f"{sentence}."]
-    held_out_usd, fitted_usd = (
-        out.sent_usd / out.conversations,
-        fitted.sent_usd / fitted.conversations,
-    )
+    held_out_usd = out.sent_usd / out.conversations
+    fitted_usd = fitted.sent_usd / fitted.conversations
     sentence += f", ${held_out_usd:,.4f} for each; the others ${fitted_usd:,.4f}"
     if held_out_usd:
         share = abs(1 - fitted_usd / held_out_usd)

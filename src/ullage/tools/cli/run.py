@@ -30,11 +30,8 @@ def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
     Every model call of the command goes through the proxy, which ends with it.
     """
     config = settings_of(file, tenant="", **options)
-    from ullage.doors.proxy.command import (
-        behind_a_proxy,
-        run_command,
-        summary,
-    )  # aiohttp
+    # These need aiohttp, which no other command does.
+    from ullage.doors.proxy.command import behind_a_proxy, run_command, summary
     from ullage.doors.proxy.quiet import own_words
     from ullage.doors.proxy.run_keys import new_run_keys
 

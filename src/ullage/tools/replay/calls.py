@@ -114,9 +114,8 @@ def window_of(run: Run, room: Room) -> int:
 def window_for(prompt_tokens: int, asked_output_tokens: int | None = None) -> int:
     """The smallest window whose prompt may hold so many tokens (`ullage.core.values.limits`)."""
     least = max(prompt_tokens, 1)
-    windows = range(
-        1, 2 * least + 1
-    )  # never more than half of a window is for the answer
+    # Never more than half of a window is left for the answer.
+    windows = range(1, 2 * least + 1)
 
     def room(window_tokens: int) -> int:
         return Limits(window_tokens=window_tokens).prompt_tokens(asked_output_tokens)

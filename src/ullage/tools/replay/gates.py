@@ -100,10 +100,8 @@ class Gates:
             self.broken[gate] += 1
 
     def _lossless(self, raw: Sequence[Wire], view: Sequence[Wire]) -> None:
-        window, leading = (
-            self.session.window,
-            len(raw) - len(self.session.window.transcript),
-        )
+        window = self.session.window
+        leading = len(raw) - len(self.session.window.transcript)
         wire = FORMATS[str(self.session.state.format)]
         heads: list[list[int | str]] = [[at] for at in range(-leading, 0)]
         laid = [*heads, *groups(window, wire, window.meter.model)]

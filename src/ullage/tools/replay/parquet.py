@@ -88,10 +88,8 @@ def _sql(annotation: _Type) -> str:
         return f"STRUCT({', '.join(fields)})"
     if origin is Literal:
         return "VARCHAR"
-    if origin in (
-        types.UnionType,
-        typing.Union,
-    ):  # of a value and None: every column may be null
+    # Only unions with None occur, and every column may be null.
+    if origin in (types.UnionType, typing.Union):
         (value,) = (
             argument for argument in arguments if argument is not types.NoneType
         )

@@ -41,10 +41,8 @@ class Figures(Table):
         """A row: its names, then each figure behind its heading."""
         names, figures = list[str](), list[str]()
         for column in self.columns:
-            heading, cell = (
-                str(column.header).replace("\n", " "),
-                str(list(column.cells)[index]),
-            )
+            heading = str(column.header).replace("\n", " ")
+            cell = str(list(column.cells)[index])
             if column.justify == "left":
                 names.append(cell)
             elif cell:
@@ -230,4 +228,6 @@ def percent(share: float | None, unknown: str = "") -> str:
 
 def dollars(usd: float | None) -> str:
     """A sum as a cell."""
-    return "unknown" if usd is None else f"{usd:,.4f}" if usd < 1 else f"{usd:,.2f}"
+    if usd is None:
+        return "unknown"
+    return f"{usd:,.4f}" if usd < 1 else f"{usd:,.2f}"

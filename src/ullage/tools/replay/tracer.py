@@ -77,9 +77,10 @@ class Tracer:
             self._add(window, index)
         self._look(window, turn)
         notice = self._condensed(window, turn)
-        sums = [sum(column) for column in zip(*self._vectors, strict=True)] or [
-            0
-        ] * len(KINDS)
+        sums = [0] * len(KINDS)
+        for vector in self._vectors:
+            for kind, tokens in enumerate(vector):
+                sums[kind] += tokens
         sums[_AT["head"]] += self._head
         sums[_AT["notice"]] += notice
         trace.lengths.append(window.size)
@@ -181,10 +182,8 @@ class Tracer:
         """Note every message that looks otherwise than at the turn before."""
         now = _states(window)
         for index in sorted({*now, *self._states}):
-            state, earlier = (
-                now.get(index, (WHOLE, ())),
-                self._states.get(index, (WHOLE, ())),
-            )
+            state = now.get(index, (WHOLE, ()))
+            earlier = self._states.get(index, (WHOLE, ()))
             if state == earlier:
                 continue
             self._vectors[index] = self._vector(window, index, state)

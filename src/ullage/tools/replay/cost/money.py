@@ -168,10 +168,8 @@ class _Pricing:
         number: int,
     ) -> None:
         now_s, profile = self._starts[number], self.profile
-        raw_use, fitted_use = (
-            self._raw.take(raw, now_s),
-            self._shown.take(fitted, now_s),
-        )
+        raw_use = self._raw.take(raw, now_s)
+        fitted_use = self._shown.take(fitted, now_s)
         costs = [usd(call, profile, output_tokens) for call in (raw_use, fitted_use)]
         self._sides = (
             self._sides[0] + _side(raw_use, profile, costs[0]),

@@ -32,9 +32,8 @@ def ray_cluster(workers: int | None) -> Iterator[Engine]:
     Raises:
         ConfigError: Ray is not installed, or no cluster answers at ``RAY_ADDRESS``.
     """
-    os.environ.setdefault(
-        "RAY_USAGE_STATS_ENABLED", "0"
-    )  # nothing is told to anybody unasked
+    # Ray reports its use to its makers unless this is set.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray
     except ImportError:
@@ -68,10 +67,9 @@ class _Ray:
     """See `Engine`."""
 
     def __init__(self, ray: Any, workers: int) -> None:
-        self._ray, self._most = (
-            ray,
-            2 * workers,
-        )  # one each is under way, one on its way
+        self._ray = ray
+        # Each worker has one unit under way and the next one waiting.
+        self._most = 2 * workers
 
     def map(
         self, function: Callable[[U], R], units: Iterable[tuple[T, U]]

@@ -144,11 +144,9 @@ def _shows(text: str, at: int, value: str, line: ValueContext) -> bool:
     stop = at + len(value)
     if text.endswith(line.prefix, 0, at) and text.startswith(line.suffix, stop):
         return True
-    prefix_words, suffix_words, value_words = (
-        words(line.prefix),
-        words(line.suffix),
-        len(words(value)),
-    )
+    prefix_words = words(line.prefix)
+    suffix_words = words(line.suffix)
+    value_words = len(words(value))
     near_prefix = words(text[max(at - 2 * len(line.prefix) - _SIDE_CHARS, 0) : at])
     near_suffix = words(text[stop : stop + 2 * len(line.suffix) + _SIDE_CHARS])
     shown_words = (
@@ -302,9 +300,8 @@ def holds_in(text: str, atom: Atom) -> bool:
     if atom.kind == "quote":
         return quotes(text, atom.text)
     longest = max(words(atom.text), key=len, default="")
-    if (
-        longest.isascii() and longest not in text
-    ):  # by far the most, and unescaping is slow
+    # Most texts hold no such word, and unescaping them all would be slow.
+    if longest.isascii() and longest not in text:
         return False
     return holds(_plain(text), atom)
 

@@ -117,10 +117,8 @@ def _atif(value: Value, history: LoggedConversation) -> None:
     """A step is one reply with what came of it."""
     history.of_model(fields_of(value.get("agent")).get("model_name"))
     for step in value["steps"]:
-        history.stamp, text = (
-            seconds(step.get("timestamp")),
-            text_of(step.get("message")),
-        )
+        history.stamp = seconds(step.get("timestamp"))
+        text = text_of(step.get("message"))
         history.of_model(step.get("model_name"))
         if step.get("source") in ("user", "system"):
             say(history, text, role=step["source"])

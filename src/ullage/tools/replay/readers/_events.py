@@ -93,10 +93,8 @@ def _take_pi_message(history: LoggedConversation, message: Event) -> None:
         case "assistant":
             blocks = [block for block in content or () if isinstance(block, dict)]
             call_blocks = [block for block in blocks if block.get("type") == "toolCall"]
-            calls, text = (
-                calls_in(call_blocks, "id", "name", "arguments"),
-                text_of(blocks),
-            )
+            calls = calls_in(call_blocks, "id", "name", "arguments")
+            text = text_of(blocks)
             if calls or text:  # else it was aborted before it said anything
                 history.of_model(message.get("model"))
                 reply(history, text, calls)

@@ -167,9 +167,8 @@ class LoggedConversation:
         """The result of a call that has none; in Responses, ``tool`` is the type of the call."""
         call = ToolCall(call_id, tool, "", 0)
         result = FORMATS[self.format].result(call, NO_RESULT, is_error=True)
-        if (
-            result.get("type") == "function_call_output"
-        ):  # each kind of call has one of its own
+        # In Responses each kind of call has a kind of output of its own.
+        if result.get("type") == "function_call_output":
             result["type"] = f"{tool}_output"
         return result
 

@@ -153,9 +153,8 @@ def profiles_for(choices: Sequence[ProfileChoice], run: Run) -> list[Profile]:
 def own_profile(model: str, wire: str) -> Profile:
     """Prices of a model and the terms of its vendor's cache, under the name ``own``."""
     of_wire = PROFILES[wire_named(wire).price_profile]
-    if (
-        of_wire.input_usd == 0
-    ):  # whoever made the model, it runs on the user's own machine
+    # Whoever made the model, it runs on the user's own machine.
+    if of_wire.input_usd == 0:
         return replace(of_wire, name=OWN, model=model)
     info = lookup(model)
     prices, fresh_usd = info.prices, info.prices.input_usd
