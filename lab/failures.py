@@ -320,14 +320,14 @@ _ROWS = (
     (
         "counting f70",
         "core/contract/ranges.py",
-        'first = next((i for i in range(window.size) if messages[i].role == "user"), -1)',
-        "pass",
+        "start = _behind_task(window) if keeps_task else 0",
+        "start = 0",
     ),
     (
         "summary f42",
         "core/contract/ranges.py",
-        'first = next((i for i in range(window.size) if messages[i].role == "user"), -1)',
-        "pass",
+        "start = _behind_task(window) if keeps_task else 0",
+        "start = 0",
     ),
     (
         "counting f72",
@@ -338,8 +338,8 @@ _ROWS = (
     (
         "recall f81",
         "core/values/notices.py",
-        "for bare in (_REF, _FILE):",
-        "for bare in (_FILE,):",
+        "for pattern in (_REF, _FILE):",
+        "for pattern in (_FILE,):",
     ),
     (
         "spend f103",
@@ -435,8 +435,8 @@ _ROWS = (
     (
         "pairing f18",
         "core/contract/ranges.py",
-        "return next(filter(window.may_cut, whole), least)",
-        "return max(index - 1, least)",
+        "if window.may_summarise(least, stop) and window.may_cut(stop):",
+        "if stop < index:",
     ),
     (
         "pairing f21",
@@ -573,7 +573,7 @@ _ROWS = (
     (
         "pairing f13",
         "core/contract/bound.py",
-        "    return [ProposedEdit(Drop(chain[start], chain[window.size], why), ())]",
+        "    return [ProposedEdit(Drop(chain[start], chain[window.size], reason), ())]",
         "    return []",
     ),
     (

@@ -64,8 +64,8 @@ MUTANTS = (
     ),
     Mutant(
         _LEDGER,
-        "    return (*each[:n], value)",
-        "    return (*each[:n], *(each[n:] or (value,)))",
+        "    return (*values[:n], value)",
+        "    return (*values[:n], *(values[n:] or (value,)))",
         _TESTS_LEDGER,
         "a batch that another worker wrote first does not win",
     ),

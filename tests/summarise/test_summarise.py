@@ -55,7 +55,7 @@ def test_each_sdk_writes_a_summary_that_is_paid_for(format, serve):
     server = serve(format, [GOOD], strict=True)
     made = session(summariser=MAKE[format](server.client(), "some-model"))
     assert made.compact(REQUEST)
-    assert shown(made).said == "The loader is next."
+    assert shown(made).model_text == "The loader is next."
     assert made.usage.input_tokens > 0
     assert made.budget.spent.usage == made.usage
     body = server.requests[0].body
@@ -68,7 +68,7 @@ def test_a_reply_that_was_cut_off_is_asked_for_again_with_more_room(format, serv
     server = serve(format, [Scripted(GOOD, stop=CUT_OFF[format]), GOOD])
     made = session(summariser=MAKE[format](server.client(), "some-model"))
     made.compact(REQUEST)
-    assert shown(made).said == "The loader is next."
+    assert shown(made).model_text == "The loader is next."
     first, second = (request.raw.decode() for request in server.requests)
     assert "2000" in first
     assert "4000" in second
@@ -87,7 +87,7 @@ def test_each_async_sdk_writes_one_too(format, serve):
         return made
 
     made = asyncio.run(run())
-    assert shown(made).said == "The loader is next."
+    assert shown(made).model_text == "The loader is next."
     assert made.usage.input_tokens > 0
 
 
@@ -95,7 +95,7 @@ def test_an_error_of_the_provider_leaves_the_deterministic_summary(serve):
     server = serve("anthropic", [])
     made = session(summariser=summarise.anthropic(server.client(), "some-model"))
     assert made.compact(REQUEST)
-    assert shown(made).said == ""
+    assert shown(made).model_text == ""
     assert "raised InternalServerError" in refusals(made)[0]
     assert len(server.requests) == 2
 
@@ -115,7 +115,7 @@ def test_a_callable_may_give_a_text_or_a_reply_and_be_async():
         return made, plain
 
     made, plain = asyncio.run(run())
-    assert shown(made).said == shown(plain).said == "The loader is next."
+    assert shown(made).model_text == shown(plain).model_text == "The loader is next."
     assert made.usage.input_tokens == 700
 
 
@@ -147,7 +147,7 @@ def test_one_that_hangs_is_given_up_once_and_what_it_costs_is_counted_when_it_co
 
     made = session(summariser=summarise.of(hangs, timeout_s=0.05))
     assert made.compact(REQUEST)
-    assert shown(made).said == ""
+    assert shown(made).model_text == ""
     assert "no reply within 0.05 seconds" in refusals(made)[0]
     assert len(asked) == 1
     free.set()

@@ -27,27 +27,35 @@ _EVERYTHING = Bounds(older_than_s=-1)
 
 
 class Blobs(Protocol):
-    """Keeps outputs under their refs, by tenant.
+    """Stores outputs under their refs, by tenant.
 
-    Every method raises `StoreError` when the store itself fails. A method may be called
-    from any thread. What one tenant put, no other tenant can read.
+    Every method raises `StoreError` when the store itself fails. A method may be called from any
+    thread. What one tenant put, no other tenant can read.
     """
 
     name: str
 
     def put(self, tenant: str, outputs: Sequence[Output]) -> None:
-        """Keep outputs. What is kept already is left as it is, and counts as used now.
+        """Store outputs. One that is stored already is left as it is, and counts as used now.
 
-        When it returns, they outlive the process, if the store says that anything does. It may
-        be done again after any failure. A store that many write to at once writes in the order
-        of the refs, so that two writers of the same outputs do not wait for each other.
+        When it returns, they outlive the process, if the store says that anything does. It may be
+        done again after any failure. A store that many write to at once writes in the order of the
+        refs, so that two writers of the same outputs do not wait for each other.
+
+        Args:
+            tenant: whose they are.
+            outputs: the outputs, each under the ref of its content.
 
         Raises:
             StoreError: the store failed, or a ref is taken by different content.
         """
 
     def stat(self, tenant: str, ref: str) -> Shape:
-        """How much is kept under this ref, and in which chunks. Reads no text of a huge one.
+        """Return the size of an output and of its chunks. Reads no text of a huge one.
+
+        Args:
+            tenant: whose it is.
+            ref: its ref.
 
         Raises:
             RefNotFound: nothing is kept under it for this tenant.
@@ -55,7 +63,12 @@ class Blobs(Protocol):
         """
 
     def chunk(self, tenant: str, ref: str, n: int) -> str:
-        """The text of one chunk, its integrity checked. All of them joined are the output.
+        """Return the text of one chunk, its integrity checked. All of them joined are the output.
+
+        Args:
+            tenant: whose it is.
+            ref: of the output.
+            n: the number of the chunk, from 0.
 
         Raises:
             RefNotFound: nothing is kept under it for this tenant, or it has no such chunk.
@@ -63,7 +76,11 @@ class Blobs(Protocol):
         """
 
     def get(self, tenant: str, ref: str) -> Output:
-        """The whole output under this ref.
+        """Return a whole output.
+
+        Args:
+            tenant: whose it is.
+            ref: its ref.
 
         Raises:
             RefNotFound: nothing is kept under it for this tenant.
@@ -75,35 +92,57 @@ class Blobs(Protocol):
 
 
 class Records(Protocol):
-    """Keeps ledger records under their keys, by tenant. Errors and threads as of `Blobs`."""
+    """Stores ledger records under their keys, by tenant. Errors and threads as of `Blobs`."""
 
     name: str
 
     def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
-        """Every record under any of these keys, in order of (key as given, kind, n, name).
+        """Return every record under any of these keys, in order of (key as given, kind, n, name).
 
-        Sees whatever was kept before it was called, by any worker. Records of kinds that this
-        version does not know are given like any other.
+        Sees whatever was stored before it was called, by any worker. Records of kinds that this
+        version does not know are returned like any other.
+
+        Args:
+            tenant: whose ledger.
+            keys: any number of them.
         """
 
     def newest(
         self, tenant: str, kind: str, limit: int
     ) -> tuple[tuple[Record, float], ...]:
-        """The records of a kind, at most so many, and when each was used last; the newest first.
+        """Return the newest records of a kind, each with the time of its last use.
 
-        For whoever looks at a store: a turn never asks. Raises `StoreError` where it is not had.
+        For tools that show a store: a turn never calls it.
+
+        Args:
+            tenant: whose ledger.
+            kind: the kind of record.
+            limit: the most records.
+
+        Returns:
+            (record, seconds since 1970), the newest first.
+
+        Raises:
+            StoreError: the store cannot list its records.
         """
         raise StoreError(self.name, "newest", "this store does not list its records")
 
     def append(self, tenant: str, records: Sequence[Record]) -> tuple[Record, ...]:
-        """Keep records, all of them or none, in one transaction.
+        """Store records, all of them or none, in one transaction.
 
-        A record that is written once (`Record.is_once`) and finds different data in its place
-        is not written. Then none of these records is kept, and those that stand in the way are
+        A record that is written once (`Record.is_once`) and finds different data in its place is
+        not written. Then none of these records is stored, and those that stand in the way are
         returned. A record of any other kind replaces the one in its place.
 
-        Records that can be observed again (all of them of kinds that hold the newest value)
-        are visible to everybody when this returns, and need not outlive a loss of power.
+        Records that can be observed again (all of them of kinds that hold the newest value) are
+        visible to everybody when this returns, and need not outlive a loss of power.
+
+        Args:
+            tenant: whose ledger.
+            records: the records.
+
+        Returns:
+            The records that stand in the way; empty if these were stored.
 
         Raises:
             StoreError: the store failed, or two of the records contradict each other.
@@ -111,17 +150,23 @@ class Records(Protocol):
 
 
 class Store(Blobs, Records, Protocol):
-    """Blobs and records, and what keeps them within bounds."""
+    """The contract of a store: blobs, records, and what keeps them within bounds."""
 
     def commit(
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
     ) -> tuple[Record, ...]:
-        """`put` these outputs, then `append` these records, and return what that returns.
+        """`put` outputs, then `append` records. A store that can, does both in one transaction.
 
-        A store that can, does both in one transaction.
+        Args:
+            tenant: whose they are.
+            outputs: as of `put`.
+            records: as of `append`.
+
+        Returns:
+            As of `append`.
 
         Raises:
-            StoreError: as `put` and `append`.
+            StoreError: as of `put` and `append`.
         """
         if outputs:
             self.put(tenant, outputs)
@@ -137,12 +182,16 @@ class Store(Blobs, Records, Protocol):
         """
 
     def existing_refs(self, refs: Collection[str]) -> frozenset[str]:
-        """Those of some refs that any tenant holds, for who keeps copies beside the store."""
+        """Return those of some refs that any tenant holds, for copies beside the store.
+
+        Args:
+            refs: the refs to look for.
+        """
 
     def collect(
         self, tenant: str | None, bounds: Bounds, cursor: str | None = None
     ) -> Collected | None:
-        """Let go of what is beyond the bounds: one step of it (`ullage.stores._clean`).
+        """Remove what is beyond the bounds: one step of a clean-up (`ullage.stores._clean`).
 
         Args:
             tenant: whose outputs and records; None: everybody's.
@@ -158,11 +207,11 @@ class Store(Blobs, Records, Protocol):
         """
 
     def close(self) -> None:
-        """Let go of files and connections. A closed store raises StoreError."""
+        """Release files and connections. A closed store raises StoreError."""
 
 
 class Transactional(Store, Protocol):
-    """A store whose `commit` is its one way to write."""
+    """A store that writes by `commit` alone."""
 
     def put(self, tenant: str, outputs: Sequence[Output]) -> None:
         """`Blobs.put`."""
@@ -176,7 +225,7 @@ class Transactional(Store, Protocol):
 def _beneath(
     method: Callable[Concatenate[Store, P], T],
 ) -> Callable[Concatenate[StoreWrapper, P], T]:
-    """The same method of the store underneath."""
+    """A method that calls the same one of the store underneath."""
     name = method.__name__
 
     def call(self: StoreWrapper, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -188,7 +237,7 @@ def _beneath(
 
 
 class StoreWrapper(Portable, Transactional):
-    """A store around another: each call goes to that, unless it is done otherwise.
+    """A store around another one: each method that is not overridden calls the store underneath.
 
     Attributes:
         store: the store underneath; closing this closes it.
@@ -210,7 +259,12 @@ class StoreWrapper(Portable, Transactional):
 
 
 def every_ref(store: Store, tenant: str) -> Iterator[str]:
-    """Every ref of a tenant, asked for page by page."""
+    """Yield every ref of a tenant, page by page.
+
+    Args:
+        store: the store.
+        tenant: whose refs.
+    """
     page = store.refs(tenant)
     while page:
         yield from page
@@ -246,7 +300,7 @@ def forget(store: Store, tenant: str) -> Collected:
 
 
 class AsyncStore(Protocol):
-    """What a session on an event loop asks of a store: `Store`, where it is awaited."""
+    """The part of `Store` that a session on an event loop awaits."""
 
     name: str
 
@@ -265,12 +319,12 @@ class AsyncStore(Protocol):
     async def close(self) -> None: ...
 
 
-def closed(store: str, operation: str) -> StoreError:
+def closed_error(store: str, operation: str) -> StoreError:
     """The error of a store that is used after `close`."""
     return StoreError(store, operation, "the store is closed. Open a new one")
 
 
-def taken(store: str, ref: str) -> StoreError:
+def ref_taken_error(store: str, ref: str) -> StoreError:
     """The error of an output whose ref already names something else."""
     return StoreError(
         store,

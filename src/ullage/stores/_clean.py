@@ -66,11 +66,19 @@ class Bounds(Struct, frozen=True):
     limit: int = 2_000
 
     def last_s(self, now_s: float) -> float:
-        """What was last used then, or before, is old."""
+        """The time, in seconds since 1970, at or before which a last use is too old.
+
+        Args:
+            now_s: the time now.
+        """
         return float("-inf") if self.older_than_s is None else now_s - self.older_than_s
 
     def is_over(self, size_bytes: int) -> bool:
-        """Whether outputs of this size are more than may be kept."""
+        """Whether outputs of this size are more than may be kept.
+
+        Args:
+            size_bytes: their size in the store's own measure.
+        """
         return self.max_bytes is not None and size_bytes > self.max_bytes
 
 
@@ -108,7 +116,11 @@ class Collected(Struct, frozen=True):
     cursor: str | None = None
 
     def then(self, step: Collected) -> Collected:
-        """This step and the one after it, as one."""
+        """The result of this step and of the one after it, as one.
+
+        Args:
+            step: the one after it.
+        """
         removed, records = (*self.removed, *step.removed), self.records + step.records
         return Collected(removed, records, step.left_bytes, step.cursor)
 
@@ -177,7 +189,16 @@ class StoreContents(Protocol):
 def clean(
     contents: StoreContents, bounds: Bounds, cursor: str | None, now_s: float
 ) -> Collected | None:
-    """One step; see `ullage.stores.Store.collect`.
+    """Do one step of a clean-up; see `ullage.stores.Store.collect`.
+
+    Args:
+        contents: the outputs and records of a store.
+        bounds: how long and how much is kept.
+        cursor: where the step before this one ended; None: begin.
+        now_s: the time, in seconds since 1970.
+
+    Returns:
+        What went; None if it is too early for a clean-up.
 
     Raises:
         ConfigError: the cursor is none that a step returned.
@@ -207,7 +228,7 @@ _Step: TypeAlias = tuple[Collected, Cursor | None, int]
 def _records(
     contents: StoreContents, bounds: Bounds, position: Cursor, limit: int, now_s: float
 ) -> _Step:
-    """Look at the next keys, and let the dead ones go; how many were looked at."""
+    """Look at the next keys, and remove the dead ones. The last value: how many were looked at."""
     rows = contents.keys(position, limit)
     removed_count = 0
     for tenant, key, used_s, count in rows:
@@ -225,7 +246,7 @@ def _records(
 def _outputs(
     contents: StoreContents, bounds: Bounds, position: Cursor, limit: int, now_s: float
 ) -> _Step:
-    """Look at the next outputs, the longest unused first, and let go of what may go."""
+    """Look at the next outputs, the longest unused first, and remove what may go."""
     last_s = bounds.last_s(now_s)
     rows = contents.outputs(position, limit, last_s)
     removed = list[Removed]()
@@ -260,7 +281,11 @@ def is_recent(at_s: float | None, now_s: float, within_s: float) -> bool:
 
 
 def refs_in(text: str) -> frozenset[str]:
-    """Everything in a text that looks like a ref."""
+    """Everything in a text that looks like a ref.
+
+    Args:
+        text: any text; bytes are decoded as Latin-1 for this.
+    """
     return frozenset(_REF.findall(text))
 
 
@@ -269,7 +294,7 @@ def named_in(
     existing: Callable[[Collection[str]], set[str]],
     text_of: Callable[[str], str],
 ) -> set[str]:
-    """What a record with this data names, and what the index behind a summary in it names.
+    """The refs that a record names, and those that the index behind a summary in it names.
 
     Args:
         data: the bytes of the record.

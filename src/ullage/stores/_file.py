@@ -41,7 +41,7 @@ from weakref import WeakSet, WeakValueDictionary
 
 from ullage.core.errors import ConfigError, StoreError
 from ullage.core.locks import Lock, RLock
-from ullage.stores._base import closed
+from ullage.stores._base import closed_error
 from ullage.stores._reasons import code_of, kind_of, reason_of
 from ullage.stores._schema import APPLICATION_ID, MIGRATIONS
 
@@ -73,10 +73,19 @@ class PrivateFile:
     def opened(
         holder: object, path: Path, *, own_folder: bool, wait_s: float
     ) -> PrivateFile:
-        """The file, shared with whoever has it open and waits as long.
+        """The file, shared with every holder in this process that has it open and waits as long.
 
         It is open until every holder has called `release` or is no more. A folder of our own has
         its mode tightened if it exists.
+
+        Args:
+            holder: the store that uses it.
+            path: where the file is.
+            own_folder: whether the folder is ours.
+            wait_s: how long a call waits while another process writes, in seconds.
+
+        Raises:
+            StoreError: the file cannot be opened, is not private, or is not ours.
         """
         settings = (path, wait_s)
         with _FORKING:
@@ -93,7 +102,12 @@ class PrivateFile:
     def connection(
         self, holder: object, operation: str
     ) -> Iterator[sqlite3.Connection]:
-        """The connection, for this thread alone; SQLite's failures become StoreError."""
+        """The connection, for this thread alone; SQLite's failures become StoreError.
+
+        Args:
+            holder: the store that asks.
+            operation: what it does, for errors.
+        """
         if self._pid != os.getpid():
             self._leave_behind()
         if self._lock._is_owned():  # type: ignore[attr-defined]  # as threading.Condition asks
@@ -101,7 +115,7 @@ class PrivateFile:
             raise StoreError(_STORE, operation, reason)
         with self._lock:
             if holder not in self._holders:
-                raise closed(_STORE, operation)
+                raise closed_error(_STORE, operation)
             try:
                 yield self._live_connection()
             except (sqlite3.Error, OSError, OverflowError) as error:
@@ -138,7 +152,11 @@ class PrivateFile:
                         self._disconnect()
 
     def release(self, holder: object) -> None:
-        """Let a holder go, and the connection with the last one; waits for what is under way."""
+        """Let a holder go, and close the connection with the last one; waits for calls under way.
+
+        Args:
+            holder: the store that used it.
+        """
         if self._pid != os.getpid():
             self._leave_behind()
         with self._lock:
@@ -147,7 +165,7 @@ class PrivateFile:
                 self._disconnect()
 
     def pause(self) -> None:
-        """Close the connection and hold the lock, until `resume`: a fork comes."""
+        """Close the connection and hold the lock until `resume`: the process is about to fork."""
         self._lock.acquire()
         self._disconnect()
 
@@ -161,7 +179,7 @@ class PrivateFile:
         self._pid = os.getpid()
 
     def _leave_behind(self) -> None:
-        """Drop a connection that came through a fork, neither used nor closed."""
+        """Drop a connection that was open during a fork, neither used nor closed."""
         _LEFT_BEHIND.append(self._connection)
         self._connection = None
         self.restart()
@@ -223,7 +241,12 @@ class PrivateFile:
         return connection, inode
 
     def sync(self, connection: sqlite3.Connection, *, is_synced: bool) -> None:
-        """Have the next commit synced, or not."""
+        """Choose whether the next commit is synced to the disk.
+
+        Args:
+            connection: of this file.
+            is_synced: whether it is.
+        """
         if self._is_synced is not is_synced:
             self._is_synced = None  # not known, should this be interrupted
             connection.execute(
@@ -245,7 +268,14 @@ def default_path() -> Path:
 
 
 def absolute(path: str | os.PathLike[str]) -> Path:
-    """The path, independent of the working folder."""
+    """An absolute path, independent of the working folder.
+
+    Args:
+        path: of a file; ``~`` is the home folder.
+
+    Raises:
+        ConfigError: it is no path of a file.
+    """
     text = os.fspath(path)
     if not text or "\0" in text or text == ":memory:":
         raise ConfigError(
@@ -304,7 +334,7 @@ def make_folders(folder: Path) -> None:
 
 
 def _tighten(place: Path, mode: int) -> None:
-    """Take the rights of others, if there are any."""
+    """Remove the rights of group and others, if they have any."""
     with suppress(
         FileNotFoundError
     ):  # another connection may close, and take a file away
@@ -328,7 +358,7 @@ def _inode(path: Path) -> tuple[int, int] | None:
 
 
 def _lstat(place: Path) -> os.stat_result | None:
-    """What is there, in one look: another connection may take it away between two."""
+    """The status of what is at a place, if anything is; another connection may remove it."""
     try:
         return os.lstat(place)
     except FileNotFoundError:

@@ -78,17 +78,30 @@ def open_store(
 
 
 def is_url(spec: object) -> TypeGuard[str]:
-    """Whether a store is named by its address."""
+    """Whether a store is given by its address.
+
+    Args:
+        spec: as of `open_store`.
+    """
     return isinstance(spec, str) and "://" in spec
 
 
 def with_files(
     store: Store, folder: str | BesideStore | None, tenant: str
 ) -> tuple[Store, str | None]:
-    """A store that keeps its outputs as files too where a policy wants it, and their place.
+    """Add spill files to a store where a policy wants them.
 
-    A store that has spill files already stays as it is. A tenant with a name has a directory
-    of its own in the one that is wanted, for a file can be read by whoever sees it.
+    A store that has spill files already stays as it is. A tenant with a name has a directory of its
+    own in the one that is wanted, for a file can be read by whoever sees it.
+
+    Args:
+        store: the store.
+        folder: the directory that the policy wants, or where it is beside the store; None: no
+            files.
+        tenant: whose files.
+
+    Returns:
+        The store, and the directory of its files, or None.
 
     Raises:
         StoreError: the directory cannot be made.
@@ -107,7 +120,12 @@ def with_files(
 
 
 def directory_of(folder: str | BesideStore | None, store: object) -> str | None:
-    """The directory that a policy wants beside this store, or None."""
+    """The directory that a policy wants beside a store, or None.
+
+    Args:
+        folder: as of `with_files`.
+        store: the store.
+    """
     if not isinstance(folder, BesideStore):
         return folder
     base = innermost(store)
@@ -117,20 +135,32 @@ def directory_of(folder: str | BesideStore | None, store: object) -> str | None:
 
 
 def innermost(store: object) -> object:
-    """The store that keeps what is kept, under whatever is around it."""
+    """The store underneath all wrappers.
+
+    Args:
+        store: any store.
+    """
     *_, base = layers(store)
     return base
 
 
 def files_of(store: object) -> SpillStore | None:
-    """The spill files of a store, however it is wrapped, or None if it has none."""
+    """The spill files of a store, however it is wrapped, or None if it has none.
+
+    Args:
+        store: any store.
+    """
     return next(
         (layer for layer in layers(store) if isinstance(layer, SpillStore)), None
     )
 
 
 def layers(store: Any) -> Iterator[Any]:
-    """A store and those underneath it."""
+    """Yield a store and those underneath it, the outermost first.
+
+    Args:
+        store: any store.
+    """
     while store is not None:
         yield store
         store = getattr(store, "store", None)
@@ -139,7 +169,11 @@ def layers(store: Any) -> Iterator[Any]:
 def receipts_of(store: object) -> Any:
     """The part of a store that keeps receipts (`ReceiptStore`), however it is wrapped.
 
-    Of an asynchronous store its methods are to be awaited. None if it keeps none.
+    Args:
+        store: any store. Of an asynchronous one the methods are to be awaited.
+
+    Returns:
+        That part, or None if it keeps none.
     """
     layer: Any = store
     while layer is not None and not hasattr(type(layer), "keep_receipts"):

@@ -34,7 +34,7 @@ Row: TypeAlias = tuple[
 
 
 class NewBlob(Struct, frozen=True, gc=False):
-    """An output on its way into the file; the rows of its chunks are there once it is packed.
+    """An output that is to be written; it has the rows of its chunks once it is packed.
 
     Its content is kept under ``digest``: once for each tenant, so that nobody learns from the time
     it takes what another one holds.
@@ -84,20 +84,20 @@ def extents_in(
     return tuple(ChunkSize(*row[1:]) for row in rows)
 
 
-def unsealed(digest: bytes, kind: Any, n: int, row: Sequence[Any]) -> str | None:
+def checked_text(digest: bytes, kind: Any, n: int, row: Sequence[Any]) -> str | None:
     """The text of chunk ``n`` of a content, or None if it is not what was written there.
 
     A row is coding, body, size_bytes, chars, newlines and seal.
     """
     coding, body, size_bytes, chars, newlines, sealed = row
-    raw = unpacked(coding, body, size_bytes)
+    raw = decompressed(coding, body, size_bytes)
     if raw is None or _seal(digest, kind, n, raw) != sealed:
         return None
     text = from_utf8(raw)
     return text if (len(text), text.count("\n")) == (chars, newlines) else None
 
 
-def unpacked(coding: Any, body: Any, size_bytes: Any) -> bytes | None:
+def decompressed(coding: Any, body: Any, size_bytes: Any) -> bytes | None:
     """The bytes of a body, or None if it is not ``size_bytes`` of a chunk."""
     if not isinstance(size_bytes, int) or not 0 <= size_bytes <= MOST_BYTES:
         return None
@@ -112,7 +112,7 @@ def unpacked(coding: Any, body: Any, size_bytes: Any) -> bytes | None:
 
 
 def _seal(digest: bytes, kind: Any, n: int, raw: bytes) -> bytes:
-    """What proves that these bytes are chunk ``n`` of the content of this digest and kind."""
+    """A hash that binds a chunk's bytes to its number and the content's digest and kind."""
     place = digest + n.to_bytes(8, "big")
     return blake3(place, derive_key_context=f"ullage chunk {kind}").update(raw).digest()
 

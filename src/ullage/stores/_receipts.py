@@ -39,14 +39,22 @@ class ReceiptStore(Protocol):
     """The part of a store that keeps receipts. Errors and threads as of `ullage.stores.Blobs`."""
 
     def keep_receipts(self, receipts: Sequence[Receipt]) -> None:
-        """Keep what a process has summed up, in place of what it has kept of the same places.
+        """Store a process's receipts, in place of its earlier ones of the same keys.
 
-        Sums of fewer requests than are kept there are an earlier state, and left out. It need not
+        Sums of fewer requests than are stored are an earlier state, and left out. They need not
         outlive a loss of power.
+
+        Args:
+            receipts: the newest sums.
         """
 
     def receipts(self, since: str = "", until: str = LAST_DAY) -> tuple[Receipt, ...]:
-        """Every receipt of the days from ``since`` to ``until``, both included, in their order."""
+        """Return the receipts of some days, in their order.
+
+        Args:
+            since: the first day, as ``2026-11-30``.
+            until: the last day.
+        """
 
 
 def row_of(receipt: Receipt) -> tuple[Any, ...]:

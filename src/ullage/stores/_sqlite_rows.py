@@ -12,7 +12,7 @@ from typing import Any
 
 from ullage.core.values.effects import ChunkSize, Record
 from ullage.core.values.receipts import Receipt
-from ullage.stores._base import taken
+from ullage.stores._base import ref_taken_error
 from ullage.stores._clean import named_in
 from ullage.stores._packing import NewBlob, extents_in, from_utf8, to_utf8
 from ullage.stores._receipts import COLUMNS, KEY, receipt_of, row_of
@@ -84,7 +84,7 @@ def write_blob(
         "SELECT digest FROM grants WHERE tenant = ? AND ref = ?", grant_key
     ).fetchone()
     if grant is not None and grant[0] != blob.digest:
-        raise taken(store, blob.output.ref)
+        raise ref_taken_error(store, blob.output.ref)
     output, digest = blob.output, blob.digest
     if db.execute("SELECT 1 FROM blobs WHERE digest = ?", (digest,)).fetchone() is None:
         rows = blob.packed().rows or ()  # not packed: it was cleaned up just now
@@ -123,7 +123,9 @@ def row_of_chunk(db: sqlite3.Connection, digest: bytes, n: int) -> Any:
     return db.execute(query, (digest, n)).fetchone()
 
 
-def under(db: sqlite3.Connection, tenant: bytes, keys: Sequence[bytes]) -> list[Any]:
+def records_under(
+    db: sqlite3.Connection, tenant: bytes, keys: Sequence[bytes]
+) -> list[Any]:
     """The rows under some keys: key, kind, n, name, data, last use."""
     return list(select_in(db, _UNDER, keys, tenant))
 
@@ -134,7 +136,7 @@ def newest(db: sqlite3.Connection, tenant: bytes, kind: str, limit: int) -> list
 
 
 def record_of(row: Sequence[Any]) -> Record:
-    """The record of a row of `under`."""
+    """The record of a row of `records_under`."""
     key, kind, n, name, data, _ = row
     return Record(key, kind, n, data, from_utf8(name))
 

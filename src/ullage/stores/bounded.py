@@ -62,7 +62,7 @@ class BoundedStore(StoreWrapper):
     def commit(
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
     ) -> tuple[Record, ...]:
-        """`Store.commit`, then a step of clean-up of this tenant's if one is due."""
+        """`Store.commit`, then a step of the tenant's clean-up, if one is due."""
         conflicts = self.store.commit(tenant, outputs, records)
         self._note(tenant, records)
         now_s = self._clock()
@@ -104,7 +104,7 @@ class BoundedStore(StoreWrapper):
 
 
 def _newest(entries: dict[K, V], key: K, value: V) -> None:
-    """Note an entry as the newest; the oldest go where there are too many."""
+    """Add an entry as the newest one; the oldest go where there are too many."""
     entries.pop(key, None)
     entries[key] = value
     if len(entries) > _MOST:

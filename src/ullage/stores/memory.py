@@ -16,7 +16,12 @@ from ullage.core.errors import RefNotFound
 from ullage.core.locks import Lock
 from ullage.core.values.effects import Output, Record, Shape
 from ullage.core.values.receipts import LAST_DAY, Receipt, ReceiptKey, in_order
-from ullage.stores._base import Transactional, closed, refuse_contradictions, taken
+from ullage.stores._base import (
+    Transactional,
+    closed_error,
+    ref_taken_error,
+    refuse_contradictions,
+)
 from ullage.stores._clean import Bounds, Collected, Cursor, clean, is_recent, named_in
 
 
@@ -66,7 +71,7 @@ def _records(contents: _Tenant) -> tuple[Record, ...]:
 def _restore(
     kind: type[MemoryStore], contents: Any, receipts: Sequence[Receipt] = ()
 ) -> MemoryStore:
-    """A new store that holds what another one held."""
+    """A new store with the contents of a pickled one."""
     store = kind()
     for tenant, outputs, records in contents:
         store.commit(tenant, outputs, records)
@@ -99,7 +104,7 @@ class MemoryStore(Transactional):
         return self
 
     def __reduce__(self) -> Any:
-        """Pickled, it is what it holds: there is nothing else to find it in."""
+        """Pickled, it takes its contents along: there is nothing else to find them in."""
         with self._lock:
             tenants = [
                 (name, tuple(contents.outputs.values()), _records(contents))
@@ -120,7 +125,7 @@ class MemoryStore(Transactional):
                     output.ref, output
                 )
                 if stored is not output and stored != output:
-                    raise taken(self.name, output.ref)
+                    raise ref_taken_error(self.name, output.ref)
             refuse_contradictions(self.name, records)
             now_s = self._clock()
             contents.outputs.update(added)
@@ -250,7 +255,7 @@ class MemoryStore(Transactional):
     def _use_output(
         self, operation: str, tenant: str, ref: str
     ) -> tuple[_Tenant, Output]:
-        """An output and what its tenant keeps, marked as used now. The lock is held."""
+        """An output, marked as used now, and its tenant's contents; under the lock."""
         contents = self._open(operation).get(tenant)
         output = contents.outputs.get(ref) if contents else None
         if contents is None or output is None:
@@ -260,7 +265,7 @@ class MemoryStore(Transactional):
 
     def _open(self, operation: str) -> dict[str, _Tenant]:
         if self._tenants is None:
-            raise closed(self.name, operation)
+            raise closed_error(self.name, operation)
         return self._tenants
 
 

@@ -123,7 +123,11 @@ class SpillStore(StoreWrapper):
         return self.store.commit(tenant, outputs, records)
 
     def path_of(self, ref: str) -> Path:
-        """Where the file of a ref is, if there is one."""
+        """The path of an output's file; the file need not exist.
+
+        Args:
+            ref: of the output.
+        """
         return self.folder / f"{ref}.txt"
 
     def retrieve(self, path: str | os.PathLike[str]) -> str:
@@ -174,7 +178,7 @@ class SpillStore(StoreWrapper):
         return collected
 
     def _write(self, output: Output) -> None:
-        """Put the file there whole, unless it is there; either way it was wanted now."""
+        """Write a file whole, unless it exists; in either case mark it as used now."""
         path, now_s = self.path_of(output.ref), self._clock()
         size_bytes = ChunkSize.of(output.text).size_bytes
         with suppress(FileNotFoundError):
@@ -199,7 +203,7 @@ class SpillStore(StoreWrapper):
         self.bytes_written += size_bytes
 
     def _sweep(self, now_s: float, kept_s: float) -> None:
-        """Once a day, over all processes: remove the files that nobody wanted for so long."""
+        """Remove the files that nobody used for so long; once a day, over all processes."""
         swept = self._whole / _SWEPT
         with suppress(FileNotFoundError):
             there = swept.lstat()
@@ -220,7 +224,7 @@ class SpillStore(StoreWrapper):
                 file.path.unlink(missing_ok=True)
 
     def _clear(self, collected: Collected, bounds: Bounds, began_s: float) -> None:
-        """Remove the files that are not held; at the end also what was left unfinished."""
+        """Remove the files of outputs that no tenant holds; at the end also unfinished files."""
         removed_refs, at_end = (
             {item.ref for item in collected.removed},
             collected.cursor is None,

@@ -32,10 +32,10 @@ from ullage.stores import _sqlite_rows as rows
 from ullage.stores._base import Transactional, refuse_contradictions
 from ullage.stores._clean import DAY_S, Bounds, Collected, clean, is_recent
 from ullage.stores._file import PrivateFile, absolute, default_path
-from ullage.stores._packing import NewBlob, from_utf8, to_utf8, unsealed
+from ullage.stores._packing import NewBlob, checked_text, from_utf8, to_utf8
 from ullage.stores._sql_clean import SqliteContents
 from ullage.stores.objects.in_sqlite import objects_of
-from ullage.stores.objects.rows import and_objects, at_hand, packed
+from ullage.stores.objects.rows import and_objects, pack_new, with_body
 
 if TYPE_CHECKING:
     from ullage.stores.objects import ObjectStorage
@@ -122,7 +122,7 @@ class SqliteStore(Portable, Transactional):
         with (self._file.connection if is_one else self._file.transaction)(
             self, "find"
         ) as db:
-            matches = rows.under(db, owner, tuple(order))
+            matches = rows.records_under(db, owner, tuple(order))
         if not matches:
             return ()
         self._mark("records", "key", owner, matches)
@@ -154,7 +154,7 @@ class SqliteStore(Portable, Transactional):
             if not 0 <= n < chunks:
                 raise RefNotFound(self.name, ref)
             row = rows.row_of_chunk(db, digest, n)
-        text = row and unsealed(digest, kind, n, at_hand(self._objects, row))
+        text = row and checked_text(digest, kind, n, with_body(self._objects, row))
         if text is None:
             raise self._damaged("chunk", ref)
         return text
@@ -178,7 +178,7 @@ class SqliteStore(Portable, Transactional):
 
     @property
     def shared(self) -> object:
-        """What the stores of this process at one place have in common."""
+        """The object that all stores of this process on one file share."""
         return self._file
 
     def keep_receipts(self, receipts: Sequence[Receipt]) -> None:
@@ -211,9 +211,9 @@ class SqliteStore(Portable, Transactional):
             return collected
 
     def shrink(self) -> None:
-        """Give the room of what went back to the file system. Needs as much room meanwhile.
+        """Return the room of what was removed to the file system. It needs as much room meanwhile.
 
-        Nothing of what went is in the file then, nor beside it.
+        Nothing of what was removed is in the file then, nor beside it.
 
         Raises:
             StoreError: the store failed, or another process holds the file.
@@ -252,10 +252,10 @@ class SqliteStore(Portable, Transactional):
     def _mark(
         self, table: str, column: str, tenant: bytes, used: Sequence[Any]
     ) -> None:
-        """Note that these were used, unless that is noted of today.
+        """Mark rows as used, unless they are marked today.
 
-        Each row begins with the name and ends with the last use. A file that cannot be written
-        now can still be read.
+        Each row begins with the name and ends with the last use. A file that cannot be written now
+        can still be read.
         """
         now_s = int(self._clock())
         stale = {row[0] for row in used if not is_recent(row[-1], now_s, DAY_S)}
@@ -275,4 +275,4 @@ class SqliteStore(Portable, Transactional):
             digests = [*{blob.digest for blob in blobs}]
             query = "SELECT digest FROM blobs WHERE digest IN"
             existing = {digest for (digest,) in rows.select_in(db, query, digests)}
-        return packed(self._objects, tenant, blobs, existing)
+        return pack_new(self._objects, tenant, blobs, existing)

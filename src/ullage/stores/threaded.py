@@ -19,15 +19,27 @@ _Runner: TypeAlias = Callable[..., Coroutine[Any, Any, Any]]
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a function in a worker thread, to its end."""
+    """Run a function in a worker thread, to its end.
+
+    Args:
+        function: the function.
+        args: its arguments.
+        kwargs: its keyword arguments.
+
+    Raises:
+        asyncio.CancelledError: the caller was cancelled; the function has ended.
+    """
     return await to_its_end(asyncio.to_thread(function, *args, **kwargs))
 
 
 async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """Wait for work that is not to be broken off.
+    """Await work that must not be interrupted.
 
-    Cancelled, it waits for the work before it lets the cancellation through, so that when
-    the caller goes on, the work has happened or never will.
+    Cancelled, it waits for the work before it lets the cancellation through, so that when the
+    caller goes on, the work has happened or never will.
+
+    Args:
+        work: a coroutine.
     """
     task = asyncio.ensure_future(work)
     try:
@@ -43,7 +55,7 @@ async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
 def _threaded(
     method: Callable[Concatenate[Store, P], T], run: _Runner = asyncio.to_thread
 ) -> Callable[Concatenate[Threaded, P], Coroutine[Any, Any, T]]:
-    """The same method of the store underneath, in a worker thread."""
+    """A method that calls the same one of the store underneath, in a worker thread."""
     name = method.__name__
 
     async def call(self: Threaded, /, *args: P.args, **kwargs: P.kwargs) -> T:

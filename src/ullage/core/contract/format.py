@@ -107,7 +107,7 @@ class Format(ABC):
         """The tool definitions of the request, each in the form that `tool` gives."""
 
     @abstractmethod
-    def tool_text(self, tool: Any, where: str) -> str:
+    def tool_text(self, tool: Any, path: str) -> str:
         """A definition as JSON text, without its cache marker. Raises FormatError."""
 
     def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
@@ -159,8 +159,8 @@ class Format(ABC):
     # ── messages ─────────────────────────────────────────────────────────────────────
 
     @abstractmethod
-    def parse(self, raw: Any, where: str) -> Message:
-        """One message. Raises FormatError naming the path below ``where``."""
+    def parse(self, raw: Any, path: str) -> Message:
+        """One message. Raises FormatError naming the place below ``path``."""
 
     @abstractmethod
     def edit(
@@ -277,10 +277,12 @@ class Format(ABC):
         A stream that broke off gives what it had reported by then. Events of other kinds are
         passed over, and a whole reply is a stream of one event.
         """
-        reports = [
-            usage for event in events if (usage := self.usage(event)) is not None
-        ]
-        return reports[-1] if reports else None
+        newest: Usage | None = None
+        for event in events:
+            usage = self.usage(event)
+            if usage is not None:
+                newest = usage
+        return newest
 
 
 # ── all formats, as a turn asks for them ─────────────────────────────────────────────────

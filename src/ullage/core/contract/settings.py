@@ -99,11 +99,11 @@ class _Writer:
         if isinstance(value, Mapping):
             return self._mapping(value, setting)
         if isinstance(value, (list, tuple)):
-            return f"[{', '.join(self.text(item, setting) for item in value)}]"
+            texts = [self.text(item, setting) for item in value]
+            return f"[{', '.join(texts)}]"
         if isinstance(value, Set):
-            return (
-                f"{{{', '.join(sorted(self.text(item, setting) for item in value))}}}"
-            )
+            texts = sorted(self.text(item, setting) for item in value)
+            return f"{{{', '.join(texts)}}}"
         if isinstance(value, Measure):
             return f"{value.name!r}{self._mapping(value.settings, setting)}"
         if isinstance(value, partial):
@@ -122,17 +122,18 @@ class _Writer:
         return f"{{{', '.join(sorted(pairs))}}}"
 
     def _partial(self, value: partial[Any]) -> str:
-        bound = dict(value.keywords)
-        if not hasattr(value.func, "__qualname__"):
-            function = self.text(value.func, "function")
+        label = _label(value)
+        keywords = dict(value.keywords)
+        if hasattr(value.func, "__qualname__"):
+            text = self._function(value.func, keywords)
         else:
-            function = self._function(value.func, bound)
-            bound = {}
-        arguments = [
-            self.text(item, f"argument of {_label(value)}") for item in value.args
-        ]
-        more = self._mapping(bound, _label(value)) if bound else ""
-        return f"{function}{more}" + (f"({', '.join(arguments)})" if arguments else "")
+            text = self.text(value.func, "function")
+            if keywords:
+                text += self._mapping(keywords, label)
+        arguments = [self.text(item, f"argument of {label}") for item in value.args]
+        if arguments:
+            text += f"({', '.join(arguments)})"
+        return text
 
     def _function(self, function: Any, bound: Mapping[str, Any]) -> str:
         """A function with its settings: those bound here over its defaults."""
@@ -147,8 +148,10 @@ class _Writer:
             settings["self"] = owner
         texts = []
         for key, item in settings.items():
-            texts.append(f"{key}={self.text(item, f'{key} of {_label(function)}')}")
-        return f"{name}({', '.join(sorted(texts))})"
+            text = self.text(item, f"{key} of {_label(function)}")
+            texts.append(f"{key}={text}")
+        texts.sort()
+        return f"{name}({', '.join(texts)})"
 
     def _frozen(self, value: Any, setting: str) -> str:
         """A frozen value by class and fields; anything else is refused."""
@@ -159,15 +162,17 @@ class _Writer:
                 f"a {kind} is nothing that another process could know the value of"
             )
             raise ConfigError(setting, problem, _REMEDY)
-        texts = [
-            f"{name}={self.text(getattr(value, name), name)}" for name in sorted(names)
-        ]
+        texts = []
+        for name in sorted(names):
+            text = self.text(getattr(value, name), name)
+            texts.append(f"{name}={text}")
         return f"{self._name(type(value))}({', '.join(texts)})"
 
     def _name(self, named: Any) -> str:
         """The name of a function or class. Ours has no module, for ours may move."""
         home = getattr(named, "__objclass__", named)  # of a method of a built-in type
-        module, name = str(home.__module__), _COMPREHENSION.sub("", named.__qualname__)
+        module = str(home.__module__)
+        name = _COMPREHENSION.sub("", named.__qualname__)
         if module.startswith(_OURS):
             return name if self._names_ours else "ours"
         if module != "builtins":
@@ -217,9 +222,11 @@ def _captured(function: Any) -> Iterator[tuple[str, Any]]:
         try:
             yield name, cell.cell_contents
         except ValueError:
-            setting, problem = f"{name} of {_label(function)}", "it has no value yet"
-            remedy = "Assign it before the session is made."
-            raise ConfigError(setting, problem, remedy) from None
+            raise ConfigError(
+                f"{name} of {_label(function)}",
+                "it has no value yet",
+                "Assign it before the session is made.",
+            ) from None
 
 
 def _fields(value: Any) -> tuple[str, ...] | None:

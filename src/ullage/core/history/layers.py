@@ -32,11 +32,11 @@ class Layers(Generic[K, V]):
         """
         if not changes:
             return self
-        layers = [*self._layers, changes]
-        while len(layers) > 1 and len(layers[-2]) < 2 * len(layers[-1]):
-            newer = layers.pop()
-            layers[-1] = {**layers[-1], **newer}
-        return Layers(tuple(layers))
+        older = list(self._layers)
+        newest = changes
+        while older and len(older[-1]) < 2 * len(newest):
+            newest = {**older.pop(), **newest}
+        return Layers((*older, newest))
 
     def merged(self) -> dict[K, V]:
         """All of it as one dict of the caller's own; takes time in proportion to its size."""

@@ -124,12 +124,14 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
 
     def may_summarise(self, start: int, stop: int) -> bool:
         """Whether a summary may be shown in place of a range: it cuts none in two."""
-        return start < stop and all(
-            stop <= placed.start
-            or placed.stop <= start
-            or (start <= placed.start and placed.stop <= stop)
-            for placed in self.summaries
-        )
+        if start >= stop:
+            return False
+        for placed in self.summaries:
+            is_apart = stop <= placed.start or placed.stop <= start
+            is_covered = start <= placed.start and placed.stop <= stop
+            if not is_apart and not is_covered:
+                return False
+        return True
 
     @property
     def open_summaries(self) -> tuple[Placed, ...]:
@@ -196,7 +198,9 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
 
     def is_pinned(self, location: Location) -> bool:
         """Whether a user wants a leaf whole, and there is another way to make the view fit."""
-        return bool(self.pins) and self.holds_back and self.pins.covers(location)
+        if not self.pins or not self.holds_back:
+            return False
+        return self.pins.covers(location)
 
     def kept_by(self, edit: ReplaceSpan) -> set[int]:
         """The messages that a summary leaves where it is made, though an earlier one may hide them.

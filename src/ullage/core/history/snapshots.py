@@ -24,7 +24,7 @@ class TooDeep(FormatError):
     """A value is nested too deep, or holds itself."""
 
 
-def snapshot_at(value: Any, where: str) -> Any:
+def snapshot_at(value: Any, path: str) -> Any:
     """A snapshot of what is at a place of the request.
 
     Raises:
@@ -34,7 +34,7 @@ def snapshot_at(value: Any, where: str) -> Any:
         return snapshot(value)
     except RecursionError:
         raise TooDeep(
-            where,
+            path,
             f"nested more than {LEVELS} levels deep, or holding itself",
             "Give plain JSON values.",
         ) from None

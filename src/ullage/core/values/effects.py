@@ -112,9 +112,9 @@ class ChunkSize(Struct, frozen=True, gc=False):
     @staticmethod
     def of(text: str) -> ChunkSize:
         """The extent of a text. One that is not ASCII is encoded piece by piece."""
-        size_bytes = (
-            len(text) if text.isascii() else sum(len(raw) for _, raw in pieces(text))
-        )
+        size_bytes = len(text)
+        if not text.isascii():
+            size_bytes = sum(len(raw) for _, raw in pieces(text))
         return ChunkSize(len(text), size_bytes, text.count("\n"))
 
 
@@ -142,9 +142,8 @@ class Shape(Struct, frozen=True):
     @staticmethod
     def of(output: Output) -> Shape:
         """An output as one chunk, as it is at hand."""
-        return Shape(
-            output.ref, output.kind, (ChunkSize.of(output.text),) if output.text else ()
-        )
+        chunks = (ChunkSize.of(output.text),) if output.text else ()
+        return Shape(output.ref, output.kind, chunks)
 
     @property
     def chars(self) -> int:

@@ -158,12 +158,10 @@ class ToolResult(Struct, frozen=True, gc=False):
     @property
     def is_string(self) -> bool:
         """Whether the wire held a string, and not a list of blocks."""
-        content = self.content
-        return (
-            len(content) == 1
-            and isinstance(content[0], Text)
-            and content[0].at == WHOLE
-        )
+        if len(self.content) != 1:
+            return False
+        item = self.content[0]
+        return isinstance(item, Text) and item.at == WHOLE
 
 
 Part: TypeAlias = Text | Reasoning | Media | Opaque | BlockFrame | ToolCall | ToolResult
@@ -194,9 +192,9 @@ class Message(Struct, frozen=True, gc=False):
     @property
     def only_thought(self) -> bool:
         """Whether this is reasoning and nothing else."""
-        return bool(self.parts) and all(
-            isinstance(part, Reasoning) for part in self.parts
-        )
+        if not self.parts:
+            return False
+        return all(isinstance(part, Reasoning) for part in self.parts)
 
     @property
     def is_control(self) -> bool:

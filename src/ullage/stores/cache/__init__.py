@@ -93,19 +93,32 @@ class Cache(Portable):
         self._fulfil = self._server.register_script(_FULFIL)
 
     def body(self, name: str) -> bytes | None:
-        """The copy of an object; None if there is none, or it is not what was kept."""
+        """The copy of an object; None if there is none, or it is damaged.
+
+        Args:
+            name: of the object.
+        """
         copy = self._ask(lambda: self._server.get(_body_key(name)))
         if not isinstance(copy, bytes) or _seal(name, copy[_SEAL:]) != copy:
             return None
         return copy[_SEAL:]
 
     def keep(self, name: str, body: bytes) -> None:
-        """Hold a copy for a while."""
+        """Store a copy for a while.
+
+        Args:
+            name: of the object.
+            body: its bytes.
+        """
         key, copy = _body_key(name), _seal(name, body)
         self._ask(lambda: self._server.set(key, copy, px=self._kept_ms))
 
     def lose(self, names: Sequence[str]) -> None:
-        """Let go of copies. Those of a server that does not answer go when their time is up."""
+        """Remove copies. Those on a server that does not answer go when their time is up.
+
+        Args:
+            names: of the objects.
+        """
         self._ask(lambda: self._server.unlink(*map(_body_key, names)))
 
     def claim(self, tenant: str, key: bytes, holder: bytes, for_s: float) -> Lease:
@@ -134,15 +147,19 @@ class Cache(Portable):
         )
 
     def around(self, store: Store) -> Leased:
-        """The store, its leases here."""
+        """Wrap a store, so that its leases are on this server.
+
+        Args:
+            store: the store.
+        """
         return Leased(store, self)
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._server.close()
 
     def _ask(self, ask: Callable[[], T]) -> T | None:
-        """What the server says; None if it does not, or has not a moment ago."""
+        """The server's answer; None if it does not answer, or did not a moment ago."""
         if time.monotonic() < self._away_until_s:
             return None
         try:
@@ -152,7 +169,7 @@ class Cache(Portable):
             return None
 
     def _require(self, operation: str, ask: Callable[[], Any]) -> Any:
-        """What the server says, its failures as StoreError."""
+        """The server's answer; its failures are raised as StoreError."""
         try:
             return ask()
         except (RedisError, OSError):
@@ -176,7 +193,7 @@ class Leased(StoreWrapper):
 
 
 def _seal(name: str, body: bytes) -> bytes:
-    """A copy with what proves that it is this object's."""
+    """A copy, with a hash in front that binds it to its object."""
     seal = blake3(name.encode(), derive_key_context="ullage copy").update(body)
     return seal.digest(_SEAL) + body
 

@@ -35,10 +35,10 @@ _Acts: TypeAlias = Generator[Callable[[], Any], Any, Any]
 
 
 class Lease(NamedTuple):
-    """What came of asking for a lease.
+    """The answer to a request for a lease.
 
     Attributes:
-        is_mine: whether it was given.
+        is_mine: whether it was granted.
         reply: what its holder put there before, or None.
     """
 
@@ -47,15 +47,30 @@ class Lease(NamedTuple):
 
 
 class Leases(Protocol):
-    """What a store has for this; of an asynchronous one both are awaited."""
+    """The methods of a store that has leases; of an asynchronous one both are awaited."""
 
     def claim(self, tenant: str, key: bytes, holder: bytes, for_s: float) -> Lease:
-        """Take the lease on a key, unless another has it or has put a reply there."""
+        """Take the lease on a key, unless another holds it or has put a reply there.
+
+        Args:
+            tenant: whose key.
+            key: what the lease is on.
+            holder: random bytes that name this holder.
+            for_s: how long it lasts, in seconds.
+        """
 
     def fulfil(
         self, tenant: str, key: bytes, holder: bytes, reply: bytes | None, for_s: float
     ) -> None:
-        """Put the reply there for so long; None: give the lease back."""
+        """Put a reply where the lease is, or give the lease back.
+
+        Args:
+            tenant: as of `claim`.
+            key: as of `claim`.
+            holder: as of `claim`.
+            reply: the reply; None: give the lease back.
+            for_s: how long the reply stays there, in seconds.
+        """
 
 
 def once(
@@ -108,7 +123,7 @@ def _key(request: Summarise) -> bytes:
 
 
 def _encode(reply: Reply | None) -> bytes | None:
-    """A reply that others can use."""
+    """The bytes of a reply that others can use, or None."""
     if reply is None or reply.problem:
         return None
     try:
@@ -118,7 +133,7 @@ def _encode(reply: Reply | None) -> bytes | None:
 
 
 def _decode(data: bytes | None) -> Reply | None:
-    """A reply that another paid for."""
+    """The reply that another worker paid for: it counts no usage here."""
     try:
         reply = None if data is None else msgspec.msgpack.decode(data, type=Reply)
     except msgspec.MsgspecError:  # of another version

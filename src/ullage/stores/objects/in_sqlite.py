@@ -8,8 +8,8 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ullage.stores._file import PrivateFile
-from ullage.stores._packing import MOST_BYTES, to_utf8, unpacked
-from ullage.stores.objects.rows import CODINGS, Objects, at_hand
+from ullage.stores._packing import MOST_BYTES, decompressed, to_utf8
+from ullage.stores.objects.rows import CODINGS, Objects, with_body
 
 if TYPE_CHECKING:
     from ullage.stores.objects.storage import ObjectStorage
@@ -24,10 +24,15 @@ _ID = "SELECT value FROM agreed WHERE name = 'objects'"
 def objects_of(
     owner: object, file: PrivateFile, storage: ObjectStorage | None
 ) -> Objects:
-    """The objects of a file, which ``owner`` holds; without a storage, of one opened without.
+    """The objects that belong to a file.
 
-    The table with what they are known by is only in files that have objects; no earlier version
+    The table with the id they are known by is only in files that have objects; no earlier version
     minds it.
+
+    Args:
+        owner: the store that holds the file.
+        file: the file.
+        storage: the bucket; None: the file was opened without one.
     """
 
     def are_there() -> bool:
@@ -64,5 +69,5 @@ def text_of(db: sqlite3.Connection, tenant: bytes, objects: Objects, ref: str) -
         "JOIN chunks ON chunks.digest = grants.digest WHERE tenant = ? AND ref = ? ORDER BY n",
         (tenant, to_utf8(ref)),
     )
-    bodies = (unpacked(*at_hand(objects, row)) or b"" for row in rows)
+    bodies = (decompressed(*with_body(objects, row)) or b"" for row in rows)
     return b"".join(bodies).decode("latin-1")

@@ -23,14 +23,20 @@ T = TypeVar("T")
 
 
 def beside(spec: T, blobs: str | None, cache: str | None) -> T | Store:
-    """``spec``, or the store that it means with these beside it."""
+    """The store that a setting means, with a bucket and a cache beside it if they are given.
+
+    Args:
+        spec: as of `ullage.stores.open_store`; returned as it is without the others.
+        blobs: see `open_lasting`.
+        cache: see `open_lasting`.
+    """
     return open_lasting(spec, blobs, cache) if blobs or cache else spec
 
 
 def open_lasting(
     spec: object, blobs: str | None, cache: str | None, *, leases: bool = True
 ) -> Store:
-    """The store that these mean together.
+    """Open a store on a file or a server, with a bucket and a cache beside it.
 
     Args:
         spec: as of `ullage.stores.open_store`.

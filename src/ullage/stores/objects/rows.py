@@ -22,12 +22,12 @@ Step: TypeAlias = Callable[[], Collected | None]
 
 
 class Objects:
-    """The objects of a store that was opened without; others may have kept some.
+    """The objects of a store that was opened without a bucket; other workers may have written some.
 
-    Those of a store that has them are `ullage.stores.objects.storage.StoreObjects`.
+    Those of a store that has a bucket are `ullage.stores.objects.storage.StoreObjects`.
 
     Args:
-        are_there: whether they have.
+        are_there: whether there are any.
     """
 
     def __init__(self, are_there: Callable[[], bool]) -> None:
@@ -63,7 +63,7 @@ def _not_given(operation: str) -> StoreError:
     return StoreError("object storage", operation, reason)
 
 
-def packed(
+def pack_new(
     objects: Objects,
     tenant: bytes,
     blobs: Sequence[NewBlob],
@@ -78,12 +78,12 @@ def packed(
     return [blob if blob.digest in existing_digests else next(ready) for blob in blobs]
 
 
-def in_object(row: Row, name: str) -> Row:
+def as_object_row(row: Row, name: str) -> Row:
     """A row of a chunk whose body is now in an object of this name."""
     return row[0], row[1] + IN_OBJECT, *row[2:-1], name.encode()
 
 
-def at_hand(objects: Objects, row: Sequence[Any]) -> Sequence[Any]:
+def with_body(objects: Objects, row: Sequence[Any]) -> Sequence[Any]:
     """A row that begins with a coding and a body, with the body itself.
 
     Raises:

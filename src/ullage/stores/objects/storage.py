@@ -20,7 +20,7 @@ from ullage.core.values.carried import Portable
 from ullage.stores._clean import DAY_S, Bounds, Collected, Cursor
 from ullage.stores._packing import MOST_BYTES, NewBlob, to_utf8
 from ullage.stores.objects.bucket import Bucket, ObjectEntry
-from ullage.stores.objects.rows import Named, Objects, Step, in_object
+from ullage.stores.objects.rows import Named, Objects, Step, as_object_row
 
 _log = logging.getLogger("ullage.stores")
 
@@ -34,7 +34,7 @@ _NAME = re.compile(r"[0-9a-f]{32}/[0-9a-f]{32}/[0-9a-f]{64}\.\d+\.[0-9a-f]{16}")
 
 
 class BodyCache(Protocol):
-    """What may hold copies of objects, and lose them at any moment. It never raises."""
+    """A cache of objects, which may lose them at any moment. It never raises."""
 
     def body(self, name: str) -> bytes | None:
         """The copy, as it was kept, or None."""
@@ -134,7 +134,7 @@ class StoreObjects(Objects):
         return body if compare_digest(seal, self._seal(name, body)) else None
 
     def _seal(self, name: str, body: bytes) -> bytes:
-        """What nobody makes who only reaches the cache: its key is in the store."""
+        """A keyed hash of a copy; the key is in the store, which the cache cannot read."""
         return blake3(name.encode(), key=self._key).update(body).digest(_SEAL_BYTES)
 
     def collected(
@@ -158,7 +158,7 @@ class StoreObjects(Objects):
         return Collected((), 0, position.left_bytes, more)
 
     def _sweep(self, page: Sequence[ObjectEntry], bounds: Bounds) -> None:
-        """Let go of the objects of a page that no row names, and that none is going to name."""
+        """Delete the objects of a page that no row names, and that none is going to name."""
         is_erasure = bounds.older_than_s is not None and bounds.older_than_s < 0
         oldest = datetime.now(UTC) - timedelta(seconds=DAY_S)
         own_entries = (entry for entry in page if _NAME.fullmatch(entry.name))
@@ -182,7 +182,7 @@ class StoreObjects(Objects):
             if len(row[-1]) >= self._least_bytes:
                 name = f"{blob.digest.hex()}.{row[0]}.{os.urandom(8).hex()}"
                 name = f"{self._folder_of(tenant)}/{name}"
-                large[name], rows[place] = row[-1], in_object(row, name)
+                large[name], rows[place] = row[-1], as_object_row(row, name)
         return replace(blob, rows=tuple(rows))
 
     def _folder_of(self, tenant: bytes) -> str:

@@ -22,13 +22,17 @@ small one it would else read every row, and pick those: a turn would cost more a
 
 
 class Query(NamedTuple):
-    """A statement, and what its named places are given."""
+    """A statement and the values of its parameters."""
 
     sql: LiteralString
     given: Mapping[str, Any] = {}
 
     def at(self, now_s: int | None) -> Query:
-        """The same with the time, unless it names one."""
+        """The query with the time as a value, unless it has one.
+
+        Args:
+            now_s: seconds since 1970; None: the server's time.
+        """
         return Query(self.sql, {"now": now_s, **self.given})
 
 
@@ -39,7 +43,13 @@ BEGIN, COMMIT = Query("BEGIN"), Query("COMMIT")
 
 
 def answered(connection: Connection, asking: Asking[T], now_s: int | None = None) -> T:
-    """Run a generator of queries to its end."""
+    """Run a generator of queries to its end, and return its result.
+
+    Args:
+        connection: the connection to run them on.
+        asking: the generator.
+        now_s: the time, in seconds since 1970; None: the server's.
+    """
     try:
         queries = next(asking)
         while True:

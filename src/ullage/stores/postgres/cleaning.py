@@ -71,7 +71,7 @@ def collect(
 
 @contextmanager
 def _unhurried(db: Any, for_all: bool) -> Iterator[None]:
-    """Wait for an answer however long it takes: what everybody's outputs take is a sum of all."""
+    """Wait for answers without a limit where everybody's outputs are summed up."""
     longest_s = db.longest_s
     db.longest_s = None if for_all else longest_s
     try:

@@ -24,7 +24,7 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from ullage.core.errors import ConfigError, StoreError, StoreFull
-from ullage.stores._base import closed
+from ullage.stores._base import closed_error
 from ullage.stores.postgres.asking import answered
 from ullage.stores.postgres.schema import NAME, prepare
 
@@ -114,7 +114,7 @@ def _pause_s(tries: int) -> float:
     return random.uniform(0.5, 1) * float(min(0.01 * 2**tries, 0.5))
 
 
-def failure(operation: str, error: psycopg.Error) -> StoreError:
+def store_error(operation: str, error: psycopg.Error) -> StoreError:
     """What is raised for a refusal: why, and what to do, without content and without address."""
     kind = StoreFull if isinstance(error, errors.DiskFull) else StoreError
     reason = next(
@@ -128,7 +128,7 @@ def failure(operation: str, error: psycopg.Error) -> StoreError:
 
 
 class _Bounded(Connection):
-    """A connection on which no answer is waited for longer than is allowed; then it is closed."""
+    """A connection that waits for an answer no longer than ``longest_s``, and is closed then."""
 
     longest_s: float | None = None
 
@@ -187,6 +187,10 @@ class Pool:
     def run(self, operation: str, work: Callable[[Connection], T]) -> T:
         """Do some work on a connection, and again where that may help.
 
+        Args:
+            operation: what is done, for errors.
+            work: is given the connection.
+
         Raises:
             StoreError: it failed, or the time is up.
         """
@@ -200,16 +204,16 @@ class Pool:
             except psycopg.Error as error:
                 tries, wait_s = tries + 1, _pause_s(tries)
                 if not may_try_again(error) or time.monotonic() + wait_s > until_s:
-                    raise failure(operation, error) from None
+                    raise store_error(operation, error) from None
             time.sleep(wait_s)
 
     def close(self) -> None:
-        """Let go of the connections, unless another store of this process uses them."""
+        """Close the connections, unless another store of this process uses them."""
         self._is_open, self._shared = False, None
 
     def _connections(self, operation: str) -> ConnectionPool[_Bounded]:
         if not self._is_open:
-            raise closed(NAME, operation)
+            raise closed_error(NAME, operation)
         key = os.getpid(), self._conninfo, self._most
         with _LOCK:
             shared = self._shared
@@ -233,7 +237,7 @@ def prepared(url: str, timeout_s: float, most: int) -> Pool:
         with psycopg.connect(conninfo, autocommit=True) as db:
             answered(db, prepare())
     except psycopg.Error as error:
-        raise failure("open", error) from None
+        raise store_error("open", error) from None
     return Pool(conninfo, timeout_s, most)
 
 
@@ -302,7 +306,7 @@ class AsyncPool:
     ) -> T:
         """See `Pool.run`."""
         if not self._is_open:
-            raise closed(NAME, operation)
+            raise closed_error(NAME, operation)
         until_s, tries = time.monotonic() + self._timeout_s, 0
         await self._connections.open()
         while True:
@@ -314,7 +318,7 @@ class AsyncPool:
             except psycopg.Error as error:
                 tries, wait_s = tries + 1, _pause_s(tries)
                 if not may_try_again(error) or time.monotonic() + wait_s > until_s:
-                    raise failure(operation, error) from None
+                    raise store_error(operation, error) from None
             await asyncio.sleep(wait_s)
 
     async def close(self) -> None:

@@ -15,17 +15,17 @@ from psycopg import Error
 
 from ullage.core.errors import RefNotFound, StoreError
 from ullage.core.values.effects import Output, Shape
-from ullage.stores._base import taken
+from ullage.stores._base import ref_taken_error
 from ullage.stores._packing import (
     MOST_BYTES,
     NewBlob,
+    checked_text,
+    decompressed,
     extents_in,
     from_utf8,
     to_utf8,
-    unpacked,
-    unsealed,
 )
-from ullage.stores.objects.rows import Objects, at_hand
+from ullage.stores.objects.rows import Objects, with_body
 from ullage.stores.postgres.asking import EACH, NOW, Asking, Query, Rows
 from ullage.stores.postgres.schema import NAME
 
@@ -92,18 +92,18 @@ def blobs_of(tenant: bytes, outputs: Sequence[Output]) -> dict[bytes, NewBlob]:
     for output in sorted(outputs, key=lambda one: to_utf8(one.ref)):
         blob = NewBlob.of(output, tenant)
         if blobs.setdefault(to_utf8(output.ref), blob).digest != blob.digest:
-            raise taken(NAME, output.ref)
+            raise ref_taken_error(NAME, output.ref)
     return blobs
 
 
-def kept(tenant: bytes, refs: Iterable[bytes]) -> Asking[set[bytes]]:
-    """Those of some refs that are kept; they may go at any moment."""
+def existing(tenant: bytes, refs: Iterable[bytes]) -> Asking[set[bytes]]:
+    """Those of some refs that are stored; a clean-up may remove them at any moment."""
     (rows,) = yield (Query(_KEPT, {"tenant": tenant, "refs": sorted(refs)}),)
     return {ref for (ref,) in rows}
 
 
 def hold(tenant: bytes, refs: Iterable[bytes]) -> Query:
-    """Ref, digest, and whether a mark is due, of those that are kept; kept until the commit."""
+    """The query for ref, digest, and whether a mark is due; keeps them until the commit."""
     return Query(_HOLD, {"tenant": tenant, "refs": sorted(refs)})
 
 
@@ -122,7 +122,7 @@ def put(
         existing[ref] = digest
         if ref in blobs and is_stale:
             stale.append(ref)
-    refuse_others(blobs, existing)
+    refuse_conflicts(blobs, existing)
     added = {ref: blob.packed() for ref, blob in blobs.items() if ref not in existing}
     queries = [*_rows_of(tenant, added)] if added else []
     return (
@@ -132,7 +132,7 @@ def put(
     )
 
 
-def refuse_others(
+def refuse_conflicts(
     blobs: Mapping[bytes, NewBlob], digests: Mapping[bytes, bytes]
 ) -> None:
     """Refuse outputs whose refs name something else.
@@ -142,7 +142,7 @@ def refuse_others(
     """
     for ref, digest in digests.items():
         if ref in blobs and blobs[ref].digest != digest:
-            raise taken(NAME, from_utf8(ref))
+            raise ref_taken_error(NAME, from_utf8(ref))
 
 
 def _rows_of(tenant: bytes, blobs: Mapping[bytes, NewBlob]) -> tuple[Query, ...]:
@@ -181,7 +181,7 @@ def stat(tenant: str, ref: str) -> Asking[Shape]:
 
 
 def read(tenant: str, ref: str, n: int | None = None) -> Asking[Rows]:
-    """The row of one chunk of an output, or the rows of all, in one round trip; for `opened`."""
+    """The row of one chunk of an output, or the rows of all, for `decode_output`."""
     at = n if n is None or 0 <= n < 1 << 31 else -1
     values = {"tenant": to_utf8(tenant), "ref": to_utf8(ref), "n": at}
     (rows,) = yield (Query(_READ, values),)
@@ -199,7 +199,7 @@ def read(tenant: str, ref: str, n: int | None = None) -> Asking[Rows]:
     return rows
 
 
-def opened(ref: str, rows: Rows, objects: Objects) -> Output:
+def decode_output(ref: str, rows: Rows, objects: Objects) -> Output:
     """The text of some rows, each checked by its seal and its counts.
 
     Raises:
@@ -207,7 +207,9 @@ def opened(ref: str, rows: Rows, objects: Objects) -> Output:
     """
     texts = []
     for digest, kind, _, _, n, *row in rows:
-        text = "" if n is None else unsealed(digest, kind, n, at_hand(objects, row))
+        text = (
+            "" if n is None else checked_text(digest, kind, n, with_body(objects, row))
+        )
         if text is None:
             raise _damaged("get", ref)
         texts.append(text)
@@ -217,12 +219,12 @@ def opened(ref: str, rows: Rows, objects: Objects) -> Output:
 def text_of(tenant: bytes, ref: bytes, objects: Objects) -> Asking[str]:
     """An output as the search for refs takes it: what is damaged in it is left out."""
     (rows,) = yield (Query(_READ, {"tenant": tenant, "ref": ref, "n": None}),)
-    bodies = (unpacked(*at_hand(objects, row[5:])[:3]) or b"" for row in rows)
+    bodies = (decompressed(*with_body(objects, row[5:])[:3]) or b"" for row in rows)
     return b"".join(bodies).decode("latin-1")
 
 
 def _mark_used(values: Mapping[str, Any]) -> Asking[None]:
-    """Note that an output was used; a server that only lets us read can still be read."""
+    """Note that an output was used. A server that only lets us read can still be read."""
     with suppress(Error):
         yield (Query(_MARK, {**values, "refs": [values["ref"]]}),)
 

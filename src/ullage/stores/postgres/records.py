@@ -19,7 +19,7 @@ from ullage.stores._clean import named_in, refs_in
 from ullage.stores._packing import NewBlob, from_utf8, to_utf8
 from ullage.stores.objects.rows import Objects
 from ullage.stores.postgres.asking import BEGIN, COMMIT, EACH, NOW, Asking, Query
-from ullage.stores.postgres.outputs import hold, put, refuse_others, text_of
+from ullage.stores.postgres.outputs import hold, put, refuse_conflicts, text_of
 from ullage.stores.postgres.schema import NAME
 
 _FIND = f"""
@@ -112,7 +112,7 @@ def commit(
     )
     writes = put(tenant, blobs, held_rows)
     results = yield (*writes, _SAVEPOINT, *append, *names)
-    refuse_others(blobs, dict(results[0]) if writes else {})
+    refuse_conflicts(blobs, dict(results[0]) if writes else {})
     conflicts = _find_conflicts(once, results[len(writes) + 1]) if once else ()
     yield (_UNDO, COMMIT) if conflicts else (COMMIT,)
     return conflicts

@@ -58,7 +58,7 @@ RETURNING {", ".join(f"sum.{name}" for name in _SUMS)}
 _SPENT = f"SELECT {', '.join(_SUMS)} FROM ullage.budgets WHERE name = %(budget)s"
 
 
-def booked(budget: str, calls: Sequence[CallRow]) -> Asking[tuple[float, ...]]:
+def book_calls(budget: str, calls: Sequence[CallRow]) -> Asking[tuple[float, ...]]:
     """`PostgresStore.book`."""
     if not calls:
         (rows,) = yield (Query(_SPENT, {"budget": budget}),)

@@ -15,13 +15,13 @@ from ullage.stores._packing import from_utf8, to_utf8
 from ullage.stores.leases import Lease
 from ullage.stores.objects.rows import Objects, and_objects
 from ullage.stores.postgres import leases, schema
-from ullage.stores.postgres import outputs as kept
-from ullage.stores.postgres import receipts as kept_receipts
+from ullage.stores.postgres import outputs as output_queries
+from ullage.stores.postgres import receipts as receipt_queries
 from ullage.stores.postgres import records as ledger
 from ullage.stores.postgres.asking import Asking, Query, answered, async_answered
 from ullage.stores.postgres.cleaning import collect
 from ullage.stores.postgres.connecting import AsyncPool, conninfo_of, prepared
-from ullage.stores.postgres.spending import CallRow, booked
+from ullage.stores.postgres.spending import CallRow, book_calls
 
 if TYPE_CHECKING:
     from ullage.stores.objects import ObjectStorage
@@ -90,9 +90,9 @@ class PostgresStore(Portable, Transactional):
     ) -> tuple[Record, ...]:
         """`Store.commit` in one transaction; of a lost race the outputs are kept."""
         owner = to_utf8(tenant)
-        blobs = kept.blobs_of(owner, outputs)
+        blobs = output_queries.blobs_of(owner, outputs)
         if blobs and self._has_storage:
-            existing = self._run("commit", kept.kept, owner, blobs)
+            existing = self._run("commit", output_queries.existing, owner, blobs)
             missing = [ref for ref in blobs if ref not in existing]
             moved = self._objects.moved(owner, [blobs[ref] for ref in missing])
             blobs.update(zip(missing, moved, strict=True))
@@ -110,17 +110,17 @@ class PostgresStore(Portable, Transactional):
 
     def get(self, tenant: str, ref: str) -> Output:
         """`Blobs.get`."""
-        rows = self._run("get", kept.read, tenant, ref)
-        return kept.opened(ref, rows, self._objects)
+        rows = self._run("get", output_queries.read, tenant, ref)
+        return output_queries.decode_output(ref, rows, self._objects)
 
     def stat(self, tenant: str, ref: str) -> Shape:
         """`Blobs.stat`. Reads no text."""
-        return self._run("stat", kept.stat, tenant, ref)
+        return self._run("stat", output_queries.stat, tenant, ref)
 
     def chunk(self, tenant: str, ref: str, n: int) -> str:
         """`Blobs.chunk`, checked by its seal and its counts."""
-        rows = self._run("chunk", kept.read, tenant, ref, n)
-        return kept.opened(ref, rows, self._objects).text
+        rows = self._run("chunk", output_queries.read, tenant, ref, n)
+        return output_queries.decode_output(ref, rows, self._objects).text
 
     def refs(self, tenant: str, after: str = "", limit: int = 1_000) -> tuple[str, ...]:
         """`Store.refs`."""
@@ -146,16 +146,16 @@ class PostgresStore(Portable, Transactional):
 
     @property
     def shared(self) -> object:
-        """What the stores of this process at one place have in common."""
+        """The object that all stores of this process at one address share."""
         return self._pool
 
     def keep_receipts(self, receipts: Sequence[Receipt]) -> None:
         """`ullage.stores.ReceiptStore.keep_receipts`."""
-        self._run("keep_receipts", kept_receipts.keep, receipts)
+        self._run("keep_receipts", receipt_queries.keep, receipts)
 
     def receipts(self, since: str = "", until: str = LAST_DAY) -> tuple[Receipt, ...]:
         """`ullage.stores.ReceiptStore.receipts`."""
-        return self._run("receipts", kept_receipts.read, since, until)
+        return self._run("receipts", receipt_queries.read, since, until)
 
     def claim(self, tenant: str, key: bytes, holder: bytes, for_s: float) -> Lease:
         """`ullage.stores.leases.Leases.claim`."""
@@ -168,7 +168,12 @@ class PostgresStore(Portable, Transactional):
         self._run("fulfil", leases.fulfil, tenant, key, holder, reply, for_s)
 
     def agreed(self, name: str, proposed: bytes) -> bytes:
-        """What all workers go by under a name: what the first to ask for it proposed."""
+        """The value that all workers use under a name: the one that the first of them proposed.
+
+        Args:
+            name: of the value.
+            proposed: the value, if no worker has proposed one.
+        """
         return self._run("agree", _agree, name, proposed)
 
     def book(self, budget: str, calls: Sequence[CallRow]) -> tuple[float, ...]:
@@ -177,7 +182,7 @@ class PostgresStore(Portable, Transactional):
         Returns:
             What is spent then: the sum of each column of `CallRow` from ``fresh_tokens`` on.
         """
-        return self._run("book", booked, budget, calls)
+        return self._run("book", book_calls, budget, calls)
 
     def close(self) -> None:
         """Let go of the connections. May be called twice."""
@@ -226,7 +231,7 @@ class AsyncPostgresStore(Portable):
     ) -> tuple[Record, ...]:
         """`Store.commit`. Cancelled, it is kept whole or not at all."""
         owner = to_utf8(tenant)
-        blobs = kept.blobs_of(owner, outputs)
+        blobs = output_queries.blobs_of(owner, outputs)
         return await self._run("commit", ledger.commit, owner, blobs, records, _NONE)
 
     async def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
@@ -235,27 +240,29 @@ class AsyncPostgresStore(Portable):
 
     async def get(self, tenant: str, ref: str) -> Output:
         """`Blobs.get`."""
-        return kept.opened(ref, await self._run("get", kept.read, tenant, ref), _NONE)
+        return output_queries.decode_output(
+            ref, await self._run("get", output_queries.read, tenant, ref), _NONE
+        )
 
     async def stat(self, tenant: str, ref: str) -> Shape:
         """`Blobs.stat`."""
-        return await self._run("stat", kept.stat, tenant, ref)
+        return await self._run("stat", output_queries.stat, tenant, ref)
 
     async def chunk(self, tenant: str, ref: str, n: int) -> str:
         """`Blobs.chunk`."""
-        return kept.opened(
-            ref, await self._run("chunk", kept.read, tenant, ref, n), _NONE
+        return output_queries.decode_output(
+            ref, await self._run("chunk", output_queries.read, tenant, ref, n), _NONE
         ).text
 
     async def keep_receipts(self, receipts: Sequence[Receipt]) -> None:
         """`ullage.stores.ReceiptStore.keep_receipts`."""
-        await self._run("keep_receipts", kept_receipts.keep, receipts)
+        await self._run("keep_receipts", receipt_queries.keep, receipts)
 
     async def receipts(
         self, since: str = "", until: str = LAST_DAY
     ) -> tuple[Receipt, ...]:
         """`ullage.stores.ReceiptStore.receipts`."""
-        return await self._run("receipts", kept_receipts.read, since, until)
+        return await self._run("receipts", receipt_queries.read, since, until)
 
     async def claim(
         self, tenant: str, key: bytes, holder: bytes, for_s: float
