@@ -5,7 +5,7 @@
     python -m lab.fuzz --only 1234         one history again, by its number
 
     steps       what is said, asked and answered, in no wire's words
-    anthropic, chat, responses, gemini, ollama      the steps as each wire writes them
+    anthropic, chat, responses, gemini, ollama, converse      the steps as each wire writes them
     breakages   how histories go wrong in the field
     histories   history ``n`` of a seed, and the request around it
     borders     joined, seeded, changed in place, allowed tools

@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from lab.fuzz import converse
 from lab.fuzz.breakages import result_text, with_result_text
 from lab.fuzz.histories import FORMATS, Case, Change, case
 from lab.fuzz.steps import TOOLS
@@ -38,7 +39,7 @@ _SEEDS = (
         ("assistant", "Good morning."),
     ),
 )
-_USER_COMES_FIRST = frozenset(("anthropic", "gemini"))
+_USER_COMES_FIRST = frozenset(("anthropic", "gemini", "bedrock-converse"))
 _NOT_CHANGED = frozenset(
     ("compaction", "bound reasoning", "signed reasoning", "manual thinking")
 )
@@ -87,6 +88,8 @@ def _spoken(format: str, role: str, text: str) -> dict[str, Any]:
             "role": "model" if role == "assistant" else role,
             "parts": [{"text": text}],
         }
+    if format == "bedrock-converse":
+        return {"role": role, "content": [{"text": text}]}
     return {"role": role, "content": text}
 
 
@@ -156,10 +159,13 @@ def _allowed(random: Random, one: Case) -> Case:
     features = one.features | {"allowed tools"}
     if always:
         features |= {"allowed tools always"}
-    declared = [*one.request.get("tools", ()), *_DECLARED[one.format]]
+    request = one.request
+    if one.format in _DECLARED:
+        declared = [*request.get("tools", ()), *_DECLARED[one.format]]
+        request = {**request, "tools": declared}
     return replace(
         one,
-        request={**one.request, "tools": declared},
+        request=request,
         choices=dict.fromkeys(lengths, choice),
         features=features,
     )
@@ -173,7 +179,11 @@ def may_call(view: dict[str, Any], names: frozenset[str]) -> bool:
         names: the names of the tools.
     """
     choice = view.get("tool_choice")
-    calling = view.get("toolConfig", {}).get("functionCallingConfig", {})
+    config = view.get("toolConfig", {})
+    forced = config.get("toolChoice", {}).get("tool")
+    if forced is not None:
+        return forced["name"] in names
+    calling = config.get("functionCallingConfig", {})
     if choice == "none" or calling.get("mode") == "NONE":
         return False
     if calling:
@@ -245,5 +255,10 @@ _CHOICES: dict[str, tuple[dict[str, Any], ...]] = {
         )
     ),
     "ollama": ({},),  # a request has no word for it
+    "bedrock-converse": (
+        {"toolConfig": converse.tools(auto={})},
+        {"toolConfig": converse.tools(any={})},
+        {"toolConfig": converse.tools(tool={"name": TOOLS[0]})},
+    ),
 }
 """How a request of each format says which tools may be called."""

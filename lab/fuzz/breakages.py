@@ -60,6 +60,9 @@ def with_result_text(message: dict, text: str) -> dict:
         message["output"] = text
     elif message["role"] == "tool":
         message["content"] = text
+    elif any("toolResult" in block for block in message["content"]):
+        block = next(block for block in message["content"] if "toolResult" in block)
+        block["toolResult"]["content"] = [{"text": text}]
     else:
         block = next(
             block for block in message["content"] if block["type"] == "tool_result"
@@ -73,7 +76,9 @@ def _answers(message: dict) -> bool:
         return True
     parts = message.get("parts") or message.get("content") or ()
     return any(
-        "functionResponse" in part or part.get("type") == "tool_result"
+        "functionResponse" in part
+        or "toolResult" in part
+        or part.get("type") == "tool_result"
         for part in parts
         if isinstance(part, dict)
     )
@@ -82,4 +87,6 @@ def _answers(message: dict) -> bool:
 def _user(format: str, text: str) -> dict:
     if format == "gemini":
         return {"role": "user", "parts": [{"text": text}]}
+    if format == "bedrock-converse":
+        return {"role": "user", "content": [{"text": text}]}
     return {"role": "user", "content": text}

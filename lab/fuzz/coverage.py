@@ -89,6 +89,19 @@ SUBJECTS: dict[str, dict[str, frozenset[str]]] = {
         "O4": frozenset(("tool_calls",)),
         "O5": frozenset(("images",)),
     },
+    "bedrock-converse": {
+        "B0": _ANY,
+        "B1": frozenset(("user",)),
+        "B2": frozenset(("user",)),
+        "B3": frozenset(("toolUse",)),
+        "B4": frozenset(("toolResult",)),
+        "B5": frozenset(("toolUse",)),
+        "B6": frozenset(("text",)),
+        "B7": frozenset(("toolUse",)),
+        "B10": frozenset(("cachePoint",)),
+        "B12": frozenset(("document",)),
+        "B13": frozenset(("reasoningContent",)),
+    },
 }
 """What must stand near an edit for a rule to have a say in it: any of these marks."""
 
@@ -97,6 +110,9 @@ ABOUT_THE_HEAD = {
     "R10": "so do the two ways of holding history at the server",
     "G12": "so does cachedContent",
     "O6": "so does the form of the answer",
+    "B8": "so does toolConfig",
+    "B9": "so does the model, which says whether a reply may be begun",
+    "B11": "so does the setting of thinking",
 }
 """Rules that no edit of messages can touch, with the reason: they are in no row."""
 
@@ -124,6 +140,13 @@ IMPOSSIBLE: tuple[tuple[str, str, str, str, str], ...] = (
         "signatures are not bound to what precedes them",
     ),
     ("ollama", _EVERY, _EVERY, "reasoning", "no reasoning is bound to its prefix here"),
+    (
+        "bedrock-converse",
+        _EVERY,
+        _EVERY,
+        "reasoning",
+        "this model's is not bound to its prefix",
+    ),
     *(
         (
             "anthropic",
@@ -154,7 +177,7 @@ def marks_of(message: Any) -> set[str]:
         for part in parts:
             kind = part.get("type")
             marks.update((kind,) if kind else part)
-            answers += kind == "tool_result"
+            answers += kind == "tool_result" or "toolResult" in part
             if "cache_control" in part:
                 marks.add("marker")
         if answers > 1:

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from lab.fuzz import anthropic, chat, gemini, ollama, responses
+from lab.fuzz import anthropic, chat, converse, gemini, ollama, responses
 from lab.fuzz.breakages import break_one
 from lab.fuzz.steps import Call, Page, Step, draw
 
@@ -21,6 +21,7 @@ WRITERS: dict[str, Callable[[Page, list[Step], frozenset[str]], None]] = {
     "openai-responses": responses.write,
     "gemini": gemini.write,
     "ollama": ollama.write,
+    "bedrock-converse": converse.write,
 }
 FORMATS = tuple(WRITERS)
 NUMBERED = FORMATS[:4]
@@ -31,8 +32,11 @@ _MODELS = {
     "openai-responses": "gpt-5.6",
     "gemini": "gemini-2.5-pro",
     "ollama": "gpt-oss:120b-cloud",
+    "bedrock-converse": "anthropic.claude-sonnet-4-5-20250929-v1:0",
 }
 _SEARCH = {"type": "web_search_20250305", "name": "web_search"}
+_USER_ENDS = ("anthropic", "bedrock-converse")
+"""The wires on which a request ends with what the user says (A11, B9)."""
 _KEYS = {"openai-responses": "input", "gemini": "contents"}
 BOUND, FREE = "claude-opus-5-5", "claude-opus-4-8"
 """A model whose reasoning is bound to what is before it, and one whose is not."""
@@ -51,7 +55,7 @@ _NO_LOOP = frozenset(
 """With one of these it is not plain where a turn begins."""
 CHANGES = 0.35
 LARGE_CHARS = 5_000
-_LEAST_TOKENS = {"anthropic": 1_800}
+_LEAST_TOKENS = {"anthropic": 1_800, "bedrock-converse": 1_800}
 _CHARS_PER_TOKEN = 3.2
 _MEDIA_TOKENS = 1_200
 _HEAD_TOKENS = 750
@@ -129,10 +133,9 @@ def case(seed: int, number: int, formats: Sequence[str] = FORMATS) -> Case:
     if repair:
         messages = break_one(random, format, messages)
         page.features.add("broken")
-    if format == "anthropic" and messages[-1]["role"] == "assistant":
-        messages.append(
-            {"role": "user", "content": "Go on."}
-        )  # nothing is sent before (A11)
+    if format in _USER_ENDS and messages[-1]["role"] == "assistant":
+        go_on = "Go on." if format == "anthropic" else [{"text": "Go on."}]
+        messages.append({"role": "user", "content": go_on})  # nothing is sent before
     page.features |= {
         name for step in steps for call in step.calls for name in _kinds_of(call)
     }
@@ -140,7 +143,7 @@ def case(seed: int, number: int, formats: Sequence[str] = FORMATS) -> Case:
         0 if "manual thinking" in page.features else 1
     )  # any other session joins half-way
     lengths = [*page.lengths[seen:], len(messages)]
-    if repair and format == "anthropic":
+    if repair and format in _USER_ENDS:
         lengths = [n for n in lengths if messages[n - 1]["role"] != "assistant"]
     size = _HEAD_TOKENS + sum(map(_size, steps))
     limit = max(
@@ -221,6 +224,9 @@ def _request(
         return {"model": model, "instructions": "You are an agent.", "store": False}
     if format in ("openai-chat", "ollama"):
         return {"model": model}
+    if format == "bedrock-converse":
+        system = [{"text": "You are an agent."}]
+        return {"model": model, "system": system, "toolConfig": converse.tools()}
     if "note" in page.features:
         model = FREE  # the first one takes no system messages
     request: dict[str, Any] = {"system": "You are an agent.", "tools": [_SEARCH]}

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from lab.fuzz import converse
+
 Request: TypeAlias = dict[str, Any]
 IllegalMutant: TypeAlias = tuple[str, str, Callable[[Request], None]]
 """Format, rule, and what breaks it, in place."""
@@ -19,6 +21,28 @@ _CHAT_CALL = {
     "function": {"name": "run", "arguments": "{}"},
 }
 _OLLAMA_CALL = {"function": {"name": "run", "arguments": {}}}
+
+
+def _converse_document() -> Request:
+    return {"document": {"format": "txt", "name": "a", "source": {"text": "a text"}}}
+
+
+def _converse_point() -> Request:
+    return {"cachePoint": {"type": "default"}}
+
+
+def _converse_thought() -> Request:
+    thought = {"text": "hm", "signature": "s"}
+    return {"reasoningContent": {"reasoningText": thought}}
+
+
+def _converse_call(id: str) -> Request:
+    return {"toolUse": {"toolUseId": id, "name": "run", "input": {}}}
+
+
+def _converse_result(id: str) -> Request:
+    return {"toolResult": {"toolUseId": id, "content": [{"text": "ok"}]}}
+
 
 LEGAL: dict[str, Callable[[], Request]] = {
     "anthropic": lambda: {
@@ -74,6 +98,29 @@ LEGAL: dict[str, Callable[[], Request]] = {
             {"role": "tool", "tool_name": "run", "content": "ok"},
             {"role": "assistant", "content": "done"},
         ]
+    },
+    "bedrock-converse": lambda: {
+        "modelId": "anthropic.claude-sonnet-4-6",
+        "toolConfig": converse.tools(),
+        "messages": [
+            {
+                "role": "user",
+                "content": [_converse_document(), {"text": "go"}, _converse_point()],
+            },
+            {
+                "role": "assistant",
+                "content": [_converse_thought(), _converse_call("a")],
+            },
+            {
+                "role": "user",
+                "content": [_converse_result("a"), {"text": "on"}, _converse_point()],
+            },
+            {
+                "role": "assistant",
+                "content": [_converse_thought(), _converse_call("b")],
+            },
+            {"role": "user", "content": [_converse_result("b")]},
+        ],
     },
     "openai-responses": lambda: {
         "store": False,
@@ -257,6 +304,51 @@ ILLEGAL_MUTANTS: tuple[IllegalMutant, ...] = (
         lambda r: r["messages"][0].update(images=["data:image/png;base64,AAAA"]),
     ),
     ("ollama", "O6", lambda r: r.update(format="xml")),
+    ("bedrock-converse", "B0", lambda r: _content(r, 1)[1]["toolUse"].pop("name")),
+    ("bedrock-converse", "B1", lambda r: r["messages"].pop(0)),
+    (
+        "bedrock-converse",
+        "B2",
+        lambda r: r["messages"].insert(0, {**r["messages"][0]}),
+    ),
+    ("bedrock-converse", "B3", lambda r: _content(r, 2).pop(0)),
+    ("bedrock-converse", "B4", lambda r: _content(r, 1).pop()),
+    ("bedrock-converse", "B5", lambda r: _content(r, 1).append(_content(r, 1)[1])),
+    ("bedrock-converse", "B6", lambda r: _content(r, 2)[1].update(text=" ")),
+    (
+        "bedrock-converse",
+        "B7",
+        lambda r: _content(r, 1)[1]["toolUse"].update(name="a name"),
+    ),
+    ("bedrock-converse", "B8", lambda r: r.pop("toolConfig")),
+    (
+        "bedrock-converse",
+        "B9",
+        lambda r: r["messages"].append(
+            {"role": "assistant", "content": [{"text": "So"}]}
+        ),
+    ),
+    (
+        "bedrock-converse",
+        "B10",
+        lambda r: _content(r, 2).extend(4 * [_converse_point()]),
+    ),
+    (
+        "bedrock-converse",
+        "B11",
+        lambda r: (
+            r.update(additionalModelRequestFields={"thinking": {"type": "enabled"}})
+            or _content(r, 3).pop(0)
+        ),
+    ),
+    ("bedrock-converse", "B12", lambda r: _content(r, 0).pop(1)),
+    (
+        "bedrock-converse",
+        "B13",
+        lambda r: _content(r, 3)[0].update(
+            reasoningContent={"reasoningText": {"text": "so", "signature": "f"}}
+        ),
+    ),
     ("openai-responses", "R0", lambda r: r["input"][2].pop("name")),
     ("openai-responses", "R1", lambda r: r["input"].pop(3)),
     ("openai-responses", "R1", lambda r: r["input"].pop()),

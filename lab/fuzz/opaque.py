@@ -15,10 +15,12 @@ FIELDS = frozenset(
         "thoughtSignature",
         "thought_signature",
         "fingerprint",
+        "redactedContent",
     )
 )
 _MIME = frozenset(("media_type", "mimeType", "format"))
 _REASONING = frozenset(("thinking", "redacted_thinking", "reasoning"))
+_CALLS = frozenset(("functionCall", "toolUse"))
 _FREE = frozenset(("cache_control", "id", "status"))
 """What may differ: a marker that moved; an id that mending leaves out (R4, R6)."""
 
@@ -61,6 +63,7 @@ def is_signed(message: Any) -> bool:
     return any(
         part.get("type") in _REASONING
         or "thoughtSignature" in part
+        or "reasoningContent" in part
         or "extra_content" in part
         for _, part in _sealed(message)
     )
@@ -86,6 +89,7 @@ def arguments(messages: list[Any]) -> Iterator[str]:
     for call in (call for message in messages for call in _calls(message)):
         body = (
             call.get("functionCall")
+            or call.get("toolUse")
             or call.get("function")
             or call.get("custom")
             or call
@@ -111,7 +115,7 @@ def _calls(message: Any) -> list[Any]:
         return [_bare(message)]
     parts = message.get("parts") or message.get("content")
     found = parts if isinstance(parts, list) else []
-    calls = [p for p in found if p.get("type") == "tool_use" or "functionCall" in p]
+    calls = [p for p in found if p.get("type") == "tool_use" or _CALLS & p.keys()]
     return [_bare(call) for call in [*calls, *(message.get("tool_calls") or ())]]
 
 

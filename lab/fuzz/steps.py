@@ -84,6 +84,13 @@ FEATURES: dict[str, tuple[str, ...]] = {
         "no names",
         "note",
     ),
+    "bedrock-converse": (
+        *(name for name in EVERYWHERE if name != "several messages"),
+        "error",
+        "media in a result",
+        "sealed reasoning",
+        "cache marker",
+    ),
 }
 """What the histories of each format may hold. "Signed" is a signature or sealed text."""
 

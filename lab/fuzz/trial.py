@@ -32,6 +32,7 @@ from ullage.core.errors import OverLimitError, UllageError
 from ullage.core.history.transcript import leaves_of
 from ullage.core.history.window import Window
 from ullage.core.turn.changes import key_of
+from ullage.core.turn.rendering import layout
 from ullage.core.values.events import Event
 from ullage.core.values.toolset import RECALL_TOOLS
 from ullage.tools.replay.gates import unseen
@@ -150,14 +151,14 @@ class _Trial:
     def _request(self, length: int) -> dict[str, Any]:
         """The request for a beginning of the history, for the model of that time."""
         case = self.case
-        model = case.models[case.lengths.index(length)]
         choice = case.choices.get(length, {})
-        return {
-            **case.request,
-            **choice,
-            "model": model,
-            case.key: case.beginning(length),
-        }
+        request = {**case.request, **choice, case.key: case.beginning(length)}
+        del request["model"]
+        request[FORMATS[case.format].model_field] = self._model(length)
+        return request
+
+    def _model(self, length: int) -> str:
+        return self.case.models[self.case.lengths.index(length)]
 
     def show(self, length: int) -> None:
         """The view of the history so far."""
@@ -187,10 +188,10 @@ class _Trial:
             if whole and not case.repair:
                 self._break(self._problems(view, case.beginning(length)), length)
         if self.bound is not None:
-            as_before = grew and request["model"] == self.model
+            as_before = grew and self._model(length) == self.model
             reply = case.messages[length : self._next(length)]
             behind = self.bound.judge(shown, reply, as_before)
-            if behind and request["model"] == BOUND:
+            if behind and self._model(length) == BOUND:
                 self._wrong("reasoning is shown behind what was changed", length)
         self._whole(shown, kinds, length)
         self._borders(view, kinds, length)
@@ -199,14 +200,15 @@ class _Trial:
             self._wrong(
                 "a new result is not in the first view after it came (G8)", length
             )
-        self.shown, self.view, self.model = shown, view, request["model"]
+        self.shown, self.view, self.model = shown, view, self._model(length)
 
     def _whole(self, shown: list[Any], kinds: set[str], length: int) -> None:
         """What is asked of every view as a whole."""
         case, window = self.case, self.session.window
         if window.estimate > case.limit_tokens:
             self._wrong("a view is over the limit", length)
-        if _first_of_user(shown) != _first_of_user(case.beginning(length)):
+        asked, first = _first_of_user(case.beginning(length)), _first_of_user(shown)
+        if first != asked and not _goes_on(case.format, first, asked):
             self._wrong("the first user message is not as it was", length)
         if window.summaries:
             self._parted(window, length)
@@ -391,6 +393,15 @@ def _first_of_user(messages: list[Any]) -> Any:
     return next((m for m in messages if m.get("role") == "user"), None)
 
 
+def _goes_on(format: str, first: Any, asked: Any) -> bool:
+    """Whether a message of Converse says what it did, and more behind it: a summary stands there,
+    since the user says one message at a time (B2).
+    """
+    if format != "bedrock-converse":
+        return False
+    return first["content"][: len(asked["content"])] == asked["content"]
+
+
 def _kind_of(event: Event) -> str:
     """The kind of an edit: arguments that were pruned are stubbed."""
     return (
@@ -416,10 +427,15 @@ def _seams(messages: list[Any], shown: list[Any]) -> int:
 
 
 def _recounted(session: Session, shown: list[Any]) -> int:
-    """Tokens of a view, counted from its own messages."""
+    """Tokens of a view, counted from its own messages.
+
+    A window counts a summary as a message of its own, also where it goes into one of the user's.
+    """
     window, wire = session.window, FORMATS[str(session.state.format)]
     meter, total = window.meter, window.head_tokens
     messages = [wire.parse(raw, "view") for raw in shown]
+    if wire.wants_turns(meter.model):
+        total += meter.overhead.message * (len(layout(window)) - len(messages))
     read_from = max(
         (at for at, message in enumerate(messages) if message.supersedes), default=0
     )

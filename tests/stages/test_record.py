@@ -164,6 +164,27 @@ def test_a_user_text_beside_results_is_in_the_record_word_for_word():
     assert DEFAULT.name == "default-10"
 
 
+def test_of_a_user_text_beside_results_not_one_character_is_lost():
+    """Converse has one message for a batch of results and for what the user says behind it."""
+    texts = [f"\x1c rule {number}\u2028\x1f" for number in range(120)]
+    messages = [{"role": "user", "content": [{"text": "Begin."}]}]
+    for number, text in enumerate(texts):
+        call_id = f"t{number}"
+        use = {"toolUseId": call_id, "name": "read", "input": {"n": number}}
+        result = {"toolUseId": call_id, "content": [{"text": file_of(number)}]}
+        messages += [
+            {"role": "assistant", "content": [{"toolUse": use}]},
+            {"role": "user", "content": [{"toolResult": result}, {"text": text}]},
+        ]
+    model = "anthropic.claude-sonnet-4-5-v1:0"
+    session = Session(model, limits=LIMITS, recall=True)
+    view = session.fit({"modelId": model, "messages": messages})
+    assert session.window.summaries
+    blocks = [block for message in view["messages"] for block in message["content"]]
+    shown = "\n".join(block["text"] for block in blocks if "text" in block)
+    assert all(text in shown for text in texts)
+
+
 # what stands in a record for each thing that was said and done
 
 

@@ -241,7 +241,7 @@ def steps(
                     yield f"- {message.role}: {_block(window, (index, number, 0))}"
                 case Text(text=text):
                     if text.strip():
-                        yield _said(message, text.strip(), calls_so_far)
+                        yield _said(message, text, calls_so_far)
                 case ToolCall():
                     if id(part) not in answered:
                         yield _defused(f"{_called(part)} → nothing yet")
@@ -268,12 +268,12 @@ def _defused(step: str) -> str:
 
 
 def _said(message: Message, text: str, calls_so_far: int) -> str:
-    """What somebody said: all of it, or where the model says it, its beginning."""
+    """What somebody said: to the character, or where the model says it, its beginning."""
     if message.role != "assistant":
         return f"- {message.role}: {text}"
     concludes = calls_so_far >= _WORKED_CALLS and not message.calls
     most_chars = _CONCLUDED_CHARS if concludes else _SAID_CHARS
-    beginning = _beginning(text, most_chars, most_chars)
+    beginning = _beginning(text.strip(), most_chars, most_chars)
     return _defused(f"- {message.role}: {beginning}")
 
 
