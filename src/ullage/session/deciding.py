@@ -16,7 +16,7 @@ from ullage.core.history import canon
 from ullage.core.history.hand import DecisionEntry, hand_of, name_of
 from ullage.core.history.ledger import Ledger, latest_record
 from ullage.core.history.window import Window
-from ullage.core.turn.terms import Settings
+from ullage.core.turn.settings import Settings
 from ullage.core.values.decisions import Decision, LedgerRef, Verb, When
 from ullage.core.values.edits import whole
 from ullage.core.values.effects import Commit, Find, Record, Steps
@@ -119,7 +119,7 @@ class DecisionMixin:
         decision = self._decision(info, ledger, verb, reference, **fields)
         state = replace(self._state.persisted, ledger=ledger)
         decided, _ = ledger.with_decision(info.key, decision)
-        settings = replace(self.settings, learnt=self._state.learnt)
+        settings = replace(self.settings, lessons=self._state.learnt)
         return (
             yield from preview(raw, state, replace(state, ledger=decided), settings)
         )

@@ -30,8 +30,8 @@ from ullage.wires.base import name_of_call
 from ullage.wires.overflow import Overflow
 
 if TYPE_CHECKING:
-    from ullage.core.turn import Turned
-    from ullage.core.turn.memo import FrozenRequest
+    from ullage.core.turn import TurnResult
+    from ullage.core.turn.caches import FrozenRequest
     from ullage.core.values.decisions import Verb
     from ullage.session.aio import AsyncSession
     from ullage.session.core import SessionCore
@@ -72,7 +72,7 @@ class RequestInfo:
         warning: what the reply gave reason to warn of, or None.
     """
 
-    def __init__(self, turned: Turned) -> None:
+    def __init__(self, turned: TurnResult) -> None:
         window = turned.window
         self.frozen: FrozenWindow = turned.frozen
         self.working: Window | None = window
