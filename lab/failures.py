@@ -16,14 +16,14 @@ _ROWS = (
     (
         "recall f79",
         "core/turn/turn.py",
-        "outputs = (*fresh.outputs, *walk.outputs.values())",
-        "outputs = fresh.outputs",
+        "outputs = (*set_aside, *walk.outputs.values())",
+        "outputs = tuple(set_aside)",
     ),
     (
         "recall f91_a_full",
         "core/turn/turn.py",
-        "outputs = (*fresh.outputs, *walk.outputs.values())",
-        "outputs = fresh.outputs",
+        "outputs = (*set_aside, *walk.outputs.values())",
+        "outputs = tuple(set_aside)",
     ),
     (
         "summary f49",
@@ -39,9 +39,9 @@ _ROWS = (
     ),
     (
         "storage f96",
-        "core/turn/memo.py",
-        "return min(known, len(ours)), reworded",
-        "return known, reworded",
+        "core/turn/caches.py",
+        "return _Match(history, min(length, len(raws)), reworded)",
+        "return _Match(history, length, reworded)",
     ),
     (
         "control f29",
@@ -121,7 +121,7 @@ _ROWS = (
     (
         "control f24",
         "core/turn/filling.py",
-        "if held and held + tokens > room:",
+        "if tokens and tokens + fragment_tokens > room:",
         "if False:",
     ),
     (
@@ -161,8 +161,8 @@ _ROWS = (
     (
         "summary f48",
         "core/turn/filling.py",
-        "most_tokens=2 * asked.most_tokens",
-        "most_tokens=asked.most_tokens",
+        "most_tokens=2 * request.most_tokens",
+        "most_tokens=request.most_tokens",
     ),
     (
         "summary f54",
@@ -185,7 +185,7 @@ _ROWS = (
     (
         "counting f62",
         "core/turn/beginning.py",
-        "    return line.head[2]",
+        "    return history.head[2]",
         "    return 0",
     ),
     (
@@ -363,14 +363,14 @@ _ROWS = (
     (
         "storage f97",
         "core/turn/rendering.py",
-        "messages, parsed, made = list(raws), view.transcript.messages, line.rendered",
-        "messages, parsed, made = raws, view.transcript.messages, line.rendered",
+        "    messages = list(request.history)\n",
+        "    messages = request.history\n",
     ),
     (
         "storage f99",
-        "core/turn/memo.py",
-        "return min(known, len(ours)), reworded",
-        "return known, reworded",
+        "core/turn/caches.py",
+        "return _Match(history, min(length, len(raws)), reworded)",
+        "return _Match(history, length, reworded)",
     ),
     (
         "storage f94",
@@ -472,7 +472,7 @@ _ROWS = (
         "counting f68",
         "core/turn/beginning.py",
         "    return tools, True\n",
-        "    return (tools if len(asked.history) % 4 else ()), True\n",
+        "    return (tools if len(request.history) % 4 else ()), True\n",
     ),
     (
         "recall f76",
@@ -506,9 +506,9 @@ _ROWS = (
     ),
     (
         "spend f107",
-        "core/turn/turn.py",
-        "usage=state.usage + usage, cost_usd=spent",
-        "usage=usage, cost_usd=spent",
+        "core/turn/observing.py",
+        "usage=state.usage + usage, cost_usd=total_usd",
+        "usage=usage, cost_usd=total_usd",
     ),
     (
         "control f30",
@@ -519,14 +519,14 @@ _ROWS = (
     (
         "recall f91_on_a_full_disk_what_is",
         "core/turn/turn.py",
-        "    except OverLimitError:\n        builder = decided",
-        "    except ZeroDivisionError:\n        builder = decided",
+        "    except OverLimitError:\n        builder = decision",
+        "    except ZeroDivisionError:\n        builder = decision",
     ),
     (
         "recall f91_on_a_full_disk_what_repair",
         "core/turn/turn.py",
-        "unkept=memo.aside",
-        "unkept=()",
+        "unstored=unstored",
+        "unstored=()",
     ),
     (
         "recall f91_the_same",
@@ -643,10 +643,9 @@ _ROWS = (
     (
         "counting f67",
         "core/turn/rendering.py",
-        "    request = asked.wire.compose(asked.raw, _messages(asked, line, view), tools)",
-        "    messages = _messages(asked, line, view)\n"
-        '    status = asked.wire.user(f"{len(messages)} messages")\n'
-        "    return asked.wire.compose(asked.raw, [status, *messages], tools)",
+        "    body = request.wire.compose(request.raw, messages, tools)\n",
+        '    status = request.wire.user(f"{len(messages)} messages")\n'
+        "    body = request.wire.compose(request.raw, [status, *messages], tools)\n",
     ),
     (
         "counting f69",

@@ -45,7 +45,7 @@ _LEDGER, _TESTS_LEDGER = "core/history/ledger.py", "history/test_ledger.py"
 _WINDOW, _TESTS_WINDOW = "core/history/window.py", "history/test_window.py"
 _GUARD, _TESTS_GUARD = "policy/stages/emergency.py", "stages/test_emergency.py"
 _ENGINE, _TESTS_ENGINE = "core/turn/engine.py", "turn/test_engine.py"
-_MEMO, _TESTS_MEMO = "core/turn/memo.py", "turn/test_memo.py"
+_CACHES, _TESTS_CACHES = "core/turn/caches.py", "turn/test_caches.py"
 
 MUTANTS = (
     Mutant(
@@ -141,15 +141,16 @@ MUTANTS = (
     ),
     Mutant(
         "core/turn/batches.py",
-        "        self.record(stage, key, edits, before, decision)\n        self.set_aside(cuts)",
-        "        self.record(stage, key, edits, before, decision)",
+        "        self.record(stage, key, edits, tokens_before, decision)\n"
+        "        self.set_aside(cuts)",
+        "        self.record(stage, key, edits, tokens_before, decision)",
         _TESTS_ENGINE,
         "what a batch leaves out is never kept",
     ),
     Mutant(
         _ENGINE,
-        "        if length > settled:\n            is_end",
-        "        if True:\n            is_end",
+        "        decides = length > settled\n",
+        "        decides = True\n",
         _TESTS_ENGINE,
         "a settled place is decided again",
     ),
@@ -168,24 +169,24 @@ MUTANTS = (
         "a batch is made in an open turn whose thinking must stay",
     ),
     Mutant(
-        _MEMO,
-        "if read.digest(index + leading) != line.transcript.digests[index]:",
+        _CACHES,
+        "if digest != history.transcript.digests[index]:",
         "if False:",
-        _TESTS_MEMO,
+        _TESTS_CACHES,
         "a changed message is taken for the old one in other words",
     ),
     Mutant(
-        _MEMO,
-        "if line.meter is meter and shared == len(line.copies):",
-        "if shared == len(line.copies):",
-        _TESTS_MEMO,
+        _CACHES,
+        "if history.meter is meter and match.length == len(history.copies):",
+        "if match.length == len(history.copies):",
+        _TESTS_CACHES,
         "a history goes on in the line of another model",
     ),
     Mutant(
-        _MEMO,
-        "return min(known, len(ours)), reworded",
-        "return known, reworded",
-        _TESTS_MEMO,
+        _CACHES,
+        "return _Match(history, min(length, len(raws)), reworded)",
+        "return _Match(history, length, reworded)",
+        _TESTS_CACHES,
         "a rewound history is taken for the longer one",
     ),
 )

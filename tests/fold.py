@@ -2,15 +2,17 @@
 
 from ullage.core.history.ledger import PolicyRecord
 from ullage.core.turn import engine
-from ullage.core.turn.terms import Agreed, Terms
+from ullage.core.turn.active_policy import ActivePolicy, PolicyResolution
 from ullage.policy.stages.default import SAFEGUARDS
 
-TERMS = Terms(PolicyRecord("default", recall=True))
+ACTIVE = ActivePolicy(PolicyRecord("default", recall=True))
 
 
-def fit(window, ledger, policy, terms=TERMS, **more):
+def fit(window, ledger, policy, active=ACTIVE, **more):
     """What the engine decides; it may not ask for anything."""
-    steps = engine.fit(window, Agreed(terms, ledger), policy, SAFEGUARDS, **more)
+    steps = engine.fit(
+        window, PolicyResolution(active, ledger), policy, SAFEGUARDS, **more
+    )
     try:
         asked = next(steps)
     except StopIteration as stop:

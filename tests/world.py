@@ -100,7 +100,7 @@ class World:
         ]
 
     def drop_memo(self):
-        self.session._state = replace(self.session._state, memo=None)
+        self.session._state = replace(self.session._state, cache=None)
 
     def restart(self):
         """Another process: with a file, it knows what the file holds; else the state."""
@@ -242,7 +242,7 @@ class World:
                 store=Threaded(self.session.store),
                 state=self.session.state,
             )
-            session._state = replace(session._state, memo=self.session._state.memo)
+            session._state = replace(session._state, cache=self.session._state.cache)
             return session, await session.fit(request)
 
         other, view = asyncio.run(once())

@@ -62,7 +62,7 @@ def fits(material: Material, name: str) -> Iterator[Figure]:
 
 def truncation(material: Material, name: str) -> Iterator[Figure]:
     """Megabytes a second that a policy's first-sight shape takes in."""
-    for stage in preset(name).at_first_sight:
+    for stage in preset(name).on_arrival:
         shape = getattr(stage, "keywords", {}).get("shape", by_kind)
         for kind, text in _texts(material):
             source = Source(text, "bash", "call_1")

@@ -85,7 +85,7 @@ def _condense_all(window: Window, /) -> Sequence[ProposedEdit]:
 TREATMENTS = (
     Treatment(
         "first sight",
-        Policy(name="first-sight", at_first_sight=(partial(truncate, shape=_part),)),
+        Policy(name="first-sight", on_arrival=(partial(truncate, shape=_part),)),
         frozenset(("truncated",)),
     ),
     Treatment(

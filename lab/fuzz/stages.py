@@ -40,7 +40,7 @@ def policy_of(number: int) -> Policy:
     Random(number).shuffle(stages)
     return Policy(
         name=f"any-{number}",
-        at_first_sight=(partial(truncate_any, seed=number),),
+        on_arrival=(partial(truncate_any, seed=number),),
         under_pressure=tuple(stages),
         guard=partial(emergency),
     )

@@ -104,7 +104,7 @@ if TYPE_CHECKING:
     )
     from ullage.core.history.window import Window
     from ullage.core.redaction import common_keys
-    from ullage.core.turn.turn import State
+    from ullage.core.turn.state import State
     from ullage.core.values.decisions import Decision
     from ullage.core.values.edits import (
         Address,
@@ -173,7 +173,7 @@ else:
             "ullage.stores._base": "AsyncStore Store",
             "ullage.stores.memory": "MemoryStore",
             "ullage.stores.sqlite": "SqliteStore",
-            "ullage.core.turn.turn": "State",
+            "ullage.core.turn.state": "State",
             "ullage.core.values.decisions": "Decision",
             "ullage.core.values.edits": "Address Batch Edit ProposedEdit Replace ReplaceSpan",
             "ullage.core.values.effects": "Output Record",

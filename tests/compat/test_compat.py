@@ -255,11 +255,11 @@ def test_a_conversation_in_our_words_goes_on_and_what_changed_is_told(left, thin
     view = session.fit(make.thinking_request(told["history"]))
     shows_same = goes_on_legally(told["view"], view)
     found = session.state.ledger.entries.values()
-    known = [opened.decides for entry in found for opened in entry.opened]
+    known = [opened.policy_fingerprint for entry in found for opened in entry.policies]
     kinds = [event.kind for event in session.events]
-    assert kinds.count("changed") == (session.settings.decides != known[0])
+    assert kinds.count("changed") == (session.settings.policy_fingerprint != known[0])
     assert shows_same == (
-        arrival_part(session.settings.decides) == arrival_part(known[0])
+        arrival_part(session.settings.policy_fingerprint) == arrival_part(known[0])
     )
 
 

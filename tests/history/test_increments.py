@@ -156,10 +156,10 @@ def test_where_two_decided_at_one_place_every_reader_takes_the_same():
 
 def test_a_record_waits_for_the_one_before_it():
     entries = played("openai-chat", 4)[0].state.ledger.entries.values()
-    opened = next(entry.opened[0] for entry in entries if entry.opened)
+    opened = next(entry.policies[0] for entry in entries if entry.policies)
     ledger, records = Ledger(), []
     for _ in range(3):
-        ledger, record = ledger.with_opened(b"k" * 16, opened)
+        ledger, record = ledger.with_policy(b"k" * 16, opened)
         records.append(record)
     first, waiting = merge_records(Ledger(), records[1:])
     assert first == Ledger()

@@ -48,7 +48,7 @@ def written(steps):
     """A ledger written step by step, and the records that keep it."""
     ledger, records = Ledger(), []
     for key, value in steps:
-        name = {Batch: "batch", UsageRecord: "observed", PolicyRecord: "opened"}[
+        name = {Batch: "batch", UsageRecord: "observed", PolicyRecord: "policy"}[
             type(value)
         ]
         ledger, record = getattr(ledger, f"with_{name}")(key, value)

@@ -22,7 +22,7 @@ def test_a_tally_is_the_sum_and_looks_only_at_what_is_new(values, changed):
     for index, value in changed:
         if index < len(values):
             values[index] = value
-            tally.outdate(index)
+            tally.invalidate(index)
     asked.clear()
     assert tally.to(len(values), measure).sum == sum(values)
     assert set(asked) == {index for index, _ in changed if index < len(values)}

@@ -66,7 +66,14 @@ UNTESTED = {
     "ullage.stores.postgres.outputs": "the same",
     "ullage.stores.postgres.records": "the same",
     "ullage.stores.postgres.spending": "the same: tests/stores/postgres/test_budgets.py",
-    "ullage.core.turn.first_sight": "tests/session/test_upgrades.py",
+    "ullage.core.turn.arrival": "tests/session/test_upgrades.py",
+    "ullage.core.turn.held_elsewhere": "tests/turn/test_threads.py",
+    "ullage.core.turn.ledger_lookup": "tests/session/test_workers.py",
+    "ullage.core.turn.nesting": "tests/turn/test_incoming.py",
+    "ullage.core.turn.reporting": "tests/turn/test_checks.py",
+    "ullage.core.turn.observing": "what a reply reports: tests/spend and tests/session",
+    "ullage.core.turn.recall_offer": "tests/session/test_joining.py",
+    "ullage.core.turn.resolution": "tests/session/test_upgrades.py",
     "ullage.session.core": "what both sessions share: every test of a session",
 }
 

@@ -50,7 +50,7 @@ NEAREST = {
     "core/turn/spans.py": "turn/test_checks.py",
     # the transcript asks who answers whom, the memo what a caller changed
     "core/history/pairing.py": "history/test_transcript.py",
-    "core/history/snapshots.py": "turn/test_memo.py",
+    "core/history/snapshots.py": "turn/test_caches.py",
     "doors/mcp/clients.py": "mcp/test_clients_files.py",
     # these run in Google ADK, in an environment of its own
     "integrations/adk/*.py": "integrations/adk/test_limits.py",
@@ -122,7 +122,10 @@ NEAREST = {
     # the steps of a turn, as effects
     "core/turn/rendering.py": "turn/test_work.py",
     "core/turn/request.py": "session/test_malformed.py",
-    "core/turn/terms.py": "session/test_upgrades.py",
+    "core/turn/ledger_lookup.py": "session/test_workers.py",
+    "core/turn/recall_offer.py": "session/test_joining.py",
+    "core/turn/resolution.py": "session/test_upgrades.py",
+    "core/turn/held_elsewhere.py": "turn/test_threads.py",
     "core/turn/*.py": "turn/test_engine.py",
     "core/values/briefs.py": "turn/test_filling.py",
     "core/values/effects.py": "turn/test_engine.py",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "ullage"
-MOST_LINES = 9_990  # code is being unpacked; 9,000 again when it is done
+MOST_LINES = 9_000
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 SECTION = PAGE[PAGE.index("## What to read") : PAGE.index("## One turn")]
 STOPS = re.findall(r"^\| (\d)\. .+\| (.+) \|$", SECTION, re.M)

@@ -8,7 +8,7 @@ REQUEST = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hello."
 
 
 def record():
-    return Ledger().with_opened(bytes(16), PolicyRecord("first", recall=False))[1]
+    return Ledger().with_policy(bytes(16), PolicyRecord("first", recall=False))[1]
 
 
 def test_a_record_is_an_entry_and_a_record_again():

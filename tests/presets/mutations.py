@@ -10,7 +10,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import fields, replace
 
-STAGES = ("at_first_sight", "under_pressure")
+STAGES = ("on_arrival", "under_pressure")
 
 
 def mutated(policy):

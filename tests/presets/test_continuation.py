@@ -818,10 +818,10 @@ def behaviour(policy):
 
 
 def with_shape(**changed):
-    (stage,) = continuation().at_first_sight
+    (stage,) = continuation().on_arrival
     shape = stage.keywords["shape"]
     changed = partial(head_chars, **{**shape.keywords, **changed})
-    return replace(continuation(), at_first_sight=(partial(truncate, shape=changed),))
+    return replace(continuation(), on_arrival=(partial(truncate, shape=changed),))
 
 
 def with_desk(**changed):
@@ -841,8 +841,8 @@ MUTANTS = {
     "another marker": with_shape(
         marker="[cut. Call {prefix}{call_id}: {shown} of {total}]"
     ),
-    "no shape": replace(continuation(), at_first_sight=()),
-    "our shape": replace(continuation(), at_first_sight=(partial(truncate),)),
+    "no shape": replace(continuation(), on_arrival=()),
+    "our shape": replace(continuation(), on_arrival=(partial(truncate),)),
     "larger pages": with_desk(page_chars=8_000),
     "another default": with_desk(first_offset=0),
     "our page end": with_desk(next_page=OURS.next_page),

@@ -17,7 +17,7 @@ from ullage.wires import FORMATS
 
 formats = st.sampled_from(sorted(FORMATS))
 seeds = st.integers(0, 1 << 30)
-moments = st.sampled_from(("at_first_sight", "under_pressure", "both", "guard"))
+moments = st.sampled_from(("on_arrival", "under_pressure", "both", "guard"))
 thinking = st.sampled_from((None, "adaptive", "enabled", "bound"))
 
 
@@ -26,9 +26,7 @@ def policy_of(moment, seed):
     if moment == "guard":
         return Policy(name="anything-1", guard=stage)
     if moment == "both":
-        return Policy(
-            name="anything-1", at_first_sight=(stage,), under_pressure=(stage,)
-        )
+        return Policy(name="anything-1", on_arrival=(stage,), under_pressure=(stage,))
     return Policy(name="anything-1", **{moment: (stage,)})
 
 
@@ -117,6 +115,6 @@ def test_no_stage_makes_an_illegal_view_or_loses_anything(
         assert other.fit(request) == view
         assert warm.fit(request) == view
     # who sees the whole history at once, with a store of their own, decides the same
-    if moment == "at_first_sight" and thinks != "bound":
+    if moment == "on_arrival" and thinks != "bound":
         alone = open_session(format, policy, MemoryStore())
         assert alone.fit(request) == view

@@ -116,7 +116,7 @@ def test_what_another_model_left_behind_a_batch_goes_when_the_first_comes_back()
             break
     now = lengths.index(length)
     assert now < len(lengths) - 2
-    assert session._state.memo.lines[0].builder.stale, (
+    assert session._state.cache.histories[0].builder.stale, (
         "thinking stays behind what was edited"
     )
     view = session.fit(request(BOUND, messages[: lengths[now]]))["messages"]

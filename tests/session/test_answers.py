@@ -215,9 +215,12 @@ def test_no_secret_in_an_answer_gets_into_a_record():
 def test_which_tools_ask_is_part_of_what_decides():
     """Their order and spelling are not; a change in mid-conversation is told, and legal."""
     assert fingerprint(DEFAULT) != fingerprint(DEFAULT, None, ("ask_me",))
-    one = Session("gpt-4.1", user_tools=["b", "a"]).settings.decides
-    assert one == Session("gpt-4.1", user_tools=("a", "b", "a")).settings.decides
-    assert one == Session("gpt-4.1", user_tools=("A", "b")).settings.decides
+    one = Session("gpt-4.1", user_tools=["b", "a"]).settings.policy_fingerprint
+    assert (
+        one
+        == Session("gpt-4.1", user_tools=("a", "b", "a")).settings.policy_fingerprint
+    )
+    assert one == Session("gpt-4.1", user_tools=("A", "b")).settings.policy_fingerprint
     messages = histories.wire("openai-chat", list(turns("ask_the_operator", count=30)))
     before = Session("gpt-4.1", format="openai-chat", limits=LIMITS, recall=True)
     last("openai-chat", before, messages)

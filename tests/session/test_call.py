@@ -530,7 +530,7 @@ def test_functions_that_google_genai_calls_itself_are_still_called(serve):
     )
     assert opened == ["a"]
     assert reply.text == SAYING.text
-    assert not session.state.opened.recall
+    assert not session.state.policy_record.recall
 
 
 # ── event loops ──────────────────────────────────────────────────────────────────────────

@@ -207,7 +207,7 @@ def test_what_an_older_version_opened_is_joined_too():
     old = session_for(format, store=store, joins=False)
     old.fit(request(format, turns[:2]))
     (opened,) = (
-        entry.opened for entry in old.state.ledger.entries.values() if entry.opened
+        entry.policies for entry in old.state.ledger.entries.values() if entry.policies
     )
     assert [one.joined for one in opened] == [True]
     view = session_for(format, store=store).fit(request(format, turns))

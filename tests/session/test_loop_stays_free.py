@@ -70,7 +70,7 @@ def test_a_long_walk_hashes_nothing_long_on_its_way(format, monkeypatch):
     ]
     messages = histories.wire(format, [Turn(calls=(call,)) for call in calls])
     policy = replace(
-        CUTS_ALWAYS, name="walks-1", at_first_sight=(walks, *CUTS_ALWAYS.at_first_sight)
+        CUTS_ALWAYS, name="walks-1", on_arrival=(walks, *CUTS_ALWAYS.on_arrival)
     )
     limits = Limits(window_tokens=60_000)
     session = Session(

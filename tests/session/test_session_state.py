@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from tests.history.test_increments import played, session_of
 from ullage import State
 from ullage.core.history.ledger import Ledger
-from ullage.core.turn.memo import Memo
+from ullage.core.turn.caches import SessionCache
 from ullage.core.values.events import Event
 from ullage.session.state import EVENTS_KEPT, SessionState
 
@@ -37,8 +37,8 @@ def test_what_is_told_once_is_not_told_again():
 def test_new_records_drop_what_is_remembered_and_known_ones_do_not():
     _, _, increments, _ = played("openai-chat", 6)
     records = [record for increment in increments for record in increment]
-    one = state_of(memo=Memo()).with_records(records)
-    assert one.memo is None
-    again = replace(one, memo=Memo())
-    assert again.with_records(records).memo is again.memo
+    one = state_of(cache=SessionCache()).with_records(records)
+    assert one.cache is None
+    again = replace(one, cache=SessionCache())
+    assert again.with_records(records).cache is again.cache
     assert session_of("openai-chat").news() == ()

@@ -36,7 +36,7 @@ def policy(limit_chars=8_000, name="mine-1", page_chars=8_000):
     )
     first = (partial(truncate, shape=shape),)
     return replace(
-        DEFAULT, name=name, at_first_sight=first, toolset=toolset, without_recall=None
+        DEFAULT, name=name, on_arrival=first, toolset=toolset, without_recall=None
     )
 
 
@@ -248,7 +248,7 @@ def test_what_was_cut_without_recall_tools_stays_and_no_more_is_cut(tmp_path, re
     assert {event.kind for event in session.events[2:]} == {"observed"}
 
     entries = session.state.ledger.entries.values()
-    assert [each.policy for entry in entries for each in entry.opened] == [
+    assert [each.policy for entry in entries for each in entry.policies] == [
         SEVEN.name,
         DEFAULT.name,
     ]
@@ -387,7 +387,7 @@ def test_policies_that_differ_under_pressure_alone_may_take_turns(tmp_path):
     assert "superseded" not in kinds
     assert "pruned" in kinds
     entries = workers[-1].state.ledger.entries.values()
-    names = [opened.policy for entry in entries for opened in entry.opened]
+    names = [opened.policy for entry in entries for opened in entry.policies]
     assert sorted(names) == ["mine-0", "mine-1", "mine-2"]
 
 
@@ -435,5 +435,5 @@ def test_a_stage_of_ones_own_is_known_by_the_policys_name():
     def cut(window, /):
         return ()
 
-    own = replace(policy(), at_first_sight=(cut,))
+    own = replace(policy(), on_arrival=(cut,))
     assert fingerprint(own) != fingerprint(replace(own, name="mine-2"))

@@ -258,7 +258,7 @@ ASKED_OWN = []
 PLACES = {
     "before": {"under_pressure": (own, *DEFAULT.under_pressure)},
     "behind": {"under_pressure": (*DEFAULT.under_pressure, own)},
-    "at first sight": {"at_first_sight": (own, *DEFAULT.at_first_sight)},
+    "at first sight": {"on_arrival": (own, *DEFAULT.on_arrival)},
 }
 
 
@@ -279,7 +279,7 @@ def test_a_stage_of_ours_that_is_put_in_with_settings_of_its_own_runs_too():
     cut = partial(
         truncate, shape=partial(by_kind, limit_chars=dict.fromkeys(LIMIT_CHARS, 500))
     )
-    policy = replace(DEFAULT, name="mine-2", at_first_sight=(cut,))
+    policy = replace(DEFAULT, name="mine-2", on_arrival=(cut,))
     session = Session(MODEL, policy=policy, recall=False)
     view = session.fit(request([*ASKED, *steps(1, LARGE)]))
     assert len(str(view["messages"][-1])) < 1_500

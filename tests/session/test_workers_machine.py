@@ -32,7 +32,7 @@ POLICIES = (
     replace(
         EAGER,
         name="eager, less at first sight",
-        at_first_sight=(
+        on_arrival=(
             partial(
                 truncate,
                 shape=partial(by_kind, limit_chars={"read": 2_000, "other": 900}),

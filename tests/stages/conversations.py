@@ -246,7 +246,7 @@ def policy_of(settings):
             bound[name] = partial(stage, **_settings(name, numbers))
     return Policy(
         name="fixture",
-        at_first_sight=tuple(bound[name] for name in ("truncate",) if name in bound),
+        on_arrival=tuple(bound[name] for name in ("truncate",) if name in bound),
         under_pressure=tuple(
             bound[name] for name in ("prune", "record") if name in bound
         ),

@@ -65,7 +65,7 @@ def fingerprints():
     """Of the presets, and of a policy with stages of a user's."""
     mine = Policy(
         name="mine-1",
-        at_first_sight=(partial(first_lines, lines=7), lambda window, /: ()),
+        on_arrival=(partial(first_lines, lines=7), lambda window, /: ()),
         under_pressure=(partial(first_lines, lines=frozenset(("a", "b", "c"))),),
     )
     policies = [*map(preset, PRESETS), SUMMARISED, mine]
@@ -142,7 +142,7 @@ def test_every_sample_but_those_that_stay_is_cut_by_some_policy():
             asked.append(bool(cuts))
         return cuts
 
-    fingerprint(Policy(name="watching", at_first_sight=(watch,)))
+    fingerprint(Policy(name="watching", on_arrival=(watch,)))
     cut = {
         sample.name
         for sample, is_cut in zip(arrivals(), asked[:14], strict=True)
@@ -156,7 +156,7 @@ def test_every_sample_but_those_that_stay_is_cut_by_some_policy():
 
 def test_a_users_stage_is_known_by_its_settings_its_policys_name_and_what_it_shows():
     def policy(stage, name="mine-1"):
-        return Policy(name=name, at_first_sight=(stage,))
+        return Policy(name=name, on_arrival=(stage,))
 
     first = fingerprint(policy(first_lines))
     assert first == fingerprint(policy(partial(first_lines, lines=5)))
@@ -190,9 +190,7 @@ def test_two_functions_of_one_name_differ_by_what_they_show():
     for word in ("one", "two"):
         source = f"def stage(window, /):\n    return shown(window, {word!r})"
         exec(source, names := {"shown": _worded, "__name__": __name__})
-        here[word] = fingerprint(
-            Policy(name="mine-1", at_first_sight=(names["stage"],))
-        )
+        here[word] = fingerprint(Policy(name="mine-1", on_arrival=(names["stage"],)))
     assert here["one"] != here["two"]
 
 
@@ -212,9 +210,7 @@ def test_a_stage_that_fails_on_a_sample_is_known_by_its_error():
         return stage
 
     known = {"value": ValueError, "key": KeyError}
-    policies = [
-        Policy(name="mine-1", at_first_sight=(failing(error),)) for error in known
-    ]
+    policies = [Policy(name="mine-1", on_arrival=(failing(error),)) for error in known]
     Session("gpt-4.1", policy=policies[0])
     assert len({fingerprint(policy) for policy in policies}) == 2
 
@@ -240,7 +236,7 @@ def test_a_users_stage_is_run_once_for_all_sessions_of_a_policy():
         asked.append(window.size)
         return ()
 
-    policy = Policy(name="mine-1", at_first_sight=(stage,))
+    policy = Policy(name="mine-1", on_arrival=(stage,))
     for tenant in ("ada", "bo"):
         Session("gpt-4.1", policy=policy, tenant=tenant)
         assert len(asked) == 2 * 2 * len(arrivals()), (
@@ -369,8 +365,8 @@ def test_every_setting_of_a_compaction_is_part_of_the_fingerprint(name):
 
 @pytest.mark.parametrize("function", [truncate, record, emergency, compact])
 def test_every_keyword_of_our_stages_is_part_of_the_fingerprint(function):
-    prints = {fingerprint(own(DEFAULT, guard=function, at_first_sight=(function,)))}
+    prints = {fingerprint(own(DEFAULT, guard=function, on_arrival=(function,)))}
     for name in function.__kwdefaults__:
         stage = partial(function, **{name: first_lines})
-        prints.add(fingerprint(own(DEFAULT, guard=stage, at_first_sight=(stage,))))
+        prints.add(fingerprint(own(DEFAULT, guard=stage, on_arrival=(stage,))))
     assert len(prints) == 1 + len(function.__kwdefaults__)

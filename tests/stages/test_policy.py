@@ -65,7 +65,7 @@ def test_stages_are_asked_in_order_at_their_moment():
 
     policy = Policy(
         name="watch",
-        at_first_sight=(stage("first"),),
+        on_arrival=(stage("first"),),
         under_pressure=(stage("prune"), stage("compact")),
         guard=stage("guard"),
     )
@@ -114,7 +114,7 @@ def test_a_stage_that_shows_arguments_no_wire_can_carry_is_named_with_the_call(
 def test_the_name_of_a_policy_is_pinned_and_an_unknown_one_refused():
     watched = session(Policy(name="none"), 10_000)
     watched.fit({"messages": [{"role": "user", "content": "Hello."}]})
-    assert watched.state.opened.policy == "none"
+    assert watched.state.policy_record.policy == "none"
     with pytest.raises(ConfigError, match="Use one of default"):
         Session("gpt-4.1", policy="magic")
 

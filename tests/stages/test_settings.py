@@ -141,7 +141,7 @@ def test_what_no_other_process_knows_is_refused_by_name_when_the_session_is_made
         (partial(own, setting=(1, {"of": value})), "of"),
         (capturing(value), "value of <lambda>"),
     ):
-        for moment in ("at_first_sight", "under_pressure"):
+        for moment in ("on_arrival", "under_pressure"):
             policy = Policy(name="mine-1", **{moment: (stage,)})
             with pytest.raises(ConfigError, match=type(value).__name__) as refused:
                 Session("gpt-4.1", policy=policy)
@@ -151,9 +151,7 @@ def test_what_no_other_process_knows_is_refused_by_name_when_the_session_is_made
 
 def test_a_stage_that_is_a_method_is_refused_for_what_it_is_bound_to():
     with pytest.raises(ConfigError, match="a Object is nothing") as refused:
-        Session(
-            "gpt-4.1", policy=Policy(name="mine-1", at_first_sight=(Object(1).stage,))
-        )
+        Session("gpt-4.1", policy=Policy(name="mine-1", on_arrival=(Object(1).stage,)))
     assert refused.value.setting == "self of stage"
 
 

@@ -140,7 +140,7 @@ def test_what_the_engine_has_to_mend_is_said():
         check_stage(partial(leaving, keep=False), runs=RUNS[:1])
 
 
-@pytest.mark.parametrize("at", ["at_first_sight", "under_pressure"])
+@pytest.mark.parametrize("at", ["on_arrival", "under_pressure"])
 def test_a_stage_that_tries_everything_is_held_to_the_laws(at):
     stage = partial(anything, seed=3)
     assert (
@@ -167,5 +167,5 @@ def test_the_runs_are_legal_in_every_format_and_the_same_everywhere(format):
 
 
 def test_first_sight_is_a_moment_of_its_own():
-    policy = Policy(name="p", at_first_sight=DEFAULT.at_first_sight)
+    policy = Policy(name="p", on_arrival=DEFAULT.on_arrival)
     assert check_policy(policy, runs=example_runs(2, scale=4), window_tokens=30_000) > 5

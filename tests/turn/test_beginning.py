@@ -4,8 +4,8 @@ import pytest
 
 from ullage import Limits, Session
 from ullage.core.history.ledger import PolicyRecord
-from ullage.core.turn.beginning import begin
-from ullage.core.turn.memo import Memo
+from ullage.core.turn.beginning import prepare_window
+from ullage.core.turn.caches import SessionCache
 from ullage.core.turn.request import read
 from ullage.wires import ALL_FORMATS, FORMATS
 
@@ -23,15 +23,19 @@ REQUEST = {
 @pytest.mark.parametrize(("recall", "added"), [(True, True), (False, False)])
 def test_the_head_counts_the_tools_that_are_added(recall, added):
     settings = Session("gpt-4.1", limits=Limits(window_tokens=10_000)).settings
-    memo = Memo()
-    asked = read(
-        REQUEST, "gpt-4.1", FORMATS["openai-chat"], ALL_FORMATS, memo.envelopes
+    cache = SessionCache()
+    request = read(
+        REQUEST, "gpt-4.1", FORMATS["openai-chat"], ALL_FORMATS, cache.envelopes
     )
-    line = memo.follow(asked, "")
-    begun = begin(
-        line, PolicyRecord("default", recall=recall), asked, settings, memo, 0
+    line = cache.match_history(request, "")
+    prepared = prepare_window(
+        line, PolicyRecord("default", recall=recall), request, settings, cache, 0
     )
-    bare = begin(line, PolicyRecord("default", recall=False), asked, settings, memo, 0)
-    assert (bool(begun.tools), begun.offers) == (added, added)
-    assert (begun.builder.window.head_tokens > bare.builder.window.head_tokens) is added
-    assert begun.builder.window.context_tokens == 10_000
+    bare = prepare_window(
+        line, PolicyRecord("default", recall=False), request, settings, cache, 0
+    )
+    assert (bool(prepared.tools), prepared.offers) == (added, added)
+    assert (
+        prepared.builder.window.head_tokens > bare.builder.window.head_tokens
+    ) is added
+    assert prepared.builder.window.context_tokens == 10_000

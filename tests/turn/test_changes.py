@@ -126,7 +126,7 @@ def test_a_history_that_was_answered_before_holds_nothing_new_at_its_old_end():
     """A branch may have been shown since; that this one is opened anew says nothing."""
     ledger, history = known(transcript(6)), transcript(7, at_5="approved")
     key = history.decision_key(len(history))
-    ledger = ledger.with_opened(key, PolicyRecord("default", recall=True))[0]
+    ledger = ledger.with_policy(key, PolicyRecord("default", recall=True))[0]
     assert len(changed(history, ledger)) == 1
     ledger = ledger.with_observed(key, UsageRecord(900, 900, 30, "gpt-4.1"))[0]
     assert changed(history, ledger) == ()

@@ -303,7 +303,7 @@ def test_on_arrival_only_what_is_new_is_cut():
     def early(window, /):
         return [replaced(window, (0, 0, 0))] if window.size == 3 else ()
 
-    policy = Policy(name="early-1", at_first_sight=(early,))
+    policy = Policy(name="early-1", on_arrival=(early,))
     session = Session("", policy=policy, format="anthropic", recall=True)
     messages = histories.wire("anthropic", TURNS)
     for length in (1, 3, 5):

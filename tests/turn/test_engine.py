@@ -10,7 +10,7 @@ from tests.fold import fit
 from ullage import Limits, OverLimitError, Policy, Session
 from ullage.core.history.ledger import Ledger, UsageRecord
 from ullage.core.turn import Settings, State, turn
-from ullage.core.turn.memo import Memo
+from ullage.core.turn.caches import SessionCache
 from ullage.core.values.edits import Batch, Replace
 from ullage.core.values.effects import Commit, Find
 from ullage.policy.stages.default import DEFAULT, SAFEGUARDS
@@ -37,10 +37,10 @@ def settings(policy=DEFAULT, window=12_000):
     )
 
 
-def step(messages, state=None, memo=None, replies=(), **more):
+def step(messages, state=None, cache=None, replies=(), **more):
     """Run one turn; what it asked for, and what it gave."""
     request = histories.request("openai-chat", messages)
-    steps = turn(request, state or State(), memo or Memo(), settings(**more))
+    steps = turn(request, state or State(), cache or SessionCache(), settings(**more))
     effects, replies = [next(steps)], list(replies)
     try:
         while True:
@@ -67,12 +67,12 @@ def edits_of(window):
 
 
 def test_a_turn_that_decides_nothing_asks_for_what_is_new_and_nothing_else():
-    memo = Memo()
-    _, turned = step(MESSAGES, memo=memo)
+    cache = SessionCache()
+    _, turned = step(MESSAGES, cache=cache)
     step(
-        MESSAGES, state=turned.state, memo=memo
+        MESSAGES, state=turned.state, cache=cache
     )  # looks once whether its own decision stood
-    effects, again = step(MESSAGES, state=turned.state, memo=memo)
+    effects, again = step(MESSAGES, state=turned.state, cache=cache)
     assert [type(effect) for effect in effects] == [Find]
     assert len(effects[0].keys) <= 4
     assert again.request == turned.request
@@ -120,7 +120,7 @@ def test_first_sight_leaves_no_record():
 
 
 def test_without_a_guard_what_does_not_fit_is_refused_with_its_parts():
-    policy = Policy(name="first sight only", at_first_sight=(truncate,))
+    policy = Policy(name="first sight only", on_arrival=(truncate,))
     with pytest.raises(OverLimitError) as error:
         step(MESSAGES, policy=policy, window=4_000)
     assert error.value.limit_tokens == 3_000
@@ -129,7 +129,7 @@ def test_without_a_guard_what_does_not_fit_is_refused_with_its_parts():
 
 
 def test_its_parts_add_up_after_a_report_too():
-    policy = Policy(name="first sight only", at_first_sight=(truncate,))
+    policy = Policy(name="first sight only", on_arrival=(truncate,))
     session = Session("gpt-4.1", policy=policy, limits=Limits(window_tokens=6_000))
     session.fit(histories.request("openai-chat", MESSAGES[:3]))
     tokens = 2 * session.window.estimate
@@ -150,7 +150,7 @@ def test_stages_run_in_their_order_and_the_guard_last():
 
     policy = Policy(
         name="noting",
-        at_first_sight=(partial(note, "sight"),),
+        on_arrival=(partial(note, "sight"),),
         under_pressure=(partial(note, "one"), partial(note, "two")),
         guard=partial(note, "guard"),
     )
@@ -159,11 +159,11 @@ def test_stages_run_in_their_order_and_the_guard_last():
 
 
 def test_the_window_is_fitted_boundary_by_boundary():
-    memo = Memo()
-    _, whole = step(MESSAGES, memo=memo)
+    cache = SessionCache()
+    _, whole = step(MESSAGES, cache=cache)
     window = whole.window
     assert window.size == len(MESSAGES)
-    builder = memo.lines[0].builder
+    builder = cache.histories[0].builder
     assert fit(builder, whole.state.ledger, DEFAULT).events == []
     assert emergency(window) == ()
 
@@ -244,7 +244,7 @@ def test_in_an_open_turn_that_must_keep_its_thinking_no_batch_is_made_and_that_i
         limits=limits,
         recall=True,
     )
-    steps, effects = turn(request, State(), Memo(), asked), []
+    steps, effects = turn(request, State(), SessionCache(), asked), []
     try:
         effects.append(next(steps))
         while True:

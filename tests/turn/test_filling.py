@@ -92,13 +92,13 @@ def test_the_last_pair_of_tags_counts_and_retain_may_be_missing():
     aloud = Reply(
         text=f"<summary>first thoughts</summary> no:\n<summary>{GOOD}</summary>"
     )
-    assert judged(aloud).said == GOOD
+    assert judged(aloud).text == GOOD
 
 
 def test_a_prompt_without_tags_may_ask_for_sections():
     prompt = Prompt(sections=("### Context", "### Changes Made"))
     assert "1 of its 2 sections" in judged(Reply(text="### Context\nIt went."), prompt)
-    assert judged(Reply(text="### Context\nx\n### Changes Made\n- y"), prompt).said
+    assert judged(Reply(text="### Context\nx\n### Changes Made\n- y"), prompt).text
 
 
 FACTS = [

@@ -87,5 +87,5 @@ def test_what_is_no_json_is_refused_by_its_place():
 
 
 def test_a_shallow_history_is_not_looked_through(monkeypatch):
-    monkeypatch.setattr(incoming, "_flattened", None)
+    monkeypatch.setattr(incoming, "without_deep_values", None)
     new_session().fit(request("flat"))

@@ -72,4 +72,4 @@ def test_what_was_never_carried_is_not_waited_for(format):
     """Twenty requests were sent before anybody looked: what they carried is enough."""
     view = session_for(format).fit(request(format, steps(20)))
     assert "get_continuation" in names(view)
-    assert UNBOUND[format] in view.sent.told
+    assert UNBOUND[format] in view.sent.summary

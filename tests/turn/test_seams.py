@@ -14,7 +14,7 @@ def window():
 
 
 def ground_of(window, **more):
-    settings = {"first": 0, "last": window.size, "others": (), "editable": 0}
+    settings = {"first": 0, "last": window.size, "summarised": (), "editable": 0}
     return Ground(window, **{**settings, "speaks": True, "is_guard": False, **more})
 
 
@@ -41,7 +41,7 @@ def test_it_is_widened_to_the_next_seams_and_narrowed_to_those_within(window):
 
 def test_no_other_range_is_cut_in_two(window):
     first, second, third, fourth = seams(window)[1:5]
-    ground = ground_of(window, others=[(first, third)])
+    ground = ground_of(window, summarised=[(first, third)])
     assert not ground.fits(second, fourth)
     assert ground.widened(second, fourth) == (first, fourth)
     assert ground.narrowed(second, fourth) == (third, fourth)

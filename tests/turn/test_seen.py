@@ -5,10 +5,10 @@ import pytest
 from tests import histories
 from ullage import Session
 from ullage.core.history.ledger import Ledger, PolicyRecord, RequestRecord
-from ullage.core.turn.memo import Memo
+from ullage.core.turn.active_policy import ActivePolicy, PolicyResolution
+from ullage.core.turn.caches import SessionCache
 from ullage.core.turn.request import read
 from ullage.core.turn.seen import noted
-from ullage.core.turn.terms import Agreed, Terms
 from ullage.wires import ALL_FORMATS
 
 TOOLS = [{"name": "read", "input_schema": {"type": "object"}}]
@@ -20,16 +20,18 @@ def kept(choice, *, tools=TOOLS, recall=True, ledger=None):
     messages = histories.wire("anthropic", [])
     more = {} if choice is None else {"tool_choice": choice}
     given = histories.request("anthropic", messages, tools=tools, **more)
-    memo = Memo()
-    asked = read(given, "claude-sonnet-4-5", None, ALL_FORMATS, memo.envelopes)
-    line = memo.follow(asked, "")
-    agreed = Agreed(Terms(PolicyRecord("default", recall=recall)), ledger or Ledger())
-    after = noted(agreed, line, asked, Session("claude-sonnet-4-5").settings)
+    cache = SessionCache()
+    request = read(given, "claude-sonnet-4-5", None, ALL_FORMATS, cache.envelopes)
+    line = cache.match_history(request, "")
+    resolution = PolicyResolution(
+        ActivePolicy(PolicyRecord("default", recall=recall)), ledger or Ledger()
+    )
+    after = noted(resolution, line, request, Session("claude-sonnet-4-5").settings)
     key = line.transcript.decision_key(len(line.transcript))
     assert len(after.records) == len(after.ledger.at(key).seen) - len(
-        agreed.ledger.at(key).seen
+        resolution.ledger.at(key).seen
     )
-    return after, agreed, key
+    return after, resolution, key
 
 
 @pytest.mark.parametrize("choice", [NONE, ONE])

@@ -18,7 +18,7 @@ def test_a_place_that_holds_what_cannot_be_read_is_passed(kind):
     first = session_on(None)
     view = first.fit(asked)
     keys = [key for key, entry in first.state.ledger.entries.items() if entry.batches]
-    keys += [key for key, entry in first.state.ledger.entries.items() if entry.opened]
+    keys += [key for key, entry in first.state.ledger.entries.items() if entry.policies]
     store = MemoryStore()
     strange = tuple(Record(key, kind, 0, b"AAAA") for key in dict.fromkeys(keys))
     store.commit("", (), strange)

@@ -63,8 +63,6 @@ POLICIES: Mapping[str, Callable[[], Policy]] = {
     **{name: partial(preset, name) for name in NAMES},
     "random_lines": partial(_with, "random-lines", random_lines),
     "no_lines": partial(_with, "no-lines", partial(LINES, price=_NEVER)),
-    "no_repeats": lambda: replace(
-        DEFAULT, name="no-repeats", at_first_sight=(unrepeated,)
-    ),
+    "no_repeats": lambda: replace(DEFAULT, name="no-repeats", on_arrival=(unrepeated,)),
 }
 """A policy by its name."""

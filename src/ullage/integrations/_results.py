@@ -47,7 +47,7 @@ async def cut_message(
         [call, result], wire, words, redact=settings.redact, user_tools=user_tools
     )
     outputs, events = list[Output](), list[Event]()
-    for stage in settings.policy.at_first_sight:
+    for stage in settings.policy.on_arrival:
         cuts = stage(builder.window)
         for cut in cuts if isinstance(cuts, (list, tuple)) else ():
             edit = storable(cut.edit)

@@ -336,9 +336,8 @@ class AsyncSession(SessionCore, AsyncClosing):
             await asyncio.to_thread(make_ready, model)
         blocking = getattr(self.store, "blocking", None)
         if is_heavy and blocking is not None and self._summaries is None:
-            return await in_thread(
-                run, steps, blocking, tenant
-            )  # one thread, not one a step
+            # one thread for all steps, not one for each
+            return await in_thread(run, steps, blocking, tenant)
         return await arun(steps, self.store, tenant, self._summaries, is_heavy=is_heavy)
 
     def _look_ahead(self) -> None:

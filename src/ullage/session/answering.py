@@ -103,9 +103,9 @@ class RecallMixin(ReadMixin):
         """An output of the history of a view; under the session's lock."""
         window = info.window if info.working is None else info.working
         output = find_in_history(window, name, info.size, thorough=thorough)
-        memo = self._state.memo
-        if output is None and thorough and memo is not None:
-            return memo.set_aside(name)
+        cache = self._state.cache
+        if output is None and thorough and cache is not None:
+            return cache.output_of(name)
         return output
 
 

@@ -58,9 +58,8 @@ class ProviderCall:
     def send(self) -> Actions[Any]:
         """Steps that send the view, or a shorter one; they return what the client returns."""
         while True:
-            refusal = (
-                self._refusal
-            )  # where nothing shorter can be sent, the provider's word holds
+            # where nothing shorter can be sent, the provider's refusal is raised
+            refusal = self._refusal
             self.view = yield from self.session.fit_or_pass(self._request, refusal)
             try:
                 return (yield self._call_client)

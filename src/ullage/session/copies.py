@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 from msgspec.structs import replace
 
-from ullage.core.turn.terms import Settings
+from ullage.core.turn.settings import Settings
 from ullage.core.values.carried import check
 from ullage.core.values.events import Event
 from ullage.core.values.limits import ServedWindow
@@ -125,7 +125,7 @@ class CopyMixin:
         state = self._state  # one value, read once
         newest = None if state.newest is None else state.newest.apart()
         beside = {"store": self.store, **self._begin_arguments()}
-        return self.settings, replace(state, memo=None, newest=newest), beside
+        return self.settings, replace(state, cache=None, newest=newest), beside
 
 
 def _restore_session(

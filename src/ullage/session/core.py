@@ -4,7 +4,7 @@ The laws:
 
 - Everything a session knows is one frozen value, `SessionState`, replaced by a single assignment
   when a call is over. So wherever a call is interrupted, the session is as before it or as after.
-- Calls run one at a time, under the session's lock. What they write to in place is the memo, and
+- Calls run one at a time, under the session's lock. What they write to in place is the cache, and
   with it the working window: it is out of the state while it is worked on, and dropped where that
   is interrupted.
 - Whatever reads a session takes no lock: it reads the state, in which all is frozen.
@@ -29,11 +29,13 @@ from ullage.core.history.window import Window
 from ullage.core.redaction import Redact
 from ullage.core.tokens.catalog import lookup
 from ullage.core.tokens.models import preload
+from ullage.core.turn.caches import SessionCache
 from ullage.core.turn.filling import Asking
-from ullage.core.turn.learnt import limits_for
-from ullage.core.turn.memo import Memo
-from ullage.core.turn.terms import Settings
-from ullage.core.turn.turn import State, Turned, observe, turn, wire_of
+from ullage.core.turn.lessons import limits_for
+from ullage.core.turn.observing import observe
+from ullage.core.turn.settings import Settings
+from ullage.core.turn.state import State, TurnResult, wire_of
+from ullage.core.turn.turn import turn
 from ullage.core.values.authors import named_tools
 from ullage.core.values.effects import Commit, Record, Steps, Summarise
 from ullage.core.values.events import Event
@@ -134,9 +136,9 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
             redact=redact,
             user_tools=(asking := named_tools(user_tools)),
             outlines=outline,
-            decides=fingerprint(chosen, redact, asking),
+            policy_fingerprint=fingerprint(chosen, redact, asking),
         )
-        self._state = SessionState(state or State(), memo=Memo())
+        self._state = SessionState(state or State(), cache=SessionCache())
         self._begin(
             budget=Budget(tokens=0) if budget is None else budget,
             agent=agent,
@@ -237,6 +239,7 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         overflow = is_overflow(error)
         if overflow is None:
             return None
+        # several views may be in flight; without a handle the newest is meant
         view, is_shorter = info or self._newest, False
 
         def learn(state: SessionState) -> Change:
@@ -331,6 +334,7 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         yield from self.budget.synced()
         make_view = partial(self._make_view, request, kind, may_add_tools=may_add_tools)
         view, info = yield from make_view()
+        # the budget is spent: the view is made once more, with the request to sum up
         if not self.budget.claim(self._account, partial(self._largest_claim, info)):
             wording = self.budget.allowance.words
             added_tokens = info.frozen.meter.message(wording)
@@ -378,17 +382,17 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         """
         state = self._state
         working = (
-            info.working if state.newest is info and state.memo is not None else None
+            info.working if state.newest is info and state.cache is not None else None
         )
         if working is not None and not info.frozen.is_counted:
             info.frozen.take_count(working.tokens)
         return working
 
-    def _take_memo(self) -> SessionState:
-        """The state; its memo belongs to this call from now on."""
+    def _take_cache(self) -> SessionState:
+        """The state; its cache belongs to this call from now on."""
         with self._state_lock:
             state = self._state
-            self._state = replace(state, memo=None)
+            self._state = replace(state, cache=None)
         return state
 
     def _turn(
@@ -398,17 +402,18 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         *,
         now: bool = False,
         may_add_tools: bool = True,
-    ) -> Steps[Turned]:
+    ) -> Steps[TurnResult]:
         """One turn; the session has its result once `_finish` took it."""
         self._keep_count()
-        state = self._take_memo()
-        memo = state.memo or Memo()
+        state = self._take_cache()
+        cache = state.cache or SessionCache()
+        # a request that is no mapping is refused by the turn, with a FormatError
         fields = MODEL_FIELDS if isinstance(request, Mapping) else ()
         model = next((request[name] for name in fields if request.get(name)), None)
         model_name = model if isinstance(model, str) and model else self.settings.model
         settings = replace(
             self.settings,
-            learnt=state.learnt,
+            lessons=state.learnt,
             asking=self._summary_request(model_name),
             policy=self._policy_now(),
             outlines=self._outlines,
@@ -418,7 +423,7 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
             persisted = state.persisted
             return (
                 yield from turn(
-                    request, persisted, memo, settings, added_tokens, now=now
+                    request, persisted, cache, settings, added_tokens, now=now
                 )
             )
         except OverLimitError as over:
@@ -436,12 +441,14 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         """
         state = self._state
         newest = state.newest
-        if newest is None or newest.working is None or state.memo is None:
+        if newest is None or newest.working is None or state.cache is None:
             return
         if newest.frozen.is_counted:
             newest.working.count()
 
-    def _finish(self, result: Turned, view: RequestInfo | None = None) -> RequestInfo:
+    def _finish(
+        self, result: TurnResult, view: RequestInfo | None = None
+    ) -> RequestInfo:
         """Make the result of a turn the session's newest state."""
         info, spent = view or RequestInfo(result), Spent()
         if self._summaries is not None:
@@ -452,7 +459,7 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
 
         def finish(state: SessionState) -> Change:
             next_state = state.with_persisted(result.state).with_spent(spent)
-            return replace(next_state, memo=result.memo, newest=info), result.events
+            return replace(next_state, cache=result.cache, newest=info), result.events
 
         self._change(finish)
         if spent.usage.total_tokens:
@@ -502,7 +509,7 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
             report, self._account
         ):
             return  # the very reply that was observed before, here or by another (F104)
-        prior = self._take_memo()  # what is observed is written to it
+        prior = self._take_cache()  # what is observed is written to it
         transcript = (
             info.transcript if info.working is None else info.working.transcript
         )
@@ -519,8 +526,8 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         spent = reports.spent_by(report, instead_of=earlier)
         self.budget.settle(self._account, report, info.model, info.estimate)
         yield from self.budget.synced()
-        if prior.memo is not None:
-            prior.memo.observed(transcript, info.key)
+        if prior.cache is not None:
+            prior.cache.observed(transcript, info.key)
 
         def count(state: SessionState) -> Change:
             next_state, warnings = _learn_from(
@@ -530,7 +537,7 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
             info.reply_usage = report.usage
             events = (*reports.reported_in(reply, report.usage), *warnings)
             return replace(
-                next_state.with_observed(report, earlier), memo=prior.memo
+                next_state.with_observed(report, earlier), cache=prior.cache
             ), events
 
         caches = _caches(self._state.persisted.usage)

@@ -16,7 +16,7 @@ from ullage.core.history import canon
 from ullage.core.history.hand import DecisionEntry, hand_of, name_of
 from ullage.core.history.ledger import Ledger, latest_record
 from ullage.core.history.window import Window
-from ullage.core.turn.terms import Settings
+from ullage.core.turn.settings import Settings
 from ullage.core.values.decisions import Decision, LedgerRef, Verb, When
 from ullage.core.values.edits import whole
 from ullage.core.values.effects import Commit, Find, Record, Steps
@@ -58,12 +58,10 @@ class DecisionMixin:
         window = info.working
         if window is None or window.size < info.size or not self._outlines:
             return None
-        is_whole = window.transcript.chain[0] == canon.root(
-            info.wire.name, self.settings.tenant
-        )
-        return (
-            (window, info.wire.name) if is_whole else None
-        )  # else the provider holds the rest
+        root = canon.root(info.wire.name, self.settings.tenant)
+        if window.transcript.chain[0] != root:
+            return None  # the beginning of the history is with the provider alone
+        return window, info.wire.name
 
     @property
     def _outlines(self) -> bool:
@@ -121,7 +119,7 @@ class DecisionMixin:
         decision = self._decision(info, ledger, verb, reference, **fields)
         state = replace(self._state.persisted, ledger=ledger)
         decided, _ = ledger.with_decision(info.key, decision)
-        settings = replace(self.settings, learnt=self._state.learnt)
+        settings = replace(self.settings, lessons=self._state.learnt)
         return (
             yield from preview(raw, state, replace(state, ledger=decided), settings)
         )

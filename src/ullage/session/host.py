@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from ullage.core.history import canon
 from ullage.core.history.snapshots import is_written_alike, not_same
-from ullage.core.turn.learnt import Learnt
-from ullage.core.turn.memo import Line
+from ullage.core.turn.caches import HistoryCache
+from ullage.core.turn.lessons import Lessons
 from ullage.core.turn.request import Header
-from ullage.core.turn.terms import Settings
-from ullage.core.turn.turn import wire_of
+from ullage.core.turn.settings import Settings
+from ullage.core.turn.state import wire_of
 from ullage.core.values.messages import Message
 from ullage.session.state import SessionState
 
@@ -36,11 +36,11 @@ class HostMixin:
     _state_lock: AbstractContextManager[bool]
 
     @property
-    def learnt(self) -> Learnt:
+    def learnt(self) -> Lessons:
         """The provider's limits as its answers taught them, for a later session (`learn`)."""
         return self._state.learnt
 
-    def learn(self, learnt: Learnt) -> None:
+    def learn(self, learnt: Lessons) -> None:
         """Begin with what an earlier session of the same conversation learnt.
 
         Args:
@@ -59,8 +59,8 @@ class HostMixin:
     def header(self) -> Header | None:
         """The fields around the messages of the last request; None: not known at the moment."""
         with self._state_lock:
-            memo = self._state.memo
-            return None if memo is None else memo.envelopes.last
+            cache = self._state.cache
+            return None if cache is None else cache.envelopes.last
 
     def begin_with_header(self, header: Header | None) -> None:
         """Begin with the header that another session of the same tenant and format read last.
@@ -72,9 +72,9 @@ class HostMixin:
             header: as `header` of that session returned it.
         """
         with self._state_lock:
-            memo = self._state.memo
-            if memo is not None and memo.envelopes.last is None:
-                memo.envelopes.last = header
+            cache = self._state.cache
+            if cache is not None and cache.envelopes.last is None:
+                cache.envelopes.last = header
 
     def intern(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """Replace the messages of a request by equal ones that the session remembers.
@@ -90,19 +90,16 @@ class HostMixin:
             what is remembered. The messages in it are the session's: nobody may write into them.
         """
         settings = self.settings
-        with (
-            self._state_lock
-        ):  # a call takes the memo out under this lock before it works on it
-            memo = self._state.memo
+        # a call takes the cache out of the state under this lock before it works on it
+        with self._state_lock:
+            cache = self._state.cache
             wire = wire_of(self._state.persisted, settings)
-            if memo is None or wire is None or type(request.get(wire.key)) is not list:
+            if cache is None or wire is None or type(request.get(wire.key)) is not list:
                 return request
             leading = len(wire.leading(request))
-            raws, root = (
-                request[wire.key][leading:],
-                canon.root(wire.name, settings.tenant),
-            )
-            for line in memo.lines:
+            raws = request[wire.key][leading:]
+            root = canon.root(wire.name, settings.tenant)
+            for line in cache.histories:
                 if line.transcript.chain[0] == root:
                     same = _same_messages(line, raws)
                     raws[: len(same)] = same
@@ -119,7 +116,7 @@ class HostMixin:
         return None if newest is None else newest.raw.request()
 
 
-def _same_messages(line: Line, raws: Sequence[Any]) -> list[Any]:
+def _same_messages(line: HistoryCache, raws: Sequence[Any]) -> list[Any]:
     """The remembered messages of a line, as far as they equal the given ones."""
     same = line.copies[: len(raws)]
     for index, copy, raw in not_same(same, raws):

@@ -14,10 +14,11 @@ from msgspec import Struct
 from ullage.core.history.transcript import leaves_of
 from ullage.core.history.window import Window
 from ullage.core.tokens.catalog import lookup
+from ullage.core.turn.caches import SessionCache
 from ullage.core.turn.hand import rewriting_usd
-from ullage.core.turn.memo import Memo
-from ullage.core.turn.terms import Settings
-from ullage.core.turn.turn import State, Turned, turn
+from ullage.core.turn.settings import Settings
+from ullage.core.turn.state import State, TurnResult
+from ullage.core.turn.turn import turn
 from ullage.core.values.effects import Commit, Steps, Summarise
 from ullage.core.values.events import Event
 from ullage.core.values.usage import Usage
@@ -81,8 +82,8 @@ def preview(
     Raises:
         OverLimitError: the view could not be made to fit with the decision.
     """
-    baseline = yield from _dry(turn(request, state, Memo(), settings))
-    changed = yield from _dry(turn(request, decided, Memo(), settings))
+    baseline = yield from _dry(turn(request, state, SessionCache(), settings))
+    changed = yield from _dry(turn(request, decided, SessionCache(), settings))
     index = _first_changed(baseline, changed)
     rewritten = 0 if index is None else _tokens_from(changed, index)
     window = changed.window
@@ -105,7 +106,7 @@ def _dry(steps: Steps[T]) -> Steps[T]:
         while True:
             effect = steps.send(answer)
             if isinstance(effect, Commit):
-                answer = ()
+                answer = ()  # as if no other worker had decided here
             elif isinstance(effect, Summarise):
                 answer = None
             else:
@@ -114,11 +115,11 @@ def _dry(steps: Steps[T]) -> Steps[T]:
         return stop.value  # type: ignore[no-any-return]
 
 
-def _messages(turned: Turned) -> list[Any]:
+def _messages(turned: TurnResult) -> list[Any]:
     return list(turned.request[turned.wire.key])
 
 
-def _first_changed(baseline: Turned, changed: Turned) -> int | None:
+def _first_changed(baseline: TurnResult, changed: TurnResult) -> int | None:
     """The index of the first message that differs; None where all are alike."""
     old_messages = _messages(baseline)
     new_messages = _messages(changed)
@@ -131,7 +132,7 @@ def _first_changed(baseline: Turned, changed: Turned) -> int | None:
     return min(len(old_messages), len(new_messages))
 
 
-def _tokens_from(turned: Turned, start: int) -> int:
+def _tokens_from(turned: TurnResult, start: int) -> int:
     """Estimated tokens of the messages of a request from an index on."""
     window, wire = turned.window, turned.wire
     tokens = sum(_tokens(window, wire, raw) for raw in _messages(turned)[start:])

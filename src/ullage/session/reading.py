@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from ullage.core.errors import ConfigError
 from ullage.core.history.window import Window
-from ullage.core.turn.terms import Settings
-from ullage.core.turn.turn import State
+from ullage.core.turn.settings import Settings
+from ullage.core.turn.state import State
 from ullage.core.values.events import Event
 from ullage.core.values.toolset import ToolSpec
 from ullage.core.values.usage import Usage
@@ -98,7 +98,7 @@ class ReadMixin(PictureMixin):
     @property
     def tools(self) -> tuple[ToolSpec, ...]:
         """The recall tools as this session's notices name them; see `ullage.recall_tools`."""
-        opened, tools = self.state.opened, self.settings.policy.toolset.tools
+        opened, tools = self.state.policy_record, self.settings.policy.toolset.tools
         if opened is None or not opened.prefix:
             return tools
         return tuple(replace(spec, name=opened.prefix + spec.name) for spec in tools)

@@ -383,7 +383,6 @@ def _place_of(
 @atexit.register
 def _end() -> None:
     for ledger in list(_ledgers.values()):
-        with suppress(
-            Exception
-        ):  # the process is at its end, and the store may be gone
+        # the process is at its end, and the store may be gone
+        with suppress(Exception):
             ledger.end()

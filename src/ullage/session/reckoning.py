@@ -247,6 +247,7 @@ def _reckoned(
     scale = _scale(request, usage)
     prefix, suffix = request.prefix, request.suffix
     hit = _hit_share(usage, request, scale)
+    # without ullage this request would not have been made: its words alone would be paid for
     if request.is_extra:
         output = max(usage.output_tokens - request.recall_output, 0)
         return Usage(output_tokens=output), Usage(output_tokens=usage.output_tokens)
@@ -313,14 +314,18 @@ def _less(
 def _scale(request: RequestCounts, usage: Usage) -> float:
     """How many tokens the provider counts for each of ours."""
     reported = usage.sent_tokens or usage.input_tokens
-    scale = reported / request.tokens if request.tokens and reported else 1.0
+    if not request.tokens or not reported:
+        return 1.0
+    scale = reported / request.tokens
     return min(max(scale, 1 / _MOST_SCALE), _MOST_SCALE)
 
 
 def _hit_share(usage: Usage, request: RequestCounts, scale: float) -> float:
     """The share of the prefix that the provider read from its cache, from 0 to 1."""
     prefix_tokens = scale * (request.head + request.tools + request.prefix.view)
-    share = usage.cache_read_tokens / prefix_tokens if prefix_tokens > 0 else 0.0
+    if prefix_tokens <= 0:
+        return 0.0
+    share = usage.cache_read_tokens / prefix_tokens
     return 1.0 if share >= _HIT_SHARE else share
 
 

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from ullage.core.history.ledger import Ledger
 from ullage.core.tokens.calibrate import MAX_SCALE, MIN_SCALE
 from ullage.core.tokens.catalog import lookup
-from ullage.core.turn.learnt import Learnt, Lesson, limits_for
+from ullage.core.turn.lessons import Lesson, Lessons, limits_for
 from ullage.core.values.events import Event
 from ullage.core.values.limits import TextLimit
 from ullage.policy.stages.overlong import overlong
@@ -56,13 +56,13 @@ class RefusalOutcome(Struct, frozen=True):
         helps: whether a shorter view is to be sent now. If not, the provider's error stands.
     """
 
-    learnt: Learnt
+    learnt: Lessons
     event: Event
     helps: bool
 
 
 def after_refusal(
-    learnt: Learnt, overflow: Overflow, info: RequestInfo, ledger: Ledger
+    learnt: Lessons, overflow: Overflow, info: RequestInfo, ledger: Ledger
 ) -> RefusalOutcome:
     """What follows once a view was refused as too long.
 
@@ -199,9 +199,8 @@ def after_reply(
         return _accepted_unreported(lesson, info.estimate)
     named_window = lesson.window_tokens
     if named_window is not None and reported_tokens > named_window:
-        lesson = replace(
-            lesson, window_tokens=None
-        )  # it was another window that it named
+        # the refusal named the window of another model or server
+        lesson = replace(lesson, window_tokens=None)
     is_short = reported_tokens < MIN_SCALE * info.tokens - _SHORT_SLACK_TOKENS
     return replace(
         lesson,

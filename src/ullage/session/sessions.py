@@ -24,7 +24,7 @@ from msgspec.structs import astuple
 from ullage.core.errors import ConfigError
 from ullage.core.history.snapshots import not_same
 from ullage.core.locks import RLock
-from ullage.core.turn.learnt import Learnt
+from ullage.core.turn.lessons import Lessons
 from ullage.core.values.authors import named_tools
 from ullage.core.values.carried import Arguments, Portable
 from ullage.core.values.effects import Steps
@@ -136,7 +136,7 @@ class _Sessions(Portable, Generic[S]):
         self._session_entries: OrderedDict[str, _SessionEntry[S]] = OrderedDict()
         self._alive: WeakValueDictionary[str, S] = WeakValueDictionary()
         self._bytes = 0
-        self._learnt: dict[str, Learnt] = {}  # of conversations that were let go
+        self._learnt: dict[str, Lessons] = {}  # of conversations that were let go
         self._uncounted: list[str] = []  # used since they were counted last
         self._make_session("", {})  # a setting that cannot be meant is refused now
 
@@ -175,6 +175,7 @@ class _Sessions(Portable, Generic[S]):
             ]
             entry = self._session_entries.get(key)
             if entry is None:
+                # let go, but held by somebody: two sessions of one history would disagree
                 session = self._alive.get(key)
                 if session is None:
                     if is_held_out(conversation or parent or key, self._holdout):
@@ -187,9 +188,10 @@ class _Sessions(Portable, Generic[S]):
                         key, {"tenant": parent or key, **settings}
                     )
                     # of no other conversation: a refusal that was misread goes no further
-                    session.learn(self._learnt.get(key, Learnt()))
+                    session.learn(self._learnt.get(key, Lessons()))
                     self._alive[key] = session
                 entry = self._session_entries[key] = _SessionEntry(session)
+            # the newest use is at the end, so that `_let_go` takes the oldest first
             self._session_entries.move_to_end(key)
             self._uncounted.append(key)
             self._let_go()

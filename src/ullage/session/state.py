@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from ullage.core.history.ledger import Ledger, merge_records, records_since
 from ullage.core.turn import State
-from ullage.core.turn.learnt import Learnt
-from ullage.core.turn.memo import Memo
+from ullage.core.turn.caches import SessionCache
+from ullage.core.turn.lessons import Lessons
 from ullage.core.values.effects import Record
 from ullage.core.values.events import Event
 from ullage.session.spend.book import UsageReport
@@ -28,7 +28,7 @@ class SessionState(Struct, frozen=True):
 
     Attributes:
         persisted: what lasts, and can be carried.
-        memo: what saves time, or None: a call is working on it, or was interrupted.
+        cache: what saves time, or None: a call is working on it, or was interrupted.
         newest: what the newest view was made of.
         events: the newest events, in order.
         learnt: what was learnt of the provider's limits, by conversation.
@@ -38,8 +38,8 @@ class SessionState(Struct, frozen=True):
     """
 
     persisted: State
-    learnt: Learnt = Learnt()
-    memo: Memo | None = None
+    learnt: Lessons = Lessons()
+    cache: SessionCache | None = None
     newest: RequestInfo | None = None
     events: tuple[Event, ...] = ()
     carried: Ledger = Ledger()
@@ -128,11 +128,12 @@ class SessionState(Struct, frozen=True):
             records: in any order.
         """
         records = (*self.waiting, *records)
+        # records may come in any order: one that follows a missing one waits for it
         ledger, waiting = merge_records(self.persisted.ledger, records)
         carried, _ = merge_records(self.carried, records)
         state = replace(self, carried=carried, waiting=waiting)
         if ledger is self.persisted.ledger:
             return state
         return replace(
-            state, persisted=replace(self.persisted, ledger=ledger), memo=None
+            state, persisted=replace(self.persisted, ledger=ledger), cache=None
         )

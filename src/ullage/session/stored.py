@@ -344,6 +344,7 @@ def _load_outlines(store: Store, tenant: str, newest: Outline) -> list[Outline]:
         records = store.find(tenant, (earlier_key,))
         record = next((record for record in records if record.kind == "outline"), None)
         outline = None if record is None else outline_of(record)
+        # each outline must begin before the one that names it, or this would never end
         if outline is None or outline.start >= outlines[-1].start:
             raise StoreError(
                 store.name, "find", "the outline of this conversation is not whole. Go on with it "
@@ -440,10 +441,8 @@ def _find_states(
     stored: StoredConversation,
 ) -> tuple[dict[Location, _LeafState | None], dict[int, _LeafState]]:
     """The state of each leaf and of each hidden message, by the batches that are not undone."""
-    leaf_states, message_states = (
-        dict[Location, "_LeafState | None"](),
-        dict[int, _LeafState](),
-    )
+    leaf_states = dict[Location, "_LeafState | None"]()
+    message_states = dict[int, _LeafState]()
     transcript = stored.transcript
     for key in dict.fromkeys(transcript.chain):
         for n, batch in enumerate(stored.ledger.at(key).batches):

@@ -35,9 +35,8 @@ def tapped(stream: Any, tap: Callable[[Any, Any], Any]) -> Any:
     raw, events = source_of(stream)
     if events is stream:
         return tap(stream, stream)
-    if not isinstance(
-        events, (Tap, AsyncTap)
-    ):  # a raw response parses to one stream, twice
+    # a raw response that is parsed twice gives the same stream
+    if not isinstance(events, (Tap, AsyncTap)):
         raw._iterator = tap(events, ref(stream))
         stream.close = raw._iterator.close
     return stream
@@ -76,6 +75,7 @@ class _Tapped:
         if event is _END:
             yield from self._call.observe(self._reporting)
             return _END
+        # from here on the caller has seen a part of the reply: no second try
         self._has_given = True
         if self._call.view.reports(event):
             self._reporting.append(event)

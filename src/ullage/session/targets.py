@@ -103,6 +103,7 @@ def _target_by_message(transcript: Transcript, wire: Format, message: Any) -> Ta
             'Give "m12" for message 12, a ref, the id of a call, or the message itself.',
         )
     digest = canon.digest_of(wire.parse(message, "target"))
+    # equal messages are numbered from the oldest: the last that is found is the newest
     ordinal, newest = 0, None
     while (
         spot := transcript.locate(Address("text", digest.hex(), ordinal))

@@ -18,11 +18,10 @@ from ullage.core.values.events import Event, Kind
 OnEvent: TypeAlias = Callable[[Event], object]
 """Is given each event once, in the thread of the call that made it; what it returns is dropped."""
 
-_WARNING, _INFO, _DEBUG = (
-    30,
-    20,
-    10,
-)  # as in `logging`, which is not imported for these alone
+# as in `logging`, which is not imported for these alone
+_WARNING = 30
+_INFO = 20
+_DEBUG = 10
 
 LEVELS: Mapping[Kind, int] = {
     **dict.fromkeys(

@@ -30,8 +30,8 @@ from ullage.wires.base import name_of_call
 from ullage.wires.overflow import Overflow
 
 if TYPE_CHECKING:
-    from ullage.core.turn import Turned
-    from ullage.core.turn.memo import FrozenRequest
+    from ullage.core.turn import TurnResult
+    from ullage.core.turn.caches import FrozenRequest
     from ullage.core.values.decisions import Verb
     from ullage.session.aio import AsyncSession
     from ullage.session.core import SessionCore
@@ -72,7 +72,7 @@ class RequestInfo:
         warning: what the reply gave reason to warn of, or None.
     """
 
-    def __init__(self, turned: Turned) -> None:
+    def __init__(self, turned: TurnResult) -> None:
         window = turned.window
         self.frozen: FrozenWindow = turned.frozen
         self.working: Window | None = window
@@ -153,9 +153,12 @@ class RequestInfo:
 
 def _line(event: Event) -> str:
     """An event as one line."""
-    sizes = f", {event.tokens_before:,} → {event.tokens_after:,} tokens"
-    ref = f", ref={event.ref}" if event.ref else ""
-    return f"{event.kind}: {event.where}{sizes if event.tokens_before else ''}{ref}: {event.why}"
+    line = f"{event.kind}: {event.where}"
+    if event.tokens_before:
+        line += f", {event.tokens_before:,} → {event.tokens_after:,} tokens"
+    if event.ref:
+        line += f", ref={event.ref}"
+    return f"{line}: {event.why}"
 
 
 class _Handle(PictureMixin, dict[str, Any]):

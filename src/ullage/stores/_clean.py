@@ -232,6 +232,7 @@ def _records(
     rows = contents.keys(position, limit)
     removed_count = 0
     for tenant, key, used_s, count in rows:
+        # a time yet to come is of a clock that was wrong
         if used_s > now_s:
             contents.used_now(tenant, key, now_s)
         elif used_s <= bounds.last_s(now_s):
@@ -257,6 +258,7 @@ def _outputs(
         if not is_old and not bounds.is_over(left_bytes):
             is_more = False  # nothing after it is older
             break
+        # what is needed goes in a phase of its own, after all else
         if needed == (position.phase == "needed") and ref not in bounds.keep:
             size_bytes, freed_bytes = contents.remove(tenant, ref)
             left_bytes -= freed_bytes

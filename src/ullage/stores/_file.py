@@ -146,9 +146,8 @@ class PrivateFile:
                 if connection.in_transaction:
                     try:
                         connection.execute("ROLLBACK")
-                    except (
-                        sqlite3.Error
-                    ):  # it is beyond use: the next call opens a new one
+                    except sqlite3.Error:
+                        # the connection is beyond use: the next call opens a new one
                         self._disconnect()
 
     def release(self, holder: object) -> None:
@@ -224,9 +223,8 @@ class PrivateFile:
                     "the file was exchanged while it was being opened. Try again"
                 )
             connection.execute("BEGIN")  # one view: another process may be migrating
-            version = _version(
-                connection
-            )  # refuses what is not ours, before it is touched
+            # a file that is not ours is refused before it is touched
+            version = _version(connection)
             connection.execute("COMMIT")
             for place in _places(self.path):
                 _tighten(place, 0o600)
@@ -335,9 +333,8 @@ def make_folders(folder: Path) -> None:
 
 def _tighten(place: Path, mode: int) -> None:
     """Remove the rights of group and others, if they have any."""
-    with suppress(
-        FileNotFoundError
-    ):  # another connection may close, and take a file away
+    # another connection may close, and take a file away
+    with suppress(FileNotFoundError):
         if os.name == "posix" and stat.S_IMODE(place.stat().st_mode) & 0o077:
             place.chmod(mode)
 

@@ -163,10 +163,8 @@ def write_records(
     objects: Objects,
 ) -> None:
     """Write records, in the order of their places, and which refs they need."""
-    existing, text = (
-        partial(_existing_refs, db, tenant),
-        partial(text_of, db, tenant, objects),
-    )
+    existing = partial(_existing_refs, db, tenant)
+    text = partial(text_of, db, tenant, objects)
     for record in sorted(records, key=lambda record: record.place):
         row = (
             tenant,

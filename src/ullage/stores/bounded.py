@@ -67,6 +67,7 @@ class BoundedStore(StoreWrapper):
         self._note(tenant, records)
         now_s = self._clock()
         checked_s, cursor = self._asked.get(tenant, (None, None))
+        # a clean-up under way goes on with each commit; a new one begins when it is due
         if cursor or not is_recent(checked_s, now_s, self.bounds.every_s):
             _newest(self._asked, tenant, (now_s, None))
             keep = self.bounds.keep.union(output.ref for output in outputs)

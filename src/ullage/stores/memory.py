@@ -128,6 +128,7 @@ class MemoryStore(Transactional):
                     raise ref_taken_error(self.name, output.ref)
             refuse_contradictions(self.name, records)
             now_s = self._clock()
+            # nothing is changed before everything is checked: all of it or nothing
             contents.outputs.update(added)
             contents.used_s.update((output.ref, now_s) for output in outputs)
             conflicts = _find_conflicts(contents, records)
@@ -136,6 +137,7 @@ class MemoryStore(Transactional):
                     places = contents.records.setdefault(record.key, {})
                     places[record.place[1:]] = record
                     contents.used_s[record.key] = now_s
+                    # found out again by the next clean-up
                     contents.needs_of.pop(record.key, None)
             return conflicts
 

@@ -116,9 +116,8 @@ class SpillStore(StoreWrapper):
                 with self._errors("write", output.ref):
                     self._write(output)
         if outputs and self._files_kept_s is not None:
-            with suppress(
-                OSError
-            ):  # a day later it is tried again; nothing is lost by that
+            # a sweep that fails is tried again a day later, and loses nothing
+            with suppress(OSError):
                 self._sweep(self._clock(), self._files_kept_s)
         return self.store.commit(tenant, outputs, records)
 
@@ -195,6 +194,7 @@ class SpillStore(StoreWrapper):
                 file.flush()
                 os.fsync(file.fileno())
             os.utime(part, (now_s, now_s))
+            # renamed once it is on the disk: the file appears whole or not at all
             part.replace(path)
         except BaseException:
             part.unlink(missing_ok=True)
@@ -225,10 +225,8 @@ class SpillStore(StoreWrapper):
 
     def _clear(self, collected: Collected, bounds: Bounds, began_s: float) -> None:
         """Remove the files of outputs that no tenant holds; at the end also unfinished files."""
-        removed_refs, at_end = (
-            {item.ref for item in collected.removed},
-            collected.cursor is None,
-        )
+        removed_refs = {item.ref for item in collected.removed}
+        at_end = collected.cursor is None
         if not (removed_refs or at_end):
             return
         files = sorted(self._files(), key=lambda file: file.used_s)

@@ -109,6 +109,7 @@ class SqliteStore(Portable, Transactional):
         with self._file.transaction(self, "commit", writes=True, synced=synced) as db:
             for blob in blobs:
                 rows.write_blob(db, self.name, owner, blob, now_s)
+            # of a lost race the outputs are kept: the caller names them again
             conflicts = rows.find_conflicts(db, owner, records)
             if not conflicts:
                 rows.write_records(db, owner, records, now_s, self._objects)

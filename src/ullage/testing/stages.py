@@ -47,7 +47,7 @@ __all__ = ["check_policy", "check_stage"]
 def check_stage(
     stage: Stage,
     *,
-    at: Literal["at_first_sight", "under_pressure"] = "under_pressure",
+    at: Literal["on_arrival", "under_pressure"] = "under_pressure",
     runs: Iterable[Run] | None = None,
     window_tokens: int = 12_000,
     formats: Iterable[str] = tuple(MODELS),
@@ -104,9 +104,9 @@ def check_policy(
     notes = _Notes(mends)
     watched = replace(
         policy,
-        at_first_sight=tuple(
+        on_arrival=tuple(
             partial(_watched, stage=stage, on_arrival=True)
-            for stage in policy.at_first_sight
+            for stage in policy.on_arrival
         ),
         under_pressure=tuple(
             partial(_watched, stage=stage, on_arrival=False)
@@ -178,7 +178,7 @@ def _faults(checked: Checked) -> Iterator[str]:
         yield f"legal: {error}"
     for mend in checked.mends:
         promise = "kept" if mend.law in ("kept", "ref", "named") else "legal"
-        yield f"{promise}: the engine has to mend {mend.where}: {mend.what}"
+        yield f"{promise}: the engine has to mend {mend.where}: {mend.remedy}"
 
 
 def _state(window: Window) -> Any:

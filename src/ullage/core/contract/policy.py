@@ -1,6 +1,6 @@
 """A policy is data: which stages run at which moment, with which settings and words.
 
-There are three moments (DESIGN §1): at first sight, before a result was ever sent, when cutting
+There are three moments (DESIGN §1): on arrival, before a result was ever sent, when cutting
 breaks nothing; under pressure, in rare deep batches; and the guard, when the hard limit is near.
 """
 
@@ -75,7 +75,7 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: name and version; pinned for a session and kept with every batch.
-        at_first_sight: stages that see each result once, before it is first sent. Pure in
+        on_arrival: stages that see each result once, before it is first sent. Pure in
             the result, its tool and this policy, so nothing of them is kept.
         under_pressure: stages asked in order at every boundary; each has its own trigger.
         without_recall: what becomes of the policy where no recall tools are offered, so that
@@ -100,7 +100,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    at_first_sight: tuple[Stage, ...] = ()
+    on_arrival: tuple[Stage, ...] = ()
     under_pressure: tuple[Stage, ...] = ()
     without_recall: Callable[[Policy], Policy] | None = None
     guard: Stage | None = None
@@ -161,7 +161,7 @@ def leaving_out(policy: Policy, /, *, stages: Sequence[Stage]) -> Policy:
 
     return replace(
         policy,
-        at_first_sight=rest(policy.at_first_sight),
+        on_arrival=rest(policy.on_arrival),
         under_pressure=rest(policy.under_pressure),
     )
 

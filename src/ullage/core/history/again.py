@@ -41,7 +41,7 @@ class ShownAgain(ABC):
         """Note that a message is shown otherwise than it was."""
 
     @abstractmethod
-    def _outdate(self, index: int) -> None:
+    def _invalidate(self, index: int) -> None:
         """Forget what was worked out of a message as it was shown."""
 
     def _show_whole(self, edit: Restore) -> bool:
@@ -71,7 +71,7 @@ class ShownAgain(ABC):
         for index in hidden:
             window._hidden[index] = SHOWN
             self._note_edited(index)
-            self._outdate(index)
+            self._invalidate(index)
             if sums.tokens[index] < 0:
                 sums.uncounted.append(index)
                 sums.bound += ~sums.tokens[index]

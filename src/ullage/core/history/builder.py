@@ -81,7 +81,7 @@ class WindowBuilder(ShownAgain):
         stale: of each batch behind which reasoning stayed though it was bound to what the batch
             edited: the first message edited, and where the history ended then.
         past: how it was at the last boundaries, oldest first (`keep_past`).
-        excess: characters of each message that would be cut at first sight, were recall tools
+        excess: characters of each message that would be cut on arrival, were recall tools
             offered (`ullage.core.turn.joining`).
         carried: what the requests so far carried of them.
     """
@@ -136,7 +136,7 @@ class WindowBuilder(ShownAgain):
         state = self._copy(self.window.transcript)
         self.past = (*self.past, state)[-PAST:]
 
-    def outdate_past(self, key: bytes) -> None:
+    def invalidate_past(self, key: bytes) -> None:
         """Forget earlier states that went past this key: the ledger holds more there now."""
         length = self.window.transcript.find(key) or 0
         self.past = tuple(past for past in self.past if past.window.size < length)
@@ -166,14 +166,14 @@ class WindowBuilder(ShownAgain):
     def _copy(self, transcript: Transcript) -> WindowBuilder:
         """The same state, apart, without tallies; only what is cached of edits is shared."""
         self._fold_changes()
-        ours = self.window
+        source = self.window
         fields: dict[str, object] = {}
         for name in _GROWING:
-            fields[name] = getattr(ours, name).copy()
-        settled = {key: [*reached] for key, reached in ours._settled.items()}
+            fields[name] = getattr(source, name).copy()
+        settled = {key: [*reached] for key, reached in source._settled.items()}
         fields.update(arrived={}, _settled=settled, _tallies={})
         twin = WindowBuilder.__new__(WindowBuilder)
-        twin._hold(replace(ours, transcript=transcript, **fields), [*self.stale])
+        twin._hold(replace(source, transcript=transcript, **fields), [*self.stale])
         twin._parts = self._parts
         twin._changes = Changes()
         twin.excess = self.excess.copy()
@@ -245,7 +245,7 @@ class WindowBuilder(ShownAgain):
 
     def refresh(self, index: int) -> None:
         """A message was worded anew by the caller (same digest): count it again."""
-        self._outdate(index)
+        self._invalidate(index)
         self.carried = CarryingCost()
         for past in self.past:
             past.refresh(index)
@@ -277,7 +277,7 @@ class WindowBuilder(ShownAgain):
         self._set(pins=pins)
 
     def replace_later(self, spots: Set[Location]) -> None:
-        """Set which leaves nobody will see as they look at first sight. See `Window`."""
+        """Set which leaves nobody will see as they look on arrival. See `Window`."""
         self._set(replaced_later=spots)
 
     def apply_batches(self, key: bytes, count: int) -> None:
@@ -285,9 +285,9 @@ class WindowBuilder(ShownAgain):
         self._applied[key] = count
         self._changes.applied[key] = count
 
-    def _outdate(self, index: int) -> None:
+    def _invalidate(self, index: int) -> None:
         for tally in self.window._tallies.values():
-            tally.outdate(index)
+            tally.invalidate(index)
 
     # ── edits ────────────────────────────────────────────────────────────────────────
 
@@ -352,7 +352,7 @@ class WindowBuilder(ShownAgain):
         window._shown[index] = edits
         self._note_edited(index)
         won -= tokens_of(location)
-        self._outdate(index)
+        self._invalidate(index)
         sums.touched.add(index)
         is_visible = not window._hidden[index]
         if is_counted:
@@ -422,7 +422,7 @@ class WindowBuilder(ShownAgain):
             sums.bound -= max(~tokens, 0)
             if self._changed.pop(index, None) is not None:
                 self._changes.edited.add(index)
-            self._outdate(index)
+            self._invalidate(index)
             window._hidden[index] = HIDDEN
         if window.revealed and not indices.isdisjoint(window.revealed):
             self._set(revealed=window.revealed - indices)

@@ -216,11 +216,11 @@ def shown_under(key: bytes, ledger: Ledger, hand: UserDecisions) -> Sequence[Bat
     batches = ledger.at(key).batches
     if not hand.undone:
         return batches
-    shown = list[Batch]()
+    standing = list[Batch]()
     for n, batch in enumerate(batches):
         if LedgerRef("batch", key, n) not in hand.undone:
-            shown.append(batch)
-    return shown
+            standing.append(batch)
+    return standing
 
 
 # ── what stays ───────────────────────────────────────────────────────────────────────────

@@ -37,14 +37,14 @@ from ullage.core.values.effects import Record
 _NUMBERED = ("batch", "decision", "opened", "seen")
 """Kinds that are written once, one after the other; of the others the newest value counts."""
 PARTED = "."
-"""Stands between the two parts of a fingerprint (`PolicyRecord.decides`)."""
+"""Stands between the two parts of a fingerprint (`PolicyRecord.policy_fingerprint`)."""
 MARK_BYTES = 4
 """Enough to tell the messages of one history apart."""
 
 
-def arrival_part(decides: str) -> str:
+def arrival_part(policy_fingerprint: str) -> str:
     """The part of a fingerprint that is of what is shown anew at every turn."""
-    return decides.partition(PARTED)[0]
+    return policy_fingerprint.partition(PARTED)[0]
 
 
 class UsageRecord(Struct, frozen=True, array_like=True):
@@ -70,7 +70,7 @@ class PolicyRecord(Struct, frozen=True, array_like=True):
         policy: name of the policy.
         recall: whether the recall tools are in the requests.
         prefix: what is before the recall tools' names, after a clash.
-        decides: fingerprint of the policy and its wording (`ullage.policy.stages.fingerprints`).
+        policy_fingerprint: of the policy and its wording (`ullage.policy.stages.fingerprints`).
         family: whose rules of reasoning are asked, and whose tokeniser is estimated.
         folder: the folder of spill files as notices name it, or None.
         joined: what is shown otherwise than it is before here may have been sent whole: the
@@ -81,7 +81,7 @@ class PolicyRecord(Struct, frozen=True, array_like=True):
             that nothing was decided of recall tools.
         former: earlier prefixes, each behind the key of the place up to which it held. A tool of
             the caller's took a name of ours there.
-        cuts_new: no recall tools are offered, and yet what is new is cut at first sight from
+        cuts_new: no recall tools are offered, and yet what is new is cut on arrival from
             here on: reasoning is bound to what was sent before.
         tools: a digest of the caller's own tools, where the recall tools may be offered later;
             ``""`` where it does not matter, or an older version wrote it.
@@ -90,7 +90,7 @@ class PolicyRecord(Struct, frozen=True, array_like=True):
     policy: str
     recall: bool
     prefix: str = ""
-    decides: str = ""
+    policy_fingerprint: str = ""
     family: str = ""
     folder: str | None = None
     joined: bool = False
@@ -141,7 +141,7 @@ class Entry(Struct, frozen=True):
 
     batches: tuple[Batch, ...] = ()
     observed: Mapping[str, UsageRecord] = {}
-    opened: tuple[PolicyRecord, ...] = ()
+    policies: tuple[PolicyRecord, ...] = ()
     seen: tuple[RequestRecord, ...] = ()
     shown: HistoryRecord | None = None
     latest: bytes = b""
@@ -244,11 +244,11 @@ class Ledger(Struct, frozen=True, eq=False):
         record = Record(key, "observed", 0, _encode(observed), observed.model)
         return self._put(key, observed=by_model), record
 
-    def with_opened(self, key: bytes, opened: PolicyRecord) -> tuple[Ledger, Record]:
+    def with_policy(self, key: bytes, policy: PolicyRecord) -> tuple[Ledger, Record]:
         """The ledger with one more opening under ``key``, and its record."""
         entry = self.at(key)
-        record = Record(key, "opened", len(entry.opened), _encode(opened))
-        return self._put(key, opened=(*entry.opened, opened)), record
+        record = Record(key, "opened", len(entry.policies), _encode(policy))
+        return self._put(key, policies=(*entry.policies, policy)), record
 
     def with_seen(self, key: bytes, seen: RequestRecord) -> tuple[Ledger, Record]:
         """The ledger with one more sight of a request under ``key``, and its record."""
@@ -319,8 +319,8 @@ def _with_record(entry: Entry, record: Record) -> Entry:
                 decisions = _placed(entry.decisions, n, _decision(data))
                 return replace(entry, decisions=decisions)
             case "opened":
-                opened = _placed(entry.opened, n, _opened(data))
-                return replace(entry, opened=opened)
+                opened = _placed(entry.policies, n, _opened(data))
+                return replace(entry, policies=opened)
             case "seen":
                 requests = _placed(entry.seen, n, _seen(data))
                 return replace(entry, seen=requests)
@@ -384,14 +384,18 @@ def merge_records(
     entries: dict[bytes, Entry] = {}
     waiting: list[Record] = []
     for key, incoming in by_key.items():
-        ours = ledger.at(key)
-        usable, unready = _in_sequence((*_records(key, ours), *incoming))
+        present = ledger.at(key)
+        usable, unready = _in_sequence((*_records(key, present), *incoming))
         waiting += unready
         entry = Ledger().with_records(usable).at(key)
+        # what the store alone has is in no increment
         entry = replace(
-            entry, shown=ours.shown, latest=ours.latest, outlined=ours.outlined
+            entry,
+            shown=present.shown,
+            latest=present.latest,
+            outlined=present.outlined,
         )
-        if entry != ours:
+        if entry != present:
             entries[key] = entry
     if entries:
         ledger = ledger.updated(entries)
@@ -428,7 +432,7 @@ def _in_sequence(records: Iterable[Record]) -> tuple[list[Record], list[Record]]
 
 
 def _records(key: bytes, entry: Entry) -> Iterator[Record]:
-    """What an entry was made of."""
+    """The records of an entry that a store keeps and an increment carries."""
     ledger = Ledger()
     for batch in entry.batches:
         ledger, record = ledger.with_batch(key, batch)
@@ -436,8 +440,8 @@ def _records(key: bytes, entry: Entry) -> Iterator[Record]:
     for decision in entry.decisions:
         ledger, record = ledger.with_decision(key, decision)
         yield record
-    for opened in entry.opened:
-        ledger, record = ledger.with_opened(key, opened)
+    for opened in entry.policies:
+        ledger, record = ledger.with_policy(key, opened)
         yield record
     for seen in entry.seen:
         ledger, record = ledger.with_seen(key, seen)

@@ -165,32 +165,32 @@ class Tally:
         self.measure = measure
         self.each: list[int] = []
         self.sum = 0
-        self._outdated: set[int] = set()
+        self._invalid: set[int] = set()
 
-    def upto(self, size: int, outdated: Set[int]) -> Tally:
+    def upto(self, size: int, invalid: Set[int]) -> Tally:
         """The sum over the first ``size`` messages, some of which were shown differently there."""
         tally = Tally(self.measure)
         tally.each = self.each[:size]
-        tally._outdated = self._outdated | outdated
+        tally._invalid = self._invalid | invalid
         tally.sum = sum(tally.each)
         return tally
 
-    def outdate(self, index: int) -> None:
+    def invalidate(self, index: int) -> None:
         """A message is shown differently from now on."""
-        self._outdated.add(index)
+        self._invalid.add(index)
 
     def to(self, size: int, added: Callable[[int], int]) -> Tally:
         """Brought up to date for the first ``size`` messages; never fewer than at the last call."""
         length = len(self.each)
-        if size == length and not self._outdated:
+        if size == length and not self._invalid:
             return self
-        for index in self._outdated:
+        for index in self._invalid:
             if index < length:
                 value = added(index)  # nothing is written where this is interrupted
                 self.sum += value - self.each[index]
                 self.each[index] = value
-        if self._outdated:
-            self._outdated.clear()
+        if self._invalid:
+            self._invalid.clear()
         values = [added(index) for index in range(length, size)]
         total = sum(values)
         self.each += values

@@ -1,6 +1,6 @@
 """What was worked out from content alone, remembered by content.
 
-Cuts at first sight, digests and token counts are pure functions of a text and settings, so they
+Cuts on arrival, digests and token counts are pure functions of a text and settings, so they
 are remembered for the whole process: a retry, an edit, a fork of a history and a new session find
 them again. It may be dropped at any time and changes nothing but speed.
 

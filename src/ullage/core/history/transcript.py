@@ -250,9 +250,9 @@ class Transcript(Authorship):
                 fork._alike[digest] = indices[: bisect_left(indices, length)]
         for kind, by_id in self._by_id.items():
             for name, places in by_id.items():
-                known = places[: bisect_left(places, (length,))]
-                if known:
-                    fork._by_id[kind][name] = known
+                earlier = places[: bisect_left(places, (length,))]
+                if earlier:
+                    fork._by_id[kind][name] = earlier
 
     def share(self) -> None:
         """A frozen transcript reads the same lists and tables from now on."""

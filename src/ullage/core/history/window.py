@@ -80,7 +80,7 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         calibrated_at: how many messages there were when that was last reported.
         applied: how many of the first batches under a key of the ledger are shown whole.
         replaced_later: leaves that the ledger replaces before anything is decided again, so that
-            nobody sees how they look at first sight.
+            nobody sees how they look on arrival.
     """
 
     meter: Meter

@@ -16,36 +16,51 @@ from ullage.core.values.effects import Record
 
 if TYPE_CHECKING:
     from ullage.core.turn.request import Request
-    from ullage.core.turn.terms import Settings
+    from ullage.core.turn.settings import Settings
 
 
 def may_be_added(window: Window, edit: Insert) -> bool:
     """Whether a text of the user's may stand behind a message, and says anything."""
-    transcript, index = window.transcript, window.transcript.find(edit.after)
+    transcript = window.transcript
+    index = transcript.find(edit.after)
     if index is None:
         return True
-    is_seam = (
-        transcript.closed(index)
-        if index >= window.size
-        else transcript.may_split(index)
-    )
-    return is_seam and bool(edit.text.strip() or not edit.text)
+    if edit.text and not edit.text.strip():
+        return False
+    if index >= window.size:
+        return transcript.closed(index)
+    return transcript.may_split(index)
 
 
-def with_lines(window: Window, text: str, original: str, first: int, last: int) -> str:
-    """What is shown of a text, with lines of it that the user pinned."""
-    lines = original.splitlines(keepends=True)[first - 1 : last]
+def with_lines(window: Window, text: str, original: str, start: int, end: int) -> str:
+    """What is shown of a text, with lines of it that the user pinned.
+
+    Args:
+        window: the window that shows it.
+        text: what is shown.
+        original: the whole text.
+        start: the first line, counted from 1.
+        end: the last line.
+    """
+    lines = original.splitlines(keepends=True)[start - 1 : end]
     pinned = "".join(lines).rstrip("\r\n")
     if not pinned or pinned in text:
         return text
-    return f"{text}\n{window.words.lines(first, min(last, first + len(lines) - 1), pinned)}"
+    end = min(end, start + len(lines) - 1)
+    notice = window.words.lines(start, end, pinned)
+    return f"{text}\n{notice}"
 
 
 def outline_in(
-    window: Window, ledger: Ledger, asked: Request, settings: Settings
+    window: Window, ledger: Ledger, request: Request, settings: Settings
 ) -> tuple[Ledger, tuple[Record, ...]]:
     """The ledger with the outline of a history, and its record, where one is kept."""
-    if not settings.outlines or asked.elsewhere:
+    if not settings.outlines or request.elsewhere:
         return ledger, ()
-    name, tokens = asked.wire.name, window.estimate
-    return outlined(window, window.size, ledger, wire=name, tokens=tokens)
+    return outlined(
+        window,
+        window.size,
+        ledger,
+        wire=request.wire.name,
+        tokens=window.estimate,
+    )

@@ -6,19 +6,18 @@ commit it before the view is returned.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from ullage.core.contract.policy import Policy, Safeguards, Stage
-from ullage.core.errors import StageError
 from ullage.core.history.builder import WindowBuilder
 from ullage.core.history.hand import EMPTY, UserDecisions, index_of
 from ullage.core.history.ledger import Ledger
 from ullage.core.history.window import Window
-from ullage.core.turn.checks import Checked, check, stands
-from ullage.core.turn.cuts import Mend
+from ullage.core.turn.checks import check, is_lawful
+from ullage.core.turn.reporting import passed_over, shown, told
 from ullage.core.values.decisions import LedgerRef
 from ullage.core.values.edits import (
     Batch,
@@ -33,7 +32,7 @@ from ullage.core.values.edits import (
     storable,
 )
 from ullage.core.values.effects import Output, Record
-from ullage.core.values.events import Event, Kind
+from ullage.core.values.events import Event
 
 if TYPE_CHECKING:
     from ullage.core.turn.joining import Joining
@@ -92,22 +91,19 @@ class Walk(Struct):
         """
         if not cuts and not decision:
             return
-        window, before, summaries = (
-            self.window,
-            self.window.estimate,
-            self.window.summaries,
-        )
+        window = self.window
+        tokens_before = window.estimate
+        summaries = window.summaries
         edits = tuple(storable(cut.edit) for cut in cuts)
-        first = edited_from(window, edits)
+        start = edited_from(window, edits)
         self.show(edits, tell=True)
-        self._note_stale(first, window.size)
-        for placed in (
-            summaries
-        ):  # the index of one that is gone, if made just now: a wider has it
+        self._note_stale(start, window.size)
+        for placed in summaries:
+            # the index of one that is gone, if made just now: a wider has it
             if placed not in window.summaries and placed.edit.kind != "pruned":
                 self.outputs.pop(placed.edit.ref, None)
-        self.builder.outdate_past(key)
-        self.record(stage, key, edits, before, decision)
+        self.builder.invalidate_past(key)
+        self.record(stage, key, edits, tokens_before, decision)
         self.set_aside(cuts)
 
     def record(
@@ -115,13 +111,17 @@ class Walk(Struct):
         stage: str,
         key: bytes,
         edits: tuple[Edit, ...],
-        before_tokens: int,
+        tokens_before: int,
         decision: str = "",
     ) -> None:
         """Write a batch of edits that are shown to the ledger."""
-        after_tokens = self.window.estimate
         batch = Batch(
-            stage, self.policy.name, edits, before_tokens, after_tokens, decision
+            stage=stage,
+            policy=self.policy.name,
+            edits=edits,
+            tokens_before=tokens_before,
+            tokens_after=self.window.estimate,
+            decision=decision,
         )
         self.ledger, record = self.ledger.with_batch(key, batch)
         self.records.append(record)
@@ -152,24 +152,27 @@ class Walk(Struct):
         )
         if checked.errors and self.policy.strict:
             raise checked.errors[0]
-        self.events += _told(stage, checked)
+        self.events += told(stage, checked)
         return checked.cuts
 
     def set_aside(self, cuts: Sequence[ProposedEdit]) -> None:
         """Have what cuts leave out kept before the view is returned."""
         for cut in cuts:
-            self.outputs.update((output.ref, output) for output in cut.outputs)
+            for output in cut.outputs:
+                self.outputs[output.ref] = output
 
     def show(self, edits: Iterable[Edit], *, tell: bool) -> int:
         """Apply edits and tell of each that took effect. Returns how many did."""
-        shown = 0
+        count = 0
         for edit in edits:
             if not tell:
-                shown += self.builder.show(edit)
-            elif (tokens := self.builder.apply(edit)) is not None:
-                shown += 1
-                self.events.append(_event(self.window, edit, *tokens))
-        return shown
+                count += self.builder.show(edit)
+                continue
+            tokens = self.builder.apply(edit)
+            if tokens is not None:
+                count += 1
+                self.events.append(shown(self.window, edit, *tokens))
+        return count
 
     def show_again(self, key: bytes) -> None:
         """Show what the ledger holds under a key, each batch until all of it has taken effect.
@@ -177,28 +180,35 @@ class Walk(Struct):
         What a batch replaces may stand behind the history at hand; then it is tried again later.
         """
         window = self.window
-        batches, applied = self.ledger.at(key).batches, window.applied.get(key, 0)
-        undone = self.hand.undone
+        batches = self.ledger.at(key).batches
+        applied = window.applied.get(key, 0)
         for number in range(applied, len(batches)):
-            is_undone = bool(undone) and LedgerRef("batch", key, number) in undone
-            edits = () if is_undone else batches[number].edits
-            missing = [edit for edit in edits if not window.shows(edit)]
-            lawful = [edit for edit in missing if stands(window, edit, edits)]
-            if len(lawful) < len(missing):
-                self.events.append(
-                    _passed_over(len(missing) - len(lawful), batches[number])
-                )
-            first = edited_from(window, lawful)
-            shown = self.show(lawful, tell=False)
-            self._note_stale(first, window.transcript.find(key) or 0)
-            if shown == len(missing) and number == applied:
+            is_complete = self._show_batch(key, number, batches[number])
+            if is_complete and number == applied:
                 applied = number + 1
                 self.builder.apply_batches(key, applied)
 
-    def _note_stale(self, first: int, stop: int) -> None:
+    def _show_batch(self, key: bytes, number: int, batch: Batch) -> bool:
+        """Show what of a batch is not in the view yet. Returns whether all of it took effect."""
+        window, undone = self.window, self.hand.undone
+        edits = batch.edits
+        if undone and LedgerRef("batch", key, number) in undone:
+            edits = ()
+        missing = [edit for edit in edits if not window.shows(edit)]
+        lawful = [edit for edit in missing if is_lawful(window, edit, edits)]
+        if len(lawful) < len(missing):
+            count = len(missing) - len(lawful)
+            self.events.append(passed_over(count, batch))
+        start = edited_from(window, lawful)
+        count = self.show(lawful, tell=False)
+        place = window.transcript.find(key) or 0
+        self._note_stale(start, place)
+        return count == len(missing)
+
+    def _note_stale(self, start: int, stop: int) -> None:
         """Note a batch, if reasoning stays that was bound to what it edited."""
-        if self.window.bound_reasoning(first + 1, stop):
-            self.builder.stale.append((first, stop))
+        if self.window.bound_reasoning(start + 1, stop):
+            self.builder.stale.append((start, stop))
 
 
 def without_young(window: Window, cuts: Sequence[ProposedEdit]) -> list[ProposedEdit]:
@@ -210,12 +220,12 @@ def without_young(window: Window, cuts: Sequence[ProposedEdit]) -> list[Proposed
         return list(cuts)
     places = [_place(window, cut.edit) for cut in cuts]
     young = min(max(places) + 1, window.turn_start)
-    found = []
+    remaining: list[ProposedEdit] = []
     for cut, place in zip(cuts, places, strict=True):
         is_young = window.arrived.get(place, -1) >= young
-        if not (is_young and isinstance(cut.edit, Replace)):
-            found.append(cut)
-    return found
+        if not is_young or not isinstance(cut.edit, Replace):
+            remaining.append(cut)
+    return remaining
 
 
 def _place(window: Window, edit: Edit) -> int:
@@ -223,101 +233,41 @@ def _place(window: Window, edit: Edit) -> int:
     if isinstance(edit, (Restore, Insert)):
         return -1
     if isinstance(edit, Replace):
-        spot = window.transcript.locate(edit.address)
-        return spot[0] if spot else -1
-    around = window.range_of(edit)
-    return around[1] - 1 if around else -1
+        location = window.transcript.locate(edit.address)
+        return -1 if location is None else location[0]
+    span = window.range_of(edit)
+    return -1 if span is None else span[1] - 1
 
 
 def edited_from(window: Window, edits: Iterable[Edit]) -> int:
     """Index of the first message that edits change; leaving reasoning out is none."""
-    changing = (edit for edit in edits if not isinstance(edit, Drop))
-    return min((_first(window, edit) for edit in changing), default=window.size)
+    start = window.size
+    for edit in edits:
+        if not isinstance(edit, Drop):
+            start = min(start, _start_of(window, edit))
+    return start
 
 
-def _first(window: Window, edit: Replace | ReplaceSpan | Restore | Insert) -> int:
+def _start_of(window: Window, edit: Replace | ReplaceSpan | Restore | Insert) -> int:
     """Index of the first message an edit changes."""
+    transcript, size = window.transcript, window.size
     if isinstance(edit, Insert):
-        return window.transcript.find(edit.after) or window.size
+        return transcript.find(edit.after) or size
     if isinstance(edit, Restore):
-        index = index_of(window.transcript, edit.message)
-        if index is None or index >= window.size:
-            return window.size
-        return min(window.transcript.inseparable(index, window.size), default=index)
+        index = index_of(transcript, edit.message)
+        if index is None or index >= size:
+            return size
+        return min(transcript.inseparable(index, size), default=index)
     if isinstance(edit, Replace):
-        spot = window.transcript.locate(edit.address)
-        return spot[0] if spot else window.size
-    start = window.transcript.find(edit.after)
-    return window.size if start is None else start
-
-
-def _event(window: Window, edit: Edit, before: int, after: int) -> Event:
-    kind: Kind = "condensed"
-    if isinstance(edit, Replace):
-        spot = window.transcript.locate(edit.address)
-        at = spot[0] + 1 if spot else 0
-        what = (
-            window.tool_of(spot)
-            if spot and edit.address.kind == "result"
-            else edit.address.kind
-        )
-        of = "result" if edit.address.kind == "result" else ""
-        where = f"message {at}, {what or 'tool'} {of}"
-        kind = edit.kind
-    elif isinstance(edit, Drop):
-        kind, where = "reasoning", "messages behind the edit"
-    elif isinstance(edit, Restore):
-        at = (index_of(window.transcript, edit.message) or 0) + 1
-        kind, where = "restored", f"message {at}"
-    elif isinstance(edit, Insert):
-        kind, where = (
-            "added",
-            f"behind message {window.transcript.find(edit.after) or 0}",
-        )
-    else:
-        start, stop = window.range_of(edit) or (0, 0)
-        kind, where = edit.kind, f"messages {start + 1} to {stop}"
-    return Event(
-        kind=kind,
-        where=where.strip(),
-        why=edit.why,
-        tokens_before=before,
-        tokens_after=after,
-        ref=edit.ref if isinstance(edit, (Replace, ReplaceSpan)) else None,
-        left_out_bytes=edit.left_out_bytes if isinstance(edit, Replace) else 0,
-    )
-
-
-def _told(stage: str, checked: Checked) -> Iterator[Event]:
-    """What is told of mended and refused cuts: one event for each law and each problem."""
-    mends, errors = dict[str, list[Mend]](), dict[str, list[StageError]]()
-    for mend in checked.mends:
-        mends.setdefault(mend.law, []).append(mend)
-    for error in checked.errors:
-        errors.setdefault(error.problem, []).append(error)
-    for alike in mends.values():
-        why = f"stage {stage}: {alike[0].what}{_more(len(alike))}"
-        yield Event(kind="mended", where=alike[0].where, why=why)
-    for refused in errors.values():
-        first = refused[0]
-        why = f"stage {stage}: {first.problem}{_more(len(refused))}. {first.remedy}"
-        yield Event(kind="declined", where=first.where, why=why)
-
-
-def _more(count: int) -> str:
-    return f"; so it is in {count - 1:,} more places" if count > 1 else ""
-
-
-def _passed_over(count: int, batch: Batch) -> Event:
-    """The event of edits of a record that no view can show."""
-    why = (
-        f"{count:,} of {len(batch.edits):,} edits that the ledger holds of stage {batch.stage} "
-        "would make the view illegal or could not be opened; they are passed over"
-    )
-    return Event(kind="declined", where="the ledger", why=why)
+        location = transcript.locate(edit.address)
+        return size if location is None else location[0]
+    start = transcript.find(edit.after)
+    return size if start is None else start
 
 
 def cuts_of(stage: Stage, window: Window) -> Sequence[ProposedEdit]:
     """The cuts a stage wants; none where it skipped."""
-    cuts = stage(window)
-    return () if isinstance(cuts, Skipped) else cuts
+    proposal = stage(window)
+    if isinstance(proposal, Skipped):
+        return ()
+    return proposal

@@ -11,10 +11,10 @@ from ullage.core.history.builder import WindowBuilder
 from ullage.core.history.ledger import PolicyRecord
 from ullage.core.tokens.catalog import advice, lookup
 from ullage.core.turn import names
-from ullage.core.turn.learnt import Lesson, limits_for, within
-from ullage.core.turn.memo import Line, Memo
+from ullage.core.turn.caches import HistoryCache, SessionCache
+from ullage.core.turn.lessons import Lesson, limits_for, within
 from ullage.core.turn.request import Envelope, Request
-from ullage.core.turn.terms import Settings
+from ullage.core.turn.settings import Settings
 from ullage.core.values.events import Event
 from ullage.core.values.limits import Limits
 from ullage.core.values.notices import Words
@@ -22,7 +22,7 @@ from ullage.core.values.notices import Words
 Tools: TypeAlias = tuple[dict[str, Any], ...]
 
 
-class Begun(NamedTuple):
+class PreparedWindow(NamedTuple):
     """A window that is to be walked for a request.
 
     Attributes:
@@ -31,7 +31,7 @@ class Begun(NamedTuple):
         offers: whether a call of one in the reply is ours to answer.
         events: what was found of the model's limits.
         lesson: what was learnt of the provider's limits in this conversation.
-        given: the limits that hold before that; None: the model's own, or those that are assumed.
+        limits: those that hold before that; None: the model's own, or those that are assumed.
     """
 
     builder: WindowBuilder
@@ -39,39 +39,39 @@ class Begun(NamedTuple):
     offers: bool
     events: tuple[Event, ...]
     lesson: Lesson
-    given: Limits | None
+    limits: Limits | None
 
 
-def begin(
-    line: Line,
+def prepare_window(
+    history: HistoryCache,
     opened: PolicyRecord,
-    asked: Request,
+    request: Request,
     settings: Settings,
-    memo: Memo,
+    cache: SessionCache,
     added_tokens: int,
-) -> Begun:
+) -> PreparedWindow:
     """The window of a line, begun for this request.
 
     Args:
-        line: the line of history that the request goes on.
+        history: the line of history that the request goes on.
         opened: what decides in it.
-        asked: the request at hand.
+        request: the request at hand.
         settings: of the session at hand.
-        memo: which unknown models were told of.
+        cache: which unknown models were told of.
         added_tokens: room to leave for what will be added to the view.
 
     Raises:
         ConfigError: the model's window is not known, and the policy takes no other.
     """
-    envelope, policy = asked.envelope, settings.policy
-    words = names.words_of(opened, line.transcript, policy.toolset)
-    tools, offers = _tools(asked, words, settings.recall)
-    if line.builder is None or line.builder.window.words != words:
-        line.builder = WindowBuilder(line.transcript, line.meter, words)
-    builder = line.builder
-    lesson = settings.learnt.of(line.transcript, envelope.model)
+    envelope, policy = request.envelope, settings.policy
+    words = names.words_of(opened, history.transcript, policy.toolset)
+    tools, offers = _tools(request, words, settings.recall)
+    if history.builder is None or history.builder.window.words != words:
+        history.builder = WindowBuilder(history.transcript, history.meter, words)
+    builder = history.builder
+    lesson = settings.lessons.of(history.transcript, envelope.model)
     given = _given(envelope, settings)
-    assumed, events = _assumed(envelope, given, settings, memo, lesson)
+    assumed, events = _assumed(envelope, given, settings, cache, lesson)
     limits = limits_for(envelope.model, given or assumed, lesson)
     asked_tokens = envelope.head.asked_output_tokens
     limit_tokens, context_tokens = (
@@ -88,44 +88,45 @@ def begin(
     builder.limit(
         limit_tokens,
         context_tokens,
-        _head_tokens(line, envelope.head, tools) + added_tokens,
+        _head_tokens(history, envelope.head, tools) + added_tokens,
         (*envelope.head.texts, *envelope.head.schemas),
     )
     builder.reason(envelope.reasoning, thinks_first=envelope.thinks_first)
-    return Begun(builder, tools, offers, tuple(events), lesson, given)
+    return PreparedWindow(builder, tools, offers, tuple(events), lesson, given)
 
 
 def _tools(
-    asked: Request, words: Words, recall: bool | Literal["auto", "host"]
+    request: Request, words: Words, recall: bool | Literal["auto", "host"]
 ) -> tuple[Tools, bool]:
     """The recall tools to be added, and whether a call of one in the reply is ours to answer."""
-    envelope = asked.envelope
+    envelope = request.envelope
     if not words.recall:
         return (), False
-    if recall == "host" or names.holds(asked, words.prefix, words.toolset):
+    if recall == "host" or names.holds(request, words.prefix, words.toolset):
         return (), True
     if not envelope.takes_tools or (recall == "auto" and not envelope.tools):
         return (), False
     is_renamed = bool(words.former)
     tools = names.definitions(
-        asked.wire, words.prefix, words.toolset, is_renamed=is_renamed
+        request.wire, words.prefix, words.toolset, is_renamed=is_renamed
     )
     return tools, True
 
 
 def _given(envelope: Envelope, settings: Settings) -> Limits | None:
     """The limits of the session, within the window that the request asks for."""
-    asked = envelope.window_tokens
-    if asked is None:
+    window_tokens = envelope.window_tokens
+    if window_tokens is None:
         return settings.limits
-    return within(settings.limits or Limits(window_tokens=asked), asked)
+    limits = settings.limits or Limits(window_tokens=window_tokens)
+    return within(limits, window_tokens)
 
 
 def _assumed(
     envelope: Envelope,
     given: Limits | None,
     settings: Settings,
-    memo: Memo,
+    cache: SessionCache,
     lesson: Lesson,
 ) -> tuple[Limits | None, list[Event]]:
     """The limits of a window that nobody tells, as the policy wants them, told of once."""
@@ -141,20 +142,23 @@ def _assumed(
     limits = Limits(
         window_tokens=rule if rule != "warn" else default or info.window_tokens
     )
-    if model in memo.unknown_models:
+    if model in cache.unknown_models:
         return limits, []
-    memo.unknown_models.add(model)
+    cache.unknown_models.add(model)
     whose = "" if default is None else ", as its server has without options.num_ctx"
-    why = (
+    reason = (
         f"{unknown}; {limits.window_tokens:,} tokens are assumed{whose}{advice(model)}"
     )
-    return limits, [Event(kind="unknown_model", where="model", why=why)]
+    return limits, [Event(kind="unknown_model", where="model", why=reason)]
 
 
-def _head_tokens(line: Line, head: RequestHead, tools: Tools) -> int:
+def _head_tokens(history: HistoryCache, head: RequestHead, tools: Tools) -> int:
     """Tokens of the head and of the tools that are added to it; counted when they change."""
-    if line.head is None or line.head[:2] != (head, tools):
-        meter, texts = line.meter, map(canon.canonical_json, tools)
-        schema_tokens = sum(map(meter.text, head.schemas))
-        line.head = (head, tools, meter.head((*head.texts, *texts)) + schema_tokens)
-    return line.head[2]
+    if history.head is None or history.head[:2] != (head, tools):
+        meter = history.meter
+        tool_texts = [canon.canonical_json(tool) for tool in tools]
+        tokens = meter.head((*head.texts, *tool_texts))
+        for schema in head.schemas:
+            tokens += meter.text(schema)
+        history.head = (head, tools, tokens)
+    return history.head[2]

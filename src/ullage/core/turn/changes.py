@@ -1,8 +1,8 @@
 """Messages that changed at an old place: a result that was pending, an answer moved to its call.
 
 What is in the window goes by its place, and so does what is old. A message that was not there when
-the history was last shown is new all the same, wherever it stands: it is in the next view as at
-first sight, and from then on as old as its change.
+the history was last shown is new all the same, wherever it stands: it is in the next view as on
+arrival, and from then on as old as its change.
 
     shown      what the history held lately, as marks, under the key of its first reply (`remember`)
     seen       which messages were not among these though old ones follow (`changed`), under the
@@ -34,8 +34,10 @@ _MANY_MESSAGES = 2_000
 
 def key_of(transcript: Transcript) -> bytes | None:
     """The key under which it is kept what a history held; None before the first reply."""
-    begins = transcript.first("begins")
-    for index in () if begins is None else range(begins, len(transcript)):
+    start = transcript.first("begins")
+    if start is None:
+        return None
+    for index in range(start, len(transcript)):
         message = transcript.messages[index]
         if message.role == "assistant" and not message.only_thought:
             return canon.extend(transcript.chain[index + 1], b"shown")
@@ -44,14 +46,17 @@ def key_of(transcript: Transcript) -> bytes | None:
 
 def arrived(transcript: Transcript, ledger: Ledger) -> Mapping[int, int]:
     """The messages that are newer than their place, and how many were there before they changed."""
-    found: dict[int, int] = {}
-    for key in dict.fromkeys(transcript.chain) if ledger.has_changes else ():
+    ages: dict[int, int] = {}
+    if not ledger.has_changes:
+        return ages
+    for key in dict.fromkeys(transcript.chain):
         for seen in ledger.at(key).seen:
-            for message, before in seen.changed:
-                length, place = transcript.find(message), transcript.find(before)
+            for message, change in seen.changed:
+                length, place = transcript.find(message), transcript.find(change)
                 if length and place:
-                    found[length - 1] = max(place, found.get(length - 1, 0))
-    return found
+                    index = length - 1
+                    ages[index] = max(place, ages.get(index, 0))
+    return ages
 
 
 def changed(transcript: Transcript, ledger: Ledger) -> tuple[tuple[bytes, bytes], ...]:
@@ -59,14 +64,16 @@ def changed(transcript: Transcript, ledger: Ledger) -> tuple[tuple[bytes, bytes]
     shown = _shown(transcript, ledger)
     if shown is None or transcript.find(shown.chain) is not None:
         return ()  # it only grew
-    marks, were = _marks(transcript), shown.message_marks()
-    found = {**_moved(marks, were, shown), **_new(transcript, ledger, marks, were)}
-    known, chain = arrived(transcript, ledger), transcript.chain
-    return tuple(
-        (chain[index + 1], chain[before])
-        for index, before in sorted(found.items())
-        if index not in known and not transcript.messages[index].only_thought
-    )
+    marks, earlier_marks = _marks(transcript), shown.message_marks()
+    ages = _moved(marks, earlier_marks, shown)
+    ages.update(_added(transcript, ledger, marks, earlier_marks))
+    recorded = arrived(transcript, ledger)
+    chain = transcript.chain
+    changes: list[tuple[bytes, bytes]] = []
+    for index, age in sorted(ages.items()):
+        if index not in recorded and not transcript.messages[index].only_thought:
+            changes.append((chain[index + 1], chain[age]))
+    return tuple(changes)
 
 
 def remember(
@@ -79,10 +86,12 @@ def remember(
         ledger: with everything that was decided in it.
         is_decided: whether something was decided just now.
     """
-    key, length = key_of(transcript), len(transcript)
-    if key is None or not (is_decided or _is_due(transcript, ledger)):
+    key = key_of(transcript)
+    if key is None:
         return ledger, ()
-    return _noted(transcript, length, ledger, key)
+    if not is_decided and not _is_due(transcript, ledger):
+        return ledger, ()
+    return _noted(transcript, len(transcript), ledger, key)
 
 
 def note_answered(
@@ -106,13 +115,17 @@ def note_answered(
 def _is_due(transcript: Transcript, ledger: Ledger) -> bool:
     """Whether so many replies came since it was kept what the history held."""
     shown = _shown(transcript, ledger)
-    length = 0 if shown is None else (transcript.find(shown.chain) or 0)
-    replies = transcript.count("begins", 0, len(transcript))
-    new = transcript.marked("begins", length, len(transcript))
+    start = 0
+    if shown is not None:
+        start = transcript.find(shown.chain) or 0
+    length = len(transcript)
+    replies = transcript.count("begins", 0, length)
+    recent = transcript.marked("begins", start, length)
     most = max(_MOST_REPLIES, int(replies * _MOST_SHARE))
-    if new and ledger.at(transcript.decision_key(new[-1])).observed:
-        return len(new) >= most
-    return len(new) >= min(max(replies // 4, 1), most)
+    if recent and ledger.at(transcript.decision_key(recent[-1])).observed:
+        return len(recent) >= most
+    fewest = max(replies // 4, 1)
+    return len(recent) >= min(fewest, most)
 
 
 def _noted(
@@ -120,30 +133,34 @@ def _noted(
 ) -> tuple[Ledger, tuple[Record, ...]]:
     """The ledger with what a history of this length holds, and the record of it if that is new."""
     marks = b"".join(_marks(transcript)[:length])
-    newer = tuple(sorted(arrived(transcript, ledger).items()))
-    newer = tuple((index, before) for index, before in newer if index < length)
-    new = HistoryRecord(marks, transcript.chain[length], newer)
-    if new == ledger.at(key).shown:
+    ages: list[tuple[int, int]] = []
+    for index, age in sorted(arrived(transcript, ledger).items()):
+        if index < length:
+            ages.append((index, age))
+    shown = HistoryRecord(marks, transcript.chain[length], tuple(ages))
+    if shown == ledger.at(key).shown:
         return ledger, ()
-    ledger, record = ledger.with_shown(key, new)
+    ledger, record = ledger.with_shown(key, shown)
     return ledger, (record,)
 
 
 def _shown(transcript: Transcript, ledger: Ledger) -> HistoryRecord | None:
     """What the history held when it was shown lately, if that is known."""
     key = key_of(transcript)
-    return None if key is None else ledger.at(key).shown
+    if key is None:
+        return None
+    return ledger.at(key).shown
 
 
 def _marks(transcript: Transcript) -> list[bytes]:
     return [digest[:MARK_BYTES] for digest in transcript.digests]
 
 
-def _new(
+def _added(
     transcript: Transcript,
     ledger: Ledger,
     marks: Sequence[bytes],
-    were: Sequence[bytes],
+    earlier_marks: Sequence[bytes],
 ) -> dict[int, int]:
     """The messages that were not there, though replies stand behind them.
 
@@ -151,64 +168,87 @@ def _new(
     history was shown: a result that stands before it is new too. A message of the user's is not,
     for a rewound history goes on with one; nor is anything in a history that the ledger knows.
     """
-    pairs = enumerate(zip(marks, were, strict=False))
-    shared = next(
-        (at for at, (mark, was) in pairs if mark != was), min(len(marks), len(were))
-    )
+    shared = _shared_length(marks, earlier_marks)
     replies = transcript.marked("begins", shared, len(marks))
-    known = set(were)
-    known_replies = [at for at in replies if marks[at] in known]
-    entries = map(ledger.at, transcript.chain[shared + 1 :])
-    was_here = any(entry.batches or entry.observed for entry in entries)
-    if not replies or (was_here and not known_replies):
+    known_marks = set(earlier_marks)
+    known_replies = [index for index in replies if marks[index] in known_marks]
+    if not replies:
         return {}
-    before, texts = transcript.decision_index(len(marks)), _texts(transcript)
-    found = dict[int, int]()
-    for index in range(shared, known_replies[-1] if known_replies else replies[0]):
+    if not known_replies and _is_known(ledger, transcript.chain[shared + 1 :]):
+        return {}
+    stop = known_replies[-1] if known_replies else replies[0]
+    age = transcript.decision_index(len(marks))
+    counts = _text_counts(transcript)
+    ages: dict[int, int] = {}
+    for index in range(shared, stop):
         message = transcript.messages[index]
-        may_be = bool(known_replies or message.results)
-        if may_be and marks[index] not in known and _is_news(message, texts):
-            found[index] = before
-    return found
+        if marks[index] in known_marks or not (known_replies or message.results):
+            continue
+        if _is_news(message, counts):
+            ages[index] = age
+    return ages
+
+
+def _shared_length(marks: Sequence[bytes], earlier_marks: Sequence[bytes]) -> int:
+    """How many leading messages are as they were."""
+    pairs = zip(marks, earlier_marks, strict=False)
+    for index, (mark, earlier) in enumerate(pairs):
+        if mark != earlier:
+            return index
+    return min(len(marks), len(earlier_marks))
+
+
+def _is_known(ledger: Ledger, keys: Sequence[bytes]) -> bool:
+    """Whether the ledger holds a batch or a report at one of some places."""
+    for key in keys:
+        entry = ledger.at(key)
+        if entry.batches or entry.observed:
+            return True
+    return False
 
 
 def _moved(
-    marks: Sequence[bytes], were: Sequence[bytes], shown: HistoryRecord
+    marks: Sequence[bytes], earlier_marks: Sequence[bytes], shown: HistoryRecord
 ) -> dict[int, int]:
     """What was newer than its place already, where it stands now."""
-    found: dict[int, int] = {}
+    ages: dict[int, int] = {}
     for index, length in shown.changed:
-        earlier = set(were[:length])
-        before = 1 + max(
-            (at for at, mark in enumerate(marks) if mark in earlier), default=-1
-        )
-        place = next(
-            (at for at, mark in enumerate(marks) if mark == were[index]), before
-        )
-        if place < before:
-            found[place] = before
-    return found
+        earlier = set(earlier_marks[:length])
+        behind = [at for at, mark in enumerate(marks) if mark in earlier]
+        age = behind[-1] + 1 if behind else 0
+        mark = earlier_marks[index]
+        if mark in marks:
+            place = marks.index(mark)
+            if place < age:
+                ages[place] = age
+    return ages
 
 
-def _texts(transcript: Transcript) -> Counter[str]:
+def _text_counts(transcript: Transcript) -> Counter[str]:
     """In how many messages of a history each text stands."""
-    return Counter(
-        text for message in transcript.messages for text in _texts_of(message)
-    )
+    counts: Counter[str] = Counter()
+    for message in transcript.messages:
+        counts.update(_texts_of(message))
+    return counts
 
 
 def _texts_of(message: Message) -> set[str]:
-    return {leaf.text for *_, leaf in leaves_of(message) if isinstance(leaf, Text)}
+    """The texts of a message, each once."""
+    texts: set[str] = set()
+    for *_, leaf in leaves_of(message):
+        if isinstance(leaf, Text):
+            texts.add(leaf.text)
+    return texts
 
 
-def _is_news(message: Message, texts: Counter[str]) -> bool:
+def _is_news(message: Message, counts: Counter[str]) -> bool:
     """Whether a message says something: not where its texts all stand elsewhere as well.
 
     A client that takes old results out of its history leaves the same line in place of each.
     """
     if message.is_permanent or message.only_thought:
         return False
-    is_more_than_text = any(
-        not isinstance(leaf, Text) for *_, leaf in leaves_of(message)
-    )
-    return is_more_than_text or any(texts[text] == 1 for text in _texts_of(message))
+    for *_, leaf in leaves_of(message):
+        if not isinstance(leaf, Text) or counts[leaf.text] == 1:
+            return True
+    return False

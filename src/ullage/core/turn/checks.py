@@ -11,7 +11,7 @@ be trusted. What can be mended is mended (`Mend`); of the rest no part is shown 
 
 Each law stands at the head of the file that enforces it.
 
-A record of the ledger is checked by `stands`: by those of these laws that the history alone
+A record of the ledger is checked by `is_lawful`: by those of these laws that the history alone
 decides, so that every worker comes to the same at any later request.
 
 Work is proportional to what a cut touches.
@@ -97,7 +97,7 @@ def check(
     )
 
 
-def stands(window: Window, edit: Edit, batch: Sequence[Edit]) -> bool:
+def is_lawful(window: Window, edit: Edit, batch: Sequence[Edit]) -> bool:
     """Whether an edit of a record keeps the laws that the history alone decides.
 
     An edit of what this history does not hold has no effect, and breaks none.
@@ -112,8 +112,8 @@ def stands(window: Window, edit: Edit, batch: Sequence[Edit]) -> bool:
     if isinstance(edit, Insert):
         return may_be_added(window, edit)
     if isinstance(edit, Replace):
-        return leaves.stands(window, edit)
-    return spans.stands(window, edit, batch)
+        return leaves.is_lawful(window, edit)
+    return spans.is_lawful(window, edit, batch)
 
 
 def _lawful(proposal: Proposal, cut: ProposedEdit) -> ProposedEdit | None:

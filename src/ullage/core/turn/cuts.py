@@ -41,12 +41,12 @@ class Mend(NamedTuple):
     Attributes:
         law: the law that the cut broke.
         where: the place, such as ``message 12``. Never content.
-        what: what was done about it, with its numbers.
+        remedy: what was done about it, with its numbers.
     """
 
     law: Law
     where: str
-    what: str
+    remedy: str
 
 
 class Broken(Exception):
@@ -79,16 +79,16 @@ class Proposal(NamedTuple):
     def where(self, edit: Edit) -> str:
         """The place of an edit, for people."""
         if isinstance(edit, Replace):
-            spot = self.window.transcript.locate(edit.address)
-            return "a place of no message" if spot is None else f"message {spot[0] + 1}"
+            location = self.window.transcript.locate(edit.address)
+            if location is None:
+                return "a place of no message"
+            return f"message {location[0] + 1}"
         if isinstance(edit, (Restore, Insert)):
             return "the view"
         start, stop = self.window.range_of(edit) or (0, 0)
-        return (
-            "a range of no messages"
-            if start == stop
-            else f"messages {start + 1} to {stop}"
-        )
+        if start == stop:
+            return "a range of no messages"
+        return f"messages {start + 1} to {stop}"
 
     def take(self, number: int, cut: ProposedEdit) -> None:
         """Take in a cut that may be shown, in place of those that it would cover.
@@ -96,80 +96,81 @@ class Proposal(NamedTuple):
         A record is shown again edit by edit, so no place may have two of them.
         """
         edit = cut.edit
+        covered: list[int] = []
         if isinstance(edit, Replace):
-            earlier = self.leaves.get(edit.address)
-            covered = [] if earlier is None else [earlier]
+            if edit.address in self.leaves:
+                covered.append(self.leaves[edit.address])
             self.leaves[edit.address] = number
         else:
-            covered = [
-                at for at in self.ranges if self._covers(edit, self.passed[at].edit)
-            ]
+            for earlier in self.ranges:
+                if self._covers(edit, self.passed[earlier].edit):
+                    covered.append(earlier)
             self.ranges.append(number)
-        for at in covered:
-            del self.passed[at]
-        self.ranges[:] = [at for at in self.ranges if at not in covered]
+        for earlier in covered:
+            del self.passed[earlier]
+        self.ranges[:] = [one for one in self.ranges if one not in covered]
         self.passed[number] = cut
 
     def leave_untold(self, edit: Edit) -> None:
         """Take out the account of a summary that is not shown, from the result before it."""
-        around = self.window.range_of(edit) if isinstance(edit, ReplaceSpan) else None
-        if around is None or not isinstance(edit, ReplaceSpan) or edit.text.strip():
+        if not isinstance(edit, ReplaceSpan) or edit.text.strip():
+            return
+        span = self.window.range_of(edit)
+        if span is None:
             return
         for place, number in list(self.leaves.items()):
-            if holds_account(
-                self.window, [self.passed[number].edit], edit.ref, around[0]
-            ):
-                del self.leaves[place], self.passed[number]
+            replacing = [self.passed[number].edit]
+            if holds_account(self.window, replacing, edit.ref, span[0]):
+                del self.leaves[place]
+                del self.passed[number]
 
     def _covers(self, edit: Edit, earlier: Edit) -> bool:
         """Whether a range holds all of an earlier one of its kind."""
-        if not isinstance(edit, (ReplaceSpan, Drop)) or type(edit) is not type(earlier):
+        if not isinstance(edit, (ReplaceSpan, Drop)):
+            return False
+        if not isinstance(earlier, (ReplaceSpan, Drop)) or type(edit) is not type(
+            earlier
+        ):
             return False
         start, stop = self.window.range_of(edit) or (0, 0)
-        return isinstance(earlier, (ReplaceSpan, Drop)) and self._is_within(
-            earlier, start, stop
-        )
+        begin, end = self.window.range_of(earlier) or (0, 0)
+        return start <= begin and end <= stop
 
-    def _is_within(self, edit: ReplaceSpan | Drop, start: int, stop: int) -> bool:
-        first, last = self.window.range_of(edit) or (0, 0)
-        return start <= first and last <= stop
-
-    def mend(self, law: Law, edit: Edit, what: str) -> None:
+    def mend(self, law: Law, edit: Edit, remedy: str) -> None:
         """Tell what was mended of a cut, by the law that it broke; see `Mend`."""
-        self.mends.append(Mend(law, self.where(edit), what))
+        mend = Mend(law, self.where(edit), remedy)
+        self.mends.append(mend)
 
     def kept(self, cut: ProposedEdit, needed: Sequence[Output]) -> tuple[Output, ...]:
         """The outputs of a cut, with those that it left out; none under the ref of another."""
-        given = {output.ref: output for output in cut.outputs}
-        missing = [output for output in needed if given.get(output.ref) != output]
-        known = {output.ref for output in needed}
-        forged = {
-            output.ref
-            for output in cut.outputs
-            if output.ref not in known
-            and canon.ref_of(output.text, output.kind) != output.ref
-        }
+        outputs = {output.ref: output for output in cut.outputs}
+        missing = [output for output in needed if outputs.get(output.ref) != output]
+        needed_refs = {output.ref for output in needed}
+        forged: set[str] = set()
+        for output in cut.outputs:
+            if output.ref not in needed_refs and not _has_own_ref(output):
+                forged.add(output.ref)
         if missing:
-            what = f"{len(missing):,} of {len(needed):,} texts that it takes out were not kept"
-            self.mend("kept", cut.edit, f"{what}; they are")
+            remedy = f"{len(missing):,} of {len(needed):,} texts that it takes out were not kept"
+            self.mend("kept", cut.edit, f"{remedy}; they are")
         if forged:
-            self.mend(
-                "kept",
-                cut.edit,
-                f"{len(forged):,} outputs had the ref of another content",
-            )
-        wrong = forged | {output.ref for output in missing}
+            remedy = f"{len(forged):,} outputs had the ref of another content"
+            self.mend("kept", cut.edit, remedy)
+        wrong = forged.union(output.ref for output in missing)
         if not wrong:
             return cut.outputs
-        return (
-            *missing,
-            *(output for output in cut.outputs if output.ref not in wrong),
-        )
+        right = [output for output in cut.outputs if output.ref not in wrong]
+        return (*missing, *right)
 
     def is_told(self, ref: str, before: int | None = None) -> bool:
         """Whether an account stands in what replaces a text, before a message or anywhere."""
         edits = [cut.edit for cut in self.passed.values()]
         return holds_account(self.window, edits, ref, before)
+
+
+def _has_own_ref(output: Output) -> bool:
+    """Whether an output stands under the ref of its own content."""
+    return canon.ref_of(output.text, output.kind) == output.ref
 
 
 def holds_account(
@@ -179,7 +180,9 @@ def holds_account(
     for edit in edits:
         if not isinstance(edit, Replace) or ref not in edit.text:
             continue
-        spot = window.transcript.locate(edit.address)
-        if spot is not None and before in (None, spot[0] + 1):
+        location = window.transcript.locate(edit.address)
+        if location is None:
+            continue
+        if before is None or before == location[0] + 1:
             return True
     return False

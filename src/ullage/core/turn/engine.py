@@ -5,7 +5,7 @@ window walks over them in order; at each one
 
     1. what the provider reported for the request before is learned (`_learn`);
     2. the messages that are new there are taken in;
-    3. stages at first sight cut what is too large: pure, so never recorded (`first_sight`);
+    3. stages on arrival cut what is too large: pure, so never recorded (`arrival`);
     4. batches that the ledger holds for this place are shown again (`Walk.show_again`);
     5. unless it is decided already, stages under pressure decide, and behind them the guard;
        what they decide becomes a batch of the ledger (`_decide`).
@@ -24,7 +24,6 @@ Nothing here does I/O. What must be kept before the view may be returned is coll
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from msgspec.structs import replace
@@ -37,14 +36,14 @@ from ullage.core.history.hand import EMPTY, UserDecisions, shown_under
 from ullage.core.history.ledger import Ledger, latest_record
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
+from ullage.core.turn.active_policy import ActivePolicy, PolicyResolution
+from ullage.core.turn.arrival import apply_on_arrival
 from ullage.core.turn.batches import Walk, cuts_of, edited_from, without_young
 from ullage.core.turn.changes import arrived
 from ullage.core.turn.filling import Asking, fill, refusal
-from ullage.core.turn.first_sight import take_in
 from ullage.core.turn.hand import carry_out, carry_out_with_batch, overrule
 from ullage.core.turn.joining import Offer, note_excess, weigh
-from ullage.core.turn.terms import Agreed, Terms
-from ullage.core.values.edits import ProposedEdit, Replace, ReplaceSpan, Skipped
+from ullage.core.values.edits import Edit, ProposedEdit, Replace, ReplaceSpan, Skipped
 from ullage.core.values.effects import Summarise
 from ullage.core.values.events import Event
 from ullage.core.values.limits import TextLimit
@@ -56,7 +55,7 @@ _Asks: TypeAlias = Generator[Summarise, Any, T]
 
 def fit(
     builder: WindowBuilder,
-    agreed: Agreed,
+    resolution: PolicyResolution,
     policy: Policy,
     safeguards: Safeguards,
     *,
@@ -74,7 +73,7 @@ def fit(
 
     Args:
         builder: its window stands where the last run left it, or is new. It is moved forward.
-        agreed: everything decided and observed so far, and on what terms it is gone on from.
+        resolution: everything decided and observed so far, and the policy in force.
         policy: the stages.
         safeguards: what runs behind them.
         asking: who is asked for summaries, or None for nobody.
@@ -86,44 +85,52 @@ def fit(
     Raises:
         OverLimitError: the untouchable parts alone are over the limit.
     """
-    window, ledger, terms = builder.window, agreed.ledger, agreed.terms
+    window, ledger, active = builder.window, resolution.ledger, resolution.active
     transcript = window.transcript
-    walk = Walk(builder, policy, safeguards, ledger, list(agreed.records), hand=hand)
+    records = list(resolution.records)
+    walk = Walk(builder, policy, safeguards, ledger, records, hand=hand)
     builder.pin(hand.pins)
     builder.arrive(arrived(transcript, ledger))
     settled = _settled(window, ledger)
     builder.replace_later(_replaced(window, ledger, settled, hand))
-    stops = transcript.boundaries(window.size) or [len(transcript)]
-    bare = _without_recall(policy, terms)
-    for length in stops:
-        if settled <= window.size < length and length in stops[-PAST:]:
+    boundaries = transcript.boundaries(window.size) or [len(transcript)]
+    without_recall = _without_recall(policy, active)
+    for length in boundaries:
+        if settled <= window.size < length and length in boundaries[-PAST:]:
             builder.keep_past()
         _learn(builder, ledger)
         keys = transcript.decision_keys(window.size, length)
         builder.extend(length)
         place = transcript.find(keys[-1]) or 0
-        is_recalled = _is_recalled(agreed, place, keys)
-        walk.policy = policy if is_recalled else bare(place)
-        take_in(walk, terms, keys, decides=length > settled)
-        if terms.waits:
+        is_recalled = _is_recalled(resolution, place, keys)
+        walk.policy = policy if is_recalled else without_recall(place)
+        is_end = length == len(transcript)
+        decides = length > settled
+        apply_on_arrival(walk, active, keys, decides=decides)
+        if active.waits:
             note_excess(walk, policy)
-        if length == len(transcript) and _is_to_join(walk, policy, offer):
+        if is_end and _is_to_join(walk, policy, offer):
             return walk
-        if length > settled:
-            is_end = length == len(transcript)
-            stages = _due(walk, terms, now=now and is_end)
+        if decides:
+            stages = _due(walk, active, now=now and is_end)
             yield from _decide(walk, stages, keys[-1], asking, is_end=is_end)
-            if is_end and text_limit is not None:
-                cuts = safeguards.overlong(window, text_limit)
-                _batch(walk, "text limit", keys[-1], cuts, is_guard=True)
+        if decides and is_end and text_limit is not None:
+            cuts = safeguards.overlong(window, text_limit)
+            _batch(walk, "text limit", keys[-1], cuts, is_guard=True)
+    _finish(walk)
+    return walk
+
+
+def _finish(walk: Walk) -> None:
+    """End a walk: refuse a view that does not fit, and mark what was decided as the latest."""
+    window = walk.window
     if walk.diagnostic is not None:
         walk.events.append(walk.diagnostic)
     _drop_stale(walk)
     if not window.within(window.limit_tokens, surely=True):
         _refuse(window)
     if walk.records:
-        walk.records.append(latest_record(transcript.chain, walk.records))
-    return walk
+        walk.records.append(latest_record(window.transcript.chain, walk.records))
 
 
 def _is_to_join(walk: Walk, policy: Policy, offer: Offer | None) -> bool:
@@ -134,31 +141,38 @@ def _is_to_join(walk: Walk, policy: Policy, offer: Offer | None) -> bool:
     return walk.joining.is_due
 
 
-def _is_recalled(agreed: Agreed, place: int, keys: Sequence[bytes]) -> bool:
+def _is_recalled(
+    resolution: PolicyResolution, place: int, keys: Sequence[bytes]
+) -> bool:
     """Whether the model can open at a place what leaves its view."""
-    offers = agreed.terms.offers_recall(place)
-    return offers and not any(agreed.ledger.at(key).is_unrecalled for key in keys)
+    if not resolution.active.offers_recall(place):
+        return False
+    entries = [resolution.ledger.at(key) for key in keys]
+    return not any(entry.is_unrecalled for entry in entries)
 
 
-def _without_recall(policy: Policy, terms: Terms) -> Callable[[int], Policy]:
+def _without_recall(policy: Policy, active: ActivePolicy) -> Callable[[int], Policy]:
     """The policy at each place where no recall tools are offered."""
-    bare = unrecalled(policy)
-    old = replace(bare, at_first_sight=())
-    new = replace(bare, at_first_sight=policy.at_first_sight)
+    plain = unrecalled(policy)
+    before_cuts = replace(plain, on_arrival=())
+    from_cuts = replace(plain, on_arrival=policy.on_arrival)
 
-    def at(place: int) -> Policy:
-        if terms.cuts_from < 0:
-            return bare
-        return new if place >= terms.cuts_from else old
+    def policy_at(place: int) -> Policy:
+        if active.cuts_from < 0:
+            return plain
+        if place < active.cuts_from:
+            return before_cuts
+        return from_cuts
 
-    return at
+    return policy_at
 
 
-def _due(walk: Walk, terms: Terms, *, now: bool) -> Iterator[Stage]:
+def _due(walk: Walk, active: ActivePolicy, *, now: bool) -> Iterator[Stage]:
     """The stages that are asked under pressure; with ``now`` the policy's compaction first."""
-    if now and walk.policy.on_request is not None:
-        yield walk.policy.on_request
-    if not terms.superseded:
+    compaction = walk.policy.on_request
+    if now and compaction is not None:
+        yield compaction
+    if not active.superseded:
         yield from walk.policy.under_pressure
 
 
@@ -171,11 +185,14 @@ def _drop_stale(walk: Walk) -> None:
     window, stale = walk.window, walk.builder.stale
     if not stale or window.reasoning == "free" or is_frozen(window):
         return
-    due = [first for first, stop in stale if window.bound_reasoning(first + 1, stop)]
+    starts: list[int] = []
+    for edited, stop in stale:
+        if window.bound_reasoning(edited + 1, stop):
+            starts.append(edited)
     stale.clear()
-    if due:
+    if starts:
         key = window.transcript.decision_key(window.size)
-        walk.keep("reasoning", key, left_out(window, min(due), ()))
+        walk.keep("reasoning", key, left_out(window, min(starts), ()))
 
 
 def _learn(builder: WindowBuilder, ledger: Ledger) -> None:
@@ -187,19 +204,20 @@ def _learn(builder: WindowBuilder, ledger: Ledger) -> None:
     No report calibrates by which what we do not see is over the limit by itself: nothing would
     ever fit again, and so no better report could come (usage summed over a turn, F64).
     """
-    window, size = builder.window, builder.window.size
-    if not (0 < size < len(window.transcript) and window.transcript.starts_turn(size)):
+    window = builder.window
+    size, transcript = window.size, window.transcript
+    if not 0 < size < len(transcript) or not transcript.starts_turn(size):
         return
-    entry = ledger.at(window.transcript.decision_key(size))
-    observed = entry.observed.get(window.meter.model)
-    if observed is None:
-        builder.report(None, None, window.calibration)
-        return
-    reported, estimated = observed.reported_tokens, observed.estimated_tokens
+    entry = ledger.at(transcript.decision_key(size))
+    report = entry.observed.get(window.meter.model)
     calibration = window.calibration
+    if report is None:
+        builder.report(None, None, calibration)
+        return
+    reported, estimated = report.reported_tokens, report.estimated_tokens
     if reported - estimated < window.limit_tokens:
         calibration = calibration.observe(reported, estimated)
-    builder.report(reported, reported + observed.output_tokens, calibration)
+    builder.report(reported, reported + report.output_tokens, calibration)
 
 
 def _settled(window: Window, ledger: Ledger) -> int:
@@ -208,17 +226,23 @@ def _settled(window: Window, ledger: Ledger) -> int:
     A decision short of a boundary, or at the end of the history by an earlier call, settles
     what is before it; the end itself is always decided anew.
     """
-    transcript, settled, before = window.transcript, 0, window.size
-    for length in transcript.boundaries(before):
-        entries = [ledger.at(key) for key in transcript.decision_keys(before, length)]
-        decided = [
-            bool(entry.batches or entry.observed or entry.decisions)
-            for entry in entries
-        ]
-        if any(decided):
-            settled = length if decided[-1] and length < len(transcript) else before
-        before = length
+    transcript = window.transcript
+    settled, start = 0, window.size
+    for length in transcript.boundaries(start):
+        keys = transcript.decision_keys(start, length)
+        decided = [_is_decided(ledger, key) for key in keys]
+        if decided[-1] and length < len(transcript):
+            settled = length
+        elif any(decided):
+            settled = start
+        start = length
     return settled
+
+
+def _is_decided(ledger: Ledger, key: bytes) -> bool:
+    """Whether the ledger holds a decision at a place, or a report of a reply to it."""
+    entry = ledger.at(key)
+    return bool(entry.batches or entry.observed or entry.decisions)
 
 
 def _replaced(
@@ -226,30 +250,39 @@ def _replaced(
 ) -> set[Location]:
     """The leaves that the batches of settled places replace: what is decided next sees no other.
 
-    So they need not be cut at first sight, nor counted. Where users decided, what a batch took out
+    So they need not be cut on arrival, nor counted. Where users decided, what a batch took out
     may come back as it was before.
     """
     if hand.decisions:
         return set()
-    replaced, hidden, before = set[Location](), _Hidden(window), window.size
-    for length in window.transcript.boundaries(before) if settled > before else ():
-        if length > settled:
-            break
-        for key in window.transcript.decision_keys(before, length):
-            for edit in (
-                edit for batch in ledger.at(key).batches for edit in batch.edits
-            ):
-                if isinstance(edit, ReplaceSpan):
-                    messages = hidden.by(edit, length)
-                    replaced.update(
-                        it for at in messages for it in window.transcript.results(at)
-                    )
-                elif isinstance(edit, Replace) and (
-                    spot := window.location_for(edit, length)
-                ):
-                    replaced.add(spot)
-        before = length
+    transcript = window.transcript
+    replaced, hidden = set[Location](), _Hidden(window)
+    for length, edit in _settled_edits(window, ledger, settled):
+        if isinstance(edit, ReplaceSpan):
+            for index in hidden.by(edit, length):
+                replaced.update(transcript.results(index))
+        elif isinstance(edit, Replace):
+            location = window.location_for(edit, length)
+            if location is not None:
+                replaced.add(location)
     return replaced
+
+
+def _settled_edits(
+    window: Window, ledger: Ledger, settled: int
+) -> Iterator[tuple[int, Edit]]:
+    """Each edit of the settled places ahead, behind the length of its boundary's history."""
+    transcript, start = window.transcript, window.size
+    if settled <= start:
+        return
+    for length in transcript.boundaries(start):
+        if length > settled:
+            return
+        for key in transcript.decision_keys(start, length):
+            for batch in ledger.at(key).batches:
+                for edit in batch.edits:
+                    yield length, edit
+        start = length
 
 
 class _Hidden:
@@ -262,7 +295,7 @@ class _Hidden:
     def __init__(self, window: Window) -> None:
         self._window = window
         self._reached: dict[int, int] = {}
-        self._left: set[int] = set()
+        self._visible: set[int] = set()
 
     def by(self, edit: ReplaceSpan, length: int) -> list[int]:
         """What a summary within a length hides and none that begins at the same message did."""
@@ -270,13 +303,17 @@ class _Hidden:
         start, stop = transcript.find(edit.after), transcript.find(edit.upto)
         if start is None or stop is None or not start < stop <= length:
             return []
-        kept = self._window.kept_by(edit)
+        keeps = self._window.kept_by(edit)
         reached = self._reached.get(start, start)
-        left = {at for at in self._left if start <= at < min(reached, stop)}
-        messages = {*range(reached, stop), *left}
-        self._left = (self._left - messages) | (messages & kept)
+        messages = set(range(reached, stop))
+        # what an earlier one left in the view may be hidden now
+        for index in self._visible:
+            if start <= index < min(reached, stop):
+                messages.add(index)
+        self._visible -= messages
+        self._visible |= messages & keeps
         self._reached[start] = max(reached, stop)
-        return sorted(messages - kept)
+        return sorted(messages - keeps)
 
 
 def _decide(
@@ -292,83 +329,90 @@ def _decide(
     if is_end and walk.hand.decisions:
         carry_out(walk, walk.hand, key)
     walk.builder.removed(_removed_tokens(walk))
-    before, asked = len(walk.records), asking if is_end else None
+    records_before = len(walk.records)
+    asking = asking if is_end else None
     for stage in stages:
         cuts = _allowed(walk, stage)
         if cuts and policy.diagnostic is not None:
             walk.cuts += len(cuts)
             walk.diagnostic = _diagnosed(policy.diagnostic, window, walk.cuts)
-        _batch(walk, name_of(stage), key, (yield from _filled(walk, cuts, asked)))
-    if is_end and walk.hand.due and (len(walk.records) > before or _wants(walk)):
-        carry_out_with_batch(walk, walk.hand, key)
+        cuts = yield from _filled(walk, cuts, asking)
+        _batch(walk, name_of(stage), key, cuts)
+    if is_end and walk.hand.due:
+        has_batch = len(walk.records) > records_before
+        if has_batch or _guard_wants(walk):
+            carry_out_with_batch(walk, walk.hand, key)
     if policy.guard is not None:
         _batch(walk, "media", key, walk.safeguards.media(window), is_guard=True)
         _guard(walk, policy.guard, key)
 
 
-def _wants(walk: Walk) -> bool:
+def _guard_wants(walk: Walk) -> bool:
     """Whether the guard is about to make a batch."""
-    return walk.policy.guard is not None and bool(
-        cuts_of(walk.policy.guard, walk.window)
-    )
+    guard = walk.policy.guard
+    return guard is not None and bool(cuts_of(guard, walk.window))
 
 
 def _guard(walk: Walk, guard: Stage, key: bytes) -> None:
     """Make the view fit; where it cannot, with what otherwise has to stay."""
     window = walk.window
-    _to_rest(walk, guard, key)
-    fits = window.within(window.limit_tokens, surely=True)
-    if fits or not (window.staying(0, window.size) or window.added):
+    _ask_guard(walk, guard, key)
+    if window.within(window.limit_tokens, surely=True):
         return
-    overrule(walk, key, partial(_to_rest, walk, guard, key))
+    if window.staying(0, window.size) or window.added:
+        overrule(walk, key, lambda: _ask_guard(walk, guard, key))
 
 
-def _to_rest(walk: Walk, guard: Stage, key: bytes) -> None:
+def _ask_guard(walk: Walk, guard: Stage, key: bytes) -> None:
     """Ask the guard until it wants nothing more, so that the same request again is shown the same.
 
     Once is enough but where it works around what users pinned.
     """
-    for _ in range(_MOST_ROUNDS if walk.hand.decisions else 1):
-        before = len(walk.records)
-        _batch(walk, name_of(guard), key, cuts_of(guard, walk.window), is_guard=True)
-        if len(walk.records) == before:
+    rounds = _MOST_ROUNDS if walk.hand.decisions else 1
+    for _ in range(rounds):
+        records_before = len(walk.records)
+        cuts = cuts_of(guard, walk.window)
+        _batch(walk, name_of(guard), key, cuts, is_guard=True)
+        if len(walk.records) == records_before:
             return
 
 
 def _removed_tokens(walk: Walk) -> int:
     """What batches took out of the view since a report was last learned from."""
-    window, ledger = walk.window, walk.ledger
+    window = walk.window
     if not window.calibration.replies:
         return 0
-    keys = window.transcript.decision_keys(window.calibrated_at, window.size)
-    batches = (batch for key in keys for batch in shown_under(key, ledger, walk.hand))
-    won = sum(batch.tokens_before - batch.tokens_after for batch in batches)
-    return round(won / window.calibration.scale)
+    removed = 0
+    for key in window.transcript.decision_keys(window.calibrated_at, window.size):
+        for batch in shown_under(key, walk.ledger, walk.hand):
+            removed += batch.tokens_before - batch.tokens_after
+    return round(removed / window.calibration.scale)
 
 
 def _allowed(walk: Walk, stage: Stage) -> Sequence[ProposedEdit]:
     """The cuts a stage wants, if now they can be made; else it is told why not."""
-    window, where = walk.window, f"stage {name_of(stage)}"
+    window = walk.window
+    subject = f"stage {name_of(stage)}"
     cuts = stage(window)
     if isinstance(cuts, Skipped):
-        walk.events.append(Event(kind="held", where=where, why=cuts.why))
+        walk.events.append(Event(kind="held", where=subject, why=cuts.why))
         return ()
     editable = editable_from(window)
     allowed = [cut for cut in cuts if edited_from(window, [cut.edit]) >= editable]
     if cuts and not allowed:
-        walk.events.append(Event(kind="held", where=where, why=HELD))
-    allowed = [cut for cut in allowed if not _is_barred(window, cut)]
-    return without_young(window, allowed)
+        walk.events.append(Event(kind="held", where=subject, why=HELD))
+    unbarred = [cut for cut in allowed if not _is_barred(window, cut)]
+    return without_young(window, unbarred)
 
 
 def _is_barred(window: Window, cut: ProposedEdit) -> bool:
     """Whether a leaf is pinned, or holds the account of hidden messages."""
-    spot = (
-        window.transcript.locate(cut.edit.address)
-        if isinstance(cut.edit, Replace)
-        else None
-    )
-    return spot is not None and (window.holds_account(spot) or window.is_pinned(spot))
+    if not isinstance(cut.edit, Replace):
+        return False
+    location = window.transcript.locate(cut.edit.address)
+    if location is None:
+        return False
+    return window.holds_account(location) or window.is_pinned(location)
 
 
 def _filled(
@@ -398,20 +442,21 @@ def _batch(
     if not cuts:
         return
     walk.events += walk.safeguards.stalled(window, cuts)
-    first = edited_from(window, [cut.edit for cut in cuts])
-    walk.keep(stage, key, [*cuts, *left_out(window, first, cuts)])
+    start = edited_from(window, [cut.edit for cut in cuts])
+    reasoning = left_out(window, start, cuts)
+    walk.keep(stage, key, [*cuts, *reasoning])
     walk.builder.removed(_removed_tokens(walk))
 
 
 def _diagnosed(diagnostic: str, window: Window, count: int) -> Event:
     """One for a whole walk: a history seen for the first time has many places with cuts."""
-    reported = (
-        window.estimate if window.reported_tokens is None else window.reported_tokens
-    )
-    why = diagnostic.format(count=count, reported_tokens=reported)
-    if window.reported_tokens is None:
-        why += "; nothing was reported, this is an estimate"
-    return Event(kind="diagnostic", where="the whole view", why=why)
+    tokens = window.reported_tokens
+    remark = ""
+    if tokens is None:
+        tokens = window.estimate
+        remark = "; nothing was reported, this is an estimate"
+    reason = diagnostic.format(count=count, reported_tokens=tokens)
+    return Event(kind="diagnostic", where="the whole view", why=f"{reason}{remark}")
 
 
 def _refuse(window: Window) -> None:

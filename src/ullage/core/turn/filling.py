@@ -39,9 +39,9 @@ Count = Callable[[str], int]
 
 
 class Accepted(NamedTuple):
-    """An accepted reply: what it says, and what it chose to keep."""
+    """An accepted reply: the summary in it, and what it chose to keep."""
 
-    said: str
+    text: str
     retain: str
 
 
@@ -71,8 +71,8 @@ class Filled(NamedTuple):
 
 def refusal(reason: str) -> Event:
     """The event that tells why a model's words are not in a summary."""
-    why = f"{reason}; the deterministic summary stands"
-    return Event(kind="summary_refused", where="summary", why=why)
+    reason = f"{reason}; the deterministic summary stands"
+    return Event(kind="summary_refused", where="summary", why=reason)
 
 
 def fill(
@@ -80,42 +80,52 @@ def fill(
 ) -> Generator[Summarise, Reply | None, Filled]:
     """Have a model add to a cut's summary.
 
-    Gives the cut, with the model's words if they were accepted, and why they were not.
+    Args:
+        cut: the cut, with a brief where a model is wanted.
+        asking: who is asked, or None for nobody.
+        count: counts the tokens of a text.
+
+    Returns:
+        The cut, with the model's words if they were accepted, and why they were not.
     """
     brief, span = cut.brief, cut.edit
     if brief is None or asking is None or not isinstance(span, ReplaceSpan):
         return Filled(cut)
-    summary, may_retry = Accepted(brief.earlier, ""), True
-    every = parts(brief, asking.window_tokens(brief.prompt.model), count)
-    for number, part in enumerate(every, 1):
+    summary = Accepted(brief.earlier, "")
+    may_retry = True
+    texts = parts(brief, asking.window_tokens(brief.prompt.model), count)
+    for number, text in enumerate(texts, 1):
         # what stands in a later part may be left out of this one
-        wanted = brief if number == len(every) else replace(brief, facts=())
-        asked = _ask(wanted, part, summary.said, asking.caller)
-        reply = yield asked
-        found = judge(reply, wanted, asked, count)
-        if isinstance(found, str) and may_retry and not (reply and reply.final):
+        part_brief = brief if number == len(texts) else replace(brief, facts=())
+        request = _request(part_brief, text, summary.text, asking.caller)
+        reply = yield request
+        verdict = judge(reply, part_brief, request, count)
+        is_final = reply is not None and reply.final
+        if isinstance(verdict, str) and may_retry and not is_final:
             may_retry = False
-            asked = _again(asked, wanted, found, reply)
-            found = judge((yield asked), wanted, asked, count)
-        if isinstance(found, str):
-            return Filled(cut, found)
-        summary = found
-    text = brief.compose(summary.said)
-    retain = brief.keep(summary.retain)
-    return Filled(
-        cut._replace(
-            edit=replace(span, text=text, model_text=summary.said, retain=retain)
-        )
+            request = _again(request, part_brief, verdict, reply)
+            reply = yield request
+            verdict = judge(reply, part_brief, request, count)
+        if isinstance(verdict, str):
+            return Filled(cut, verdict)
+        summary = verdict
+    edit = replace(
+        span,
+        text=brief.compose(summary.text),
+        model_text=summary.text,
+        retain=brief.keep(summary.retain),
     )
+    return Filled(cut._replace(edit=edit))
 
 
-def _ask(brief: Brief, part: str, earlier: str, caller: str) -> Summarise:
+def _request(brief: Brief, part: str, earlier: str, caller: str) -> Summarise:
+    """The request for a summary of a part, which may go on from that of earlier ones."""
     prompt = brief.prompt
-    before = f"[summary of what was before]\n{earlier}\n\n" if earlier else ""
-    texts = (f"{prompt.opening}{before}{part}", prompt.closing)
+    preface = f"[summary of what was before]\n{earlier}\n\n" if earlier else ""
+    texts = [f"{prompt.opening}{preface}{part}", prompt.closing]
     return Summarise(
         system=prompt.system,
-        texts=tuple(filter(None, texts)),
+        texts=tuple(text for text in texts if text),
         most_tokens=prompt.most_tokens,
         model=prompt.model,
         caller=caller,
@@ -123,35 +133,52 @@ def _ask(brief: Brief, part: str, earlier: str, caller: str) -> Summarise:
 
 
 def _again(
-    asked: Summarise, brief: Brief, reason: str, reply: Reply | None
+    request: Summarise, brief: Brief, reason: str, reply: Reply | None
 ) -> Summarise:
     """The same once more, with what was wrong and what was left out, and room for it."""
     reminder = brief.prompt.reminder.format(reason=reason)
-    missing = brief.left_out(reply.text) if reply is not None else ()
-    if missing:
-        names = ", ".join(canon.canonical_json(fact.label) for fact in missing)
-        reminder = f"{reminder}\n{_NAMING} {names}"
-    texts = (*asked.texts, reminder)
-    return replace(asked, texts=texts, most_tokens=2 * asked.most_tokens)
+    if reply is not None:
+        missing = brief.left_out(reply.text)
+        if missing:
+            names = ", ".join(canon.canonical_json(fact.label) for fact in missing)
+            reminder = f"{reminder}\n{_NAMING} {names}"
+    return replace(
+        request,
+        texts=(*request.texts, reminder),
+        most_tokens=2 * request.most_tokens,
+    )
 
 
 def parts(brief: Brief, window_tokens: int, count: Count) -> list[str]:
-    """The conversation in as many parts as the summariser's window asks for."""
-    prompt = brief.prompt
-    fixed = count(prompt.system) + count(prompt.opening) + count(prompt.closing)
-    before = max(count(brief.earlier), brief.room_tokens)
-    used = fixed + count(prompt.reminder) + 2 * prompt.most_tokens + before
-    room = max(int(window_tokens * _MARGIN) - used, _LEAST_PART_TOKENS)
-    found, held = [""], 0
+    """The conversation in as many parts as the summariser's window asks for.
+
+    Args:
+        brief: what is to be summarised.
+        window_tokens: the context window of whoever writes.
+        count: counts the tokens of a text.
+    """
+    room = _room_for_part(brief, window_tokens, count)
+    texts, tokens = [""], 0
     for piece in brief.pieces:
-        for small in _halves(piece, room, count):
-            tokens = count(small)
-            if held and held + tokens > room:
-                found.append("")
-                held = 0
-            found[-1] += small + "\n"
-            held += tokens + 1
-    return found
+        for fragment in _halves(piece, room, count):
+            fragment_tokens = count(fragment)
+            if tokens and tokens + fragment_tokens > room:
+                texts.append("")
+                tokens = 0
+            texts[-1] += f"{fragment}\n"
+            tokens += fragment_tokens + 1
+    return texts
+
+
+def _room_for_part(brief: Brief, window_tokens: int, count: Count) -> int:
+    """How many tokens of the conversation go into one request, beside all else in it."""
+    prompt = brief.prompt
+    used = count(prompt.system) + count(prompt.opening) + count(prompt.closing)
+    used += count(prompt.reminder)
+    used += 2 * prompt.most_tokens
+    used += max(count(brief.earlier), brief.room_tokens)
+    room = int(window_tokens * _MARGIN) - used
+    return max(room, _LEAST_PART_TOKENS)
 
 
 def _halves(text: str, room: int, count: Count) -> list[str]:
@@ -159,18 +186,24 @@ def _halves(text: str, room: int, count: Count) -> list[str]:
     if count(text) <= room or len(text) < 2:
         return [text]
     middle = len(text) // 2
-    return [*_halves(text[:middle], room, count), *_halves(text[middle:], room, count)]
+    pieces = _halves(text[:middle], room, count)
+    pieces += _halves(text[middle:], room, count)
+    return pieces
 
 
 # ── acceptance ───────────────────────────────────────────────────────────────────────────
 
 
 def judge(
-    reply: Reply | None, brief: Brief, asked: Summarise, count: Count
+    reply: Reply | None, brief: Brief, request: Summarise, count: Count
 ) -> Accepted | str:
     """The summary in a reply, or why there is none that can be used.
 
-    The reply is None if there was nobody to ask.
+    Args:
+        reply: None if there was nobody to ask.
+        brief: what was to be summarised.
+        request: what was asked.
+        count: counts the tokens of a text.
     """
     if reply is None:
         return "there is no summariser"
@@ -182,55 +215,66 @@ def judge(
     summary = _tagged(text) if brief.prompt.tagged else Accepted(text, "")
     if isinstance(summary, str):
         return summary
-    return _fault(summary, brief, asked, count) or summary
+    return _fault(summary, brief, request, count) or summary
 
 
 def _tagged(text: str) -> Accepted | str:
     """What stands between the tags; the last pair counts, since models think aloud first."""
-    said, retain = _between(text, "summary"), _between(text, "retain")
-    if said is None:
+    summary = _between(text, "summary")
+    if summary is None:
         return "there is no <summary> … </summary> in it"
-    return Accepted(said, retain or "")
+    retain = _between(text, "retain")
+    return Accepted(summary, retain or "")
 
 
 def _between(text: str, name: str) -> str | None:
-    found = re.findall(_TAG.format(name=name), text, re.DOTALL)
-    return found[-1].strip() if found else None
+    """What the last pair of a tag encloses."""
+    pattern = _TAG.format(name=name)
+    matches: list[str] = re.findall(pattern, text, re.DOTALL)
+    if not matches:
+        return None
+    return matches[-1].strip()
 
 
-def _fault(summary: Accepted, brief: Brief, asked: Summarise, count: Count) -> str:
+def _fault(summary: Accepted, brief: Brief, request: Summarise, count: Count) -> str:
     """What is wrong with a summary, ``""`` if nothing is."""
-    said, both = summary.said, f"{summary.said}\n{summary.retain}"
-    if not said:
+    text = summary.text
+    if not text:
         return "it says nothing"
-    missing = [name for name in brief.prompt.sections if name not in said]
+    sections = brief.prompt.sections
+    missing = [name for name in sections if name not in text]
     if missing:
-        return (
-            f"{len(missing)} of its {len(brief.prompt.sections)} sections are missing"
-        )
-    tokens = count(both)
+        return f"{len(missing)} of its {len(sections)} sections are missing"
+    full_text = f"{text}\n{summary.retain}"
+    tokens = count(full_text)
     if tokens > brief.room_tokens:
         return f"it has {tokens:,} tokens, and there is room for {brief.room_tokens:,}"
-    if len(said) > _SHARED_CHARS and said in "\n".join(asked.texts):
+    if len(text) > _SHARED_CHARS and text in "\n".join(request.texts):
         return "it repeats what it was given"
-    ours = [*_our_sentences(brief), _FAILED]
-    if any(sentence in both for sentence in ours):
+    sentences = [*_our_sentences(brief), _FAILED]
+    if any(sentence in full_text for sentence in sentences):
         return "it holds words of ours"
-    left_out = len(brief.left_out(both))
-    return f"it leaves out {left_out} of {len(brief.facts)} facts" if left_out else ""
+    left_out = len(brief.left_out(full_text))
+    if left_out:
+        return f"it leaves out {left_out} of {len(brief.facts)} facts"
+    return ""
 
 
 def _our_sentences(brief: Brief) -> Sequence[str]:
     """What may not come back: sentences of the instructions, and those around a summary."""
     prompt = brief.prompt
-    again = prompt.reminder.replace("{reason}", "\n")
-    around = (
+    texts = (
         prompt.system,
         prompt.opening,
         prompt.closing,
         brief.heading,
         brief.footer,
+        prompt.reminder.replace("{reason}", "\n"),
+        _NAMING,
     )
-    ours = "\n".join((*around, again, _NAMING))
-    sentences = (sentence.strip() for sentence in re.split(_STOPS, ours))
-    return [sentence for sentence in sentences if len(sentence) >= _SHARED_CHARS]
+    sentences: list[str] = []
+    for fragment in re.split(_STOPS, "\n".join(texts)):
+        sentence = fragment.strip()
+        if len(sentence) >= _SHARED_CHARS:
+            sentences.append(sentence)
+    return sentences

@@ -37,21 +37,22 @@ from ullage.core.turn.batches import Walk, edited_from
 from ullage.core.turn.request import Request
 from ullage.core.values.decisions import EVERY_ITEM, Decision, LedgerRef, Target
 from ullage.core.values.edits import Insert, ProposedEdit, Replace, Restore
+from ullage.core.values.effects import Output
 from ullage.core.values.events import Event
-from ullage.core.values.messages import Media, Message, Text, ToolCall
+from ullage.core.values.messages import Media, Text, ToolCall
 
 _MILLION = 1_000_000
 STAGE = "user"
 """What a batch that carries out a decision names as its stage."""
 
 
-def hand_in(transcript: Transcript, ledger: Ledger, asked: Request) -> UserDecisions:
+def hand_in(transcript: Transcript, ledger: Ledger, request: Request) -> UserDecisions:
     """What users decided of a history; nothing holds of one that the provider has."""
-    if not ledger.by_user or asked.elsewhere:
+    if not ledger.by_user or request.elsewhere:
         return EMPTY
-    reasoning = asked.envelope.reasoning
-    is_frozen = frozen_before(transcript, len(transcript), reasoning) > 0
-    return hand_of(transcript, ledger, is_frozen=is_frozen)
+    reasoning = request.envelope.reasoning
+    frozen = frozen_before(transcript, len(transcript), reasoning)
+    return hand_of(transcript, ledger, is_frozen=frozen > 0)
 
 
 def carry_out(walk: Walk, hand: UserDecisions, key: bytes) -> None:
@@ -89,65 +90,65 @@ def described(decision: Decision, transcript: Transcript) -> str:
 def place_of(target: Target, transcript: Transcript) -> str:
     """Where a target is, such as ``message 12, lines 10 to 40``; no content."""
     index = index_of(transcript, target.message)
-    where = "a message of another history" if index is None else f"message {index + 1}"
-    if target.leaf is not None:
-        item = "" if target.leaf.item == EVERY_ITEM else f" {target.leaf.item + 1}"
-        where += f", {target.leaf.kind}{item}"
+    place = "a message of another history"
+    if index is not None:
+        place = f"message {index + 1}"
+    leaf = target.leaf
+    if leaf is not None:
+        place += f", {leaf.kind}"
+        if leaf.item != EVERY_ITEM:
+            place += f" {leaf.item + 1}"
     if target.lines is not None:
-        where += f", lines {target.lines[0]} to {target.lines[1]}"
-    return where
+        start, end = target.lines
+        place += f", lines {start} to {end}"
+    return place
 
 
 def _waits_for_batch(entered: DecisionEntry) -> bool:
-    return entered.decision.verb == "restore" and entered.decision.when == "batch"
+    """Whether a decision is carried out with the next batch only."""
+    decision = entered.decision
+    return decision.verb == "restore" and decision.when == "batch"
 
 
 def _is_unread(window: Window, entered: DecisionEntry) -> bool:
     """Whether a note stands where the provider does not read any more."""
     if entered.decision.verb != "note":
         return False
-    places = [
-        placed.message_index
-        for placed in window.added
-        if placed.edit.name == entered.name
-    ]
-    return any(at < window.read_from for at in places)
+    for placed in window.added:
+        if placed.edit.name == entered.name and placed.message_index < window.read_from:
+            return True
+    return False
 
 
 def _carry_out(walk: Walk, entered: DecisionEntry, key: bytes) -> None:
     """Make the batch of a decision, an empty one where there is nothing to do."""
     window, decision = walk.window, entered.decision
-    cuts = _cuts(window, entered)
-    if cuts is None:
+    proposed = _cuts(window, entered)
+    if proposed is None:
         return  # it is tried again at the next turn
-    cuts = [
-        *cuts,
-        *(
-            cut
-            for pin in _pins_again(walk, entered, key)
-            for cut in _cuts(window, pin) or ()
-        ),
-    ]
-    first = bound = edited_from(window, [cut.edit for cut in cuts])
+    cuts = list(proposed)
+    for pin in _pins_again(walk, entered, key):
+        cuts += _cuts(window, pin) or ()
+    start = edited_from(window, [cut.edit for cut in cuts])
+    bound = start
     if decision.undoes is not None:
-        changed, bound = _undone_from(walk, decision.undoes)
-        first, bound = min(first, changed), min(first, bound)
-    where = described(decision, window.transcript)
-    if first < editable_from(window):
-        walk.events.append(Event(kind="held", where=where, why=HELD))
+        undone_start, undone_bound = _undone_from(walk, decision.undoes)
+        bound = min(start, undone_bound)
+        start = min(start, undone_start)
+    place = described(decision, window.transcript)
+    if start < editable_from(window):
+        walk.events.append(Event(kind="held", where=place, why=HELD))
         return
     lawful = _lawful(walk, cuts)
-    before = window.estimate
+    tokens_before = window.estimate
     if bound < window.size:
         lawful += left_out(window, bound, lawful)
     walk.keep(STAGE, key, lawful, decision=entered.name)
-    if (
-        decision.verb == "restore" and decision.target is not None
-    ):  # the guard takes others first
-        walk.builder.pin(
-            window.pins.also(locations_of(window.transcript, decision.target))
-        )
-    walk.events.append(_event(window, entered, where, first, before))
+    if decision.verb == "restore" and decision.target is not None:
+        # the guard takes others before it
+        locations = locations_of(window.transcript, decision.target)
+        walk.builder.pin(window.pins.also(locations))
+    walk.events.append(_event(window, entered, place, start, tokens_before))
 
 
 def _pins_again(walk: Walk, entered: DecisionEntry, key: bytes) -> list[DecisionEntry]:
@@ -156,57 +157,73 @@ def _pins_again(walk: Walk, entered: DecisionEntry, key: bytes) -> list[Decision
     They are those which were made since, for what is shown again now may take out what they keep;
     and the pin that stands again, where the history has gone on while it did not.
     """
-    order = list(entered_in(walk.window.transcript, walk.ledger))
-    at = next(
-        (at for at, one in enumerate(order) if one.ref == entered.decision.undoes),
-        None,
-    )
-    if at is None or order[at].decision.undoes is None:
+    decisions = list(entered_in(walk.window.transcript, walk.ledger))
+    number = _number_of(decisions, entered.decision.undoes)
+    if number is None:
         return []
-    undo, standing = order[at], {one.name for one in walk.hand.decisions}
+    undo = decisions[number]
+    if undo.decision.undoes is None:
+        return []
+    standing = {one.name for one in walk.hand.decisions}
+    again = [one for one in decisions[number:] if one.name in standing]
     has_gone_on = any(made.key != key for made in undo.carried_out)
-    pins = [one for one in order[at:] if one.name in standing]
-    pins += [
-        one for one in order[:at] if has_gone_on and one.ref == undo.decision.undoes
-    ]
-    return [
-        replace(one, name=entered.name) for one in pins if one.decision.verb == "pin"
-    ]
+    if has_gone_on:
+        earlier = decisions[:number]
+        again += [one for one in earlier if one.ref == undo.decision.undoes]
+    pins = [one for one in again if one.decision.verb == "pin"]
+    return [replace(pin, name=entered.name) for pin in pins]
+
+
+def _number_of(
+    decisions: Sequence[DecisionEntry], made: LedgerRef | None
+) -> int | None:
+    """Which of some decisions was made so, or None."""
+    for number, entered in enumerate(decisions):
+        if entered.ref == made:
+            return number
+    return None
 
 
 def _lawful(walk: Walk, cuts: Sequence[ProposedEdit]) -> list[ProposedEdit]:
     """The cuts that may be shown. What is shown again or added breaks no law of a cut."""
-    shown = [cut for cut in cuts if isinstance(cut.edit, (Restore, Insert))]
-    others = [cut for cut in cuts if not isinstance(cut.edit, (Restore, Insert))]
-    return [*shown, *walk.check(STAGE, others, is_guard=True)]
+    lawful: list[ProposedEdit] = []
+    proposed: list[ProposedEdit] = []
+    for cut in cuts:
+        if isinstance(cut.edit, (Restore, Insert)):
+            lawful.append(cut)
+        else:
+            proposed.append(cut)
+    lawful += walk.check(STAGE, proposed, is_guard=True)
+    return lawful
 
 
 def _event(
-    window: Window, entered: DecisionEntry, where: str, first: int, before: int
+    window: Window, entered: DecisionEntry, place: str, start: int, tokens_before: int
 ) -> Event:
     """What is told of a decision that was carried out, with its price."""
-    rewritten = rewritten_tokens(window, first)
+    rewritten = rewritten_tokens(window, start)
+    price = "no cache is broken"
+    if rewritten:
+        price = f"{rewritten:,} tokens are written to the prompt cache anew"
+        price_usd = rewriting_usd(window, rewritten)
+        if price_usd is not None:
+            price += f", about ${price_usd:.4f} at list price"
     author = entered.decision.author or "a user"
-    why = f"{author} asked for it ({entered.name}); "
-    why += (
-        f"{rewritten:,} tokens are written to the prompt cache anew"
-        if rewritten
-        else "no cache"
-    )
-    why += "" if rewritten else " is broken"
-    price = rewriting_usd(window, rewritten)
-    if rewritten and price is not None:
-        why += f", about ${price:.4f} at list price"
-    after = window.estimate
     return Event(
-        kind="decided", where=where, why=why, tokens_before=before, tokens_after=after
+        kind="decided",
+        where=place,
+        why=f"{author} asked for it ({entered.name}); {price}",
+        tokens_before=tokens_before,
+        tokens_after=window.estimate,
     )
 
 
-def rewritten_tokens(window: Window, first: int) -> int:
+def rewritten_tokens(window: Window, start: int) -> int:
     """Tokens of a view from a message on: what a change there has written to the cache anew."""
-    shown = window.visible_in(first, window.size)
-    return window.calibration.apply(sum(map(window.message_tokens, shown)))
+    tokens = 0
+    for index in window.visible_in(start, window.size):
+        tokens += window.message_tokens(index)
+    return window.calibration.apply(tokens)
 
 
 def rewriting_usd(window: Window, tokens: int) -> float | None:
@@ -214,10 +231,12 @@ def rewriting_usd(window: Window, tokens: int) -> float | None:
     price = lookup(window.meter.model).prices_at(tokens)
     if price.input_usd is None:
         return None
-    write_usd = (
-        price.input_usd if price.cache_write_usd is None else price.cache_write_usd
-    )
-    read_usd = price.input_usd if price.cache_read_usd is None else price.cache_read_usd
+    write_usd = price.cache_write_usd
+    if write_usd is None:
+        write_usd = price.input_usd
+    read_usd = price.cache_read_usd
+    if read_usd is None:
+        read_usd = price.input_usd
     return tokens * (write_usd - read_usd) / _MILLION
 
 
@@ -227,97 +246,124 @@ def rewriting_usd(window: Window, tokens: int) -> float | None:
 def _cuts(window: Window, entered: DecisionEntry) -> Sequence[ProposedEdit] | None:
     """The cuts of a decision; None where it cannot be carried out yet."""
     decision, target = entered.decision, entered.decision.target
-    why = f"{decision.author or 'a user'} asked for it"
+    reason = f"{decision.author or 'a user'} asked for it"
     if decision.verb == "note":
-        return _added(window, entered, decision.text, why)
+        return _added(window, entered, decision.text, reason)
     if target is None:
         return ()
-    spots = [
-        spot
-        for spot in locations_of(window.transcript, target)
-        if spot[0] < window.size
+    locations = [
+        location
+        for location in locations_of(window.transcript, target)
+        if location[0] < window.size
     ]
     if decision.verb == "drop":
-        return [
-            cut for spot in spots if (cut := _dropped(window, spot, why)) is not None
-        ]
+        return _dropped(window, locations, reason)
     if decision.verb == "restore" and decision.when == "end":
-        return _added(window, entered, _copy(window, target, spots), why)
-    whole = ProposedEdit(Restore(target.message, target.leaf, why, entered.name), ())
-    if target.lines is not None:
-        return [cut for spot in spots for cut in _with_lines(window, whole, spot, why)]
-    return [whole] if _is_out(window, spots) else []
+        text = _copy(window, target, locations)
+        return _added(window, entered, text, reason)
+    whole = ProposedEdit(Restore(target.message, target.leaf, reason, entered.name), ())
+    if target.lines is None:
+        return [whole] if _is_out(window, locations) else []
+    cuts: list[ProposedEdit] = []
+    for location in locations:
+        cuts += _with_lines(window, whole, location, reason)
+    return cuts
 
 
-def _is_out(window: Window, spots: Sequence[Location]) -> bool:
+def _is_out(window: Window, locations: Sequence[Location]) -> bool:
     """Whether any of some leaves is hidden, or shown otherwise than it came."""
-    return any(
-        window.hidden(spot[0]) or window.edit_at(spot) is not None for spot in spots
-    )
+    for location in locations:
+        if window.hidden(location[0]) or window.edit_at(location) is not None:
+            return True
+    return False
 
 
 def _with_lines(
-    window: Window, whole: ProposedEdit, spot: Location, why: str
+    window: Window, whole: ProposedEdit, location: Location, reason: str
 ) -> Iterator[ProposedEdit]:
     """The cuts that show some lines of a leaf, if it is not whole: checks add the lines."""
-    edit, output = window.edit_at(spot), window.transcript.output(spot)
-    if output is None or (edit is None and not window.hidden(spot[0])):
+    output = window.transcript.output(location)
+    edit = window.edit_at(location)
+    is_hidden = window.hidden(location[0])
+    if output is None or (edit is None and not is_hidden):
         return
-    if window.hidden(spot[0]):
+    if is_hidden:
         yield whole
-    text = (
-        window.words.aside(output.ref, len(output.text)) if edit is None else edit.text
-    )
-    place = window.transcript.address(spot)
-    yield ProposedEdit(Replace(place, output.ref, text, "pruned", why), (output,))
+    notice = window.words.aside(output.ref, len(output.text))
+    text = notice if edit is None else edit.text
+    yield _replacing(window, location, output, text, reason)
 
 
-def _dropped(window: Window, spot: Location, why: str) -> ProposedEdit | None:
-    """The cut that takes a leaf out of the view; None where it cannot be."""
-    leaf, output = window.transcript.leaf(spot), window.transcript.output(spot)
-    if output is None or not isinstance(leaf, (Text, Media, ToolCall)):
+def _replacing(
+    window: Window, location: Location, output: Output, text: str, reason: str
+) -> ProposedEdit:
+    """The cut that shows a text in place of a leaf."""
+    place = window.transcript.address(location)
+    return ProposedEdit(Replace(place, output.ref, text, "pruned", reason), (output,))
+
+
+def _dropped(
+    window: Window, locations: Sequence[Location], reason: str
+) -> Sequence[ProposedEdit]:
+    """The cuts that take leaves out of the view, but for those that cannot be."""
+    cuts: list[ProposedEdit] = []
+    for location in locations:
+        output = window.transcript.output(location)
+        text = None if output is None else _text_for_dropped(window, location, output)
+        if output is not None and text is not None:
+            cuts.append(_replacing(window, location, output, text, reason))
+    return cuts
+
+
+def _text_for_dropped(window: Window, location: Location, output: Output) -> str | None:
+    """What is shown in place of a leaf that the user took out; None where it has to stay."""
+    leaf, words = window.transcript.leaf(location), window.words
+    ref, chars = output.ref, len(output.text)
+    if isinstance(leaf, Text):
+        return words.taken_out(ref, chars)
+    if isinstance(leaf, Media):
+        return words.media(ref, f"{leaf.kind}, taken out by the user,")
+    if not isinstance(leaf, ToolCall):
         return None
-    words, text = window.words, ""
-    if isinstance(leaf, ToolCall):
-        if window.signed(spot[0]) or fields_of(leaf.arguments) is None:
-            return None
-        notice = words.arguments(output.ref, len(output.text))
-        text = canon.canonical_json({"_ullage": notice})
-    elif isinstance(leaf, Media):
-        text = words.media(output.ref, f"{leaf.kind}, taken out by the user,")
-    else:
-        text = words.taken_out(output.ref, len(output.text))
-    place = window.transcript.address(spot)
-    return ProposedEdit(Replace(place, output.ref, text, "pruned", why), (output,))
+    if window.signed(location[0]) or fields_of(leaf.arguments) is None:
+        return None
+    return canon.canonical_json({"_ullage": words.arguments(ref, chars)})
 
 
-def _copy(window: Window, target: Target, spots: Sequence[Location]) -> str:
+def _copy(window: Window, target: Target, locations: Sequence[Location]) -> str:
     """A target as text, for the end of the view."""
-    outputs = [window.transcript.output(spot) for spot in spots]
-    texts = [output.text for output in outputs if output is not None]
-    if target.lines is not None:
-        texts = [lines_of(text, target.lines) for text in texts]
-    return window.words.again(place_of(target, window.transcript), "\n\n".join(texts))
+    texts: list[str] = []
+    for location in locations:
+        output = window.transcript.output(location)
+        if output is None:
+            continue
+        text = output.text
+        if target.lines is not None:
+            text = lines_of(text, target.lines)
+        texts.append(text)
+    place = place_of(target, window.transcript)
+    return window.words.again(place, "\n\n".join(texts))
 
 
 def lines_of(text: str, lines: tuple[int, int]) -> str:
     """Some lines of a text, the first and the last counted from 1."""
-    return "".join(text.splitlines(keepends=True)[lines[0] - 1 : lines[1]]).rstrip(
-        "\r\n"
-    )
+    start, end = lines
+    selected = text.splitlines(keepends=True)[start - 1 : end]
+    return "".join(selected).rstrip("\r\n")
 
 
 def _added(
-    window: Window, entered: DecisionEntry, text: str, why: str
+    window: Window, entered: DecisionEntry, text: str, reason: str
 ) -> Sequence[ProposedEdit] | None:
     """The cut that adds a text at the end of the view; None where none can stand there."""
-    transcript, last = window.transcript, window.transcript.messages[window.size - 1]
-    is_open = last.role in ("user", "tool") and not last.is_control
-    if not is_open or not transcript.closed(window.size):
+    transcript = window.transcript
+    message = transcript.messages[window.size - 1]
+    if message.role not in ("user", "tool") or message.is_control:
         return None
-    return [
-        ProposedEdit(Insert(transcript.chain[window.size], text, why, entered.name), ())
-    ]
+    if not transcript.closed(window.size):
+        return None
+    end = transcript.chain[window.size]
+    return [ProposedEdit(Insert(end, text, reason, entered.name), ())]
 
 
 def _undone_from(walk: Walk, undoes: LedgerRef) -> tuple[int, int]:
@@ -327,16 +373,17 @@ def _undone_from(walk: Walk, undoes: LedgerRef) -> tuple[int, int]:
     since is bound to the view with it.
     """
     window = walk.window
-    first = bound = window.size
+    start = bound = window.size
     for made, since in _changed_by(walk, undoes):
-        batch, place = batch_of(made, walk.ledger), window.transcript.find(since)
+        batch = batch_of(made, walk.ledger)
+        place = window.transcript.find(since)
         if batch is None or place is None:
             continue
         edited = edited_from(window, batch.edits)
-        first = min(first, edited)
+        start = min(start, edited)
         if window.bound_reasoning(place):
             bound = min(bound, edited)
-    return first, bound
+    return start, bound
 
 
 def _changed_by(walk: Walk, undoes: LedgerRef) -> Iterator[tuple[LedgerRef, bytes]]:
@@ -344,16 +391,18 @@ def _changed_by(walk: Walk, undoes: LedgerRef) -> Iterator[tuple[LedgerRef, byte
     if undoes.kind == "batch":
         yield undoes, undoes.key
         return
-    everything = {
-        one.ref: one for one in entered_in(walk.window.transcript, walk.ledger)
-    }
-    one = everything.get(undoes)
-    for batch in one.carried_out if one else ():
+    decisions = list(entered_in(walk.window.transcript, walk.ledger))
+    number = _number_of(decisions, undoes)
+    if number is None:
+        return
+    entered = decisions[number]
+    for batch in entered.carried_out:
         for made in with_consequences(batch, walk.ledger.at(batch.key)):
             yield made, batch.key
-        again = one.decision.undoes if one else None
-        for made, _ in _changed_by(walk, again) if again else ():
-            yield made, batch.key
+        again = entered.decision.undoes
+        if again is not None:
+            for made, _ in _changed_by(walk, again):
+                yield made, batch.key
 
 
 # ── what the guard overrules ─────────────────────────────────────────────────────────────
@@ -367,26 +416,26 @@ def overrule(walk: Walk, key: bytes, ask: Callable[[], None]) -> None:
         key: where decisions of this place are kept.
         ask: asks the guard.
     """
-    window, pinned = walk.window, pinned_in(walk.window)
+    pinned = pinned_in(walk.window)
     walk.builder.hold_back(holds_back=False)
     ask()
     walk.builder.hold_back(holds_back=True)
-    walk.events += overruled(window, pinned)
+    walk.events += overruled(walk.window, pinned)
     give_up_added(walk, key)
 
 
 def pinned_in(window: Window) -> set[Location]:
     """The leaves that are shown as a user pinned them: not hidden, and whole."""
-    pins, shown = window.pins, set[Location]()
-    for index in pins.messages:
+    locations: set[Location] = set()
+    for index in window.pins.messages:
         if index >= window.size or window.hidden(index):
             continue
-        spots = [
-            (index, number, item)
-            for number, item, _ in leaves_of(_message(window, index))
-        ]
-        shown.update(spot for spot in spots if window.edit_at(spot) is None)
-    return shown
+        message = window.transcript.messages[index]
+        for number, item, _ in leaves_of(message):
+            location = (index, number, item)
+            if window.edit_at(location) is None:
+                locations.add(location)
+    return locations
 
 
 def give_up_added(walk: Walk, key: bytes) -> None:
@@ -396,21 +445,18 @@ def give_up_added(walk: Walk, key: bytes) -> None:
     for placed in texts:
         if window.within(window.limit_tokens, surely=True):
             return
-        why = f"the view was over its hard limit of {window.limit_tokens:,} tokens"
-        before, edit = window.estimate, replace(placed.edit, text="", why=why)
+        reason = f"the view was over its hard limit of {window.limit_tokens:,} tokens"
+        tokens_before = window.estimate
+        edit = replace(placed.edit, text="", why=reason)
         walk.keep("guard", key, [ProposedEdit(edit, ())])
         event = Event(
             kind="overruled",
-            where=f"behind message {placed.index}",
-            why=f"the text added by {placed.edit.name} was taken out: {why}",
-            tokens_before=before,
+            where=f"behind message {placed.message_index}",
+            why=f"the text added by {placed.edit.name} was taken out: {reason}",
+            tokens_before=tokens_before,
             tokens_after=window.estimate,
         )
         walk.events.append(event)
-
-
-def _message(window: Window, index: int) -> Message:
-    return window.transcript.messages[index]
 
 
 def overruled(window: Window, pinned: set[Location]) -> Iterator[Event]:
@@ -420,14 +466,13 @@ def overruled(window: Window, pinned: set[Location]) -> Iterator[Event]:
         window: the window behind the guard.
         pinned: what was shown before it (`pinned_in`).
     """
-    if not pinned:
+    lost = pinned - pinned_in(window) if pinned else pinned
+    if not lost:
         return
-    lost = sorted(pinned - pinned_in(window))
-    if lost:
-        messages = sorted({spot[0] + 1 for spot in lost})
-        why = (
-            f"{len(lost):,} pinned texts of {len(messages):,} messages were cut or hidden: the "
-            f"view was over its hard limit of {window.limit_tokens:,} tokens. Take back a pin, or "
-            "use a model with a larger window"
-        )
-        yield Event(kind="overruled", where=f"message {messages[0]}", why=why)
+    messages = sorted({location[0] + 1 for location in lost})
+    reason = (
+        f"{len(lost):,} pinned texts of {len(messages):,} messages were cut or hidden: the "
+        f"view was over its hard limit of {window.limit_tokens:,} tokens. Take back a pin, or "
+        "use a model with a larger window"
+    )
+    yield Event(kind="overruled", where=f"message {messages[0]}", why=reason)

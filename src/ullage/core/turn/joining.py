@@ -18,7 +18,7 @@ none of it may go (A14), the step waits for the end of the turn.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -102,28 +102,29 @@ def is_under_way(transcript: Transcript) -> bool:
 
 def note_excess(walk: Walk, policy: Policy) -> None:
     """Note how many characters the policy would cut from each new message, and cut nothing."""
-    excess = walk.builder.excess
-    for stage in policy.at_first_sight:
+    builder = walk.builder
+    for stage in policy.on_arrival:
         for cut in cuts_of(stage, walk.window):
             index, chars = _excess_of(walk.window, cut)
-            if chars > 0:
-                excess[index] = excess.get(index, 0) + chars
-                if index < walk.builder.carried.length:
-                    walk.builder.carried = CarryingCost()
+            if chars <= 0:
+                continue
+            builder.excess[index] = builder.excess.get(index, 0) + chars
+            if index < builder.carried.length:
+                builder.carried = CarryingCost()
 
 
 def _excess_of(window: Window, cut: ProposedEdit) -> tuple[int, int]:
     """The message of a cut, and how many characters it takes out."""
-    spot = (
-        window.transcript.locate(cut.edit.address)
-        if isinstance(cut.edit, Replace)
-        else None
-    )
-    if spot is None or not isinstance(cut.edit, Replace):
+    if not isinstance(cut.edit, Replace):
         return 0, 0
-    leaf = window.transcript.leaf(spot)
-    whole = leaf.arguments if isinstance(leaf, ToolCall) else getattr(leaf, "text", "")
-    return spot[0], len(whole) - len(cut.edit.text)
+    location = window.transcript.locate(cut.edit.address)
+    if location is None:
+        return 0, 0
+    leaf = window.transcript.leaf(location)
+    original = getattr(leaf, "text", "")
+    if isinstance(leaf, ToolCall):
+        original = leaf.arguments
+    return location[0], len(original) - len(cut.edit.text)
 
 
 def weigh(walk: Walk, policy: Policy, offer: Offer) -> Joining:
@@ -134,24 +135,28 @@ def weigh(walk: Walk, policy: Policy, offer: Offer) -> Joining:
         policy: what decides once they are offered.
         offer: what the request says about adding them.
     """
-    wait, why = _weighed(walk, policy, offer)
-    return Joining(wait, why, walk.window.estimate, offer.cuts)
+    wait, reason = _weighed(walk, policy, offer)
+    return Joining(
+        waits_for=wait,
+        why=reason,
+        tokens=walk.window.estimate,
+        cuts=offer.cuts,
+    )
 
 
 def _weighed(walk: Walk, policy: Policy, offer: Offer) -> tuple[Wait, str]:
     """What it waits for, and why; or why it is joined."""
-    window = walk.window
     if not offer.can_add:
         return "tools", "this request has no tools that the model may call"
-    if is_frozen(window):
+    if is_frozen(walk.window):
         return "reasoning", HELD
-    if broken := _broken(walk, offer):
+    broken = _broken(walk, offer)
+    if broken:
         return "", f"{broken}, so the cached prefix is broken anyway"
     pays, numbers = _pays(walk.builder)
     if pays:
         return "", f"that pays: {numbers}"
-    stages = (*policy.under_pressure, policy.guard)
-    due = _due(window, [stage for stage in stages if stage is not None])
+    due = _due(walk.window, policy)
     if due is not None:
         return "", f"stage {name_of(due)} is due, so the cached prefix is broken anyway"
     return "price", f"that does not pay yet: {numbers}"
@@ -161,16 +166,21 @@ def _broken(walk: Walk, offer: Offer) -> str:
     """Why the cached prefix is broken whether or not the conversation is joined, or ``""``."""
     if offer.broken:
         return offer.broken
-    if offer.is_met_now and offer.cuts == "all" and walk.builder.excess:
+    cuts_all = offer.is_met_now and offer.cuts == "all"
+    if cuts_all and walk.builder.excess:
         return "the policy cuts with or without the tools"
-    if any(record.kind == "batch" for record in walk.records):
+    kinds = [record.kind for record in walk.records]
+    if "batch" in kinds:
         return "what was sent is near the limit"
     return ""
 
 
-def _due(window: Window, stages: Iterable[Stage]) -> Stage | None:
+def _due(window: Window, policy: Policy) -> Stage | None:
     """The first stage that would make a batch of what is shown."""
-    return next((stage for stage in stages if cuts_of(stage, window)), None)
+    for stage in (*policy.under_pressure, policy.guard):
+        if stage is not None and cuts_of(stage, window):
+            return stage
+    return None
 
 
 def _pays(builder: WindowBuilder) -> tuple[bool, str]:
@@ -179,33 +189,39 @@ def _pays(builder: WindowBuilder) -> tuple[bool, str]:
     Once it did it stays so: a history without a ledger comes to the same at each later request.
     """
     window = builder.window
-    *earlier, size = window.transcript.boundaries(
-        builder.carried.length, window.size
-    ) or [0]
+    boundaries = window.transcript.boundaries(builder.carried.length, window.size)
+    *earlier, size = boundaries or [0]
     for length in earlier:
         builder.carried = _carried(builder, length)
-    now = _carried(builder, size)
-    head_chars = sum(map(len, window.head_texts))
-    pays = now.most_won is not None and now.most_won >= TIMES * head_chars
-    left = head_chars + now.chars - now.freed
+    carried = _carried(builder, size)
+    head_chars = sum(len(text) for text in window.head_texts)
+    pays = False
+    if carried.most_won is not None:
+        pays = carried.most_won >= TIMES * head_chars
+    cached_chars = head_chars + carried.chars - carried.freed
     requests = window.transcript.count("begins", 1, window.size) + 1
+    price = TIMES * cached_chars
     numbers = (
-        f"it takes out {now.freed:,} characters and has {left:,} cached anew; "
-        f"{requests:,} requests carried {now.cost:,}, its price is {TIMES * left:,.0f}"
+        f"it takes out {carried.freed:,} characters and has {cached_chars:,} cached anew; "
+        f"{requests:,} requests carried {carried.cost:,}, its price is {price:,.0f}"
     )
     return pays, numbers
 
 
 def _carried(builder: WindowBuilder, length: int) -> CarryingCost:
     """What was carried up to a boundary, gone on from an earlier one."""
-    before, each = builder.carried, builder.window.tally(WHOLE_CHARS).each
-    came = before.chars + sum(each[before.length : length])
-    freed = before.freed
-    freed += sum(builder.excess.get(index, 0) for index in range(before.length, length))
-    rent, most_won = before.cost + freed, before.most_won
+    earlier = builder.carried
+    chars = builder.window.tally(WHOLE_CHARS).each
+    came, freed = earlier.chars, earlier.freed
+    for index in range(earlier.length, length):
+        came += chars[index]
+        freed += builder.excess.get(index, 0)
+    rent = earlier.cost + freed
+    most_won = earlier.most_won
     if freed > 0:
         won = rent - TIMES * (came - freed)
-        most_won = won if most_won is None else max(most_won, won)
+        if most_won is None or won > most_won:
+            most_won = won
     return CarryingCost(length, freed, came, rent, most_won)
 
 
@@ -223,21 +239,23 @@ def told(
         is_met_now: whether nothing was known of the conversation before this request.
         tokens_after: of the view as it is shown now.
     """
-    if not (joining.is_due or is_met_now):
+    if not joining.is_due and not is_met_now:
         return None
-    met = ""
+    opening = ""
     if is_met_now:
-        met = f"{messages:,} messages stood before this conversation was first seen; "
+        opening = (
+            f"{messages:,} messages stood before this conversation was first seen; "
+        )
     if not joining.is_due:
-        return Event(kind="joined", where=_WHOLE, why=f"{met}{waiting(joining)}")
-    done = (
+        return Event(kind="joined", where=_WHOLE, why=f"{opening}{waiting(joining)}")
+    outcome = (
         "the recall tools are offered from here on, what was sent is cut as one batch, and "
         "reasoning bound to it is left out"
     )
     return Event(
         kind="joined",
         where=_WHOLE,
-        why=f"{met}{done}: {joining.why}",
+        why=f"{opening}{outcome}: {joining.why}",
         tokens_before=joining.tokens,
         tokens_after=tokens_after,
     )

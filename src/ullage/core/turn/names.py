@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from functools import lru_cache
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -53,61 +52,61 @@ def definitions(
     """
     tools = []
     for spec in toolset.former if is_former else toolset.tools:
-        told = (
+        description = (
             f"{spec.description}. Earlier notices name it {spec.name}"
             if is_renamed
             else ""
         )
         named = replace(
-            spec, name=prefix + spec.name, description=told or spec.description
+            spec, name=prefix + spec.name, description=description or spec.description
         )
         tools.append(wire.tool(named))
     return tuple(tools)
 
 
-def holds(asked: Request, prefix: str, toolset: Toolset) -> bool:
+def holds(request: Request, prefix: str, toolset: Toolset) -> bool:
     """Whether the caller's own tools hold our definitions already, cached or not."""
     names = {prefix + spec.name for spec in toolset.tools}
-    copies = set(_copies(asked, prefix, toolset))
-    return names == copies
+    return names == set(_copies(request, prefix, toolset))
 
 
 def prefix_beside(
-    asked: Request, transcript: Transcript, toolset: Toolset, prefix: str = ""
+    request: Request, transcript: Transcript, toolset: Toolset, prefix: str = ""
 ) -> str:
     """What has to stand before our names, so that the caller has no tool of any of them.
 
     Args:
-        asked: the request.
+        request: the request.
         transcript: its history, which may hold tools that a search loaded.
         toolset: ours.
         prefix: the one at hand, which stays if it will do.
     """
-    names = {*asked.envelope.head.tools, *transcript.loaded}
-    if _is_free(prefix, names, asked, toolset):
-        return prefix
-    others = (f"ullage{number}_" for number in count(2))
-    if _is_free("ullage_", names, asked, toolset):
-        return "ullage_"
-    return next(other for other in others if _is_free(other, names, asked, toolset))
+    names = {*request.envelope.head.tools, *transcript.loaded}
+    number = 1
+    while not _is_free(prefix, names, request, toolset):
+        prefix = "ullage_" if number == 1 else f"ullage{number}_"
+        number += 1
+    return prefix
 
 
 def _is_free(
-    prefix: str, names: Collection[str], asked: Request, toolset: Toolset
+    prefix: str, names: Collection[str], request: Request, toolset: Toolset
 ) -> bool:
     """Whether no tool of the caller's has a name of ours with this prefix."""
-    ours = {prefix + name for name in toolset.names}
-    clashing = ours.intersection(names)
-    return not clashing or clashing <= set(_copies(asked, prefix, toolset))
+    our_names = {prefix + name for name in toolset.names}
+    clashing = our_names.intersection(names)
+    if not clashing:
+        return True
+    return clashing <= set(_copies(request, prefix, toolset))
 
 
-def _copies(asked: Request, prefix: str, toolset: Toolset) -> Iterator[str]:
+def _copies(request: Request, prefix: str, toolset: Toolset) -> Iterator[str]:
     """The names under which the caller's tools hold copies of our definitions.
 
     A caller who sends the tools of an earlier view, or of an earlier version, may have put cache
     markers on them.
     """
-    wire = asked.wire
+    wire = request.wire
     texts = {
         wire.tool_text(tool, "tools")
         for is_former in (False, True)
@@ -117,17 +116,19 @@ def _copies(asked: Request, prefix: str, toolset: Toolset) -> Iterator[str]:
         )
     }
     names = {prefix + spec.name for spec in toolset.tools}
-    for tool in asked.envelope.tools:
+    for tool in request.envelope.tools:
         name = wire.tool_name(tool)
         if name in names and wire.tool_text(tool, "tools") in texts:
             yield name
 
 
-def to_allow(asked: Request, words: Words) -> tuple[str, ...]:
+def to_allow(request: Request, words: Words) -> tuple[str, ...]:
     """Our names, where the request lists what may be called, and its list can be longer."""
-    choice = asked.envelope.choice
-    ours = tuple(words.prefix + spec.name for spec in words.toolset.tools)
-    return () if choice.allows(ours) or not choice.takes_more else ours
+    choice = request.envelope.choice
+    names = tuple(words.prefix + spec.name for spec in words.toolset.tools)
+    if choice.allows(names) or not choice.takes_more:
+        return ()
+    return names
 
 
 def renaming(
@@ -142,29 +143,39 @@ def renaming(
         changed=False,
         adds_tools=True,
     )
-    why = f"a tool of the caller's has a name of ours, so ours begin with {prefix!r} from here on"
-    return renamed, Event(kind="renamed", where="tools", why=why)
+    reason = (
+        "a tool of the caller's has a name of ours, "
+        f"so ours begin with {prefix!r} from here on"
+    )
+    return renamed, Event(kind="renamed", where="tools", why=reason)
 
 
 def words_of(opened: PolicyRecord, transcript: Transcript, toolset: Toolset) -> Words:
     """The wording of what is in force, in a history."""
-    former = tuple((transcript.find(key) or 0, prefix) for key, prefix in opened.former)
-    return Words(opened.recall, opened.prefix, toolset, opened.folder, former)
+    former: list[tuple[int, str]] = []
+    for key, prefix in opened.former:
+        place = transcript.find(key) or 0
+        former.append((place, prefix))
+    return Words(
+        opened.recall,
+        opened.prefix,
+        toolset,
+        opened.folder,
+        tuple(former),
+    )
 
 
 def worded_anew(window: Window) -> list[ProposedEdit]:
     """Cuts by which notices that name a tool as it was called before name it as it is now."""
-    words, cuts = window.words, list[ProposedEdit]()
+    words, transcript = window.words, window.transcript
+    cuts: list[ProposedEdit] = []
     for index in window.visible:
         for (number, item), edit in window.shown(index).items():
-            text, output = (
-                words.renamed(edit.text),
-                window.transcript.output((index, number, item)),
-            )
+            text = words.renamed(edit.text)
+            output = transcript.output((index, number, item))
             if text != edit.text and output is not None:
-                cuts.append(
-                    ProposedEdit(replace(edit, text=text, why=_RENAMED), (output,))
-                )
+                renamed = replace(edit, text=text, why=_RENAMED)
+                cuts.append(ProposedEdit(renamed, (output,)))
     for start, stop, summary in window.summaries:
         text = words.renamed(summary.text)
         if text != summary.text:

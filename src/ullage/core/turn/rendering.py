@@ -19,10 +19,11 @@ from ullage.core.history.again import seat_of
 from ullage.core.history.shown import ShownHistory
 from ullage.core.history.snapshots import is_written_alike, snapshot
 from ullage.core.history.window import Window
+from ullage.core.values.edits import ReplaceSpan
 from ullage.core.values.messages import WHOLE, Opaque
 
 if TYPE_CHECKING:
-    from ullage.core.turn.memo import Line
+    from ullage.core.turn.caches import HistoryCache
     from ullage.core.turn.request import Request
 
 
@@ -50,8 +51,8 @@ class Rendered(Struct, frozen=True, gc=False):
 
 
 def render(
-    asked: Request,
-    line: Line,
+    request: Request,
+    history: HistoryCache,
     view: Window,
     tools: Sequence[dict[str, Any]],
     allowed: Sequence[str] = (),
@@ -61,49 +62,80 @@ def render(
     The tools stand behind the request's own, and the names of those that are to be allowed behind
     its own list.
     """
-    request = asked.wire.compose(asked.raw, _messages(asked, line, view), tools)
-    return asked.wire.allowing(request, allowed) if allowed else request
+    messages = _messages(request, history, view)
+    body = request.wire.compose(request.raw, messages, tools)
+    if not allowed:
+        return body
+    return request.wire.allowing(body, allowed)
 
 
-def _messages(asked: Request, line: Line, view: Window) -> list[Any]:
+def _messages(request: Request, history: HistoryCache, view: Window) -> list[Any]:
     """The raw messages of the view. The first of the caller's are system text outside the chain."""
-    wire, raws, leading = asked.wire, asked.history, asked.envelope.head.leading
-    messages, parsed, made = list(raws), view.transcript.messages, line.rendered
+    leading = request.envelope.head.leading
+    messages = list(request.history)
     for index, changes in _edited(view):
-        raw, copy = raws[index + leading], line.copies[index]
-        drop_reasoning = index in view.reasoning_dropped
-        kept = made.get(index)
-        if kept is None or not kept.holds(raw, copy, changes, drop_reasoning):
-            message = wire.edit(
-                raw, parsed[index], changes, drop_reasoning=drop_reasoning
-            )
-            kept = Rendered(
-                raw, copy, changes, drop_reasoning, message, snapshot(message)
-            )
-            made[index] = kept
-        messages[index + leading] = kept.message
+        raw = request.history[index + leading]
+        messages[index + leading] = _edit(request, history, view, index, raw, changes)
     for index in _parted(view):
-        messages[index + leading] = wire.apart(messages[index + leading])
+        messages[index + leading] = request.wire.apart(messages[index + leading])
     if view.summaries or view.added:
-        messages[leading:] = _as_messages(asked, messages[leading:], view)
+        messages[leading:] = _as_messages(request, messages[leading:], view)
     return messages
 
 
-def _as_messages(asked: Request, body: Sequence[Any], view: Window) -> list[Any]:
+def _edit(
+    request: Request,
+    history: HistoryCache,
+    view: Window,
+    index: int,
+    raw: Any,
+    changes: Sequence[Change],
+) -> Any:
+    """An edited message: the one that was handed out before, if that still holds."""
+    copy = history.copies[index]
+    drop_reasoning = index in view.reasoning_dropped
+    rendered = history.rendered.get(index)
+    if rendered is not None and rendered.holds(raw, copy, changes, drop_reasoning):
+        return rendered.message
+    message = request.wire.edit(
+        raw,
+        view.transcript.messages[index],
+        changes,
+        drop_reasoning=drop_reasoning,
+    )
+    history.rendered[index] = Rendered(
+        raw=raw,
+        copy=copy,
+        changes=changes,
+        drop_reasoning=drop_reasoning,
+        message=message,
+        unwritten=snapshot(message),
+    )
+    return message
+
+
+def _as_messages(request: Request, body: Sequence[Any], view: Window) -> list[Any]:
     """What is shown, in its order, as messages of the request."""
-    wire, model = asked.wire, asked.envelope.model
-    if not wire.wants_turns(model):
-        return [
-            wire.user(each) if isinstance(each, str) else body[each]
-            for each in layout(view)
-        ]
-    return [_as_message(wire, body, group) for group in groups(view, wire, model)]
+    wire, model = request.wire, request.envelope.model
+    if wire.wants_turns(model):
+        return [_as_message(wire, body, group) for group in groups(view, wire, model)]
+    return _raws(wire, body, layout(view))
 
 
 def _as_message(wire: Format, body: Sequence[Any], group: Sequence[int | str]) -> Any:
     """One message of the view: a raw one, a summary, or several that the user says."""
-    raws = [wire.user(each) if isinstance(each, str) else body[each] for each in group]
-    return raws[0] if len(raws) == 1 else wire.together(raws)
+    raws = _raws(wire, body, group)
+    if len(raws) == 1:
+        return raws[0]
+    return wire.together(raws)
+
+
+def _raws(wire: Format, body: Sequence[Any], items: Sequence[int | str]) -> list[Any]:
+    """A raw message for each thing shown: the caller's, or one of the user for a text."""
+    raws: list[Any] = []
+    for item in items:
+        raws.append(wire.user(item) if isinstance(item, str) else body[item])
+    return raws
 
 
 def groups(view: Window, wire: Format, model: str) -> list[list[int | str]]:
@@ -113,35 +145,38 @@ def groups(view: Window, wire: Format, model: str) -> list[list[int | str]]:
     beside it, and only messages of the user that stood side by side in the history still do.
     """
     in_turn = wire.wants_turns(model)
-    made: list[list[int | str]] = []
-    for each in layout(view):
-        if made and in_turn and _joins(view, made[-1][-1], each, wire):
-            made[-1].append(each)
+    grouped: list[list[int | str]] = []
+    for item in layout(view):
+        if in_turn and grouped and _joins(view, grouped[-1][-1], item, wire):
+            grouped[-1].append(item)
         else:
-            made.append([each])
-    return made
+            grouped.append([item])
+    return grouped
 
 
 def _joins(
-    view: ShownHistory, before: int | str, each: int | str, wire: Format
+    view: ShownHistory, earlier: int | str, later: int | str, wire: Format
 ) -> bool:
     """Whether two things shown one behind the other become one message."""
-    if isinstance(before, int) and isinstance(each, int) and each == before + 1:
+    is_next = isinstance(earlier, int) and later == earlier + 1
+    if is_next:
         return False
-    is_behind = _may_join(view, before, has_results=wire.joins_results)
-    return is_behind and _may_join(view, each, has_results=False)
+    if not _may_join(view, earlier, has_results=wire.joins_results):
+        return False
+    return _may_join(view, later, has_results=False)
 
 
-def _may_join(view: ShownHistory, each: int | str, *, has_results: bool) -> bool:
+def _may_join(view: ShownHistory, item: int | str, *, has_results: bool) -> bool:
     """Whether something shown is a message of the user, and no item of another kind."""
-    if isinstance(each, str):
+    if isinstance(item, str):
         return True
-    message = view.transcript.messages[each]
-    is_item = any(
-        isinstance(part, Opaque) and part.at == WHOLE for part in message.parts
-    )
-    is_said = has_results or not message.results
-    return message.role == "user" and not message.is_control and is_said and not is_item
+    message = view.transcript.messages[item]
+    if message.role != "user" or message.is_control:
+        return False
+    if message.results and not has_results:
+        return False
+    opaque = [part for part in message.parts if isinstance(part, Opaque)]
+    return not any(part.at == WHOLE for part in opaque)
 
 
 def layout(view: Window) -> list[int | str]:
@@ -159,46 +194,81 @@ def layout(view: Window) -> list[int | str]:
     request was never answered), it waits for the reply, or for what the host added last for the
     provider alone (R14).
     """
-    laid, pinned = list[int | str](), list[int]()
-    at, stands = 0, view.transcript.marked("pinned", 0, view.size)
+    items: list[int | str] = []
+    deferred: list[int] = []
+    index = 0
+    system_indices = view.transcript.marked("pinned", 0, view.size)
     for start, stop, edit in (*view.summaries, (view.size, view.size, None)):
-        while pinned and at < start:
-            message = view.transcript.messages[at]
+        while deferred and index < start:
+            message = view.transcript.messages[index]
             if message.role not in ("user", "tool") or message.is_control:
-                laid += pinned
-                pinned.clear()
-            laid.append(at)
-            at += 1
-        laid += range(at, start)
+                items += deferred
+                deferred.clear()
+            items.append(index)
+            index += 1
+        items += range(index, start)
         if edit is not None:
-            revealed = {index for index in view.revealed if start <= index < stop}
-            kept = sorted((view.kept_by(edit) | revealed) - set(stands))
-            kept = [index for index in kept if not view.hidden(index)]
-            comes_first = not laid or _would_follow_a_reply(view, laid[-1], kept)
-            laid += [*edit.opening, *kept] if comes_first else [*kept, *edit.opening]
-            within = [index for index in stands if start <= index < stop]
-            for number, index in enumerate(within):
-                if view.transcript.messages[index].before_reply:
-                    pinned.append(index)
-                else:
-                    laid.append(index)
-                laid += filter(None, edit.later[number : number + 1])
-        at = stop
-    laid += pinned
+            within = [one for one in system_indices if start <= one < stop]
+            _lay_summary(view, items, start, stop, edit, system_indices)
+            _lay_system(view, items, deferred, within, edit.later)
+        index = stop
+    items += deferred
     for placed in view.added:
-        laid.insert(seat_of(view, laid, placed.message_index), placed.edit.text)
-    return laid
+        items.insert(seat_of(view, items, placed.message_index), placed.edit.text)
+    return items
 
 
-def _would_follow_a_reply(view: Window, before: int | str, kept: Sequence[int]) -> bool:
+def _lay_summary(
+    view: Window,
+    items: list[int | str],
+    start: int,
+    stop: int,
+    edit: ReplaceSpan,
+    system_indices: Sequence[int],
+) -> None:
+    """Lay out a summary's texts, and the messages that it leaves in the view."""
+    remaining = view.kept_by(edit)
+    remaining = remaining.union(one for one in view.revealed if start <= one < stop)
+    visible = sorted(remaining.difference(system_indices))
+    visible = [index for index in visible if not view.hidden(index)]
+    if not items or _would_follow_a_reply(view, items[-1], visible):
+        items += [*edit.opening, *visible]
+    else:
+        items += [*visible, *edit.opening]
+
+
+def _lay_system(
+    view: Window,
+    items: list[int | str],
+    deferred: list[int],
+    indices: Sequence[int],
+    later: Sequence[str],
+) -> None:
+    """Lay out what the system said within a summary's range, each before what the user said then.
+
+    What has to stand before a reply goes to those that are deferred.
+    """
+    for number, index in enumerate(indices):
+        if view.transcript.messages[index].before_reply:
+            deferred.append(index)
+        else:
+            items.append(index)
+        if number < len(later) and later[number]:
+            items.append(later[number])
+
+
+def _would_follow_a_reply(
+    view: Window, previous: int | str, visible: Sequence[int]
+) -> bool:
     """Whether what a summary leaves in the view begins with a reply, and stands behind another.
 
     Not where a turn has to begin with its thinking: a text of the user's would begin another turn.
     """
-    if view.thinks_first or not kept or isinstance(before, str):
+    if view.thinks_first or not visible or isinstance(previous, str):
         return False
     messages = view.transcript.messages
-    return messages[before].role == messages[kept[0]].role == "assistant"
+    earlier, later = messages[previous], messages[visible[0]]
+    return earlier.role == later.role == "assistant"
 
 
 def _edited(view: ShownHistory) -> Iterator[tuple[int, Sequence[Change]]]:
@@ -217,14 +287,18 @@ def _parted(view: ShownHistory) -> Iterator[int]:
     """
     if not view.summaries:
         return
+    start = view.summaries[0].stop
+    late = view.transcript.marked("late", start, view.size)
+    for index in dict.fromkeys(late):
+        if not view.hidden(index) and _answers_hidden(view, index):
+            yield index
+
+
+def _answers_hidden(view: ShownHistory, index: int) -> bool:
+    """Whether a message holds a result whose call is hidden."""
     transcript = view.transcript
-    for index in dict.fromkeys(
-        transcript.marked("late", view.summaries[0].stop, view.size)
-    ):
-        if view.hidden(index):
-            continue
-        for number in range(len(transcript.messages[index].parts)):
-            home = transcript.call_index(index, number)
-            if home is not None and view.hidden(home):
-                yield index
-                break
+    for number in range(len(transcript.messages[index].parts)):
+        home = transcript.call_index(index, number)
+        if home is not None and view.hidden(home):
+            return True
+    return False

@@ -175,20 +175,19 @@ def read(
     )
 
 
-def without_room(asked: Request, count: int) -> Request:
+def without_room(request: Request, count: int) -> Request:
     """A request that takes no tools where this many are more than its wire has room for."""
-    envelope, most = asked.envelope, asked.wire.most_tools
-    if most is None or len(envelope.tools) + count <= most:
-        return asked
-    return replace(
-        asked, envelope=replace(envelope, takes_tools=False, bars_tools="full")
-    )
+    most = request.wire.most_tools
+    if most is None or len(request.envelope.tools) + count <= most:
+        return request
+    envelope = replace(request.envelope, takes_tools=False, bars_tools="full")
+    return replace(request, envelope=envelope)
 
 
-def refusing_tools(asked: Request) -> Request:
+def refusing_tools(request: Request) -> Request:
     """A request to which no tools may be added, because its provider refused them."""
-    envelope = replace(asked.envelope, takes_tools=False, bars_tools="refused")
-    return replace(asked, envelope=envelope)
+    envelope = replace(request.envelope, takes_tools=False, bars_tools="refused")
+    return replace(request, envelope=envelope)
 
 
 def _held_history(request: Mapping[str, Any], formats: Formats) -> HeldHistory | None:

@@ -2,8 +2,8 @@
 
     unrecalled    the model may not call the recall tools in this reply: its tool is chosen for it,
                   or stands in a list of those that have to be called; or they could not be added,
-                  because the provider refuses them or has no room for more. Nothing is cut at
-                  first sight that only they could open.
+                  because the provider refuses them or has no room for more. Nothing is cut on
+                  arrival that only they could open.
     changed       messages that are newer than their place (`ullage.core.turn.changes`)
 
 Where a place was decided before, that holds: a title that is made of a conversation by the way,
@@ -18,52 +18,64 @@ from msgspec.structs import replace
 
 from ullage.core.history.ledger import RequestRecord
 from ullage.core.turn import names
+from ullage.core.turn.active_policy import PolicyResolution
 from ullage.core.turn.changes import changed
-from ullage.core.turn.terms import Agreed, Settings
+from ullage.core.turn.settings import Settings
 
 if TYPE_CHECKING:
-    from ullage.core.turn.memo import Line
+    from ullage.core.turn.caches import HistoryCache
     from ullage.core.turn.request import Request
 
 
-def noted(agreed: Agreed, line: Line, asked: Request, settings: Settings) -> Agreed:
+def noted(
+    resolution: PolicyResolution,
+    history: HistoryCache,
+    request: Request,
+    settings: Settings,
+) -> PolicyResolution:
     """What was agreed, with what is to be kept of this request."""
-    transcript = line.transcript
+    transcript = history.transcript
     key = transcript.decision_key(len(transcript))
     seen = RequestRecord(
-        unrecalled=_is_unrecalled(agreed, line, asked, settings, key),
-        changed=changed(transcript, agreed.ledger),
+        unrecalled=_is_unrecalled(resolution, history, request, settings, key),
+        changed=changed(transcript, resolution.ledger),
     )
     if seen == RequestRecord():
-        return agreed
-    ledger, record = agreed.ledger.with_seen(key, seen)
-    return replace(agreed, ledger=ledger, records=(*agreed.records, record))
+        return resolution
+    ledger, record = resolution.ledger.with_seen(key, seen)
+    return replace(resolution, ledger=ledger, records=(*resolution.records, record))
 
 
 def _is_unrecalled(
-    agreed: Agreed, line: Line, asked: Request, settings: Settings, key: bytes
+    resolution: PolicyResolution,
+    history: HistoryCache,
+    request: Request,
+    settings: Settings,
+    key: bytes,
 ) -> bool:
     """Whether the recall tools cannot be called in this reply, and its place is still open."""
-    opened, envelope = agreed.terms.opened, asked.envelope
+    opened, envelope = resolution.active.record, request.envelope
     if not opened.recall or not envelope.tools:
         return False
-    ours = {opened.prefix + name for name in settings.policy.toolset.names}
+    our_names = {opened.prefix + name for name in settings.policy.toolset.names}
     may_add = envelope.choice.takes_more and settings.recall != "host"
-    may_call = may_add or envelope.choice.allows(ours)
-    if may_call and _may_stand(asked, opened.prefix, settings):
+    may_call = may_add or envelope.choice.allows(our_names)
+    if may_call and _may_stand(request, opened.prefix, settings):
         return False
-    entry = agreed.ledger.at(key)
+    entry = resolution.ledger.at(key)
     is_decided = bool(entry.batches or entry.observed or entry.is_unrecalled)
-    return not is_decided and not _was_shown(line)
+    return not is_decided and not _was_shown(history)
 
 
-def _may_stand(asked: Request, prefix: str, settings: Settings) -> bool:
+def _may_stand(request: Request, prefix: str, settings: Settings) -> bool:
     """Whether the recall tools are among the tools of this request, or may be added to them."""
-    if settings.recall == "host" or asked.envelope.takes_tools:
+    if settings.recall == "host" or request.envelope.takes_tools:
         return True
-    return names.holds(asked, prefix, settings.policy.toolset)
+    return names.holds(request, prefix, settings.policy.toolset)
 
 
-def _was_shown(line: Line) -> bool:
+def _was_shown(history: HistoryCache) -> bool:
     """Whether this very history was fitted before, here."""
-    return line.builder is not None and line.builder.window.size == len(line.transcript)
+    return history.builder is not None and history.builder.window.size == len(
+        history.transcript
+    )

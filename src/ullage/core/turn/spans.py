@@ -28,6 +28,7 @@ from ullage.core.history.window import Window
 from ullage.core.turn.cuts import LEAVE, Broken, Proposal, holds_account
 from ullage.core.turn.seams import Ground
 from ullage.core.values.edits import Drop, Edit, ProposedEdit, ReplaceSpan
+from ullage.core.values.effects import Output
 from ullage.core.values.messages import Reasoning
 
 
@@ -46,36 +47,68 @@ def summary(
     Raises:
         Broken: it breaks a law and cannot be mended.
     """
-    window, chain = proposal.window, proposal.window.transcript.chain
-    is_told = not edit.text.strip() and proposal.is_told(edit.ref)
-    first, last = _seams(proposal, edit, start, stop, speaks=not is_told)
-    if (first, last) != (start, stop):
-        what = f"it stands for messages {first + 1} to {last}, where the history can be parted"
-        proposal.mend("seams", edit, what)
-        edit = replace(edit, after=chain[first], upto=chain[last], model_upto=b"")
-    stays = [at for at in sorted(window.staying(first, last)) if not window.hidden(at)]
-    if stays and not coverable(window, first, last):
+    window = proposal.window
+    has_account = not edit.text.strip() and proposal.is_told(edit.ref)
+    proposed = (start, stop)
+    start, stop = _seams(proposal, edit, start, stop, speaks=not has_account)
+    if (start, stop) != proposed:
+        edit = _moved(proposal, edit, start, stop)
+    staying = sorted(window.staying(start, stop))
+    staying = [index for index in staying if not window.hidden(index)]
+    if staying and not coverable(window, start, stop):
         return None
-    index = next((output for output in cut.outputs if output.ref == edit.ref), None)
-    if index is None or not holds_range(window.transcript, first, last, index.text):
-        index = set_aside(window, first, last)[-1]
-        what = f"its ref opened no index of the messages; {index.ref} opens one"
-        proposal.mend("ref", edit, what)
+    index = _index_of(proposal, cut, edit, start, stop)
+    if index.ref != edit.ref:
         edit = replace(edit, ref=index.ref)
-    # what was thought by itself has no step in the chain, and goes with what follows it
-    steps = [at for at in stays if not window.transcript.messages[at].only_thought]
-    edit = replace(edit, keeps=tuple(chain[at + 1] for at in steps))
-    if is_told and not proposal.is_told(edit.ref, before=first):
-        problem = f"its account does not stand in the result before message {first + 1}"
+    edit = replace(edit, keeps=_steps(window, staying))
+    if has_account and not proposal.is_told(edit.ref, before=start):
+        problem = f"its account does not stand in the result before message {start + 1}"
         raise Broken(problem, "Give it a text of its own.")
-    edit = _with_texts(proposal, edit, first, last, is_told=is_told)
-    shown = window.visible_in(first, last)
-    needed = [
-        output for at in shown for output in outputs_of(window.transcript, at, at + 1)
-    ]
-    return ProposedEdit(
-        edit, proposal.kept(cut._replace(edit=edit), [*needed, index]), cut.brief
+    edit = _with_texts(proposal, edit, start, stop, has_account=has_account)
+    needed: list[Output] = []
+    for shown_index in window.visible_in(start, stop):
+        needed += outputs_of(window.transcript, shown_index, shown_index + 1)
+    needed.append(index)
+    outputs = proposal.kept(cut._replace(edit=edit), needed)
+    return ProposedEdit(edit, outputs, cut.brief)
+
+
+def _moved(proposal: Proposal, edit: ReplaceSpan, start: int, stop: int) -> ReplaceSpan:
+    """A summary of another range than it was proposed for."""
+    chain = proposal.window.transcript.chain
+    remedy = (
+        f"it stands for messages {start + 1} to {stop}, where the history can be parted"
     )
+    proposal.mend("seams", edit, remedy)
+    return replace(edit, after=chain[start], upto=chain[stop], model_upto=b"")
+
+
+def _index_of(
+    proposal: Proposal, cut: ProposedEdit, edit: ReplaceSpan, start: int, stop: int
+) -> Output:
+    """What the ref of a summary opens: an index of all the messages of its range."""
+    window = proposal.window
+    for output in cut.outputs:
+        if output.ref != edit.ref:
+            continue
+        if holds_range(window.transcript, start, stop, output.text):
+            return output
+        break
+    index = set_aside(window, start, stop)[-1]
+    remedy = f"its ref opened no index of the messages; {index.ref} opens one"
+    proposal.mend("ref", edit, remedy)
+    return index
+
+
+def _steps(window: Window, indices: Sequence[int]) -> tuple[bytes, ...]:
+    """The chain behind each of some messages, as a summary names what it keeps."""
+    transcript = window.transcript
+    steps: list[bytes] = []
+    for index in indices:
+        # what was thought by itself has no step in the chain, and goes with what follows it
+        if not transcript.messages[index].only_thought:
+            steps.append(transcript.chain[index + 1])
+    return tuple(steps)
 
 
 def _seams(
@@ -86,17 +119,15 @@ def _seams(
     ground = _ground(proposal, start, stop, speaks=speaks)
     if ground.fits(start, stop):
         return start, stop
-    inner = max(start, ground.first), min(stop, ground.last)
-    if inner[0] < inner[1]:
-        wide = ground.widened(*inner)
+    start, stop = max(start, ground.first), min(stop, ground.last)
+    if start < stop:
+        ways = [ground.widened(start, stop), ground.narrowed(start, stop)]
         # what the model has not seen yet is hidden by nobody's mistake
-        hides_new = wide[1] > _answered(proposal) >= inner[1]
-        ways = (
-            [ground.narrowed(*inner)] if hides_new else [wide, ground.narrowed(*inner)]
-        )
-        for first, last in ways:
-            if ground.fits(first, last):
-                return first, last
+        if ways[0][1] > _answered(proposal) >= stop:
+            del ways[0]
+        for way in ways:
+            if ground.fits(*way):
+                return way
     size = proposal.window.size
     problem = f"no range around or within it can be parted from the {size:,} messages"
     raise Broken(problem, "Ask window.may_cut(index) where a range may end.")
@@ -111,46 +142,62 @@ def _answered(proposal: Proposal) -> int:
 def _ground(proposal: Proposal, start: int, stop: int, *, speaks: bool) -> Ground:
     """Where a summary of a range may begin and end."""
     window = proposal.window
-    # what the provider compacted stays, also where the range has to be widened
-    compacted = window.transcript.compaction(0, stop)
-    first = window.read_from
-    if compacted is not None:
-        first = max(first, compacted + 1)
     editable = editable_from(window)
     if stop < editable:
         raise Broken(HELD, "Propose it again once the turn is over.")
-    edits = (proposal.passed[number].edit for number in proposal.ranges)
-    proposed = (
-        window.range_of(edit) for edit in edits if isinstance(edit, ReplaceSpan)
-    )
-    placed = ((summary.start, summary.stop) for summary in window.summaries)
-    others = [*placed, *(around for around in proposed if around is not None)]
-    last = control_tail(window)
+    first, last = window.read_from, control_tail(window)
+    # what the provider compacted stays, also where the range has to be widened
+    compacted = window.transcript.compaction(0, stop)
+    if compacted is not None:
+        first = max(first, compacted + 1)
     later = window.transcript.marked("compacted", stop, last)
     if later:
         last = later[0]
-    return Ground(window, first, last, others, editable, speaks, proposal.is_guard)
+    return Ground(
+        window=window,
+        first=first,
+        last=last,
+        summarised=_summarised(proposal),
+        editable=editable,
+        speaks=speaks,
+        is_guard=proposal.is_guard,
+    )
+
+
+def _summarised(proposal: Proposal) -> list[tuple[int, int]]:
+    """The ranges of all summaries that stand, and of those that were checked before."""
+    window = proposal.window
+    ranges = [(summary.start, summary.stop) for summary in window.summaries]
+    for number in proposal.ranges:
+        edit = proposal.passed[number].edit
+        if isinstance(edit, ReplaceSpan):
+            span = window.range_of(edit)
+            if span is not None:
+                ranges.append(span)
+    return ranges
 
 
 def _with_texts(
-    proposal: Proposal, edit: ReplaceSpan, start: int, stop: int, *, is_told: bool
+    proposal: Proposal, edit: ReplaceSpan, start: int, stop: int, *, has_account: bool
 ) -> ReplaceSpan:
     """The summary with texts that can be sent and name its ref."""
     pinned = len(proposal.window.transcript.marked("pinned", start, stop))
-    later = tuple(text if text.strip() else "" for text in edit.later[:pinned])
-    retain = edit.retain if edit.retain.strip() else ""
-    text = edit.text if edit.text.strip() else ""
-    if edit.ref not in text and not is_told:
+    later = tuple(_unless_blank(text) for text in edit.later[:pinned])
+    retain = _unless_blank(edit.retain)
+    text = _unless_blank(edit.text)
+    if edit.ref not in text and not has_account:
         notice = proposal.window.words.everything(edit.ref, start + 1, stop)
         text = f"{text}\n\n{notice}" if text else notice
-        proposal.mend(
-            "named",
-            edit,
-            f"what it shows did not name {edit.ref}, which opens the rest",
-        )
+        remedy = f"what it shows did not name {edit.ref}, which opens the rest"
+        proposal.mend("named", edit, remedy)
     if (text, retain, later) == (edit.text, edit.retain, edit.later):
         return edit
     return replace(edit, text=text, retain=retain, later=later)
+
+
+def _unless_blank(text: str) -> str:
+    """A text; none where it says nothing."""
+    return text if text.strip() else ""
 
 
 def drop(
@@ -163,57 +210,58 @@ def drop(
     Raises:
         Broken: the open turn goes on from this reasoning.
     """
-    window, chain = proposal.window, proposal.window.transcript.chain
-    asked = window.transcript.newest_request(window.size)
-    last = min(stop, newest_shown(window, ()), window.size if asked is None else asked)
+    window = proposal.window
+    last = min(stop, newest_shown(window, ()), window.size)
+    question = window.transcript.newest_request(window.size)
+    if question is not None:
+        last = min(last, question)
     if last <= 0:
         raise Broken("the open turn goes on from this reasoning", LEAVE)
-    reasoned = _reasoned(window, last)
-    if reasoned <= window.reasoning_dropped:
+    if _reasoned(window, last) <= window.reasoning_dropped:
         return None
     if (start, stop) == (0, last):
         return ProposedEdit(edit, ())
-    proposal.mend(
-        "run", edit, f"reasoning is left out of messages 1 to {last}: an unbroken run"
-    )
+    remedy = f"reasoning is left out of messages 1 to {last}: an unbroken run"
+    proposal.mend("run", edit, remedy)
+    chain = window.transcript.chain
     return ProposedEdit(replace(edit, after=chain[0], upto=chain[last]), ())
 
 
-def stands(window: Window, edit: ReplaceSpan, batch: Sequence[Edit]) -> bool:
+def is_lawful(window: Window, edit: ReplaceSpan, batch: Sequence[Edit]) -> bool:
     """Whether a summary of a record keeps the laws that the history alone decides."""
     start, stop = window.range_of(edit) or (0, 0)
     if start == stop:
         return True
+    if edit.ref not in edit.text and not holds_account(window, batch, edit.ref, start):
+        return False
     transcript = window.transcript
-    is_named = edit.ref in edit.text or holds_account(window, batch, edit.ref, start)
-    return (
-        is_named
-        and transcript.may_split(start)
-        and transcript.closed(stop)
-        and transcript.compaction(start, stop) is None
-        and all(text.strip() for text in edit.texts)
-        and _keeps_steps_whole(window, edit, start, stop)
-    )
+    if not transcript.may_split(start) or not transcript.closed(stop):
+        return False
+    if transcript.compaction(start, stop) is not None:
+        return False
+    if not all(text.strip() for text in edit.texts):
+        return False
+    return _keeps_steps_whole(window, edit, start, stop)
 
 
 def _reasoned(window: Window, stop: int) -> set[int]:
     """The messages before an index that hold reasoning."""
-    messages = window.transcript.messages[:stop]
-    return {
-        index
-        for index, message in enumerate(messages)
-        if any(isinstance(part, Reasoning) for part in message.parts)
-    }
+    reasoned: set[int] = set()
+    for index, message in enumerate(window.transcript.messages[:stop]):
+        if any(isinstance(part, Reasoning) for part in message.parts):
+            reasoned.add(index)
+    return reasoned
 
 
 def _keeps_steps_whole(
     window: Window, edit: ReplaceSpan, start: int, stop: int
 ) -> bool:
     """Whether what a summary leaves in its range is no part of a step."""
-    kept, transcript = window.kept_by(edit), window.transcript
-    for index in kept:
-        step = transcript.inseparable(index, stop)
-        apart = {at for at in step if start <= at < stop} - kept
-        if any(not transcript.messages[at].only_thought for at in apart):
-            return False
+    keeps, transcript = window.kept_by(edit), window.transcript
+    for index in keeps:
+        for member in transcript.inseparable(index, stop):
+            if not start <= member < stop or member in keeps:
+                continue
+            if not transcript.messages[member].only_thought:
+                return False
     return True

@@ -11,9 +11,10 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from ullage.core.turn.active_policy import PolicyResolution
 from ullage.core.turn.joining import Joining, waiting
 from ullage.core.turn.request import Request
-from ullage.core.turn.terms import Agreed, Settings
+from ullage.core.turn.settings import Settings
 
 Reason: TypeAlias = Literal[
     "price", "reasoning", "tools", "refused", "full", "recall", "joins", "store"
@@ -45,7 +46,7 @@ _UNTIL = "nothing is cut until the window is nearly full"
 
 
 class Standing(Struct, frozen=True):
-    """Why nothing of a conversation is cut at first sight, or not what was sent before.
+    """Why nothing of a conversation is cut on arrival, or not what was sent before.
 
     Attributes:
         reason: in one word.
@@ -59,37 +60,44 @@ class Standing(Struct, frozen=True):
 
 
 def standing_of(
-    agreed: Agreed, asked: Request, settings: Settings, joining: Joining | None
+    resolution: PolicyResolution,
+    request: Request,
+    settings: Settings,
+    joining: Joining | None,
 ) -> Standing | None:
-    """Why nothing of a conversation is cut at first sight; None where it is.
+    """Why nothing of a conversation is cut on arrival; None where it is.
 
     Args:
-        agreed: the terms on which it is shown.
-        asked: the request at hand.
+        resolution: the terms on which it is shown.
+        request: the request at hand.
         settings: of the session.
         joining: what came of weighing whether it is joined.
     """
-    terms = agreed.terms
-    if terms.opened.recall or asked.elsewhere:
+    active = resolution.active
+    if active.record.recall or request.elsewhere:
         return None
     cuts_all = settings.policy.without_recall is None
-    if cuts_all and not asked.envelope.uses_tools:
+    if cuts_all and not request.envelope.uses_tools:
         return None  # it does as its document says, and there is nothing to wait for
-    if terms.opened.joined and joining is not None and joining.waits_for:
+    if active.record.joined and joining is not None and joining.waits_for:
         return Standing(joining.waits_for, waiting(joining), was_joined=True)
     if cuts_all:
         return None
-    reason = _reason(agreed, asked, settings)
-    return Standing(reason, f"{_UNTIL}: {_WHY[reason]}", was_joined=terms.opened.joined)
+    reason = _reason(resolution, request, settings)
+    return Standing(
+        reason, f"{_UNTIL}: {_WHY[reason]}", was_joined=active.record.joined
+    )
 
 
-def _reason(agreed: Agreed, asked: Request, settings: Settings) -> Reason:
+def _reason(
+    resolution: PolicyResolution, request: Request, settings: Settings
+) -> Reason:
     if settings.recall is False:
         return "recall"
-    if asked.envelope.bars_tools:
-        return asked.envelope.bars_tools
-    if not asked.envelope.uses_tools or not asked.envelope.takes_tools:
+    if request.envelope.bars_tools:
+        return request.envelope.bars_tools
+    if not request.envelope.uses_tools or not request.envelope.takes_tools:
         return "tools"
-    if agreed.terms.opened.joined and not settings.joins:
+    if resolution.active.record.joined and not settings.joins:
         return "joins"
     return "store"

@@ -1,12 +1,12 @@
 """One turn: from a provider's request to a request that fits.
 
-    request ──read──▶ line of history ──look up, agree──▶ terms ──engine──▶ window ──render──▶ view
-                                          │                          │
-                                    Find: the ledger           Commit: what was set aside,
-                                                               and the edits
+    request ──read──▶ history ──look up, resolve──▶ policy ──engine──▶ window ──render──▶ view
+                                  │                            │
+                            Find: the ledger             Commit: what was set aside,
+                                                         and the edits
 
 A turn is a generator of effects; `ullage.session.drivers` runs it. What lasts between turns is
-one frozen `State`; the `Memo` beside it only saves time.
+one frozen `State`; the `SessionCache` beside it only saves time.
 """
 
 from __future__ import annotations
@@ -14,109 +14,54 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.core.contract.format import Format
 from ullage.core.contract.policy import Policy
 from ullage.core.errors import OverLimitError, StoreError, StoreFull
 from ullage.core.history.builder import WindowBuilder
-from ullage.core.history.frozen import FrozenWindow
 from ullage.core.history.hand import UserDecisions
-from ullage.core.history.ledger import Ledger, PolicyRecord, UsageRecord
-from ullage.core.history.outline import outlined
-from ullage.core.history.transcript import Transcript
+from ullage.core.history.ledger import Ledger, PolicyRecord
 from ullage.core.history.window import Window
 from ullage.core.turn import names
+from ullage.core.turn.active_policy import PolicyResolution
 from ullage.core.turn.again import outline_in
 from ullage.core.turn.batches import Walk
-from ullage.core.turn.beginning import Begun, begin
-from ullage.core.turn.changes import note_answered, remember
+from ullage.core.turn.beginning import PreparedWindow, prepare_window
+from ullage.core.turn.caches import HistoryCache, SessionCache
+from ullage.core.turn.changes import remember
 from ullage.core.turn.engine import fit
 from ullage.core.turn.hand import hand_in
-from ullage.core.turn.incoming import take_in
+from ullage.core.turn.held_elsewhere import continuation_of, passed_on
+from ullage.core.turn.incoming import repair_and_cache
 from ullage.core.turn.joining import Joining, Offer, told
-from ullage.core.turn.learnt import Lesson
-from ullage.core.turn.memo import FrozenRequest, Line, Memo
+from ullage.core.turn.ledger_lookup import look_up
+from ullage.core.turn.recall_offer import offer_of
 from ullage.core.turn.rendering import render
 from ullage.core.turn.request import Request, read, refusing_tools, without_room
+from ullage.core.turn.resolution import join, resolve_policy
 from ullage.core.turn.seen import noted
-from ullage.core.turn.standing import Standing, standing_of
-from ullage.core.turn.terms import Agreed, Settings, agree, join, look_up, offer_of
-from ullage.core.turn.threads import Thread, thread_of
+from ullage.core.turn.settings import Settings
+from ullage.core.turn.standing import standing_of
+from ullage.core.turn.state import State, TurnResult, wire_of
 from ullage.core.values.effects import Commit, Output, Record, Steps
 from ullage.core.values.events import Event
-from ullage.core.values.limits import Limits
-from ullage.core.values.usage import Usage
-
-
-class State(Struct, frozen=True, kw_only=True):
-    """Everything a session knows between two turns. Small, frozen, serialisable.
-
-    Attributes:
-        format: name of the wire format, pinned by the first request.
-        opened: what decided in the history of the last turn.
-        ledger: what was decided and observed, by place in the chain.
-        usage: the sum of everything reported.
-        cost_usd: what that cost at list price; None once a reply had no known price.
-    """
-
-    format: str | None = None
-    opened: PolicyRecord | None = None
-    ledger: Ledger = Ledger()
-    usage: Usage = Usage()
-    cost_usd: float | None = 0.0
-
-
-class Turned(Struct, frozen=True):
-    """What a turn gives.
-
-    Attributes:
-        request: a new request that fits; untouched messages are the caller's own objects.
-        state: the state after it.
-        events: what happened, in order.
-        window: the working window behind the request, which the next turn moves on.
-        frozen: the same as it is now, for whoever reads it.
-        raw: the request as it came, for whoever reads it.
-        wire: the format of the request.
-        offers: whether the recall tools stand in it.
-        memo: what is remembered for speed, brought up to date.
-        lesson: what was learnt of the provider's limits in this conversation.
-        standing: why nothing is cut at first sight, or None where it is.
-        is_thread: whether the next request may go on from the reply by its id alone.
-        limits: those that held when it was made, before anything was learnt; None: the model's own.
-    """
-
-    request: dict[str, Any]
-    state: State
-    events: tuple[Event, ...]
-    window: Window
-    frozen: FrozenWindow
-    raw: FrozenRequest
-    wire: Format
-    offers: bool
-    memo: Memo
-    lesson: Lesson
-    standing: Standing | None = None
-    is_thread: bool = False
-    limits: Limits | None = None
 
 
 def turn(
-    request: Mapping[str, Any],
+    body: Mapping[str, Any],
     state: State,
-    memo: Memo,
+    cache: SessionCache,
     settings: Settings,
     added_tokens: int = 0,
     *,
     now: bool = False,
-) -> Steps[Turned]:
+) -> Steps[TurnResult]:
     """Make a request fit.
 
     Args:
-        request: a request of one of the formats, with the whole history. Never changed.
+        body: a request of one of the formats, with the whole history. Never changed.
         state: what the last turn left.
-        memo: what is remembered for speed; worked on in place, and void after an exception.
+        cache: what is remembered for speed; worked on in place, and void after an exception.
         settings: how the session is to behave.
         added_tokens: room to leave for what will be added to the view.
         now: compact, whatever the pressure.
@@ -127,284 +72,196 @@ def turn(
         StoreError: what is set aside could not be kept, though the store is not full (`_uncut`).
     """
     wire = wire_of(state, settings)
-    asked = read(request, settings.model, wire, settings.formats, memo.envelopes)
-    settings, before, thread = yield from _where_held(asked, settings, state)
-    asked = _with_what_it_takes(asked, settings)
-    asked, line, fresh = take_in(asked, memo, settings)
-    ledger, lost = state.ledger, tuple[Record, ...]()
-    state = replace(state, format=asked.wire.name)
+    request = read(body, settings.model, wire, settings.formats, cache.envelopes)
+    settings, previous, thread = yield from continuation_of(request, settings, state)
+    request = _with_tool_limits(request, settings)
+    request, history, repaired = repair_and_cache(request, cache, settings)
+    state = replace(state, format=request.wire.name)
+    job = _Job(request, history, cache, settings, previous, added_tokens, now)
+    ledger = state.ledger
     while True:
-        ledger = yield from look_up(line, ledger.with_records(lost) if lost else ledger)
-        decided = yield from _decide(
-            line,
-            ledger,
-            asked,
-            settings,
-            memo,
-            before,
-            added_tokens=added_tokens,
-            now=now,
-        )
-        agreed, begun, walk = decided.agreed, decided.begun, decided.walk
-        window = begun.builder.window
-        allowed = _to_allow(asked, window, settings) if begun.offers else ()
-        outputs = (*fresh.outputs, *walk.outputs.values())
-        kept, shown = remember(
-            line.transcript, walk.ledger, is_decided=bool(walk.records)
-        )
-        must_keep = outputs or walk.records
-        kept, outline = (
-            outline_in(window, kept, asked, settings) if must_keep else (kept, ())
-        )
+        ledger = yield from look_up(history, ledger)
+        decision = yield from _decide(job, ledger)
         try:
-            lost = yield from _commit(
-                outputs, (*walk.records, *shown, *outline), ledger
-            )
-        except StoreError as error:
-            if not must_keep:  # nothing hangs on it: it is kept another time
-                kept, lost = walk.ledger, ()
-                break
-            if not isinstance(error, StoreFull):
-                raise
-            hand = replace(walk.hand, due=())
-            builder, event = yield from _uncut(
-                error, line, agreed, begun.builder, settings, hand
-            )
-            begun = begun._replace(builder=builder)
-            turned = _turned(asked, line, begun, allowed, state, memo)
-            return replace(turned, events=(event,), memo=Memo(unkept=memo.aside))
-        if not lost:
+            stored = yield from _store(job, decision, ledger, repaired.outputs)
+        except StoreFull as error:
+            return (yield from _show_uncut(job, decision, state, error))
+        if not stored.lost:
             break
-        line.begin_again()
-    memo.keep(line, walk.records)
-    state = replace(state, opened=agreed.terms.opened, ledger=kept)
-    events = (*fresh.events, *_events(decided, window), *_elsewhere(asked, thread))
-    standing = standing_of(agreed, asked, settings, decided.joining)
-    turned = _turned(asked, line, begun, allowed, state, memo)
-    return replace(turned, events=events, standing=standing)
-
-
-def _turned(
-    asked: Request,
-    line: Line,
-    begun: Begun,
-    allowed: Sequence[str],
-    state: State,
-    memo: Memo,
-) -> Turned:
-    """What a turn gives, once its window shows all that was decided; it tells of nothing yet."""
-    builder = begun.builder
-    raw, frozen = line.freeze(asked.wire, memo.envelopes.last), builder.freeze()
-    return Turned(
-        request=render(asked, line, builder.window, begun.tools, allowed),
-        state=state,
-        events=(),
-        window=builder.window,
-        frozen=frozen,
-        raw=raw,
-        wire=asked.wire,
-        offers=begun.offers,
-        memo=memo,
-        lesson=begun.lesson,
-        limits=begun.given,
-        is_thread=asked.is_thread,
+        # another worker decided at one of these places first: what it decided holds
+        ledger = ledger.with_records(stored.lost)
+        history.invalidate()
+    cache.remember(history, decision.walk.records)
+    policy = decision.resolution.active.record
+    state = replace(state, policy_record=policy, ledger=stored.ledger)
+    return replace(
+        _result(job, decision, decision.prepared.builder, state),
+        events=(
+            *repaired.events,
+            *_events(decision),
+            *passed_on(request, thread),
+        ),
+        standing=standing_of(decision.resolution, request, settings, decision.joining),
     )
 
 
-def _to_allow(asked: Request, window: Window, settings: Settings) -> tuple[str, ...]:
-    """The recall tools that the request's list of tools to be called has to name."""
-    return () if settings.recall == "host" else names.to_allow(asked, window.words)
+class _Job(NamedTuple):
+    """What a turn works on: see `turn`.
 
-
-def _with_what_it_takes(asked: Request, settings: Settings) -> Request:
-    """The request, with what is known of whether the recall tools may be added to it."""
-    if settings.recall == "host":
-        return asked
-    if not settings.may_add_tools:
-        return refusing_tools(asked)
-    if settings.recall is True:
-        return asked  # the caller wants them in any case, and its provider has the last word
-    return without_room(asked, len(settings.policy.toolset.tools))
-
-
-def _where_held(
-    asked: Request, settings: Settings, state: State
-) -> Steps[tuple[Settings, PolicyRecord | None, Thread | None]]:
-    """The settings for a request, what was in force before it, and the thread that it continues.
-
-    Where the provider holds the history, nothing can be decided of it. A thread has the tools that
-    it was created with, ours among them or not; none can be added now.
+    Attributes:
+        previous: the policy that was in force in the session's last turn, or None.
     """
-    if not asked.elsewhere:
-        return settings, state.opened, None
-    settings = _without_history(settings)
-    if not asked.is_thread:
-        return settings, state.opened, None
-    thread = yield from thread_of(asked.wire.name, settings.tenant, asked.before)
-    if thread is None or not thread.offers(settings.policy.toolset.names):
-        return replace(settings, recall=False), None, thread
-    began = PolicyRecord(settings.policy.name, recall=True, prefix=thread.prefix)
-    return replace(settings, recall="host"), began, thread
+
+    request: Request
+    history: HistoryCache
+    cache: SessionCache
+    settings: Settings
+    previous: PolicyRecord | None
+    added_tokens: int
+    now: bool
 
 
-class _Decided(NamedTuple):
+class _Decision(NamedTuple):
     """What is decided of a request.
 
     Attributes:
-        agreed: on what terms.
-        begun: the window, and what is added to the request.
+        resolution: the policy in force.
+        prepared: the window, and what is added to the request.
         walk: what the stages decided.
         joining: what was weighed of a conversation that was met under way; None of others.
         is_met_now: it is met by this request.
     """
 
-    agreed: Agreed
-    begun: Begun
+    resolution: PolicyResolution
+    prepared: PreparedWindow
     walk: Walk
     joining: Joining | None
     is_met_now: bool
 
+    @property
+    def window(self) -> Window:
+        """The window that shows all of it."""
+        return self.walk.window
 
-def _decide(
-    line: Line,
-    ledger: Ledger,
-    asked: Request,
-    settings: Settings,
-    memo: Memo,
-    before: PolicyRecord | None,
-    *,
-    added_tokens: int,
-    now: bool,
-) -> Steps[_Decided]:
-    """Agree on the terms of a request and walk to its end; join its conversation if that is due."""
-    agreed = agree(line, ledger, asked, settings, before)
-    offer = offer_of(agreed, asked, settings)
-    is_met_now = agreed.terms.opened.joined and bool(agreed.records)
-    agreed = noted(agreed, line, asked, settings)
-    hand = hand_in(line.transcript, agreed.ledger, asked)
+
+class _Stored(NamedTuple):
+    """What came of a commit.
+
+    Attributes:
+        ledger: with what was kept.
+        lost: the records of others that stand in the place of ours.
+    """
+
+    ledger: Ledger
+    lost: tuple[Record, ...]
+
+
+def _with_tool_limits(request: Request, settings: Settings) -> Request:
+    """The request, with what is known of whether the recall tools may be added to it."""
+    if settings.recall == "host":
+        return request
+    if not settings.may_add_tools:
+        return refusing_tools(request)
+    if settings.recall is True:
+        return (
+            request  # the caller wants them in any case: its provider has the last word
+        )
+    return without_room(request, len(settings.policy.toolset.tools))
+
+
+# ── what is decided ──────────────────────────────────────────────────────────────────────
+
+
+def _decide(job: _Job, ledger: Ledger) -> Steps[_Decision]:
+    """Resolve the policy and walk to the end; join the conversation if that is due."""
+    history, request, settings = job.history, job.request, job.settings
+    resolution = resolve_policy(history, ledger, request, settings, job.previous)
+    offer = offer_of(resolution, request, settings)
+    is_met_now = resolution.active.record.joined and bool(resolution.records)
+    resolution = noted(resolution, history, request, settings)
+    hand = hand_in(history.transcript, resolution.ledger, request)
     undone = hand.undone if hand.decisions else None
-    if (
-        undone != line.undone
-    ):  # it was walked as if nothing came back, or something else did
-        line.builder, line.undone = None, undone
-    begun = begin(line, agreed.terms.opened, asked, settings, memo, added_tokens)
-    walk = yield from _walk(begun, agreed, settings, hand, now=now, offer=offer)
+    if undone != history.undone:
+        history.builder = None  # it was walked as if other batches had come back
+        history.undone = undone
+    prepared = _prepare(job, resolution)
+    walk = yield from _walk(job, prepared, resolution, hand, offer)
     joining = walk.joining
     if joining is not None and joining.is_due:
-        agreed = noted(
-            join(line, ledger, asked, settings, agreed), line, asked, settings
-        )
-        again = begin(line, agreed.terms.opened, asked, settings, memo, added_tokens)
-        begun = again._replace(events=begun.events)
-        walk = yield from _walk(begun, agreed, settings, hand, now=now)
-    return _Decided(agreed, begun, walk, joining, is_met_now)
+        resolution = join(history, ledger, request, settings, resolution)
+        resolution = noted(resolution, history, request, settings)
+        prepared = _prepare(job, resolution)._replace(events=prepared.events)
+        walk = yield from _walk(job, prepared, resolution, hand)
+    return _Decision(resolution, prepared, walk, joining, is_met_now)
+
+
+def _prepare(job: _Job, resolution: PolicyResolution) -> PreparedWindow:
+    """The window of the history, prepared for this request."""
+    return prepare_window(
+        job.history,
+        resolution.active.record,
+        job.request,
+        job.settings,
+        job.cache,
+        job.added_tokens,
+    )
 
 
 def _walk(
-    begun: Begun,
-    agreed: Agreed,
-    settings: Settings,
+    job: _Job,
+    prepared: PreparedWindow,
+    resolution: PolicyResolution,
     hand: UserDecisions,
-    *,
-    now: bool,
     offer: Offer | None = None,
 ) -> Steps[Walk]:
     """Walk a window to the end of its history."""
+    settings = job.settings
     walk = yield from fit(
-        begun.builder,
-        agreed,
+        prepared.builder,
+        resolution,
         settings.policy,
         settings.safeguards,
         asking=settings.asking,
-        now=now,
-        text_limit=begun.lesson.text_limit,
+        now=job.now,
+        text_limit=prepared.lesson.text_limit,
         offer=offer,
         hand=hand,
     )
     return walk
 
 
-def _events(decided: _Decided, window: Window) -> Iterator[Event]:
-    """What is told of what was decided, in order."""
-    yield from decided.agreed.events
-    yield from _met(decided, window)
-    yield from decided.begun.events
-    yield from decided.walk.events
+# ── what is kept before the view comes back ──────────────────────────────────────────────
 
 
-def _met(decided: _Decided, window: Window) -> Iterator[Event]:
-    """What is told of a conversation that was met under way."""
-    joining, is_met_now = decided.joining, decided.is_met_now
-    if joining is None:
-        return
-    after = window.estimate if joining.is_due else joining.tokens
-    event = told(joining, window.size, is_met_now=is_met_now, tokens_after=after)
-    if event is not None:
-        yield event
+def _store(
+    job: _Job, decision: _Decision, ledger: Ledger, set_aside: Sequence[Output]
+) -> Steps[_Stored]:
+    """Keep what was decided and what leaves the view, in one transaction.
 
-
-def _without_history(settings: Settings) -> Settings:
-    """For a request whose history is not here: nothing can be repaired, or decided of it."""
-    policy = replace(settings.policy, under_pressure=(), guard=None)
-    return replace(settings, policy=policy, repair=False)
-
-
-def _uncut(
-    full: StoreFull,
-    line: Line,
-    agreed: Agreed,
-    decided: WindowBuilder,
-    settings: Settings,
-    hand: UserDecisions,
-) -> Steps[tuple[WindowBuilder, Event]]:
-    """The window without any cut that is not kept: what was decided before stays as it was shown.
-
-    Where that does not fit it is cut all the same, and the history alone opens its notices, as it
-    does those of what was repaired. A new memo knows nothing of this history: once there is room
-    again, all is decided anew.
-    """
-    old = decided.window
-    plain = WindowBuilder(line.transcript, line.meter, old.words)
-    plain.limit(old.limit_tokens, old.context_tokens, old.head_tokens, old.head_texts)
-    plain.reason(old.reasoning, thinks_first=old.thinks_first)
-    builder, what = plain, "what is new is shown whole"
-    try:
-        yield from fit(
-            plain, agreed, Policy(name="uncut"), settings.safeguards, hand=hand
-        )
-    except OverLimitError:
-        builder = decided
-        what = "it does not fit whole: only this history holds what is cut out of it"
-    return builder, Event(
-        kind="unkept", where="what would be set aside", why=f"{full}; {what}"
-    )
-
-
-def _elsewhere(asked: Request, thread: Thread | None) -> Iterator[Event]:
-    """What is said of a request whose history the provider holds."""
-    if asked.elsewhere:
-        size = (
-            f", {thread.tokens:,} tokens by its count"
-            if thread and thread.tokens
-            else ""
-        )
-        why = (
-            f"what comes before is held by the provider{size}: what stands in this request was cut "
-            "at first sight; batches, the guard and an exact count need the whole history"
-        )
-        yield Event(kind="passed_on", where=asked.elsewhere, why=why)
-
-
-def wire_of(state: State, settings: Settings) -> Format | None:
-    """The format that a conversation has, or is to have; None while that is open.
+    Args:
+        job: the turn.
+        decision: what it decided.
+        ledger: as it was looked up.
+        set_aside: what a repair took out of the request.
 
     Raises:
-        ConfigError: the conversation is in a format that was not given and is not known.
+        StoreError: it could not be kept.
     """
-    given = settings.format
-    if state.format is None or (given is not None and given.name == state.format):
-        return given
-    return settings.formats.named(state.format)
+    walk = decision.walk
+    outputs = (*set_aside, *walk.outputs.values())
+    is_decided = bool(walk.records)
+    transcript = job.history.transcript
+    updated, notes = remember(transcript, walk.ledger, is_decided=is_decided)
+    if not outputs and not is_decided:
+        try:
+            lost = yield from _commit((), notes, ledger)
+        except StoreError:  # nothing hangs on the notes: they are kept another time
+            return _Stored(walk.ledger, ())
+        return _Stored(updated, lost)
+    updated, outline = outline_in(decision.window, updated, job.request, job.settings)
+    records = (*walk.records, *notes, *outline)
+    lost = yield from _commit(outputs, records, ledger)
+    return _Stored(updated, lost)
 
 
 def _commit(
@@ -419,53 +276,105 @@ def _commit(
         return ()
     lost: tuple[Record, ...] = yield Commit(outputs, tuple(records))
     if lost and not ledger.merged(lost)[1]:
-        theirs = {record.place for record in lost}
-        ours = tuple(record for record in records if record.place not in theirs)
-        lost = yield Commit(outputs, ours)
+        unreadable = {record.place for record in lost}
+        rest = tuple(record for record in records if record.place not in unreadable)
+        lost = yield Commit(outputs, rest)
     return lost
 
 
-def observe(
-    usage: Usage,
-    cost_usd: float | None,
-    state: State,
-    transcript: Transcript,
-    size: int,
-    *,
-    model: str,
-    estimated_tokens: int,
-    outlining: tuple[Window, str] | None = None,
-) -> Steps[State]:
-    """Take in what a provider reported for a view. Records only, decides nothing.
+def _show_uncut(
+    job: _Job, decision: _Decision, state: State, error: StoreFull
+) -> Steps[TurnResult]:
+    """What a turn gives where its cuts cannot be kept.
 
-    Args:
-        usage: what it reported.
-        cost_usd: what that cost at list price; None if a price is not known.
-        state: of the conversation.
-        transcript: the history behind the view, which may have gone on since.
-        size: how many messages the view was made of.
-        model: the model it was made for.
-        estimated_tokens: what it was reckoned to hold.
-        outlining: the window behind the view and its format, where an outline is kept.
+    A new cache knows nothing of this history: once there is room again, all is decided anew.
     """
-    spent = (
-        None
-        if cost_usd is None or state.cost_usd is None
-        else state.cost_usd + cost_usd
+    builder, event = yield from _uncut(job, decision, error)
+    unstored = job.cache.repair_outputs
+    return replace(
+        _result(job, decision, builder, state),
+        events=(event,),
+        cache=SessionCache(unstored=unstored),
     )
-    state = replace(state, usage=state.usage + usage, cost_usd=spent)
-    if usage.sent_tokens <= 0:
-        return state  # a stream without usage says nothing about the context (F63)
-    observed = UsageRecord(
-        usage.sent_tokens, estimated_tokens, usage.output_tokens, model
+
+
+def _uncut(
+    job: _Job, decision: _Decision, error: StoreFull
+) -> Steps[tuple[WindowBuilder, Event]]:
+    """The window without any cut that is not kept: what was decided before stays as it was shown.
+
+    Where that does not fit it is cut all the same, and the history alone opens its notices, as it
+    does those of what was repaired.
+    """
+    history, cut = job.history, decision.window
+    plain = WindowBuilder(history.transcript, history.meter, cut.words)
+    plain.limit(cut.limit_tokens, cut.context_tokens, cut.head_tokens, cut.head_texts)
+    plain.reason(cut.reasoning, thinks_first=cut.thinks_first)
+    builder = plain
+    outcome = "what is new is shown whole"
+    try:
+        yield from fit(
+            plain,
+            decision.resolution,
+            Policy(name="uncut"),
+            job.settings.safeguards,
+            hand=replace(decision.walk.hand, due=()),
+        )
+    except OverLimitError:
+        builder = decision.prepared.builder
+        outcome = "it does not fit whole: only this history holds what is cut out of it"
+    reason = f"{error}; {outcome}"
+    return builder, Event(kind="unkept", where="what would be set aside", why=reason)
+
+
+# ── what comes back ──────────────────────────────────────────────────────────────────────
+
+
+def _result(
+    job: _Job, decision: _Decision, builder: WindowBuilder, state: State
+) -> TurnResult:
+    """What a turn gives, once its window shows all that was decided; it tells of nothing yet."""
+    request, history, prepared = job.request, job.history, decision.prepared
+    allowed: tuple[str, ...] = ()
+    if prepared.offers and job.settings.recall != "host":
+        allowed = names.to_allow(request, decision.window.words)
+    raw = history.freeze(request.wire, job.cache.envelopes.last)
+    frozen = builder.freeze()
+    return TurnResult(
+        request=render(request, history, builder.window, prepared.tools, allowed),
+        state=state,
+        events=(),
+        window=builder.window,
+        frozen=frozen,
+        raw=raw,
+        wire=request.wire,
+        offers=prepared.offers,
+        cache=job.cache,
+        lesson=prepared.lesson,
+        limits=prepared.limits,
+        is_thread=request.is_thread,
     )
-    key = transcript.decision_key(size)
-    ledger, record = state.ledger.with_observed(key, observed)
-    ledger, shown = note_answered(transcript, size, ledger)
-    if outlining is not None:
-        window, wire = outlining
-        tokens = usage.sent_tokens
-        ledger, outline = outlined(window, size, ledger, wire=wire, tokens=tokens)
-        shown = (*shown, *outline)
-    yield Commit((), (record, *shown))
-    return replace(state, ledger=ledger)
+
+
+def _events(decision: _Decision) -> Iterator[Event]:
+    """What is told of what was decided, in order."""
+    yield from decision.resolution.events
+    yield from _met(decision)
+    yield from decision.prepared.events
+    yield from decision.walk.events
+
+
+def _met(decision: _Decision) -> Iterator[Event]:
+    """What is told of a conversation that was met under way."""
+    joining, window = decision.joining, decision.window
+    if joining is None:
+        return
+    tokens_after = window.estimate if joining.is_due else joining.tokens
+    event = told(
+        joining,
+        window.size,
+        is_met_now=decision.is_met_now,
+        tokens_after=tokens_after,
+    )
+    if event is not None:
+        yield event

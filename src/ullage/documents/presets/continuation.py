@@ -57,7 +57,7 @@ def continuation(settings: ContinuationSettings = _DEFAULTS) -> Policy:
     """
     return Policy(
         name="continuation-1",
-        at_first_sight=(partial(truncate, shape=output_shape(settings)),),
+        on_arrival=(partial(truncate, shape=output_shape(settings)),),
         guard=partial(emergency),
         toolset=_toolset(settings.MAX_TOOL_RESULT_CHARS),
     )

@@ -143,7 +143,7 @@ def multi_stage(settings: MultiStageSettings = _DEFAULTS) -> Policy:
     )
     return Policy(
         name="multi_stage-1",
-        at_first_sight=(partial(truncate, shape=shape),),
+        on_arrival=(partial(truncate, shape=shape),),
         under_pressure=(slide,) if trigger else (),
         guard=brake,
         on_request=partial(

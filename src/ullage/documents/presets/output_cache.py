@@ -145,7 +145,7 @@ def output_cache(settings: ToolOutputCacheConfig = _DEFAULTS) -> Policy:
     )
     return replace(
         policy,
-        at_first_sight=(partial(truncate, shape=shape),),
+        on_arrival=(partial(truncate, shape=shape),),
         under_pressure=(trim, *policy.under_pressure),
         toolset=replace(toolset.OURS, offered="always"),
     )

@@ -237,7 +237,7 @@ def three_layer(settings: ThreeLayerSettings = _DEFAULTS) -> Policy:
     )
     return Policy(
         name="three_layer-1",
-        at_first_sight=(partial(truncate, shape=output_shape(settings)),),
+        on_arrival=(partial(truncate, shape=output_shape(settings)),),
         under_pressure=(
             prunes,
             partial(

@@ -28,7 +28,7 @@ _SHARES = partial(equal_shares)
 
 DEFAULT = Policy(
     name="default-10",
-    at_first_sight=(_TRUNCATE,),
+    on_arrival=(_TRUNCATE,),
     under_pressure=(_PLAIN, _RECORD, _SHARES),
     without_recall=partial(
         leaving_out,

@@ -9,7 +9,7 @@
 A fingerprint has two parts. The first is of all that is shown anew at every turn, because
 nothing of it is kept: where that changes, what was sent is shown otherwise. The second is of what
 is decided under pressure: that is kept in the ledger, so what was shown stays, and only what
-comes next is decided otherwise (`ullage.core.turn.terms`).
+comes next is decided otherwise (`ullage.core.turn.resolution`).
 
 One word that is changed in a notice, a record or an account changes the fingerprint. A function
 that moves to another module, or one of ours that gets another name, does not change what is shown
@@ -90,7 +90,7 @@ class _Key(Struct, frozen=True, eq=False):
         policy = self.policy
         redact = self.redact
         objects = (
-            *policy.at_first_sight,
+            *policy.on_arrival,
             None,
             *policy.under_pressure,
             None,
@@ -160,9 +160,9 @@ def _fingerprint(key: _Key) -> str:
 def _on_arrival(key: _Key) -> Iterator[str]:
     """What is shown and never recorded, line by line, and the settings by which it is."""
     policy = key.policy
-    rows = [_StageRow("at_first_sight", policy.at_first_sight)]
-    without_recall = unrecalled(policy).at_first_sight
-    if without_recall != policy.at_first_sight:
+    rows = [_StageRow("on_arrival", policy.on_arrival)]
+    without_recall = unrecalled(policy).on_arrival
+    if without_recall != policy.on_arrival:
         rows.append(_StageRow("without_recall", without_recall))
     for row in rows:
         # ours are known by what they show: two that have the same settings are written alike

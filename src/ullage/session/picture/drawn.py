@@ -30,9 +30,8 @@ class PictureMixin:
 
     def __rich__(self) -> Any:
         """For `rich`: the same in characters."""
-        from ullage.session.picture.terminal import (
-            text,
-        )  # loads rich, which imports of ours do not
+        # rich is loaded only for who uses it
+        from ullage.session.picture.terminal import text
 
         picture = self._picture()
         return repr(self) if picture is None else text(picture)

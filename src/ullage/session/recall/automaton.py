@@ -101,6 +101,7 @@ class Automaton:
         Raises:
             Costly: making the states costs too much.
         """
+        # states are made as they are met; too many are dropped, and made again if need be
         if self._made > _MOST_MADE:
             self._states.clear()
             self._made = 0

@@ -36,7 +36,7 @@ def with_earlier(corpus: Corpus) -> Steps[Corpus]:
         try:
             earlier = yield from corpus_beneath((yield Look(ref)))
         except RefNotFound:
-            continue
+            continue  # a clean-up took it: the search goes on without
         if earlier is not None:
             outputs |= {
                 output.ref: (output, about) for output, about in earlier.outputs

@@ -196,10 +196,8 @@ def _page(
 def _search(
     arguments: dict[str, Any], source: OutputReader, words: Words, context: int
 ) -> Steps[Answer]:
-    pattern, context = (
-        arguments.get("pattern"),
-        _integer(arguments.get("context_lines"), context),
-    )
+    pattern = arguments.get("pattern")
+    context = _integer(arguments.get("context_lines"), context)
     if not isinstance(pattern, str) or not pattern:
         return _error("pattern is missing", "Give a regular expression in RE2 syntax.")
     find_lines = partial(

@@ -308,6 +308,7 @@ class _Page:
         A walk ends at a line already shown: what lies behind it was, or will be, walked from
         there. So no line is looked at twice from the same side.
         """
+        # the matching lines alone: lines of context are added while this runs
         for number, step in product(tuple(self.lines), (-1, 1)):
             start, end = self.spans[number]
             for near in range(number + step, number + step * (count + 1), step):
@@ -327,6 +328,7 @@ class _Page:
         """Show one line, which starts at ``start``, around ``focus``; False if it has no room."""
         end = yield from self.source.newline_from(focus)
         end_char = yield from self.source.span(end - 1, end)
+        # "\r\n" ends a line as "\n" does
         stop = end - 1 if end > start and end_char == "\r" else end
         width = CLIP_CHARS if self.lines else min(CLIP_CHARS, self.room - 1)
         begin = max(start, min(focus - width // 4, stop - width))

@@ -136,9 +136,8 @@ class HistoryCorpus(Corpus):
             if spot is None or spot[0] >= self._window.size
             else transcript.output(spot)
         )
-        return _call_title(leaf) + (
-            "" if result is None else f", its result: ref={result.ref}"
-        )
+        title = _call_title(leaf)
+        return title if result is None else f"{title}, its result: ref={result.ref}"
 
     def is_left(self, number: int) -> bool:
         """See `Corpus.is_left`."""

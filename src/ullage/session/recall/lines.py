@@ -214,7 +214,8 @@ def _line(span: Span) -> str:
 
 def _scope_text(corpus: Corpus, blocks: Sequence[Block]) -> str:
     """How many characters were searched, in words."""
-    chars = sum(map(len, corpus.texts[blocks[0][0] :])) if blocks else 0
+    searched = corpus.texts[blocks[0][0] :] if blocks else []
+    chars = sum(map(len, searched))
     if chars < corpus.chars:
         return f"the newest {chars:,} of {corpus.chars:,} characters searched"
     return f"{chars:,} characters searched"

@@ -198,11 +198,15 @@ def _repeated(operand: list[Node], text: str) -> Repeat:
     if isinstance(operand[0], Repeat):
         raise _unknown(f"{text} follows a repetition", "Use one of * + ? {…} at a time")
     counts = _COUNTS.match(text)
+    most: int | None
     if counts is None:
-        least, most = _UNBOUNDED.get(text[0], 0), 1 if text[0] == "?" else None
+        least = _UNBOUNDED.get(text[0], 0)
+        most = 1 if text[0] == "?" else None
     else:
         least = int(counts[1])
-        most = int(counts[3]) if counts[3] else None if counts[2] else least
+        most = least
+        if counts[2]:  # a comma: {3,} or {3,5}
+            most = int(counts[3]) if counts[3] else None
     if max(least, most or 0) > _MOST_REPEATS:
         raise too_large()
     if most is not None and most < least:

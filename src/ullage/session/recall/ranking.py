@@ -59,6 +59,7 @@ def ranked(indexes: Sequence[Index], query: str) -> list[Hit]:
     block_weights = [_span_weights(index, terms) for index in indexes]
     sizes = sorted(weight for weights in block_weights for weight in weights.values())
     least = sizes[-MOST_SPANS:][:1]
+    # spans that weigh less are not ranked, unless they stand beside one that does not
     hits, text_number = list[Hit](), 0
     for index, weights in zip(indexes, block_weights, strict=True):
         if weights:

@@ -68,6 +68,7 @@ class OutputReader:
         text = self._held.get(n)
         if text is None:
             text = yield Chunk(self.ref, n)
+            # dictionaries keep their order: the first is the one fetched longest ago
             if len(self._held) > 1:
                 del self._held[next(iter(self._held))]
             self._held[n] = text

@@ -63,9 +63,8 @@ class Account:
         is_calling: whether a view was asked for and no reply to it was reported.
     """
 
-    pending: PendingCall | None = (
-        None  # of the class: `__del__` asks for it wherever `__init__` ended
-    )
+    # of the class: `__del__` reads it wherever `__init__` was interrupted
+    pending: PendingCall | None = None
 
     def __init__(
         self,

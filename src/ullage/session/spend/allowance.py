@@ -79,7 +79,9 @@ class Allowance(Struct, frozen=True, kw_only=True):
         """
         if self.tokens and claim.tokens >= share * self.tokens:
             return "tokens"
-        return "usd" if self.usd and claim.usd >= share * self.usd else None
+        if self.usd and claim.usd >= share * self.usd:
+            return "usd"
+        return None
 
 
 def check_amount(name: str, value: Any, *, whole: bool) -> None:

@@ -88,9 +88,8 @@ class Book:
 
     def __init__(self, spent: Spent) -> None:
         self._rows: list[BookEntry] = [BookEntry(0, None, spent)]
-        self._named: set[object] = (
-            set()
-        )  # of every row, and perhaps of one that never was
+        # the keys of every row, and perhaps of one whose booking was interrupted
+        self._named: set[object] = set()
 
     @property
     def spent(self) -> Spent:
@@ -134,12 +133,15 @@ class Book:
         Returns:
             The call.
         """
-        replaced_spent = replaces.call.spent if replaces and replaces.call else None
-        spent = (
-            self.spent - replaced_spent if replaced_spent else self.spent
-        ) + call.spent
-        self._named.update(report.named if report else () if view is None else (view,))
-        # the one step of it: an interrupt finds the call booked whole, or not at all
+        spent = self.spent
+        if replaces and replaces.call:
+            spent -= replaces.call.spent
+        spent += call.spent
+        if report:
+            self._named.update(report.named)
+        elif view is not None:
+            self._named.add(view)
+        # one step: an interrupt finds the call booked whole, or not at all
         number = len(self._rows)
         replaced = replaces.number if replaces else None
         self._rows.append(

@@ -349,6 +349,7 @@ class Budget(Portable):
             estimated_tokens: our estimate of its prompt.
         """
         with self._lock:
+            # a late report of an earlier view must not free the claim of the newest one
             if account.pending is None or account.pending.view == report.view:
                 self._free(account)
             row = self._book.row_of(report)
@@ -393,6 +394,7 @@ class Budget(Portable):
             account: the account.
         """
         with self._lock:
+            # a wrap-up whose call failed was not had
             if account.is_calling:
                 account.wrapped_up = False
             self._free(account)

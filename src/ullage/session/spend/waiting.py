@@ -41,6 +41,7 @@ def pauses(budget: Budget, account: Account) -> Generator[float, None, bool]:
         yield min(pause_s, remaining_s)
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
         previous, reserved = reserved, budget.others(account)
+        # another call ended or began: the wait starts anew
         if reserved != previous:
             until_s = time.monotonic() + budget.wait_s
     return True

@@ -152,9 +152,8 @@ class Summaries:
         reply = self._answered.get(request)
         if reply is not None:
             if reply.problem:
-                del self._answered[
-                    request
-                ]  # whoever asks for a third time gets another try
+                # whoever asks for a third time gets another try
+                del self._answered[request]
             return reply
         if self._budget.is_used_up:
             return Reply(problem="the budget is spent", final=True)
@@ -163,10 +162,8 @@ class Summaries:
                 problem="the summariser is still at an earlier request", final=True
             )
         if self._circuit.left_out:
-            failures, self._circuit = (
-                self._circuit.failures,
-                self._circuit.after_leaving_out(),
-            )
+            failures = self._circuit.failures
+            self._circuit = self._circuit.after_leaving_out()
             more = self._circuit.left_out
             reason = f"the summariser failed {failures} times and was not asked, as in {more} more"
             return Reply(problem=f"{reason} requests", final=True)
@@ -258,6 +255,7 @@ class Summaries:
         sent_tokens = sum(map(count, (request.system, *request.texts)))
         usage = plausible(reply.usage, model, estimated_tokens=sent_tokens)
         is_reported = isinstance(usage, Usage)
+        # a reply without a usable usage is charged by our own count
         if not isinstance(usage, Usage):
             text = reply.text[: _MOST_CHARS_PER_TOKEN * request.most_tokens]
             usage = Usage(fresh_tokens=sent_tokens, output_tokens=count(text))

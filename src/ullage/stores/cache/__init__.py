@@ -165,6 +165,7 @@ class Cache(Portable):
         try:
             return ask()
         except (RedisError, OSError):
+            # a copy is never worth a second wait
             self._away_until_s = time.monotonic() + _AWAY_S
             return None
 

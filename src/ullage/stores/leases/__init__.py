@@ -105,6 +105,7 @@ def once(
                 return reply
             if not lease.is_mine:
                 yield partial(time.sleep, _PAUSE_S)
+    # with the lease, or without where its holder took too long
     reply = yield partial(ask, request)
     if lease.is_mine:
         with suppress(StoreError):

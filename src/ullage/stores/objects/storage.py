@@ -89,12 +89,11 @@ class StoreObjects(Objects):
     def __init__(
         self, storage: ObjectStorage, folder: str, named: Named, key: bytes
     ) -> None:
-        self._bucket, self._cache = storage.bucket, storage.cache
-        self._least_bytes, self._folder, self._named = (
-            storage.least_bytes,
-            folder,
-            named,
-        )
+        self._bucket = storage.bucket
+        self._cache = storage.cache
+        self._least_bytes = storage.least_bytes
+        self._folder = folder
+        self._named = named
         self._key = key
         self._away_until_s = 0.0
 
@@ -108,6 +107,7 @@ class StoreObjects(Objects):
         try:
             self._put(list(large.items()))
         except StoreError as error:
+            # no turn fails of a bucket: the bodies stay in their rows
             self._away_until_s = time.monotonic() + _AWAY_S
             _log.warning(
                 "%s. For %d s outputs are kept in the store itself", error, _AWAY_S

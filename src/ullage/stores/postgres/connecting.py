@@ -205,6 +205,7 @@ class Pool:
                 tries, wait_s = tries + 1, _pause_s(tries)
                 if not may_try_again(error) or time.monotonic() + wait_s > until_s:
                     raise store_error(operation, error) from None
+            # outside of the block: the connection is back in the pool meanwhile
             time.sleep(wait_s)
 
     def close(self) -> None:

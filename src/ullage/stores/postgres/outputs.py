@@ -205,6 +205,7 @@ def decode_output(ref: str, rows: Rows, objects: Objects) -> Output:
     Raises:
         StoreError: one is not what was written there, or its object cannot be had.
     """
+    # a row without a chunk is that of an empty output
     texts = []
     for digest, kind, _, _, n, *row in rows:
         text = (

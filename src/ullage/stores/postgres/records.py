@@ -94,18 +94,17 @@ def commit(
     The outputs are those of `blobs_of`; those that are packed are written as they are.
     """
     refuse_contradictions(NAME, records)
-    places = {
-        record.place: record for record in records
-    }  # of two newest values the later one
+    # of two newest values at one place the later one
+    places = {record.place: record for record in records}
     once = [record for record in places.values() if record.is_once]
     append = _append(tenant, [places[place] for place in sorted(places)])
-    if (
-        not blobs and not once
-    ):  # one statement; the next reply brings again what it keeps
+    # one statement is enough: the next reply brings again what it writes
+    if not blobs and not once:
         if append:
             yield append
         return ()
     refs = {*blobs, *map(to_utf8, _refs_behind(once, blobs))}
+    # from here until the commit no clean-up takes away what these records name
     held_rows = (yield (BEGIN, hold(tenant, refs)))[1]
     names = yield from _names(
         tenant, once, blobs, {row[0] for row in held_rows}, objects
@@ -114,6 +113,7 @@ def commit(
     results = yield (*writes, _SAVEPOINT, *append, *names)
     refuse_conflicts(blobs, dict(results[0]) if writes else {})
     conflicts = _find_conflicts(once, results[len(writes) + 1]) if once else ()
+    # of a lost race the records are undone, back to the savepoint; the outputs stay
     yield (_UNDO, COMMIT) if conflicts else (COMMIT,)
     return conflicts
 

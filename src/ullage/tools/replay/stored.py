@@ -87,7 +87,7 @@ def from_store(
         format=run.format,
         tenant=tenant,
         user_tools=user_tools,
-        state=State(format=run.format, opened=opened, ledger=ledger),
+        state=State(format=run.format, policy_record=opened, ledger=ledger),
     )
     return _shown(run, session, opened.policy, profiles_for(profiles, run))
 
@@ -134,7 +134,7 @@ def _ledger_of(run: Run, store: Store, tenant: str) -> tuple[Ledger, PolicyRecor
     session.fit(request_of(run, run.messages))
     chain = session.window.transcript.chain
     ledger = Ledger().with_records(store.find(tenant, chain))
-    openings = [opened for key in chain for opened in ledger.at(key).opened]
+    openings = [opened for key in chain for opened in ledger.at(key).policies]
     opened = openings[-1] if openings else None
     if opened is None:
         raise ConfigError(

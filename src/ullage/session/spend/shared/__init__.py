@@ -102,6 +102,7 @@ class SharedBudget(Budget):
         Raises:
             StoreError: the server failed. What was to be booked is, the next time.
         """
+        # the book's lock is not held while the server is asked: calls go on being booked
         with self._sync_lock:
             with self._lock:
                 self._book_abandoned()

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from tests import histories
 from tests.histories import Turn
 from ullage import Limits, Session
-from ullage.core.turn.learnt import Learnt, Lesson, limits_for
+from ullage.core.turn.lessons import Lesson, Lessons, limits_for
 
 
 def transcript(*said):
@@ -15,7 +15,7 @@ def transcript(*said):
     return session.window.transcript
 
 
-def learnt_in(line, learnt=Learnt(), **what):  # noqa: B008 - a value
+def learnt_in(line, learnt=Lessons(), **what):  # noqa: B008 - a value
     old = learnt.of(line, "gpt-4.1")
     return learnt.with_lesson(replace(old, **what), old, line, len(line))
 
@@ -36,7 +36,7 @@ def test_a_lesson_takes_the_place_of_the_earlier_one():
 
 
 def test_as_many_lessons_are_kept_as_conversations_are_likely_to_be_under_way():
-    learnt = Learnt()
+    learnt = Lessons()
     for n in range(70):
         learnt = learnt_in(transcript(f"{n}"), learnt, room_tokens=n + 1)
     assert len(learnt.lessons) == 64

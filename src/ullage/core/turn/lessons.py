@@ -43,7 +43,7 @@ class Lesson(Struct, frozen=True, kw_only=True):
     short_tokens: int = 0
 
 
-class Learnt(Struct, frozen=True):
+class Lessons(Struct, frozen=True):
     """The lessons of a session, the one that changed last at the end."""
 
     lessons: tuple[Lesson, ...] = ()
@@ -58,42 +58,45 @@ class Learnt(Struct, frozen=True):
         return Lesson(model=model)
 
     def with_lesson(
-        self, new: Lesson, old: Lesson, transcript: Transcript, size: int
-    ) -> Learnt:
+        self, lesson: Lesson, earlier: Lesson, transcript: Transcript, size: int
+    ) -> Lessons:
         """These with a lesson in place of an earlier one of the same conversation.
 
         Args:
-            new: what is known now.
-            old: what `of` gave.
+            lesson: what is known now.
+            earlier: what `of` gave.
             transcript: of the conversation.
             size: how many of its messages were sent.
         """
-        if new == old:
+        if lesson == earlier:
             return self
-        others = tuple(lesson for lesson in self.lessons if lesson is not old)
-        placed = replace(new, place=old.place or _beginning(transcript, size))
-        return Learnt((*others, placed)[-_MOST_LESSONS:])
+        rest = [one for one in self.lessons if one is not earlier]
+        place = earlier.place or _beginning(transcript, size)
+        rest.append(replace(lesson, place=place))
+        return Lessons(tuple(rest[-_MOST_LESSONS:]))
 
-    def without_room(self, room_tokens: int, model: str) -> Learnt:
+    def without_room(self, room_tokens: int, model: str) -> Lessons:
         """These without what a refusal left of a model's window, where nothing fits into it."""
-        lessons = (
-            replace(lesson, room_tokens=None)
-            if (lesson.room_tokens, lesson.model) == (room_tokens, model)
-            else lesson
-            for lesson in self.lessons
-        )
-        return Learnt(tuple(lessons))
+        lessons: list[Lesson] = []
+        for lesson in self.lessons:
+            if lesson.room_tokens == room_tokens and lesson.model == model:
+                lesson = replace(lesson, room_tokens=None)
+            lessons.append(lesson)
+        return Lessons(tuple(lessons))
 
 
 def _beginning(transcript: Transcript, size: int) -> bytes:
     """The chain behind the first reply; before there is one, behind what was asked."""
     requests = transcript.boundaries(0, size)
-    return transcript.decision_key(requests[1] if len(requests) > 1 else size)
+    if len(requests) > 1:
+        size = requests[1]
+    return transcript.decision_key(size)
 
 
-def limits_for(model: str, given: Limits | None, lesson: Lesson) -> Limits:
+def limits_for(model: str, limits: Limits | None, lesson: Lesson) -> Limits:
     """The window of a model in a conversation: as its provider named it, as given, or as known."""
-    limits = given or Limits(window_tokens=lookup(model).window_tokens)
+    if limits is None:
+        limits = Limits(window_tokens=lookup(model).window_tokens)
     return within(limits, lesson.window_tokens)
 
 
@@ -102,7 +105,6 @@ def within(limits: Limits, window_tokens: int | None) -> Limits:
     if window_tokens is None or window_tokens >= limits.window_tokens:
         return limits
     reserve = limits.output_reserve_tokens
-    fits = reserve is not None and reserve < window_tokens
-    return Limits(
-        window_tokens=window_tokens, output_reserve_tokens=reserve if fits else None
-    )
+    if reserve is not None and reserve >= window_tokens:
+        reserve = None
+    return Limits(window_tokens=window_tokens, output_reserve_tokens=reserve)
