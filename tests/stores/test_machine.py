@@ -356,7 +356,12 @@ class Forgetful(Memory):
 
 
 MUTANTS = {
-    "a lost race is not noticed": (Memory, _memory, "_find_conflicts", lambda *_: ()),
+    "a lost race is not noticed": (
+        Memory,
+        _memory,
+        "_find_conflicts",
+        lambda *_: (),
+    ),
     "what a ledger names goes": (
         Memory,
         _memory._Tenant,
