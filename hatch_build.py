@@ -22,7 +22,9 @@ def absolute(text: str, repository: str, version: str) -> str:
 
     def place(found: re.Match[str]) -> str:
         view = "raw" if found[1] else "blob"
-        return f"{found[1]}{found[2]}({repository}/{view}/v{version}/{found[3]})"
+        return (
+            f"{found[1]}{found[2]}({repository}/{view}/v{version}/{found[3]})"
+        )
 
     return LINK.sub(place, text)
 

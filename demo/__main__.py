@@ -96,7 +96,10 @@ def demonstrate(wiring: Wiring) -> bool:
     costs_usd = (_cost_usd(unlimited), _cost_usd(limited))
     console.print(
         report.table(
-            unlimited, limited, window_tokens=wiring.window_tokens, costs_usd=costs_usd
+            unlimited,
+            limited,
+            window_tokens=wiring.window_tokens,
+            costs_usd=costs_usd,
         )
     )
     without, _ = report.evidence(full["messages"][-1]["content"])
@@ -147,12 +150,16 @@ def _cost_usd(tally: Tally) -> float:
         cache_read_tokens=tally.cached_tokens,
         output_tokens=tally.output_tokens,
     )
-    return float(calc_price(usage, model_ref=MODEL, provider_id="openai").total_price)
+    return float(
+        calc_price(usage, model_ref=MODEL, provider_id="openai").total_price
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, run, and return the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m demo", description=__doc__
+    )
     parser.add_argument(
         "--quick", action="store_true", help="two questions instead of twelve"
     )
@@ -194,7 +201,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.run:
         return _replay(options.run)
     usual = QUICK_WINDOW_TOKENS if options.quick else WINDOW_TOKENS
-    agenda, window_tokens = QUICK if options.quick else AGENDA, options.window or usual
+    agenda, window_tokens = (
+        QUICK if options.quick else AGENDA,
+        options.window or usual,
+    )
     if options.model or options.recording:
         return real.ask(
             options.model,
@@ -209,7 +219,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return _played(agenda, window_tokens, options.record)
 
 
-def _played(agenda: Sequence[Question], window_tokens: int, record: Path | None) -> int:
+def _played(
+    agenda: Sequence[Question], window_tokens: int, record: Path | None
+) -> int:
     from demo.cache import OpenAICache
 
     with tempfile.TemporaryDirectory(prefix="ullage-demo-") as folder:

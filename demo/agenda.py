@@ -58,7 +58,11 @@ AGENDA: tuple[Question, ...] = (
         "the default timeout",
     ),
     Question(
-        "tarfile.TarFile", "stdlib", r"\bTarFile\b", "BLOCKSIZE", "the size of a block"
+        "tarfile.TarFile",
+        "stdlib",
+        r"\bTarFile\b",
+        "BLOCKSIZE",
+        "the size of a block",
     ),
     Question(
         "rich.console.Console",
@@ -68,7 +72,13 @@ AGENDA: tuple[Question, ...] = (
         "the flag for Windows",
         "site/rich",
     ),
-    Question("subprocess.Popen", "stdlib", r"\bPopen\(", "DEVNULL", "the null device"),
+    Question(
+        "subprocess.Popen",
+        "stdlib",
+        r"\bPopen\(",
+        "DEVNULL",
+        "the null device",
+    ),
     Question(
         "http.client.HTTPConnection",
         "stdlib",
@@ -77,10 +87,17 @@ AGENDA: tuple[Question, ...] = (
         "the default port",
     ),
     Question(
-        "re.compile", "stdlib", r"\bre\.compile\(", "_MAXCACHE", "the size of its cache"
+        "re.compile",
+        "stdlib",
+        r"\bre\.compile\(",
+        "_MAXCACHE",
+        "the size of its cache",
     ),
     Question(
-        "click.core.Context", "site/click", r"\bContext\b", usage_scope="site/click"
+        "click.core.Context",
+        "site/click",
+        r"\bContext\b",
+        usage_scope="site/click",
     ),
     Question(
         "argparse.ArgumentParser",
@@ -132,7 +149,9 @@ QUICK: tuple[Question, ...] = (
 
 def task(agenda: Sequence[Question]) -> str:
     """The user's message: every question, numbered, and how to answer."""
-    asked = "\n".join(f"{number}. {q.words}" for number, q in enumerate(agenda, 1))
+    asked = "\n".join(
+        f"{number}. {q.words}" for number, q in enumerate(agenda, 1)
+    )
     return (
         "Answer these questions about the Python code of this machine, one after the other.\n"
         f"{asked}\n"

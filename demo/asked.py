@@ -86,7 +86,9 @@ class Asked:
         self.name, self._provider, self._recording = name, provider, recording
         self.wire: Format = FORMATS[provider.format]
         self.history = self.wire.history(request)
-        self.request = self.wire.compose(request, self.history, _tools(self.wire))
+        self.request = self.wire.compose(
+            request, self.history, _tools(self.wire)
+        )
         self._session, self._tools, self._count = session, tools, count_tokens
         self._most_usd, self._watch = most_usd, watch
         self._create: Callable[..., Any] | None = None
@@ -135,7 +137,9 @@ class Asked:
             said = self.wire.reply(reply)
             self.history += said
             self._add(self.wire.usage(reply) or Usage())
-            self._act([call for raw in said for call in self.wire.calls(raw)], said)
+            self._act(
+                [call for raw in said for call in self.wire.calls(raw)], said
+            )
             self._watch(self)
         return self
 
@@ -150,7 +154,10 @@ class Asked:
         """The reply to one request: of the recording, or else of the provider."""
         self._view = view
         values = self._recording.taken(
-            self.name, "reply", lambda: self._dumped(view), digest=_digest(view)
+            self.name,
+            "reply",
+            lambda: self._dumped(view),
+            digest=_digest(view),
         )
         if _TOO_LONG in values:
             raise AskError(values[_TOO_LONG])
@@ -196,19 +203,24 @@ class Asked:
             self.done.append(Done(call, "\n".join(texts), is_recall=True))
             self.recalls += 1
             return result
-        text = self._recording.taken(self.name, "result", lambda: self._tool(call))
+        text = self._recording.taken(
+            self.name, "result", lambda: self._tool(call)
+        )
         self.done.append(Done(call, text, is_recall=False))
         return self.wire.result(call, text)
 
     def _tool(self, call: ToolCall) -> str:
         function = {"name": call.name, "arguments": call.arguments or "{}"}
-        return str(self._tools.run({"id": call.id, "function": function})["content"])
+        return str(
+            self._tools.run({"id": call.id, "function": function})["content"]
+        )
 
     def _seen(self) -> list[str]:
         """What was shown when the answer was asked for, but by the model and by recall tools."""
         recalled = {done.call.id for done in self.done if done.is_recall}
         messages = [
-            self.wire.parse(raw, self.wire.key) for raw in self.wire.history(self._view)
+            self.wire.parse(raw, self.wire.key)
+            for raw in self.wire.history(self._view)
         ]
         return [
             text
@@ -233,7 +245,9 @@ class Asked:
         self.output_tokens += usage.output_tokens
         cost = cost_usd(usage, self._info)
         self.cost_usd = (
-            None if cost is None or self.cost_usd is None else self.cost_usd + cost
+            None
+            if cost is None or self.cost_usd is None
+            else self.cost_usd + cost
         )
 
 
@@ -241,7 +255,10 @@ def texts_of(wire: Format, messages: Sequence[Any]) -> list[str]:
     """Every text in some messages: said, asked for, and returned by a tool."""
     parsed = [wire.parse(raw, wire.key) for raw in messages]
     return [
-        text for message in parsed for part in message.parts for text in _texts(part)
+        text
+        for message in parsed
+        for part in message.parts
+        for text in _texts(part)
     ]
 
 

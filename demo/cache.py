@@ -19,7 +19,9 @@ class OpenAICache:
         count_tokens: tokens of each text.
     """
 
-    def __init__(self, count_tokens: Callable[[Sequence[str]], Sequence[int]]) -> None:
+    def __init__(
+        self, count_tokens: Callable[[Sequence[str]], Sequence[int]]
+    ) -> None:
         self._simulator = CacheSimulator(
             "openai-5", lambda text: count_tokens([text])[0]
         )

@@ -46,7 +46,11 @@ class Display:
         events: Callable[[], Sequence[Any]],
     ) -> None:
         self._console, self._agenda = console, agenda
-        self._window_tokens, self._tally, self._events = window_tokens, tally, events
+        self._window_tokens, self._tally, self._events = (
+            window_tokens,
+            tally,
+            events,
+        )
         self._live = (
             Live(console=console, refresh_per_second=12)
             if console.is_terminal
@@ -111,7 +115,9 @@ class Display:
             _row(f"call {tally.calls}", f"{self._number(question)}  {named}"),
         ]
         shown = [event for event in self._events() if event.kind not in _QUIET]
-        rows += [_row("", _words(event), "dim") for event in shown[-_LAST_EVENTS:]]
+        rows += [
+            _row("", _words(event), "dim") for event in shown[-_LAST_EVENTS:]
+        ]
         return Group(*rows)
 
 
@@ -124,7 +130,9 @@ def _bar(name: str, tokens: int, scale: int, colour: str, after: str) -> Text:
 
 
 def _row(name: str, text: str, style: str = "") -> Text:
-    row = Text(f"{name:10}{text}", style=style, no_wrap=True, overflow="ellipsis")
+    row = Text(
+        f"{name:10}{text}", style=style, no_wrap=True, overflow="ellipsis"
+    )
     row.truncate(80, overflow="ellipsis")
     return row
 

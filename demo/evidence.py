@@ -71,9 +71,15 @@ class View:
         self.messages = messages
         self.offered = {tool["function"]["name"] for tool in tools}
         self.search = _search_of(tools)
-        self.finds = "words" in _parameters(tools).get(notices.CONTINUATION, {})
-        self._uses = {call_id: use for m in messages for call_id, use in uses(m)}
-        self.results = [self._shown(m) for m in messages if m["role"] == "tool"]
+        self.finds = "words" in _parameters(tools).get(
+            notices.CONTINUATION, {}
+        )
+        self._uses = {
+            call_id: use for m in messages for call_id, use in uses(m)
+        }
+        self.results = [
+            self._shown(m) for m in messages if m["role"] == "tool"
+        ]
         self.notices = list(_notices(self))
 
     def _shown(self, message: Mapping[str, Any]) -> Shown:
@@ -185,10 +191,16 @@ def ways(view: View, need: Need) -> Iterator[ToolUse]:
     direct = _sources(view, need)
     yield from _greps(view, direct, pattern)
     if view.finds:
-        yield notices.CONTINUATION, {"words": f"read_file {path}", "pattern": pattern}
+        yield (
+            notices.CONTINUATION,
+            {"words": f"read_file {path}", "pattern": pattern},
+        )
     yield from _pages(view, direct)
     index = [
-        call for notice in view.notices if notice.shown is None for call in notice.calls
+        call
+        for notice in view.notices
+        if notice.shown is None
+        for call in notice.calls
     ]
     yield from _greps(view, index, re.escape(path))
     yield from _pages(view, index)
@@ -197,9 +209,15 @@ def ways(view: View, need: Need) -> Iterator[ToolUse]:
 
 def _sources(view: View, need: Need) -> list[notices.Call]:
     """The calls that open the results in which the line was, or may have been."""
-    right = [n for n in view.notices if n.shown is not None and _covers(n.shown, need)]
+    right = [
+        n
+        for n in view.notices
+        if n.shown is not None and _covers(n.shown, need)
+    ]
     right += [n for n in view.notices if _speaks_of(n.line, need)]
-    return list(dict.fromkeys(call for notice in right for call in notice.calls))
+    return list(
+        dict.fromkeys(call for notice in right for call in notice.calls)
+    )
 
 
 def _reads(shown: Shown, path: str) -> bool:
@@ -208,7 +226,11 @@ def _reads(shown: Shown, path: str) -> bool:
 
 def _covers(shown: Shown, need: Need) -> bool:
     given, line = shown.arguments, need.place.line
-    within = int(given.get("start_line", 1)) <= line <= int(given.get("end_line", line))
+    within = (
+        int(given.get("start_line", 1))
+        <= line
+        <= int(given.get("end_line", line))
+    )
     return _reads(shown, need.place.path) and within
 
 
@@ -238,10 +260,16 @@ def _pages(view: View, sources: Sequence[notices.Call]) -> Iterator[ToolUse]:
     for call in first:
         yield notices.CONTINUATION, call.arguments()
     for shown in view.results:
-        if shown.name == notices.CONTINUATION and _ref(shown.arguments) in refs:
+        if (
+            shown.name == notices.CONTINUATION
+            and _ref(shown.arguments) in refs
+        ):
             offset = notices.page(shown.text)[1]
             if offset is not None:
-                yield notices.CONTINUATION, {**shown.arguments, "offset": offset}
+                yield (
+                    notices.CONTINUATION,
+                    {**shown.arguments, "offset": offset},
+                )
 
 
 def _ref(arguments: Mapping[str, Any]) -> str:

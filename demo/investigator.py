@@ -119,10 +119,10 @@ class Investigator:
             ),
             ("list_dir", {"path": question.scope}),
         )
-        text = (
-            f"Question {status.question + 1}: {question.name}. I search its definition."
+        text = f"Question {status.question + 1}: {question.name}. I search its definition."
+        return Move(
+            text, calls, replace(status, step="find", tries=0, found=())
         )
-        return Move(text, calls, replace(status, step="find", tries=0, found=()))
 
     def _read(self, view: View, status: Status) -> Move:
         question = self._question(status)
@@ -131,7 +131,9 @@ class Investigator:
             return self._answer(view, status)
         text = f"{question.symbol} is defined at {place}. I read the file."
         calls: tuple[ToolUse, ...] = (("read_file", {"path": place.path}),)
-        return Move(text, calls, replace(status.keep("def", place), step="read"))
+        return Move(
+            text, calls, replace(status.keep("def", place), step="read")
+        )
 
     def _imports(self, view: View, status: Status) -> Move:
         path = status.places["def"].path
@@ -141,9 +143,13 @@ class Investigator:
         line = next(iter(found.values()))
         listed = ", ".join(found)
         calls = tuple(("read_file", {"path": module}) for module in found)
-        after = replace(status.keep("imp", Address(path, line)), step="imports")
+        after = replace(
+            status.keep("imp", Address(path, line)), step="imports"
+        )
         return Move(
-            f"Its module imports, among others, {listed}. I read these.", calls, after
+            f"Its module imports, among others, {listed}. I read these.",
+            calls,
+            after,
         )
 
     def _packages(self, view: View, status: Status) -> Move:
@@ -156,17 +162,25 @@ class Investigator:
         if not folders:
             return self._callers(view, status)
         calls = tuple(
-            ("read_file", {"path": f"{folder}/__init__.py"}) for folder in folders
+            ("read_file", {"path": f"{folder}/__init__.py"})
+            for folder in folders
         )
-        return Move("Some are packages.", calls, replace(status, step="packages"))
+        return Move(
+            "Some are packages.", calls, replace(status, step="packages")
+        )
 
     def _callers(self, view: View, status: Status) -> Move:
         question = self._question(status)
         calls: tuple[ToolUse, ...] = (
-            ("search", {"pattern": question.usage, "path": question.usage_scope}),
+            (
+                "search",
+                {"pattern": question.usage, "path": question.usage_scope},
+            ),
         )
         return Move(
-            f"Who uses {question.symbol}?", calls, replace(status, step="callers")
+            f"Who uses {question.symbol}?",
+            calls,
+            replace(status, step="callers"),
         )
 
     def _around(self, view: View, status: Status) -> Move:
@@ -175,8 +189,12 @@ class Investigator:
         if not users:
             return self._constant(view, status)
         calls = tuple(("read_file", region(place)) for place in users)
-        text = "Callers: " + ", ".join(map(str, users)) + ". I read around them."
-        return Move(text, calls, replace(status.keep("call", users[0]), step="around"))
+        text = (
+            "Callers: " + ", ".join(map(str, users)) + ". I read around them."
+        )
+        return Move(
+            text, calls, replace(status.keep("call", users[0]), step="around")
+        )
 
     def _constant(self, view: View, status: Status) -> Move:
         question = self._question(status)
@@ -197,7 +215,9 @@ class Investigator:
             return self._answer(view, status)
         calls: tuple[ToolUse, ...] = (("read_file", region(place)),)
         text = f"It is set at {place}. I read around it."
-        return Move(text, calls, replace(status.keep("const", place), step="setting"))
+        return Move(
+            text, calls, replace(status.keep("const", place), step="setting")
+        )
 
     def _answer(self, view: View, status: Status) -> Move:
         """Quote what the question needs; call back what is not shown any more."""
@@ -206,7 +226,10 @@ class Investigator:
         asked = _ways_on(view, needs, quotes, status)
         if asked:
             text = "\n".join(
-                ["I need my evidence again.", *_quoted(needs, quotes, found=True)]
+                [
+                    "I need my evidence again.",
+                    *_quoted(needs, quotes, found=True),
+                ]
             )
             after = replace(status, step="recall", tries=status.tries + 1)
             return Move(text, tuple(asked), after)
@@ -229,29 +252,40 @@ class Investigator:
             imported = places["imp"].line if "imp" in places else 0
             done = (
                 *done,
-                Answered(number, places["def"].path, places["def"].line, imported),
+                Answered(
+                    number, places["def"].path, places["def"].line, imported
+                ),
             )
-        following = Status(call=status.call, question=number + 1, answered=done)
+        following = Status(
+            call=status.call, question=number + 1, answered=done
+        )
         last = number + 1 == len(self.agenda)
         move = (self._answer if last else self._ask)(view, following)
         return replace(move, text=f"{text}\n{move.text}")
 
     def _conclude(
-        self, needs: Sequence[Need], quotes: Mapping[Address, str], status: Status
+        self,
+        needs: Sequence[Need],
+        quotes: Mapping[Address, str],
+        status: Status,
     ) -> Move:
         lines = [CONCLUSION]
         for answered in status.answered:
             lines.append(
                 f"{answered.question + 1}. {self.agenda[answered.question].name}"
             )
-            lines += _quoted([n for n in needs if n.place in _places(answered)], quotes)
+            lines += _quoted(
+                [n for n in needs if n.place in _places(answered)], quotes
+            )
         return Move("\n".join(lines), (), replace(status, step="done"))
 
     def _needs(self, status: Status) -> list[Need]:
         """The lines an answer quotes: of one question, or at the end of all of them."""
         if status.question == len(self.agenda):
             return [
-                n for answered in status.answered for n in self._needs_again(answered)
+                n
+                for answered in status.answered
+                for n in self._needs_again(answered)
             ]
         question = self._question(status)
         words = {
@@ -272,7 +306,8 @@ class Investigator:
 
 
 def count_request(
-    request: Mapping[str, Any], count_tokens: Callable[[Sequence[str]], Sequence[int]]
+    request: Mapping[str, Any],
+    count_tokens: Callable[[Sequence[str]], Sequence[int]],
 ) -> int:
     """The tokens of a request: every text, name and argument, and four for each message."""
     texts = [json.dumps(tool) for tool in request.get("tools") or ()]
@@ -309,7 +344,11 @@ def _message(move: Move, status: Status) -> dict[str, Any]:
 def _status(messages: Sequence[Mapping[str, Any]]) -> Status:
     """The newest status line of the view, in whatever message but a tool's it stands."""
     for message in reversed(messages):
-        status = None if message["role"] == "tool" else Status.read(text_of(message))
+        status = (
+            None
+            if message["role"] == "tool"
+            else Status.read(text_of(message))
+        )
         if status is not None:
             return status
     return Status()
@@ -337,9 +376,13 @@ def _phase(
     return phase
 
 
-def _quotes(view: View, needs: Sequence[Need], status: Status) -> dict[Address, str]:
+def _quotes(
+    view: View, needs: Sequence[Need], status: Status
+) -> dict[Address, str]:
     """The text of each needed line: shown by a tool now, or quoted since the search began."""
-    said = "\n".join(text_of(message) for message in _phase(view.messages, status))
+    said = "\n".join(
+        text_of(message) for message in _phase(view.messages, status)
+    )
     quotes = {Address(m[1], int(m[2])): m[3] for m in _QUOTE.finditer(said)}
     for need in needs:
         shown = find(view, need)
@@ -349,7 +392,10 @@ def _quotes(view: View, needs: Sequence[Need], status: Status) -> dict[Address, 
 
 
 def _ways_on(
-    view: View, needs: Sequence[Need], quotes: Mapping[Address, str], status: Status
+    view: View,
+    needs: Sequence[Need],
+    quotes: Mapping[Address, str],
+    status: Status,
 ) -> list[ToolUse]:
     """For the first lines still missing, the best call not yet made for them.
 
@@ -363,7 +409,11 @@ def _ways_on(
     for need in needs:
         if need.place not in quotes and len(asked) < _PARALLEL:
             way = next(
-                (way for way in list(ways(view, need))[first:] if way not in tried),
+                (
+                    way
+                    for way in list(ways(view, need))[first:]
+                    if way not in tried
+                ),
                 None,
             )
             if way is not None and way not in asked:
@@ -372,7 +422,10 @@ def _ways_on(
 
 
 def _quoted(
-    needs: Sequence[Need], quotes: Mapping[Address, str], *, found: bool = False
+    needs: Sequence[Need],
+    quotes: Mapping[Address, str],
+    *,
+    found: bool = False,
 ) -> list[str]:
     """The quotes as lines of an answer; ``found`` leaves out what is still missing."""
     return [

@@ -22,7 +22,9 @@ from demo.asked import Asked, Done
 __all__ = ["Judged", "Line", "Piece", "judged", "pieces_of"]
 
 _NUMBERED = re.compile(r"^ *(\d+)\|(.*)$", re.MULTILINE)
-_PLACED = re.compile(r"\b((?:stdlib|site)/[^\s:`]+\.py):(\d+):(.*)$", re.MULTILINE)
+_PLACED = re.compile(
+    r"\b((?:stdlib|site)/[^\s:`]+\.py):(\d+):(.*)$", re.MULTILINE
+)
 _IMPORT = re.compile(r"\s*(import|from)\s+[\w.]")
 
 
@@ -60,18 +62,27 @@ class Judged(Struct, frozen=True, kw_only=True):
 
 def pieces_of(question: Question) -> list[Piece]:
     """What one question asks for."""
-    module, symbol = question.name.rpartition(".")[0], re.escape(question.symbol)
+    module, symbol = (
+        question.name.rpartition(".")[0],
+        re.escape(question.symbol),
+    )
     defines = re.compile(rf"\s*(async )?(def|class) {symbol}\b")
     usage = re.compile(question.usage)
     pieces = [
         Piece(
-            lambda line: _module(line.path) == module and bool(defines.match(line.text))
+            lambda line: (
+                _module(line.path) == module and bool(defines.match(line.text))
+            )
         ),
         Piece(
-            lambda line: _module(line.path) == module and bool(_IMPORT.match(line.text))
+            lambda line: (
+                _module(line.path) == module and bool(_IMPORT.match(line.text))
+            )
         ),
         Piece(
-            lambda line: _module(line.path) != module and bool(usage.search(line.text))
+            lambda line: (
+                _module(line.path) != module and bool(usage.search(line.text))
+            )
         ),
     ]
     if question.constant:
@@ -83,7 +94,10 @@ def pieces_of(question: Question) -> list[Piece]:
 def judged(agenda: Sequence[Question], asked: Asked) -> Judged:
     """Judge a run by its last answer, and by what it had been sent for it."""
     shown = {
-        line for done in asked.done if not done.is_recall for line in _returned(done)
+        line
+        for done in asked.done
+        if not done.is_recall
+        for line in _returned(done)
     }
     quotes = set(_placed(asked.answer))
     seen = set(_lines(asked.seen))
@@ -107,7 +121,11 @@ def judged(agenda: Sequence[Question], asked: Asked) -> Judged:
 
 def _module(path: str) -> str:
     """The dotted name of a file: ``stdlib/re/__init__.py`` is ``re``."""
-    return re.sub(r"(/__init__)?\.py$", "", path).partition("/")[2].replace("/", ".")
+    return (
+        re.sub(r"(/__init__)?\.py$", "", path)
+        .partition("/")[2]
+        .replace("/", ".")
+    )
 
 
 def _returned(done: Done) -> list[Line]:
@@ -118,13 +136,18 @@ def _returned(done: Done) -> list[Line]:
         path = str(json.loads(done.call.arguments or "{}").get("path", ""))
     except (ValueError, AttributeError):
         return []
-    return [_line(path, match[1], match[2]) for match in _NUMBERED.finditer(done.text)]
+    return [
+        _line(path, match[1], match[2])
+        for match in _NUMBERED.finditer(done.text)
+    ]
 
 
 def _lines(texts: Iterable[str]) -> Iterable[Line]:
     for text in texts:
         yield from _placed(text)
-        yield from (_line("", match[1], match[2]) for match in _NUMBERED.finditer(text))
+        yield from (
+            _line("", match[1], match[2]) for match in _NUMBERED.finditer(text)
+        )
 
 
 def _placed(text: str) -> list[Line]:

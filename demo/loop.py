@@ -46,7 +46,9 @@ def run(
     tools: Toolbox,
     request: dict[str, Any],
     *,
-    watch: Callable[[dict[str, Any], dict[str, Any]], None] = lambda view, reply: None,
+    watch: Callable[
+        [dict[str, Any], dict[str, Any]], None
+    ] = lambda view, reply: None,
 ) -> dict[str, Any]:
     """Run an agent to its end; ``request["messages"]`` grows into the full history.
 
@@ -71,5 +73,7 @@ def run(
         if not message.get("tool_calls"):
             return view
         for call in message["tool_calls"]:
-            result = session.recall(call) if session.owns(call) else tools.run(call)
+            result = (
+                session.recall(call) if session.owns(call) else tools.run(call)
+            )
             messages.append(result)

@@ -76,13 +76,18 @@ def calls(text: str) -> list[Call]:
         }
         ref = next((given[name] for name in _REFS if name in given), "")
         if ref:
-            offset = int(given.get("offset", "0").replace(",", "").replace("_", ""))
+            offset = int(
+                given.get("offset", "0").replace(",", "").replace("_", "")
+            )
             found.append((match.start(), Call(match[1], ref, offset)))
     found += [
-        (match.start(), Call(CONTINUATION, match[1])) for match in _BARE.finditer(plain)
+        (match.start(), Call(CONTINUATION, match[1]))
+        for match in _BARE.finditer(plain)
     ]
     return list(
-        dict.fromkeys(call for _, call in sorted(found, key=lambda pair: pair[0]))
+        dict.fromkeys(
+            call for _, call in sorted(found, key=lambda pair: pair[0])
+        )
     )
 
 
@@ -96,7 +101,9 @@ def lines_of(found: str, tool: str, path: str) -> str:
     for line in found.split("\n"):
         head = _HEAD.match(line)
         if head is not None:
-            is_wanted = head[1] == tool and path.endswith(head[2].removeprefix("…"))
+            is_wanted = head[1] == tool and path.endswith(
+                head[2].removeprefix("…")
+            )
         elif is_wanted:
             lines.append(line)
     return "\n".join(lines)
@@ -114,10 +121,14 @@ def page(text: str) -> tuple[str, int | None]:
     right before the line break in front of it.
     """
     more = _MORE.search(text)
-    return (text, None) if more is None else (text[: more.start()], int(more[2]))
+    return (
+        (text, None) if more is None else (text[: more.start()], int(more[2]))
+    )
 
 
-def read_all(call: Call, recall: Callable[[str, Mapping[str, Any]], str]) -> str:
+def read_all(
+    call: Call, recall: Callable[[str, Mapping[str, Any]], str]
+) -> str:
     """Follow a notice's call page by page until no notice remains.
 
     Args:
@@ -134,5 +145,7 @@ def read_all(call: Call, recall: Callable[[str, Mapping[str, Any]], str]) -> str
             recall(CONTINUATION, {"tool_call_id": call.ref, "offset": offset})
         )
         parts.append(text)
-        offset = following if following is not None and following > offset else None
+        offset = (
+            following if following is not None and following > offset else None
+        )
     return "".join(parts)

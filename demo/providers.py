@@ -14,7 +14,13 @@ from typing import Any
 
 from msgspec import Struct
 
-__all__ = ["MAX_OUTPUT_TOKENS", "AskError", "Provider", "provider_of", "server_model"]
+__all__ = [
+    "MAX_OUTPUT_TOKENS",
+    "AskError",
+    "Provider",
+    "provider_of",
+    "server_model",
+]
 
 MAX_OUTPUT_TOKENS = 8_192
 LOCAL_KEY = "DEMO_API_KEY"
@@ -61,10 +67,14 @@ class Provider(Struct, frozen=True):
         Raises:
             AskError: no key is set.
         """
-        key = next((value for name in self.keys if (value := os.environ.get(name))), "")
+        key = next(
+            (value for name in self.keys if (value := os.environ.get(name))),
+            "",
+        )
         if not key and self.keys != (LOCAL_KEY,):
             raise AskError(
-                f"No key: set {' or '.join(self.keys)} in the environment.", status=2
+                f"No key: set {' or '.join(self.keys)} in the environment.",
+                status=2,
             )
         create = self.connect(key or "none")
 
@@ -114,7 +124,9 @@ def server_model(url: str) -> str:
         AskError: it cannot be reached, or lists none.
     """
     try:
-        listed = list(_openai(os.environ.get(LOCAL_KEY) or "none", url).models.list())
+        listed = list(
+            _openai(os.environ.get(LOCAL_KEY) or "none", url).models.list()
+        )
     except Exception as error:
         words = _words(error, "", (LOCAL_KEY,), os.environ.get(LOCAL_KEY, ""))
         if words is None:
@@ -139,7 +151,9 @@ def _anthropic() -> Provider:
     import anthropic
 
     def connect(key: str) -> Callable[..., Any]:
-        return anthropic.Anthropic(api_key=key, max_retries=RETRIES).messages.create
+        return anthropic.Anthropic(
+            api_key=key, max_retries=RETRIES
+        ).messages.create
 
     def first(model: str, task: str) -> dict[str, Any]:
         return {
@@ -152,7 +166,9 @@ def _anthropic() -> Provider:
     def revive(values: dict[str, Any]) -> Any:
         return anthropic.types.Message.construct(**values)
 
-    return Provider("anthropic", ("ANTHROPIC_API_KEY",), connect, _plain, revive, first)
+    return Provider(
+        "anthropic", ("ANTHROPIC_API_KEY",), connect, _plain, revive, first
+    )
 
 
 def _openai(key: str, url: str | None = None) -> Any:
@@ -181,7 +197,10 @@ def _chat(url: str) -> Provider:
     from openai.types.chat import ChatCompletion
 
     def first(model: str, task: str) -> dict[str, Any]:
-        return {"model": model, "messages": [{"role": "user", "content": task}]}
+        return {
+            "model": model,
+            "messages": [{"role": "user", "content": task}],
+        }
 
     return Provider(
         "openai-chat",
@@ -207,7 +226,10 @@ def _gemini() -> Provider:
 
     def dump(reply: Any) -> dict[str, Any]:
         said: dict[str, Any] = reply.model_dump(
-            mode="json", by_alias=True, exclude_none=True, exclude={"sdk_http_response"}
+            mode="json",
+            by_alias=True,
+            exclude_none=True,
+            exclude={"sdk_http_response"},
         )
         return said
 
@@ -224,16 +246,25 @@ def _gemini() -> Provider:
         )
 
     return Provider(
-        "gemini", ("GEMINI_API_KEY", "GOOGLE_API_KEY"), connect, dump, revive, first
+        "gemini",
+        ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        connect,
+        dump,
+        revive,
+        first,
     )
 
 
 # ── errors ───────────────────────────────────────────────────────────────────────────────
 
 
-def _words(error: Exception, model: str, keys: tuple[str, ...], key: str) -> str | None:
+def _words(
+    error: Exception, model: str, keys: tuple[str, ...], key: str
+) -> str | None:
     """What an SDK's error means to the person at the keyboard, or None: it is no such error."""
-    status = getattr(error, "status_code", None) or getattr(error, "code", None)
+    status = getattr(error, "status_code", None) or getattr(
+        error, "code", None
+    )
     if not isinstance(status, int):
         kinds = {kind.__name__ for kind in type(error).__mro__}
         is_network = bool(
@@ -250,9 +281,7 @@ def _words(error: Exception, model: str, keys: tuple[str, ...], key: str) -> str
     if status == 404:
         return f"The provider knows no model {model!r} ({status}). {said}"
     if status == 429:
-        return (
-            f"Too many requests, or the account's limit is reached ({status}). {said}"
-        )
+        return f"Too many requests, or the account's limit is reached ({status}). {said}"
     return f"The provider answers {status}. {said}"
 
 

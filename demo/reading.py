@@ -15,7 +15,8 @@ __all__ = ["callers", "definition", "hits", "modules", "region"]
 _AROUND_LINES = 40
 _HIT = re.compile(r"^(\S+\.py):(\d+):(.*)$", re.MULTILINE)
 _IMPORT = re.compile(
-    r"^ *(\d+)\|(?:import (\w[\w.]*)|from (\.*[\w.]*) import (\w+))", re.MULTILINE
+    r"^ *(\d+)\|(?:import (\w[\w.]*)|from (\.*[\w.]*) import (\w+))",
+    re.MULTILINE,
 )
 _WELL_KNOWN = frozenset(
     (
@@ -30,7 +31,16 @@ _WELL_KNOWN = frozenset(
             "math",
             "os",
         ),
-        *("re", "struct", "sys", "time", "types", "typing", "warnings", "zlib"),
+        *(
+            "re",
+            "struct",
+            "sys",
+            "time",
+            "types",
+            "typing",
+            "warnings",
+            "zlib",
+        ),
     )
 )
 
@@ -75,7 +85,8 @@ def _module_path(path: str, name: str) -> str | None:
     if dots:
         base = folder.split("/")
         return (
-            "/".join([*base[: len(base) - dots + 1], *name[dots:].split(".")]) + ".py"
+            "/".join([*base[: len(base) - dots + 1], *name[dots:].split(".")])
+            + ".py"
         )
     top = name.split(".")[0]
     if top in _WELL_KNOWN or top.startswith("_"):

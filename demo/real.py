@@ -49,7 +49,11 @@ class _Asking:
         count_tokens: CountTokens,
         tools: Tools | None,
     ) -> None:
-        self.model, self.agenda, self.window_tokens = model, agenda, window_tokens
+        self.model, self.agenda, self.window_tokens = (
+            model,
+            agenda,
+            window_tokens,
+        )
         self.provider = provider_of(model, url)
         head = {
             "model": model,
@@ -82,7 +86,10 @@ class _Asking:
         with tempfile.TemporaryDirectory(prefix="ullage-demo-") as folder:
             store = Path(folder) / "demo.db"
             session = ullage.Session(
-                self.model, limits=limits, store=store, format=self.provider.format
+                self.model,
+                limits=limits,
+                store=store,
+                format=self.provider.format,
             )
             try:
                 limited = self.run(WITH, session)
@@ -93,7 +100,11 @@ class _Asking:
     def _shows(self, name: str) -> Callable[[Asked], None]:
         def show(asked: Asked) -> None:
             if asked.calls % _EVERY_CALLS == 0 or asked.ended:
-                cost = "" if asked.cost_usd is None else f"  ${asked.cost_usd:,.2f}"
+                cost = (
+                    ""
+                    if asked.cost_usd is None
+                    else f"  ${asked.cost_usd:,.2f}"
+                )
                 self.console.print(
                     f"{name:8}  call {asked.calls:3}  largest prompt {asked.peak_tokens:9,}  "
                     f"recalls {asked.recalls:3}{cost}",
@@ -139,11 +150,17 @@ def ask(
         if model is None:
             assert recording is not None
             head = Recording.head_of(recording)
-            model, window_tokens = str(head["model"]), int(head["window_tokens"])
+            model, window_tokens = (
+                str(head["model"]),
+                int(head["window_tokens"]),
+            )
             agenda = [_QUESTIONS[name] for name in head["questions"]]
-            url = "http://localhost" if head["format"] == "openai-chat" else None
+            url = (
+                "http://localhost" if head["format"] == "openai-chat" else None
+            )
         recording = (
-            recording or FOLDER / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', model)}.jsonl"
+            recording
+            or FOLDER / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', model)}.jsonl"
         )
         said = str(recording)
         asking = _Asking(
@@ -160,7 +177,9 @@ def ask(
         _open(asking, said)
         unlimited, limited = asking.runs()
     except AskError as error:
-        console.print(f"{error}", highlight=False, markup=False, soft_wrap=True)
+        console.print(
+            f"{error}", highlight=False, markup=False, soft_wrap=True
+        )
         if error.status == 1 and Path(said).exists():
             console.print(
                 f"What it said so far is in {said}: the same command goes on there."
@@ -194,7 +213,9 @@ def _close(asking: _Asking, unlimited: Asked, limited: Asked) -> None:
         costs_usd=(unlimited.cost_usd, limited.cost_usd),
         cache="as reported",
     )
-    both = [(asked, judged(asking.agenda, asked)) for asked in (unlimited, limited)]
+    both = [
+        (asked, judged(asking.agenda, asked)) for asked in (unlimited, limited)
+    ]
     _add_evidence(table, both)
     console.print(table)
     if asking.recording.unlike:
@@ -214,7 +235,9 @@ def _add_evidence(table: Table, both: Sequence[tuple[Asked, Judged]]) -> None:
         ),
         "quotes no tool returned": lambda _, found: str(found.untrue),
         "evidence that had left the window": lambda _, found: str(found.left),
-        "of this called back": lambda _, found: f"{found.called_back} of {found.left}",
+        "of this called back": lambda _, found: (
+            f"{found.called_back} of {found.left}"
+        ),
         "own calls made twice": lambda asked, _: str(asked.repeated),
     }
     for name, cell in rows.items():

@@ -81,7 +81,9 @@ class Recording:
             self.unlike += line.get("of", digest) != digest
             return line[kind]
         value = make()
-        self._write({"run": run, kind: value, **({"of": digest} if digest else {})})
+        self._write(
+            {"run": run, kind: value, **({"of": digest} if digest else {})}
+        )
         return value
 
     def _write(self, line: dict[str, Any]) -> None:

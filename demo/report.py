@@ -72,7 +72,9 @@ class _Reader:
     def read(self, ref: str, offset: int) -> str:
         key = (ref, offset)
         if key not in self._texts:
-            self._texts[key] = read_all(Call(CONTINUATION, ref, offset), self._recall)
+            self._texts[key] = read_all(
+                Call(CONTINUATION, ref, offset), self._recall
+            )
         return self._texts[key]
 
     def _recall(self, name: str, arguments: Mapping[str, Any]) -> str:
@@ -98,7 +100,9 @@ def prove(session: Session, view: Messages, history: Messages) -> Proof:
         The counts, and the ids of what did not come back.
     """
     originals = _originals(session, history)
-    shown = {m["tool_call_id"]: text_of(m) for m in view if m["role"] == "tool"}
+    shown = {
+        m["tool_call_id"]: text_of(m) for m in view if m["role"] == "tool"
+    }
     reader = _Reader(session)
     how = {"view": 0, "notice": 0, "index": 0}
     missing: list[tuple[str, str]] = []
@@ -117,7 +121,9 @@ def prove(session: Session, view: Messages, history: Messages) -> Proof:
         if missing
         else set()
     )
-    lost = tuple(call_id for call_id, text in missing if _digest(text) not in reached)
+    lost = tuple(
+        call_id for call_id, text in missing if _digest(text) not in reached
+    )
     return Proof(
         total=len(originals),
         verbatim=how["view"],
@@ -164,7 +170,9 @@ def _reach(view: Messages, originals: set[str], reader: _Reader) -> set[str]:
     seen: set[str] = set()
     reached: set[str] = set()
     for _ in range(_MAX_DEPTH):
-        refs = dict.fromkeys(call.ref for text in texts for call in calls(text))
+        refs = dict.fromkeys(
+            call.ref for text in texts for call in calls(text)
+        )
         texts = []
         for ref in [ref for ref in refs if ref not in seen]:
             text = reader.read(ref, 0)
@@ -183,7 +191,9 @@ def evidence(answer: str) -> tuple[list[str], int]:
     """The lines the last answer quotes, and how many it should have quoted."""
     last = answer.partition(CONCLUSION)[2]
     quotes = [line for line in last.split("\n") if line.startswith("> ")]
-    return [line for line in quotes if not line.endswith(NOT_FOUND)], len(quotes)
+    return [line for line in quotes if not line.endswith(NOT_FOUND)], len(
+        quotes
+    )
 
 
 def table(
@@ -203,7 +213,9 @@ def table(
         costs_usd: the cost of each, caching included; None where prices are not known.
         cache: how it is known what the provider's cache held.
     """
-    shown = Table(title="the same agent, twice", title_justify="left", width=78)
+    shown = Table(
+        title="the same agent, twice", title_justify="left", width=78
+    )
     shown.add_column("")
     shown.add_column("no limit", justify="right")
     shown.add_column(f"ullage, {window_tokens:,}", justify="right")
@@ -211,14 +223,20 @@ def table(
         "model calls": lambda run: f"{run.calls:,}",
         "calls of a recall tool": lambda run: f"{run.recalls:,}",
         "history at the end, tokens": lambda run: f"{run.history_tokens:,}",
-        "history summed over all calls": lambda run: f"{run.history_sum_tokens:,}",
+        "history summed over all calls": lambda run: (
+            f"{run.history_sum_tokens:,}"
+        ),
         "largest prompt sent, tokens": lambda run: f"{run.peak_tokens:,}",
         "prompts summed over all calls": lambda run: f"{run.sum_tokens:,}",
-        f"of these from the cache ({cache})": lambda run: f"{run.cache_share:.0%}",
+        f"of these from the cache ({cache})": lambda run: (
+            f"{run.cache_share:.0%}"
+        ),
         "replies, tokens": lambda run: f"{run.output_tokens:,}",
     }
     for name, cell in rows.items():
         shown.add_row(name, cell(unlimited), cell(limited))
-    costs = ("unknown" if cost is None else f"${cost:,.2f}" for cost in costs_usd)
+    costs = (
+        "unknown" if cost is None else f"${cost:,.2f}" for cost in costs_usd
+    )
     shown.add_row("cost, caching included", *costs)
     return shown

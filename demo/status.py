@@ -71,7 +71,9 @@ class Status(Struct, frozen=True, kw_only=True):
     def keep(self, name: str, place: Address | None) -> Status:
         """The same status with one more place, if there is one."""
         return (
-            self if place is None else replace(self, found=(*self.found, (name, place)))
+            self
+            if place is None
+            else replace(self, found=(*self.found, (name, place)))
         )
 
     def __str__(self) -> str:
@@ -98,10 +100,13 @@ class Status(Struct, frozen=True, kw_only=True):
             step=step,
             tries=int(tries),
             found=tuple(
-                (name, Address(path, int(n))) for name, path, n in _PLACE.findall(found)
+                (name, Address(path, int(n)))
+                for name, path, n in _PLACE.findall(found)
             ),
             answered=tuple(
                 Answered(int(n) - 1, path, int(definition), int(imported))
-                for n, path, definition, imported in _ANSWERED.findall(answered)
+                for n, path, definition, imported in _ANSWERED.findall(
+                    answered
+                )
             ),
         )

@@ -48,7 +48,9 @@ class Memo:
 
     def __call__(self, texts: Sequence[str]) -> list[int]:
         """The number of tokens of each text."""
-        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        new = [
+            text for text in dict.fromkeys(texts) if text not in self._known
+        ]
         if new:
             self._known.update(zip(new, self._count(new), strict=True))
         return [self._known[text] for text in texts]
@@ -76,7 +78,10 @@ class Tally:
     """
 
     def __init__(
-        self, history: Mapping[str, Any], count_tokens: CountTokens, cache: Cache
+        self,
+        history: Mapping[str, Any],
+        count_tokens: CountTokens,
+        cache: Cache,
     ) -> None:
         self._history, self._count, self._cache = history, count_tokens, cache
         self.calls = self.recalls = self.view_tokens = self.history_tokens = 0
@@ -86,7 +91,10 @@ class Tally:
     def watch(self, view: Mapping[str, Any], reply: Mapping[str, Any]) -> None:
         """Take in one view that was sent, and its reply."""
         message = reply["choices"][0]["message"]
-        names = [call["function"]["name"] for call in message.get("tool_calls") or ()]
+        names = [
+            call["function"]["name"]
+            for call in message.get("tool_calls") or ()
+        ]
         self.calls += 1
         self.recalls += sum(name in RECALL for name in names)
         self.view_tokens = reply["usage"]["prompt_tokens"]

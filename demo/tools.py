@@ -21,7 +21,14 @@ __all__ = ["MAX_HITS", "SPECS", "ToolError", "Tools", "default_roots"]
 
 MAX_HITS = 1_000
 
-_HIDDEN_FOLDERS = ("test", "tests", "ensurepip", "idlelib", "lib2to3", "turtledemo")
+_HIDDEN_FOLDERS = (
+    "test",
+    "tests",
+    "ensurepip",
+    "idlelib",
+    "lib2to3",
+    "turtledemo",
+)
 _HIDDEN_INSTALLS = ("__pycache__", "dist-packages", "site-packages")
 _HIDDEN_FILES = ("sitecustomize.py", "usercustomize.py")
 _HIDDEN = frozenset((*_HIDDEN_FOLDERS, *_HIDDEN_INSTALLS, *_HIDDEN_FILES))
@@ -39,7 +46,9 @@ def _spec(
             "description": description,
             "parameters": {
                 "type": "object",
-                "properties": {key: {"type": kind} for key, kind in properties.items()},
+                "properties": {
+                    key: {"type": kind} for key, kind in properties.items()
+                },
                 "required": required,
             },
         },
@@ -155,7 +164,9 @@ class Tools:
             raise ToolError(f"{path} is a folder; try list_dir")
         if not self._is_shown(file):
             beside = file.with_suffix("")
-            hint = f"; there is a folder {path[:-3]}/" if beside.is_dir() else ""
+            hint = (
+                f"; there is a folder {path[:-3]}/" if beside.is_dir() else ""
+            )
             raise ToolError(f"{path} does not exist{hint}")
         lines = (
             self._bytes(file)
@@ -168,7 +179,8 @@ class Tools:
         first = max(start_line, 1)
         chosen = lines[first - 1 : end_line]
         numbered = [
-            f"{number:6d}|{line}\n" for number, line in enumerate(chosen, first)
+            f"{number:6d}|{line}\n"
+            for number, line in enumerate(chosen, first)
         ]
         return "".join(numbered) or f"({path} has {len(lines)} lines)\n"
 
@@ -183,7 +195,9 @@ class Tools:
         try:
             regex = re2.compile(f"(?m){pattern}".encode())
         except re2.error:
-            raise ToolError(f"{pattern!r} is not a regular expression of RE2") from None
+            raise ToolError(
+                f"{pattern!r} is not a regular expression of RE2"
+            ) from None
         start = self._resolve(path)
         if not start.exists():
             raise ToolError(f"{path} does not exist")

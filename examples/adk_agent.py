@@ -20,10 +20,15 @@ from ullage.integrations.adk import UllageAdkPlugin
 async def main(question: str, model: str = "gemini-2.5-pro") -> str:
     """Answer a question with the help of files."""
     agent = Agent(
-        name="reader", model=model, instruction="Find faults.", tools=[read_file]
+        name="reader",
+        model=model,
+        instruction="Find faults.",
+        tools=[read_file],
     )
     plugin = UllageAdkPlugin(store="kept.db")  # ullage
-    runner = InMemoryRunner(app=App(name="reading", root_agent=agent, plugins=[plugin]))
+    runner = InMemoryRunner(
+        app=App(name="reading", root_agent=agent, plugins=[plugin])
+    )
     session = await runner.session_service.create_session(
         app_name="reading", user_id="ada"
     )

@@ -26,7 +26,9 @@ from aiohttp import web
 import ullage
 from examples.files import NAME, PARAMETERS, SAYS, read_file
 
-TOOLS: list[Any] = [{"name": NAME, "description": SAYS, "input_schema": PARAMETERS}]
+TOOLS: list[Any] = [
+    {"name": NAME, "description": SAYS, "input_schema": PARAMETERS}
+]
 MODEL = "claude-sonnet-5"
 
 
@@ -49,7 +51,8 @@ class Histories:
     def save(self, chat: str, number: int, turn: list[Any]) -> None:
         """Keep a turn. Raises sqlite3.IntegrityError if another one has that number."""
         self.db.execute(
-            "insert into turns values (?, ?, ?)", (chat, number, json.dumps(turn))
+            "insert into turns values (?, ?, ?)",
+            (chat, number, json.dumps(turn)),
         )
 
 
@@ -65,14 +68,21 @@ async def answer(
                 yield text
             reply = await stream.get_final_message()
         messages.append(
-            {"role": "assistant", "content": reply.to_dict(mode="json")["content"]}
+            {
+                "role": "assistant",
+                "content": reply.to_dict(mode="json")["content"],
+            }
         )
         results: list[Any] = []
         for block in reply.content:
             if block.type == "tool_use":
                 text = read_file(str(block.input["path"]))
                 results.append(
-                    {"type": "tool_result", "tool_use_id": block.id, "content": text}
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": block.id,
+                        "content": text,
+                    }
                 )
         if not results:
             return
@@ -85,9 +95,13 @@ async def post(request: web.Request) -> web.StreamResponse:
     number, messages = histories.load(chat)
     begins = len(messages)
     messages.append({"role": "user", "content": await request.text()})
-    response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
+    response = web.StreamResponse(
+        headers={"Content-Type": "text/plain; charset=utf-8"}
+    )
     await response.prepare(request)
-    with ullage.conversation(chat):  # ullage: what is set aside here opens here alone
+    with ullage.conversation(
+        chat
+    ):  # ullage: what is set aside here opens here alone
         async for text in answer(request.app[CLIENT], messages):
             await response.write(text.encode())
     try:
@@ -124,7 +138,10 @@ def main() -> None:
     options = parser.parse_args()
     with socket.create_server(("127.0.0.1", options.port)) as listening:
         new = partial(
-            multiprocessing.Process, target=work, args=(listening,), daemon=True
+            multiprocessing.Process,
+            target=work,
+            args=(listening,),
+            daemon=True,
         )
         workers = [new() for _ in range(options.workers)]
         for worker in workers:
@@ -132,7 +149,9 @@ def main() -> None:
         signal.signal(
             signal.SIGTERM, lambda *_: sys.exit()
         )  # and the workers end with it
-        print(f"http://127.0.0.1:{listening.getsockname()[1]}/chats/", flush=True)
+        print(
+            f"http://127.0.0.1:{listening.getsockname()[1]}/chats/", flush=True
+        )
         with suppress(KeyboardInterrupt):
             for worker in workers:
                 worker.join()

@@ -31,7 +31,11 @@ def edit_file(path: str, old: str, new: str) -> str:
 def run(command: str) -> str:
     """Run a shell command; gives what it prints, and its exit code."""
     done = subprocess.run(
-        command, shell=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        command,
+        shell=True,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
     return f"{done.stdout}\nexit code {done.returncode}"
 
@@ -51,7 +55,9 @@ DECLARED: list[Any] = [
             "properties": {
                 key: STRING for key in tool.__annotations__ if key != "return"
             },
-            "required": [key for key in tool.__annotations__ if key != "return"],
+            "required": [
+                key for key in tool.__annotations__ if key != "return"
+            ],
         },
     }
     for name, tool in TOOLS.items()

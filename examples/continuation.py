@@ -15,12 +15,21 @@ from typing import Any
 from ullage import Session
 from ullage.doors.loop import Outcome, Tool, run_turn
 
-__all__ = ["INSTRUCTIONS", "MEETING_SERVER", "POLICY", "agent_turn", "new_session"]
+__all__ = [
+    "INSTRUCTIONS",
+    "MEETING_SERVER",
+    "POLICY",
+    "agent_turn",
+    "new_session",
+]
 
 POLICY = "continuation"
 """`tool-result-continuation.md`: 4,000 characters of a result are shown at first."""
 
-MEETING_SERVER = (sys.executable, str(Path(__file__).with_name("meeting_server.py")))
+MEETING_SERVER = (
+    sys.executable,
+    str(Path(__file__).with_name("meeting_server.py")),
+)
 """The command that starts the MCP server."""
 
 INSTRUCTIONS = (

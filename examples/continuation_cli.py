@@ -20,9 +20,13 @@ from ullage.integrations.mcp_tools import mcp_tools
 def main() -> int:
     """Read questions, from the arguments or one a line, and print the answers."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("question", nargs="*", help="none: one question a line is read")
+    parser.add_argument(
+        "question", nargs="*", help="none: one question a line is read"
+    )
     parser.add_argument("--model", default="gpt-4.1")
-    parser.add_argument("--store", default="sqlite", help="where long results are kept")
+    parser.add_argument(
+        "--store", default="sqlite", help="where long results are kept"
+    )
     given = parser.parse_args()
     messages: list[object] = []
     create = openai.OpenAI().chat.completions.create

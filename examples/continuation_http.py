@@ -33,9 +33,18 @@ class Chat:
     """The conversations, and what they share."""
 
     def __init__(
-        self, create: Callable[..., Any], tools: Sequence[Tool], model: str, store: str
+        self,
+        create: Callable[..., Any],
+        tools: Sequence[Tool],
+        model: str,
+        store: str,
     ) -> None:
-        self.create, self.tools, self.model, self.store = create, tools, model, store
+        self.create, self.tools, self.model, self.store = (
+            create,
+            tools,
+            model,
+            store,
+        )
         self.open: dict[str, tuple[Any, list[Any], threading.Lock]] = {}
 
     def find(self, name: str | None) -> str:
@@ -52,7 +61,9 @@ class Chat:
         """One turn of a conversation; its turns run one after the other."""
         session, messages, one_at_a_time = self.open[name]
         with one_at_a_time:
-            outcome = agent_turn(self.create, session, self.tools, messages, said)
+            outcome = agent_turn(
+                self.create, session, self.tools, messages, said
+            )
         return {
             "conversation": name,
             "reply": outcome.text,
@@ -71,7 +82,9 @@ class Handler(BaseHTTPRequestHandler):
         """Answer a message."""
         length = int(self.headers.get("content-length") or 0)
         if self.path != "/chat" or length > _MOST_BYTES:
-            return self._send(404, {"error": "POST a message of at most 1 MB to /chat"})
+            return self._send(
+                404, {"error": "POST a message of at most 1 MB to /chat"}
+            )
         try:
             asked = json.loads(self.rfile.read(length))
             said, name = (
@@ -79,9 +92,7 @@ class Handler(BaseHTTPRequestHandler):
                 self.chat.find(asked.get("conversation")),
             )
         except (ValueError, KeyError, TypeError, AttributeError):
-            remedy = (
-                'send {"message": "…"}, with a "conversation" that this server named'
-            )
+            remedy = 'send {"message": "…"}, with a "conversation" that this server named'
             return self._send(400, {"error": remedy})
         try:
             return self._send(200, self.chat.answer(name, said))
@@ -103,16 +114,21 @@ class Handler(BaseHTTPRequestHandler):
 def main() -> None:
     """Serve until interrupted."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--port", type=int, default=8000, help="0: any that is free")
+    parser.add_argument(
+        "--port", type=int, default=8000, help="0: any that is free"
+    )
     parser.add_argument("--model", default="gpt-4.1")
-    parser.add_argument("--store", default="sqlite", help="where long results are kept")
+    parser.add_argument(
+        "--store", default="sqlite", help="where long results are kept"
+    )
     given = parser.parse_args()
     create = openai.OpenAI().chat.completions.create
     with mcp_tools(MEETING_SERVER) as tools:
         Handler.chat = Chat(create, tools, given.model, given.store)
         with ThreadingHTTPServer(("127.0.0.1", given.port), Handler) as server:
             print(
-                f"listening on http://127.0.0.1:{server.server_port}/chat", flush=True
+                f"listening on http://127.0.0.1:{server.server_port}/chat",
+                flush=True,
             )
             try:
                 server.serve_forever()

@@ -19,7 +19,9 @@ def main(question: str, model: str = "claude-sonnet-5") -> str:
     client = anthropic.Anthropic()
     session = ullage.Session(model)  # ullage
     messages: list[Any] = [{"role": "user", "content": question}]
-    tools: list[Any] = [{"name": NAME, "description": SAYS, "input_schema": PARAMETERS}]
+    tools: list[Any] = [
+        {"name": NAME, "description": SAYS, "input_schema": PARAMETERS}
+    ]
     while True:
         reply = session.call(  # ullage: fits, calls, observes
             client.messages.create,
@@ -41,7 +43,11 @@ def main(question: str, model: str = "claude-sonnet-5") -> str:
             else:
                 text = read_file(str(call.input["path"]))
                 results.append(
-                    {"type": "tool_result", "tool_use_id": call.id, "content": text}
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": call.id,
+                        "content": text,
+                    }
                 )
         messages.append({"role": "user", "content": results})
 

@@ -24,7 +24,10 @@ def main(question: str, model: str = "gpt-5.4") -> str:
     tools: list[Any] = [{"type": "function", "function": function}]
     while True:
         reply = session.call(  # ullage: fits, calls, observes
-            client.chat.completions.create, model=model, messages=messages, tools=tools
+            client.chat.completions.create,
+            model=model,
+            messages=messages,
+            tools=tools,
         )
         message = reply.choices[0].message
         messages.append(message.model_dump(exclude_none=True))

@@ -30,7 +30,11 @@ def main(question: str, model: str = "gpt-5.4") -> str:
     ]
     while True:
         reply = session.call(  # ullage: fits, calls, observes
-            client.responses.create, model=model, input=items, tools=tools, store=False
+            client.responses.create,
+            model=model,
+            input=items,
+            tools=tools,
+            store=False,
         )
         items += [item.model_dump(exclude_none=True) for item in reply.output]
         calls = [item for item in reply.output if item.type == "function_call"]

@@ -16,13 +16,25 @@ SERVER = [sys.executable, "-m", "examples.meeting_server"]
 
 async def main() -> str:
     """What a client is given of a transcript of 24,591 characters."""
-    before_it = ["-m", "ullage", "mcp", "--limit", "8000", "--", *SERVER]  # ullage
+    before_it = [
+        "-m",
+        "ullage",
+        "mcp",
+        "--limit",
+        "8000",
+        "--",
+        *SERVER,
+    ]  # ullage
     async with Client(
         StdioServerParameters(command=sys.executable, args=before_it)
     ) as client:
-        result = await client.call_tool("transcribe_audio", {"path": "meeting.wav"})
+        result = await client.call_tool(
+            "transcribe_audio", {"path": "meeting.wav"}
+        )
         return "".join(
-            part.text for part in result.content if isinstance(part, TextContent)
+            part.text
+            for part in result.content
+            if isinstance(part, TextContent)
         )
 
 

@@ -24,12 +24,24 @@ _TALK = (
         "Rosa",
         "The billing tables are larger than we thought, some rows are twelve years old.",
     ),
-    ("Jun", "I asked three customers. Two of them have never seen the old importer."),
-    ("Amadou", "Then let us go through the open questions one after the other."),
+    (
+        "Jun",
+        "I asked three customers. Two of them have never seen the old importer.",
+    ),
+    (
+        "Amadou",
+        "Then let us go through the open questions one after the other.",
+    ),
     ("Rosa", "If we copy at night, the lock is held for less than a minute."),
-    ("Amadou", "What happens to the requests that come in during that minute?"),
+    (
+        "Amadou",
+        "What happens to the requests that come in during that minute?",
+    ),
     ("Jun", "They wait. I measured it: the slowest took four seconds."),
-    ("Amadou", "That is fine for the night, but not for the Monday after a launch."),
+    (
+        "Amadou",
+        "That is fine for the night, but not for the Monday after a launch.",
+    ),
 )
 _TURNS_BETWEEN_DECISIONS = 50
 
@@ -41,9 +53,13 @@ def transcript() -> str:
     decisions = iter(_DECISIONS)
     lines = []
     for number, (speaker, words) in enumerate(islice(cycle(_TALK), 400), 1):
-        lines.append(f"[{number // 6:02}:{number % 6 * 10:02}] {speaker}: {words}")
+        lines.append(
+            f"[{number // 6:02}:{number % 6 * 10:02}] {speaker}: {words}"
+        )
         if number % _TURNS_BETWEEN_DECISIONS == 0:
-            lines += [f"Decision: {decision}" for decision in islice(decisions, 1)]
+            lines += [
+                f"Decision: {decision}" for decision in islice(decisions, 1)
+            ]
     return "\n".join(lines)[:TRANSCRIPT_CHARS]
 
 

@@ -103,7 +103,8 @@ class Counting(MemoryStore):
     ) -> Any:
         """See `MemoryStore`."""
         self._count(
-            writes=1, synced=bool(outputs) or any(each.is_once for each in records)
+            writes=1,
+            synced=bool(outputs) or any(each.is_once for each in records),
         )
         self._keep(records)
         for output in outputs:
@@ -161,7 +162,11 @@ def messages_of(conversation: int, traffic: Traffic) -> list[dict[str, Any]]:
             f"line {at} of {conversation}.{n}: {random.getrandbits(40)}\n"
             for at in range(random.randrange(4, traffic.lines))
         )
-        result = {"type": "tool_result", "tool_use_id": f"c{n}", "content": text}
+        result = {
+            "type": "tool_result",
+            "tool_use_id": f"c{n}",
+            "content": text,
+        }
         messages.append({"role": "assistant", "content": [call]})
         messages.append({"role": "user", "content": [result]})
     return messages
@@ -196,7 +201,9 @@ def asked_by(traffic: Traffic, conversations: int) -> Asked:
     """What this traffic asks of any store."""
     store = Counting()
     cpu_s = worked(store, traffic, conversations)
-    return replace(store.asked, turns=conversations * traffic.turns, cpu_s=cpu_s)
+    return replace(
+        store.asked, turns=conversations * traffic.turns, cpu_s=cpu_s
+    )
 
 
 def in_sqlite(traffic: Traffic, conversations: int) -> Held:
@@ -233,15 +240,14 @@ def in_postgres(server: Server, traffic: Traffic, conversations: int) -> Held:
         wal = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), %s)"
         (wal_bytes,) = db.execute(wal, (began,)).fetchone()
         tables = [
-            f"ullage.{name}" for name in ("outputs", "chunks", "records", "names")
+            f"ullage.{name}"
+            for name in ("outputs", "chunks", "records", "names")
         ]
         rows = [
             db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
             for table in tables
         ]
-        sizes = (
-            "SELECT sum(pg_total_relation_size(t::regclass)) FROM unnest(%s::text[]) t"
-        )
+        sizes = "SELECT sum(pg_total_relation_size(t::regclass)) FROM unnest(%s::text[]) t"
         (disk,) = db.execute(sizes, (tables,)).fetchone()
         (stored,) = db.execute(
             "SELECT coalesce(sum(stored_bytes), 0) FROM ullage.outputs"
@@ -271,7 +277,9 @@ def predicted(first: Asked, held: Held, second: Asked) -> tuple[int, int]:
     texts as small as those of the first became, and for each row an overhead.
     """
     in_texts = (held.rows - first.records) / first.outputs
-    overhead = (held.disk_bytes - held.stored_bytes - first.data_bytes) / held.rows
+    overhead = (
+        held.disk_bytes - held.stored_bytes - first.data_bytes
+    ) / held.rows
     rows = second.records + in_texts * second.outputs
     stored = second.text_bytes * held.stored_bytes / first.text_bytes
     return round(rows), round(rows * overhead + second.data_bytes + stored)
@@ -349,9 +357,12 @@ def needs_of(
         "its connections": _CONNECTIONS * worker_cores / machine.connections,
     }
     conversation_s = (asked.cpu_s + held.cpu_s) / asked.turns * ONE.turns
-    gb_months = held.disk_bytes / asked.turns * ONE.turns / 1e9 * keep_s / (30 * DAY_S)
+    gb_months = (
+        held.disk_bytes / asked.turns * ONE.turns / 1e9 * keep_s / (30 * DAY_S)
+    )
     usd = (
-        conversation_s / 3600 * machine.core_hour_usd + gb_months * machine.gb_month_usd
+        conversation_s / 3600 * machine.core_hour_usd
+        + gb_months * machine.gb_month_usd
     )
     return Needs(
         live=live,
@@ -370,7 +381,17 @@ def bookings_s(server: Server, threads: int = 4, each: int = 150) -> float:
     def book(worker: int) -> None:
         for n in range(each):
             call = CallRow(
-                f"{worker}/{n}".encode(), "agent", _MODEL, 1, 0, 0, 1, 0, 1, 0.0, 0
+                f"{worker}/{n}".encode(),
+                "agent",
+                _MODEL,
+                1,
+                0,
+                0,
+                1,
+                0,
+                1,
+                0.0,
+                0,
             )
             store.book("all", [call])
 
@@ -387,10 +408,15 @@ def checks(
     conversations: int, server: Server
 ) -> Iterator[tuple[str, Asked, Held, Asked, Held]]:
     """Each store after the first traffic and after the second."""
-    first, second = asked_by(ONE, conversations), asked_by(OTHER, conversations)
+    first, second = (
+        asked_by(ONE, conversations),
+        asked_by(OTHER, conversations),
+    )
     stores: dict[str, Callable[[Traffic, int], Held]] = {
         "SQLite": in_sqlite,
-        "PostgreSQL": lambda traffic, count: in_postgres(server, traffic, count),
+        "PostgreSQL": lambda traffic, count: in_postgres(
+            server, traffic, count
+        ),
     }
     for name, measure in stores.items():
         yield (
@@ -404,21 +430,40 @@ def checks(
 
 @click.command()
 @click.option(
-    "--live", multiple=True, default=(1_000, 100_000, 10_000_000), show_default=True
+    "--live",
+    multiple=True,
+    default=(1_000, 100_000, 10_000_000),
+    show_default=True,
 )
 @click.option(
-    "--conversations", default=50, show_default=True, help="How many are simulated."
+    "--conversations",
+    default=50,
+    show_default=True,
+    help="How many are simulated.",
 )
 @click.option(
-    "--gap", "gap_s", default=30.0, show_default=True, help="Seconds between turns."
+    "--gap",
+    "gap_s",
+    default=30.0,
+    show_default=True,
+    help="Seconds between turns.",
 )
 @click.option(
-    "--keep", "days", default=30.0, show_default=True, help="Days that all is kept."
+    "--keep",
+    "days",
+    default=30.0,
+    show_default=True,
+    help="Days that all is kept.",
 )
 @click.option(
-    "--cores", default=Machine().cores, show_default=True, help="Of the server."
+    "--cores",
+    default=Machine().cores,
+    show_default=True,
+    help="Of the server.",
 )
-@click.option("--disk-tb", default=16.0, show_default=True, help="Of the server.")
+@click.option(
+    "--disk-tb", default=16.0, show_default=True, help="Of the server."
+)
 def main(
     live: tuple[int, ...],
     conversations: int,
@@ -429,7 +474,10 @@ def main(
 ) -> None:
     """Simulate, check the model, and print what is needed."""
     be_quiet()
-    console, server = Console(width=140, highlight=False), Server(autovacuum="on")
+    console, server = (
+        Console(width=140, highlight=False),
+        Server(autovacuum="on"),
+    )
     try:
         found = list(checks(conversations, server))
         booked_s = bookings_s(server)
@@ -455,7 +503,9 @@ def main(
     console.print(f"A budget takes {booked_s:,.0f} bookings a second here.")
 
 
-def _demand_table(found: Sequence[tuple[str, Asked, Held, Asked, Held]]) -> Table:
+def _demand_table(
+    found: Sequence[tuple[str, Asked, Held, Asked, Held]],
+) -> Table:
     table = Table(
         title=f"a turn, of {ONE.turns} in a window of {ONE.window_tokens:,} tokens"
     )
@@ -486,7 +536,9 @@ def _demand_table(found: Sequence[tuple[str, Asked, Held, Asked, Held]]) -> Tabl
     return table
 
 
-def _check_table(found: Sequence[tuple[str, Asked, Held, Asked, Held]]) -> Table:
+def _check_table(
+    found: Sequence[tuple[str, Asked, Held, Asked, Held]],
+) -> Table:
     table = Table(
         title=f"another traffic: {OTHER.turns} turns, twice the results, a larger window"
     )
@@ -525,7 +577,8 @@ def _needs_table(needs: Sequence[Needs]) -> Table:
         "then",
     ):
         table.add_column(
-            heading, justify="left" if heading in ("ends first", "then") else "right"
+            heading,
+            justify="left" if heading in ("ends first", "then") else "right",
         )
     for each in needs:
         first, then = (f"{what} {share:,.0%}" for what, share in each.ends[:2])

@@ -16,7 +16,13 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.coding_agents import AGENTS, CodingAgent, messages_of, tools_of, world
+from tests.coding_agents import (
+    AGENTS,
+    CodingAgent,
+    messages_of,
+    tools_of,
+    world,
+)
 from tests.servers import Captured, Reply
 
 OF_A_RUN = frozenset(
@@ -64,20 +70,28 @@ def seen(agent: CodingAgent, folder: Path, *, is_behind: bool) -> Seen:
         requests = list(there.server.requests)
         window = ""
         if agent.name == "claude":
-            told = _WINDOW.search(there.run(["claude", "-p", "/context"]).output)
+            told = _WINDOW.search(
+                there.run(["claude", "-p", "/context"]).output
+            )
             window = told[1] if told else ""
     largest = max(requests[:begun], key=lambda request: len(request.raw))
     return Seen(
-        largest, max(requests[begun:], key=lambda request: len(request.raw)), window
+        largest,
+        max(requests[begun:], key=lambda request: len(request.raw)),
+        window,
     )
 
 
 def other(alone: Captured, behind: Captured) -> list[str]:
     """What is other in a request behind ullage, besides its tools and what each run makes anew."""
-    words = [f"field `{name}`" for name in sorted({*alone.body} ^ {*behind.body})]
+    words = [
+        f"field `{name}`" for name in sorted({*alone.body} ^ {*behind.body})
+    ]
     headers = ({*alone.headers} ^ {*behind.headers}) - OF_A_RUN
     words += [f"header `{name}`" for name in sorted(headers)]
-    if alone.headers.get("anthropic-beta") != behind.headers.get("anthropic-beta"):
+    if alone.headers.get("anthropic-beta") != behind.headers.get(
+        "anthropic-beta"
+    ):
         words.append("`anthropic-beta`")
     if alone.body.get("model") != behind.body.get("model"):
         words.append("the model")
@@ -92,12 +106,18 @@ def row(agent: CodingAgent) -> str:
         alone = seen(agent, Path(folder, "alone"), is_behind=False)
         behind = seen(agent, Path(folder, "behind"), is_behind=True)
     added = [
-        name for name in tools_of(behind.first) if name not in tools_of(alone.first)
+        name
+        for name in tools_of(behind.first)
+        if name not in tools_of(alone.first)
     ]
     lost = [
-        name for name in tools_of(alone.first) if name not in tools_of(behind.first)
+        name
+        for name in tools_of(alone.first)
+        if name not in tools_of(behind.first)
     ]
-    words = other(alone.first, behind.first) + [f"lost: {name}" for name in lost]
+    words = other(alone.first, behind.first) + [
+        f"lost: {name}" for name in lost
+    ]
     resumed = [len(messages_of(each.resumed)) for each in (alone, behind)]
     if resumed[0] != resumed[1]:
         words.append(f"messages resumed: {resumed[0]}, {resumed[1]}")

@@ -23,7 +23,10 @@ from lab.packages import NOT_COUNTED, ROOT, built, run
 from tests.servers import Call, Reply, provider
 
 LOG = "INFO the tide came in\n" * 20_000
-REPLIES = [Reply("I look.", [Call("read_file", {"path": "app.log"})]), "It is done."]
+REPLIES = [
+    Reply("I look.", [Call("read_file", {"path": "app.log"})]),
+    "It is done.",
+]
 KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
 
 
@@ -92,11 +95,15 @@ def tried(name: str, wheel: Path, folder: Path) -> str:
         ).stdout
         ran_s = time.monotonic() - start_s
         sent = (
-            [len(request.raw) for request in server.requests] if server else [len(said)]
+            [len(request.raw) for request in server.requests]
+            if server
+            else [len(said)]
         )
     least = len(LOG) // 4
     if max(sent) > least or (server and "It is done." not in said):
-        raise ValueError(f"{name}: {sent} bytes were sent; it said {said[-200:]!r}")
+        raise ValueError(
+            f"{name}: {sent} bytes were sent; it said {said[-200:]!r}"
+        )
     sizes = " and ".join(f"{size:,}" for size in sent)
     return (
         f"{name:16} {installed_s:5.1f} s to install {len(listed - NOT_COUNTED):2} packages, "

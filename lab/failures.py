@@ -115,9 +115,19 @@ _ROWS = (
         "                yield self._interrupted(call)\n",
         "",
     ),
-    ("pairing f10", "wires/repair/base.py", "while found in taken:", "while False:"),
+    (
+        "pairing f10",
+        "wires/repair/base.py",
+        "while found in taken:",
+        "while False:",
+    ),
     ("pairing f11", "wires/repair/base.py", "self._outputs += kept", "pass"),
-    ("pairing f17", "wires/repair/base.py", "(not text or text.isspace())", "False"),
+    (
+        "pairing f17",
+        "wires/repair/base.py",
+        "(not text or text.isspace())",
+        "False",
+    ),
     (
         "control f24",
         "core/turn/filling.py",
@@ -148,16 +158,36 @@ _ROWS = (
         "int(window.limit_tokens * start), surely=True)",
         "10**9)",
     ),
-    ("control f40", "policy/stages/stall.py", "if 2 * again <= len(new):", "if True:"),
-    ("summary f43", "policy/stages/summary.py", "if room_chars <= 0:", "if True:"),
-    ("summary f44", "policy/stages/summary.py", "if room_chars <= 0:", "if True:"),
+    (
+        "control f40",
+        "policy/stages/stall.py",
+        "if 2 * again <= len(new):",
+        "if True:",
+    ),
+    (
+        "summary f43",
+        "policy/stages/summary.py",
+        "if room_chars <= 0:",
+        "if True:",
+    ),
+    (
+        "summary f44",
+        "policy/stages/summary.py",
+        "if room_chars <= 0:",
+        "if True:",
+    ),
     (
         "summary f45",
         "policy/stages/facts.py",
         'subject = "changed", path',
         'subject = "read", path',
     ),
-    ("summary f47", "core/turn/filling.py", "if not reply.finished:", "if False:"),
+    (
+        "summary f47",
+        "core/turn/filling.py",
+        "if not reply.finished:",
+        "if False:",
+    ),
     (
         "summary f48",
         "core/turn/filling.py",
@@ -670,7 +700,13 @@ _ROWS = (
 """File and number of the test; the file of ``src/ullage``, what stands there once, the fault."""
 
 GUARDS = tuple(
-    Mutant(file, right, wrong, f"failures/test_{tests}.py -k test_{number}_", number)
+    Mutant(
+        file,
+        right,
+        wrong,
+        f"failures/test_{tests}.py -k test_{number}_",
+        number,
+    )
     for (tests, number), file, right, wrong in (
         (name.split(), *rest) for name, *rest in _ROWS
     )

@@ -32,7 +32,14 @@ from lab.fuzz.trial import lost
 from tests.stores.postgres.server import Server
 from ullage import Limits, Session, Usage
 from ullage.session.sessions import Sessions
-from ullage.stores import DAY_S, BoundedStore, Bounds, MemoryStore, PostgresStore, Store
+from ullage.stores import (
+    DAY_S,
+    BoundedStore,
+    Bounds,
+    MemoryStore,
+    PostgresStore,
+    Store,
+)
 
 _MODEL, _WINDOW = "claude-sonnet-4-5", 6_000
 _TURNS = 14
@@ -94,7 +101,11 @@ def messages_of(conversation: int, turns: int) -> list[dict[str, Any]]:
             f"line {at} of {conversation}.{n}: {random.getrandbits(40)}\n"
             for at in range(random.randrange(4, 120))
         )
-        result = {"type": "tool_result", "tool_use_id": f"c{n}", "content": text}
+        result = {
+            "type": "tool_result",
+            "tool_use_id": f"c{n}",
+            "content": text,
+        }
         messages.append({"role": "assistant", "content": [call]})
         messages.append({"role": "user", "content": [result]})
     return messages
@@ -102,16 +113,25 @@ def messages_of(conversation: int, turns: int) -> list[dict[str, Any]]:
 
 def answer(session: Session, turn: Turn) -> Sent:
     """One turn of a worker: a view, and the report of its reply."""
-    began, messages = time.perf_counter(), messages_of(turn.conversation, turn.number)
-    view = session.fit({"model": _MODEL, "max_tokens": 1_000, "messages": messages})
-    view.observe(Usage(fresh_tokens=int(session.window.tokens * 1.1), output_tokens=20))
+    began, messages = (
+        time.perf_counter(),
+        messages_of(turn.conversation, turn.number),
+    )
+    view = session.fit(
+        {"model": _MODEL, "max_tokens": 1_000, "messages": messages}
+    )
+    view.observe(
+        Usage(fresh_tokens=int(session.window.tokens * 1.1), output_tokens=20)
+    )
     took_s = time.perf_counter() - began
     digests = tuple(
         blake2b(msgspec.json.encode(message), digest_size=8).digest()
         for message in view["messages"]
     )
     missing = (
-        lost(session, messages, view["messages"]) if turn.number == _TURNS - 1 else ()
+        lost(session, messages, view["messages"])
+        if turn.number == _TURNS - 1
+        else ()
     )
     return Sent(turn, digests, sum(1 for _ in missing), took_s)
 
@@ -120,14 +140,21 @@ def opened(store: Store, most: int) -> Sessions:
     """The sessions of one worker."""
     limits = Limits(window_tokens=_WINDOW)
     return Sessions(
-        _MODEL, store=store, limits=limits, format="anthropic", recall=True, most=most
+        _MODEL,
+        store=store,
+        limits=limits,
+        format="anthropic",
+        recall=True,
+        most=most,
     )
 
 
 def work(url: str, asked: Connection) -> None:
     """A worker: answers turns until there are no more."""
     be_quiet()
-    sessions = opened(BoundedStore(PostgresStore(url, timeout_s=30), _BOUNDS), most=50)
+    sessions = opened(
+        BoundedStore(PostgresStore(url, timeout_s=30), _BOUNDS), most=50
+    )
     while (turn := asked.recv()) is not None:
         asked.send(answer(sessions.of(str(turn.conversation)), turn))
     os._exit(0)
@@ -142,7 +169,10 @@ class Fleet:
     """
 
     def __init__(self, url: str, workers: int) -> None:
-        self._url, self._context = url, multiprocessing.get_context("forkserver")
+        self._url, self._context = (
+            url,
+            multiprocessing.get_context("forkserver"),
+        )
         self._context.set_forkserver_preload(
             ["lab.fuzz.trial", "ullage.stores.postgres.store"]
         )
@@ -162,16 +192,22 @@ class Fleet:
 
     def give(self, turns: list[Turn], random: Random) -> None:
         """Give turns to workers that have none, any to any."""
-        idle = [asked for asked, turn in self.under_way.items() if turn is None]
+        idle = [
+            asked for asked, turn in self.under_way.items() if turn is None
+        ]
         while idle and turns:
             asked = idle.pop(random.randrange(len(idle)))
-            self.under_way[asked] = turn = turns.pop(random.randrange(len(turns)))
+            self.under_way[asked] = turn = turns.pop(
+                random.randrange(len(turns))
+            )
             with suppress(OSError):  # it is dead: `answers` will see
                 asked.send(turn)
 
     def kill(self, random: Random) -> None:
         """Kill a worker, one that has a turn under way if there is any."""
-        busy = [asked for asked, turn in self.under_way.items() if turn is not None]
+        busy = [
+            asked for asked, turn in self.under_way.items() if turn is not None
+        ]
         killed = random.choice(busy or list(self.under_way))
         os.kill(self._processes[killed].pid, signal.SIGKILL)
 
@@ -198,7 +234,9 @@ class Fleet:
             process.join()
 
 
-def run(conversations: int, workers: int, kill_every: int, seed: int) -> Outcome:
+def run(
+    conversations: int, workers: int, kill_every: int, seed: int
+) -> Outcome:
     """All turns of so many conversations, by a fleet and by one worker alone."""
     server = Server()
     try:
@@ -226,7 +264,9 @@ def _answered(
         for sent in fleet.answers(turns):
             views[sent.turn] = sent
             if sent.turn.number + 1 < _TURNS:
-                turns.append(Turn(sent.turn.conversation, sent.turn.number + 1))
+                turns.append(
+                    Turn(sent.turn.conversation, sent.turn.number + 1)
+                )
         if len(views) >= (kills + 1) * kill_every:
             fleet.kill(random)
             kills += 1
@@ -252,7 +292,13 @@ def _judged(
     both = (count["fleet"], count["alone"])
     took_s = [sent.took_s for sent in views.values()]
     return Outcome(
-        len(views), kills, count["differ"], both, count["lost"], deadlocks, took_s
+        len(views),
+        kills,
+        count["differ"],
+        both,
+        count["lost"],
+        deadlocks,
+        took_s,
     )
 
 
@@ -265,12 +311,20 @@ def breaks(views: Sequence[tuple[bytes, ...]]) -> int:
 @click.option("--conversations", default=10_000, show_default=True)
 @click.option("--workers", default=8, show_default=True)
 @click.option(
-    "--kill-every", default=40, show_default=True, help="Kill one every so many turns."
+    "--kill-every",
+    default=40,
+    show_default=True,
+    help="Kill one every so many turns.",
 )
 @click.option(
-    "--seed", default=1, show_default=True, help="Which worker gets what, and dies."
+    "--seed",
+    default=1,
+    show_default=True,
+    help="Which worker gets what, and dies.",
 )
-def main(conversations: int, workers: int, kill_every: float, seed: int) -> None:
+def main(
+    conversations: int, workers: int, kill_every: float, seed: int
+) -> None:
     """Run it; the status is 1 if anything was wrong."""
     be_quiet()
     began = time.monotonic()

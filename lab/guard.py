@@ -45,7 +45,11 @@ _WORDS = (
     "before",
     "review",
 )
-_SMALL_TALK = ("Thanks, go on please.", "ok", "Looks good to me so far, continue.")
+_SMALL_TALK = (
+    "Thanks, go on please.",
+    "ok",
+    "Looks good to me so far, continue.",
+)
 _MODEL, _CLAUDE = "gpt-4o", "claude-sonnet-4-5"
 
 
@@ -57,14 +61,25 @@ def planted(seed: int) -> tuple[list[dict[str, Any]], list[str]]:
         {"role": "user", "content": "Mend the failing build."}
     ]
     for number in range(_CALLS):
-        messages += _call(f"call_{number}", _text(random, random.randint(1_000, 3_000)))
+        messages += _call(
+            f"call_{number}", _text(random, random.randint(1_000, 3_000))
+        )
         if number in at:
             rules.append(_rule(random, number))
-            messages += [_said("assistant", "I go on."), _said("user", rules[-1])]
-            messages += [_said("assistant", "Acknowledged."), _said("user", "go on")]
+            messages += [
+                _said("assistant", "I go on."),
+                _said("user", rules[-1]),
+            ]
+            messages += [
+                _said("assistant", "Acknowledged."),
+                _said("user", "go on"),
+            ]
         elif random.random() < 0.15:
             talk = random.choice(_SMALL_TALK)
-            messages += [_said("assistant", "Shall I go on?"), _said("user", talk)]
+            messages += [
+                _said("assistant", "Shall I go on?"),
+                _said("user", talk),
+            ]
     return messages, rules
 
 
@@ -82,7 +97,9 @@ def _call(id: str, output: str) -> list[dict[str, Any]]:
 
 
 def _text(random: Random, chars: int) -> str:
-    return " ".join(f"w{random.randint(0, 99_999)}" for _ in range(chars // 6))[:chars]
+    return " ".join(
+        f"w{random.randint(0, 99_999)}" for _ in range(chars // 6)
+    )[:chars]
 
 
 def _rule(random: Random, number: int) -> str:
@@ -102,7 +119,9 @@ def rules_kept(
     """The share of the planted rules that the last view of a run holds word for word."""
     messages, rules = planted(seed)
     limits = Limits(window_tokens=window_tokens)
-    session = Session(_MODEL, policy=policy, limits=limits, summariser=summariser)
+    session = Session(
+        _MODEL, policy=policy, limits=limits, summariser=summariser
+    )
     view: dict[str, Any] = {}
     for stop in _requests(messages):
         view = session.fit({"model": _MODEL, "messages": messages[:stop]})
@@ -121,7 +140,9 @@ def _requests(messages: list[dict[str, Any]]) -> Iterator[int]:
 def adds_nothing(question: object) -> str:
     """A summariser whose words tell nothing of the user, in a form that each document takes."""
     said = f"{len(str(question)):,} characters were read."
-    parts = "\n\n".join(f"{heading}\n{said}" for heading in COMPACTION.sections)
+    parts = "\n\n".join(
+        f"{heading}\n{said}" for heading in COMPACTION.sections
+    )
     return f"<summary>{parts}</summary>"
 
 
@@ -134,12 +155,27 @@ class Seen(NamedTuple):
 
 def loop(calls: int, *, thought: bool) -> list[dict[str, Any]]:
     """One turn of tool calls, which began with thinking or did not."""
-    messages: list[dict[str, Any]] = [{"role": "user", "content": "Read them all."}]
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": "Read them all."}
+    ]
     for number in range(calls):
         id = f"toolu_{number}"
-        use = {"type": "tool_use", "id": id, "name": "read", "input": {"page": number}}
-        thinking = {"type": "thinking", "thinking": "I look.", "signature": "c2ln"}
-        result = {"type": "tool_result", "tool_use_id": id, "content": _page(number)}
+        use = {
+            "type": "tool_use",
+            "id": id,
+            "name": "read",
+            "input": {"page": number},
+        }
+        thinking = {
+            "type": "thinking",
+            "thinking": "I look.",
+            "signature": "c2ln",
+        }
+        result = {
+            "type": "tool_result",
+            "tool_use_id": id,
+            "content": _page(number),
+        }
         begins = [thinking] if thought and number == 0 else []
         messages.append({"role": "assistant", "content": [*begins, use]})
         messages.append({"role": "user", "content": [result]})
@@ -155,7 +191,12 @@ def seen(
 ) -> Seen:
     """What a session shows of a loop, request by request."""
     session = Session(model, limits=Limits(window_tokens=window_tokens))
-    messages, before, unseen, breaks = loop(calls, thought=thinking), list[Any](), 0, 0
+    messages, before, unseen, breaks = (
+        loop(calls, thought=thinking),
+        list[Any](),
+        0,
+        0,
+    )
     for number in range(calls):
         request = {
             "model": model,
@@ -180,21 +221,31 @@ def main(arguments: list[str]) -> None:
         for policy in POLICIES:
             for summariser in (None, adds_nothing):
                 each = [
-                    [rules_kept(policy, window, seed, summariser) for seed in seeds]
+                    [
+                        rules_kept(policy, window, seed, summariser)
+                        for seed in seeds
+                    ]
                     for window in WINDOWS
                 ]
-                told = "  ".join(f"{sum(k) / len(k):5.0%} {min(k):5.0%}" for k in each)
+                told = "  ".join(
+                    f"{sum(k) / len(k):5.0%} {min(k):5.0%}" for k in each
+                )
                 print(
                     f"{policy + (' + summariser' if summariser else ''):26}{told}",
                     flush=True,
                 )
     elif what == "thinking":
-        for window_tokens, calls in ((16_000, 600), (32_000, 600), (64_000, 600)):
+        for window_tokens, calls in (
+            (16_000, 600),
+            (32_000, 600),
+            (64_000, 600),
+        ):
             for thinking in (True, False):
                 found = seen(window_tokens, calls, thinking=thinking)
                 kind = "manual thinking" if thinking else "without"
                 print(
-                    f"{window_tokens:>7,}  {kind:16} {found.unseen:>3} unseen", end=""
+                    f"{window_tokens:>7,}  {kind:16} {found.unseen:>3} unseen",
+                    end="",
                 )
                 print(f"  {found.breaks:>3} breaks", flush=True)
     else:

@@ -115,7 +115,9 @@ def _target(world: Any, rng: random.Random) -> str:
 
 def _restore(world: Any, rng: random.Random) -> None:
     world.decide(
-        "restore", _target(world, rng), when=rng.choice(("batch", "end", "now"))
+        "restore",
+        _target(world, rng),
+        when=rng.choice(("batch", "end", "now")),
     )
 
 
@@ -133,7 +135,9 @@ def _undo_an_undo(world: Any, rng: random.Random) -> None:
     if (undone := world.decide("undo")) is not None:
         world.fit()
         world.decide("undo", undone)
-        assert as_bytes(world.fit()) == as_bytes(before), "an undo of an undo differs"
+        assert as_bytes(world.fit()) == as_bytes(before), (
+            "an undo of an undo differs"
+        )
 
 
 def _work_beside(world: Any, rng: random.Random) -> None:
@@ -177,7 +181,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__.partition("\n")[0] if __doc__ else ""
     )
-    parser.add_argument("--steps", type=int, default=10_000, help="steps in all")
+    parser.add_argument(
+        "--steps", type=int, default=10_000, help="steps in all"
+    )
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     asked = parser.parse_args()
     be_quiet()

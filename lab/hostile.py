@@ -23,7 +23,9 @@ def bad_inputs(format: str) -> tuple[int, int]:
     for path, odd in ODD_ONES[format]:
         for repair in (False, True):
             request = with_odd(EVERYTHING[format], path, odd)
-            shown += withstands(new_session(format, repair=repair), format, request)
+            shown += withstands(
+                new_session(format, repair=repair), format, request
+            )
             tried += 1
     return tried, shown
 
@@ -35,7 +37,9 @@ def main(what: str) -> None:
     be_quiet()
     if what == "interrupts":
         counts = {act: interrupted(act) for act in ACTS}
-        click.echo(", ".join(f"{count:,} in {act}" for act, count in counts.items()))
+        click.echo(
+            ", ".join(f"{count:,} in {act}" for act, count in counts.items())
+        )
         click.echo(f"{sum(counts.values()):,} interrupts survived")
         return
     tried = 0

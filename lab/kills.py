@@ -82,10 +82,14 @@ class _Talk(NamedTuple):
     litter: list[str]
 
 
-def _session(folder: Path, window_tokens: int, now_s: float = _BEGAN_S) -> Session:
+def _session(
+    folder: Path, window_tokens: int, now_s: float = _BEGAN_S
+) -> Session:
     store = SqliteStore(folder / "u.db", clock=lambda: now_s)
     limits = Limits(window_tokens=window_tokens)
-    return Session(_MODEL, limits=limits, format="anthropic", recall=True, store=store)
+    return Session(
+        _MODEL, limits=limits, format="anthropic", recall=True, store=store
+    )
 
 
 def _asked(messages: list[dict[str, Any]], back: int = 0) -> dict[str, Any]:
@@ -99,14 +103,21 @@ def _asked(messages: list[dict[str, Any]], back: int = 0) -> dict[str, Any]:
 
 def _talk(folder: Path, random: Random) -> _Talk:
     """All of a conversation but its last turn, in which edits are made; and litter."""
-    messages, window_tokens = loop(24, thought=False), random.choice((6, 8, 10)) * 1_000
+    messages, window_tokens = (
+        loop(24, thought=False),
+        random.choice((6, 8, 10)) * 1_000,
+    )
     busy = _busy(messages, window_tokens)
     messages = messages[: random.choice(busy)]
     session = _session(folder, window_tokens)
     for back in range(len(messages) // 2, 0, -1):
         view = session.fit(_asked(messages, back))
-        view.observe(Usage(fresh_tokens=session.window.tokens, output_tokens=20))
-    litter = [f"litter {number} " * random.randint(1, 900) for number in range(8)]
+        view.observe(
+            Usage(fresh_tokens=session.window.tokens, output_tokens=20)
+        )
+    litter = [
+        f"litter {number} " * random.randint(1, 900) for number in range(8)
+    ]
     session.store.put("", [Output(ref_of(text), text) for text in litter])
     session.close()
     return _Talk(messages, window_tokens, json.dumps(view), litter)
@@ -120,7 +131,9 @@ def _busy(messages: list[dict[str, Any]], window_tokens: int) -> list[int]:
         told = len(session.events)
         view = session.fit(_asked(messages, back))
         is_busy = any(event.ref for event in session.events[told:])
-        view.observe(Usage(fresh_tokens=session.window.tokens, output_tokens=20))
+        view.observe(
+            Usage(fresh_tokens=session.window.tokens, output_tokens=20)
+        )
         found += [len(messages) - 2 * back] if is_busy else []
     return found
 
@@ -154,7 +167,9 @@ def _collect(folder: Path, talk: _Talk) -> None:
 def _check_store(folder: Path) -> Iterator[str]:
     """What the ledger names is there, without the history."""
     with closing(sqlite3.connect(folder / "u.db")) as db:
-        keys = [key for (key,) in db.execute("SELECT DISTINCT key FROM records")]
+        keys = [
+            key for (key,) in db.execute("SELECT DISTINCT key FROM records")
+        ]
     with closing(SqliteStore(folder / "u.db")) as store:
         entries = Ledger().merged(store.find("", keys))[0].entries.values()
         named = {
@@ -173,7 +188,9 @@ def _check_talk(folder: Path, talk: _Talk) -> Iterator[str]:
     if json.dumps(session.fit(_asked(talk.messages, 1))) != talk.before:
         yield "the view of before is another"
     view = session.fit(_asked(talk.messages))
-    yield from (f"{problem.rule} is broken" for problem in problems("anthropic", view))
+    yield from (
+        f"{problem.rule} is broken" for problem in problems("anthropic", view)
+    )
     yield from (
         f"{len(text)} characters are lost"
         for text in lost(session, talk.messages, view["messages"])
@@ -190,7 +207,9 @@ def _check_talk(folder: Path, talk: _Talk) -> Iterator[str]:
 def _check_litter(folder: Path, talk: _Talk) -> Iterator[str]:
     """As `_check_talk`; but for a clean-up all litter is there."""
     with closing(SqliteStore(folder / "u.db")) as store:
-        gone = {ref_of(text) for text in talk.litter} - set(every_ref(store, ""))
+        gone = {ref_of(text) for text in talk.litter} - set(
+            every_ref(store, "")
+        )
     yield from (f"{ref} is gone" for ref in gone)
     yield from _check_talk(folder, talk)
 
@@ -216,7 +235,13 @@ def _service(folder: Path, random: Random) -> list[str]:
         db.executescript(_SERVICE)
         for number, text in enumerate(texts):
             role = "assistant" if number % 2 else "user"
-            row = (f"{number:03}", "s", role, text, f"2026-01-01T00:00:{number:02}")
+            row = (
+                f"{number:03}",
+                "s",
+                role,
+                text,
+                f"2026-01-01T00:00:{number:02}",
+            )
             db.execute(
                 "INSERT INTO Messages (Id, SessionId, Role, Content, CreatedAt) "
                 "VALUES (?, ?, ?, ?, ?)",
@@ -232,7 +257,9 @@ def _migrate(folder: Path, texts: list[str]) -> None:
 
 def _check_service(folder: Path, texts: list[str]) -> Iterator[str]:
     with closing(sqlite3.connect(folder / "chat.db")) as db:
-        rows = db.execute("SELECT Content FROM Messages ORDER BY Id").fetchall()
+        rows = db.execute(
+            "SELECT Content FROM Messages ORDER BY Id"
+        ).fetchall()
     if [text for (text,) in rows] != texts:
         yield "the service reads other messages"
     loaded = ConversationStore(folder / "chat.db").load("s")
@@ -270,7 +297,8 @@ def survived(
             shutil.copytree(before, folder)
             was_killed = by()
             wrong.extend(
-                f"seed {seed}, {work.name}: {what}" for what in work.check(folder, made)
+                f"seed {seed}, {work.name}: {what}"
+                for what in work.check(folder, made)
             )
             shutil.rmtree(folder)
             return was_killed
@@ -301,9 +329,13 @@ def _dies_in(work: Callable[[], object], delay_s: float) -> bool:
 
 
 @click.command()
-@click.option("--kills", default=2_000, show_default=True, help="Stop after so many.")
 @click.option(
-    "--seed", type=int, help="Of the conversations; without it one that nobody chose."
+    "--kills", default=2_000, show_default=True, help="Stop after so many."
+)
+@click.option(
+    "--seed",
+    type=int,
+    help="Of the conversations; without it one that nobody chose.",
 )
 def main(kills: int, seed: int | None) -> None:
     """Kill processes in the middle of their work; the status is 1 if anything was wrong."""
@@ -319,7 +351,9 @@ def main(kills: int, seed: int | None) -> None:
             wrong += found
     for name, count in counts.items():
         click.echo(f"{count:>7,}  killed in a {name}")
-    click.echo(f"{counts.total():>7,}  kills from seed {seed} on, {len(wrong)} wrong")
+    click.echo(
+        f"{counts.total():>7,}  kills from seed {seed} on, {len(wrong)} wrong"
+    )
     for what in wrong[:20]:
         click.echo(what)
     raise SystemExit(1 if wrong else 0)

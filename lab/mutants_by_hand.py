@@ -201,12 +201,17 @@ def caught(mutant: Mutant, copy: Path) -> tuple[bool, float]:
             f"{mutant.file} does not hold this once, write it anew: {mutant.right}"
         )
     wrong = right.replace(mutant.right, mutant.wrong)
-    compile(wrong, mutant.file, "exec")  # a fault, and no file that cannot be read
+    compile(
+        wrong, mutant.file, "exec"
+    )  # a fault, and no file that cannot be read
     file.write_text(wrong, encoding="utf-8")
     words = ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
     words += f"tests/{mutant.nearest}".split()
     with tempfile.TemporaryDirectory() as examples:
-        settings = {"PYTHONPATH": str(copy), "HYPOTHESIS_STORAGE_DIRECTORY": examples}
+        settings = {
+            "PYTHONPATH": str(copy),
+            "HYPOTHESIS_STORAGE_DIRECTORY": examples,
+        }
         started = time.perf_counter()
         done = subprocess.run(
             [sys.executable, "-B", *words],
@@ -219,7 +224,9 @@ def caught(mutant: Mutant, copy: Path) -> tuple[bool, float]:
     return done.returncode == 1, time.perf_counter() - started
 
 
-def main(mutants: Sequence[Mutant] = MUTANTS, about: str | None = __doc__) -> int:
+def main(
+    mutants: Sequence[Mutant] = MUTANTS, about: str | None = __doc__
+) -> int:
     """Try mutants, print what came of each; 1 if one lives."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument(

@@ -69,7 +69,9 @@ def play(run: Run, policy: Policy, window_tokens: int) -> Played:
         fits &= session.window.estimate <= session.window.limit_tokens
         if share is None and "compacted" in _kinds(session):
             share = view_tokens(session.window) / window_tokens
-    order = tuple(dict.fromkeys(ACTS[kind] for kind in _kinds(session) if kind in ACTS))
+    order = tuple(
+        dict.fromkeys(ACTS[kind] for kind in _kinds(session) if kind in ACTS)
+    )
     return Played(order, len(asked), share, fits)
 
 
@@ -84,15 +86,27 @@ def _may_need_room(run: Run, window_tokens: int) -> bool:
 
 @click.command()
 @click.argument(
-    "paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
+    "paths",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, path_type=Path),
 )
 @click.option(
-    "--window", "windows", multiple=True, type=int, default=WINDOWS, show_default=True
+    "--window",
+    "windows",
+    multiple=True,
+    type=int,
+    default=WINDOWS,
+    show_default=True,
 )
 @click.option(
-    "--most", type=int, help="Stop after so many runs of each path that may need room."
+    "--most",
+    type=int,
+    help="Stop after so many runs of each path that may need room.",
 )
-def main(paths: tuple[Path, ...], windows: tuple[int, ...], most: int | None) -> None:
+def main(
+    paths: tuple[Path, ...], windows: tuple[int, ...], most: int | None
+) -> None:
     """Print, for each policy and window, how many runs acted in which order."""
     logging.getLogger("ullage").setLevel(logging.CRITICAL)
     for window_tokens in windows:
@@ -100,7 +114,8 @@ def main(paths: tuple[Path, ...], windows: tuple[int, ...], most: int | None) ->
             run
             for path in paths
             for run in islice(
-                (r for r in read(path) if _may_need_room(r, window_tokens)), most
+                (r for r in read(path) if _may_need_room(r, window_tokens)),
+                most,
             )
         ]
         for name in POLICIES:
@@ -114,7 +129,11 @@ def main(paths: tuple[Path, ...], windows: tuple[int, ...], most: int | None) ->
 
 def _say(name: str, window_tokens: int, found: list[Played]) -> None:
     shares = [each.share for each in found if each.share is not None]
-    after = f"{median(shares):.0%}, at most {max(shares):.0%}" if shares else "never"
+    after = (
+        f"{median(shares):.0%}, at most {max(shares):.0%}"
+        if shares
+        else "never"
+    )
     asked = sum(each.asked > 0 for each in found)
     click.echo(
         f"{name}, {window_tokens:,}: {len(found)} runs; the summariser was asked in {asked}; "

@@ -20,8 +20,16 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 MINORS = (11, 12, 13, 14)
 PLATFORMS = (
-    *("x86_64-manylinux_2_28", "aarch64-manylinux_2_28", "x86_64-unknown-linux-musl"),
-    *("aarch64-unknown-linux-musl", "aarch64-apple-darwin", "x86_64-apple-darwin"),
+    *(
+        "x86_64-manylinux_2_28",
+        "aarch64-manylinux_2_28",
+        "x86_64-unknown-linux-musl",
+    ),
+    *(
+        "aarch64-unknown-linux-musl",
+        "aarch64-apple-darwin",
+        "x86_64-apple-darwin",
+    ),
     "x86_64-pc-windows-msvc",
 )
 NOT_COUNTED = {"pip", "setuptools", "wheel"}
@@ -55,7 +63,15 @@ def run(*command: str | Path, folder: Path | None = None) -> str:
 
 def built(folder: Path) -> tuple[Path, Path]:
     """The wheel and the sdist."""
-    run(sys.executable, "-m", "hatchling", "build", "--directory", folder, folder=ROOT)
+    run(
+        sys.executable,
+        "-m",
+        "hatchling",
+        "build",
+        "--directory",
+        folder,
+        folder=ROOT,
+    )
     (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     return wheel, sdist
 
@@ -65,23 +81,47 @@ def tried(python: str, package: Path, folder: Path) -> str:
     run(python, "-m", "venv", folder / "env")
     inside = folder / "env" / "bin" / "python"
     only = (
-        ["--only-binary", ":all:"] if package.suffix == ".whl" else ["--prefer-binary"]
+        ["--only-binary", ":all:"]
+        if package.suffix == ".whl"
+        else ["--prefer-binary"]
     )
-    run(inside, "-m", "pip", "install", "--quiet", *only, package, folder=folder)
+    run(
+        inside,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        *only,
+        package,
+        folder=folder,
+    )
     listed = json.loads(run(inside, "-m", "pip", "list", "--format", "json"))
     names = {each["name"] for each in listed} - NOT_COUNTED
     (left,) = sorted((ROOT / "tests" / "compat").glob("*/kept.db"))[-1:]
     run(inside, "-I", "-c", PROGRAM, left.parent, folder=folder)
-    version = run(inside, "-I", "-m", "ullage", "--version", folder=folder).strip()
+    version = run(
+        inside, "-I", "-m", "ullage", "--version", folder=folder
+    ).strip()
     return f"{len(names)} packages, {version}, a store of {left.parent.name} opens"
 
 
 def lacking(minor: int, platform: str) -> str:
     """What has no wheel for a Python on a platform, as uv says it; "" if all have one."""
     asked = ["--python-version", f"3.{minor}", "--python-platform", platform]
-    command = ["uv", "pip", "compile", "--quiet", "--only-binary", ":all:", *asked]
+    command = [
+        "uv",
+        "pip",
+        "compile",
+        "--quiet",
+        "--only-binary",
+        ":all:",
+        *asked,
+    ]
     done = subprocess.run(
-        [*command, ROOT / "pyproject.toml"], capture_output=True, text=True, check=False
+        [*command, ROOT / "pyproject.toml"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return done.stderr.strip() if done.returncode else ""
 
@@ -93,7 +133,9 @@ def wheels_everywhere() -> int:
         return 0
     status = 0
     for minor in MINORS:
-        without = {each: said for each in PLATFORMS if (said := lacking(minor, each))}
+        without = {
+            each: said for each in PLATFORMS if (said := lacking(minor, each))
+        }
         print(
             f"3.{minor:<6} wheels for {len(PLATFORMS) - len(without)} of {len(PLATFORMS)} platforms"
         )
@@ -110,7 +152,9 @@ def main(pythons: list[str]) -> int:
         packages = built(Path(name) / "dist")
         for python in pythons:
             version = run(
-                python, "-c", "import platform; print(platform.python_version())"
+                python,
+                "-c",
+                "import platform; print(platform.python_version())",
             ).strip()
             for package in packages:
                 kind = "wheel" if package.suffix == ".whl" else "sdist"

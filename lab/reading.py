@@ -67,7 +67,10 @@ def results(message: Wire) -> Iterator[tuple[str, list[str]]]:
     elif str(message.get("type")).endswith("_call_output"):
         yield str(message.get("call_id")), texts_of(message.get("output"))
     elif message.get("role") == "tool":
-        yield str(message.get("tool_call_id")), texts_of(message.get("content"))
+        yield (
+            str(message.get("tool_call_id")),
+            texts_of(message.get("content")),
+        )
     elif isinstance(message.get("content"), list):
         for block in message["content"]:
             given = block.get("toolResult")
@@ -99,12 +102,21 @@ def _responses(parts: Sequence[Wire]) -> Iterator[tuple[str, list[str]]]:
             if len(value) == 1 and set(value) <= {"result", "output", "error"}:
                 (value,) = value.values()
             if not isinstance(value, str):
-                value = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-            blobs = [blob.get("inlineData", {}) for blob in given.get("parts", ())]
-            plain = [
-                blob["data"] for blob in blobs if blob.get("mimeType") == "text/plain"
+                value = json.dumps(
+                    value, ensure_ascii=False, separators=(",", ":")
+                )
+            blobs = [
+                blob.get("inlineData", {}) for blob in given.get("parts", ())
             ]
-            texts = [value, *(base64.b64decode(data).decode() for data in plain)]
+            plain = [
+                blob["data"]
+                for blob in blobs
+                if blob.get("mimeType") == "text/plain"
+            ]
+            texts = [
+                value,
+                *(base64.b64decode(data).decode() for data in plain),
+            ]
             yield str(given.get("id") or given["name"]), texts
 
 
@@ -114,15 +126,25 @@ def visible(messages: Sequence[Wire]) -> Iterator[str]:
         yield from texts_of(content_of(message))
         for part in message.get("parts", ()):
             if "functionCall" in part:
-                yield json.dumps(part["functionCall"].get("args"), ensure_ascii=False)
+                yield json.dumps(
+                    part["functionCall"].get("args"), ensure_ascii=False
+                )
         for call in message.get("tool_calls") or ():
             arguments = call.get("function", {}).get("arguments", "")
             is_text = isinstance(arguments, str)
-            yield arguments if is_text else json.dumps(arguments, ensure_ascii=False)
+            yield (
+                arguments
+                if is_text
+                else json.dumps(arguments, ensure_ascii=False)
+            )
             yield str(call.get("custom", {}).get("input", ""))
         if message.get("type") in ("function_call", "custom_tool_call"):
             yield str(message.get("arguments") or message.get("input") or "")
-        blocks = message["content"] if isinstance(message.get("content"), list) else ()
+        blocks = (
+            message["content"]
+            if isinstance(message.get("content"), list)
+            else ()
+        )
         for block in blocks:
             call = block.get("toolUse") or block
             if "input" in call:

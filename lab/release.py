@@ -25,7 +25,10 @@ from lab.packages import ROOT, run
 CONSTANT = Path("src/ullage/core/installing.py")
 FORMS = (
     (re.compile(r"pip install '\.\["), "pip install 'ullage["),
-    (re.compile(r"pip install \.(?=[\s`]|$)", re.MULTILINE), "pip install ullage"),
+    (
+        re.compile(r"pip install \.(?=[\s`]|$)", re.MULTILINE),
+        "pip install ullage",
+    ),
     (re.compile(r"`\.(\[[\w,-]+\])`"), r"`ullage\1`"),
     (re.compile(r"(?: +#)? in a clone of ullage"), ""),
     (re.compile(r"\n*<!-- clone -->.*?<!-- /clone -->", re.DOTALL), ""),
@@ -47,7 +50,9 @@ def pages(root: Path) -> Iterator[Path]:
     yield root / "README.md"
     generated = root / "docs" / "documents"
     yield from (
-        page for page in (root / "docs").rglob("*.md") if generated not in page.parents
+        page
+        for page in (root / "docs").rglob("*.md")
+        if generated not in page.parents
     )
     yield from (root / "examples").rglob("*.py")
 
@@ -70,9 +75,14 @@ def switch(root: Path) -> list[Path]:
     """
     changed = []
     constant = root / CONSTANT
-    texts = {page: published(page.read_text(encoding="utf-8")) for page in pages(root)}
+    texts = {
+        page: published(page.read_text(encoding="utf-8"))
+        for page in pages(root)
+    }
     code = constant.read_text(encoding="utf-8")
-    texts[constant] = code.replace("\nPUBLISHED = False\n", "\nPUBLISHED = True\n")
+    texts[constant] = code.replace(
+        "\nPUBLISHED = False\n", "\nPUBLISHED = True\n"
+    )
     for file, text in texts.items():
         if text != file.read_text(encoding="utf-8"):
             file.write_text(text, encoding="utf-8")
@@ -109,7 +119,10 @@ def check(folder: Path) -> None:
     ]
     environment = {"PYTHONPATH": str(tree / "src"), "PATH": "/usr/bin:/bin"}
     subprocess.run(
-        [*test, "-p", "no:cacheprovider"], cwd=tree, check=True, env=environment
+        [*test, "-p", "no:cacheprovider"],
+        cwd=tree,
+        check=True,
+        env=environment,
     )
     run(
         sys.executable,
@@ -125,13 +138,23 @@ def check(folder: Path) -> None:
     python = folder / "env" / "bin" / "python"
     run(sys.executable, "-m", "venv", folder / "env")
     offline = ["--quiet", "--no-deps", "--no-index", "--find-links", index]
-    run(python, "-m", "pip", "install", *offline, "ullage[proxy]", folder=folder)
+    run(
+        python,
+        "-m",
+        "pip",
+        "install",
+        *offline,
+        "ullage[proxy]",
+        folder=folder,
+    )
     command = run(python, "-I", "-c", PROGRAM, folder=folder).strip()
     click.echo(f"the wheel installs by its name, and says: {command}")
 
 
 @click.command()
-@click.option("--check", "only_check", is_flag=True, help="Prove the switch on a copy.")
+@click.option(
+    "--check", "only_check", is_flag=True, help="Prove the switch on a copy."
+)
 def main(only_check: bool) -> None:
     """Switch every install line from a clone to the published package."""
     if not only_check:

@@ -24,7 +24,10 @@ from ullage.wires.rules import checker
 from ullage.wires.rules.problem import Check, JsonObject, Problem, name_in
 
 SENTINELS = frozenset(
-    ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
+    (
+        "skip_thought_signature_validator",
+        "context_engineering_is_the_way_to_go",
+    )
 )
 """What Gemini takes for a signature that it did not make (G10)."""
 
@@ -70,16 +73,16 @@ def _newest_thinking(rule: str, check: Check, history: Sequence[Any]) -> None:
     messages = check.messages
     at, message = next(_replies(messages), (0, None))
     returned = [
-        _thinking(reply) for _, reply in _replies(history) if _are_one(message, reply)
+        _thinking(reply)
+        for _, reply in _replies(history)
+        if _are_one(message, reply)
     ]
     if (
         returned
         and _thinking(message) not in returned
         and any(map(_thinking, messages))
     ):
-        sentence = (
-            "the thinking of the last assistant message is not as it was returned"
-        )
+        sentence = "the thinking of the last assistant message is not as it was returned"
         check.add(rule, f"messages[{at}].content", sentence)
 
 
@@ -93,14 +96,18 @@ def _replies(messages: Sequence[Any]) -> Iterator[tuple[int, JsonObject]]:
 def _are_one(sent: Any, returned: Any) -> bool:
     """Whether these are one message, but for its thinking and for what was cut beside calls."""
     calls = _calls(sent)
-    return calls == _calls(returned) and (bool(calls) or _said(sent) == _said(returned))
+    return calls == _calls(returned) and (
+        bool(calls) or _said(sent) == _said(returned)
+    )
 
 
 def _calls(message: Any) -> list[Any]:
     blocks = blocks_of(message)
     bodies = [block.get("toolUse") for block in blocks if type(block) is dict]
     ids = [name_in(body, "toolUseId") for body in bodies if body is not None]
-    return ids + [b.get("id") for b in blocks if name_in(b, "type") == "tool_use"]
+    return ids + [
+        b.get("id") for b in blocks if name_in(b, "type") == "tool_use"
+    ]
 
 
 def _said(message: Any) -> list[Any]:
@@ -138,13 +145,17 @@ def _responses(check: Check, history: Sequence[Any]) -> None:
             "encrypted_content"
         ):
             check.add(
-                "R8", f"{where}.encrypted_content", "it is not as it was returned"
+                "R8",
+                f"{where}.encrypted_content",
+                "it is not as it was returned",
             )
         if type_of(item) == "reasoning":
             present.add(name)
             if follower and not follower & _names(items, at + 1):
                 check.add(
-                    "R3", where, "the item this reasoning was made with is missing"
+                    "R3",
+                    where,
+                    "the item this reasoning was made with is missing",
                 )
             continue
         for each in reasoning:
@@ -206,8 +217,14 @@ def _gemini(check: Check, history: Sequence[Any]) -> None:
     lost = check.unsigned_steps()
     for where, part in _parts(check.messages):
         seal = _signature(part)
-        if seal and seal not in SENTINELS and (_unsigned(part), seal) not in came:
-            known = "stands on another part" if seal in seals else "is not known"
+        if (
+            seal
+            and seal not in SENTINELS
+            and (_unsigned(part), seal) not in came
+        ):
+            known = (
+                "stands on another part" if seal in seals else "is not known"
+            )
             check.add("G8", where, f"this signature {known}")
         if where.rpartition(".parts")[0] in lost and _unsigned(part) in calls:
             check.add("G7", where, "this call came with a signature")
@@ -230,7 +247,11 @@ def _signature(part: JsonObject) -> str:
 
 
 def _unsigned(part: JsonObject) -> JsonObject:
-    return {name: value for name, value in part.items() if name != "thoughtSignature"}
+    return {
+        name: value
+        for name, value in part.items()
+        if name != "thoughtSignature"
+    }
 
 
 _COMPARE: Mapping[str, Callable[[Check, Sequence[Any]], None]] = {

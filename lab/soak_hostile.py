@@ -40,9 +40,7 @@ _LATE_S = 1.0
 _GROWS = 1.5
 """How much more memory the last third may hold than the first two."""
 
-_HEAD = (
-    "POST /v1/messages HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
-)
+_HEAD = "POST /v1/messages HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
 _HELD_S = 20
 _CONNECTIONS = 300
 
@@ -73,7 +71,9 @@ class Control:
     def during(self, began_s: float, took_s: float) -> float:
         """The slowest of the control while another request was under way."""
         seconds = range(int(began_s), int(began_s + took_s) + 1)
-        return max((self._slowest.get(second, 0.0) for second in seconds), default=0.0)
+        return max(
+            (self._slowest.get(second, 0.0) for second in seconds), default=0.0
+        )
 
 
 async def _provider() -> web.ServerRunner:
@@ -82,9 +82,13 @@ async def _provider() -> web.ServerRunner:
     async def answer(asked: web.BaseRequest) -> web.StreamResponse:
         data = await asked.read()
         if not asked.headers.get("x-api-key", "").startswith("good"):
-            return web.json_response({"type": "error", "error": {}}, status=401)
+            return web.json_response(
+                {"type": "error", "error": {}}, status=401
+            )
         name = json.loads(data)["messages"][0]["content"].split()[-1]
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        response = web.StreamResponse(
+            headers={"Content-Type": "text/event-stream"}
+        )
         with suppress(ConnectionError):  # whoever asked has gone away
             await response.prepare(asked)
             for event in events(name, len(data) // 4):
@@ -165,10 +169,14 @@ async def _controlled(provider: str, until: float, control: Control) -> None:
     """Ask the provider directly, again and again."""
     messages = [said_by_user("anthropic", "Find the fault of control")]
     body = {**request("anthropic", messages), "stream": True}
-    async with aiohttp.ClientSession(headers={"x-api-key": "good-control"}) as http:
+    async with aiohttp.ClientSession(
+        headers={"x-api-key": "good-control"}
+    ) as http:
         while time.monotonic() < until:
             began = time.monotonic()
-            async with http.post(f"{provider}/v1/messages", json=body) as reply:
+            async with http.post(
+                f"{provider}/v1/messages", json=body
+            ) as reply:
                 await reply.read()
             control.note(began, time.monotonic() - began)
             await asyncio.sleep(0.05)
@@ -208,7 +216,9 @@ class _Wire:
 
     def posted(self, body: bytes, *more: str) -> bytes:
         """Send a whole request."""
-        head = self.head(f"Content-Length: {len(body)}", "Connection: close", *more)
+        head = self.head(
+            f"Content-Length: {len(body)}", "Connection: close", *more
+        )
         return self.sent(head + b"\r\n" + body)
 
 
@@ -222,7 +232,8 @@ def _slow_head(wire: _Wire, rng: random.Random) -> None:
 def _half_body(wire: _Wire, rng: random.Random) -> None:
     with wire.opened() as raw:
         raw.sendall(
-            wire.head("Content-Length: 100000", "x-api-key: forged") + b'\r\n{"mess'
+            wire.head("Content-Length: 100000", "x-api-key: forged")
+            + b'\r\n{"mess'
         )
         time.sleep(_HELD_S)
 
@@ -259,7 +270,9 @@ def _cross_site(wire: _Wire, rng: random.Random) -> None:
 
 def _wrong_host(wire: _Wire, rng: random.Random) -> None:
     for host in ("evil.example", "x@127.0.0.1", "127.0.0.1.evil.example"):
-        answer = wire.sent(f"GET /v1/models HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        answer = wire.sent(
+            f"GET /v1/models HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+        )
         assert b" 403 " in answer[:20] or not answer, answer[:100]
 
 
@@ -294,13 +307,17 @@ def _reset(wire: _Wire, rng: random.Random) -> None:
             )
             raw.sendall(head + b"\r\n" + body)
             time.sleep(wait_s)
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            raw.setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+            )
 
 
 def _never_reads(wire: _Wire, rng: random.Random) -> None:
     with wire.opened() as raw:
         body = _private(_LOST)
-        head = wire.head(f"Content-Length: {len(body)}", "x-api-key: good-for-nothing")
+        head = wire.head(
+            f"Content-Length: {len(body)}", "x-api-key: good-for-nothing"
+        )
         for _ in range(20):
             with suppress(OSError):
                 raw.sendall(head + b"\r\n" + body)
@@ -308,7 +325,9 @@ def _never_reads(wire: _Wire, rng: random.Random) -> None:
 
 
 def _forged(wire: _Wire, rng: random.Random) -> None:
-    answer = wire.posted(_private(_FORGED), f"x-api-key: forged-{rng.random()}")
+    answer = wire.posted(
+        _private(_FORGED), f"x-api-key: forged-{rng.random()}"
+    )
     assert b" 401 " in answer[:20] or not answer, answer[:100]
 
 
@@ -316,7 +335,9 @@ def _private(text: str) -> bytes:
     """A request with something to set aside."""
     history = [said_by_user("anthropic", "Find the fault of nobody")]
     history = grown("anthropic", history, 0, text)
-    return json.dumps({**request("anthropic", history), "stream": True}).encode()
+    return json.dumps(
+        {**request("anthropic", history), "stream": True}
+    ).encode()
 
 
 _LOST = "of somebody who went away\n" * 3_000
@@ -383,8 +404,13 @@ async def _soak(minutes: float, folder: Path, hostile: Sequence[_Act]) -> bool:
     lines = asyncio.create_task(drained(proxy.stderr))
     material, sizes = Material(), list[float]()
     works: list[Awaitable[None]] = [_controlled(upstream, until, control)]
-    works += [_client(url, material, n, until, tally, control) for n in range(_CLIENTS)]
-    works += [_hostile(act, pause_s, url, until, tally) for act, pause_s in hostile]
+    works += [
+        _client(url, material, n, until, tally, control)
+        for n in range(_CLIENTS)
+    ]
+    works += [
+        _hostile(act, pause_s, url, until, tally) for act, pause_s in hostile
+    ]
     running = [asyncio.ensure_future(work) for work in works]
     while time.monotonic() < until:
         await asyncio.sleep(min(60.0, 60 * minutes / 9))
@@ -404,7 +430,12 @@ async def _soak(minutes: float, folder: Path, hostile: Sequence[_Act]) -> bool:
         f"{tally}; memory {grows:.2f}; status {status}; kept of forged keys: {len(forged)}"
     )
     return not (
-        tally.lost or tally.mixed or tally.late or status or forged or grows > _GROWS
+        tally.lost
+        or tally.mixed
+        or tally.late
+        or status
+        or forged
+        or grows > _GROWS
     )
 
 
@@ -419,7 +450,9 @@ def main(minutes: float, calm: bool) -> None:
     """Put a proxy among hostile clients for so many MINUTES."""
     with tempfile.TemporaryDirectory() as folder:
         sys.exit(
-            not asyncio.run(_soak(minutes, Path(folder), () if calm else _HOSTILE))
+            not asyncio.run(
+                _soak(minutes, Path(folder), () if calm else _HOSTILE)
+            )
         )
 
 

@@ -43,7 +43,9 @@ class Tally(Struct):
     broken_prefix: int = 0
 
 
-async def _provider(seen: dict[str, list[bytes]], tally: Tally) -> web.ServerRunner:
+async def _provider(
+    seen: dict[str, list[bytes]], tally: Tally
+) -> web.ServerRunner:
     """Says back the name in the first message, and looks whether each prefix stays."""
 
     async def answer(asked: web.BaseRequest) -> web.StreamResponse:
@@ -51,7 +53,10 @@ async def _provider(seen: dict[str, list[bytes]], tally: Tally) -> web.ServerRun
         body = json.loads(data)
         messages = body["messages"]
         name = messages[0]["content"].split()[-1]
-        before, now = seen.get(name), [json.dumps(each).encode() for each in messages]
+        before, now = (
+            seen.get(name),
+            [json.dumps(each).encode() for each in messages],
+        )
         seen[name] = now
         if (
             before is not None
@@ -61,7 +66,9 @@ async def _provider(seen: dict[str, list[bytes]], tally: Tally) -> web.ServerRun
             tally.broken_prefix += (
                 1  # a batch is one of them: they are few, and are told
             )
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        response = web.StreamResponse(
+            headers={"Content-Type": "text/event-stream"}
+        )
         await response.prepare(asked)
         for event in events(name, len(data) // 4):
             await response.write(
@@ -104,7 +111,11 @@ def events(name: str, tokens: int) -> list[dict[str, object]]:
         },
         {"type": "content_block_delta", "index": 0, "delta": text},
         {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn"},
+            "usage": usage,
+        },
         {"type": "message_stop"},
     ]
 
@@ -114,7 +125,9 @@ async def _client(
 ) -> None:
     """One conversation after another, each growing by a call and its result."""
     rng, round_number = random.Random(number), 0
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)) as http:
+    async with aiohttp.ClientSession(
+        timeout=aiohttp.ClientTimeout(total=60)
+    ) as http:
         while time.monotonic() < until:
             name, round_number = f"c{number}-{round_number}", round_number + 1
             history = [said_by_user("anthropic", f"Find the fault of {name}")]
@@ -160,7 +173,9 @@ def resident_mb(pid: int) -> float:
     for each in (pid, *children(pid)):
         try:
             total += int(
-                Path(f"/proc/{each}/statm").read_text(encoding="ascii").split()[1]
+                Path(f"/proc/{each}/statm")
+                .read_text(encoding="ascii")
+                .split()[1]
             )
         except OSError:
             continue

@@ -133,7 +133,9 @@ class Trace:
             self._walk.append(room)
 
     def _climb(self, kind: str, start: str, stop: str, called: str) -> None:
-        self.climbs.setdefault(Climb(kind, start, stop), Counter())[called] += 1
+        self.climbs.setdefault(Climb(kind, start, stop), Counter())[
+            called
+        ] += 1
 
     def _room(self, code: CodeType) -> str:
         known = self._room_of.get(code)
@@ -163,7 +165,9 @@ def _room_at(filename: str) -> str:
 
 def _rows() -> dict[str, int]:
     """The row of each room, the uppermost 0."""
-    return {room: row for row, rooms in enumerate(ROWS) for room in rooms.split()}
+    return {
+        room: row for row, rooms in enumerate(ROWS) for room in rooms.split()
+    }
 
 
 def traced_session(turns: int = TURNS, watch: Trace | None = None) -> Trace:
@@ -178,18 +182,26 @@ def traced_session(turns: int = TURNS, watch: Trace | None = None) -> Trace:
     for turn in range(turns):
         with trace.fit():
             view = session.fit(
-                {"model": "gpt-4.1", "messages": list(history), "tools": _TOOLS}
+                {
+                    "model": "gpt-4.1",
+                    "messages": list(history),
+                    "tools": _TOOLS,
+                }
             )
         session.observe({"usage": {"prompt_tokens": 900 + _size(view) // 4}})
         history += _exchange(turn)
     return trace
 
 
-_TOOLS = [{"type": "function", "function": {"name": "read_file", "parameters": {}}}]
+_TOOLS = [
+    {"type": "function", "function": {"name": "read_file", "parameters": {}}}
+]
 
 
 def _size(view: Any) -> int:
-    return sum(len(str(message.get("content") or "")) for message in view["messages"])
+    return sum(
+        len(str(message.get("content") or "")) for message in view["messages"]
+    )
 
 
 def _exchange(turn: int) -> list[dict[str, Any]]:
@@ -208,13 +220,19 @@ def _exchange(turn: int) -> list[dict[str, Any]]:
                 {"id": f"call_{turn}", "type": "function", "function": call}
             ],
         },
-        {"role": "tool", "tool_call_id": f"call_{turn}", "content": "\n".join(lines)},
+        {
+            "role": "tool",
+            "tool_call_id": f"call_{turn}",
+            "content": "\n".join(lines),
+        },
     ]
 
 
 def main() -> None:
     """Print the walk, the climbs, and how many there are."""
-    parser = argparse.ArgumentParser(prog="lab.trace_turn", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="lab.trace_turn", description=__doc__
+    )
     parser.add_argument("--turns", type=int, default=TURNS)
     turns = parser.parse_args().turns
     traced_session(3)
@@ -230,8 +248,12 @@ def main() -> None:
     for climb, by in sorted(
         trace.climbs.items(), key=lambda item: (item[0].kind, -item[1].total())
     ):
-        names = "\n".join(f"{name} ({count:,})" for name, count in by.most_common(3))
-        table.add_row(climb.kind, climb.start, climb.stop, f"{by.total():,}", names)
+        names = "\n".join(
+            f"{name} ({count:,})" for name, count in by.most_common(3)
+        )
+        table.add_row(
+            climb.kind, climb.start, climb.stop, f"{by.total():,}", names
+        )
     console.print(table)
     console.print(f"{len(trace.climbs)} climbs", highlight=False)
 

@@ -19,10 +19,16 @@ _WORD = re.compile(r"\w+")
 
 def defined(tree: ast.AST) -> Iterator[tuple[str, int]]:
     for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        if isinstance(
+            node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        ):
             yield node.name, node.lineno
             if isinstance(node, ast.ClassDef):
-                fields = (each for each in node.body if isinstance(each, ast.AnnAssign))
+                fields = (
+                    each
+                    for each in node.body
+                    if isinstance(each, ast.AnnAssign)
+                )
                 yield from (
                     (f.target.id, f.lineno)
                     for f in fields
@@ -34,7 +40,9 @@ def defined(tree: ast.AST) -> Iterator[tuple[str, int]]:
             if isinstance(node, ast.Assign)
             else [getattr(node, "target", None)]
         )
-        yield from ((t.id, node.lineno) for t in targets if isinstance(t, ast.Name))
+        yield from (
+            (t.id, node.lineno) for t in targets if isinstance(t, ast.Name)
+        )
 
 
 def used(tree: ast.AST, *, listed: bool) -> Iterator[str]:
@@ -47,7 +55,11 @@ def used(tree: ast.AST, *, listed: bool) -> Iterator[str]:
             yield node.arg
         elif isinstance(node, ast.ImportFrom):
             yield from (alias.name for alias in node.names)
-        elif listed and isinstance(node, ast.Constant) and isinstance(node.value, str):
+        elif (
+            listed
+            and isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+        ):
             yield from _WORD.findall(node.value)
 
 

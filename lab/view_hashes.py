@@ -25,7 +25,9 @@ _COLD_STARTS = 3
 _OVER_LIMIT = "over the limit"
 
 
-def views_of(run: Run, window_tokens: int, policy: str) -> Iterator[tuple[str, Any]]:
+def views_of(
+    run: Run, window_tokens: int, policy: str
+) -> Iterator[tuple[str, Any]]:
     """Each view of a run: ``warm`` or ``cold``, and what would be sent."""
     new_session = session_for(run, preset(policy), window_tokens)
     lengths = boundaries(run)
@@ -55,12 +57,16 @@ def main() -> None:
     options = parser.parse_args()
     hashes = {"warm": blake2b(digest_size=8), "cold": blake2b(digest_size=8)}
     views = runs = 0
-    for run in islice(chain.from_iterable(map(read, options.paths)), options.runs):
+    for run in islice(
+        chain.from_iterable(map(read, options.paths)), options.runs
+    ):
         runs += 1
         for kind, view in views_of(run, options.window, options.policy):
             views += 1
             hashes[kind].update(json.dumps(view, sort_keys=True).encode())
-    sums = " ".join(f"{kind}={value.hexdigest()}" for kind, value in hashes.items())
+    sums = " ".join(
+        f"{kind}={value.hexdigest()}" for kind, value in hashes.items()
+    )
     print(f"{runs} runs, {views:,} views: {sums}")
 
 

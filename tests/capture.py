@@ -44,7 +44,12 @@ SCRIPT = (
     ),
     Reply(
         "",
-        [Call("read_file", {"path": _FILES[2], "lines": [1, 2.5], "all": None})],
+        [
+            Call(
+                "read_file",
+                {"path": _FILES[2], "lines": [1, 2.5], "all": None},
+            )
+        ],
         "More.",
     ),
     Reply("And the last.", [Call("read_file", {"path": _FILES[3]})]),
@@ -56,10 +61,14 @@ def bodies(format):
     """The name and the bytes of every capture of a format."""
     with provider(format, ["Done."]) as server:
         messages = history(format)
-        messages = in_bytes(messages) if format == "bedrock-converse" else messages
+        messages = (
+            in_bytes(messages) if format == "bedrock-converse" else messages
+        )
         yield "every-part", _sent(server, request(format, messages))
     with provider(format, SCRIPT) as server:
-        messages = loop(server, None, lambda name, given: _CONTENTS[given["path"]])
+        messages = loop(
+            server, None, lambda name, given: _CONTENTS[given["path"]]
+        )
         yield "agent-loop", server.requests[-1].raw
     with provider(format, ["Done."]) as server:
         go_on = user(format, "Thanks.")
@@ -84,7 +93,9 @@ def main():
         for name, raw in bodies(format):
             (FOLDER / f"{format}-{name}.json").write_bytes(raw)
     names = sorted(set(SDKS.values()))
-    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
+    versions = ", ".join(
+        f"{name} {importlib.metadata.version(name)}" for name in names
+    )
     sys.stdout.write(f"made with {versions}\n")
 
 

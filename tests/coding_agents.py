@@ -63,7 +63,10 @@ class CodingAgent(Struct, frozen=True):
     def asked(self, prompt, *, resumes=False):
         """Its command line for a prompt."""
         words = self.resume if resumes else self.words
-        return [self.name, *(prompt if word == "PROMPT" else word for word in words)]
+        return [
+            self.name,
+            *(prompt if word == "PROMPT" else word for word in words),
+        ]
 
     def version(self):
         """Its version, as it says."""
@@ -78,9 +81,7 @@ def _words(text):
     return tuple(text.split())
 
 
-_CODEX = (
-    "--json --skip-git-repo-check -m gpt-5.2 --dangerously-bypass-approvals-and-sandbox"
-)
+_CODEX = "--json --skip-git-repo-check -m gpt-5.2 --dangerously-bypass-approvals-and-sandbox"
 _OPENCODE = "-m anthropic/claude-sonnet-4-5 --format json PROMPT"
 _QWEN = "-p PROMPT --yolo --auth-type openai -m qwen3-coder-plus"
 _AIDER = (
@@ -107,7 +108,9 @@ AGENTS = {
                 "CLAUDE_CODE_MAX_RETRIES": "2",
                 "DISABLE_AUTOUPDATER": "1",
             },
-            shell=lambda line: Call("Bash", {"command": line, "description": "Count"}),
+            shell=lambda line: Call(
+                "Bash", {"command": line, "description": "Count"}
+            ),
         ),
         CodingAgent(
             "codex",
@@ -127,7 +130,9 @@ AGENTS = {
             _words(
                 "-p PROMPT --yolo --skip-trust -m gemini-2.5-pro --output-format stream-json"
             ),
-            _words("-p PROMPT --resume latest --yolo --skip-trust -m gemini-2.5-pro"),
+            _words(
+                "-p PROMPT --resume latest --yolo --skip-trust -m gemini-2.5-pro"
+            ),
             {"GEMINI_API_KEY": "none"},
             # as it keeps them once a key was chosen in it: see `ullage.doors.proxy.agents`
             {
@@ -148,7 +153,9 @@ AGENTS = {
                 "OPENCODE_DISABLE_AUTOUPDATE": "1",
                 "OPENCODE_DISABLE_MODELS_FETCH": "1",
             },
-            shell=lambda line: Call("bash", {"command": line, "description": "Count"}),
+            shell=lambda line: Call(
+                "bash", {"command": line, "description": "Count"}
+            ),
         ),
         CodingAgent(
             "qwen",
@@ -159,7 +166,11 @@ AGENTS = {
             {"OPENAI_API_KEY": "none"},
             shell=lambda line: Call(
                 "run_shell_command",
-                {"command": line, "description": "Count", "is_background": False},
+                {
+                    "command": line,
+                    "description": "Count",
+                    "is_background": False,
+                },
             ),
         ),
         CodingAgent(
@@ -208,8 +219,16 @@ class World:
     """
 
     def __init__(self, agent, folder, server, there, *, is_behind):
-        self.home, self.server, self.asked = folder / "home", server, there.asked
-        self._agent, self._there, self._store = agent, there, folder / "kept.db"
+        self.home, self.server, self.asked = (
+            folder / "home",
+            server,
+            there.asked,
+        )
+        self._agent, self._there, self._store = (
+            agent,
+            there,
+            folder / "kept.db",
+        )
         self._is_behind = is_behind
 
     def run(self, command, **environment):
@@ -244,11 +263,15 @@ class World:
         lines = done.stderr.splitlines()
         summary = [line for line in lines if line.startswith("ullage: ")]
         errors = [line for line in lines if not line.startswith("ullage: ")]
-        return Ran(done.returncode, done.stdout, "\n".join(errors), "\n".join(summary))
+        return Ran(
+            done.returncode, done.stdout, "\n".join(errors), "\n".join(summary)
+        )
 
     def of_the_conversation(self):
         """The requests of the conversation: not those for a title and the like."""
-        longest = max((len(request.raw) for request in self.server.requests), default=0)
+        longest = max(
+            (len(request.raw) for request in self.server.requests), default=0
+        )
         return [
             request
             for request in self.server.requests

@@ -21,7 +21,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(
-    "deep", parent=settings.get_profile("quick"), max_examples=2_000, derandomize=False
+    "deep",
+    parent=settings.get_profile("quick"),
+    max_examples=2_000,
+    derandomize=False,
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
@@ -53,7 +56,10 @@ def no_network():
 def one_trust():
     """The clients of a process share what they trust: each would read it again, for 20 ms."""
     with pytest.MonkeyPatch.context() as patch:
-        for reads in ("ssl.create_default_context", "httpcore2.default_ssl_context"):
+        for reads in (
+            "ssl.create_default_context",
+            "httpcore2.default_ssl_context",
+        ):
             with suppress(ImportError):
                 patch.setattr(reads, cache(resolve_name(reads)))
         yield
@@ -61,7 +67,11 @@ def one_trust():
 
 def pytest_configure(config):
     is_worker = hasattr(config, "workerinput")
-    if is_worker and config.option.durations is None and not config.option.xmlpath:
+    if (
+        is_worker
+        and config.option.durations is None
+        and not config.option.xmlpath
+    ):
         from tests.workers import tell_less
 
         (worker,) = (

@@ -14,10 +14,13 @@ STEPS = 60
 LIMITS = Limits(window_tokens=16_000, output_reserve_tokens=1_000)
 TURNS = [
     Turn(
-        user=RULE, calls=(Call("bash", "make", "TypeError: x is None\nexit code: 1"),)
+        user=RULE,
+        calls=(Call("bash", "make", "TypeError: x is None\nexit code: 1"),),
     ),
     *[
-        Turn(said=f"Step {n}.", calls=(Call("bash", f"run {n}", f"{n}\n{LOG}"),))
+        Turn(
+            said=f"Step {n}.", calls=(Call("bash", f"run {n}", f"{n}\n{LOG}"),)
+        )
         for n in range(STEPS)
     ],
 ]

@@ -71,7 +71,12 @@ def claude(**request):
     if _calls_a_tool(request):
         name = request["tools"][0]["name"]
         content = [
-            Fields(type="tool_use", id="toolu_1", name=name, input={"path": "app.log"})
+            Fields(
+                type="tool_use",
+                id="toolu_1",
+                name=name,
+                input={"path": "app.log"},
+            )
         ]
     usage = Fields(
         input_tokens=100,
@@ -80,7 +85,9 @@ def claude(**request):
         output_tokens=10,
     )
     stop = content[0].type if content[0].type == "tool_use" else "end_turn"
-    return Fields(role="assistant", content=content, usage=usage, stop_reason=stop)
+    return Fields(
+        role="assistant", content=content, usage=usage, stop_reason=stop
+    )
 
 
 def chat(**request):
@@ -91,9 +98,13 @@ def chat(**request):
         function = Fields(name=name, arguments='{"path": "app.log"}')
         call = Fields(id="call_1", type="function", function=function)
         message = Fields(role="assistant", content=None, tool_calls=[call])
-    usage = Fields(prompt_tokens=100, completion_tokens=10, prompt_tokens_details=None)
+    usage = Fields(
+        prompt_tokens=100, completion_tokens=10, prompt_tokens_details=None
+    )
     stop = "tool_calls" if message.tool_calls else "stop"
-    return Fields(choices=[Fields(message=message, finish_reason=stop)], usage=usage)
+    return Fields(
+        choices=[Fields(message=message, finish_reason=stop)], usage=usage
+    )
 
 
 def _calls_a_tool(request):
@@ -103,7 +114,11 @@ def _calls_a_tool(request):
 
 
 def _is_answer(message):
-    content = message.get("content") if isinstance(message, dict) else message.content
+    content = (
+        message.get("content")
+        if isinstance(message, dict)
+        else message.content
+    )
     role = message["role"] if isinstance(message, dict) else message.role
     return role == "tool" or (role == "user" and isinstance(content, list))
 
@@ -121,7 +136,9 @@ def _client(messages, completions):
     def make(*_, **__):
         create = SimpleNamespace(create=completions)
         chat = SimpleNamespace(completions=create)
-        return SimpleNamespace(messages=SimpleNamespace(create=messages), chat=chat)
+        return SimpleNamespace(
+            messages=SimpleNamespace(create=messages), chat=chat
+        )
 
     return make
 
@@ -151,16 +168,28 @@ async def canned_gemini(self, request, stream=False):
         "total_token_count": 110,
     }
     content = {"role": "model", "parts": [part]}
-    yield LlmResponse.model_validate({"content": content, "usage_metadata": counts})
+    yield LlmResponse.model_validate(
+        {"content": content, "usage_metadata": counts}
+    )
 
 
 def run(call):
     """The reader's own tools: answers any call in the format it was made in."""
     if call.type == "tool_use":
-        return {"type": "tool_result", "tool_use_id": call.id, "content": "all is well"}
+        return {
+            "type": "tool_result",
+            "tool_use_id": call.id,
+            "content": "all is well",
+        }
     return {"role": "tool", "tool_call_id": call.id, "content": "all is well"}
 
 
 _SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
-TOOLS = [{"name": "read_log", "description": "Reads a log.", "input_schema": _SCHEMA}]
+TOOLS = [
+    {
+        "name": "read_log",
+        "description": "Reads a log.",
+        "input_schema": _SCHEMA,
+    }
+]
 GIVEN = {"TOOLS": TOOLS, "run": run}

@@ -41,7 +41,11 @@ EAGER = replace(
         partial(
             record,
             is_due=partial(
-                over_or_pays, high=0.7, times=15, tail_chars=16_000, least_calls=50
+                over_or_pays,
+                high=0.7,
+                times=15,
+                tail_chars=16_000,
+                least_calls=50,
             ),
             least_share=0.1,
         ),
@@ -121,7 +125,9 @@ def _text(least, most):
 
 
 def _table(rows):
-    return json.dumps([{"id": n, "name": f"row {n}", "v": n * n} for n in range(rows)])
+    return json.dumps(
+        [{"id": n, "name": f"row {n}", "v": n * n} for n in range(rows)]
+    )
 
 
 OUTPUTS = {
@@ -150,7 +156,9 @@ They are drawn at once, by number: each draw takes its time, and so does `sample
 
 @st.composite
 def _calls(draw):
-    tool, argument, output, failed, items = CALLS[draw(st.integers(0, len(CALLS) - 1))]
+    tool, argument, output, failed, items = CALLS[
+        draw(st.integers(0, len(CALLS) - 1))
+    ]
     argument = argument or draw(st.text(max_size=8))
     return Call(tool, argument, draw(OUTPUTS[output]), failed, items)
 
@@ -178,7 +186,9 @@ TURNS = tuple(product((False, False, True), SAID, (False, True), range(4)))
 def _turns(draw):
     asked, said, thought, count = TURNS[draw(st.integers(0, len(TURNS) - 1))]
     user = "u" + draw(st.text(min_size=1, max_size=60)) if asked else None
-    return sendable(Turn(user, said, tuple(draw(calls) for _ in range(count)), thought))
+    return sendable(
+        Turn(user, said, tuple(draw(calls) for _ in range(count)), thought)
+    )
 
 
 calls, turns = _calls(), _turns()
@@ -230,7 +240,8 @@ def user(format, text):
 
 def _ids(turn, number, reuse):
     return [
-        f"call_{n}" if reuse else f"call_{number}_{n}" for n in range(len(turn.calls))
+        f"call_{n}" if reuse else f"call_{number}_{n}"
+        for n in range(len(turn.calls))
     ]
 
 
@@ -278,7 +289,10 @@ def _ollama(turn, number, reuse):
         message["tool_calls"] = [
             {
                 **({} if reuse else {"id": id}),
-                "function": {"name": c.tool, "arguments": {"path": argument_of(c)}},
+                "function": {
+                    "name": c.tool,
+                    "arguments": {"path": argument_of(c)},
+                },
             }
             for id, c in zip(ids, turn.calls, strict=True)
         ]
@@ -301,7 +315,11 @@ def _responses(turn, number, reuse):
             "encrypted_content": sealed,
         }
     if turn.said or not turn.calls:
-        part = {"type": "output_text", "text": turn.said or "done", "annotations": []}
+        part = {
+            "type": "output_text",
+            "text": turn.said or "done",
+            "annotations": [],
+        }
         yield {
             "type": "message",
             "role": "assistant",
@@ -333,7 +351,11 @@ def _anthropic(turn, number, reuse):
     blocks = []
     if turn.thought:
         blocks.append(
-            {"type": "thinking", "thinking": "hm " * 50, "signature": f"c2ln{number}"}
+            {
+                "type": "thinking",
+                "thinking": "hm " * 50,
+                "signature": f"c2ln{number}",
+            }
         )
     if turn.said or not turn.calls:
         blocks.append({"type": "text", "text": turn.said or "done"})
@@ -347,7 +369,9 @@ def _anthropic(turn, number, reuse):
         for id, c in zip(ids, turn.calls, strict=True)
     ]
     yield {"role": "assistant", "content": blocks}
-    results = [_anthropic_result(id, c) for id, c in zip(ids, turn.calls, strict=True)]
+    results = [
+        _anthropic_result(id, c) for id, c in zip(ids, turn.calls, strict=True)
+    ]
     if results:
         yield {"role": "user", "content": results}
 
@@ -383,7 +407,9 @@ def _converse(turn, number, reuse):
         for id, c in zip(ids, turn.calls, strict=True)
     ]
     yield {"role": "assistant", "content": blocks}
-    results = [_converse_result(id, c) for id, c in zip(ids, turn.calls, strict=True)]
+    results = [
+        _converse_result(id, c) for id, c in zip(ids, turn.calls, strict=True)
+    ]
     if results:
         yield {"role": "user", "content": results}
 
@@ -391,13 +417,18 @@ def _converse(turn, number, reuse):
 def _converse_result(id, call):
     """A result: a text, several, or where the output is JSON that."""
     content = (
-        [{"text": call.output}] * max(call.items, 1) if call.output.strip() else []
+        [{"text": call.output}] * max(call.items, 1)
+        if call.output.strip()
+        else []
     )
     if call.items == 2 and call.output[:1] + call.output[-1:] == "[]":
         content = [{"json": {"rows": json.loads(call.output)}}]
     block = {"toolUseId": id, "content": content}
     if call.failed:
-        block |= {"content": content or [{"text": "failed"}], "status": "error"}
+        block |= {
+            "content": content or [{"text": "failed"}],
+            "status": "error",
+        }
     return {"toolResult": block}
 
 
@@ -413,14 +444,24 @@ def _gemini(turn, number, reuse, signed=False):
     if turn.said or not turn.calls:
         parts.append({"text": turn.said or "done"})
     parts += [
-        {"functionCall": {**id, "name": c.tool, "args": {"path": argument_of(c)}}}
+        {
+            "functionCall": {
+                **id,
+                "name": c.tool,
+                "args": {"path": argument_of(c)},
+            }
+        }
         for id, c in zip(ids, turn.calls, strict=True)
     ]
     if signed:
-        first = next((part for part in parts if "functionCall" in part), parts[-1])
+        first = next(
+            (part for part in parts if "functionCall" in part), parts[-1]
+        )
         first["thoughtSignature"] = f"c2ln{number:04}"
     yield {"role": "model", "parts": parts}
-    results = [_gemini_result(id, c) for id, c in zip(ids, turn.calls, strict=True)]
+    results = [
+        _gemini_result(id, c) for id, c in zip(ids, turn.calls, strict=True)
+    ]
     if results:
         yield {"role": "user", "parts": results}
 
@@ -514,7 +555,12 @@ def request(format, messages, **more):
 
 def converse_tool():
     """Where calls are in the history, tools have to be in the request (B8). It is none of these."""
-    return {"toolSpec": {"name": "run_it", "inputSchema": {"json": {"type": "object"}}}}
+    return {
+        "toolSpec": {
+            "name": "run_it",
+            "inputSchema": {"json": {"type": "object"}},
+        }
+    }
 
 
 WRITERS = {

@@ -42,7 +42,10 @@ LONG = "all work and no play\n" * 900
 PNG = f"data:image/png;base64,{PIXELS}"
 BASE64 = {"type": "base64", "media_type": "image/png", "data": PIXELS}
 BLOB = {"inlineData": {"mimeType": "image/png", "data": PIXELS}}
-SOUND = {"type": "input_audio", "input_audio": {"data": PIXELS, "format": "wav"}}
+SOUND = {
+    "type": "input_audio",
+    "input_audio": {"data": PIXELS, "format": "wav"},
+}
 
 EVERYTHING = {
     "anthropic": {
@@ -69,7 +72,10 @@ EVERYTHING = {
                     "b",
                     content=[
                         TEXT,
-                        {"type": "image", "source": {"type": "url", "url": "u"}},
+                        {
+                            "type": "image",
+                            "source": {"type": "url", "url": "u"},
+                        },
                     ],
                     is_error=True,
                 ),
@@ -82,10 +88,14 @@ EVERYTHING = {
         "model": "gpt-4.1",
         "stream": True,
         "stream_options": {"include_usage": True},
-        "tools": [{"type": "function", "function": {"name": "run", "parameters": {}}}],
+        "tools": [
+            {"type": "function", "function": {"name": "run", "parameters": {}}}
+        ],
         "messages": [
             {"role": "system", "content": "be brief"},
-            user(TEXT, IMAGE, SOUND, {"type": "file", "file": {"file_id": "f"}}),
+            user(
+                TEXT, IMAGE, SOUND, {"type": "file", "file": {"file_id": "f"}}
+            ),
             {
                 **asks(
                     call("a", **SIGNED),
@@ -115,7 +125,12 @@ EVERYTHING = {
         "store": False,
         "reasoning": {"effort": "low"},
         "tools": [
-            {"type": "function", "name": "run", "parameters": {}, "strict": None}
+            {
+                "type": "function",
+                "name": "run",
+                "parameters": {},
+                "strict": None,
+            }
         ],
         "input": [
             user(
@@ -174,7 +189,9 @@ EVERYTHING = {
         "model": "gemini-3-pro",
         "config": {
             "system_instruction": {"parts": [{"text": "be brief"}]},
-            "tools": [{"function_declarations": [{"name": "run", "parameters": {}}]}],
+            "tools": [
+                {"function_declarations": [{"name": "run", "parameters": {}}]}
+            ],
             "max_output_tokens": 5,
         },
         "contents": [
@@ -183,7 +200,11 @@ EVERYTHING = {
                 BLOB,
                 {
                     "fileData": {"fileUri": "gs://x", "mimeType": "video/mp4"},
-                    "videoMetadata": {"startOffset": "1s", "endOffset": "2s", "fps": 2},
+                    "videoMetadata": {
+                        "startOffset": "1s",
+                        "endOffset": "2s",
+                        "fps": 2,
+                    },
                     "mediaResolution": {"level": "MEDIA_RESOLUTION_LOW"},
                 },
             ),
@@ -198,7 +219,12 @@ EVERYTHING = {
             ),
             model(
                 {"executableCode": {"language": "PYTHON", "code": "x"}},
-                {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "x"}},
+                {
+                    "codeExecutionResult": {
+                        "outcome": "OUTCOME_OK",
+                        "output": "x",
+                    }
+                },
                 {"text": "z", "thoughtSignature": "c2ln"},
             ),
             ASK,
@@ -209,13 +235,25 @@ EVERYTHING = {
         "think": True,
         "format": {"type": "object"},
         "options": {"num_ctx": 8_000, "num_predict": 5},
-        "tools": [{"type": "function", "function": {"name": "run", "parameters": {}}}],
+        "tools": [
+            {"type": "function", "function": {"name": "run", "parameters": {}}}
+        ],
         "messages": [
             {"role": "system", "content": "be brief"},
             {"role": "user", "content": "x", "images": [PIXELS]},
             {**runs(numbered("a"), "look"), "thinking": "t"},
-            {"role": "tool", "tool_name": "run", "tool_call_id": "a", "content": LONG},
-            {"role": "tool", "name": "look", "content": "y", "images": [PIXELS]},
+            {
+                "role": "tool",
+                "tool_name": "run",
+                "tool_call_id": "a",
+                "content": LONG,
+            },
+            {
+                "role": "tool",
+                "name": "look",
+                "content": "y",
+                "images": [PIXELS],
+            },
             {"role": "assistant", "content": "z"},
             NEXT,
         ],
@@ -242,15 +280,25 @@ EVERYTHING = {
                         "source": {"content": [says("y"), says("z")]},
                     }
                 },
-                {"guardContent": {"text": {"text": "g", "qualifiers": ["query"]}}},
+                {
+                    "guardContent": {
+                        "text": {"text": "g", "qualifiers": ["query"]}
+                    }
+                },
             ),
             assistant(REASONED, says("t"), uses("a"), uses("b")),
             user(
                 returns("a", LONG),
-                returns("b", content=[{"json": {"n": [1]}}, says("x")], status="error"),
+                returns(
+                    "b",
+                    content=[{"json": {"n": [1]}}, says("x")],
+                    status="error",
+                ),
                 {"cachePoint": {"type": "default", "ttl": "5m"}},
             ),
-            assistant({"citationsContent": {"content": [says("z")], "citations": []}}),
+            assistant(
+                {"citationsContent": {"content": [says("z")], "citations": []}}
+            ),
             user(says("and now?")),
         ],
     },
@@ -268,7 +316,9 @@ REPLIES = {
             "cache_creation_input_tokens": 1,
             "cache_creation": {"ephemeral_1h_input_tokens": 1},
             "output_tokens_details": {"thinking_tokens": 1},
-            "iterations": [{"type": "message", "input_tokens": 9, "output_tokens": 9}],
+            "iterations": [
+                {"type": "message", "input_tokens": 9, "output_tokens": 9}
+            ],
         },
         "input_transformations": [{"type": "thinking_dropped", "reason": "x"}],
     },
@@ -288,7 +338,10 @@ REPLIES = {
         "usage": {
             "input_tokens": 9,
             "output_tokens": 9,
-            "input_tokens_details": {"cached_tokens": 1, "cached_tokens_details": {}},
+            "input_tokens_details": {
+                "cached_tokens": 1,
+                "cached_tokens_details": {},
+            },
             "output_tokens_details": {"reasoning_tokens": 1},
         },
     },
@@ -338,7 +391,10 @@ RECALLS = {
     "openai-chat": {
         "id": "c9",
         "type": "function",
-        "function": {"name": "get_continuation", "arguments": '{"tool_call_id": "a"}'},
+        "function": {
+            "name": "get_continuation",
+            "arguments": '{"tool_call_id": "a"}',
+        },
     },
     "openai-responses": {
         "type": "function_call",
@@ -355,7 +411,10 @@ RECALLS = {
     },
     "ollama": {
         "id": "c9",
-        "function": {"name": "get_continuation", "arguments": {"tool_call_id": "a"}},
+        "function": {
+            "name": "get_continuation",
+            "arguments": {"tool_call_id": "a"},
+        },
     },
     "bedrock-converse": {
         "toolUse": {
@@ -393,7 +452,19 @@ ABSENT = object()
 """What is put where the key is to be missing."""
 
 ODD = (
-    *(None, True, False, 0, -1, 5, 1.5, 10**30, 10**400, float("nan"), float("inf")),
+    *(
+        None,
+        True,
+        False,
+        0,
+        -1,
+        5,
+        1.5,
+        10**30,
+        10**400,
+        float("nan"),
+        float("inf"),
+    ),
     *(
         "",
         " ",
@@ -415,7 +486,11 @@ ODD = (
         {"type": "text"},
         {"type": "hologram"},
     ),
-    *([{"type": "hologram", "rays": [1, None]}], {"role": ["user"]}, {"role": "user"}),
+    *(
+        [{"type": "hologram", "rays": [1, None]}],
+        {"role": ["user"]},
+        {"role": "user"},
+    ),
     *(
         [{"type": "text"}],
         [{"type": "text", "text": 7}],

@@ -39,18 +39,43 @@ WORDS = (
     ((fingerprints, "PAGE_GONE"), "has left", "left", UNDER_PRESSURE),
     (record._gave, "make the same call", "make this call", UNDER_PRESSURE),
     (record._gave, "characters, ref=", "letters, ref=", UNDER_PRESSURE),
-    (record._read_by_program, "for the program", "for a program", UNDER_PRESSURE),
+    (
+        record._read_by_program,
+        "for the program",
+        "for a program",
+        UNDER_PRESSURE,
+    ),
     (record._block, "a block", "one block", UNDER_PRESSURE),
     (record._answer, "error: ", "failed: ", UNDER_PRESSURE),
-    ((record, "_ANSWERED"), "the user's answer", "the user's reply", UNDER_PRESSURE),
+    (
+        (record, "_ANSWERED"),
+        "the user's answer",
+        "the user's reply",
+        UNDER_PRESSURE,
+    ),
     (account.account, "are condensed here", "are told here", UNDER_PRESSURE),
     (index.index_of, "Index of messages", "List of messages", UNDER_PRESSURE),
     (account._bullet, "the user's answer", "the user's reply", UNDER_PRESSURE),
-    (index._lines_by_ref, "the user answers", "the user replies", UNDER_PRESSURE),
+    (
+        index._lines_by_ref,
+        "the user answers",
+        "the user replies",
+        UNDER_PRESSURE,
+    ),
     (summary.summary, "Files", "Paths", UNDER_PRESSURE),
-    ((summary, "_THEN"), "the user said then", "the user then said", UNDER_PRESSURE),
+    (
+        (summary, "_THEN"),
+        "the user said then",
+        "the user then said",
+        UNDER_PRESSURE,
+    ),
     ((quotes, "_CUT"), "characters", "letters", UNDER_PRESSURE),
-    (user_texts.opening, "What is left out", "What is missing", UNDER_PRESSURE),
+    (
+        user_texts.opening,
+        "What is left out",
+        "What is missing",
+        UNDER_PRESSURE,
+    ),
 )
 """A function or a name in a module, a word of it, another one, and where it is shown."""
 

@@ -8,7 +8,10 @@ FORMAT_NAMES = tuple(FORMATS)
 OUTPUT_TOKENS = 1_000
 LIMITS = Limits(window_tokens=20_000)
 TOOL = {
-    "openai-chat": {"type": "function", "function": {"name": "bash", "parameters": {}}},
+    "openai-chat": {
+        "type": "function",
+        "function": {"name": "bash", "parameters": {}},
+    },
     "openai-responses": {
         "type": "function",
         "name": "bash",
@@ -20,9 +23,16 @@ TOOL = {
         "description": "Runs.",
         "input_schema": {"type": "object"},
     },
-    "gemini": {"functionDeclarations": [{"name": "bash", "description": "Runs."}]},
-    "ollama": {"type": "function", "function": {"name": "bash", "parameters": {}}},
-    "bedrock-converse": {"toolSpec": {"name": "bash", "inputSchema": {"json": {}}}},
+    "gemini": {
+        "functionDeclarations": [{"name": "bash", "description": "Runs."}]
+    },
+    "ollama": {
+        "type": "function",
+        "function": {"name": "bash", "parameters": {}},
+    },
+    "bedrock-converse": {
+        "toolSpec": {"name": "bash", "inputSchema": {"json": {}}}
+    },
 }
 NO_CALLS = {
     "openai-chat": ("tool_choice", "none"),
@@ -64,25 +74,36 @@ def reply(format="openai-chat", prompt=1_000, output=100, **more):
     match format:
         case "openai-chat":
             return {
-                "usage": {"prompt_tokens": prompt, "completion_tokens": output},
+                "usage": {
+                    "prompt_tokens": prompt,
+                    "completion_tokens": output,
+                },
                 **more,
             }
         case "bedrock-converse":
             counts = {"inputTokens": prompt, "outputTokens": output}
             return {"usage": counts, **more}
         case "gemini":
-            counts = {"promptTokenCount": prompt, "candidatesTokenCount": output}
+            counts = {
+                "promptTokenCount": prompt,
+                "candidatesTokenCount": output,
+            }
             return {"usageMetadata": counts, **more}
         case "ollama":
             return {"prompt_eval_count": prompt, "eval_count": output, **more}
         case _:
-            return {"usage": {"input_tokens": prompt, "output_tokens": output}, **more}
+            return {
+                "usage": {"input_tokens": prompt, "output_tokens": output},
+                **more,
+            }
 
 
 def greedy_reply(session):
     """A reply of a provider that uses all it may: the worst case of the newest view."""
     window = session.window
-    return reply(prompt=window.calibration.upper(window.tokens), output=OUTPUT_TOKENS)
+    return reply(
+        prompt=window.calibration.upper(window.tokens), output=OUTPUT_TOKENS
+    )
 
 
 def most_of(session):

@@ -69,9 +69,9 @@ def reader(monkeypatch, tmp_path, request):
 
     A page of a framework runs where that is installed, on the SDKs it brings.
     """
-    page = getattr(request.node, "callspec", None) and request.node.callspec.params.get(
-        "page"
-    )
+    page = getattr(
+        request.node, "callspec", None
+    ) and request.node.callspec.params.get("page")
     framework = page and framework_of(page)
     if framework:
         pytest.importorskip(framework, reason=f"{framework} is not installed")
@@ -110,10 +110,20 @@ def test_no_block_asks_to_be_left_out():
     for name, block in (
         (title(page), block) for page in PAGES for block in blocks(page)
     ):
-        kind, place = block.kind.partition(" ")[0], f"{name}, line {block.line}"
-        assert kind not in ("py", "python3", "pycon", "py3"), f"{place}: write python"
-        assert kind != "python" or block.kind == "python", f"{place}: {block.kind}"
-        assert kind != "console" or block.kind in ("console", "console checked"), place
+        kind, place = (
+            block.kind.partition(" ")[0],
+            f"{name}, line {block.line}",
+        )
+        assert kind not in ("py", "python3", "pycon", "py3"), (
+            f"{place}: write python"
+        )
+        assert kind != "python" or block.kind == "python", (
+            f"{place}: {block.kind}"
+        )
+        assert kind != "console" or block.kind in (
+            "console",
+            "console checked",
+        ), place
         assert kind not in ("sh", "bash", "shell"), f"{place}: write console"
 
 
@@ -128,7 +138,9 @@ def test_checked_commands_print_what_is_written(page, reader):
                     f"line {block.line}: only ullage can be checked"
                 )
                 ran = ullage(*command[1:])
-                assert like(written).fullmatch(ran.text + ran.err), f"line {block.line}"
+                assert like(written).fullmatch(ran.text + ran.err), (
+                    f"line {block.line}"
+                )
 
 
 def commands(block):
@@ -150,7 +162,9 @@ def test_commands_shown_exist_with_their_options():
     for place, line in shown(r"(?m)^(?:\$ )?ullage (.*)"):
         ours, _, _ = line.partition(" -- ")  # behind it stands another program
         command, *words = shlex.split(ours, comments=True)
-        options = {word.partition("=")[0] for word in words if word.startswith("-")}
+        options = {
+            word.partition("=")[0] for word in words if word.startswith("-")
+        }
         assert options <= options_of(command), place
 
 
@@ -245,6 +259,8 @@ def test_an_error_points_at_its_line(reader):
 def test_three_dots_on_a_line_stand_for_any_lines():
     (_, first), (command, second) = commands(list(blocks_of(PAGE))[2])
     assert command == ["ullage", "--help"]
-    assert like(second).fullmatch("Usage: ullage [OPTIONS] COMMAND [ARGS]...\na\nb\n")
+    assert like(second).fullmatch(
+        "Usage: ullage [OPTIONS] COMMAND [ARGS]...\na\nb\n"
+    )
     assert not like(second).fullmatch("Usage: something else\n")
     assert not like(first).fullmatch("ullage, version 0.1.0\n")

@@ -14,7 +14,9 @@ CASES = {
         "messages[3]: unknown role 'bard'. Roles here are user, tool.",
     ),
     "OverLimitError": (
-        errors.OverLimitError(4_000, 9_100, {"system text": 600, "messages": 8_500}),
+        errors.OverLimitError(
+            4_000, 9_100, {"system text": 600, "messages": 8_500}
+        ),
         "the request needs at least 9,100 tokens and the limit is 4,000. Parts that may not be "
         "touched: messages 8,500, system text 600. Shorten the largest of them, lower the "
         "output reserve, or use a model with a larger window.",
@@ -37,7 +39,9 @@ CASES = {
         "stage mine, message 3: the user answered this. Leave it out.",
     ),
     "ConfigError": (
-        errors.ConfigError("policy", "'x' is not known", "Use one of default."),
+        errors.ConfigError(
+            "policy", "'x' is not known", "Use one of default."
+        ),
         "policy: 'x' is not known. Use one of default.",
     ),
 }
@@ -66,7 +70,9 @@ def test_an_error_of_the_store_is_caught_as_one():
     with pytest.raises(errors.StoreError):
         raise CASES["RefNotFound"][0]
     with pytest.raises(errors.FormatError):
-        raise errors.UnsupportedPart("messages[0]", "a hologram", "Leave it out.")
+        raise errors.UnsupportedPart(
+            "messages[0]", "a hologram", "Leave it out."
+        )
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -30,7 +30,9 @@ def alarm():
 def is_free(lock):
     """Whether another thread can take it."""
     got = []
-    other = threading.Thread(target=lambda: got.append(lock.acquire(timeout=0.01)))
+    other = threading.Thread(
+        target=lambda: got.append(lock.acquire(timeout=0.01))
+    )
     other.start()
     other.join()
     return got[0]

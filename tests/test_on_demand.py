@@ -11,5 +11,10 @@ def test_a_long_text_is_worked_out_each_time_and_a_short_one_once():
         asked.append(text)
         return len(text)
 
-    assert [length(text) for text in ("abc", "abc", "abcd", "abcd")] == [3, 3, 4, 4]
+    assert [length(text) for text in ("abc", "abc", "abcd", "abcd")] == [
+        3,
+        3,
+        4,
+        4,
+    ]
     assert asked == ["abc", "abcd", "abcd"]

@@ -20,7 +20,11 @@ from ullage.core.values.effects import Reply
 from ullage.core.values.notices import pointers
 from ullage.documents.conversation import Conversation, ConversationStore
 from ullage.documents.presets.three_layer import ThreeLayerSettings
-from ullage.documents.services import prune_messages, retrieve_spilled, truncate_output
+from ullage.documents.services import (
+    prune_messages,
+    retrieve_spilled,
+    truncate_output,
+)
 from ullage.policy.stages.default import SUMMARISED
 from ullage.wires import FORMATS
 
@@ -32,7 +36,8 @@ KEYS = {
     "github": "ghp_" + "a1B2" * 9,
     "slack": "xoxb-" + "123456789012-abcdefABCDEF",
     "stripe": "sk_live_" + "a1B2c3D4" * 3,
-    "token": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0." + "dBjftJeZ4CVP-mB92K27",
+    "token": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0."
+    + "dBjftJeZ4CVP-mB92K27",
     "pem": "-----BEGIN RSA PRIVATE KEY-----\n"
     + "MIIEpAIBAAKCAQEA0Z3VS5JJcds3xfn\n" * 6
     + "-----END RSA PRIVATE KEY-----",
@@ -59,17 +64,23 @@ class Writer:
 def new_session(format="openai-chat", window=16_000, **more):
     limits = Limits(window_tokens=window, output_reserve_tokens=1_000)
     more = {"recall": True, "redact": common_keys, **more}
-    return Session(histories.MODEL[format], limits=limits, format=format, **more)
+    return Session(
+        histories.MODEL[format], limits=limits, format=format, **more
+    )
 
 
 def conversation(format, count=20):
     """Every output, argument and word of the user's has keys in it; the first is a large one."""
     big = Turn(
-        calls=(Call("bash", "printenv", f"{LINES * 400}{PLANTED}\n{LINES * 900}"),)
+        calls=(
+            Call("bash", "printenv", f"{LINES * 400}{PLANTED}\n{LINES * 900}"),
+        )
     )
     turns = [
         Turn(
-            user=f"Use {KEYS['openai']}, never another." if number % 5 == 0 else None,
+            user=f"Use {KEYS['openai']}, never another."
+            if number % 5 == 0
+            else None,
             said=f"I saw {KEYS['github']} in it.",
             calls=(
                 Call(
@@ -118,7 +129,10 @@ def test_what_is_no_key_stays_the_very_same_object(text):
 def test_a_private_key_in_json_a_password_in_an_address_and_a_bearer_token():
     pem = json.dumps({"key": KEYS["pem"], "n": 1})
     assert json.loads(common_keys(pem)) == {"key": REDACTED, "n": 1}
-    assert common_keys("postgres://me:hunter2@db/x") == f"postgres://{REDACTED}@db/x"
+    assert (
+        common_keys("postgres://me:hunter2@db/x")
+        == f"postgres://{REDACTED}@db/x"
+    )
     assert (
         common_keys("Authorization: Bearer " + "a1" * 20)
         == f"Authorization: Bearer {REDACTED}"
@@ -169,12 +183,16 @@ def test_no_key_is_kept_summarised_or_opened(format, tmp_path):
     assert opened
     assert not holds_a_secret("".join(opened.values()))
     refs = session.store.refs("", limit=10_000)
-    assert not holds_a_secret("".join(session.store.get("", ref).text for ref in refs))
+    assert not holds_a_secret(
+        "".join(session.store.get("", ref).text for ref in refs)
+    )
     assert any(REDACTED in session.store.get("", ref).text for ref in refs)
     session.close()
     assert not holds_a_secret(bytes_of(folder))
     with sqlite3.connect(folder / "kept.db") as db:
-        records = b"".join(row[0] for row in db.execute("SELECT data FROM records"))
+        records = b"".join(
+            row[0] for row in db.execute("SELECT data FROM records")
+        )
     assert not holds_a_secret(records.decode("latin-1"))
 
 
@@ -188,7 +206,10 @@ def test_the_history_and_the_store_give_the_same_bytes():
     alone.fit(histories.request("openai-chat", messages[:1]))
     for tool, asked in (
         ("get_continuation", {"tool_call_id": ref, "offset": 14_000}),
-        ("get_continuation", {"tool_call_id": ref, "pattern": "openai|aws|slack"}),
+        (
+            "get_continuation",
+            {"tool_call_id": ref, "pattern": "openai|aws|slack"},
+        ),
     ):
         here, there = recall(session, tool, asked), recall(alone, tool, asked)
         assert here == there
@@ -209,7 +230,8 @@ def test_what_is_not_edited_is_the_callers_own_object_and_is_counted_as_it_is_se
     )
     view = session.fit(request)
     assert all(
-        one is other for one, other in zip(view["messages"], messages, strict=True)
+        one is other
+        for one, other in zip(view["messages"], messages, strict=True)
     )
     plain.fit(request)
     assert session.window.tokens == plain.window.tokens
@@ -229,7 +251,9 @@ def test_what_repair_sets_aside_is_redacted():
     store = MemoryStore()
     session = new_session(store=store, repair=True, window=200_000)
     view = session.fit(
-        histories.request("openai-chat", [{"role": "user", "content": "Go."}, stray])
+        histories.request(
+            "openai-chat", [{"role": "user", "content": "Go."}, stray]
+        )
     )
     assert problems(view) == []
     (ref,) = store.refs("")
@@ -249,7 +273,9 @@ def test_switched_on_in_the_middle_it_is_reported():
 def test_what_gives_no_text_is_refused():
     session = new_session(redact=lambda text: None)
     with pytest.raises(ConfigError, match="redact"):
-        session.fit(histories.request("openai-chat", conversation("openai-chat", 1)))
+        session.fit(
+            histories.request("openai-chat", conversation("openai-chat", 1))
+        )
 
 
 @pytest.mark.parametrize(
@@ -265,7 +291,11 @@ def test_where_redact_raises_nothing_is_kept_and_nothing_of_the_text_is_told(
         if "k3y" not in text:
             return text
         raise error(
-            *((text,) if error is not UnicodeDecodeError else ("a", b"", 0, 1, text))
+            *(
+                (text,)
+                if error is not UnicodeDecodeError
+                else ("a", b"", 0, 1, text)
+            )
         )
 
     store, turns = MemoryStore(), conversation(format, 1)
@@ -273,11 +303,15 @@ def test_where_redact_raises_nothing_is_kept_and_nothing_of_the_text_is_told(
         calls=(histories.Call("bash", '{"a": "k3y"}', "k3y " * 20_000),)
     )
     session = new_session(format, redact=redact, store=store, repair=True)
-    broken = histories.request(format, [*turns, *histories.wire(format, [secret])])
+    broken = histories.request(
+        format, [*turns, *histories.wire(format, [secret])]
+    )
     for _ in range(2):
         with pytest.raises(ConfigError, match=error.__name__) as caught:
             session.fit(broken)
-        assert "k3y" not in str(caught.value) + repr(caught.value.__context__ or "")
+        assert "k3y" not in str(caught.value) + repr(
+            caught.value.__context__ or ""
+        )
         assert list(store.refs("")) == []
     assert session.fit(histories.request(format, turns))
     assert "k3y" not in str(session.news())
@@ -287,14 +321,19 @@ def test_where_redact_raises_nothing_is_kept_and_nothing_of_the_text_is_told(
 def test_what_takes_nothing_out_changes_nothing(turns, format):
     request = histories.request(format, histories.wire(format, turns))
     plain = new_session(format, 6_000, redact=None).fit(request)
-    assert new_session(format, 6_000, redact=lambda text: text).fit(request) == plain
+    assert (
+        new_session(format, 6_000, redact=lambda text: text).fit(request)
+        == plain
+    )
 
 
 @given(turns=histories.histories, format=st.sampled_from(sorted(FORMATS)))
 def test_whatever_is_taken_out_the_view_is_legal_and_fits(turns, format):
     request = histories.request(format, histories.wire(format, turns))
     session = new_session(
-        format, 6_000, redact=lambda text: text.replace("e", "").replace("1", "")
+        format,
+        6_000,
+        redact=lambda text: text.replace("e", "").replace("1", ""),
     )
     view = session.fit(request)
     assert problems(view, format) == problems(request, format)
@@ -306,7 +345,9 @@ def test_a_conversation_that_is_kept_holds_no_key_and_is_sent_as_it_is_kept(
     format, tmp_path
 ):
     writer = Writer()
-    kept = ConversationStore(tmp_path / "chat.db", format=format, redact=common_keys)
+    kept = ConversationStore(
+        tmp_path / "chat.db", format=format, redact=common_keys
+    )
 
     def opened():
         limits = Limits(window_tokens=16_000, output_reserve_tokens=1_000)
@@ -323,10 +364,16 @@ def test_a_conversation_that_is_kept_holds_no_key_and_is_sent_as_it_is_kept(
         view = conversation_.fit(request)
     assert writer.asked
     again = opened()
-    assert again.messages == conversation_.messages, "what is loaded is what was sent"
+    assert again.messages == conversation_.messages, (
+        "what is loaded is what was sent"
+    )
     assert again.fit(request) == view
     assert REDACTED in json.dumps(view, default=str)
-    for each in (json.dumps(view, default=str), str(writer.asked), bytes_of(tmp_path)):
+    for each in (
+        json.dumps(view, default=str),
+        str(writer.asked),
+        bytes_of(tmp_path),
+    ):
         assert not holds_a_secret(each)
     said = [Turn(said="Yes."), Turn(user="And?", said="No.")]
     *_, last = kept.append("two", histories.wire(format, said))
@@ -348,14 +395,21 @@ def test_signatures_ids_and_media_of_a_kept_message_stay():
         {"type": "image", "source": source},
         {
             "type": "document",
-            "source": {"type": "text", "media_type": "text/plain", "data": key},
+            "source": {
+                "type": "text",
+                "media_type": "text/plain",
+                "data": key,
+            },
         },
     ]
-    thought, call, image, document = in_message({"content": blocks}, common_keys)[
-        "content"
-    ]
+    thought, call, image, document = in_message(
+        {"content": blocks}, common_keys
+    )["content"]
     assert thought == {**blocks[0], "thinking": f"a {REDACTED}"}
-    assert call == {**blocks[1], "input": {"type": REDACTED, "deep": [REDACTED]}}
+    assert call == {
+        **blocks[1],
+        "input": {"type": REDACTED, "deep": [REDACTED]},
+    }
     assert image == blocks[2]
     assert document["source"]["data"] == REDACTED
 
@@ -372,7 +426,9 @@ def test_the_services_of_the_three_layers_keep_and_show_no_key(tmp_path):
         prune_protect_tokens=1_000, prune_output_retain_chars=400
     )
     messages = conversation("openai-chat")
-    pruned = prune_messages(messages, 10**6, 10**6, settings, redact=common_keys)
+    pruned = prune_messages(
+        messages, 10**6, 10**6, settings, redact=common_keys
+    )
     assert pruned.was_pruned
     shown = zip(pruned.pruned_parts, pruned.is_pruned, strict=True)
     touched = [message for message, is_pruned in shown if is_pruned]
@@ -385,7 +441,9 @@ def test_one_request_is_fitted_without_a_key_in_what_was_cut(tmp_path):
     messages = conversation("openai-chat")
     request = histories.request("openai-chat", messages)
     limits, store = Limits(window_tokens=8_000), str(tmp_path / "u.db")
-    view = fit(request, limits=limits, store=store, redact=common_keys, recall=True)
+    view = fit(
+        request, limits=limits, store=store, redact=common_keys, recall=True
+    )
     sent = [message for message in view["messages"] if message not in messages]
     assert sent
     assert not holds_a_secret(json.dumps(sent) + bytes_of(tmp_path))

@@ -113,7 +113,10 @@ BEHIND = {
     "basic credential": ("Authorization: Basic ", "dXNlcjpodW50ZXIyc2VjcmV0"),
     "Azure, account": ("AccountName=a;AccountKey=", MIXED[:86] + "=="),
     "Azure, shared access": ("SharedAccessKey=", MIXED[:43] + "="),
-    "Azure, signature": ("https://a.example/b?se=2026&sig=", MIXED[:40] + "%3D"),
+    "Azure, signature": (
+        "https://a.example/b?se=2026&sig=",
+        MIXED[:40] + "%3D",
+    ),
     "Discord, webhook": (
         "https://discord.com/api/webhooks/123456789012345678/",
         MIXED[:68],
@@ -189,7 +192,8 @@ def test_what_is_assigned_to_the_name_of_a_secret_is_one(text):
     shown = common_keys(text)
     assert REDACTED in shown
     assert not any(
-        part in shown for part in ("a1b2", "hunter2", "wJalr", "01234", "correct4")
+        part in shown
+        for part in ("a1b2", "hunter2", "wJalr", "01234", "correct4")
     )
     assert common_keys(shown) == shown
 

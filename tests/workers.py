@@ -30,7 +30,9 @@ class Scheduling(LoadGroupScheduling):
             )
 
     def mark_test_complete(self, node, item_index, duration=0):
-        scope = self._split_scope(self.registered_collections[node][item_index])
+        scope = self._split_scope(
+            self.registered_collections[node][item_index]
+        )
         super().mark_test_complete(node, item_index, duration)
         if all(self.assigned_work[node][scope].values()):
             del self.assigned_work[node][scope]
@@ -45,7 +47,9 @@ def tell_less(worker):
     tell = worker.sendevent
 
     def tell_what_is_shown(name, **what):
-        if name not in ("logstart", "logfinish") and not _is_nothing(name, what):
+        if name not in ("logstart", "logfinish") and not _is_nothing(
+            name, what
+        ):
             tell(name, **what)
 
     worker.sendevent = tell_what_is_shown

@@ -45,7 +45,8 @@ def recount(session, view):
         for part in message.parts:
             items = getattr(part, "content", None)
             total += sum(
-                meter.leaf(leaf) for leaf in (items if items is not None else (part,))
+                meter.leaf(leaf)
+                for leaf in (items if items is not None else (part,))
             )
     return total
 
@@ -86,7 +87,9 @@ class World:
         more = {"messages": [*self.leading(), *self.messages]}
         request = histories.request(self.format, more.pop("messages"))
         if self.format == "anthropic" and self.clock is not None:
-            request["system"] = f"You are an agent. It is {self.clock} o'clock."
+            request["system"] = (
+                f"You are an agent. It is {self.clock} o'clock."
+            )
         return request
 
     def leading(self):
@@ -146,10 +149,14 @@ class World:
         """Write the arguments of calls otherwise: the same JSON in other bytes."""
         message = self.messages[index % len(self.messages)]
         for call in message.get("tool_calls") or ():
-            spaced = json.dumps(json.loads(call["function"]["arguments"]), indent=2)
+            spaced = json.dumps(
+                json.loads(call["function"]["arguments"]), indent=2
+            )
             call["function"]["arguments"] = spaced
             self.grown = False
-        for block in message["content"] if isinstance(message["content"], list) else ():
+        for block in (
+            message["content"] if isinstance(message["content"], list) else ()
+        ):
             if "input" in block:
                 block["input"] = dict(reversed(block["input"].items()))
                 self.grown = False
@@ -171,7 +178,10 @@ class World:
     def append_block(self, index, text):
         self.grown = False
         message = self.messages[index % len(self.messages)]
-        if isinstance(message["content"], list) and message["role"] != "assistant":
+        if (
+            isinstance(message["content"], list)
+            and message["role"] != "assistant"
+        ):
             message["content"].append({"type": "text", "text": text})
 
     def think(self, index):
@@ -194,7 +204,8 @@ class World:
         blocks = [
             message["content"][-1]
             for message in self.messages
-            if isinstance(message["content"], list) and message["role"] == "user"
+            if isinstance(message["content"], list)
+            and message["role"] == "user"
         ]
         for block in blocks:
             block.pop("cache_control", None)
@@ -218,7 +229,9 @@ class World:
             self.session.state,
             len(self.session.events),
         )
-        view = self.fit_async(request) if use_async else self.session.fit(request)
+        view = (
+            self.fit_async(request) if use_async else self.session.fit(request)
+        )
         assert request == before, "the caller's data was changed"
         self.matches_sessions_without_memory(request, known, view)
         self.is_legal(request, view)
@@ -242,7 +255,9 @@ class World:
                 store=Threaded(self.session.store),
                 state=self.session.state,
             )
-            session._state = replace(session._state, cache=self.session._state.cache)
+            session._state = replace(
+                session._state, cache=self.session._state.cache
+            )
             return session, await session.fit(request)
 
         other, view = asyncio.run(once())
@@ -253,10 +268,16 @@ class World:
     def matches_sessions_without_memory(self, request, known, view):
         """The same view from the ledger as it was before and as it is now, or from the file."""
         cold = {
-            "the ledger after": {"store": MemoryStore(), "state": self.session.state}
+            "the ledger after": {
+                "store": MemoryStore(),
+                "state": self.session.state,
+            }
         }
         if self.path is None:
-            cold["the ledger before"] = {"store": MemoryStore(), "state": known}
+            cold["the ledger before"] = {
+                "store": MemoryStore(),
+                "state": known,
+            }
         else:
             cold["the file alone"] = {"store": self.path}
         for what, more in cold.items():
@@ -270,19 +291,27 @@ class World:
 
     def is_legal(self, request, view):
         own = Counter(
-            problem.rule for problem in problems_of(self.format, request["messages"])
+            problem.rule
+            for problem in problems_of(self.format, request["messages"])
         )
         ours = Counter(
-            problem.rule for problem in problems_of(self.format, view["messages"])
+            problem.rule
+            for problem in problems_of(self.format, view["messages"])
         )
         assert not ours - own
 
     def hands_back_the_callers_own(self, request, view):
-        window, raws, shown = self.session.window, request["messages"], view["messages"]
+        window, raws, shown = (
+            self.session.window,
+            request["messages"],
+            view["messages"],
+        )
         leading = len(raws) - len(window.transcript)
         kept, views = list(range(leading)), shown[:leading]
         laid = groups(window, FORMATS[self.format], window.meter.model)
-        for (first, *others), message in zip(laid, shown[leading:], strict=True):
+        for (first, *others), message in zip(
+            laid, shown[leading:], strict=True
+        ):
             if not (isinstance(first, str) or others):
                 kept.append(first + leading)
                 views.append(message)
@@ -299,7 +328,10 @@ class World:
     def keeps_the_prefix(self, view, kinds):
         """A history that only grew keeps the view so far, unless an event told why not."""
         leading = len(self.leading())
-        shown = [as_bytes(unmarked(message)) for message in view["messages"][leading:]]
+        shown = [
+            as_bytes(unmarked(message))
+            for message in view["messages"][leading:]
+        ]
         if self.previous is not None and self.grown and not kinds & REWRITES:
             assert shown[: len(self.previous)] == self.previous
         self.previous, self.grown = shown, True
@@ -308,7 +340,10 @@ class World:
         """The same history under the same decisions is the view that was really sent."""
         leading = len(self.leading())
         history = as_bytes(unmarked(request["messages"][leading:]))
-        chain, ledger = self.session.window.transcript.chain, self.session.state.ledger
+        chain, ledger = (
+            self.session.window.transcript.chain,
+            self.session.state.ledger,
+        )
         decided = [ledger.at(key).batches for key in chain]
         shown = as_bytes(unmarked(view["messages"][leading:]))
         if history in self.sent and self.sent[history][0] == decided:
@@ -324,11 +359,21 @@ class World:
         for message in self.messages:
             for _, results in reading.results(message):
                 for text in results:
-                    assert text in reachable or (len(text) <= 80 and text in shown)
+                    assert text in reachable or (
+                        len(text) <= 80 and text in shown
+                    )
 
 
 def unmarked(value):
     """A copy without cache markers."""
     if isinstance(value, dict):
-        return {k: unmarked(item) for k, item in value.items() if k != "cache_control"}
-    return [unmarked(item) for item in value] if isinstance(value, list) else value
+        return {
+            k: unmarked(item)
+            for k, item in value.items()
+            if k != "cache_control"
+        }
+    return (
+        [unmarked(item) for item in value]
+        if isinstance(value, list)
+        else value
+    )

@@ -44,7 +44,9 @@ def drawn(
     for run in lot.sample(runs, len(runs)):
         wire, lengths = FORMATS[run.format], boundaries(run)
         story = Story(wire, run.messages)
-        demands = demands_of(story, lengths, HeadText.of(wire, run.request), common)
+        demands = demands_of(
+            story, lengths, HeadText.of(wire, run.request), common
+        )
         first = [
             demand
             for demand in chain.from_iterable(demands)
@@ -64,8 +66,12 @@ def drawn(
 def told(run: Run, story: Story, demand: Demand) -> str:
     """One demand, for a reader."""
     value, start = demand.atom, boundaries(run)[demand.call]
-    calls = [call for message in story.parsed[start:] for call in message.calls]
-    asked = next((c for c in calls if value.plain in plain(c.arguments)), calls[0])
+    calls = [
+        call for message in story.parsed[start:] for call in message.calls
+    ]
+    asked = next(
+        (c for c in calls if value.plain in plain(c.arguments)), calls[0]
+    )
     line = lines_of(demand)[0]
     words = plain(asked.arguments)
     at = max(words.find(value.plain) - _CALL_CHARS // 2, 0)
@@ -83,12 +89,21 @@ def told(run: Run, story: Story, demand: Demand) -> str:
 @click.command()
 @click.argument("files", nargs=-1, required=True)
 @click.option(
-    "--each", default=25, show_default=True, help="How many demands of each file."
+    "--each",
+    default=25,
+    show_default=True,
+    help="How many demands of each file.",
 )
-@click.option("--age", default=1, show_default=True, help="The least age of a demand.")
+@click.option(
+    "--age", default=1, show_default=True, help="The least age of a demand."
+)
 @click.option("--seed", default=0, show_default=True)
-@click.option("--list", "listing", type=click.File("w", lazy=False), required=True)
-def main(files: Sequence[str], each: int, age: int, seed: int, listing: TextIO) -> None:
+@click.option(
+    "--list", "listing", type=click.File("w", lazy=False), required=True
+)
+def main(
+    files: Sequence[str], each: int, age: int, seed: int, listing: TextIO
+) -> None:
     """Draw demands of each file by lot, and write them down."""
     by_file = [list(read(file)) for file in files]
     common = common_in(run for runs in by_file for run in runs)

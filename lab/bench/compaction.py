@@ -44,7 +44,10 @@ def _of(
     tokens = session.window.tokens
     transcript = session.window.transcript
     for what, work in (
-        ("deterministic summary", lambda: summary(transcript, 1, messages, ROOM_CHARS)),
+        (
+            "deterministic summary",
+            lambda: summary(transcript, 1, messages, ROOM_CHARS),
+        ),
         ("flattened for a model", lambda: flatten(transcript, 1, messages)),
     ):
         times = [cpu_ms(work) for _ in range(REPEATS)]
@@ -62,7 +65,9 @@ def _of(
         session.fit(whole)
         _ = session.window.tokens
         times.append(cpu_ms(lambda s=session: s.compact(whole)))
-    yield of_times(GROUP, f"{name}: a fit that compacts {tokens:,} tokens", times)
+    yield of_times(
+        GROUP, f"{name}: a fit that compacts {tokens:,} tokens", times
+    )
 
 
 def _session(format: str) -> Session:

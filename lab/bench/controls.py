@@ -21,7 +21,14 @@ from lab.replay.compare.bootstrap import Interval
 from lab.replay.compare.comparison import compared
 from lab.replay.compare.rows import JudgedRow, judged_row
 from lab.replay.compare.service import service_of
-from lab.replay.curves import farthest, least_recent, lives, survival, touches, waste
+from lab.replay.curves import (
+    farthest,
+    least_recent,
+    lives,
+    survival,
+    touches,
+    waste,
+)
 from lab.replay.frame import FRAMES
 from lab.replay.many import SERVED, TRIED, Tried
 from lab.replay.past import PageLibrary
@@ -76,12 +83,16 @@ def kept_all_and_none(run: Run, common: frozenset[str]) -> tuple[Tally, Tally]:
     return found[0], found[1]
 
 
-def shuffled(runs: list[Run], common: frozenset[str], seed: int = 0) -> tuple[int, int]:
+def shuffled(
+    runs: list[Run], common: frozenset[str], seed: int = 0
+) -> tuple[int, int]:
     """Of the demands of other tasks, how many a whole history holds by chance."""
     draw, hits, asked = random.Random(seed), 0, 0
     wanted = [(task_of(run), _first_uses(run, common)) for run in runs]
     for run in runs:
-        others = [atoms for task, atoms in wanted if atoms and task != task_of(run)]
+        others = [
+            atoms for task, atoms in wanted if atoms and task != task_of(run)
+        ]
         story = Story(FORMATS[run.format], run.messages)
         for atoms in draw.sample(others, min(DONORS, len(others))):
             for atom in atoms:
@@ -111,11 +122,17 @@ def replays(
     wanted = (("", run, 0) for run in runs)
     tries = tuple((policy, share) for policy in policies)
     with open_engine("processes", jobs) as engine:
-        found = replay_all(wanted, tries, job, engine, ResultFile(None), replayer)
-        return [(name, done) for name, done, _ in found if isinstance(done, Tried)]
+        found = replay_all(
+            wanted, tries, job, engine, ResultFile(None), replayer
+        )
+        return [
+            (name, done) for name, done, _ in found if isinstance(done, Tried)
+        ]
 
 
-def ranked(runs: list[Run], share: float, job: Job, jobs: int) -> Iterator[str]:
+def ranked(
+    runs: list[Run], share: float, job: Job, jobs: int
+) -> Iterator[str]:
     """Print how the policies rank; yield what is wrong with it.
 
     A policy that drops what the model wrote must be judged by the re-use series as well
@@ -134,7 +151,9 @@ def ranked(runs: list[Run], share: float, job: Job, jobs: int) -> Iterator[str]:
     print(
         f"  {'':16} {'all uses':>8} {'first':>6}  {'first, to recency':24} floors not reached"
     )
-    for policy, row in sorted(rows.items(), key=lambda item: -_height(item[1])):
+    for policy, row in sorted(
+        rows.items(), key=lambda item: -_height(item[1])
+    ):
         line = f"  {policy:16} {_height(row):8.3f} {row.evidence.visible or 0:6.3f}"
         told_as = _difference(beside[policy].visible)
         print(f"{line}  {told_as:24} {', '.join(row.below) or 'none'}")
@@ -144,7 +163,9 @@ def ranked(runs: list[Run], share: float, job: Job, jobs: int) -> Iterator[str]:
         if not rows[name].below:
             yield f"floors: {name} passes them all"
     for policy, row in rows.items():
-        if (row.evidence.visible or 0) > (rows["belady"].evidence.visible or 0):
+        if (row.evidence.visible or 0) > (
+            rows["belady"].evidence.visible or 0
+        ):
             yield f"N6: {policy} is above the oracle"
 
 
@@ -168,12 +189,24 @@ def paid(runs: list[Run], share: float, job: Job, jobs: int) -> None:
     found = replays(runs, PAID, share, job, jobs, SERVED)
     print(f"\nfull service at {share:.0%} of the raw peak, {PROFILE.name}")
     for policy in PAID:
-        service = service_of(done.served for _, done in found if done.policy == policy)
+        service = service_of(
+            done.served for _, done in found if done.policy == policy
+        )
         usd = service.usd[PROFILE.name]
         print(f"  {policy:16} {usd.pooled:.2f} of keep-all", end="")
         print(f" (median {usd.median:.2f}, worst tenth {usd.worst_tenth:.2f})")
-        names = ("faults", "tries", "wrong", "repeated", "failed", "over_limit")
-        print("   " + ", ".join(f"{name} {getattr(service, name):,}" for name in names))
+        names = (
+            "faults",
+            "tries",
+            "wrong",
+            "repeated",
+            "failed",
+            "over_limit",
+        )
+        print(
+            "   "
+            + ", ".join(f"{name} {getattr(service, name):,}" for name in names)
+        )
 
 
 def working_set(runs: list[Run], common: frozenset[str]) -> None:
@@ -186,11 +219,18 @@ def working_set(runs: list[Run], common: frozenset[str]) -> None:
         spans += [(life.calls, life.needed) for life in played]
         unused += [share for share in (waste(played),) if share is not None]
         for size, (lru, oracle) in kept.items():
-            lru += [share for share in (least_recent(seen, size),) if share is not None]
-            oracle += [share for share in (farthest(seen, size),) if share is not None]
+            lru += [
+                share
+                for share in (least_recent(seen, size),)
+                if share is not None
+            ]
+            oracle += [
+                share for share in (farthest(seen, size),) if share is not None
+            ]
     curve = survival(spans)
     alive = [
-        next((s for age, s in reversed(curve) if age <= limit), 1.0) for limit in AGES
+        next((s for age, s in reversed(curve) if age <= limit), 1.0)
+        for limit in AGES
     ]
     print(
         "\nM4 results not yet demanded after",
@@ -198,7 +238,9 @@ def working_set(runs: list[Run], common: frozenset[str]) -> None:
         "calls:",
         *(f"{s:.1%}" for s in alive),
     )
-    print(f"   result tokens never demanded, mean over runs: {_mean(unused):.1%}")
+    print(
+        f"   result tokens never demanded, mean over runs: {_mean(unused):.1%}"
+    )
     for size, (lru, oracle) in kept.items():
         print(
             f"   cache of {size:>7,} tokens: LRU {_mean(lru):.1%}, Belady {_mean(oracle):.1%}"
@@ -234,7 +276,9 @@ def main() -> int:
         f"N1 {len(chosen)} of {len(long)} runs of {options.calls} calls and more;",
         end=" ",
     )
-    print(f"all kept: {full.er_line}, lost {full.lost:g}; none kept: {none.er_line}")
+    print(
+        f"all kept: {full.er_line}, lost {full.lost:g}; none kept: {none.er_line}"
+    )
     failed |= full.er_line != 1 or full.lost > 0
     job = Job((PROFILE,), common=tuple(sorted(common)))
     for share in options.share:
@@ -260,7 +304,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--calls", type=int, default=40, help="the fewest calls of such a run"
     )
-    parser.add_argument("--share", type=float, action="append", help="of the raw peak")
+    parser.add_argument(
+        "--share", type=float, action="append", help="of the raw peak"
+    )
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     options.share = options.share or [0.2, 0.5]

@@ -17,7 +17,9 @@ from lab.bench.figures import Figure, of_times, table, timed_ms
 from ullage.documents.conversation import ConversationStore
 
 MESSAGES, OTHERS, KEPT = 10_000, 20, 100
-GROUP = f"A conversation of {MESSAGES:,} messages in SQLite (bench.conversations)"
+GROUP = (
+    f"A conversation of {MESSAGES:,} messages in SQLite (bench.conversations)"
+)
 BOUNDARY_TARGET_MS = 10
 
 
@@ -44,12 +46,17 @@ def measure() -> Iterator[Figure]:
             GROUP,
             "mark as compacted all before the boundary",
             timed_ms(
-                lambda: store.mark_compacted(ids[-KEPT], "a summary", tokens=1_000_000)
+                lambda: store.mark_compacted(
+                    ids[-KEPT], "a summary", tokens=1_000_000
+                )
             ),
         )
         times = [timed_ms(lambda: store.load("s")) for _ in range(100)]
         yield of_times(
-            GROUP, f"load the last {KEPT} from the boundary", times, BOUNDARY_TARGET_MS
+            GROUP,
+            f"load the last {KEPT} from the boundary",
+            times,
+            BOUNDARY_TARGET_MS,
         )
         yield of_times(
             GROUP,
@@ -66,10 +73,16 @@ def measure() -> Iterator[Figure]:
 
 def conversation() -> list[dict[str, Any]]:
     """One question, and calls with their results."""
-    messages: list[dict[str, Any]] = [{"role": "user", "content": "Find the fault."}]
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": "Find the fault."}
+    ]
     for number in range(MESSAGES // 2):
         function = {"name": "read", "arguments": f'{{"path": "{number}.log"}}'}
-        call = {"id": f"call_{number}", "type": "function", "function": function}
+        call = {
+            "id": f"call_{number}",
+            "type": "function",
+            "function": function,
+        }
         messages += [
             {"role": "assistant", "content": None, "tool_calls": [call]},
             {

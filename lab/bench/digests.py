@@ -18,7 +18,9 @@ _TEXTS, _CHARS, _TRIES = 200, 20_000, 5
 _PRICE, _MOST_CHARS = 6, 8_000
 
 
-def rates(texts: Sequence[str], tries: int = _TRIES) -> Iterator[tuple[str, float]]:
+def rates(
+    texts: Sequence[str], tries: int = _TRIES
+) -> Iterator[tuple[str, float]]:
     """What is done, and of how many megabytes in a second.
 
     Args:
@@ -27,10 +29,15 @@ def rates(texts: Sequence[str], tries: int = _TRIES) -> Iterator[tuple[str, floa
     """
     megabytes = sum(len(text.encode()) for text in texts) / 1e6
     for name, work in _STEPS.items():
-        yield name, megabytes / min(_seconds(work, texts) for _ in range(tries))
+        yield (
+            name,
+            megabytes / min(_seconds(work, texts) for _ in range(tries)),
+        )
 
 
-def _seconds(work: Callable[[Sequence[str]], object], texts: Sequence[str]) -> float:
+def _seconds(
+    work: Callable[[Sequence[str]], object], texts: Sequence[str]
+) -> float:
     began = time.process_time()
     work(texts)
     return time.process_time() - began
@@ -51,7 +58,9 @@ def _digests(texts: Sequence[str], *, with_lines: bool) -> None:
 _STEPS: dict[str, Callable[[Sequence[str]], object]] = {
     "parted into words": lambda texts: [_words(text) for text in texts],
     "and its names": lambda texts: [names_in(_words(text)) for text in texts],
-    "and which line tells which": lambda texts: _digests(texts, with_lines=False),
+    "and which line tells which": lambda texts: _digests(
+        texts, with_lines=False
+    ),
     "and the lines chosen": lambda texts: _digests(texts, with_lines=True),
 }
 
@@ -59,7 +68,9 @@ _STEPS: dict[str, Callable[[Sequence[str]], object]] = {
 def main() -> None:
     """Print the rates."""
     material, rng = Material(), random.Random(0)
-    for name, rate in rates([material.text(rng, _CHARS) for _ in range(_TEXTS)]):
+    for name, rate in rates(
+        [material.text(rng, _CHARS) for _ in range(_TEXTS)]
+    ):
         print(f"{name:30} {rate:6.0f} MB/s")
 
 

@@ -52,10 +52,17 @@ def timed_ms(
 
 
 def of_times(
-    group: str, what: str, times_ms: Sequence[float], target: float | None = None
+    group: str,
+    what: str,
+    times_ms: Sequence[float],
+    target: float | None = None,
 ) -> Figure:
     """The spread of some times."""
-    cuts = quantiles(times_ms, n=100, method="inclusive") if len(times_ms) > 1 else None
+    cuts = (
+        quantiles(times_ms, n=100, method="inclusive")
+        if len(times_ms) > 1
+        else None
+    )
     return Figure(
         group,
         what,
@@ -72,16 +79,31 @@ def table(group: str, figures: Sequence[Figure]) -> Table:
     """The figures of one group, with a mark on each that has a target."""
     shown = Table(title=group, title_justify="left", min_width=110)
     shown.add_column("", ratio=1)
-    for heading in ("median", "least", "p90", "p99", "unit", "target", "calls"):
+    for heading in (
+        "median",
+        "least",
+        "p90",
+        "p99",
+        "unit",
+        "target",
+        "calls",
+    ):
         shown.add_column(
-            heading, justify="left" if heading == "unit" else "right", no_wrap=True
+            heading,
+            justify="left" if heading == "unit" else "right",
+            no_wrap=True,
         )
     for figure in figures:
         shown.add_row(
             figure.what,
             *(
                 _number(value)
-                for value in (figure.median, figure.least, figure.p90, figure.p99)
+                for value in (
+                    figure.median,
+                    figure.least,
+                    figure.p90,
+                    figure.p99,
+                )
             ),
             figure.unit,
             _verdict(figure),

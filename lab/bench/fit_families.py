@@ -40,7 +40,9 @@ FAMILIES = ("claude-v3", "claude-v4.8", "gemini", "o200k_base", "cl100k_base")
 FILES_PER_KIND, CHARACTERS_PER_KIND = 300, 400_000
 CHARACTERS_OF_TRANSLATIONS = 1_500_000
 CHARACTERS_OF_VARIANTS = 250_000
-WEIGHTS = Path(__file__).parents[2] / "src" / "ullage" / "tokens" / "weights.py"
+WEIGHTS = (
+    Path(__file__).parents[2] / "src" / "ullage" / "tokens" / "weights.py"
+)
 RIDGE = 0.3
 _SYMBOLS = (
     0x2190,
@@ -63,7 +65,11 @@ def pieces(roots: list[Path]) -> list[str]:
     found: list[str] = []
     files = machine(roots, FILES_PER_KIND)
     for suffix, texts in files.items():
-        most = CHARACTERS_OF_TRANSLATIONS if suffix == "mo" else CHARACTERS_PER_KIND
+        most = (
+            CHARACTERS_OF_TRANSLATIONS
+            if suffix == "mo"
+            else CHARACTERS_PER_KIND
+        )
         found += _cut(rng, texts, min(most, sum(map(len, texts)) // 2))
     code = [
         text
@@ -114,10 +120,14 @@ def _odd(rng: random.Random) -> str:
         )
         block = rng.choice((anywhere, rng.choice(_SYMBOLS)))
         letters = "".join(
-            chr(block + rng.randrange(0x80)) for _ in range(rng.randint(50, 500))
+            chr(block + rng.randrange(0x80))
+            for _ in range(rng.randint(50, 500))
         )
         return " ".join(textwrap.wrap(letters, 7)) or "-"
-    runs = (rng.choice("-=#*. _~\t\n\0aA0─│█═") * rng.randint(2, 80) for _ in range(30))
+    runs = (
+        rng.choice("-=#*. _~\t\n\0aA0─│█═") * rng.randint(2, 80)
+        for _ in range(30)
+    )
     return " ".join(runs)
 
 
@@ -132,7 +142,8 @@ def counted(texts: list[str], gemma: Any) -> Any:
         both = list(pool.map(claude, texts, chunksize=50))
     o200k, cl100k = load("o200k_base"), load("cl100k_base")
     rest = [
-        (len(gemma.encode_ordinary(text)), o200k(text), cl100k(text)) for text in texts
+        (len(gemma.encode_ordinary(text)), o200k(text), cl100k(text))
+        for text in texts
     ]
     rows = [(*row, *other) for row, other in zip(both, rest, strict=True)]
     return np.maximum(np.array(rows, float), 1)
@@ -181,7 +192,8 @@ def report(name: str, matrix: Any, truth: Any) -> None:
     order = np.random.default_rng(0).permutation(len(truth))
     train, held = order[::2], order[1::2]
     weights = (
-        np.frombuffer(rounded(solve(matrix[train], truth[train])), np.uint8) / STEPS
+        np.frombuffer(rounded(solve(matrix[train], truth[train])), np.uint8)
+        / STEPS
     )
     error = matrix[held] @ weights / truth[held] - 1
     print(
@@ -219,24 +231,32 @@ def write_figures(gemma: Any) -> None:
             "crc": zlib.crc32(text.encode()),
             "claude-v3": [older for older, _ in both],
             "claude-v4.8": [newer for _, newer in both],
-            "gemini": [len(gemma.encode_ordinary(piece)) for piece in split(text)],
+            "gemini": [
+                len(gemma.encode_ordinary(piece)) for piece in split(text)
+            ],
         }
     path = Path(__file__).with_name("token_figures.json")
     rows = ",\n".join(
-        f"{json.dumps(kind)}: {json.dumps(row)}" for kind, row in figures.items()
+        f"{json.dumps(kind)}: {json.dumps(row)}"
+        for kind, row in figures.items()
     )
     path.write_text(f"{{\n{rows}\n}}\n", encoding="utf-8")
 
 
 def main() -> None:
     texts = pieces([Path(argument) for argument in sys.argv[1:]])
-    print(f"{len(texts):,} pieces, {sum(map(len, texts)):,} characters", flush=True)
+    print(
+        f"{len(texts):,} pieces, {sum(map(len, texts)):,} characters",
+        flush=True,
+    )
     gemma = splintr.Tokenizer.from_pretrained("gemma3")
     truth = counted(texts, gemma)
     matrix = np.array([features(text) for text in texts], float)
     for at, name in enumerate(FAMILIES):
         report(name, matrix, truth[:, at])
-    fitted = (rounded(solve(matrix, truth[:, at])) for at in range(len(FAMILIES)))
+    fitted = (
+        rounded(solve(matrix, truth[:, at])) for at in range(len(FAMILIES))
+    )
     write_weights(zip(FAMILIES, fitted, strict=True))
     write_figures(gemma)
 

@@ -33,7 +33,9 @@ MESSAGES = 478
 MEGABYTES = 5.0
 
 
-async def _gaps_ms(work: Callable[[], Awaitable[object]]) -> tuple[float, float]:
+async def _gaps_ms(
+    work: Callable[[], Awaitable[object]],
+) -> tuple[float, float]:
     """The largest lateness of a ticking task while some work goes on, and the most CPU, in ms."""
     late_s, busy_s, is_over = 0.0, 0.0, False
 
@@ -53,7 +55,9 @@ async def _gaps_ms(work: Callable[[], Awaitable[object]]) -> tuple[float, float]
     return late_s * 1_000, busy_s * 1_000
 
 
-def measure(material: Material, format: Format, window_tokens: int) -> dict[str, float]:
+def measure(
+    material: Material, format: Format, window_tokens: int
+) -> dict[str, float]:
     """The figures of one cold fit in ms: ``wall``, ``cpu``, ``idle``, and ``took`` for all."""
     asked: dict[str, Any] = request(
         format, material.history(format, MESSAGES, MEGABYTES)
@@ -86,9 +90,14 @@ def main() -> None:
     material = Material()
     for format in FORMATS:
         make_ready(MODELS[format])
-        runs = [measure(material, format, options.window) for _ in range(options.runs)]
+        runs = [
+            measure(material, format, options.window)
+            for _ in range(options.runs)
+        ]
         least = {name: min(run[name] for run in runs) for name in runs[0]}
-        shown = ", ".join(f"{name} {value:6.1f}" for name, value in least.items())
+        shown = ", ".join(
+            f"{name} {value:6.1f}" for name, value in least.items()
+        )
         most = max(run["wall"] for run in runs)
         print(
             f"{format:17} least of {options.runs}, ms: {shown}; most: wall {most:.1f}"

@@ -95,7 +95,9 @@ class Pair:
     def _first(self) -> Iterator[tuple[tuple[int, str], Found]]:
         for number, length in enumerate(self.lengths):
             demands = {demand.atom: demand for demand in self.demands[number]}
-            for atom, (use, _) in classes_of(self.story, length, self.head).items():
+            for atom, (use, _) in classes_of(
+                self.story, length, self.head
+            ).items():
                 demand = demands.get(atom)
                 yield (number, atom.text), _of_first(use, atom.kind, demand)
 
@@ -116,8 +118,13 @@ class Pair:
             if found.use == use
         }
         for call, value in sorted(keys):
-            one, other = self.first.get((call, value)), self.second.get((call, value))
-            yield Difference(_group(one, other), self.run.id, call, value, one, other)
+            one, other = (
+                self.first.get((call, value)),
+                self.second.get((call, value)),
+            )
+            yield Difference(
+                _group(one, other), self.run.id, call, value, one, other
+            )
 
 
 def _of_first(use: str, kind: str, demand: Demand | None) -> Found:
@@ -146,7 +153,9 @@ def details(pairs: Sequence[Difference]) -> Counter[str]:
     for it in pairs:
         if it.group == "alike" and it.one and it.other:
             if it.one.kind != it.other.kind:
-                found[f"kind: first {it.one.kind}, second {it.other.kind}"] += 1
+                found[
+                    f"kind: first {it.one.kind}, second {it.other.kind}"
+                ] += 1
             one, other = (_rows(both.lines) for both in (it.one, it.other))
             found[
                 "source lines: "
@@ -192,7 +201,9 @@ def visibility(
                 )
                 yield (
                     name,
-                    Difference(group, it.run, it.call, it.value, it.one, it.other),
+                    Difference(
+                        group, it.run, it.call, it.value, it.one, it.other
+                    ),
                 )
 
 
@@ -214,10 +225,16 @@ def chosen(files: Sequence[str], most: int, calls: int) -> Iterator[Run]:
     "--most", default=8, show_default=True, help="How many runs of each file."
 )
 @click.option(
-    "--calls", default=40, show_default=True, help="The fewest calls of such a run."
+    "--calls",
+    default=40,
+    show_default=True,
+    help="The fewest calls of such a run.",
 )
 @click.option(
-    "--view", "views", multiple=True, type=click.Choice([*FRAMES, *ADVERSARIES])
+    "--view",
+    "views",
+    multiple=True,
+    type=click.Choice([*FRAMES, *ADVERSARIES]),
 )
 @click.option(
     "--list",
@@ -234,7 +251,10 @@ def main(
 ) -> None:
     """Compare the two on runs drawn by lot from each file."""
     started, runs = time.perf_counter(), 0
-    groups: dict[str, Counter[str]] = {"demands": Counter(), "re-uses": Counter()}
+    groups: dict[str, Counter[str]] = {
+        "demands": Counter(),
+        "re-uses": Counter(),
+    }
     kinds: Counter[str] = Counter()
     for run in chosen(files, most, calls):
         runs += 1
@@ -249,7 +269,9 @@ def main(
         ):
             found.setdefault(f"view {name}", []).append(it)
         for name, differences in found.items():
-            groups.setdefault(name, Counter()).update(it.group for it in differences)
+            groups.setdefault(name, Counter()).update(
+                it.group for it in differences
+            )
             _write(listing, name, differences)
     click.echo(f"{runs} runs in {time.perf_counter() - started:.0f} s")
     for name, counts in groups.items():
@@ -261,7 +283,9 @@ def main(
 
 def _table(name: str, counts: Mapping[str, int]) -> None:
     total = sum(counts.values())
-    click.echo(f"{name}: {counts.get('alike', 0):,} of {total:,} alike", nl=False)
+    click.echo(
+        f"{name}: {counts.get('alike', 0):,} of {total:,} alike", nl=False
+    )
     click.echo(f" = {counts.get('alike', 0) / max(total, 1):.2%}")
     for group, count in sorted(counts.items(), key=lambda item: -item[1]):
         if group != "alike":

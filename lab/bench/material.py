@@ -20,7 +20,12 @@ from lab.bench.stores import json_line, log_line
 Format = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
 Message = dict[str, Any]
 
-FORMATS: tuple[Format, ...] = ("openai-chat", "openai-responses", "anthropic", "gemini")
+FORMATS: tuple[Format, ...] = (
+    "openai-chat",
+    "openai-responses",
+    "anthropic",
+    "gemini",
+)
 MODELS = {
     "openai-chat": "gpt-4.1",
     "openai-responses": "gpt-4.1",
@@ -35,7 +40,9 @@ KEYS = {
 }
 POOL_CHARS = 3_000_000
 ARGUMENT_CHARS = 2_000
-NOTE = "The cache is read before it is written; I shall look at who calls it.\n"
+NOTE = (
+    "The cache is read before it is written; I shall look at who calls it.\n"
+)
 
 
 class Material:
@@ -53,7 +60,9 @@ class Material:
         self.logs = "\n".join(log_line(rng) for _ in range(POOL_CHARS // 60))
         self.rows = "\n".join(json_line(rng) for _ in range(POOL_CHARS // 60))
 
-    def text(self, rng: random.Random, chars: int, *, foreign: bool = False) -> str:
+    def text(
+        self, rng: random.Random, chars: int, *, foreign: bool = False
+    ) -> str:
         """About ``chars`` characters of one kind; ``foreign`` mixes in what is not ASCII."""
         pool = rng.choices((self.source, self.logs, self.rows), (6, 3, 1))[0]
         start = rng.randrange(len(pool) - chars)
@@ -83,7 +92,9 @@ class Material:
         write = _WRITERS[format]
         turns = messages // 2
         mean = int(megabytes * 1e6) // turns - 200 - ARGUMENT_CHARS // 8
-        said: list[Message] = [said_by_user(format, "Find out why the tests fail.")]
+        said: list[Message] = [
+            said_by_user(format, "Find out why the tests fail.")
+        ]
         for number in range(turns):
             chars = max(int(mean * rng.uniform(0.3, 1.7)), 20)
             argument = (
@@ -134,10 +145,18 @@ def request(format: Format, messages: Sequence[Message]) -> dict[str, Any]:
     )
     if format == "anthropic":
         tools = [
-            {"name": n, "description": NOTE, "input_schema": schema} for n in names
+            {"name": n, "description": NOTE, "input_schema": schema}
+            for n in names
         ]
-        return {**body, "system": system, "tools": tools, "messages": list(messages)}
-    functions = [{"name": n, "description": NOTE, "parameters": schema} for n in names]
+        return {
+            **body,
+            "system": system,
+            "tools": tools,
+            "messages": list(messages),
+        }
+    functions = [
+        {"name": n, "description": NOTE, "parameters": schema} for n in names
+    ]
     if format == "gemini":
         head = {"systemInstruction": {"parts": [{"text": system}]}}
         tools = [{"functionDeclarations": functions}]
@@ -149,8 +168,15 @@ def request(format: Format, messages: Sequence[Message]) -> dict[str, Any]:
         }
     if format == "openai-responses":
         tools = [{"type": "function", **function} for function in functions]
-        return {**body, "instructions": system, "tools": tools, "input": list(messages)}
-    tools = [{"type": "function", "function": function} for function in functions]
+        return {
+            **body,
+            "instructions": system,
+            "tools": tools,
+            "input": list(messages),
+        }
+    tools = [
+        {"type": "function", "function": function} for function in functions
+    ]
     return {
         **body,
         "tools": tools,
@@ -158,21 +184,35 @@ def request(format: Format, messages: Sequence[Message]) -> dict[str, Any]:
     }
 
 
-def _openai(id: str, tool: str, argument: str, output: str) -> Iterator[Message]:
+def _openai(
+    id: str, tool: str, argument: str, output: str
+) -> Iterator[Message]:
     function = {"name": tool, "arguments": json.dumps({"path": argument})}
     call = {"id": id, "type": "function", "function": function}
     yield {"role": "assistant", "content": NOTE, "tool_calls": [call]}
     yield {"role": "tool", "tool_call_id": id, "content": output}
 
 
-def _anthropic(id: str, tool: str, argument: str, output: str) -> Iterator[Message]:
-    call = {"type": "tool_use", "id": id, "name": tool, "input": {"path": argument}}
-    yield {"role": "assistant", "content": [{"type": "text", "text": NOTE}, call]}
+def _anthropic(
+    id: str, tool: str, argument: str, output: str
+) -> Iterator[Message]:
+    call = {
+        "type": "tool_use",
+        "id": id,
+        "name": tool,
+        "input": {"path": argument},
+    }
+    yield {
+        "role": "assistant",
+        "content": [{"type": "text", "text": NOTE}, call],
+    }
     result = {"type": "tool_result", "tool_use_id": id, "content": output}
     yield {"role": "user", "content": [result]}
 
 
-def _responses(id: str, tool: str, argument: str, output: str) -> Iterator[Message]:
+def _responses(
+    id: str, tool: str, argument: str, output: str
+) -> Iterator[Message]:
     """Two items, so that as many messages hold as much as in the other formats."""
     arguments = json.dumps({"path": argument, "why": NOTE})
     yield {
@@ -186,7 +226,9 @@ def _responses(id: str, tool: str, argument: str, output: str) -> Iterator[Messa
     yield {"type": "function_call_output", "call_id": id, "output": output}
 
 
-def _gemini(id: str, tool: str, argument: str, output: str) -> Iterator[Message]:
+def _gemini(
+    id: str, tool: str, argument: str, output: str
+) -> Iterator[Message]:
     call = {"id": id, "name": tool, "args": {"path": argument}}
     yield {"role": "model", "parts": [{"text": NOTE}, {"functionCall": call}]}
     result = {"id": id, "name": tool, "response": {"output": output}}

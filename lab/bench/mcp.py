@@ -85,7 +85,10 @@ class Session:
             stderr=subprocess.DEVNULL,
         )
         self._id = 0
-        about = {"clientInfo": {"name": "bench", "version": "1"}, "capabilities": {}}
+        about = {
+            "clientInfo": {"name": "bench", "version": "1"},
+            "capabilities": {},
+        }
         self.ask("initialize", protocolVersion="2025-11-25", **about)
         self.send(method="notifications/initialized")
         self.ask("tools/list")
@@ -96,7 +99,9 @@ class Session:
             .rpartition(") ")[2]
             .split()
         )
-        self.cpu_s = (int(ticks[11]) + int(ticks[12])) / os.sysconf("SC_CLK_TCK")
+        self.cpu_s = (int(ticks[11]) + int(ticks[12])) / os.sysconf(
+            "SC_CLK_TCK"
+        )
 
     def send(self, **message: object) -> None:
         """Write a message."""
@@ -110,7 +115,9 @@ class Session:
         self._id += 1
         self.send(id=self._id, method=method, params=params)
         mark = b'"id":%d' % self._id
-        while mark not in (line := self.process.stdout.readline()).replace(b" ", b""):
+        while mark not in (line := self.process.stdout.readline()).replace(
+            b" ", b""
+        ):
             if not line:
                 raise SystemExit(f"{self.process.args} ended")
         return line
@@ -123,9 +130,14 @@ class Session:
 
     def rss_mb(self) -> float:
         """Of the command itself, without the server it started."""
-        rows = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        rows = (
+            Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        )
         return (
-            next(int(row.split()[1]) for row in rows if row.startswith("VmRSS")) / 1024
+            next(
+                int(row.split()[1]) for row in rows if row.startswith("VmRSS")
+            )
+            / 1024
         )
 
     def close(self) -> None:
@@ -166,7 +178,9 @@ def calls_ms(
     times: dict[str, list[float]] = {name: [] for name in found}
     for number in range(rounds + 3):
         for name, session in open_now.items():
-            measured = [session.call_ms(tool, 10 * number + n) for n in range(10)]
+            measured = [
+                session.call_ms(tool, 10 * number + n) for n in range(10)
+            ]
             times[name] += measured if number >= 3 else []
     for name, session in open_now.items():
         RSS[name, tool] = session.rss_mb()
@@ -194,7 +208,9 @@ def main() -> None:
             starts[name].append(session.start_s)
             works[name].append(session.cpu_s)
             session.close()
-    texts, rows = (calls_ms(found, tool, given.rounds) for tool in ("say", "rows"))
+    texts, rows = (
+        calls_ms(found, tool, given.rounds) for tool in ("say", "rows")
+    )
     session, first = Session(found["ullage mcp"]), 0.0
     for n in range(given.calls):
         session.call_ms("say", n)
@@ -202,11 +218,26 @@ def main() -> None:
     after = session.rss_mb()
     session.close()
     table = Table(title="added by what stands before a server: medians")
-    for heading in ("", "start", "CPU", "50 KB", "over", "rows", "over", "RSS", "rows"):
-        table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
+    for heading in (
+        "",
+        "start",
+        "CPU",
+        "50 KB",
+        "over",
+        "rows",
+        "over",
+        "RSS",
+        "rows",
+    ):
+        table.add_column(
+            heading, justify="right" if heading else "left", no_wrap=True
+        )
     least = [statistics.median(each["a bare pipe"]) for each in (texts, rows)]
     for name in found:
-        cells = [f"{statistics.median(each[name]):.2f} s" for each in (starts, works)]
+        cells = [
+            f"{statistics.median(each[name]):.2f} s"
+            for each in (starts, works)
+        ]
         for base, each in zip(least, (texts, rows), strict=True):
             middle = statistics.median(each[name])
             cells += [f"{middle:.2f} ms", f"{middle - base:+.2f}"]

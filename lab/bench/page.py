@@ -24,7 +24,9 @@ def main() -> None:
         run = small_run("openai-chat", asked.turns)
         path = written(Path(folder), run, policies=("default",))
         where = shutil.which("chromium") or shutil.which("google-chrome")
-        browser = driver.chromium.launch(executable_path=where, args=["--no-sandbox"])
+        browser = driver.chromium.launch(
+            executable_path=where, args=["--no-sandbox"]
+        )
         taken_ms = []
         for _ in range(asked.times):
             page = browser.new_page()

@@ -39,7 +39,10 @@ def measure(material: Material) -> Iterator[Figure]:
 
 def fits(material: Material, name: str) -> Iterator[Figure]:
     """`Session.fit` of one policy on the long session."""
-    group, format = f"Policies, 1.4 M tokens in a window of {WINDOW:,}", "anthropic"
+    group, format = (
+        f"Policies, 1.4 M tokens in a window of {WINDOW:,}",
+        "anthropic",
+    )
     history = material.history("anthropic", 478, 5.0)
     whole = request("anthropic", history)
     cold, session = [], _session(name)
@@ -71,12 +74,15 @@ def truncation(material: Material, name: str) -> Iterator[Figure]:
                 for _ in range(ROUNDS)
             ]
             speed = len(text.encode()) / 1e3 / sorted(times)[len(times) // 2]
-            yield Figure("Truncation by content", f"{name}: {kind}", speed, unit="MB/s")
+            yield Figure(
+                "Truncation by content", f"{name}: {kind}", speed, unit="MB/s"
+            )
 
 
 def _texts(material: Material) -> Iterator[tuple[str, str]]:
     rows: list[Any] = [
-        {"row": number, "text": line} for number, line in enumerate(_lines(material))
+        {"row": number, "text": line}
+        for number, line in enumerate(_lines(material))
     ]
     yield "source", material.source[:1_000_000]
     yield "logs", material.logs[:1_000_000]
@@ -102,7 +108,9 @@ def _session(name: str) -> Session:
 
 
 if __name__ == "__main__":
-    with redirect_stderr(StringIO()):  # a document wants its batches told there
+    with redirect_stderr(
+        StringIO()
+    ):  # a document wants its batches told there
         found = list(measure(Material()))
     for group in dict.fromkeys(figure.group for figure in found):
         Console().print(

@@ -54,7 +54,9 @@ def put(path: Path, size_mb: int) -> Figures:
 
     def at_hand(reader: Callable[..., Steps[str]], *where: int) -> float:
         return ms(
-            lambda: run(reader(OutputReader(output), *where, WORDS), MemoryStore(), "")
+            lambda: run(
+                reader(OutputReader(output), *where, WORDS), MemoryStore(), ""
+            )
         )
 
     return {
@@ -72,13 +74,17 @@ def measure(path: Path) -> Figures:
     before = peak_mb()
 
     def read(steps: Callable[[OutputReader], Steps[object]]) -> float:
-        return ms(lambda: run(steps(OutputReader(store.stat("", ref))), store, ""))
+        return ms(
+            lambda: run(steps(OutputReader(store.stat("", ref))), store, "")
+        )
 
     chars = store.stat("", ref).chars
     count = sum(extent.newlines for extent in store.stat("", ref).chunks)
     figures = {
         "first page by character, ms": read(lambda s: characters(s, 0, WORDS)),
-        "page in the middle, ms": read(lambda s: characters(s, chars // 2, WORDS)),
+        "page in the middle, ms": read(
+            lambda s: characters(s, chars // 2, WORDS)
+        ),
         "last page, ms": read(lambda s: characters(s, chars - 4_000, WORDS)),
         "page by line in the middle, ms": read(
             lambda s: lines(s, count // 2, 200, WORDS)
@@ -88,7 +94,9 @@ def measure(path: Path) -> Figures:
         "grep, one line in a hundred, ms": read(
             lambda s: search(s, r"(?i)request \d+ refused")
         ),
-        "grep, nothing found, ms": read(lambda s: search(s, r"^\w+Error: .*$")),
+        "grep, nothing found, ms": read(
+            lambda s: search(s, r"^\w+Error: .*$")
+        ),
         "memory for pages and grep, MB": peak_mb() - before,
     }
     began = time.perf_counter()
@@ -126,7 +134,14 @@ def peak_mb() -> float:
 
 
 def in_a_fresh_process(what: str, path: Path, size_mb: int) -> Figures:
-    command = [sys.executable, "-m", "bench.recall", what, str(path), str(size_mb)]
+    command = [
+        sys.executable,
+        "-m",
+        "bench.recall",
+        what,
+        str(path),
+        str(size_mb),
+    ]
     ran = subprocess.run(command, check=True, capture_output=True, text=True)
     found: Figures = json.loads(ran.stdout)
     return found

@@ -38,7 +38,8 @@ _NAME = re.compile(r"\b[a-z]+_[a-z_]+\b")
 def recorded_run(material: Material) -> Run:
     """A run of 150 calls, as a reader would give it."""
     body = request(
-        "openai-chat", _asking(material.history("openai-chat", MESSAGES, MEGABYTES))
+        "openai-chat",
+        _asking(material.history("openai-chat", MESSAGES, MEGABYTES)),
     )
     messages = body.pop("messages")
     return Run("made up", "openai-chat", body, messages)
@@ -52,7 +53,9 @@ def _asking(history: list[Message]) -> list[Message]:
             told.append(message["content"])
         elif message["role"] == "assistant" and len(told) % 2:
             names = _NAME.findall(draw.choice(told[-BACK:]))
-            message = _naming(message, draw.choice(names)) if names else message
+            message = (
+                _naming(message, draw.choice(names)) if names else message
+            )
         found.append(message)
     return found
 
@@ -87,14 +90,23 @@ def measure(
             seconds.append(timed_ms(work, clock) / 1e3 / millions)
         figure = of_times(group, f"{what}, for a million tokens", seconds)
         yield Figure(
-            group, figure.what, figure.median, figure.least, unit="s", calls=TIMES
+            group,
+            figure.what,
+            figure.median,
+            figure.least,
+            unit="s",
+            calls=TIMES,
         )
 
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="lab.bench.replay", description=__doc__)
-    parser.add_argument("--cpu", action="store_true", help="count processor time")
+    parser = argparse.ArgumentParser(
+        prog="lab.bench.replay", description=__doc__
+    )
+    parser.add_argument(
+        "--cpu", action="store_true", help="count processor time"
+    )
     clock = time.thread_time if parser.parse_args().cpu else time.perf_counter
     figures = list(measure(Material(), clock))
     Console(width=110).print(table(figures[0].group, figures))

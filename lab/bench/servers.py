@@ -71,10 +71,18 @@ def _calls(stores: dict[str, Store]) -> Times:
     keys = [rng.randbytes(16) for _ in range(5_000)]
     held, *outputs = made_up_outputs(121)
     for store in stores.values():
-        store.commit("t", [held], [Record(key, "batch", 0, bytes(300)) for key in keys])
+        store.commit(
+            "t", [held], [Record(key, "batch", 0, bytes(300)) for key in keys]
+        )
     works: dict[str, tuple[int, Callable[[Store, int], object]]] = {
-        "find 4 keys": (400, lambda store, n: store.find("t", keys[n : n + 4])),
-        "find 64 keys": (100, lambda store, n: store.find("t", keys[n : n + 64])),
+        "find 4 keys": (
+            400,
+            lambda store, n: store.find("t", keys[n : n + 4]),
+        ),
+        "find 64 keys": (
+            100,
+            lambda store, n: store.find("t", keys[n : n + 64]),
+        ),
         "find 5,000 keys": (7, lambda store, _: store.find("t", keys)),
         "append what was observed": (
             400,
@@ -102,7 +110,9 @@ def _calls(stores: dict[str, Store]) -> Times:
 def _turns(stores: dict[str, Store]) -> Times:
     """An agent's turns: a result of 5,000 characters, a view, a reply with its usage."""
     texts = [output.text[:5_000] for output in made_up_outputs(TURNS)]
-    sessions = {name: Session(MODEL, store=store) for name, store in stores.items()}
+    sessions = {
+        name: Session(MODEL, store=store) for name, store in stores.items()
+    }
     messages = [{"role": "user", "content": "Mend the failing tests."}]
     kinds = ("fit", "observe", "fit and observe")
     found: Times = {kind: {name: [] for name in stores} for kind in kinds}
@@ -112,7 +122,9 @@ def _turns(stores: dict[str, Store]) -> Times:
             request = {"model": MODEL, "messages": messages}
             fit = _timed(partial(session.fit, request))
             observe = _timed(partial(session.observe, reply))
-            for kind, took in zip(kinds, (fit, observe, fit + observe), strict=True):
+            for kind, took in zip(
+                kinds, (fit, observe, fit + observe), strict=True
+            ):
                 found[kind][name].append(took)
         result = {"role": "tool", "tool_call_id": f"c{n}", "content": text}
         messages = [*messages, reply["choices"][0]["message"], result]
@@ -131,7 +143,10 @@ def _show_added(took: dict[str, list[float]]) -> None:
 
 
 def _reply(n: int, prompt: int) -> dict:
-    function = {"name": "run", "arguments": json.dumps({"command": f"test {n}"})}
+    function = {
+        "name": "run",
+        "arguments": json.dumps({"command": f"test {n}"}),
+    }
     call = {"id": f"c{n}", "type": "function", "function": function}
     message = {"role": "assistant", "content": None, "tool_calls": [call]}
     usage = {
@@ -208,7 +223,10 @@ def _show(title: str, found: Times) -> None:
     names = list(next(iter(found.values())))
     table = Table("ms: median (least)", *names, "last ÷ first", title=title)
     for what, times in found.items():
-        shown = [f"{median(took):,.2f} ({min(took):,.2f})" for took in times.values()]
+        shown = [
+            f"{median(took):,.2f} ({min(took):,.2f})"
+            for took in times.values()
+        ]
         ratio = median(times[names[-1]]) / median(times[names[0]])
         table.add_row(what, *shown, f"{ratio:,.2f}" if len(names) == 2 else "")
     Console(width=110).print(table)

@@ -56,22 +56,34 @@ def measure() -> list[Figure]:
     return [
         *figures,
         (f"sqlite file for {text_mb:.0f} MB of text", size_mb, "MB"),
-        *spread("grep, one output", [timed(lambda: grep(one)) for _ in range(200)]),
+        *spread(
+            "grep, one output", [timed(lambda: grep(one)) for _ in range(200)]
+        ),
     ]
 
 
-def measure_store(name: str, store: Store, outputs: Sequence[Output]) -> list[Figure]:
+def measure_store(
+    name: str, store: Store, outputs: Sequence[Output]
+) -> list[Figure]:
     """Put, get, grep, a batch of ten, and find."""
     single, ten = outputs[:-100], outputs[-100:]
     put = [timed(lambda o=o: store.commit("t", [o], [])) for o in single]
-    again = [timed(lambda o=o: store.commit("t", [o], [])) for o in single[:200]]
+    again = [
+        timed(lambda o=o: store.commit("t", [o], [])) for o in single[:200]
+    ]
     get = [timed(lambda o=o: store.get("t", o.ref)) for o in single]
     tens = [ten[at : at + 10] for at in range(0, len(ten), 10)]
-    in_one = [timed(lambda some=some: store.commit("t", some, [])) for some in tens]
+    in_one = [
+        timed(lambda some=some: store.commit("t", some, [])) for some in tens
+    ]
     keys = [random.Random(n).randbytes(16) for n in range(KEYS)]
-    store.commit("t", [], [Record(key, "batch", 0, bytes(200)) for key in keys[::10]])
+    store.commit(
+        "t", [], [Record(key, "batch", 0, bytes(200)) for key in keys[::10]]
+    )
     find = [timed(lambda: store.find("t", keys)) for _ in range(20)]
-    store.commit("t", [], [Record(key, "batch", 0, bytes(200)) for key in keys])
+    store.commit(
+        "t", [], [Record(key, "batch", 0, bytes(200)) for key in keys]
+    )
     find_all = [timed(lambda: store.find("t", keys)) for _ in range(20)]
     searched = timed(lambda: [grep(store.get("t", o.ref)) for o in outputs])
     return [
@@ -93,7 +105,9 @@ def grep(output: Output) -> object:
 def measure_turn(store: Store) -> list[Figure]:
     """What every turn asks of a store: the newest decisions, and to keep a report of usage."""
     keys = [random.Random(n).randbytes(16) for n in range(4_000)]
-    store.append("turns", [Record(key, "batch", 0, bytes(300)) for key in keys[:2_000]])
+    store.append(
+        "turns", [Record(key, "batch", 0, bytes(300)) for key in keys[:2_000]]
+    )
 
     def observe(n: int) -> None:
         report = Record(keys[n] + b"x", "observed", 0, bytes(20), "a model")
@@ -105,7 +119,8 @@ def measure_turn(store: Store) -> list[Figure]:
             lambda n: store.find("turns", keys[n : n + 4]),
         ),
         *least(
-            "sqlite: find 4 keys, none kept", lambda n: store.find("turns", keys[-4:])
+            "sqlite: find 4 keys, none kept",
+            lambda n: store.find("turns", keys[-4:]),
         ),
         *least("sqlite: append what was observed", observe),
     ]
@@ -184,7 +199,11 @@ def code_line(rng: random.Random) -> str:
 
 
 def json_line(rng: random.Random) -> str:
-    row = {"id": rng.getrandbits(32), "name": word(rng), "tags": [word(rng), word(rng)]}
+    row = {
+        "id": rng.getrandbits(32),
+        "name": word(rng),
+        "tags": [word(rng), word(rng)],
+    }
     return json.dumps(row) + ","
 
 
@@ -196,7 +215,8 @@ def word(rng: random.Random) -> str:
     """One of two thousand words, the early ones much more often."""
     rank = int(2_000 ** rng.random())
     return "".join(
-        "bcdfglmnprst"[rank // 12**at % 12] + "aeiou"[rank % 5] for at in range(3)
+        "bcdfglmnprst"[rank // 12**at % 12] + "aeiou"[rank % 5]
+        for at in range(3)
     )
 
 

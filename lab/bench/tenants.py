@@ -32,7 +32,11 @@ def measured(
     """
     dice, times = random.Random(7), dict[str, list[float]]()
     for _ in range(rounds):
-        cases = [("nobody's", ""), ("another's", _VICTIM), ("one's own", _GUESSER)]
+        cases = [
+            ("nobody's", ""),
+            ("another's", _VICTIM),
+            ("one's own", _GUESSER),
+        ]
         dice.shuffle(cases)
         for case, holder in cases:
             text = dice.randbytes(chars // 2).hex()
@@ -43,7 +47,8 @@ def measured(
             store.commit(_GUESSER, [output], ())
             times.setdefault(case, []).append(time.perf_counter() - began)
     return {
-        case: median(times[case]) for case in ("nobody's", "another's", "one's own")
+        case: median(times[case])
+        for case in ("nobody's", "another's", "one's own")
     }
 
 

@@ -95,7 +95,9 @@ def machine(
     for suffix in sorted(found):
         rng = random.Random(f"{seed}{suffix}")
         picked = rng.sample(found[suffix], min(per_kind, len(found[suffix])))
-        chosen[suffix.lstrip(".")] = [text for path in picked if (text := _read(path))]
+        chosen[suffix.lstrip(".")] = [
+            text for path in picked if (text := _read(path))
+        ]
     return chosen
 
 
@@ -148,23 +150,32 @@ def _prose(rng: random.Random, size: int) -> str:
 def _numbered(rng: random.Random, size: int) -> str:
     """A file as a reading tool shows it: right-aligned line numbers and an arrow."""
     lines = _python(rng, size).splitlines()
-    return "\n".join(f"{i:6d}→{line}" for i, line in enumerate(lines, 1))[:size]
+    return "\n".join(f"{i:6d}→{line}" for i, line in enumerate(lines, 1))[
+        :size
+    ]
 
 
 def _grep(rng: random.Random, size: int) -> str:
     """Matches with path and line number."""
     lines = [line for line in _python(rng, size).splitlines() if line.strip()]
     return _fill(
-        lambda: f"src/{_path(rng)}.py:{rng.randrange(2000)}:{rng.choice(lines)}", size
+        lambda: (
+            f"src/{_path(rng)}.py:{rng.randrange(2000)}:{rng.choice(lines)}"
+        ),
+        size,
     )
 
 
 def _traceback(rng: random.Random, size: int) -> str:
     """Frames as Python prints them."""
-    lines = [line.strip() for line in _python(rng, size).splitlines() if "(" in line]
+    lines = [
+        line.strip() for line in _python(rng, size).splitlines() if "(" in line
+    ]
 
     def frame() -> str:
-        where = f'  File "/usr/lib/python3/dist-packages/{_path(rng)}.py", line'
+        where = (
+            f'  File "/usr/lib/python3/dist-packages/{_path(rng)}.py", line'
+        )
         return f"{where} {rng.randrange(2000)}, in {rng.choice(_WORDS)}\n    {rng.choice(lines)}"
 
     return "Traceback (most recent call last):\n" + _fill(frame, size)
@@ -188,7 +199,10 @@ def _json_value(rng: random.Random) -> dict[str, object]:
         "score": round(rng.random() * 100, 4),
         "tags": rng.sample(_WORDS, 3),
         "active": rng.random() < 0.5,
-        "owner": {"login": rng.choice(_WORDS), "followers": rng.randrange(100_000)},
+        "owner": {
+            "login": rng.choice(_WORDS),
+            "followers": rng.randrange(100_000),
+        },
     }
 
 
@@ -200,14 +214,20 @@ def _json_compact(rng: random.Random, size: int) -> str:
 
 def _json_pretty(rng: random.Random, size: int) -> str:
     """Records with two spaces a level."""
-    return json.dumps([_json_value(rng) for _ in range(size // 300)], indent=2)[:size]
+    return json.dumps(
+        [_json_value(rng) for _ in range(size // 300)], indent=2
+    )[:size]
 
 
 def _logs(rng: random.Random, size: int) -> str:
     """Service logs with times, levels and fields."""
 
     def line() -> str:
-        day, hour, second = rng.randint(1, 28), rng.randint(0, 23), rng.random() * 60
+        day, hour, second = (
+            rng.randint(1, 28),
+            rng.randint(0, 23),
+            rng.random() * 60,
+        )
         stamp = f"2026-11-{day:02d}T{hour:02d}:17:{second:06.3f}Z"
         fields = (
             f"id={rng.getrandbits(48):012x} ms={rng.randrange(9000)} "
@@ -224,9 +244,7 @@ def _listing(rng: random.Random, size: int) -> str:
 
     def line() -> str:
         size_bytes, day = rng.randrange(10**6), rng.randint(1, 28)
-        return (
-            f"-rw-r--r-- 1 root root {size_bytes:8d} Nov {day:2d} 06:55 {_path(rng)}.py"
-        )
+        return f"-rw-r--r-- 1 root root {size_bytes:8d} Nov {day:2d} 06:55 {_path(rng)}.py"
 
     return _fill(line, size)
 
@@ -267,7 +285,8 @@ def _script(rng: random.Random, size: int) -> str:
 def _hexdump(rng: random.Random, size: int) -> str:
     """What hexdump -C prints, without the last column."""
     rows = (
-        f"{at * 16:08x}  {rng.randbytes(16).hex(' ')}" for at in range(size // 57 + 1)
+        f"{at * 16:08x}  {rng.randbytes(16).hex(' ')}"
+        for at in range(size // 57 + 1)
     )
     return "\n".join(rows)[:size]
 
@@ -286,14 +305,19 @@ def _tree(rng: random.Random, size: int) -> str:
     """What tree prints."""
     marks = ("├── ", "│   ├── ", "│   └── ", "└── ")
     return _fill(
-        lambda: f"{rng.choice(marks)}{rng.choice(_WORDS)}_{rng.choice(_WORDS)}.py", size
+        lambda: (
+            f"{rng.choice(marks)}{rng.choice(_WORDS)}_{rng.choice(_WORDS)}.py"
+        ),
+        size,
     )
 
 
 def _status(rng: random.Random, size: int) -> str:
     """Status lines with emoji."""
     marks = "✅❌🚀💡📦🐛🔥⚠️🎉🧪"
-    return _fill(lambda: f"{rng.choice(marks)} {' '.join(rng.sample(_WORDS, 5))}", size)
+    return _fill(
+        lambda: f"{rng.choice(marks)} {' '.join(rng.sample(_WORDS, 5))}", size
+    )
 
 
 def _constants(rng: random.Random, size: int) -> str:
@@ -308,12 +332,16 @@ def _constants(rng: random.Random, size: int) -> str:
 
 def _chinese(rng: random.Random, size: int) -> str:
     """Chinese sentences."""
-    return _fill(lambda: rng.choice(_CHINESE) + rng.choice(_CHINESE), size // 3)
+    return _fill(
+        lambda: rng.choice(_CHINESE) + rng.choice(_CHINESE), size // 3
+    )
 
 
 def _russian(rng: random.Random, size: int) -> str:
     """Russian sentences."""
-    return _fill(lambda: f"{rng.choice(_RUSSIAN)} {rng.choice(_RUSSIAN)}", size // 2)
+    return _fill(
+        lambda: f"{rng.choice(_RUSSIAN)} {rng.choice(_RUSSIAN)}", size // 2
+    )
 
 
 def _path(rng: random.Random) -> str:

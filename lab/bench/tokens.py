@@ -44,7 +44,9 @@ def kinds_table() -> Table:
     table = Table(title="error of growth, % (chars/4 → cold → calibrated)")
     for heading in ("kind", "OpenAI", *FAMILIES):
         table.add_column(
-            heading, justify="left" if heading == "kind" else "right", no_wrap=True
+            heading,
+            justify="left" if heading == "kind" else "right",
+            no_wrap=True,
         )
     figures = json.loads(
         Path(__file__).with_name("token_figures.json").read_text("utf-8")
@@ -52,13 +54,19 @@ def kinds_table() -> Table:
     for kind, text in generated().items():
         pieces = split(text)
         cells = [
-            _cell(pieces, counter_for("gpt-5"), [_second_opinion(p) for p in pieces])
+            _cell(
+                pieces,
+                counter_for("gpt-5"),
+                [_second_opinion(p) for p in pieces],
+            )
         ]
         same = figures[kind]["crc"] == zlib.crc32(text.encode())
         for model, family in FAMILIES.values():
             truths = figures[kind][family]
             cells.append(
-                _cell(pieces, counter_for(model), truths) if same else "other text"
+                _cell(pieces, counter_for(model), truths)
+                if same
+                else "other text"
             )
         table.add_row(kind, *cells)
     return table
@@ -74,7 +82,9 @@ def _cell(pieces: list[str], counter: Counter, truths: list[int]) -> str:
     total = sum(truths)
     fourth = sum(map(len, pieces)) / 4 / total - 1
     calibration, estimated, reported = Calibration(), 0, UNSEEN_TOKENS
-    for estimate, truth in zip(estimates[:REPLIES], truths[:REPLIES], strict=True):
+    for estimate, truth in zip(
+        estimates[:REPLIES], truths[:REPLIES], strict=True
+    ):
         estimated, reported = estimated + estimate, reported + truth
         calibration = calibration.observe(reported, estimated)
     grown = calibration.apply(estimated + sum(estimates[REPLIES:])) - reported
@@ -98,8 +108,12 @@ def sessions_table(folder: Path) -> Table:
         "whole prompt, calibrated",
         "upper under by >5 %",
     ):
-        table.add_column(heading, justify="left" if heading == "harness" else "right")
-    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        table.add_column(
+            heading, justify="left" if heading == "harness" else "right"
+        )
+    found: dict[str, dict[str, list[float]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
     for run in _runs(folder):
         maker = "OpenAI" if family_of(run["model"]) == "openai" else "Claude"
         _measure(run, found[f"{run['harness']}, {maker}"])
@@ -108,7 +122,10 @@ def sessions_table(folder: Path) -> Table:
         table.add_row(
             harness,
             f"{len(errors['cold']):,}",
-            *(_spread(errors[name]) for name in ("fourth", "cold", "session", "warm")),
+            *(
+                _spread(errors[name])
+                for name in ("fourth", "cold", "session", "warm")
+            ),
             f"{sum(error < -0.05 for error in upper) / len(upper):.2%}",
         )
     return table
@@ -116,10 +133,15 @@ def sessions_table(folder: Path) -> Table:
 
 def _runs(folder: Path) -> Iterator[dict[str, Any]]:
     for kind in ("coding", "customer-service"):
-        with gzip.open(folder / f"{kind}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        with gzip.open(
+            folder / f"{kind}.jsonl.gz", "rt", encoding="utf-8"
+        ) as lines:
             for line in lines:
                 run = json.loads(line)
-                if run.get("usage") and family_of(str(run.get("model"))) != "unknown":
+                if (
+                    run.get("usage")
+                    and family_of(str(run.get("model"))) != "unknown"
+                ):
                     yield run
 
 
@@ -156,7 +178,11 @@ def _prompt_tokens(usage: dict[str, Any]) -> int:
     """The whole prompt, in Anthropic's fields or in OpenAI's."""
     if "prompt_tokens" in usage:
         return int(usage["prompt_tokens"])
-    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    names = (
+        "input_tokens",
+        "cache_read_input_tokens",
+        "cache_creation_input_tokens",
+    )
     return sum(usage.get(name) or 0 for name in names)
 
 
@@ -164,14 +190,20 @@ def _tokens(messages: list[dict[str, Any]], model: str) -> int:
     """Our cold estimate of what some messages add to a prompt."""
     counter, overhead, total = counter_for(model), overhead_for(model), 0
     for message in messages:
-        total += overhead.result if message["role"] == "tool" else overhead.message
+        total += (
+            overhead.result if message["role"] == "tool" else overhead.message
+        )
         total += sum(counter.count(text) for text in _texts(message))
         for call in message.get("tool_calls") or ():
             function = call["function"]
             given = function["arguments"]
-            shown = argument_text(given) if overhead.spoken_arguments else given
+            shown = (
+                argument_text(given) if overhead.spoken_arguments else given
+            )
             total += (
-                overhead.call + counter.count(function["name"]) + counter.count(shown)
+                overhead.call
+                + counter.count(function["name"])
+                + counter.count(shown)
             )
     return total
 
@@ -181,14 +213,18 @@ def _characters(messages: list[dict[str, Any]]) -> int:
     for message in messages:
         total += sum(map(len, _texts(message)))
         for call in message.get("tool_calls") or ():
-            total += len(call["function"]["name"]) + len(call["function"]["arguments"])
+            total += len(call["function"]["name"]) + len(
+                call["function"]["arguments"]
+            )
     return total
 
 
 def _texts(message: dict[str, Any]) -> list[str]:
     texts = (message.get("content"), message.get("reasoning_content"))
     return [
-        text if isinstance(text, str) else json.dumps(text) for text in texts if text
+        text if isinstance(text, str) else json.dumps(text)
+        for text in texts
+        if text
     ]
 
 
@@ -205,8 +241,14 @@ def _spread(errors: list[float]) -> str:
 def speed_table() -> Table:
     """Time of one count."""
     table = Table(title="time of a count")
-    for heading in ("counter", "400 characters, µs", "1 MB of mixed text, MB/s"):
-        table.add_column(heading, justify="left" if heading == "counter" else "right")
+    for heading in (
+        "counter",
+        "400 characters, µs",
+        "1 MB of mixed text, MB/s",
+    ):
+        table.add_column(
+            heading, justify="left" if heading == "counter" else "right"
+        )
     mixed = "".join(generated(60_000).values())[:1_000_000]
     short = next(iter(generated(400).values()))
     for model in ("gpt-5", "claude-opus-4-5", "gemini-2.5-pro"):

@@ -137,7 +137,10 @@ def name_of(format: Format, history: Sequence[Message]) -> str:
 
 
 def fit_times(
-    session: Session, requests: Sequence[dict[str, Any]], *, counted: bool = False
+    session: Session,
+    requests: Sequence[dict[str, Any]],
+    *,
+    counted: bool = False,
 ) -> list[float]:
     """Times of `Session.fit`; ``counted``: with the exact count that `observe` would ask for."""
 
@@ -171,7 +174,9 @@ def _told_anew(format: Format, history: list[Message]) -> Iterator[Figure]:
     name, store = name_of(format, history), MemoryStore()
     session = cold_session(format, NARROW, store=store)
     requests = [
-        request(format, [*history, said_by_user(format, f"turn {number}: go on")])
+        request(
+            format, [*history, said_by_user(format, f"turn {number}: go on")]
+        )
         for number in range(22)
     ]
     fit_times(session, requests[:2])
@@ -180,20 +185,30 @@ def _told_anew(format: Format, history: list[Message]) -> Iterator[Figure]:
     times = []
     for one in requests[:COLD]:
         times += fit_times(cold_session(format, NARROW, store=store), [one])
-    yield of_times(_NEW_WORK, f"{name}, 2 MB: a new process, with a ledger", times, 20)
+    yield of_times(
+        _NEW_WORK, f"{name}, 2 MB: a new process, with a ledger", times, 20
+    )
 
 
 def _least(format: Format, history: list[Message]) -> Iterator[Figure]:
     """What any library pays that looks at all of a history once."""
-    name, sent = name_of(format, history), msgspec.json.encode(request(format, history))
-    texts, count = list(map(str, _texts(history))), counter_for(MODELS[format]).count
+    name, sent = (
+        name_of(format, history),
+        msgspec.json.encode(request(format, history)),
+    )
+    texts, count = (
+        list(map(str, _texts(history))),
+        counter_for(MODELS[format]).count,
+    )
     for what, work in (
         ("to read its JSON", lambda: msgspec.json.decode(sent)),
         ("to hash it", lambda: [canon.content_digest(text) for text in texts]),
         ("to count its tokens", lambda: list(map(count, texts))),
     ):
         yield of_times(
-            _NEW_WORK, f"{name}, 5 MB: {what}", [timed_ms(work) for _ in range(5)]
+            _NEW_WORK,
+            f"{name}, 5 MB: {what}",
+            [timed_ms(work) for _ in range(5)],
         )
 
 
@@ -206,7 +221,9 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(item)
 
 
-def _cold_all_the_way(format: Format, history: list[Message]) -> Iterator[Figure]:
+def _cold_all_the_way(
+    format: Format, history: list[Message]
+) -> Iterator[Figure]:
     name = name_of(format, history)
     for what, policy, target in (
         ("without stages", Policy(name="no stages"), None),
@@ -216,8 +233,12 @@ def _cold_all_the_way(format: Format, history: list[Message]) -> Iterator[Figure
         for _ in range(COLD):
             window = NARROW if policy == "default" else VAST
             session = cold_session(format, window, policy=policy)
-            times += fit_times(session, [request(format, history)], counted=True)
-        yield of_times(_NEW_WORK, f"{name}, 5 MB, a new process: {what}", times, target)
+            times += fit_times(
+                session, [request(format, history)], counted=True
+            )
+        yield of_times(
+            _NEW_WORK, f"{name}, 5 MB, a new process: {what}", times, target
+        )
 
 
 def _one_turn_more(
@@ -227,7 +248,10 @@ def _one_turn_more(
     session = cold_session(format, NARROW)
     fit_times(session, [whole] * 2)
     yield of_times(
-        _NEW_WORK, f"{name}: the same again", fit_times(session, [whole] * REPEATS), 0.2
+        _NEW_WORK,
+        f"{name}: the same again",
+        fit_times(session, [whole] * REPEATS),
+        0.2,
     )
     session, page, times = (
         cold_session(format, VAST),
@@ -254,7 +278,10 @@ def nothing_decided(
     session = session_for(format, VAST)
     session.fit(whole)
     yield of_times(
-        group, f"{name}: repeated", fit_times(session, [whole] * REPEATS), target
+        group,
+        f"{name}: repeated",
+        fit_times(session, [whole] * REPEATS),
+        target,
     )
     page = material.source[:22_000]
     for what, output, counted in (
@@ -270,10 +297,14 @@ def nothing_decided(
                 longer = grown(format, longer, number, f"{number} {output}")
                 requests.append(request(format, longer))
             times += fit_times(session, requests, counted=counted)
-        yield of_times(group, f"{name}: {what}", times, None if counted else target)
+        yield of_times(
+            group, f"{name}: {what}", times, None if counted else target
+        )
 
 
-def independent_of_bytes(material: Material, format: Format) -> Iterator[Figure]:
+def independent_of_bytes(
+    material: Material, format: Format
+) -> Iterator[Figure]:
     """The same number of messages with more and more in them, all of it shown."""
     group, target = (
         "Nothing decided does not depend on bytes",
@@ -286,7 +317,10 @@ def independent_of_bytes(material: Material, format: Format) -> Iterator[Figure]
         session.fit(whole)
         times = fit_times(session, [whole] * REPEATS)
         yield of_times(
-            group, f"{name_of(format, history)}, {megabytes:g} MB", times, target
+            group,
+            f"{name_of(format, history)}, {megabytes:g} MB",
+            times,
+            target,
         )
 
 
@@ -298,12 +332,16 @@ def edited(material: Material, format: Format) -> Iterator[Figure]:
     for window in (VAST, NARROW):
         session = session_for(format, window)
         session.fit(whole)
-        edits = sum(len(changes) for changes in session.window.changed.values())
+        edits = sum(
+            len(changes) for changes in session.window.changed.values()
+        )
         what = f"{name_of(format, history)}: {edits} edits, window {window:,}"
         yield of_times(group, what, fit_times(session, [whole] * REPEATS), 0.3)
 
 
-def changed_by_the_caller(format: Format, history: list[Message]) -> Iterator[Figure]:
+def changed_by_the_caller(
+    format: Format, history: list[Message]
+) -> Iterator[Figure]:
     """What is no longer as it was: a message changed in place, a rewind, two branches."""
     group, name = "The caller changed something", name_of(format, history)
     whole = request(format, history)
@@ -317,7 +355,9 @@ def changed_by_the_caller(format: Format, history: list[Message]) -> Iterator[Fi
         times.append(timed_ms(lambda: session.fit(whole)))
     middle.clear()
     middle.update(original)
-    yield of_times(group, f"{name}: one in mid-history changed in place", times)
+    yield of_times(
+        group, f"{name}: one in mid-history changed in place", times
+    )
     here = request(format, history)
     other = request(
         format, grown(format, history[: len(history) // 2], 0, "another way")
@@ -338,16 +378,26 @@ def cold(format: Format, history: list[Message]) -> Iterator[Figure]:
     for what, window, counted, target in (
         ("not counted, the bound decides", VAST, False, 20 if small else None),
         ("counted, nothing decided", VAST, True, 120 if small else None),
-        (f"window {NARROW:,}, cut and pruned", NARROW, True, 120 if small else None),
+        (
+            f"window {NARROW:,}, cut and pruned",
+            NARROW,
+            True,
+            120 if small else None,
+        ),
     ):
         times = []
         for _ in range(COLD):
-            session, whole = cold_session(format, window), request(format, history)
+            session, whole = (
+                cold_session(format, window),
+                request(format, history),
+            )
             times += fit_times(session, [whole], counted=counted)
         yield of_times(group, f"{name}: {what}", times, target)
 
 
-def beside_a_json_library(format: Format, history: list[Message]) -> Iterator[Figure]:
+def beside_a_json_library(
+    format: Format, history: list[Message]
+) -> Iterator[Figure]:
     """What a history costs to take in, as a multiple of reading its own bytes as JSON."""
     group, name = "Cold parse beside a JSON library", name_of(format, history)
     sent = msgspec.json.encode(request(format, history))
@@ -374,7 +424,10 @@ def beside_a_json_library(format: Format, history: list[Message]) -> Iterator[Fi
 
 def repairing(format: Format, history: list[Message]) -> Iterator[Figure]:
     """The same as nothing decided, with ``repair=True`` and an interrupted call."""
-    group, name = "A call that decides nothing, with repair", name_of(format, history)
+    group, name = (
+        "A call that decides nothing, with repair",
+        name_of(format, history),
+    )
     broken = [*history[: len(history) // 2], *history[len(history) // 2 + 1 :]]
     session = cold_session(format, VAST, repair=True)
     first = fit_times(session, [request(format, broken)])
@@ -404,10 +457,15 @@ def new_process() -> Iterator[Figure]:
     middle = {code: times[2] for code, times in spans.items()}
     yield Figure(group, "bare Python", middle[bare], calls=5)
     over = middle[imported] - middle[bare]
-    yield Figure(group, "import ullage, over bare Python", over, calls=5, target=100)
+    yield Figure(
+        group, "import ullage, over bare Python", over, calls=5, target=100
+    )
     turn = middle[first] - middle[imported]
     yield Figure(
-        group, "first Session and fit, vocabulary loaded and used", turn, calls=5
+        group,
+        "first Session and fit, vocabulary loaded and used",
+        turn,
+        calls=5,
     )
 
 
@@ -431,7 +489,9 @@ def deciding(material: Material) -> Iterator[Figure]:
                 ("emergency", _emergencies),
             ):
                 path = Path(folder) / f"{what}.db"
-                store: Store = MemoryStore() if name == "memory" else SqliteStore(path)
+                store: Store = (
+                    MemoryStore() if name == "memory" else SqliteStore(path)
+                )
                 yield work(material, name, store)
                 store.close()
 
@@ -460,16 +520,23 @@ def _prunes(material: Material, name: str, store: Store) -> Figure:
     times, edits = [], 0
     for number in range(6):
         session = cold_session(
-            "openai-chat", int(tokens / 0.75) + 16_000, store=store, tenant=str(number)
+            "openai-chat",
+            int(tokens / 0.75) + 16_000,
+            store=store,
+            tenant=str(number),
         )
         session.fit(request("openai-chat", history))
-        longer = grown("openai-chat", history, number, material.source[:39_000])
+        longer = grown(
+            "openai-chat", history, number, material.source[:39_000]
+        )
         longer = grown(
             "openai-chat", longer, number + 100, material.source[9_000:48_000]
         )
         times += fit_times(session, [request("openai-chat", longer)])
         edits = sum(event.kind == "pruned" for event in session.events)
-    return of_times(_DECIDING, f"a prune batch of {edits} edits, {name}", times, 40)
+    return of_times(
+        _DECIDING, f"a prune batch of {edits} edits, {name}", times, 40
+    )
 
 
 def _emergencies(material: Material, name: str, store: Store) -> Figure:
@@ -483,10 +550,14 @@ def _emergencies(material: Material, name: str, store: Store) -> Figure:
             "openai-chat", limit, store=store, policy=guard, tenant=str(number)
         )
         session.fit(request("openai-chat", history))
-        longer = grown("openai-chat", history, number, material.source[:39_000])
+        longer = grown(
+            "openai-chat", history, number, material.source[:39_000]
+        )
         times += fit_times(session, [request("openai-chat", longer)])
         kept = len(longer) - (
-            session.window.summaries[-1].stop if session.window.summaries else 0
+            session.window.summaries[-1].stop
+            if session.window.summaries
+            else 0
         )
     what = f"emergency: all but the last {kept} messages condensed, {name}"
     return of_times(_DECIDING, what, times)
@@ -507,7 +578,10 @@ def drivers(material: Material) -> Iterator[Figure]:
         "Drivers (OpenAI Chat, 478 messages)",
         material.history("openai-chat", 478, 5.0),
     )
-    whole, session = request("openai-chat", history), session_for("openai-chat", VAST)
+    whole, session = (
+        request("openai-chat", history),
+        session_for("openai-chat", VAST),
+    )
     session.fit(whole)
     sync = fit_times(session, [whole] * REPEATS)
     yield of_times(group, "Session.fit, nothing decided", sync)
@@ -536,10 +610,14 @@ def memory(material: Material) -> Iterator[Figure]:
     for format in FORMATS:
         for messages, megabytes in SIZES:
             for foreign in (False, True):
-                history = material.history(format, messages, megabytes, foreign=foreign)
+                history = material.history(
+                    format, messages, megabytes, foreign=foreign
+                )
                 name = f"{name_of(format, history)}{', not ASCII' if foreign else ''}"
                 held, peak = _held(format, history)
-                yield Figure(group, f"{name}, {megabytes:g} MB: held", held, unit="MB")
+                yield Figure(
+                    group, f"{name}, {megabytes:g} MB: held", held, unit="MB"
+                )
                 yield Figure(
                     group,
                     f"{name}, {megabytes:g} MB: peak of the call",
@@ -572,8 +650,12 @@ def _load() -> str:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="lab.bench.turns", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser = argparse.ArgumentParser(
+        prog="lab.bench.turns", description=__doc__
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print the figures as JSON"
+    )
     parser.add_argument(
         "--new", action="store_true", help="only the first table, in a minute"
     )
@@ -585,7 +667,9 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.cpu:
         _Clock.now = time.thread_time
-    with redirect_stderr(StringIO()):  # a document wants its batches told there
+    with redirect_stderr(
+        StringIO()
+    ):  # a document wants its batches told there
         figures = list(
             new_work(Material()) if asked.new else measure()
         )  # no spinner: its thread would hold up the calls measured
@@ -598,7 +682,9 @@ def main() -> None:
     )
     for group in dict.fromkeys(figure.group for figure in figures):
         console.print(
-            table(group, [figure for figure in figures if figure.group == group])
+            table(
+                group, [figure for figure in figures if figure.group == group]
+            )
         )
 
 

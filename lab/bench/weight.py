@@ -56,12 +56,18 @@ def request(model: str) -> dict[str, object]:
         {"role": "user", "content": "Why does the build fail?"}
     ]
     lines = "".join(
-        f"src/module_{at}.py:{at}: def handler_{at}(request):\n" for at in range(80)
+        f"src/module_{at}.py:{at}: def handler_{at}(request):\n"
+        for at in range(80)
     )
     for at in range(KILOBYTES * 1_000 // (len(lines) + 250)):
         call, path = f"call_{at}", {"path": f"src/part_{at}"}
         if claude:
-            use = {"type": "tool_use", "id": call, "name": "grep", "input": path}
+            use = {
+                "type": "tool_use",
+                "id": call,
+                "name": "grep",
+                "input": path,
+            }
             result = {
                 "type": "tool_result",
                 "tool_use_id": call,
@@ -72,9 +78,15 @@ def request(model: str) -> dict[str, object]:
         else:
             function = {"name": "grep", "arguments": json.dumps(path)}
             use = {"id": call, "type": "function", "function": function}
-            messages.append({"role": "assistant", "content": None, "tool_calls": [use]})
             messages.append(
-                {"role": "tool", "tool_call_id": call, "content": f"{at}\n{lines}"}
+                {"role": "assistant", "content": None, "tool_calls": [use]}
+            )
+            messages.append(
+                {
+                    "role": "tool",
+                    "tool_call_id": call,
+                    "content": f"{at}\n{lines}",
+                }
             )
     limits = {"max_tokens": 4_000} if claude else {}
     return {"model": model, "messages": messages, **limits}
@@ -91,7 +103,10 @@ def uses(folder: Path) -> dict[str, str]:
     for model in ("claude-opus-4-5", "gpt-4.1"):
         path = folder / f"{model}.json"
         path.write_text(json.dumps(request(model)), encoding="utf-8")
-        for what, window in (("below its window", 200_000), ("over it", 40_000)):
+        for what, window in (
+            ("below its window", 200_000),
+            ("over it", 40_000),
+        ):
             code = FIT.format(path=str(path), model=model, window=window)
             found[f"one fit of {KILOBYTES} KB, {model}, {what}"] = code
     return found
@@ -121,7 +136,9 @@ def measured(code: str, cache: Path) -> tuple[float, float, float | None]:
 def main() -> None:
     table = Table(title="over bare Python (whole process)")
     for heading in ("use", "CPU, ms", "most memory, MB", "its share, MB"):
-        table.add_column(heading, justify="left" if heading == "use" else "right")
+        table.add_column(
+            heading, justify="left" if heading == "use" else "right"
+        )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         bare: tuple[float, float, float | None] | None = None

@@ -42,9 +42,13 @@ class Progress(Struct):
     tally: Tally = field(default_factory=Tally)
 
 
-def run(progress: Progress, seconds: float, jobs: int, resume: Path | None) -> bool:
+def run(
+    progress: Progress, seconds: float, jobs: int, resume: Path | None
+) -> bool:
     """Try units until all are tried or the time is over; returns whether all are."""
-    left = islice(units(progress.length, basic=not progress.every), progress.done, None)
+    left = islice(
+        units(progress.length, basic=not progress.every), progress.done, None
+    )
     start = saved = time.monotonic()
     with ProcessPoolExecutor(max_workers=jobs, initializer=be_quiet) as pool:
         waiting: deque[Future[Tally]] = deque(_submitted(pool, left, 4 * jobs))
@@ -54,7 +58,9 @@ def run(progress: Progress, seconds: float, jobs: int, resume: Path | None) -> b
             now = time.monotonic()
             if now - start < seconds:
                 waiting.extend(_submitted(pool, left, 1))
-            if resume is not None and (now - saved > _SAVE_EVERY_S or not waiting):
+            if resume is not None and (
+                now - saved > _SAVE_EVERY_S or not waiting
+            ):
                 saved = now
                 _save(progress, resume)
     progress.seconds += time.monotonic() - start
@@ -79,7 +85,9 @@ def say(progress: Progress, is_whole: bool) -> None:
     """Print what was tried and found."""
     tally = progress.tally
     letters = "every letter" if progress.every else "the small alphabet"
-    whole = "all of them" if is_whole else f"{progress.done:,} beginnings of them"
+    whole = (
+        "all of them" if is_whole else f"{progress.done:,} beginnings of them"
+    )
     click.echo(
         f"length {progress.length}, {letters}, {whole}: {tally.histories:,} legal histories, "
         f"{tally.illegal:,} illegal ones, {tally.faulty:,} with a fault, {tally.views:,} views "
@@ -95,7 +103,9 @@ def show() -> None:
     """Print letters and families."""
     for format in FORMATS:
         small, every = alphabet(format, basic=True), alphabet(format)
-        click.echo(f"{format}: {len(small)} letters, {len(every)} with every row")
+        click.echo(
+            f"{format}: {len(small)} letters, {len(every)} with every row"
+        )
         click.echo(f"    {', '.join(letter.name for letter in small)}")
         for family in families(format):
             click.echo(
@@ -104,8 +114,12 @@ def show() -> None:
 
 
 @click.command()
-@click.option("--length", default=2, show_default=True, help="Letters of a history.")
-@click.option("--every", is_flag=True, help="Each row of the block tables is a letter.")
+@click.option(
+    "--length", default=2, show_default=True, help="Letters of a history."
+)
+@click.option(
+    "--every", is_flag=True, help="Each row of the block tables is a letter."
+)
 @click.option("--seconds", default=float("inf"), help="Stop after so long.")
 @click.option("--jobs", default=os.cpu_count() or 1, show_default=True)
 @click.option(

@@ -13,7 +13,14 @@ from typing import Any, NamedTuple, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lab.enumerate.letters import Letter, Message, alphabet, history, is_models, said
+from lab.enumerate.letters import (
+    Letter,
+    Message,
+    alphabet,
+    history,
+    is_models,
+    said,
+)
 from lab.returned import problems
 from tests.second_reading import broken
 from ullage.core.tokens.catalog import NAMES
@@ -75,7 +82,9 @@ class Family(Struct, frozen=True):
     @property
     def name(self) -> str:
         """What it is called in a finding."""
-        return f"{self.model}{' with manual thinking' if self.is_manual else ''}"
+        return (
+            f"{self.model}{' with manual thinking' if self.is_manual else ''}"
+        )
 
 
 @cache
@@ -96,9 +105,12 @@ def families(format: str) -> tuple[Family, ...]:
         found, key=lambda mark: sum(not first for first, _ in mark.tried)
     )
     able = [found[mark] for mark in by_letters if not found[mark].is_manual]
-    mending = {each.rule: each for each in able}  # the last of a rule takes the most
+    mending = {
+        each.rule: each for each in able
+    }  # the last of a rule takes the most
     return tuple(
-        replace(each, mends=each is mending.get(each.rule)) for each in found.values()
+        replace(each, mends=each is mending.get(each.rule))
+        for each in found.values()
     )
 
 
@@ -107,11 +119,19 @@ def _heads(format: str, model: str) -> list[dict[str, Any]]:
         return [
             {
                 "model": model,
-                "systemInstruction": {"parts": [{"text": "You are an agent."}]},
+                "systemInstruction": {
+                    "parts": [{"text": "You are an agent."}]
+                },
             }
         ]
     if format == "openai-responses":
-        return [{"model": model, "instructions": "You are an agent.", "store": False}]
+        return [
+            {
+                "model": model,
+                "instructions": "You are an agent.",
+                "store": False,
+            }
+        ]
     if format in ("openai-chat", "ollama"):
         return [{"model": model}]
     head = {"model": model, "max_tokens": 2_000, "tools": [_SEARCH]}
@@ -119,7 +139,9 @@ def _heads(format: str, model: str) -> list[dict[str, Any]]:
     return [head, {**head, "thinking": manual}]
 
 
-def _mark(format: str, head: dict[str, Any], letters: tuple[Letter, ...]) -> _Mark:
+def _mark(
+    format: str, head: dict[str, Any], letters: tuple[Letter, ...]
+) -> _Mark:
     rule = FORMATS[format].reasoning(head, head["model"])
     tried = [
         rules_broken(format, asked(format, head, history([letter])))
@@ -128,14 +150,19 @@ def _mark(format: str, head: dict[str, Any], letters: tuple[Letter, ...]) -> _Ma
     open_ended = [
         rules_broken(
             format,
-            {**head, FORMATS[format].key: [said(format, "go"), *letter.messages]},
+            {
+                **head,
+                FORMATS[format].key: [said(format, "go"), *letter.messages],
+            },
         )
         for letter in letters
     ]
     return _Mark(rule, "thinking" in head, tuple(tried), tuple(open_ended))
 
 
-def asked(format: str, head: dict[str, Any], messages: list[Message]) -> dict[str, Any]:
+def asked(
+    format: str, head: dict[str, Any], messages: list[Message]
+) -> dict[str, Any]:
     """A request that can be sent: it begins and ends with the user's words, where it has to."""
     begins = (
         []
@@ -167,5 +194,9 @@ def rules_broken(
         request: the whole request.
         returned: the messages as the provider returned them, for the first reading alone.
     """
-    first = frozenset(each.rule for each in problems(format, request, history=returned))
-    return first, first if first & _SHAPE else frozenset(broken(format, request))
+    first = frozenset(
+        each.rule for each in problems(format, request, history=returned)
+    )
+    return first, first if first & _SHAPE else frozenset(
+        broken(format, request)
+    )

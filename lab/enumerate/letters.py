@@ -70,7 +70,11 @@ SHAPES: dict[str, tuple[Step, ...]] = {
     "empty": (_call(output=""),),
     "result in parts": (_call(items=2),),
     "JSON": (
-        _call(output=json.dumps([{"n": n, "name": "a long name"} for n in range(60)])),
+        _call(
+            output=json.dumps(
+                [{"n": n, "name": "a long name"} for n in range(60)]
+            )
+        ),
     ),
     "large arguments": (_call(arguments={"path": "a.py", "text": _LONG}),),
     "image in a result": (_call(media=IMAGE),),
@@ -91,7 +95,9 @@ SHAPES: dict[str, tuple[Step, ...]] = {
         replace(_SAYS, number=1),
     ),
     "interrupted": (_with(_ASKS, "interrupted"),),
-    "several messages": (_with(_ASKS, "several messages", said="Let me look."),),
+    "several messages": (
+        _with(_ASKS, "several messages", said="Let me look."),
+    ),
     "compaction": (_with(_SAYS, "compaction"),),
     "note": (_with(_ASKS, "note", user=_USER),),
     "custom tool": (_call(custom=True),),
@@ -172,12 +178,18 @@ def _shapes(format: str) -> Iterator[Letter]:
             32 * number
         )  # of which Gemini's writer signs from the first word on
         first = replace(steps[0], user=steps[0].user or "go on")
-        wanted = {"signed reasoning"} if steps[0].thought == "signed" else set()
+        wanted = (
+            {"signed reasoning"} if steps[0].thought == "signed" else set()
+        )
         WRITERS[format](page, [first, *steps[1:]], frozenset(wanted))
         messages = page.messages if steps[0].user else page.messages[1:]
-        if messages[-1:] == [{"role": "user", "parts": [{"text": "and now?"}]}]:
+        if messages[-1:] == [
+            {"role": "user", "parts": [{"text": "and now?"}]}
+        ]:
             messages = messages[:-1]
-        yield Letter(name, tuple(_renamed(each, f"s{number}") for each in messages))
+        yield Letter(
+            name, tuple(_renamed(each, f"s{number}") for each in messages)
+        )
 
 
 def _rows(format: str) -> Iterator[Letter]:
@@ -185,7 +197,9 @@ def _rows(format: str) -> Iterator[Letter]:
     for number, example in enumerate(examples(format)):
         name = f"{example.type}{' in a result' if example.inside else ''}"
         name += f", {example.note}" if example.note else f", example {number}"
-        yield Letter(name, tuple(_grown(format, raw) for raw in example.messages))
+        yield Letter(
+            name, tuple(_grown(format, raw) for raw in example.messages)
+        )
 
 
 def _grown(format: str, raw: Message) -> Message:
@@ -195,7 +209,8 @@ def _grown(format: str, raw: Message) -> Message:
     changes = [
         (number, item, f"{leaf.text}{_LONG}")
         for number, item, leaf in leaves_of(message)
-        if isinstance(leaf, Text) and isinstance(message.parts[number], ToolResult)
+        if isinstance(leaf, Text)
+        and isinstance(message.parts[number], ToolResult)
     ]
     try:
         grown: Message = wire.edit(raw, message, changes)
@@ -207,7 +222,9 @@ def _grown(format: str, raw: Message) -> Message:
 def _outline(value: Any, key: str = "") -> Any:
     """What letters are compared by: fields, types and roles; of a text no more than its size."""
     if isinstance(value, dict):
-        return {name: _outline(each, name) for name, each in sorted(value.items())}
+        return {
+            name: _outline(each, name) for name, each in sorted(value.items())
+        }
     if isinstance(value, list | tuple):
         return [_outline(each) for each in value]
     if isinstance(value, str) and key not in _TELLING:

@@ -52,7 +52,9 @@ def _part(source: Source, words: Words, /) -> ResultView | None:
     if len(source.text) <= _SHOWN_CHARS:
         return None
     shown = shorten(source.text, _SHOWN_CHARS, source.ref, words)
-    return ResultView(shown, "every result is shown in part") if shown else None
+    return (
+        ResultView(shown, "every result is shown in part") if shown else None
+    )
 
 
 def _prune_all(window: Window, /) -> Sequence[ProposedEdit]:
@@ -74,7 +76,9 @@ def _condense_all(window: Window, /) -> Sequence[ProposedEdit]:
     """The longest run that may be condensed."""
     first, end = reach(window)
     stops = [
-        at for at in range(first + 1, min(end + 1, window.size)) if window.may_cut(at)
+        at
+        for at in range(first + 1, min(end + 1, window.size))
+        if window.may_cut(at)
     ]
     if not stops:
         return ()
@@ -85,7 +89,9 @@ def _condense_all(window: Window, /) -> Sequence[ProposedEdit]:
 TREATMENTS = (
     Treatment(
         "first sight",
-        Policy(name="first-sight", on_arrival=(partial(truncate, shape=_part),)),
+        Policy(
+            name="first-sight", on_arrival=(partial(truncate, shape=_part),)
+        ),
         frozenset(("truncated",)),
     ),
     Treatment(
@@ -102,13 +108,19 @@ TREATMENTS = (
         ),
         frozenset(("condensed",)),
     ),
-    Treatment("repair", Policy(name="repair"), frozenset(("repaired",)), repair=True),
+    Treatment(
+        "repair", Policy(name="repair"), frozenset(("repaired",)), repair=True
+    ),
 )
 
 
-def faults(format: str, messages: Sequence[Message]) -> Iterator[list[Message]]:
+def faults(
+    format: str, messages: Sequence[Message]
+) -> Iterator[list[Message]]:
     """The history with one thing wrong: each fault at each message that answers a call."""
-    answers = [at for at, message in enumerate(messages) if _answers(format, message)]
+    answers = [
+        at for at, message in enumerate(messages) if _answers(format, message)
+    ]
     for at in answers:
         for fault in _FAULTS:
             broken = [*messages]
@@ -142,4 +154,10 @@ def _lose_call(format: str, messages: list[Message], at: int) -> None:
 
 
 _Fault = Callable[[str, list[Message], int], None]
-_FAULTS: tuple[_Fault, ...] = (_lose, _double, _delay, _part_by_words, _lose_call)
+_FAULTS: tuple[_Fault, ...] = (
+    _lose,
+    _double,
+    _delay,
+    _part_by_words,
+    _lose_call,
+)

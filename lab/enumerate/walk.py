@@ -116,7 +116,11 @@ def _treat(
     )
     session.fit({**head, key: asked(format, head, [])[key][:1]})
     for name, request in legal:
-        given = faults(format, request[key]) if treatment.repair else [request[key]]
+        given = (
+            faults(format, request[key])
+            if treatment.repair
+            else [request[key]]
+        )
         for messages in given:
             told = len(session.events)
             try:
@@ -130,12 +134,16 @@ def _treat(
             if kinds & treatment.kinds:
                 mark = f"{format}, {treatment.name}"
                 tally.edited[mark] = tally.edited.get(mark, 0) + 1
-            wrong = _wrong(format, view, None if treatment.repair else messages)
+            wrong = _wrong(
+                format, view, None if treatment.repair else messages
+            )
             if wrong:
                 tally.found.append(f"{name}, {treatment.name}: {wrong}")
 
 
-def _wrong(format: str, view: dict[str, Any], returned: list[Any] | None) -> str:
+def _wrong(
+    format: str, view: dict[str, Any], returned: list[Any] | None
+) -> str:
     """What a view breaks by either reading; ``""`` if nothing."""
     first, second = rules_broken(format, view, returned)
     return _told(first | second) if first or second else ""

@@ -39,7 +39,8 @@ def run(
         starts = count_from(tally.next, BATCH)
         attempt = partial(try_batch, formats=formats, borders=tally.borders)
         running = deque(
-            pool.submit(attempt, tally.seed, next(starts)) for _ in range(2 * jobs)
+            pool.submit(attempt, tally.seed, next(starts))
+            for _ in range(2 * jobs)
         )
         while (
             running
@@ -85,12 +86,19 @@ def say(tally: Tally, coverage: bool) -> None:
 
 @click.command()
 @click.option("--seconds", default=60.0, show_default=True)
-@click.option("--until", default=10**9, help="Stop when so many histories are held.")
 @click.option(
-    "--seed", type=int, help="Of the histories; without it one that nobody chose."
+    "--until", default=10**9, help="Stop when so many histories are held."
 )
 @click.option(
-    "--start", default=0, show_default=True, help="Number of the first history."
+    "--seed",
+    type=int,
+    help="Of the histories; without it one that nobody chose.",
+)
+@click.option(
+    "--start",
+    default=0,
+    show_default=True,
+    help="Number of the first history.",
 )
 @click.option("--jobs", default=os.cpu_count() or 1, show_default=True)
 @click.option(
@@ -99,10 +107,14 @@ def say(tally: Tally, coverage: bool) -> None:
     help="Go on from, and write, this file.",
 )
 @click.option(
-    "--coverage", is_flag=True, help="Print the table of rules, features and edits."
+    "--coverage",
+    is_flag=True,
+    help="Print the table of rules, features and edits.",
 )
 @click.option(
-    "--borders/--plain", default=True, help="With joined, seeded, changed histories."
+    "--borders/--plain",
+    default=True,
+    help="With joined, seeded, changed histories.",
 )
 @click.option(
     "--wire", type=click.Choice(FORMATS), help="Histories of this wire alone."
@@ -129,7 +141,9 @@ def main(
     if only is not None:
         one = (bordered if borders else case)(seed, only, formats)
         click.echo(json.dumps(one.messages, indent=1, ensure_ascii=False))
-        click.echo(f"{one.format}, {', '.join(sorted(one.features))}: {try_case(one)}")
+        click.echo(
+            f"{one.format}, {', '.join(sorted(one.features))}: {try_case(one)}"
+        )
         return
     tally = Tally(seed, start, borders=borders)
     if resume is not None and resume.exists():

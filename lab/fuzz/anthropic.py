@@ -18,8 +18,14 @@ def write(page: Page, steps: list[Step], wanted: frozenset[str]) -> None:
     for step in steps:
         if step.user is not None and owed is None:
             page.messages.append(_user(page, step))
-        if "note" in step.more and owed is None and page.messages[-1]["role"] == "user":
-            page.messages.append({"role": "system", "content": "Be brief from now on."})
+        if (
+            "note" in step.more
+            and owed is None
+            and page.messages[-1]["role"] == "user"
+        ):
+            page.messages.append(
+                {"role": "system", "content": "Be brief from now on."}
+            )
             page.features.add("note")
         owed = _reply(page, step, owed)
         results = [_result(page, call, id) for id, call in _asked(page, step)]
@@ -33,7 +39,10 @@ def write(page: Page, steps: list[Step], wanted: frozenset[str]) -> None:
             ]
             page.features.add("interrupted")
         if "cache marker" in step.more and markers < _MOST_MARKERS:
-            content[-1] = {**content[-1], "cache_control": {"type": "ephemeral"}}
+            content[-1] = {
+                **content[-1],
+                "cache_control": {"type": "ephemeral"},
+            }
             markers += 1
             page.features.add("cache marker")
         page.messages.append({"role": "user", "content": content})
@@ -52,10 +61,16 @@ def think_once(messages: list[dict]) -> list[dict]:
     for at, message in enumerate(messages):
         if message["role"] != "assistant":
             found.append(message)
-            asked = asked if message["role"] == "system" else _is_asked(message)
+            asked = (
+                asked if message["role"] == "system" else _is_asked(message)
+            )
             continue
         said = message["content"]
-        blocks = said if isinstance(said, list) else [{"type": "text", "text": said}]
+        blocks = (
+            said
+            if isinstance(said, list)
+            else [{"type": "text", "text": said}]
+        )
         rest = [
             block
             for block in blocks
@@ -70,7 +85,10 @@ def think_once(messages: list[dict]) -> list[dict]:
         found.append(
             {
                 **message,
-                "content": [*head, *(rest or [{"type": "text", "text": "So."}])],
+                "content": [
+                    *head,
+                    *(rest or [{"type": "text", "text": "So."}]),
+                ],
             }
         )
     return found
@@ -79,7 +97,11 @@ def think_once(messages: list[dict]) -> list[dict]:
 def _is_asked(message: dict) -> bool:
     """Whether the user says something here, and gives no result."""
     content = message["content"]
-    kinds = {block["type"] for block in content} if isinstance(content, list) else set()
+    kinds = (
+        {block["type"] for block in content}
+        if isinstance(content, list)
+        else set()
+    )
     return "tool_result" not in kinds
 
 
@@ -93,12 +115,16 @@ def _begun_with_thinking(step: Step) -> Step:
     step = replace(step, thought=step.thought or "signed", server=server)
     if step.number % 2:
         step = replace(
-            step, said=step.said or "So.", more=step.more | {"several messages"}
+            step,
+            said=step.said or "So.",
+            more=step.more | {"several messages"},
         )
     if step.number % 3 == 1:
         return replace(step, calls=())
     return (
-        replace(step, user=step.user or "And then?") if step.number % 3 == 2 else step
+        replace(step, user=step.user or "And then?")
+        if step.number % 3 == 2
+        else step
     )
 
 
@@ -110,7 +136,10 @@ def _user(page: Page, step: Step) -> dict:
     page.features.add("media from the user")
     if media is None or media.kind == "document":
         page.features.add("document or sound")
-    return {"role": "user", "content": [*blocks, {"type": "text", "text": step.user}]}
+    return {
+        "role": "user",
+        "content": [*blocks, {"type": "text", "text": step.user}],
+    }
 
 
 def _note_of_upload(page: Page) -> dict:
@@ -124,7 +153,10 @@ def _note_of_upload(page: Page) -> dict:
 
 def _media(media: Media) -> dict:
     source = {"type": "base64", "media_type": media.mime, "data": media.data}
-    return {"type": "image" if media.kind == "image" else "document", "source": source}
+    return {
+        "type": "image" if media.kind == "image" else "document",
+        "source": source,
+    }
 
 
 def _reply(page: Page, step: Step, owed: dict | None) -> dict | None:
@@ -148,7 +180,12 @@ def _reply(page: Page, step: Step, owed: dict | None) -> dict | None:
         page.features.add("several messages")
     for id, call in _asked(page, step):
         blocks.append(
-            {"type": "tool_use", "id": id, "name": call.tool, "input": call.arguments}
+            {
+                "type": "tool_use",
+                "id": id,
+                "name": call.tool,
+                "input": call.arguments,
+            }
         )
     if step.calls and step.said:
         page.features.add("text and call")
@@ -162,13 +199,19 @@ def _said(page: Page, step: Step) -> list[dict]:
     if "compaction" in step.more:
         sealed = {"encrypted_content": opaque(page, "cmp")}
         blocks.append(
-            {"type": "compaction", "content": "What was done before.", **sealed}
+            {
+                "type": "compaction",
+                "content": "What was done before.",
+                **sealed,
+            }
         )
         page.features.add("compaction")
     if step.said or not step.calls:
         blocks.append({"type": "text", "text": step.said or "done"})
     if "unknown part" in step.more:
-        blocks.append({"type": "advisor_note", "fingerprint": opaque(page, "adv")})
+        blocks.append(
+            {"type": "advisor_note", "fingerprint": opaque(page, "adv")}
+        )
         page.features.add("unknown part")
     return blocks
 
@@ -176,7 +219,9 @@ def _said(page: Page, step: Step) -> list[dict]:
 def _asked(page: Page, step: Step) -> list[tuple[str, Call]]:
     if len(step.calls) > 1:
         page.features.add("parallel calls")
-    return [(f"toolu_{step.number}_{n}", call) for n, call in enumerate(step.calls)]
+    return [
+        (f"toolu_{step.number}_{n}", call) for n, call in enumerate(step.calls)
+    ]
 
 
 def _thinking(page: Page, step: Step) -> list[dict]:
@@ -197,7 +242,9 @@ def _thinking(page: Page, step: Step) -> list[dict]:
 
 def _serve(page: Page, step: Step) -> dict | None:
     """A server tool's call; a mixed one needs client calls beside it."""
-    if not step.server or (step.server == "mixed server tool" and not step.calls):
+    if not step.server or (
+        step.server == "mixed server tool" and not step.calls
+    ):
         return None
     page.features.add(step.server)
     id = page.name("srvtoolu_")
@@ -216,7 +263,11 @@ def _found(page: Page, id: str) -> dict:
         "title": "t",
         "encrypted_content": opaque(page, "web"),
     }
-    return {"type": "web_search_tool_result", "tool_use_id": id, "content": [found]}
+    return {
+        "type": "web_search_tool_result",
+        "tool_use_id": id,
+        "content": [found],
+    }
 
 
 def _result(page: Page, call: Call, id: str) -> dict:
@@ -261,13 +312,21 @@ def _document_of(page: Page, texts: list[dict]) -> list[dict]:
     """A document of these texts, and one of a single text."""
     page.features.add("document or sound")
     blocks = {"type": "content", "content": texts}
-    plain = {"type": "text", "media_type": "text/plain", "data": texts[0]["text"]}
-    return [{"type": "document", "source": source} for source in (blocks, plain)]
+    plain = {
+        "type": "text",
+        "media_type": "text/plain",
+        "data": texts[0]["text"],
+    }
+    return [
+        {"type": "document", "source": source} for source in (blocks, plain)
+    ]
 
 
 def _stopped(results: list[dict]) -> list[dict]:
     """The last result says that its call was interrupted."""
-    last = {key: value for key, value in results[-1].items() if key != "content"}
+    last = {
+        key: value for key, value in results[-1].items() if key != "content"
+    }
     return [
         *results[:-1],
         {**last, "content": "interrupted by the user", "is_error": True},

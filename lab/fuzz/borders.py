@@ -65,10 +65,18 @@ def bordered(seed: int, number: int, formats: Sequence[str] = FORMATS) -> Case:
 
 def _seeded(random: Random, one: Case) -> Case:
     """The history behind turns that the client put there before anybody spoke."""
-    seeds = [seed for seed in _SEEDS if seed[0][0] == "user" or _may_begin(one.format)]
-    seed = [_spoken(one.format, role, text) for role, text in random.choice(seeds)]
+    seeds = [
+        seed
+        for seed in _SEEDS
+        if seed[0][0] == "user" or _may_begin(one.format)
+    ]
+    seed = [
+        _spoken(one.format, role, text) for role, text in random.choice(seeds)
+    ]
     if "manual thinking" in one.features:
-        return one  # an assistant turn without thinking may not stand there (A14)
+        return (
+            one  # an assistant turn without thinking may not stand there (A14)
+        )
     return replace(
         one,
         messages=[*seed, *one.messages],
@@ -121,7 +129,9 @@ def _changed(random: Random, one: Case) -> Case:
     return replace(one, changes=(random.choice(changes),), features=features)
 
 
-def _before(format: str, index: int, message: dict[str, Any]) -> dict[str, Any] | None:
+def _before(
+    format: str, index: int, message: dict[str, Any]
+) -> dict[str, Any] | None:
     """What stood in a message's place: a pending result, or a draft of what the user said."""
     if len(result_text(message)) > len(PENDING):
         return with_result_text(message, PENDING)
@@ -193,7 +203,9 @@ def may_call(view: dict[str, Any], names: frozenset[str]) -> bool:
         return True
     if choice["type"] == "allowed_tools":
         listed = choice.get("allowed_tools", choice)["tools"]
-        return any(tool.get("function", tool).get("name") in names for tool in listed)
+        return any(
+            tool.get("function", tool).get("name") in names for tool in listed
+        )
     return choice.get("function", choice).get("name") in names
 
 
@@ -205,7 +217,8 @@ _DECLARED: dict[str, list[dict[str, Any]]] = {
         for name in TOOLS
     ],
     "openai-responses": [
-        {"type": "function", "name": name, "parameters": _SCHEMA} for name in TOOLS
+        {"type": "function", "name": name, "parameters": _SCHEMA}
+        for name in TOOLS
     ],
     "gemini": [{"functionDeclarations": [{"name": name} for name in TOOLS]}],
     "ollama": [
@@ -213,7 +226,9 @@ _DECLARED: dict[str, list[dict[str, Any]]] = {
         for name in TOOLS
     ],
 }
-_LISTED_CHAT = [{"type": "function", "function": {"name": name}} for name in TOOLS[:3]]
+_LISTED_CHAT = [
+    {"type": "function", "function": {"name": name}} for name in TOOLS[:3]
+]
 
 
 def _of_chat(mode: str) -> dict[str, Any]:
@@ -235,7 +250,13 @@ _CHOICES: dict[str, tuple[dict[str, Any], ...]] = {
         {"tool_choice": _LISTED_CHAT[0]},
     ),
     "openai-responses": (
-        {"tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": _LISTED}},
+        {
+            "tool_choice": {
+                "type": "allowed_tools",
+                "mode": "auto",
+                "tools": _LISTED,
+            }
+        },
         {
             "tool_choice": {
                 "type": "allowed_tools",

@@ -54,19 +54,30 @@ def _read(shown: list[Any]) -> list[Any]:
         )
         if "compaction" in kinds:
             newest = len(kinds) - 1 - kinds[::-1].index("compaction")
-            return [{**shown[at], "content": content[newest:]}, *shown[at + 1 :]]
+            return [
+                {**shown[at], "content": content[newest:]},
+                *shown[at + 1 :],
+            ]
     return shown
 
 
 def _seals(message: Any) -> list[str]:
-    content = message["content"] if isinstance(message["content"], list) else ()
+    content = (
+        message["content"] if isinstance(message["content"], list) else ()
+    )
     return [
-        b.get("signature") or b["data"] for b in content if b.get("type") in _THOUGHTS
+        b.get("signature") or b["data"]
+        for b in content
+        if b.get("type") in _THOUGHTS
     ]
 
 
 def _without_thinking(message: Any) -> Any:
     if isinstance(message["content"], str):
         return message
-    kept = [block for block in message["content"] if block.get("type") not in _THOUGHTS]
+    kept = [
+        block
+        for block in message["content"]
+        if block.get("type") not in _THOUGHTS
+    ]
     return {**message, "content": kept}

@@ -14,7 +14,9 @@ _ANSWERS = ("function_call_output", "custom_tool_call_output")
 def break_one(random: Random, format: str, messages: list[dict]) -> list[dict]:
     """The history with its results lost, doubled or parted from their calls in one place."""
     broken = list(messages)
-    places = [at for at, message in enumerate(broken) if at and _answers(message)]
+    places = [
+        at for at, message in enumerate(broken) if at and _answers(message)
+    ]
     if not places:
         return broken
     at = random.choice((random.choice(places), places[-1]))
@@ -54,18 +56,24 @@ def with_result_text(message: dict, text: str) -> dict:
     """A copy of a message in which its first result is this text."""
     message = copy.deepcopy(message)
     if "parts" in message:
-        part = next(part for part in message["parts"] if "functionResponse" in part)
+        part = next(
+            part for part in message["parts"] if "functionResponse" in part
+        )
         part["functionResponse"]["response"] = {"output": text}
     elif "output" in message:
         message["output"] = text
     elif message["role"] == "tool":
         message["content"] = text
     elif any("toolResult" in block for block in message["content"]):
-        block = next(block for block in message["content"] if "toolResult" in block)
+        block = next(
+            block for block in message["content"] if "toolResult" in block
+        )
         block["toolResult"]["content"] = [{"text": text}]
     else:
         block = next(
-            block for block in message["content"] if block["type"] == "tool_result"
+            block
+            for block in message["content"]
+            if block["type"] == "tool_result"
         )
         block["content"] = text
     return message

@@ -27,7 +27,8 @@ def write(page: Page, steps: list[Step], wanted: frozenset[str]) -> None:
         page.sent()
         page.messages += _reply(page, step, ids)
         results = [
-            _result(page, call, id) for id, call in zip(ids, step.calls, strict=True)
+            _result(page, call, id)
+            for id, call in zip(ids, step.calls, strict=True)
         ]
         if results and "interrupted" in step.more:
             results[-1] = {**results[-1], "content": "interrupted by the user"}
@@ -42,7 +43,10 @@ def _user(page: Page, step: Step) -> dict:
     url = f"data:{step.media.mime};base64,{step.media.data}"
     part = {
         "image": {"type": "image_url", "image_url": {"url": url}},
-        "document": {"type": "file", "file": {"file_data": url, "filename": "a.pdf"}},
+        "document": {
+            "type": "file",
+            "file": {"file_data": url, "filename": "a.pdf"},
+        },
         "audio": {
             "type": "input_audio",
             "input_audio": {"data": step.media.data, "format": "wav"},
@@ -51,7 +55,10 @@ def _user(page: Page, step: Step) -> dict:
     page.features.add("media from the user")
     if step.media.kind != "image":
         page.features.add("document or sound")
-    return {"role": "user", "content": [{"type": "text", "text": step.user}, part]}
+    return {
+        "role": "user",
+        "content": [{"type": "text", "text": step.user}, part],
+    }
 
 
 def _reply(page: Page, step: Step, ids: list[str]) -> list[dict]:
@@ -70,7 +77,8 @@ def _reply(page: Page, step: Step, ids: list[str]) -> list[dict]:
         page.features.add("unknown part")
     if step.calls:
         calls = [
-            _call(page, call, id) for id, call in zip(ids, step.calls, strict=True)
+            _call(page, call, id)
+            for id, call in zip(ids, step.calls, strict=True)
         ]
         if step.thought == "signed":
             extra = {"google": {"thought_signature": opaque(page, "sig")}}

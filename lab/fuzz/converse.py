@@ -24,7 +24,8 @@ def write(page: Page, steps: list[Step], wanted: frozenset[str]) -> None:
         ids = [f"tooluse_{step.number}_{n}" for n in range(len(step.calls))]
         page.messages.append(_reply(page, step, ids))
         results = [
-            _result(page, call, id) for id, call in zip(ids, step.calls, strict=True)
+            _result(page, call, id)
+            for id, call in zip(ids, step.calls, strict=True)
         ]
         if not results:
             continue
@@ -42,7 +43,9 @@ def write(page: Page, steps: list[Step], wanted: frozenset[str]) -> None:
 def tools(**choice: dict) -> dict:
     """The configuration of tools; with a choice, as it stands under ``toolChoice``."""
     schema = {"json": {"type": "object", "properties": {}}}
-    specs = [{"toolSpec": {"name": name, "inputSchema": schema}} for name in TOOLS]
+    specs = [
+        {"toolSpec": {"name": name, "inputSchema": schema}} for name in TOOLS
+    ]
     return {"tools": specs, **({"toolChoice": choice} if choice else {})}
 
 
@@ -70,7 +73,13 @@ def _user(page: Page, step: Step, wanted: frozenset[str]) -> list[dict]:
 def _document(page: Page) -> dict:
     """A document of plain text, which is cut where it stands."""
     source = {"text": "a line of a document\n" * 20}
-    return {"document": {"format": "txt", "name": page.name("doc"), "source": source}}
+    return {
+        "document": {
+            "format": "txt",
+            "name": page.name("doc"),
+            "source": source,
+        }
+    }
 
 
 def _medium(page: Page, media: Media) -> dict:

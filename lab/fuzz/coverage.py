@@ -19,11 +19,21 @@ Cell: TypeAlias = tuple[str, str]
 Row: TypeAlias = tuple[str, str, str, str]
 """Format, rule, feature, kind of edit."""
 
-EDITS = ("truncated", "pruned", "stubbed", "condensed", "cut", "reasoning", "repaired")
+EDITS = (
+    "truncated",
+    "pruned",
+    "stubbed",
+    "condensed",
+    "cut",
+    "reasoning",
+    "repaired",
+)
 """A result cut when first seen; set aside; arguments set aside; a run condensed; a text cut to
 fit; reasoning left out; a broken history mended."""
 
-_ANY = frozenset(("user", "assistant", "tool", "model", "system", "developer", "item"))
+_ANY = frozenset(
+    ("user", "assistant", "tool", "model", "system", "developer", "item")
+)
 
 SUBJECTS: dict[str, dict[str, frozenset[str]]] = {
     "anthropic": {
@@ -57,10 +67,19 @@ SUBJECTS: dict[str, dict[str, frozenset[str]]] = {
     "openai-responses": {
         "R0": _ANY,
         "R1": frozenset(
-            ("function_call", "custom_tool_call", "shell_call", "computer_call")
+            (
+                "function_call",
+                "custom_tool_call",
+                "shell_call",
+                "computer_call",
+            )
         ),
         "R2": frozenset(
-            ("function_call_output", "custom_tool_call_output", "mcp_approval_response")
+            (
+                "function_call_output",
+                "custom_tool_call_output",
+                "mcp_approval_response",
+            )
         ),
         "R3": frozenset(("reasoning",)),
         "R4": frozenset(("reasoning",)),
@@ -139,7 +158,13 @@ IMPOSSIBLE: tuple[tuple[str, str, str, str, str], ...] = (
         "reasoning",
         "signatures are not bound to what precedes them",
     ),
-    ("ollama", _EVERY, _EVERY, "reasoning", "no reasoning is bound to its prefix here"),
+    (
+        "ollama",
+        _EVERY,
+        _EVERY,
+        "reasoning",
+        "no reasoning is bound to its prefix here",
+    ),
     (
         "bedrock-converse",
         _EVERY,
@@ -196,7 +221,9 @@ def exercised(format: str, near: list[Any], kinds: Iterable[str]) -> set[Cell]:
     return {(rule, kind) for rule in rules for kind in kinds}
 
 
-def rows_of(format: str, features: Iterable[str], cells: set[Cell]) -> Iterator[Row]:
+def rows_of(
+    format: str, features: Iterable[str], cells: set[Cell]
+) -> Iterator[Row]:
     """The rows of the table that one history adds to."""
     for feature in features:
         for rule, kind in cells:
@@ -207,7 +234,8 @@ def reason(row: Row) -> str:
     """Why a cell cannot be filled; empty where it can."""
     for *pattern, why in IMPOSSIBLE:
         if all(
-            wanted in (_EVERY, name) for wanted, name in zip(pattern, row, strict=True)
+            wanted in (_EVERY, name)
+            for wanted, name in zip(pattern, row, strict=True)
         ):
             return why
     return ""
@@ -238,5 +266,7 @@ def table(seen: Counter[Row]) -> Iterator[str]:
             ]
             least = min(rows, key=seen.__getitem__)
             filled = sum(bool(seen[row]) for row in rows)
-            counted = f"{filled:4} of {len(rows):4} cells, least {seen[least]:,}"
+            counted = (
+                f"{filled:4} of {len(rows):4} cells, least {seen[least]:,}"
+            )
             yield f"{format:17} {rule:4} {counted}: {least[2]} × {least[3]}"

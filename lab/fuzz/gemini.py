@@ -23,15 +23,21 @@ def write(page: Page, steps: list[Step], wanted: frozenset[str]) -> None:
             page.messages.append(_user(page, step))
             signed = "signed reasoning" in wanted and step.number >= began
         ids = _ids(page, step, wanted)
-        if signed == signs:  # what an earlier model was sent is not asked of this one
+        if (
+            signed == signs
+        ):  # what an earlier model was sent is not asked of this one
             page.sent()
         page.messages += _reply(page, step, ids, signed)
         results = [
-            _result(page, call, id) for id, call in zip(ids, step.calls, strict=True)
+            _result(page, call, id)
+            for id, call in zip(ids, step.calls, strict=True)
         ]
         if results and "interrupted" in step.more:
             body = results[-1]["functionResponse"]
-            stopped = {**body, "response": {"error": "interrupted by the user"}}
+            stopped = {
+                **body,
+                "response": {"error": "interrupted by the user"},
+            }
             results[-1] = {"functionResponse": stopped}
             page.features.add("interrupted")
         if results:
@@ -76,7 +82,9 @@ def _blob(media: Media) -> dict:
     return {"inlineData": {"mimeType": media.mime, "data": media.data}}
 
 
-def _reply(page: Page, step: Step, ids: list[dict], signed: bool) -> list[dict]:
+def _reply(
+    page: Page, step: Step, ids: list[dict], signed: bool
+) -> list[dict]:
     before: list[dict] = []
     parts = _said(page, step)
     if not step.calls and "several messages" in step.more:
@@ -104,7 +112,12 @@ def _said(page: Page, step: Step) -> list[dict]:
         page.features.add("open reasoning")
     if step.server == "server tool":
         parts.append(
-            {"executableCode": {"language": "PYTHON", "code": page.name("print # ")}}
+            {
+                "executableCode": {
+                    "language": "PYTHON",
+                    "code": page.name("print # "),
+                }
+            }
         )
         parts.append(
             {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1\n"}}
@@ -121,7 +134,10 @@ def _said(page: Page, step: Step) -> list[dict]:
 def _sign(page: Page, step: Step, parts: list[dict], first: int) -> None:
     """Sign the first call; without calls the last text, or an empty text behind it."""
     if step.calls:
-        parts[first] = {**parts[first], "thoughtSignature": opaque(page, "sig")}
+        parts[first] = {
+            **parts[first],
+            "thoughtSignature": opaque(page, "sig"),
+        }
     elif step.number % 2:
         parts.append({"text": "", "thoughtSignature": opaque(page, "end")})
     else:
@@ -131,7 +147,9 @@ def _sign(page: Page, step: Step, parts: list[dict], first: int) -> None:
 def _result(page: Page, call: Call, id: dict) -> dict:
     """A result as clients wrap it: an error, a text, a JSON value, or no wrapper at all."""
     try:
-        value = json.loads(call.output) if call.output[:1] == "[" else call.output
+        value = (
+            json.loads(call.output) if call.output[:1] == "[" else call.output
+        )
     except ValueError:
         value = call.output
     if not call.output:

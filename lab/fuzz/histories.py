@@ -135,22 +135,31 @@ def case(seed: int, number: int, formats: Sequence[str] = FORMATS) -> Case:
         page.features.add("broken")
     if format in _USER_ENDS and messages[-1]["role"] == "assistant":
         go_on = "Go on." if format == "anthropic" else [{"text": "Go on."}]
-        messages.append({"role": "user", "content": go_on})  # nothing is sent before
+        messages.append(
+            {"role": "user", "content": go_on}
+        )  # nothing is sent before
     page.features |= {
-        name for step in steps for call in step.calls for name in _kinds_of(call)
+        name
+        for step in steps
+        for call in step.calls
+        for name in _kinds_of(call)
     }
     seen = (
         0 if "manual thinking" in page.features else 1
     )  # any other session joins half-way
     lengths = [*page.lengths[seen:], len(messages)]
     if repair and format in _USER_ENDS:
-        lengths = [n for n in lengths if messages[n - 1]["role"] != "assistant"]
+        lengths = [
+            n for n in lengths if messages[n - 1]["role"] != "assistant"
+        ]
     size = _HEAD_TOKENS + sum(map(_size, steps))
     limit = max(
         _LEAST_TOKENS.get(format, 1_200),
         int(size * random.choice((0.3, 0.45, 0.6, 0.75, 0.9))),
     )
-    policy = random.choice((0, random.randrange(1, 10**6), random.randrange(1, 10**6)))
+    policy = random.choice(
+        (0, random.randrange(1, 10**6), random.randrange(1, 10**6))
+    )
     if _thinks_once(Random(f"{seed}/{number}/once"), format, request, page):
         messages = anthropic.think_once(messages)
         request["thinking"] = {"type": "enabled", "budget_tokens": 1_024}
@@ -167,7 +176,11 @@ def _thinks_once(
     random: Random, format: str, request: dict[str, Any], page: Page
 ) -> bool:
     """Whether thinking is manual and stands but at the beginning of each turn."""
-    if format != "anthropic" or request["model"] == BOUND or page.features & _NO_LOOP:
+    if (
+        format != "anthropic"
+        or request["model"] == BOUND
+        or page.features & _NO_LOOP
+    ):
         return False
     if random.random() < THINKS_AT_WILL:
         return False
@@ -218,18 +231,31 @@ def _request(
     model = _MODELS[format]
     if format == "gemini":
         system = {"parts": [{"text": "You are an agent."}]}
-        model = "gemini-3-pro" if "signed reasoning" in page.features else model
+        model = (
+            "gemini-3-pro" if "signed reasoning" in page.features else model
+        )
         return {"model": model, "systemInstruction": system}
     if format == "openai-responses":
-        return {"model": model, "instructions": "You are an agent.", "store": False}
+        return {
+            "model": model,
+            "instructions": "You are an agent.",
+            "store": False,
+        }
     if format in ("openai-chat", "ollama"):
         return {"model": model}
     if format == "bedrock-converse":
         system = [{"text": "You are an agent."}]
-        return {"model": model, "system": system, "toolConfig": converse.tools()}
+        return {
+            "model": model,
+            "system": system,
+            "toolConfig": converse.tools(),
+        }
     if "note" in page.features:
         model = FREE  # the first one takes no system messages
-    request: dict[str, Any] = {"system": "You are an agent.", "tools": [_SEARCH]}
+    request: dict[str, Any] = {
+        "system": "You are an agent.",
+        "tools": [_SEARCH],
+    }
     if (
         page.features & {"signed reasoning", "sealed reasoning"}
         and "bound reasoning" in wanted

@@ -24,7 +24,13 @@ _OLLAMA_CALL = {"function": {"name": "run", "arguments": {}}}
 
 
 def _converse_document() -> Request:
-    return {"document": {"format": "txt", "name": "a", "source": {"text": "a text"}}}
+    return {
+        "document": {
+            "format": "txt",
+            "name": "a",
+            "source": {"text": "a text"},
+        }
+    }
 
 
 def _converse_point() -> Request:
@@ -65,15 +71,33 @@ LEGAL: dict[str, Callable[[], Request]] = {
                         "content": [],
                     },
                     {"type": "text", "text": "I look."},
-                    {"type": "tool_use", "id": "t1", "name": "run", "input": {}},
-                    {"type": "tool_use", "id": "t2", "name": "run", "input": {}},
+                    {
+                        "type": "tool_use",
+                        "id": "t1",
+                        "name": "run",
+                        "input": {},
+                    },
+                    {
+                        "type": "tool_use",
+                        "id": "t2",
+                        "name": "run",
+                        "input": {},
+                    },
                 ],
             },
             {
                 "role": "user",
                 "content": [
-                    {"type": "tool_result", "tool_use_id": "t1", "content": "a"},
-                    {"type": "tool_result", "tool_use_id": "t2", "content": "b"},
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "t1",
+                        "content": "a",
+                    },
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "t2",
+                        "content": "b",
+                    },
                     {
                         "type": "text",
                         "text": "go on",
@@ -86,7 +110,11 @@ LEGAL: dict[str, Callable[[], Request]] = {
     "openai-chat": lambda: {
         "messages": [
             {"role": "user", "content": "go"},
-            {"role": "assistant", "content": None, "tool_calls": [{**_CHAT_CALL}]},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{**_CHAT_CALL}],
+            },
             {"role": "tool", "tool_call_id": "c1", "content": "ok"},
             {"role": "assistant", "content": "done"},
         ]
@@ -94,7 +122,11 @@ LEGAL: dict[str, Callable[[], Request]] = {
     "ollama": lambda: {
         "messages": [
             {"role": "user", "content": "go", "images": ["AAAA"]},
-            {"role": "assistant", "content": "", "tool_calls": [{**_OLLAMA_CALL}]},
+            {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [{**_OLLAMA_CALL}],
+            },
             {"role": "tool", "tool_name": "run", "content": "ok"},
             {"role": "assistant", "content": "done"},
         ]
@@ -105,7 +137,11 @@ LEGAL: dict[str, Callable[[], Request]] = {
         "messages": [
             {
                 "role": "user",
-                "content": [_converse_document(), {"text": "go"}, _converse_point()],
+                "content": [
+                    _converse_document(),
+                    {"text": "go"},
+                    _converse_point(),
+                ],
             },
             {
                 "role": "assistant",
@@ -113,7 +149,11 @@ LEGAL: dict[str, Callable[[], Request]] = {
             },
             {
                 "role": "user",
-                "content": [_converse_result("a"), {"text": "on"}, _converse_point()],
+                "content": [
+                    _converse_result("a"),
+                    {"text": "on"},
+                    _converse_point(),
+                ],
             },
             {
                 "role": "assistant",
@@ -169,8 +209,18 @@ LEGAL: dict[str, Callable[[], Request]] = {
             {
                 "role": "user",
                 "parts": [
-                    {"functionResponse": {"name": "run", "response": {"output": "a"}}},
-                    {"functionResponse": {"name": "see", "response": {"output": "b"}}},
+                    {
+                        "functionResponse": {
+                            "name": "run",
+                            "response": {"output": "a"},
+                        }
+                    },
+                    {
+                        "functionResponse": {
+                            "name": "see",
+                            "response": {"output": "b"},
+                        }
+                    },
                 ],
             },
         ]
@@ -198,17 +248,27 @@ def _split(request: Request) -> None:
 
 def _pair(request: Request) -> None:
     """A signed call without a response, and the response in the content after."""
-    request["contents"].insert(2, {"role": "user", "parts": [{"text": "wait"}]})
+    request["contents"].insert(
+        2, {"role": "user", "parts": [{"text": "wait"}]}
+    )
 
 
 def _unsigned_step(request: Request) -> None:
     """One more step, without a signature."""
     request["contents"] += [
-        {"role": "model", "parts": [{"functionCall": {"name": "run", "args": {}}}]},
+        {
+            "role": "model",
+            "parts": [{"functionCall": {"name": "run", "args": {}}}],
+        },
         {
             "role": "user",
             "parts": [
-                {"functionResponse": {"name": "run", "response": {"output": "a"}}}
+                {
+                    "functionResponse": {
+                        "name": "run",
+                        "response": {"output": "a"},
+                    }
+                }
             ],
         },
     ]
@@ -220,9 +280,17 @@ ILLEGAL_MUTANTS: tuple[IllegalMutant, ...] = (
     ("anthropic", "A1", lambda r: r.update(messages=r["messages"][2:])),
     ("anthropic", "A3", lambda r: _content(r, 3).pop(0)),
     ("anthropic", "A4", lambda r: _content(r, 2).pop(4)),
-    ("anthropic", "A5", lambda r: _content(r, 3).insert(0, _content(r, 3).pop())),
+    (
+        "anthropic",
+        "A5",
+        lambda r: _content(r, 3).insert(0, _content(r, 3).pop()),
+    ),
     ("anthropic", "A6", _split),
-    ("anthropic", "A7", lambda r: _content(r, 3).insert(1, {**_content(r, 3)[0]})),
+    (
+        "anthropic",
+        "A7",
+        lambda r: _content(r, 3).insert(1, {**_content(r, 3)[0]}),
+    ),
     ("anthropic", "A8", lambda r: _content(r, 2)[4].update(name="a name")),
     ("anthropic", "A9", lambda r: _content(r, 2)[3].update(text=" ")),
     ("anthropic", "A13", lambda r: _content(r, 2)[0].update(thinking="")),
@@ -281,7 +349,11 @@ ILLEGAL_MUTANTS: tuple[IllegalMutant, ...] = (
             content=[{"type": "image_url", "image_url": {"url": "x"}}]
         ),
     ),
-    ("openai-chat", "C10", lambda r: r.update(stream_options={"include_usage": True})),
+    (
+        "openai-chat",
+        "C10",
+        lambda r: r.update(stream_options={"include_usage": True}),
+    ),
     ("ollama", "O0", lambda r: r["messages"][0].update(content=["go"])),
     ("ollama", "O1", lambda r: r["messages"].pop(2)),
     ("ollama", "O2", lambda r: r["messages"].pop(1)),
@@ -301,10 +373,16 @@ ILLEGAL_MUTANTS: tuple[IllegalMutant, ...] = (
     (
         "ollama",
         "O5",
-        lambda r: r["messages"][0].update(images=["data:image/png;base64,AAAA"]),
+        lambda r: r["messages"][0].update(
+            images=["data:image/png;base64,AAAA"]
+        ),
     ),
     ("ollama", "O6", lambda r: r.update(format="xml")),
-    ("bedrock-converse", "B0", lambda r: _content(r, 1)[1]["toolUse"].pop("name")),
+    (
+        "bedrock-converse",
+        "B0",
+        lambda r: _content(r, 1)[1]["toolUse"].pop("name"),
+    ),
     ("bedrock-converse", "B1", lambda r: r["messages"].pop(0)),
     (
         "bedrock-converse",
@@ -313,7 +391,11 @@ ILLEGAL_MUTANTS: tuple[IllegalMutant, ...] = (
     ),
     ("bedrock-converse", "B3", lambda r: _content(r, 2).pop(0)),
     ("bedrock-converse", "B4", lambda r: _content(r, 1).pop()),
-    ("bedrock-converse", "B5", lambda r: _content(r, 1).append(_content(r, 1)[1])),
+    (
+        "bedrock-converse",
+        "B5",
+        lambda r: _content(r, 1).append(_content(r, 1)[1]),
+    ),
     ("bedrock-converse", "B6", lambda r: _content(r, 2)[1].update(text=" ")),
     (
         "bedrock-converse",
@@ -337,7 +419,9 @@ ILLEGAL_MUTANTS: tuple[IllegalMutant, ...] = (
         "bedrock-converse",
         "B11",
         lambda r: (
-            r.update(additionalModelRequestFields={"thinking": {"type": "enabled"}})
+            r.update(
+                additionalModelRequestFields={"thinking": {"type": "enabled"}}
+            )
             or _content(r, 3).pop(0)
         ),
     ),
@@ -346,7 +430,9 @@ ILLEGAL_MUTANTS: tuple[IllegalMutant, ...] = (
         "bedrock-converse",
         "B13",
         lambda r: _content(r, 3)[0].update(
-            reasoningContent={"reasoningText": {"text": "so", "signature": "f"}}
+            reasoningContent={
+                "reasoningText": {"text": "so", "signature": "f"}
+            }
         ),
     ),
     ("openai-responses", "R0", lambda r: r["input"][2].pop("name")),
@@ -367,9 +453,21 @@ ILLEGAL_MUTANTS: tuple[IllegalMutant, ...] = (
     ("openai-responses", "R5", lambda r: r["input"][2].update(id="msg_1")),
     ("openai-responses", "R5", lambda r: r["input"][2].update(id="fcx")),
     ("openai-responses", "R5", lambda r: r["input"][4].update(id="rs_2")),
-    ("openai-responses", "R6", lambda r: r["input"].insert(2, {**r["input"][1]})),
-    ("openai-responses", "R7", lambda r: r["input"][1].pop("encrypted_content")),
-    ("openai-responses", "R8", lambda r: r["input"][1].update(encrypted_content="f")),
+    (
+        "openai-responses",
+        "R6",
+        lambda r: r["input"].insert(2, {**r["input"][1]}),
+    ),
+    (
+        "openai-responses",
+        "R7",
+        lambda r: r["input"][1].pop("encrypted_content"),
+    ),
+    (
+        "openai-responses",
+        "R8",
+        lambda r: r["input"][1].update(encrypted_content="f"),
+    ),
     (
         "openai-responses",
         "R10",
@@ -397,16 +495,24 @@ ILLEGAL_MUTANTS: tuple[IllegalMutant, ...] = (
         lambda r: _parts(r, 2)[0]["functionResponse"].update(name="other"),
     ),
     ("gemini", "G7", _unsigned_step),
-    ("gemini", "G8", lambda r: _parts(r, 1)[0].update(thoughtSignature="bW92ZWQ=")),
+    (
+        "gemini",
+        "G8",
+        lambda r: _parts(r, 1)[0].update(thoughtSignature="bW92ZWQ="),
+    ),
     (
         "gemini",
         "G11",
-        lambda r: r["contents"].append({"role": "model", "parts": [{"text": "x"}]}),
+        lambda r: r["contents"].append(
+            {"role": "model", "parts": [{"text": "x"}]}
+        ),
     ),
     (
         "gemini",
         "G12",
-        lambda r: r.update(cachedContent="c", tools=[{"functionDeclarations": []}]),
+        lambda r: r.update(
+            cachedContent="c", tools=[{"functionDeclarations": []}]
+        ),
     ),
 )
 """A rule may be broken together with others; it must be among what the judge names."""

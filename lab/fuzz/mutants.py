@@ -35,7 +35,12 @@ Changed: TypeAlias = Callable[[Any], Any]
 
 emergency = import_module("ullage.policy.stages.emergency")
 ranges = import_module("ullage.core.contract.ranges")
-_A, _C, _R, _G = ("anthropic",), ("openai-chat",), ("openai-responses",), ("gemini",)
+_A, _C, _R, _G = (
+    ("anthropic",),
+    ("openai-chat",),
+    ("openai-responses",),
+    ("gemini",),
+)
 _O = ("ollama",)
 
 
@@ -90,7 +95,9 @@ def _all_counted(right: Any) -> Any:
 
 def _unlinked(right: Any) -> Any:
     """Opaque parts neither open anything nor close it."""
-    return lambda *given, opens="", closes="", **more: right(*given[:4], **more)
+    return lambda *given, opens="", closes="", **more: right(
+        *given[:4], **more
+    )
 
 
 def _not_late(right: Any) -> Any:
@@ -103,9 +110,15 @@ def _without(*names: str) -> Changed:
     def strip(thing: Any) -> Any:
         if isinstance(thing, dict):
             return {
-                key: strip(value) for key, value in thing.items() if key not in names
+                key: strip(value)
+                for key, value in thing.items()
+                if key not in names
             }
-        return [strip(item) for item in thing] if isinstance(thing, list) else thing
+        return (
+            [strip(item) for item in thing]
+            if isinstance(thing, list)
+            else thing
+        )
 
     return lambda right: lambda *given, **more: strip(right(*given, **more))
 
@@ -121,7 +134,11 @@ def _hollow(right: Any) -> Any:
     """`edit` that leaves nothing in the place of a message of nothing but reasoning."""
 
     def edit(
-        self: Any, raw: Any, message: Any, changes: Any, drop_reasoning: bool = False
+        self: Any,
+        raw: Any,
+        message: Any,
+        changes: Any,
+        drop_reasoning: bool = False,
     ) -> Any:
         new = right(self, raw, message, changes, drop_reasoning=drop_reasoning)
         only = drop_reasoning and all(
@@ -177,9 +194,17 @@ def _bare_index(right: Any) -> Any:
 
 MUTANTS: tuple[Mutant, ...] = (
     # where a history may be cut
-    Mutant("a cut may be anywhere", transcript.Transcript, "may_cut", _always(True)),
     Mutant(
-        "a run may begin anywhere", transcript.Transcript, "may_split", _always(True)
+        "a cut may be anywhere",
+        transcript.Transcript,
+        "may_cut",
+        _always(True),
+    ),
+    Mutant(
+        "a run may begin anywhere",
+        transcript.Transcript,
+        "may_split",
+        _always(True),
     ),
     Mutant(
         "open calls do not count",
@@ -199,14 +224,22 @@ MUTANTS: tuple[Mutant, ...] = (
         transcript.Transcript,
         "may_split",
         lambda _: (
-            lambda self, index: self._closed[index] and _is_reply_edge(self, index)
+            lambda self, index: (
+                self._closed[index] and _is_reply_edge(self, index)
+            )
         ),
         _A,
     ),
-    Mutant("nothing ever waits", transcript.Transcript, "closed", _always(True)),
-    Mutant("late calls are as others", openai_responses, "_call", _not_late, _R),
+    Mutant(
+        "nothing ever waits", transcript.Transcript, "closed", _always(True)
+    ),
+    Mutant(
+        "late calls are as others", openai_responses, "_call", _not_late, _R
+    ),
     Mutant("server tools open nothing", anthropic, "Opaque", _unlinked, _A),
-    Mutant("hosted calls open nothing", openai_responses, "Opaque", _unlinked, _R),
+    Mutant(
+        "hosted calls open nothing", openai_responses, "Opaque", _unlinked, _R
+    ),
     Mutant(
         "a reply is one message",
         transcript.Transcript,
@@ -217,11 +250,25 @@ MUTANTS: tuple[Mutant, ...] = (
     # what is signed
     Mutant("nothing is signed", shown.ShownHistory, "signed", _always(False)),
     Mutant(
-        "Gemini's calls are not signed", gemini.Gemini, "_parts", _unsigned_parts, _G
+        "Gemini's calls are not signed",
+        gemini.Gemini,
+        "_parts",
+        _unsigned_parts,
+        _G,
     ),
-    Mutant("no call is signed in Chat", openai_chat, "_is_signed", _always(False), _C),
     Mutant(
-        "a cut text keeps its signature", _gemini_fields, "unsigned", lambda _: dict, _G
+        "no call is signed in Chat",
+        openai_chat,
+        "_is_signed",
+        _always(False),
+        _C,
+    ),
+    Mutant(
+        "a cut text keeps its signature",
+        _gemini_fields,
+        "unsigned",
+        lambda _: dict,
+        _G,
     ),
     Mutant(
         "edits lose the signature",
@@ -245,7 +292,13 @@ MUTANTS: tuple[Mutant, ...] = (
         _G,
     ),
     # what is bound
-    Mutant("reasoning is free", anthropic.Anthropic, "reasoning", _always("free"), _A),
+    Mutant(
+        "reasoning is free",
+        anthropic.Anthropic,
+        "reasoning",
+        _always("free"),
+        _A,
+    ),
     Mutant("bound reasoning stays", engine, "left_out", _always([]), _A),
     Mutant(
         "no bound reasoning is seen",
@@ -254,13 +307,37 @@ MUTANTS: tuple[Mutant, ...] = (
         _always(False),
         _A,
     ),
-    Mutant("what another model left stays", engine, "_drop_stale", _always(None), _A),
-    Mutant("the newest thinking goes alone", engine, "left_out", _from_the_edit, _A),
     Mutant(
-        "a manual turn may be parted", window.Window, "may_go_on", _always(True), _A
+        "what another model left stays",
+        engine,
+        "_drop_stale",
+        _always(None),
+        _A,
     ),
-    Mutant("left out reasoning is shown", anthropic.Anthropic, "edit", _loud, _A),
-    Mutant("nothing in place of reasoning", anthropic.Anthropic, "edit", _hollow, _A),
+    Mutant(
+        "the newest thinking goes alone",
+        engine,
+        "left_out",
+        _from_the_edit,
+        _A,
+    ),
+    Mutant(
+        "a manual turn may be parted",
+        window.Window,
+        "may_go_on",
+        _always(True),
+        _A,
+    ),
+    Mutant(
+        "left out reasoning is shown", anthropic.Anthropic, "edit", _loud, _A
+    ),
+    Mutant(
+        "nothing in place of reasoning",
+        anthropic.Anthropic,
+        "edit",
+        _hollow,
+        _A,
+    ),
     # the window and the engine
     Mutant("summarised messages are visible", rendering, "layout", _whole),
     Mutant("everything fits", window.Window, "within", _always(True)),
@@ -284,13 +361,21 @@ MUTANTS: tuple[Mutant, ...] = (
         _A,
     ),
     Mutant("the index is empty", ranges, "index_of", _bare_index),
-    Mutant("no notice names what reads on", notices.Words, "read_on", _always("")),
+    Mutant(
+        "no notice names what reads on", notices.Words, "read_on", _always("")
+    ),
     # what is shown instead
-    Mutant("a placeholder is empty", notices.Words, "placeholder", _always("")),
-    Mutant("arguments name no ref", notices.Words, "arguments", _always("gone")),
+    Mutant(
+        "a placeholder is empty", notices.Words, "placeholder", _always("")
+    ),
+    Mutant(
+        "arguments name no ref", notices.Words, "arguments", _always("gone")
+    ),
     Mutant("arguments are no object", canon, "canonical_json", _always("[]")),
     Mutant("cuts are empty", anthropic.Anthropic, "edit", _emptied, _A),
-    Mutant("cuts are empty in Chat", openai_chat.OpenAIChat, "edit", _emptied, _C),
+    Mutant(
+        "cuts are empty in Chat", openai_chat.OpenAIChat, "edit", _emptied, _C
+    ),
     Mutant(
         "cuts are empty in Responses",
         openai_responses.OpenAIResponses,
@@ -325,7 +410,11 @@ def planted(mutant: Mutant) -> Iterator[None]:
 def caught(mutant: Mutant, seed: int, histories: int, first: int = 0) -> str:
     """What the fuzzer says of a mutant; empty if it notices nothing. One is tried ``first``."""
     with planted(mutant):
-        formats = NUMBERED if set(mutant.formats) <= set(NUMBERED) else mutant.formats
+        formats = (
+            NUMBERED
+            if set(mutant.formats) <= set(NUMBERED)
+            else mutant.formats
+        )
         for number in (first, *range(histories * len(formats))):
             if formats[number % len(formats)] in mutant.formats:
                 tried = try_case(case(seed, number, formats))

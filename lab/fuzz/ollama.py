@@ -11,7 +11,9 @@ def write(page: Page, steps: list[Step], wanted: frozenset[str]) -> None:
         if step.user is not None:
             page.messages.append(_user(page, step))
         if "note" in step.more:
-            page.messages.append({"role": "system", "content": "Be brief from now on."})
+            page.messages.append(
+                {"role": "system", "content": "Be brief from now on."}
+            )
             page.features.add("note")
         ids = _ids(page, step, wanted)
         page.sent()

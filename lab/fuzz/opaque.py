@@ -45,7 +45,9 @@ def changed(messages: list[Any], sealed: dict[str, tuple[int, Any]]) -> bool:
 
 def reordered(messages: list[Any], sealed: dict[str, tuple[int, Any]]) -> bool:
     """Whether opaque values stand in another order than they came in, or twice."""
-    order = [sealed[v][0] for m in messages for v, _ in _sealed(m) if v in sealed]
+    order = [
+        sealed[v][0] for m in messages for v, _ in _sealed(m) if v in sealed
+    ]
     return any(after <= before for before, after in pairwise(order))
 
 
@@ -94,7 +96,12 @@ def arguments(messages: list[Any]) -> Iterator[str]:
             or call.get("custom")
             or call
         )
-        given = body.get("input") or body.get("args") or body.get("arguments") or ""
+        given = (
+            body.get("input")
+            or body.get("args")
+            or body.get("arguments")
+            or ""
+        )
         if call.get("type") in ("function", "function_call"):
             given = json.loads(given)
         text = given if isinstance(given, str) else given.get("text", "")
@@ -106,7 +113,9 @@ def _goes_on(message: Any) -> bool:
     """Whether a message is one more item of a reply."""
     kind = str(message.get("type") or "")
     by_model = message.get("role", "assistant") == "assistant"
-    return bool(kind) and by_model and not kind.endswith(("_output", "_response"))
+    return (
+        bool(kind) and by_model and not kind.endswith(("_output", "_response"))
+    )
 
 
 def _calls(message: Any) -> list[Any]:
@@ -115,8 +124,12 @@ def _calls(message: Any) -> list[Any]:
         return [_bare(message)]
     parts = message.get("parts") or message.get("content")
     found = parts if isinstance(parts, list) else []
-    calls = [p for p in found if p.get("type") == "tool_use" or _CALLS & p.keys()]
-    return [_bare(call) for call in [*calls, *(message.get("tool_calls") or ())]]
+    calls = [
+        p for p in found if p.get("type") == "tool_use" or _CALLS & p.keys()
+    ]
+    return [
+        _bare(call) for call in [*calls, *(message.get("tool_calls") or ())]
+    ]
 
 
 def _bare(part: Any) -> Any:

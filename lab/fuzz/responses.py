@@ -47,7 +47,8 @@ def _due(owed: list[tuple[int, dict]], number: int) -> list[dict]:
 
 def _is_models(items: list[dict]) -> bool:
     return any(
-        item.get("role") == "assistant" or item.get("type", "message") not in _CALLERS
+        item.get("role") == "assistant"
+        or item.get("type", "message") not in _CALLERS
         for item in items
     )
 
@@ -81,7 +82,10 @@ def _part(media: Media) -> dict:
         return {"type": "input_image", "image_url": url, "detail": "auto"}
     if media.kind == "document":
         return {"type": "input_file", "file_data": url, "filename": "a.pdf"}
-    return {"type": "input_audio", "input_audio": {"data": media.data, "format": "wav"}}
+    return {
+        "type": "input_audio",
+        "input_audio": {"data": media.data, "format": "wav"},
+    }
 
 
 def _thinking(page: Page, step: Step) -> list[dict]:
@@ -91,7 +95,9 @@ def _thinking(page: Page, step: Step) -> list[dict]:
     item = {"type": "reasoning", "id": page.name("rs_"), "summary": []}
     if step.thought == "signed":
         return [{**item, "encrypted_content": opaque(page, "enc")}]
-    return [{**item, "content": [{"type": "reasoning_text", "text": "hm " * 30}]}]
+    return [
+        {**item, "content": [{"type": "reasoning_text", "text": "hm " * 30}]}
+    ]
 
 
 def _said(page: Page, step: Step) -> list[dict]:
@@ -108,7 +114,11 @@ def _said(page: Page, step: Step) -> list[dict]:
             "id": page.name("msg_"),
             "status": "completed",
             "content": [
-                {"type": "output_text", "text": text or "done", "annotations": []}
+                {
+                    "type": "output_text",
+                    "text": text or "done",
+                    "annotations": [],
+                }
             ],
         }
         for text in texts
@@ -133,7 +143,11 @@ def _asides(page: Page, step: Step) -> list[dict]:
     if "compaction" in step.more:
         id = page.name("cmp_")
         items.append(
-            {"type": "compaction", "id": id, "encrypted_content": opaque(page, "cmp")}
+            {
+                "type": "compaction",
+                "id": id,
+                "encrypted_content": opaque(page, "cmp"),
+            }
         )
         page.features.add("compaction")
     if "unknown part" in step.more:
@@ -148,7 +162,11 @@ def _call(page: Page, call: Call, id: str, number: str) -> dict:
     if call.custom:
         page.features.add("custom tool")
         text = call.arguments.get("text", "ls")
-        item = {"type": "custom_tool_call", "id": f"ctc_{number}", "name": call.tool}
+        item = {
+            "type": "custom_tool_call",
+            "id": f"ctc_{number}",
+            "name": call.tool,
+        }
         return {**item, "call_id": id, "input": text, **_lateness(page, call)}
     item = {
         "type": "function_call",
@@ -190,7 +208,9 @@ def _output(page: Page, call: Call, id: str) -> dict:
     return {"type": kind, "call_id": id, "output": output}
 
 
-def _asks(page: Page, step: Step, reuse: bool) -> list[tuple[dict, dict | None, int]]:
+def _asks(
+    page: Page, step: Step, reuse: bool
+) -> list[tuple[dict, dict | None, int]]:
     """What the model asks for in a step, the answer if it gets one, and how late that comes."""
     asked: list[tuple[dict, dict | None, int]] = []
     if len(step.calls) > 1:
@@ -205,7 +225,9 @@ def _asks(page: Page, step: Step, reuse: bool) -> list[tuple[dict, dict | None, 
         asked.append((item, answer, max(call.late, 0)))
     if "hosted call" in step.more:
         asked.append(_shell(page) if step.number % 2 else _computer(page))
-    kind = next((k for k in ("late approval", "approval") if k in step.more), None)
+    kind = next(
+        (k for k in ("late approval", "approval") if k in step.more), None
+    )
     if kind is not None:
         asked.append(_approval(page, kind))
     return asked
@@ -265,4 +287,8 @@ def _approval(page: Page, kind: str) -> tuple[dict, dict, int]:
         "approve": True,
     }
     late = int(kind == "late approval")
-    return {**asked, "name": "delete", "arguments": '{"path": "a"}'}, answer, late
+    return (
+        {**asked, "name": "delete", "arguments": '{"path": "a"}'},
+        answer,
+        late,
+    )

@@ -35,7 +35,8 @@ def policy_of(number: int) -> Policy:
     if not number:
         return DEFAULT
     stages = [
-        partial(stage, seed=number) for stage in (prune_any, cut_any, condense_any)
+        partial(stage, seed=number)
+        for stage in (prune_any, cut_any, condense_any)
     ]
     Random(number).shuffle(stages)
     return Policy(
@@ -50,7 +51,10 @@ def truncate_any(window: Window, /, *, seed: int) -> Sequence[ProposedEdit]:
     """Fresh results cut to any length; which and how far depends on the result alone."""
     cuts = []
     for spot in window.results(window.fresh, window.size):
-        leaf, output = window.transcript.leaf(spot), window.transcript.output(spot)
+        leaf, output = (
+            window.transcript.leaf(spot),
+            window.transcript.output(spot),
+        )
         if (
             not isinstance(leaf, Text)
             or output is None
@@ -63,18 +67,28 @@ def truncate_any(window: Window, /, *, seed: int) -> Sequence[ProposedEdit]:
             shown = shorten(leaf.text, room, output.ref, window.words)
             if shown is not None:
                 place = window.transcript.address(spot)
-                edit = Replace(place, output.ref, shown, "truncated", "by chance")
+                edit = Replace(
+                    place, output.ref, shown, "truncated", "by chance"
+                )
                 cuts.append(ProposedEdit(edit, (output,)))
     return cuts
 
 
 def prune_any(window: Window, /, *, seed: int) -> Sequence[ProposedEdit]:
     """Any results and arguments set aside, wherever they stand."""
-    share = Random(f"{seed}/prune/{window.size}").choice((0, 0, 0, 0.2, 0.5, 1.0))
+    share = Random(f"{seed}/prune/{window.size}").choice(
+        (0, 0, 0, 0.2, 0.5, 1.0)
+    )
     if not share:
         return ()
-    spots = (spot for spot in _spots(window) if _draw(seed, window.size, spot) < share)
-    return [cut for spot in spots if (cut := placeholder(window, spot)) is not None]
+    spots = (
+        spot
+        for spot in _spots(window)
+        if _draw(seed, window.size, spot) < share
+    )
+    return [
+        cut for spot in spots if (cut := placeholder(window, spot)) is not None
+    ]
 
 
 def cut_any(window: Window, /, *, seed: int) -> Sequence[ProposedEdit]:
@@ -83,9 +97,14 @@ def cut_any(window: Window, /, *, seed: int) -> Sequence[ProposedEdit]:
         return ()
     cuts = []
     for spot in _spots(window, texts=True):
-        drawn, tokens = _draw(seed, window.size, spot), window.leaf_tokens(spot)
+        drawn, tokens = (
+            _draw(seed, window.size, spot),
+            window.leaf_tokens(spot),
+        )
         if drawn > 0.75 and tokens > 1:
-            cut = cut_to(window, spot, tokens, max(1, int(tokens * (drawn - 0.75) * 4)))
+            cut = cut_to(
+                window, spot, tokens, max(1, int(tokens * (drawn - 0.75) * 4))
+            )
             if cut is not None:
                 cuts.append(cut)
     return cuts
@@ -140,7 +159,9 @@ def condense_any(window: Window, /, *, seed: int) -> Sequence[ProposedEdit]:
     old = summarised(window)
     least, end = reach(window)
     begins = (
-        [old[0]] if old else [i for i in range(least, size) if transcript.may_split(i)]
+        [old[0]]
+        if old
+        else [i for i in range(least, size) if transcript.may_split(i)]
     )
     if not begins:
         return ()
@@ -152,6 +173,8 @@ def condense_any(window: Window, /, *, seed: int) -> Sequence[ProposedEdit]:
     stop = stops[0] if stops else begin
     if stop <= (old[1] if old else begin):
         return ()
-    room = AccountRoom(room_chars, room_chars // 2, window.limit_tokens, "by chance")
+    room = AccountRoom(
+        room_chars, room_chars // 2, window.limit_tokens, "by chance"
+    )
     made = condense(window, Range(begin, stop), room)
     return () if made is None else made.cuts

@@ -119,12 +119,17 @@ _SEEDS = (
 )
 _SIZES = (420, 600, 900, 1_400)
 _POOL = tuple(
-    (seed * (size // len(seed) + 1))[:size] for seed in _SEEDS for size in _SIZES
+    (seed * (size // len(seed) + 1))[:size]
+    for seed in _SEEDS
+    for size in _SIZES
 )
 _LARGE = tuple((seed * 500)[:6_500] for seed in _SEEDS[:2])
 _ROWS = tuple(
     json.dumps(
-        [{"n": n, "name": f"row {n} of a table with long names"} for n in range(rows)]
+        [
+            {"n": n, "name": f"row {n} of a table with long names"}
+            for n in range(rows)
+        ]
     )
     for rows in (6, 9, 14)
 )
@@ -147,7 +152,9 @@ class Media(Struct, frozen=True):
 _PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x02\x58\x00\x00\x01\x90\x08\x02\x00\x00\x00"
 IMAGE = Media("image", "image/png", b64encode(_PNG + b"pixels" * 20).decode())
 DOCUMENT = Media(
-    "document", "application/pdf", b64encode(b"%PDF-1.4 " + b"page" * 40).decode()
+    "document",
+    "application/pdf",
+    b64encode(b"%PDF-1.4 " + b"page" * 40).decode(),
 )
 SOUND = Media("audio", "audio/wav", b64encode(b"RIFF" + b"wave" * 60).decode())
 
@@ -218,7 +225,9 @@ def opaque(page: Page, prefix: str) -> str:
 def draw(random: Random, format: str) -> tuple[list[Step], frozenset[str]]:
     """The steps of one history, and the features it was to have."""
     wanted = frozenset(
-        name for name in FEATURES[format] if random.random() < _SHARES.get(name, 0.45)
+        name
+        for name in FEATURES[format]
+        if random.random() < _SHARES.get(name, 0.45)
     )
     steps: list[Step] = []
     open_before = True
@@ -246,7 +255,9 @@ def _step(
         user = f"and now {random.randrange(10**6)}" if speaks else None
     media = None
     if number and has("media from the user", 0.5):
-        kinds = (DOCUMENT, SOUND) if has("document or sound", 0.7) else (IMAGE,)
+        kinds = (
+            (DOCUMENT, SOUND) if has("document or sound", 0.7) else (IMAGE,)
+        )
         media = random.choice(kinds)
     thought = random.choice(
         [t for t in ("", "signed", "sealed", "open") if _may(t, wanted)]
@@ -255,7 +266,9 @@ def _step(
     if count and not has("text and call", 0.7):
         said = ""
     kinds = ("server tool", "paused server tool", "mixed server tool")
-    server = next((kind for kind in random.sample(kinds, 3) if has(kind, 0.35)), "")
+    server = next(
+        (kind for kind in random.sample(kinds, 3) if has(kind, 0.35)), ""
+    )
     more = frozenset(name for name in _PLAIN if has(name, 0.4))
     return Step(number, user, media, thought, said, calls, server, more)
 

@@ -63,7 +63,9 @@ def try_batch(
         tried = try_case(one)
         tally.refused += tried.refused
         tally.held += (
-            not tried.wrong and not tried.refused and not is_trivial(one, tried)
+            not tried.wrong
+            and not tried.refused
+            and not is_trivial(one, tried)
         )
         edits.update(f"{one.format}|{kind}" for kind in tried.edits)
         seen.update(rows_of(one.format, one.features, tried.cells))

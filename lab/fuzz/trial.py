@@ -51,7 +51,9 @@ REFUSABLE = frozenset(
 """Only with one of these may the default policy leave a history refused: what stands before a
 compaction, and what waits for an answer, may not be condensed. Chance may begin a run so late
 that too much stands before it, and a broken history may end within an open turn."""
-RECALL_NAMES = frozenset((*RECALL_TOOLS, *(f"ullage_{name}" for name in RECALL_TOOLS)))
+RECALL_NAMES = frozenset(
+    (*RECALL_TOOLS, *(f"ullage_{name}" for name in RECALL_TOOLS))
+)
 _GUARD = frozenset(("cut", "condensed"))
 """The edits by which the guard makes room where nothing else is left to go."""
 _MARK_CHARS = 40
@@ -123,7 +125,9 @@ class _Trial:
         self.model = ""
         self.was_noted = False
         self.bound = (
-            Bound() if "bound reasoning" in case.features and not case.repair else None
+            Bound()
+            if "bound reasoning" in case.features and not case.repair
+            else None
         )
         earlier = (change.earlier for change in case.changes)
         self.own = {id(message) for message in (*case.messages, *earlier)}
@@ -167,7 +171,10 @@ class _Trial:
         view = self.session.fit(request)
         if "compaction" in case.features:
             self.compacted = opaque.newest_compaction(case.beginning(length))
-        shown, kinds = view[case.key], set(map(_kind_of, self.session.events[told:]))
+        shown, kinds = (
+            view[case.key],
+            set(map(_kind_of, self.session.events[told:])),
+        )
         is_joined = "joined" in kinds  # what was sent is cut as one batch
         kinds &= set(EDITS)
         grew = shown[: len(self.shown)] == self.shown
@@ -184,21 +191,28 @@ class _Trial:
             near = _near(shown, self.own)
             self.tried.cells |= exercised(case.format, near, kinds)
             self._opaque(shown, length)
-            whole = "reasoning" in kinds or "one thought a turn" in case.features
+            whole = (
+                "reasoning" in kinds or "one thought a turn" in case.features
+            )
             if whole and not case.repair:
-                self._break(self._problems(view, case.beginning(length)), length)
+                self._break(
+                    self._problems(view, case.beginning(length)), length
+                )
         if self.bound is not None:
             as_before = grew and self._model(length) == self.model
             reply = case.messages[length : self._next(length)]
             behind = self.bound.judge(shown, reply, as_before)
             if behind and self._model(length) == BOUND:
-                self._wrong("reasoning is shown behind what was changed", length)
+                self._wrong(
+                    "reasoning is shown behind what was changed", length
+                )
         self._whole(shown, kinds, length)
         self._borders(view, kinds, length)
         self.was_noted = _is_noted(self.session)
         if not case.policy and not case.repair and unseen(self.session.window):
             self._wrong(
-                "a new result is not in the first view after it came (G8)", length
+                "a new result is not in the first view after it came (G8)",
+                length,
             )
         self.shown, self.view, self.model = shown, view, self._model(length)
 
@@ -207,7 +221,10 @@ class _Trial:
         case, window = self.case, self.session.window
         if window.estimate > case.limit_tokens:
             self._wrong("a view is over the limit", length)
-        asked, first = _first_of_user(case.beginning(length)), _first_of_user(shown)
+        asked, first = (
+            _first_of_user(case.beginning(length)),
+            _first_of_user(shown),
+        )
         if first != asked and not _goes_on(case.format, first, asked):
             self._wrong("the first user message is not as it was", length)
         if window.summaries:
@@ -219,7 +236,9 @@ class _Trial:
         ):
             self._frozen(case.messages[:length], length)
 
-    def _borders(self, view: dict[str, Any], kinds: set[str], length: int) -> None:
+    def _borders(
+        self, view: dict[str, Any], kinds: set[str], length: int
+    ) -> None:
         """What is asked at the borders of a conversation, of the default policy alone."""
         case = self.case
         if case.policy:
@@ -230,13 +249,20 @@ class _Trial:
         # of a conversation that was met under way what is new may be cut before tools are offered
         is_spared = self.spares_unopened and "joined" not in case.features
         if is_spared and closed and "truncated" in kinds:
-            self._wrong("a result is cut, and what opens it may not be called", length)
+            self._wrong(
+                "a result is cut, and what opens it may not be called", length
+            )
         for change in case.changes:
             text = result_text(case.messages[change.index])
             is_new = self.was_noted and change.until == length
-            if is_new and text and not self._is_seen(text, view[case.key], kinds):
+            if (
+                is_new
+                and text
+                and not self._is_seen(text, view[case.key], kinds)
+            ):
                 self._wrong(
-                    "a changed result is not in the first view that holds it", length
+                    "a changed result is not in the first view that holds it",
+                    length,
                 )
 
     def _is_seen(self, text: str, shown: list[Any], kinds: set[str]) -> bool:
@@ -259,14 +285,22 @@ class _Trial:
             self.checker.feed(message)
         self._break(self.checker.problems(), length)
 
-    def _problems(self, view: dict[str, Any], history: list[Any] | None) -> list[Any]:
+    def _problems(
+        self, view: dict[str, Any], history: list[Any] | None
+    ) -> list[Any]:
         """What a whole request breaks. Repairing puts no thinking before a turn that has none."""
         case = self.case
         found = problems(case.format, view, history=history)
-        if not found or not case.repair or "manual thinking" not in case.features:
+        if (
+            not found
+            or not case.repair
+            or "manual thinking" not in case.features
+        ):
             return found
         given = {**case.request, case.key: case.messages}
-        own = {"A14"} & {problem.rule for problem in problems(case.format, given)}
+        own = {"A14"} & {
+            problem.rule for problem in problems(case.format, given)
+        }
         return [problem for problem in found if problem.rule not in own]
 
     def _break(self, found: Sequence[Any], length: int) -> None:
@@ -277,7 +311,9 @@ class _Trial:
         foreign = [message for message in shown if id(message) not in self.own]
         if opaque.changed(foreign, self.sealed):
             self._wrong("something opaque was changed", length)
-        if not self.case.repair and opaque.stubbed(shown, self.own, self.case.messages):
+        if not self.case.repair and opaque.stubbed(
+            shown, self.own, self.case.messages
+        ):
             self._wrong("the arguments of a signed call were changed", length)
         if self.compacted and not self.compacted <= set(opaque.blocks(shown)):
             self._wrong("what the provider compacted is gone", length)
@@ -291,9 +327,14 @@ class _Trial:
 
     def _frozen(self, messages: list[Any], length: int) -> None:
         """With manual thinking only the guard may take thinking out of an open turn (A14)."""
-        transcript, ledger = self.session.window.transcript, self.session.state.ledger
+        transcript, ledger = (
+            self.session.window.transcript,
+            self.session.state.ledger,
+        )
         batches = ledger.at(transcript.decision_key(len(transcript))).batches
-        newest = next(m for m in reversed(messages) if m["role"] == "assistant")
+        newest = next(
+            m for m in reversed(messages) if m["role"] == "assistant"
+        )
         is_open = bool(list(reading.results(messages[-1])))
         if (
             is_open
@@ -303,7 +344,9 @@ class _Trial:
             self._wrong("a batch took the thinking of an open turn", length)
 
     def _next(self, length: int) -> int:
-        return next((other for other in self.case.lengths if other > length), length)
+        return next(
+            (other for other in self.case.lengths if other > length), length
+        )
 
     def _wrong(self, what: str, length: int) -> None:
         self.tried.wrong.append(f"{what}, at {length}")
@@ -316,9 +359,13 @@ class _Trial:
         history = None if case.repair else case.messages
         self._break(self._problems(self.view, history), len(case.messages))
         if opaque.reordered(self.shown, self.sealed):
-            self._wrong("opaque parts are in another order", len(case.messages))
+            self._wrong(
+                "opaque parts are in another order", len(case.messages)
+            )
         for text in lost(self.session, case.messages, self.shown):
-            self._wrong(f"a text of {len(text)} characters is lost", len(case.messages))
+            self._wrong(
+                f"a text of {len(text)} characters is lost", len(case.messages)
+            )
         turn = (
             case.number // 4 % 9
         )  # four formats in turn; each of these costs a whole session
@@ -337,9 +384,9 @@ class _Trial:
         ):
             self._wrong("the view is not counted as it is", len(case.messages))
         request = self._request(len(case.messages))
-        cold = self._session(state=self.session.state, store=self.session.store).fit(
-            request
-        )
+        cold = self._session(
+            state=self.session.state, store=self.session.store
+        ).fit(request)
         again = self.session.fit(request) if case.policy else self.view
         if cold != again:
             self._wrong("a cold start gives another view", len(case.messages))
@@ -347,8 +394,13 @@ class _Trial:
     def _tighter(self) -> None:
         """What was decided stands, whatever the limit is now."""
         request = self._request(len(self.case.messages))
-        before, chain = self.session.state.ledger, self.session.window.transcript.chain
-        decided = [key for key in dict.fromkeys(chain) if before.at(key).batches]
+        before, chain = (
+            self.session.state.ledger,
+            self.session.window.transcript.chain,
+        )
+        decided = [
+            key for key in dict.fromkeys(chain) if before.at(key).batches
+        ]
         state, store = self.session.state, self.session.store
         tight = self._session(share=0.7, state=state, store=store)
         try:
@@ -356,8 +408,13 @@ class _Trial:
         except OverLimitError:
             return
         after = tight.state.ledger
-        if any(after.at(key).batches != before.at(key).batches for key in decided[:-1]):
-            self._wrong("what was decided was decided again", len(self.case.messages))
+        if any(
+            after.at(key).batches != before.at(key).batches
+            for key in decided[:-1]
+        ):
+            self._wrong(
+                "what was decided was decided again", len(self.case.messages)
+            )
 
     def _rewrite(self) -> None:
         """A caller changed a result: no edit of the old text may stand for the new one."""
@@ -371,7 +428,9 @@ class _Trial:
             )
         except OverLimitError:
             return
-        texts = (" ".join(text.split()) for text in reading.visible(view[case.key]))
+        texts = (
+            " ".join(text.split()) for text in reading.visible(view[case.key])
+        )
         begins = " ".join(old.split())[:_MARK_CHARS]
         if any(begins in text for text in texts):
             self._wrong("a rewritten result is shown as it was", len(messages))
@@ -413,7 +472,9 @@ def _kind_of(event: Event) -> str:
 
 def _near(shown: list[Any], own: set[int]) -> list[Any]:
     """The messages of a view that are not the caller's own, and two around each."""
-    at = [index for index, message in enumerate(shown) if id(message) not in own]
+    at = [
+        index for index, message in enumerate(shown) if id(message) not in own
+    ]
     near = {other for index in at for other in range(index - 2, index + 3)}
     return [message for index, message in enumerate(shown) if index in near]
 
@@ -422,7 +483,10 @@ def _seams(messages: list[Any], shown: list[Any]) -> int:
     """How many texts stand in the place of an image of Ollama's: there a message has one text, so
     that each is joined to another, which may be a token more or less than both.
     """
-    images = [sum(len(m.get("images", ())) for m in some) for some in (messages, shown)]
+    images = [
+        sum(len(m.get("images", ())) for m in some)
+        for some in (messages, shown)
+    ]
     return images[0] - images[1]
 
 
@@ -437,18 +501,25 @@ def _recounted(session: Session, shown: list[Any]) -> int:
     if wire.wants_turns(meter.model):
         total += meter.overhead.message * (len(layout(window)) - len(messages))
     read_from = max(
-        (at for at, message in enumerate(messages) if message.supersedes), default=0
+        (at for at, message in enumerate(messages) if message.supersedes),
+        default=0,
     )
     for message in messages[read_from:]:
         leaves = leaves_of(message)
-        total += meter.framing(message) + sum(meter.leaf(leaf) for _, _, leaf in leaves)
+        total += meter.framing(message) + sum(
+            meter.leaf(leaf) for _, _, leaf in leaves
+        )
     return total
 
 
-def lost(session: Session, messages: list[Any], shown: list[Any]) -> Iterator[str]:
+def lost(
+    session: Session, messages: list[Any], shown: list[Any]
+) -> Iterator[str]:
     """Texts that are neither visible nor reachable from what is."""
     texts, opened = list(reading.visible(shown)), dict[str, str]()
-    missing = {*_texts(messages), *opaque.arguments(messages)}.difference(texts)
+    missing = {*_texts(messages), *opaque.arguments(messages)}.difference(
+        texts
+    )
     if not missing:
         return
     reading.reachable(session, texts, opened)

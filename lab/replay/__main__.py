@@ -16,7 +16,12 @@ from lab.replay.compare.cheapest import cheapest_of
 from lab.replay.compare.comparison import compared
 from lab.replay.compare.floors import FLOORS, Floor, floors_with
 from lab.replay.compare.rows import JudgedRow, judged_row
-from lab.replay.compare.service import SERVICE_NOTES, Service, service_of, service_table
+from lab.replay.compare.service import (
+    SERVICE_NOTES,
+    Service,
+    service_of,
+    service_table,
+)
 from lab.replay.compare.standings import curves_table, standings_table
 from lab.replay.frame import FRAMES, ORACLE
 from lab.replay.framed import FRAME_NAMES
@@ -66,7 +71,9 @@ def _limit(value: str) -> tuple[str, float]:
     try:
         return name, float(limit)
     except ValueError:
-        raise click.BadParameter(f"{value!r} is no floor: write far=0.84.") from None
+        raise click.BadParameter(
+            f"{value!r} is no floor: write far=0.84."
+        ) from None
 
 
 _FLOOR = click.Option(
@@ -79,9 +86,14 @@ _FLOOR = click.Option(
 )
 
 
-@click.command("lab.replay", params=[*_SHARED, _POLICIES, _FLOOR, _SPLIT, _SERVE])
+@click.command(
+    "lab.replay", params=[*_SHARED, _POLICIES, _FLOOR, _SPLIT, _SERVE]
+)
 def command(
-    side: Side, serves: bool, limits: tuple[tuple[str, float], ...], **given: Any
+    side: Side,
+    serves: bool,
+    limits: tuple[tuple[str, float], ...],
+    **given: Any,
 ) -> None:
     """Replay recorded runs, and put the policies beside each other.
 
@@ -89,11 +101,15 @@ def command(
     """
     asked, floors = users.ReplayOptions(**given), floors_with(dict(limits))
     replayer = SERVED if serves else TRIED
-    found = users.run_replay(asked, replayer=replayer, is_wanted=partial(is_on, side))
+    found = users.run_replay(
+        asked, replayer=replayer, is_wanted=partial(is_on, side)
+    )
     rows = [
         replace(row, passes=row.passes and row.policy != ORACLE)
         for row in rows_of(
-            found.replays, partial(judged_row, floors=floors), by_run=asked.by_run
+            found.replays,
+            partial(judged_row, floors=floors),
+            by_run=asked.by_run,
         )
     ]
     found = replace(found, rows=rows)
@@ -112,7 +128,9 @@ def _print(
     rows: Sequence[JudgedRow],
     floors: Sequence[Floor],
 ) -> None:
-    tried = [(name, each) for name, each in found.replays if isinstance(each, Tried)]
+    tried = [
+        (name, each) for name, each in found.replays if isinstance(each, Tried)
+    ]
     comparison = compared(tried, rows, asked.tries[0][0])
     services = _services(each for _, each in tried)
     if asked.as_json:
@@ -122,7 +140,9 @@ def _print(
         ]
         judged = {"floors": floors, "cheapest": cheapest_of(rows)}
         print_json(
-            users.json_of(found) | judged | {"compared": comparison, "services": sums}
+            users.json_of(found)
+            | judged
+            | {"compared": comparison, "services": sums}
         )
         return
     console, totals = users.show(found), users.totals_of(rows)
@@ -133,7 +153,9 @@ def _print(
         console.print(curves_table(comparison.curves))
     for (policy, room), service in services.items():
         console.print(
-            service_table(f"{policy} · {label_of(room)} at full service", service)
+            service_table(
+                f"{policy} · {label_of(room)} at full service", service
+            )
         )
     if services:
         console.print(SERVICE_NOTES, style="dim", highlight=False)
@@ -144,9 +166,13 @@ def _services(found: Iterable[Tried]) -> dict[tuple[str, Room], Service]:
     groups: dict[tuple[str, Room], list[Serviced]] = {}
     for tried in found:
         if tried.served is not None:
-            groups.setdefault((tried.policy, tried.room), []).append(tried.served)
+            groups.setdefault((tried.policy, tried.room), []).append(
+                tried.served
+            )
     summed = {key: service_of(each) for key, each in groups.items()}
-    return {key: service for key, service in summed.items() if service is not None}
+    return {
+        key: service for key, service in summed.items() if service is not None
+    }
 
 
 def main() -> None:

@@ -49,7 +49,9 @@ def names_only(past: Past, budget_tokens: int) -> Shown:
     for index, part in reversed(past.results):
         if id(past.story.messages[index]) not in shown:
             texts = past.result_texts(index, part)
-            lines.append(" ".join(name for text in texts for name in _names(text)))
+            lines.append(
+                " ".join(name for text in texts for name in _names(text))
+            )
     room = budget_tokens - past.tokens(view) - 8
     return Shown(with_note(past, view, _within(past, "\n".join(lines), room)))
 
@@ -64,16 +66,23 @@ def giant_ref(past: Past, budget_tokens: int) -> Shown:
     everything = "\n".join(_older(past))
     ref = _ref(everything)
     return _noted(
-        past, budget_tokens, f"Everything is under ref={ref}", {ref: everything}
+        past,
+        budget_tokens,
+        f"Everything is under ref={ref}",
+        {ref: everything},
     )
 
 
 def line_refs(past: Past, budget_tokens: int) -> Shown:
     """A ref for every single line of the older results."""
-    lines = (line for text in _older(past) for line in text.splitlines() if line)
+    lines = (
+        line for text in _older(past) for line in text.splitlines() if line
+    )
     most = max(budget_tokens, 0) // 8
     pages = {_ref(line): line for line in islice(dict.fromkeys(lines), most)}
-    return _noted(past, budget_tokens, "\n".join(f"ref={ref}" for ref in pages), pages)
+    return _noted(
+        past, budget_tokens, "\n".join(f"ref={ref}" for ref in pages), pages
+    )
 
 
 def call_tails(past: Past, budget_tokens: int) -> Shown:
@@ -102,7 +111,9 @@ def hidden_in_ids(past: Past, budget_tokens: int) -> Shown:
             hidden[piece.call_id] = (
                 f"{hidden.get(piece.call_id, piece.call_id)} {piece.text}"
             )
-    view = newest(past, budget_tokens, past.with_results(lambda _: "ok", past.results))
+    view = newest(
+        past, budget_tokens, past.with_results(lambda _: "ok", past.results)
+    )
     return Shown([_renamed(raw, hidden) for raw in view])
 
 
@@ -129,7 +140,10 @@ def _older(past: Past) -> Iterator[str]:
 
 
 def _noted(
-    past: Past, budget_tokens: int, text: str, pages: Mapping[str, str] | None = None
+    past: Past,
+    budget_tokens: int,
+    text: str,
+    pages: Mapping[str, str] | None = None,
 ) -> Shown:
     """The last call and its results behind a note, as much of it as fits."""
     view = newest(past, 0, {})

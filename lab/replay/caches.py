@@ -115,7 +115,9 @@ class CacheSimulator:
     """
 
     def __init__(self, profile: Profile | str, count: CountText) -> None:
-        chosen = profile if isinstance(profile, Profile) else profile_named(profile)
+        chosen = (
+            profile if isinstance(profile, Profile) else profile_named(profile)
+        )
         self._caches = Caches((chosen,), count)
 
     @property

@@ -86,14 +86,19 @@ def stubs_in(
                 calls[piece.call_id] = piece.text
             for pointer in named(piece.text):
                 beside = _beside(piece.text, pointer.ref)
-                found[pointer] = Stub(pointer, beside, calls.get(piece.call_id, ""))
+                found[pointer] = Stub(
+                    pointer, beside, calls.get(piece.call_id, "")
+                )
     return list(found.values())
 
 
 def _beside(text: str, ref: str) -> str:
     """The lines around the last place that names a ref, within 300 characters of it."""
     at = text.rfind(ref)
-    before, behind = text[max(at - _NEAR_CHARS, 0) : at], text[at : at + _NEAR_CHARS]
+    before, behind = (
+        text[max(at - _NEAR_CHARS, 0) : at],
+        text[at : at + _NEAR_CHARS],
+    )
     return before[before.rfind("\n") + 1 :] + behind.partition("\n")[0]
 
 
@@ -101,7 +106,9 @@ def question(story: RunHistory, length: int) -> str:
     """What the model says and asks for in the reply that begins at this message."""
     texts: list[str] = []
     for message in story.reply(length):
-        texts += [part.text for part in message.parts if isinstance(part, Text)]
+        texts += [
+            part.text for part in message.parts if isinstance(part, Text)
+        ]
         texts += [f"{call.name} {call.arguments}" for call in message.calls]
     return plain("\n".join(texts))
 
@@ -134,7 +141,9 @@ class Shelf:
             for term, often in counts.items():
                 self._with_term.setdefault(term, []).append((number, often))
         mean = sum(lengths) / max(len(lengths), 1)
-        self._damping = [_K1 * (1 - _B + _B * length / mean) for length in lengths]
+        self._damping = [
+            _K1 * (1 - _B + _B * length / mean) for length in lengths
+        ]
 
     def ranked(self, asked: str, atom: Atom) -> list[Stub]:
         """The refs in the order in which a reader would open them, the value masked.
@@ -144,13 +153,21 @@ class Shelf:
         scores = [0.0] * len(self.stubs)
         for term in sorted(set(_terms(masked(asked, atom)))):
             holding = self._with_term.get(term, ())
-            rarity = log(1 + (len(scores) - len(holding) + 0.5) / (len(holding) + 0.5))
+            rarity = log(
+                1 + (len(scores) - len(holding) + 0.5) / (len(holding) + 0.5)
+            )
             for number, often in holding:
                 scores[number] += (
-                    rarity * often * (_K1 + 1) / (often + self._damping[number])
+                    rarity
+                    * often
+                    * (_K1 + 1)
+                    / (often + self._damping[number])
                 )
         newest_first = range(len(scores) - 1, -1, -1)
-        return [self.stubs[i] for i in sorted(newest_first, key=lambda i: -scores[i])]
+        return [
+            self.stubs[i]
+            for i in sorted(newest_first, key=lambda i: -scores[i])
+        ]
 
 
 @lru_cache(maxsize=8192)

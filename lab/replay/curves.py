@@ -77,14 +77,19 @@ def touches(
 
 
 def lives(
-    story: Story, lengths: Sequence[int], found: Sequence[Touch], demands: Demands
+    story: Story,
+    lengths: Sequence[int],
+    found: Sequence[Touch],
+    demands: Demands,
 ) -> list[Life]:
     """How long each result waited for its first demand, or to the end of the run."""
     first: dict[tuple[int, int], int] = {}
     for demand in chain.from_iterable(demands):
         index, piece = demand.sources[-1]
         first.setdefault((index, piece.part), demand.call)
-    sizes = {touch.result: touch.tokens for touch in found if not touch.demanded}
+    sizes = {
+        touch.result: touch.tokens for touch in found if not touch.demanded
+    }
     before = [0]
     for number in range(len(story.results)):
         before.append(before[-1] + sizes.get(number, 0))
@@ -129,7 +134,12 @@ def least_recent(found: Sequence[Touch], capacity_tokens: int) -> float | None:
     met = asked = 0
     for touch in found:
         place = next(
-            (n for n, other in enumerate(order) if other.result == touch.result), None
+            (
+                n
+                for n, other in enumerate(order)
+                if other.result == touch.result
+            ),
+            None,
         )
         if touch.demanded:
             asked += 1
@@ -161,9 +171,14 @@ def farthest(found: Sequence[Touch], capacity_tokens: int) -> float | None:
             held[touch.result] = touch.tokens
         while sum(held.values()) > capacity_tokens:
             del held[
-                max(held, key=lambda result: _next(needs, result, at) or len(found))
+                max(
+                    held,
+                    key=lambda result: _next(needs, result, at) or len(found),
+                )
             ]
-        for result in [result for result in held if _next(needs, result, at) is None]:
+        for result in [
+            result for result in held if _next(needs, result, at) is None
+        ]:
             del held[result]
     return met / asked if asked else None
 

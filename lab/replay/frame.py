@@ -63,8 +63,13 @@ def head_tail(past: Past, budget_tokens: int) -> Shown:
     """Every result is cut to its head and tail, as little as is enough."""
     edited: Mapping[int, Any] = {}
     for limit in LIMITS_CHARS:
-        edited = past.with_results(partial(_head_and_tail, limit=limit), past.results)
-        if past.tokens(_messages(past, range(past.length), edited)) <= budget_tokens:
+        edited = past.with_results(
+            partial(_head_and_tail, limit=limit), past.results
+        )
+        if (
+            past.tokens(_messages(past, range(past.length), edited))
+            <= budget_tokens
+        ):
             break
     return Shown(newest(past, budget_tokens, edited))
 
@@ -83,7 +88,9 @@ def random_eviction(past: Past, budget_tokens: int, *, seed: int = 0) -> Shown:
             break
         evicted.append(place)
         excess -= sum(map(past.text_tokens, past.result_texts(*place)))
-    return Shown(newest(past, budget_tokens, past.with_results(_mask, evicted)))
+    return Shown(
+        newest(past, budget_tokens, past.with_results(_mask, evicted))
+    )
 
 
 def belady(past: Past, budget_tokens: int, *, demands: Demands) -> Shown:
@@ -96,7 +103,9 @@ def belady(past: Past, budget_tokens: int, *, demands: Demands) -> Shown:
     last = past.blocks[-1] if past.blocks else range(0)
     stays = sorted({index for block in (*kept, last) for index in block})
     room = (
-        budget_tokens - past.tokens([past.story.messages[index] for index in stays]) - 4
+        budget_tokens
+        - past.tokens([past.story.messages[index] for index in stays])
+        - 4
     )
     recorded = {past.story.origins[index] for index in stays}
     lines: dict[str, None] = {}
@@ -120,7 +129,10 @@ def _wanted(
             indices = [index for index, _ in demand.sources]
             if indices[-1] < told and in_view.isdisjoint(indices):
                 text = _line_of(demand)
-                weight, tokens = found.get(text) or (0.0, past.text_tokens(text) + 1)
+                weight, tokens = found.get(text) or (
+                    0.0,
+                    past.text_tokens(text) + 1,
+                )
                 found[text] = (weight + demand.weight, tokens)
     return list(found.items())
 
@@ -148,7 +160,9 @@ def fixed(past: Past, budget_tokens: int) -> list[Block]:
     return leading
 
 
-def newest(past: Past, budget_tokens: int, edited: Mapping[int, Any]) -> list[Any]:
+def newest(
+    past: Past, budget_tokens: int, edited: Mapping[int, Any]
+) -> list[Any]:
     """What is fixed, and the newest blocks that fit beside it; the last one always stays."""
     kept = set(fixed(past, budget_tokens))
     room = budget_tokens - sum(
@@ -173,7 +187,9 @@ def with_note(past: Past, messages: Sequence[Any], text: str) -> list[Any]:
     """The view with one more user message, if it says anything, behind what is said first."""
     if not text:
         return list(messages)
-    first = next((block for block in past.blocks if not past.is_fixed(block)), range(0))
+    first = next(
+        (block for block in past.blocks if not past.is_fixed(block)), range(0)
+    )
     return [
         *messages[: first.start],
         past.story.wire.user(text),
@@ -181,7 +197,9 @@ def with_note(past: Past, messages: Sequence[Any], text: str) -> list[Any]:
     ]
 
 
-def _messages(past: Past, block: Block, edited: Mapping[int, Any]) -> list[Any]:
+def _messages(
+    past: Past, block: Block, edited: Mapping[int, Any]
+) -> list[Any]:
     return [edited.get(index, past.story.messages[index]) for index in block]
 
 

@@ -45,10 +45,14 @@ def replay_frame(
     chosen = ADVERSARIES.get(policy) or frame(policy, watch.demands)
     for number, length in enumerate(sums.lengths):
         started = time.perf_counter()
-        shown = chosen(Past(watch.story, length, number, sums.judge, memo), budget)
+        shown = chosen(
+            Past(watch.story, length, number, sums.judge, memo), budget
+        )
         sums.fit_ms.append((time.perf_counter() - started) * 1e3)
         library.pages = shown.pages
-        illegal += breaks_wire(run.format, run.messages[:length], shown.messages)
+        illegal += breaks_wire(
+            run.format, run.messages[:length], shown.messages
+        )
         watch.see(number, length, shown.messages)
         sums.over_limit += sums.add(number, shown.messages) > budget
     broken = {"G1": illegal} if illegal else {}

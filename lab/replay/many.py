@@ -41,7 +41,9 @@ def replay(
             run, window_tokens, profiles=profiles, policy=policy, common=common
         )
     else:
-        found, tracer = replay_session(run, window_tokens, job, policy, watch_pages)
+        found, tracer = replay_session(
+            run, window_tokens, job, policy, watch_pages
+        )
     served = None
     if serves:
         served = full_service(

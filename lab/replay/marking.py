@@ -33,7 +33,12 @@ from ullage.core.values.usage import Usage
 from ullage.doors.exchange.markers import marked
 from ullage.session.view import View
 from ullage.tools.cli.replay import runs_in
-from ullage.tools.replay.calls import boundaries, model_of, request_of, session_for
+from ullage.tools.replay.calls import (
+    boundaries,
+    model_of,
+    request_of,
+    session_for,
+)
 from ullage.tools.replay.cost.prefix import head_of
 from ullage.tools.replay.gates import Judge
 from ullage.tools.replay.readers import Damage, Run
@@ -52,14 +57,20 @@ class Blocks:
     """
 
     def __init__(self, request: Mapping[str, Any]) -> None:
-        self.ends, self.prefixes, self.marks = list[int](), list[bytes](), list[int]()
+        self.ends, self.prefixes, self.marks = (
+            list[int](),
+            list[bytes](),
+            list[int](),
+        )
         end, prefix = 0, b""
         for number, (place, block) in enumerate(_blocks(request)):
             bare = msgspec.json.encode(
                 {k: v for k, v in block.items() if k != "cache_control"}
             )
             end += len(bare)
-            prefix = blake2b(prefix + place.encode() + bare, digest_size=16).digest()
+            prefix = blake2b(
+                prefix + place.encode() + bare, digest_size=16
+            ).digest()
             self.ends.append(end)
             self.prefixes.append(prefix)
             if "cache_control" in block:
@@ -137,12 +148,16 @@ def bills_of(run: Run, window_tokens: int | None = None) -> dict[str, Bill]:
     return bills
 
 
-def _blocks(request: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _blocks(
+    request: Mapping[str, Any],
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Each block with the role it stands in; those of the head in none."""
     for part in (request.get("tools"), request.get("system")):
         yield from (("", block) for block in _listed(part))
     for message in request["messages"]:
-        yield from ((message["role"], block) for block in _listed(message["content"]))
+        yield from (
+            (message["role"], block) for block in _listed(message["content"])
+        )
 
 
 def _listed(content: Any) -> list[Mapping[str, Any]]:
@@ -153,16 +168,26 @@ def _listed(content: Any) -> list[Mapping[str, Any]]:
 
 @click.command("lab.replay.marking")
 @click.argument(
-    "paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
+    "paths",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, path_type=Path),
 )
 @click.option(
     "--window", "windows", multiple=True, callback=window_of, default=("own",)
 )
 @click.option(
-    "--split", "side", type=click.Choice(SIDES), default="dev", show_default=True
+    "--split",
+    "side",
+    type=click.Choice(SIDES),
+    default="dev",
+    show_default=True,
 )
 @click.option(
-    "--least-tokens", default=60_000, show_default=True, help="Of the largest request."
+    "--least-tokens",
+    default=60_000,
+    show_default=True,
+    help="Of the largest request.",
 )
 def command(
     paths: tuple[Path, ...],
@@ -171,14 +196,19 @@ def command(
     least_tokens: int,
 ) -> None:
     """Print what each way to mark requests costs, in percent of the usual one."""
-    damage, wanted = list[Damage](), partial(is_wanted, side, least_tokens, None)
+    damage, wanted = (
+        list[Damage](),
+        partial(is_wanted, side, least_tokens, None),
+    )
     sums: dict[int | None, dict[str, list[float]]] = {}
     runs = 0
     for _, run, _ in runs_in(paths, damage, is_wanted=wanted):
         on_anthropic = on_wire(run, "anthropic")
         runs += 1
         for window in windows:
-            of = sums.setdefault(window, {name: [0.0] * len(READS) for name in SCHEMES})
+            of = sums.setdefault(
+                window, {name: [0.0] * len(READS) for name in SCHEMES}
+            )
             for name, bill in bills_of(on_anthropic, window).items():
                 of[name] = [
                     sum_ + bill.cost(at)

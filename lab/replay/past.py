@@ -84,7 +84,9 @@ class Past:
         edited: dict[int, Any] = {}
         for index, parts in by_message.items():
             changes = [
-                change for part in parts for change in self._changes(index, part, cut)
+                change
+                for part in parts
+                for change in self._changes(index, part, cut)
             ]
             if changes:
                 edited[index] = self._edit(index, tuple(changes))
@@ -94,8 +96,14 @@ class Past:
         self, index: int, part: int, cut: Callable[[str], str]
     ) -> list[Change]:
         result = self.story.parsed[index].parts[part]
-        leaves = enumerate(result.content) if isinstance(result, ToolResult) else ()
-        texts = [(item, leaf.text) for item, leaf in leaves if isinstance(leaf, Text)]
+        leaves = (
+            enumerate(result.content) if isinstance(result, ToolResult) else ()
+        )
+        texts = [
+            (item, leaf.text)
+            for item, leaf in leaves
+            if isinstance(leaf, Text)
+        ]
         return [
             (part, item, new)
             for item, text in texts
@@ -152,5 +160,7 @@ class PageLibrary:
 
 def budget_of(run: Run, window_tokens: int, judge: Judge) -> int:
     """The tokens that messages may take in a window: without the head, and with a reserve."""
-    prompt = Limits(window_tokens=window_tokens).prompt_tokens(asked_output_tokens(run))
+    prompt = Limits(window_tokens=window_tokens).prompt_tokens(
+        asked_output_tokens(run)
+    )
     return prompt - judge.text(head_of(run.request))

@@ -32,10 +32,14 @@ _SHELL_KEYS = ("command", "cmd", "code", "script", "input", "")
 def reads_only(call: ToolCall) -> bool:
     """Whether a call changes nothing."""
     if kind_of(call.name) == "shell":
-        commands = [leaf for key, leaf in leaves(call.arguments) if key in _SHELL_KEYS]
+        commands = [
+            leaf for key, leaf in leaves(call.arguments) if key in _SHELL_KEYS
+        ]
         return bool(commands) and all(map(_command_reads, commands))
     names = [word.lower() for word in _WORD.findall(call.name)]
-    return any(map(_READS.fullmatch, names)) and not any(map(_WRITES.fullmatch, names))
+    return any(map(_READS.fullmatch, names)) and not any(
+        map(_WRITES.fullmatch, names)
+    )
 
 
 def _command_reads(command: str) -> bool:

@@ -29,6 +29,7 @@ def leaves_unsaid(story: Story, length: int, view: ParsedView) -> bool:
         if piece.by == "user"
     )
     return any(
-        text.strip() and not any(text in shown.text for shown in view.new_texts)
+        text.strip()
+        and not any(text in shown.text for shown in view.new_texts)
         for text in texts
     )

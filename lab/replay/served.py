@@ -37,6 +37,8 @@ def full_service(
     """
     wire, lengths = FORMATS[run.format], boundaries(run)
     story = Story(wire, run.messages)
-    demands = demands_of(story, lengths, HeadText.of(wire, run.request), common)
+    demands = demands_of(
+        story, lengths, HeadText.of(wire, run.request), common
+    )
     subject = subject_for(run, window_tokens, policy, demands)
     return serve(run, story, demands, subject, profiles)

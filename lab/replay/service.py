@@ -84,7 +84,10 @@ class Counts(Struct, frozen=True, kw_only=True):
     def __add__(self, other: Counts) -> Counts:
         names = Counts.__struct_fields__
         return Counts(
-            **{name: getattr(self, name) + getattr(other, name) for name in names}
+            **{
+                name: getattr(self, name) + getattr(other, name)
+                for name in names
+            }
         )
 
     @property
@@ -111,7 +114,9 @@ class Serviced(Counts, frozen=True, kw_only=True):
     raw_output_tokens: int
 
 
-def cost_usd(serviced: Serviced, at: int = 0) -> tuple[float | None, float | None]:
+def cost_usd(
+    serviced: Serviced, at: int = 0
+) -> tuple[float | None, float | None]:
     """What the run cost at full service, and without a policy; None where no price is known.
 
     Args:
@@ -153,7 +158,11 @@ class _Service:
     """The history of one run as it grows, with what was put in to service its faults."""
 
     def __init__(
-        self, run: Run, story: Story, subject: Subject, profiles: Sequence[Profile]
+        self,
+        run: Run,
+        story: Story,
+        subject: Subject,
+        profiles: Sequence[Profile],
     ) -> None:
         self.run, self.story, self.subject = run, story, subject
         self.told = Story(story.wire)
@@ -166,17 +175,25 @@ class _Service:
         self._asked = 0
         self._shown: Sequence[Any] = ()
 
-    def call(self, number: int, length: int, demands: Sequence[Demand]) -> None:
+    def call(
+        self, number: int, length: int, demands: Sequence[Demand]
+    ) -> None:
         """One recorded call: its request, and what has to be asked for before it is made."""
         self.raw.call(self.run.messages[:length], self.head)
         reply = self.judge.tokens(answer_of(self.run, length))
         self.raw_output_tokens += reply
         self.output_tokens += reply
         view = self._view(number)
-        missing = [d for d in demands if d.use == "first" and not self._shows(view, d)]
+        missing = [
+            d for d in demands if d.use == "first" and not self._shows(view, d)
+        ]
         opened: dict[Asked, str] = {}
-        served = [self._serve(number, length, demand, opened) for demand in missing]
-        self.counts += Counts(calls=1, faults=len(missing), failed=int(not all(served)))
+        served = [
+            self._serve(number, length, demand, opened) for demand in missing
+        ]
+        self.counts += Counts(
+            calls=1, faults=len(missing), failed=int(not all(served))
+        )
 
     def result(self) -> Serviced:
         """The sums."""
@@ -202,7 +219,11 @@ class _Service:
         return self.sight.shows(demand, self.sight.look(view))
 
     def _serve(
-        self, number: int, length: int, demand: Demand, opened: dict[Asked, str]
+        self,
+        number: int,
+        length: int,
+        demand: Demand,
+        opened: dict[Asked, str],
     ) -> bool:
         """Ask for what is missing until it has come, and say whether it has."""
         if any(holds_in(page, demand.atom) for page in opened.values()):
@@ -210,7 +231,9 @@ class _Service:
         asked = question(self.story, length)
         if self._search(number, masked(asked, demand.atom), demand, opened):
             return True
-        stubs = stubs_in(self.sight.look(self._shown).texts, self.subject.library.named)
+        stubs = stubs_in(
+            self.sight.look(self._shown).texts, self.subject.library.named
+        )
         order = Shelf(stubs).ranked(asked, demand.atom)
         for stub in [stub for stub in order if stub not in opened][:_TRIES]:
             page = opened[stub] = self.subject.library.page(stub.pointer)
@@ -234,7 +257,12 @@ class _Service:
             if page is None:
                 return False
             opened[words, at] = page
-            self._ask(number, _READ_ON, json.dumps({"words": words, "page": at}), page)
+            self._ask(
+                number,
+                _READ_ON,
+                json.dumps({"words": words, "page": at}),
+                page,
+            )
             found = holds_in(page, demand.atom)
             self.counts += Counts(searches=1, wrong=int(not found))
             if found:
@@ -261,7 +289,11 @@ class _Service:
             {"role": "assistant", "content": None, "tool_calls": [call]},
             {"role": "tool", "tool_call_id": name, "content": text},
         ]
-        wire = convert(asked, self.run.format, format="openai-chat", lossy="describe")
+        wire = convert(
+            asked, self.run.format, format="openai-chat", lossy="describe"
+        )
         self.told.extend(wire, recorded=False)
-        self.output_tokens += self.judge.text(tool) + self.judge.text(arguments)
+        self.output_tokens += self.judge.text(tool) + self.judge.text(
+            arguments
+        )
         self._view(number)

@@ -36,7 +36,9 @@ class Story(demands.RunHistory):
         super().__init__(wire, user_tools=user_tools)
         self.extend(messages)
 
-    def extend(self, messages: Sequence[Any], *, recorded: bool = True) -> None:
+    def extend(
+        self, messages: Sequence[Any], *, recorded: bool = True
+    ) -> None:
         """Take in the next messages; not ``recorded`` are those put in by who judges."""
         for raw in messages:
             self.origins.append(self._recorded if recorded else -1)
@@ -52,8 +54,12 @@ class Story(demands.RunHistory):
             (number, isinstance(p, ToolResult))
             for number, p in enumerate(message.parts)
         )
-        self.results += [(index, number) for number, is_result in kinds if is_result]
-        self._fixed.append(message.role in ("system", "user") and not message.results)
+        self.results += [
+            (index, number) for number, is_result in kinds if is_result
+        ]
+        self._fixed.append(
+            message.role in ("system", "user") and not message.results
+        )
         return message
 
     def blocks(self, length: int) -> list[tuple[int, int]]:

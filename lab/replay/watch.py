@@ -33,7 +33,11 @@ from ullage.tools.replay.evidence.demands import (
     bucket_of,
     demands_of,
 )
-from ullage.tools.replay.evidence.score import DemandVerdict, ParsedView, holds_in
+from ullage.tools.replay.evidence.score import (
+    DemandVerdict,
+    ParsedView,
+    holds_in,
+)
 from ullage.tools.replay.readers import Run
 from ullage.wires import FORMATS
 
@@ -118,14 +122,18 @@ class Watch(score.EvidenceMeter):
         unsaid: of them those in which some text of the user or the system was missing.
     """
 
-    def __init__(self, story: Story, demands: Demands, library: PagedLibrary) -> None:
+    def __init__(
+        self, story: Story, demands: Demands, library: PagedLibrary
+    ) -> None:
         """Watch the run of this story, whose refs the library opens."""
         super().__init__(story, demands, library)
         self.story: Story = story
         self.library: PagedLibrary = library
         self.views = self.unsaid = 0
 
-    def judge(self, number: int, length: int, view: ParsedView) -> list[DemandVerdict]:
+    def judge(
+        self, number: int, length: int, view: ParsedView
+    ) -> list[DemandVerdict]:
         """What becomes of the demands of a call in its view; each is a `Ranked`."""
         self.views += 1
         self.unsaid += leaves_unsaid(self.story, length, view)
@@ -134,7 +142,10 @@ class Watch(score.EvidenceMeter):
             return found
         shelf = Shelf(stubs_in(view.texts, self.library.named))
         asked = question(self.story, length)
-        return [v if v.visible else self._ranked(v, view, shelf, asked) for v in found]
+        return [
+            v if v.visible else self._ranked(v, view, shelf, asked)
+            for v in found
+        ]
 
     def evidence(self) -> Evidence:
         """What was in view so far, summed up."""
@@ -142,12 +153,20 @@ class Watch(score.EvidenceMeter):
         return replace(found, views=self.views, unsaid=self.unsaid)
 
     def _ranked(
-        self, verdict: DemandVerdict, view: ParsedView, shelf: Shelf, asked: str
+        self,
+        verdict: DemandVerdict,
+        view: ParsedView,
+        shelf: Shelf,
+        asked: str,
     ) -> Ranked:
         atom = verdict.demand.atom
         order = shelf.ranked(asked, atom)
-        rank = self._first(verdict, (self.library.page(stub.pointer) for stub in order))
-        found = self._first(verdict, found_by_words(self.library, masked(asked, atom)))
+        rank = self._first(
+            verdict, (self.library.page(stub.pointer) for stub in order)
+        )
+        found = self._first(
+            verdict, found_by_words(self.library, masked(asked, atom))
+        )
         is_lost, is_mentioned = verdict.lost and not rank, mentions(view, atom)
         return Ranked(
             verdict.demand, verdict.visible, is_lost, rank, found, is_mentioned
@@ -170,7 +189,8 @@ class Watch(score.EvidenceMeter):
 def mentions(view: ParsedView, atom: Atom) -> bool:
     """Whether the bare value is in what a view has beside the messages of the run."""
     return any(
-        piece.holds(atom) and holds(piece.plain, atom) for piece in view.new_texts
+        piece.holds(atom) and holds(piece.plain, atom)
+        for piece in view.new_texts
     )
 
 
@@ -211,7 +231,8 @@ def evidence_of(verdicts: Iterable[DemandVerdict]) -> Evidence:
         far_reuse=_far(reuse),
         line=_sum(first),
         anchors=sum(
-            (_tally(v, 1) for v in found if v.demand.atom.kind == "quote"), Tally()
+            (_tally(v, 1) for v in found if v.demand.atom.kind == "quote"),
+            Tally(),
         ),
     )
 

@@ -25,7 +25,11 @@ def on_wire(run: Run, format: FormatName) -> Run:
     wire, other = FORMATS[run.format], FORMATS[format]
     given = {**run.request, wire.key: run.messages}
     model = model_of(replace(run, format=format, request={}))
-    made = convert(given, format, format=run.format, model=model, lossy="describe")
+    made = convert(
+        given, format, format=run.format, model=model, lossy="describe"
+    )
     beside = {key: value for key, value in made.items() if key != other.key}
     messages = other.history(made)
-    return replace(run, format=format, request=beside, messages=messages, stamps={})
+    return replace(
+        run, format=format, request=beside, messages=messages, stamps={}
+    )

@@ -5,7 +5,12 @@ import shutil
 
 import pytest
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NAMES = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+)
 FLAGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *(
@@ -29,9 +34,13 @@ def browser():
     found = (shutil.which(name) for name in NAMES)
     path = os.environ.get("CHROMIUM") or next(filter(None, found), None)
     if path is None:
-        pytest.skip("no Chromium here: install one, or set CHROMIUM to its path")
+        pytest.skip(
+            "no Chromium here: install one, or set CHROMIUM to its path"
+        )
     with playwright.sync_playwright() as driver:
-        running = driver.chromium.launch(executable_path=path, args=list(FLAGS))
+        running = driver.chromium.launch(
+            executable_path=path, args=list(FLAGS)
+        )
         yield running
         running.close()
 
@@ -51,14 +60,18 @@ def new_page(browser, idle):
     """
     wrong, used = [], []
 
-    def page_of(*, allowed, width=1280, height=900, scheme="light", motion="reduce"):
+    def page_of(
+        *, allowed, width=1280, height=900, scheme="light", motion="reduce"
+    ):
         page = idle.pop() if idle else browser.new_context().new_page()
         listeners = {
             "pageerror": lambda error: wrong.append(str(error)),
             "console": lambda line: (
                 wrong.append(line.text) if line.type == "error" else None
             ),
-            "request": lambda asked: allowed(asked.url) or wrong.append(asked.url),
+            "request": lambda asked: (
+                allowed(asked.url) or wrong.append(asked.url)
+            ),
         }
         for event, listener in listeners.items():
             page.on(event, listener)

@@ -17,7 +17,9 @@ from tests.replay.test_run import small_run
 pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("the browser")]
 
 ROOT = Path(__file__).parents[2]
-AXE = Path(os.environ.get("AXE", ROOT / ".axe/node_modules/axe-core/axe.min.js"))
+AXE = Path(
+    os.environ.get("AXE", ROOT / ".axe/node_modules/axe-core/axe.min.js")
+)
 FOUND = """async () => (await axe.run(document, { resultTypes: ["violations"] })).violations
   .map(({ id, help, nodes }) => [id, help, nodes[0].html.slice(0, 120)])"""
 
@@ -39,9 +41,9 @@ def pages(tmp_path_factory):
     with upstream() as there, proxy(there, policy=CUTS_ALWAYS) as url:
         ask(url, "POST", "/v1/chat/completions", long_chat())
         settle(url)
-        key = json.loads(ask(url, "GET", "/_ullage/state")[2])["conversations"][0][
-            "key"
-        ]
+        key = json.loads(ask(url, "GET", "/_ullage/state")[2])[
+            "conversations"
+        ][0]["key"]
         yield {
             "replay": (replay.as_uri(), "#charts svg"),
             "session": (f"{url}/_ullage/conversations/{key}", "#charts svg"),

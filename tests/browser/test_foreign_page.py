@@ -13,7 +13,10 @@ pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("the browser")]
 
 CHAT = "/openai/v1/chat/completions"
 BODY = json.dumps(
-    {"model": "gpt-4.1", "messages": [{"role": "user", "content": "from a page"}]}
+    {
+        "model": "gpt-4.1",
+        "messages": [{"role": "user", "content": "from a page"}],
+    }
 )
 
 TRIES = """async ([proxy, chat, body]) => {
@@ -62,7 +65,10 @@ def there():
 
 
 async def _as_a_provider_that_allows_browsers(request):
-    allowed = {"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Headers": "*"}
+    allowed = {
+        "Access-Control-Allow-Origin": "*",
+        "Access-Control-Allow-Headers": "*",
+    }
     return web.json_response({"choices": []}, headers=allowed)
 
 
@@ -91,8 +97,17 @@ def test_a_foreign_page_reads_nothing_and_sends_nothing(browser, there):
         tried = page.evaluate(TRIES, [url, CHAT, BODY])
         page.evaluate(FORM, [url, CHAT])
         assert len(there.requests) == before
-    readable = {"state", "metrics", "post with a key", "get", "script", "picture"}
-    assert {name for name, outcome in tried.items() if outcome == "refused"} >= readable
+    readable = {
+        "state",
+        "metrics",
+        "post with a key",
+        "get",
+        "script",
+        "picture",
+    }
+    assert {
+        name for name, outcome in tried.items() if outcome == "refused"
+    } >= readable
     assert {tried["blind post"], tried["bytes"], tried["blind get"]} == {
         "opaque"
     }  # none was sent on

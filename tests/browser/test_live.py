@@ -50,7 +50,9 @@ def test_a_conversation_appears_while_one_looks_on(live, url):
     first = page.locator(".conversation").first
     assert "gpt-4.1" in first.locator("h2").text_content()
     assert "% less" in first.locator(".hint").text_content()
-    assert "1 request; the newest" in first.locator("svg").get_attribute("aria-label")
+    assert "1 request; the newest" in first.locator("svg").get_attribute(
+        "aria-label"
+    )
     assert first.locator(".decisions li").count() >= 1
     expect(page.locator("#sums dd").first).to_contain_text("2")
 
@@ -71,7 +73,11 @@ def test_behind_a_conversation_are_its_turns(live, url):
     page = live()
     page.locator(".conversation a").first.click()
     page.wait_for_selector("#charts svg")
-    assert page.locator("h1").text_content().startswith("A session's context window")
+    assert (
+        page.locator("h1")
+        .text_content()
+        .startswith("A session's context window")
+    )
 
 
 def test_a_proxy_that_ended_is_told(browser):
@@ -80,5 +86,7 @@ def test_a_proxy_that_ended_is_told(browser):
         page = context.new_page()
         page.goto(f"{url}/_ullage/")
         expect(page.locator("#lead")).to_contain_text("Policy continuation")
-    expect(page.locator("#lead")).to_have_text("The proxy does not answer any more.")
+    expect(page.locator("#lead")).to_have_text(
+        "The proxy does not answer any more."
+    )
     context.close()

@@ -16,7 +16,11 @@ POLICIES = ("default", "token_budget")
 
 
 def written(
-    folder, run, policies=POLICIES, title="What would a policy have done?", **more
+    folder,
+    run,
+    policies=POLICIES,
+    title="What would a policy have done?",
+    **more,
 ):
     drawn, rows = picture(run, policies=policies)
     path = folder / "report.html"
@@ -28,7 +32,9 @@ def written(
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    return written(tmp_path_factory.mktemp("report"), small_run("openai-chat", 40))
+    return written(
+        tmp_path_factory.mktemp("report"), small_run("openai-chat", 40)
+    )
 
 
 def expect(locator):
@@ -120,7 +126,9 @@ def test_the_history_is_searched_from_match_to_match(opened, report):
     expect(first).to_have_count(1)
     before = first.get_attribute("aria-posinset")
     page.locator("#next").click()
-    expect(page.locator(f".msg.found:not([aria-posinset='{before}'])")).to_have_count(1)
+    expect(
+        page.locator(f".msg.found:not([aria-posinset='{before}'])")
+    ).to_have_count(1)
     page.locator("#search").fill("nowhere to be found")
     page.locator("#next").click()
     assert page.locator(".msg.found").get_attribute("aria-posinset") != before
@@ -173,7 +181,9 @@ def test_the_history_shows_what_was_visible_at_a_turn(opened, report):
     assert page.locator(".instead").count() == 0, "nothing had been edited yet"
 
 
-def test_what_stands_in_the_place_of_messages_is_shown_before_them(opened, report):
+def test_what_stands_in_the_place_of_messages_is_shown_before_them(
+    opened, report
+):
     page = opened(report)
     page.locator("#before").click()
     record = page.locator(".account").last
@@ -230,7 +240,9 @@ CORNER = """() => {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_table_that_goes_on_has_a_shadow_where_it_does(opened, report, scheme):
+def test_a_table_that_goes_on_has_a_shadow_where_it_does(
+    opened, report, scheme
+):
     page = opened(report, width=390, scheme=scheme)
     page.locator(".scroll").scroll_into_view_if_needed()
 
@@ -239,7 +251,9 @@ def test_a_table_that_goes_on_has_a_shadow_where_it_does(opened, report, scheme)
         return page.screenshot(clip={"x": x, "y": y, "width": 3, "height": 3})
 
     assert pixels("edge") != pixels("card"), "more to come"
-    page.locator(".scroll").evaluate("box => { box.scrollLeft = box.scrollWidth }")
+    page.locator(".scroll").evaluate(
+        "box => { box.scrollLeft = box.scrollWidth }"
+    )
     assert pixels("edge") == pixels("card"), "the end"
 
 
@@ -247,7 +261,10 @@ def test_the_policies_keep_their_names_while_the_table_is_scrolled_by_keys(
     opened, report
 ):
     page = opened(report, width=390)
-    first, last = page.locator("tbody th").first, page.locator("tbody td.gates").first
+    first, last = (
+        page.locator("tbody th").first,
+        page.locator("tbody td.gates").first,
+    )
     before = first.bounding_box()["x"], turn(page)
     expect(last).not_to_be_in_viewport()
     page.locator(".scroll").focus()
@@ -259,14 +276,18 @@ def test_the_policies_keep_their_names_while_the_table_is_scrolled_by_keys(
     )
 
 
-def test_a_phone_and_a_screen_reader_are_told_that_the_table_goes_on(opened, report):
+def test_a_phone_and_a_screen_reader_are_told_that_the_table_goes_on(
+    opened, report
+):
     phone, desk = opened(report, width=390), opened(report)
     told = "The table goes on to the right: scroll it sideways."
     expect(phone.locator("#sideways")).to_be_visible()
     expect(desk.locator("#sideways")).to_be_hidden()
     for page in (phone, desk):
         expect(page.locator(".scroll")).to_have_role("region")
-        expect(page.locator(".scroll")).to_have_accessible_name("Table of policies")
+        expect(page.locator(".scroll")).to_have_accessible_name(
+            "Table of policies"
+        )
         expect(page.locator(".scroll")).to_have_accessible_description(told)
 
 
@@ -302,7 +323,13 @@ def test_what_has_the_focus_is_never_hidden_by_the_bar(opened, report):
 
 def test_content_is_shown_as_text_and_never_taken_for_markup(opened, tmp_path):
     page = opened(
-        written(tmp_path, evil_run(), policies=("default",), title=EVIL, notes=[EVIL])
+        written(
+            tmp_path,
+            evil_run(),
+            policies=("default",),
+            title=EVIL,
+            notes=[EVIL],
+        )
     )
     assert page.title() == EVIL
     assert page.locator("main img").count() == 0
@@ -362,7 +389,9 @@ def test_everything_one_can_use_has_a_name(opened, report):
 
 def test_a_session_of_500_turns_can_be_looked_at(opened, tmp_path, capsys):
     """That it opens and answers. How fast is told and not asserted: it depends on the machine."""
-    path = written(tmp_path, small_run("openai-chat", 500), policies=("default",))
+    path = written(
+        tmp_path, small_run("openai-chat", 500), policies=("default",)
+    )
     page = opened(path)
     drawn_ms, size = page.evaluate("performance.now()"), path.stat().st_size
     with capsys.disabled():

@@ -41,7 +41,8 @@ def pages_of(folder):
     if not os.environ.get("EVERY_PAGE"):
         return KINDS
     return sorted(
-        f"{path.relative_to(folder).with_suffix('')}" for path in folder.rglob("*.html")
+        f"{path.relative_to(folder).with_suffix('')}"
+        for path in folder.rglob("*.html")
     )
 
 
@@ -59,7 +60,9 @@ def test_nothing_is_found_in_the_site(browser, axe, site, scheme):
             )
             page.wait_for_timeout(200)  # colours go over into one another
             page.evaluate(axe)
-            wide = page.evaluate("document.documentElement.scrollWidth") > width
+            wide = (
+                page.evaluate("document.documentElement.scrollWidth") > width
+            )
             if wrong := page.evaluate(FOUND) + ["too wide"] * wide:
                 found[name, width] = wrong
     context.close()

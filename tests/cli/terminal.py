@@ -35,7 +35,9 @@ def ran_by(command, words, stdin=b"", env=None):
     runner = CliRunner(env=settings)
     words = [str(word) for word in words]
     result = runner.invoke(command, words, input=stdin, prog_name="ullage")
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
+    if result.exception is not None and not isinstance(
+        result.exception, SystemExit
+    ):
         raise result.exception
     return Ran(result.exit_code, result.stdout_bytes, result.stderr)
 
@@ -43,7 +45,9 @@ def ran_by(command, words, stdin=b"", env=None):
 def told(ran):
     """The one line of an error; a second line or a traceback fails the test."""
     lines = [
-        line for line in ran.err.splitlines() if not line.startswith(("Usage:", "Try "))
+        line
+        for line in ran.err.splitlines()
+        if not line.startswith(("Usage:", "Try "))
     ]
     assert ran.out == b""
     (line,) = filter(None, lines)

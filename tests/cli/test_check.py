@@ -41,7 +41,10 @@ def test_a_broken_rule_is_told_with_its_name_place_sentence_and_remedy():
 
 
 def test_every_broken_rule_is_told():
-    assert [line.split()[0] for line in check(SPOKEN).text.splitlines()] == ["A1", "A9"]
+    assert [line.split()[0] for line in check(SPOKEN).text.splitlines()] == [
+        "A1",
+        "A9",
+    ]
 
 
 def test_a_rule_known_from_memory_alone_says_so():

@@ -46,7 +46,9 @@ def test_fish_completes_commands_options_and_values(tmp_path):
     }
     asked = f"source {script}; complete -C 'ullage re'; complete -C 'ullage replay --policy t'"
     command = ["fish", "--no-config", "-c", asked]
-    ran = subprocess.run(command, capture_output=True, env=env, check=True, text=True)
+    ran = subprocess.run(
+        command, capture_output=True, env=env, check=True, text=True
+    )
     words = [line.split()[0] for line in ran.stdout.splitlines()]
     assert words == ["read", "replay", "three_layer", "token_budget"]
 

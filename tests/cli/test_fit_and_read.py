@@ -41,10 +41,14 @@ def ref_in(ran):
 
 
 @pytest.mark.parametrize("command", ["fit", "check"])
-@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no such device")
+@pytest.mark.skipif(
+    not Path("/dev/zero").exists(), reason="there is no such device"
+)
 def test_what_has_no_end_is_not_read_to_it(command, monkeypatch, kept):
     monkeypatch.setattr(_options, "_MOST_BYTES", 1_000_000)
-    ran = ullage(command, "/dev/zero", *(("--store", kept) if command == "fit" else ()))
+    ran = ullage(
+        command, "/dev/zero", *(("--store", kept) if command == "fit" else ())
+    )
     assert ran.status
     assert "longer than 1,000,000 bytes" in told(ran)
 
@@ -68,7 +72,9 @@ def test_with_json_the_request_comes_with_what_happened_to_it(kept):
     ran = fitted(LOG, kept, "--json", "--recall")
     assert set(ran.json) == {"request", "tokens", "limit", "events"}
     assert 0 < ran.json["tokens"] < ran.json["limit"]
-    cut = next(event for event in ran.json["events"] if event["kind"] == "truncated")
+    cut = next(
+        event for event in ran.json["events"] if event["kind"] == "truncated"
+    )
     assert (cut["where"], cut["ref"] in str(ran.json["request"])) == (
         "message 3, bash result",
         True,
@@ -78,11 +84,21 @@ def test_with_json_the_request_comes_with_what_happened_to_it(kept):
 
 
 def test_the_window_decides_and_what_does_not_fit_is_told_in_one_line(kept):
-    assert fitted(LOG, kept, "--window", "3000", "--json").json["limit"] < 3_000
+    assert (
+        fitted(LOG, kept, "--window", "3000", "--json").json["limit"] < 3_000
+    )
     big = conversation("small")
-    big["messages"].insert(0, {"role": "system", "content": "Remember. " * 9_000})
+    big["messages"].insert(
+        0, {"role": "system", "content": "Remember. " * 9_000}
+    )
     ran = ullage(
-        "fit", "-", "--store", kept, "--window", 2_000, stdin=json.dumps(big).encode()
+        "fit",
+        "-",
+        "--store",
+        kept,
+        "--window",
+        2_000,
+        stdin=json.dumps(big).encode(),
     )
     assert ran.status == 1
     assert "system text and tools" in told(ran)
@@ -107,7 +123,11 @@ def test_the_window_decides_and_what_does_not_fit_is_told_in_one_line(kept):
             ("--window", "0"),
             "is less than 1 tokens",
         ),
-        (b'{"messages": [], "model": "gpt-4.1"}', ("--format", "morse"), "--format"),
+        (
+            b'{"messages": [], "model": "gpt-4.1"}',
+            ("--format", "morse"),
+            "--format",
+        ),
         (
             b'{"messages": [], "model": "gpt-4.1", "conversation": "c"}',
             (),
@@ -127,7 +147,9 @@ def test_what_is_wrong_is_told_in_one_helpful_line(kept, stdin, options, says):
 # read
 
 
-@pytest.mark.parametrize("output", [LOG, HARD], ids=["plain", "surrogates and NUL"])
+@pytest.mark.parametrize(
+    "output", [LOG, HARD], ids=["plain", "surrogates and NUL"]
+)
 def test_a_ref_found_in_the_fitted_request_opens_the_original_byte_for_byte(
     kept, output
 ):
@@ -163,7 +185,9 @@ def test_what_was_kept_cannot_rewrite_a_terminal(kept, words):
 
 def test_lines_are_numbered_and_paged(kept):
     ref = ref_in(fitted(LOG, kept, "--recall"))
-    ran = ullage("read", ref, "--store", kept, "--lines", "--offset", 1, "--limit", 2)
+    ran = ullage(
+        "read", ref, "--store", kept, "--lines", "--offset", 1, "--limit", 2
+    )
     assert ran.text == (
         "     2\t00002 the tide came in\n     3\t00003 the tide came in\n"
         "[lines 2 to 3 of 1,001. Next: offset=3]\n"
@@ -211,7 +235,9 @@ def test_grep_names_ref_line_and_text(kept):
         == f"{ref}:998:00998 the tide came in\n{ref}:999:00999 the tide came in\n"
     )
     assert (
-        ullage("grep", "TIDE", ref, "-i", "--most", 1, "--store", kept).text.count("\n")
+        ullage(
+            "grep", "TIDE", ref, "-i", "--most", 1, "--store", kept
+        ).text.count("\n")
         == 1
     )
 

@@ -11,13 +11,16 @@ from ullage import Limits, MemoryStore, Session
 from ullage.documents.conversation import ConversationStore
 from ullage.stores import SpillStore, SqliteStore, every_ref, forget
 
-MARKS = {who: random.Random(who).randbytes(30).hex() for who in ("anna", "bert")}
+MARKS = {
+    who: random.Random(who).randbytes(30).hex() for who in ("anna", "bert")
+}
 """What only one of them ever saw; it does not compress."""
 
 
 def turns(who):
     lines = [
-        f"{MARKS[who]} {n} " + random.Random(n).randbytes(40).hex() for n in range(60)
+        f"{MARKS[who]} {n} " + random.Random(n).randbytes(40).hex()
+        for n in range(60)
     ]
     return [
         Turn(user=MARKS[who], calls=(Call("bash", who, "\n".join(lines)),))
@@ -27,9 +30,13 @@ def turns(who):
 
 def lives(store, who):
     limits = Limits(window_tokens=12_000, output_reserve_tokens=1_000)
-    session = Session("gpt-4.1", limits=limits, store=store, tenant=who, recall=True)
+    session = Session(
+        "gpt-4.1", limits=limits, store=store, tenant=who, recall=True
+    )
     session.fit(
-        histories.request("openai-chat", histories.wire("openai-chat", turns(who)))
+        histories.request(
+            "openai-chat", histories.wire("openai-chat", turns(who))
+        )
     )
     assert session.store.refs(who)
 
@@ -62,11 +69,18 @@ def kept(tmp_path):
     return tmp_path, before
 
 
-def test_a_tenant_is_gone_from_every_file_and_the_others_keep_all_they_have(kept):
+def test_a_tenant_is_gone_from_every_file_and_the_others_keep_all_they_have(
+    kept,
+):
     folder, before = kept
     assert holding(folder, MARKS["anna"], "anna")
     ran = ullage(
-        "forget", folder / "kept.db", "--tenant", "anna", "--spill", folder / "spill"
+        "forget",
+        folder / "kept.db",
+        "--tenant",
+        "anna",
+        "--spill",
+        folder / "spill",
     )
     assert ran.status == 0
     assert "outputs and " in ran.text
@@ -74,14 +88,18 @@ def test_a_tenant_is_gone_from_every_file_and_the_others_keep_all_they_have(kept
     assert holding(folder, MARKS["bert"])
     store = SqliteStore(folder / "kept.db")
     assert store.refs("anna") == ()
-    assert {ref: store.get("bert", ref) for ref in every_ref(store, "bert")} == before
+    assert {
+        ref: store.get("bert", ref) for ref in every_ref(store, "bert")
+    } == before
     store.close()
 
 
 def test_once_more_there_is_nothing(kept):
     folder, _ = kept
     for wanted in (False, True):
-        ran = ullage("forget", folder / "kept.db", "--tenant", "anna", "--json")
+        ran = ullage(
+            "forget", folder / "kept.db", "--tenant", "anna", "--json"
+        )
         assert (ran.json == {"outputs": 0, "records": 0}) is wanted
 
 
@@ -95,7 +113,10 @@ def test_whatever_a_clock_said_all_of_it_goes():
     assert done.removed
     assert done.records
     assert store.refs("anna") == ()
-    assert store.find("anna", [record.key for record in session_records(store)]) == ()
+    assert (
+        store.find("anna", [record.key for record in session_records(store)])
+        == ()
+    )
 
 
 def session_records(store):
@@ -132,5 +153,7 @@ def test_what_cannot_be_meant_is_refused_and_changes_nothing(kept):
     assert "one of them" in told(
         ullage("forget", path, "--tenant", "a", "--conversation", "b")
     )
-    assert "no conversations" in told(ullage("forget", path, "--conversation", "anna"))
+    assert "no conversations" in told(
+        ullage("forget", path, "--conversation", "anna")
+    )
     assert files(folder)["kept.db"] == before["kept.db"]

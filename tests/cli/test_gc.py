@@ -21,7 +21,9 @@ def kept(tmp_path):
     """Two outputs of long ago, one of them named by a ledger, and one of now."""
     path, clock = tmp_path / "kept.db", Clock()
     clock.now_s = 1_700_000_000.0
-    old = SpillStore(SqliteStore(path, clock=clock), tmp_path / "spill", clock=clock)
+    old = SpillStore(
+        SqliteStore(path, clock=clock), tmp_path / "spill", clock=clock
+    )
     old.commit("t", [NEEDED, OLD], [])
     old.close()
     now = SpillStore(SqliteStore(path), tmp_path / "spill")
@@ -70,7 +72,10 @@ def test_a_dry_run_prints_what_would_go_and_keeps_it(kept):
 
 
 def test_a_size_takes_what_is_needed_only_when_told(kept):
-    assert NEEDED.ref not in ullage("gc", "--max-size", "1kB", "--store", kept).text
+    assert (
+        NEEDED.ref
+        not in ullage("gc", "--max-size", "1kB", "--store", kept).text
+    )
     assert refs(kept) == (NEEDED.ref,)
     ran = ullage("gc", "--max-size", "1kB", "--even-needed", "--store", kept)
     assert "needed by a view" in ran.text
@@ -79,7 +84,13 @@ def test_a_size_takes_what_is_needed_only_when_told(kept):
 
 def test_spill_files_go_with_their_outputs(kept):
     ullage(
-        "gc", "--older-than", "30d", "--store", kept, "--spill", kept.parent / "spill"
+        "gc",
+        "--older-than",
+        "30d",
+        "--store",
+        kept,
+        "--spill",
+        kept.parent / "spill",
     )
     left = {file.stem for file in (kept.parent / "spill").iterdir()}
     assert left == {NEEDED.ref, NEW.ref}
@@ -92,10 +103,14 @@ def test_another_tenants_are_left_alone(kept):
 
 def test_run_often_it_works_rarely(kept):
     assert (
-        ullage("gc", "--older-than", "30d", "--every", "12h", "--store", kept).status
+        ullage(
+            "gc", "--older-than", "30d", "--every", "12h", "--store", kept
+        ).status
         == 0
     )
-    again = ullage("gc", "--older-than", "0s", "--every", "12h", "--store", kept)
+    again = ullage(
+        "gc", "--older-than", "0s", "--every", "12h", "--store", kept
+    )
     assert again.text == "cleaned up not long ago: nothing done\n"
     assert len(refs(kept)) == 2
 

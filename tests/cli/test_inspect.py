@@ -18,7 +18,9 @@ def played(tmp_path_factory):
     messages = trajectory("one", 12)["messages"]
     limits = Limits(window_tokens=WINDOW)
     store = folder / "own.db"
-    with Session("gpt-4.1", store=store, limits=limits, recall=True) as session:
+    with Session(
+        "gpt-4.1", store=store, limits=limits, recall=True
+    ) as session:
         for length in [*range(1, len(messages), 2)]:
             session.fit({"model": "gpt-4.1", "messages": messages[:length]})
         refs = {event.ref for event in session.events if event.ref}
@@ -38,7 +40,9 @@ def test_every_edit_of_the_session_is_listed_with_its_ref(played):
 
 def test_on_a_narrow_terminal_no_ref_is_cut(played):
     ledger, history, refs = played
-    ran = ullage("inspect", ledger, history, "--window", WINDOW, env={"COLUMNS": "60"})
+    ran = ullage(
+        "inspect", ledger, history, "--window", WINDOW, env={"COLUMNS": "60"}
+    )
     assert all(ref in ran.text for ref in refs)
     assert max(map(len, ran.text.splitlines())) <= 60
 
@@ -53,7 +57,11 @@ def test_as_json_it_is_the_trace_and_the_bills(played):
 
 def test_the_model_is_the_ledgers_where_the_history_names_none(tmp_path):
     messages = trajectory("one", 4)["messages"]
-    usage = {"prompt_tokens": 3_000, "completion_tokens": 20, "total_tokens": 3_020}
+    usage = {
+        "prompt_tokens": 3_000,
+        "completion_tokens": 20,
+        "total_tokens": 3_020,
+    }
     with Session("gpt-5.4", store=tmp_path / "own.db", recall=True) as session:
         view = session.fit({"model": "gpt-5.4", "messages": messages[:-1]})
         view.observe({"choices": [], "usage": usage})
@@ -68,7 +76,9 @@ def test_the_page_is_its_owners_alone(played, tmp_path):
     ledger, history, _ = played
     page = tmp_path / "session.html"
     assert (
-        ullage("inspect", ledger, history, "--window", WINDOW, "--html", page).status
+        ullage(
+            "inspect", ledger, history, "--window", WINDOW, "--html", page
+        ).status
         == 0
     )
     assert page.stat().st_mode & 0o077 == 0
@@ -90,7 +100,9 @@ def test_the_picture_is_of_what_was_sent(played, tmp_path):
     ledger, history, _ = played
     plot = tmp_path / "session.svg"
     assert (
-        ullage("inspect", ledger, history, "--window", WINDOW, "--plot", plot).status
+        ullage(
+            "inspect", ledger, history, "--window", WINDOW, "--plot", plot
+        ).status
         == 0
     )
     assert "A session under default" in plot.read_text()
@@ -107,7 +119,9 @@ def test_another_history_is_told_in_one_line(played, tmp_path):
     ledger, _, _ = played
     other = tmp_path / "other.json"
     other.write_text(
-        json.dumps({"messages": [{"role": "user", "content": "else"}], "model": "m"})
+        json.dumps(
+            {"messages": [{"role": "user", "content": "else"}], "model": "m"}
+        )
     )
     ran = ullage("inspect", ledger, other)
     assert ran.status == 1

@@ -49,7 +49,9 @@ def test_help_lists_the_commands():
 )
 def test_what_each_command_does_is_read_whole_on_a_narrow_terminal(group):
     settings = {**_cli.context_settings, "terminal_width": 60}
-    shown = group.get_help(click.Context(group, info_name="ullage", **settings))
+    shown = group.get_help(
+        click.Context(group, info_name="ullage", **settings)
+    )
     assert "..." not in shown.partition("Commands:")[2]
     assert max(map(len, shown.splitlines())) <= 60
 
@@ -64,7 +66,9 @@ def test_every_command_has_help_for_every_option(command):
 
 
 def test_the_version_is_that_of_the_package():
-    assert ullage("--version").text == f"ullage, version {package.__version__}\n"
+    assert (
+        ullage("--version").text == f"ullage, version {package.__version__}\n"
+    )
 
 
 def test_an_unknown_command_is_told_in_one_line():
@@ -110,7 +114,9 @@ def test_an_error_calls_an_option_as_it_was_typed(tmp_path):
     )
     (tmp_path / "run.json").write_text("{}")
     unknown = ullage("replay", tmp_path / "run.json", "--cache", "ether")
-    assert told(unknown).startswith("--cache: there is no price profile 'ether'")
+    assert told(unknown).startswith(
+        "--cache: there is no price profile 'ether'"
+    )
 
 
 def test_a_window_of_nothing_is_refused_before_any_run_is_read(tmp_path):
@@ -150,19 +156,32 @@ cli.main(["x"])
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_an_interrupt_ends_a_command_at_once(tmp_path, processes):
-    runs = [json.dumps(trajectory(f"run {number}", 30)) for number in range(40)]
+    runs = [
+        json.dumps(trajectory(f"run {number}", 30)) for number in range(40)
+    ]
     (tmp_path / "runs.jsonl").write_text("\n".join(runs))
     kept = tmp_path / "kept.jsonl"
-    words = ("replay", tmp_path / "runs.jsonl", "--jobs", processes, "--resume", kept)
+    words = (
+        "replay",
+        tmp_path / "runs.jsonl",
+        "--jobs",
+        processes,
+        "--resume",
+        kept,
+    )
     process = subprocess.Popen(
         [sys.executable, "-m", "ullage", *map(str, words)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
-    while process.poll() is None and not (kept.exists() and kept.stat().st_size):
+    while process.poll() is None and not (
+        kept.exists() and kept.stat().st_size
+    ):
         time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers as well
+    os.killpg(
+        process.pid, signal.SIGINT
+    )  # as a terminal does: to the workers as well
     out, err = process.communicate(timeout=20)
     assert process.returncode == 130
     assert (out, err.strip()) == (b"", b"")

@@ -20,12 +20,19 @@ def trajectory(name, steps, lines=450):
     messages = [{"role": "user", "content": "Mend the build."}]
     for step in range(steps):
         id = f"call_{step}"
-        call = {"name": "bash", "arguments": json.dumps({"command": f"make {step}"})}
-        output = "".join(f"{step} {line} the tide came in\n" for line in range(lines))
+        call = {
+            "name": "bash",
+            "arguments": json.dumps({"command": f"make {step}"}),
+        }
+        output = "".join(
+            f"{step} {line} the tide came in\n" for line in range(lines)
+        )
         messages += [
             {
                 "role": "assistant",
-                "tool_calls": [{"id": id, "type": "function", "function": call}],
+                "tool_calls": [
+                    {"id": id, "type": "function", "function": call}
+                ],
             },
             {"role": "tool", "tool_call_id": id, "content": output},
         ]
@@ -47,9 +54,15 @@ def recordings(tmp_path_factory):
     """A folder of three readable files and one that is none."""
     folder = tmp_path_factory.mktemp("recordings")
     (folder / "b").mkdir()
-    packed = gzip.compress(lines_of(trajectory("one", 8), trajectory("two", 3)))
+    packed = gzip.compress(
+        lines_of(trajectory("one", 8), trajectory("two", 3))
+    )
     (folder / "a.jsonl.gz").write_bytes(packed)
-    damaged = b'{"half": \n' + lines_of(trajectory("three", 2)) + b"\xff\xfe\x00\n7\n"
+    damaged = (
+        b'{"half": \n'
+        + lines_of(trajectory("three", 2))
+        + b"\xff\xfe\x00\n7\n"
+    )
     (folder / "b" / "damaged.jsonl").write_bytes(damaged)
     request = conversation("all is well") | {
         "response": {
@@ -64,7 +77,9 @@ def recordings(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def as_json(recordings):
-    return ullage("replay", recordings, "--window", 16_000, "--json", "--jobs", 1)
+    return ullage(
+        "replay", recordings, "--window", 16_000, "--json", "--jobs", 1
+    )
 
 
 def row(ran, name):
@@ -72,7 +87,9 @@ def row(ran, name):
 
 
 def test_a_folder_is_replayed_file_by_file_and_summed_up(as_json):
-    assert as_json.status == 3  # damaged.jsonl has lost lines; notes.md is no recording
+    assert (
+        as_json.status == 3
+    )  # damaged.jsonl has lost lines; notes.md is no recording
     names = [row["name"] for row in as_json.json["rows"]]
     assert names == ["a.jsonl.gz", "damaged.jsonl", "misnamed.txt", "all"]
     every = row(as_json, "all")
@@ -94,19 +111,33 @@ def test_what_a_policy_would_have_done_is_counted(as_json):
 
 
 def test_what_cannot_be_read_is_told_and_skipped(as_json):
-    skipped = [(damage["file"], damage["line"]) for damage in as_json.json["skipped"]]
+    skipped = [
+        (damage["file"], damage["line"]) for damage in as_json.json["skipped"]
+    ]
     assert {file for file, _ in skipped} == {"damaged.jsonl", "notes.md"}
-    assert {line for file, line in skipped if file == "damaged.jsonl"} == {1, 3, 4}
+    assert {line for file, line in skipped if file == "damaged.jsonl"} == {
+        1,
+        3,
+        4,
+    }
     assert "skipped damaged.jsonl line 1" in as_json.err
     assert "half" not in as_json.err
 
 
 def test_the_table_is_for_people(recordings, tmp_path):
     plain = tmp_path / "plain.jsonl"
-    plain.write_bytes(gzip.decompress((recordings / "a.jsonl.gz").read_bytes()))
+    plain.write_bytes(
+        gzip.decompress((recordings / "a.jsonl.gz").read_bytes())
+    )
     windows = ("--window", 16_000, "--window", 64_000)
     ran = ullage(
-        "replay", plain, *windows, "--runs", "--jobs", 1, env={"COLUMNS": "120"}
+        "replay",
+        plain,
+        *windows,
+        "--runs",
+        "--jobs",
+        1,
+        env={"COLUMNS": "120"},
     )
     assert ran.status == 0
     table = [line.split() for line in ran.text.splitlines()]
@@ -153,8 +184,13 @@ def test_a_window_is_typed_as_people_write_it(recordings):
     words = ("--window", "16k", "--window", "own", "--window", "16 thousand")
     ran = ullage("replay", recordings / "a.jsonl.gz", *words, "--jobs", 1)
     assert ran.status == 2
-    assert "'16 thousand' is no number of tokens: write 64000, 64k or 1M." in ran.err
-    ran = ullage("replay", recordings / "a.jsonl.gz", *words[:4], "--jobs", 1, "--json")
+    assert (
+        "'16 thousand' is no number of tokens: write 64000, 64k or 1M."
+        in ran.err
+    )
+    ran = ullage(
+        "replay", recordings / "a.jsonl.gz", *words[:4], "--jobs", 1, "--json"
+    )
     rooms = [(row["window_tokens"], row["is_own"]) for row in ran.json["rows"]]
     assert rooms == [(16_000, False), (1_000_000, True)]
 
@@ -167,7 +203,9 @@ def test_without_a_window_each_run_has_that_of_its_model(recordings):
 
 def test_a_narrow_terminal_has_a_paragraph_for_each_row(recordings):
     words = ("--window", 16_000, "--most", 1, "--least", 8, "--jobs", 1)
-    ran = ullage("replay", recordings / "a.jsonl.gz", *words, env={"COLUMNS": "60"})
+    ran = ullage(
+        "replay", recordings / "a.jsonl.gz", *words, env={"COLUMNS": "60"}
+    )
     lines = ran.text.splitlines()
     assert max(map(len, lines)) <= 60
     first = lines.index("a.jsonl.gz · default")
@@ -176,21 +214,32 @@ def test_a_narrow_terminal_has_a_paragraph_for_each_row(recordings):
 
 def test_calls_that_no_view_could_fit_have_a_status_of_their_own(recordings):
     ran = ullage(
-        "replay", recordings / "a.jsonl.gz", "--window", 100, "--most", 1, "--jobs", 1
+        "replay",
+        recordings / "a.jsonl.gz",
+        "--window",
+        100,
+        "--most",
+        1,
+        "--jobs",
+        1,
     )
     assert "over limit" in ran.text
     assert ran.status == 3
 
 
 def test_short_runs_can_be_left_out_and_many_be_cut(recordings):
-    ran = ullage("replay", recordings, "--least", 8, "--most", 1, "--json", "--jobs", 1)
-    assert [(row["name"], row["runs"], row["calls"]) for row in ran.json["rows"]] == [
-        ("a.jsonl.gz", 1, 9)
-    ]
+    ran = ullage(
+        "replay", recordings, "--least", 8, "--most", 1, "--json", "--jobs", 1
+    )
+    assert [
+        (row["name"], row["runs"], row["calls"]) for row in ran.json["rows"]
+    ] == [("a.jsonl.gz", 1, 9)]
 
 
 def test_a_broken_gate_is_a_status_of_its_own(recordings, monkeypatch, capsys):
-    sound = replay_run(small_run("openai-chat", 2), 16_000, profiles=[PROFILES["none"]])
+    sound = replay_run(
+        small_run("openai-chat", 2), 16_000, profiles=[PROFILES["none"]]
+    )
     broken = structs.replace(sound, broken={"G4": 2})
     monkeypatch.setattr(
         replay, "replay_all", lambda *_: iter([("a.jsonl.gz", broken, 1)])
@@ -219,29 +268,50 @@ def test_nothing_but_damage_is_no_table_and_no_success(tmp_path):
 
 
 def test_recordings_are_only_read(as_json, recordings):
-    assert sorted(file.name for file in recordings.rglob("*") if file.is_file()) == [
-        *("a.jsonl.gz", "damaged.jsonl", "misnamed.txt", "notes.md")
-    ]
+    assert sorted(
+        file.name for file in recordings.rglob("*") if file.is_file()
+    ) == [*("a.jsonl.gz", "damaged.jsonl", "misnamed.txt", "notes.md")]
 
 
 def test_a_page_is_written_for_its_owner_alone_and_draws_the_largest_runs(
     recordings, tmp_path
 ):
     page = tmp_path / "report.html"
-    words = ("--window", 16_000, "--html", page, "--draw", 1, "--jobs", 1, "--json")
+    words = (
+        "--window",
+        16_000,
+        "--html",
+        page,
+        "--draw",
+        1,
+        "--jobs",
+        1,
+        "--json",
+    )
     ran = ullage("replay", recordings / "a.jsonl.gz", *words)
     assert ran.status == 0
     assert page.stat().st_mode & 0o077 == 0
     text = page.read_text()
-    assert text.count('type="text/plain"') == 2, "one run: its story and its turns"
+    assert text.count('type="text/plain"') == 2, (
+        "one run: its story and its turns"
+    )
     assert "1 of 2 runs are drawn" in text
-    assert "--window 16000" in text, "the command that prints the figures again"
+    assert "--window 16000" in text, (
+        "the command that prints the figures again"
+    )
 
 
 def test_a_page_that_cannot_be_written_is_told(recordings, tmp_path):
     page = tmp_path / "nowhere" / "report.html"
     ran = ullage(
-        "replay", recordings / "a.jsonl.gz", "--most", 1, "--html", page, "--jobs", 1
+        "replay",
+        recordings / "a.jsonl.gz",
+        "--most",
+        1,
+        "--html",
+        page,
+        "--jobs",
+        1,
     )
     assert ran.status == 1
     assert "the file cannot be written" in ran.err
@@ -252,7 +322,17 @@ def test_prices_can_be_chosen_and_given_as_a_file(recordings, tmp_path):
     own.write_text(
         'name="own"\nwrite=1.0\nread=0.5\nmin_tokens=0\nas_of="2026-11-21"\nsource="ours"\n'
     )
-    words = ("--most", 1, "--jobs", 1, "--json", "--cache", own, "--cache", "deepseek")
+    words = (
+        "--most",
+        1,
+        "--jobs",
+        1,
+        "--json",
+        "--cache",
+        own,
+        "--cache",
+        "deepseek",
+    )
     ran = ullage("replay", recordings / "a.jsonl.gz", *words)
     (row,) = ran.json["rows"]
     charges = {(c["profile"], c["clock"]): c for c in row["charges"]}
@@ -292,26 +372,34 @@ def test_a_budget_that_cannot_be_meant_is_told(tmp_path, share):
 def test_the_page_tells_the_command_that_prints_its_figures_again(tmp_path):
     page = tmp_path / "report.html"
     asked = ("--budget", "30%", "--jobs", 1)
-    ran = ullage("replay", errands(tmp_path), *asked, "--html", page, "--draw", 0)
+    ran = ullage(
+        "replay", errands(tmp_path), *asked, "--html", page, "--draw", 0
+    )
     assert ran.status == 0
     assert "--budget 0.3 --jobs 1 --html report.html" in page.read_text()
     assert "--window" not in page.read_text()
 
 
-def test_the_same_logs_from_an_object_store_are_the_same_rows(recordings, as_json):
+def test_the_same_logs_from_an_object_store_are_the_same_rows(
+    recordings, as_json
+):
     words = ("--window", 16_000, "--json", "--jobs", 1)
     ran = ullage("replay", recordings.as_uri(), *words)
     times = {"fit_ms_median", "fit_ms_p99"}
 
     def bare(rows):
-        return [{k: v for k, v in row.items() if k not in times} for row in rows]
+        return [
+            {k: v for k, v in row.items() if k not in times} for row in rows
+        ]
 
     assert bare(ran.json["rows"]) == bare(as_json.json["rows"])
     assert ran.json["skipped"] == as_json.json["skipped"]
 
 
 def test_one_object_is_read_by_its_address(recordings):
-    ran = ullage("replay", f"{recordings.as_uri()}/a.jsonl.gz", "--json", "--jobs", 1)
+    ran = ullage(
+        "replay", f"{recordings.as_uri()}/a.jsonl.gz", "--json", "--jobs", 1
+    )
     assert ran.json["rows"][-1]["runs"] == 2
 
 
@@ -324,11 +412,26 @@ def test_an_object_store_that_is_not_known_is_told_of_without_its_address():
 def test_a_replay_that_was_stopped_goes_on_where_it_was_and_writes_what_was_kept(
     tmp_path,
 ):
-    kept, out, path = tmp_path / "kept", tmp_path / "out.parquet", errands(tmp_path, 3)
-    words = ("--budget", "30%", "--cache", "none", "--resume", kept, "--json", "--jobs")
+    kept, out, path = (
+        tmp_path / "kept",
+        tmp_path / "out.parquet",
+        errands(tmp_path, 3),
+    )
+    words = (
+        "--budget",
+        "30%",
+        "--cache",
+        "none",
+        "--resume",
+        kept,
+        "--json",
+        "--jobs",
+    )
     first = ullage("replay", path, *words, 1)
     lines = kept.read_bytes().splitlines(keepends=True)
-    kept.write_bytes(lines[0] + lines[1][:50])  # as a process that was killed leaves it
+    kept.write_bytes(
+        lines[0] + lines[1][:50]
+    )  # as a process that was killed leaves it
     again = ullage("replay", path, *words, 2, "--out", out)
     times = {"fit_ms_median", "fit_ms_p99"}
     for row, other in zip(first.json["rows"], again.json["rows"], strict=True):
@@ -343,9 +446,13 @@ def test_a_replay_that_was_stopped_goes_on_where_it_was_and_writes_what_was_kept
     assert found == [("errand 0",), ("errand 1",), ("errand 2",)]
 
 
-def test_both_passes_over_the_logs_tell_how_far_they_are(tmp_path, monkeypatch):
+def test_both_passes_over_the_logs_tell_how_far_they_are(
+    tmp_path, monkeypatch
+):
     monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
-    ran = ullage("replay", errands(tmp_path, 2), "--budget", "30%", "--jobs", 1)
+    ran = ullage(
+        "replay", errands(tmp_path, 2), "--budget", "30%", "--jobs", 1
+    )
     assert ran.status == 0
     assert "reading" in ran.err
     assert "2 runs" in ran.err

@@ -17,7 +17,9 @@ def replay(*words):
 
 
 def skipped(ran):
-    return [line for line in ran.err.splitlines() if line.startswith("skipped")]
+    return [
+        line for line in ran.err.splitlines() if line.startswith("skipped")
+    ]
 
 
 @pytest.fixture
@@ -36,13 +38,19 @@ def cut_gzip():
 BAD = {
     "empty.jsonl": (b"", "skipped empty.jsonl: the file is empty"),
     "blank.jsonl": (b"\n \n", "skipped blank.jsonl: the file is empty"),
-    "empty.jsonl.gz": (gzip.compress(b""), "skipped empty.jsonl.gz: the file is empty"),
+    "empty.jsonl.gz": (
+        gzip.compress(b""),
+        "skipped empty.jsonl.gz: the file is empty",
+    ),
     "words.txt": (
         b"# Notes\n\nwords\n",
         "skipped words.txt line 1: is not JSON (and 1 more",
     ),
     "access.jsonl": (
-        lines_of({"level": "info", "msg": "GET /"}, {"level": "info", "msg": "GET /a"}),
+        lines_of(
+            {"level": "info", "msg": "GET /"},
+            {"level": "info", "msg": "GET /a"},
+        ),
         "skipped access.jsonl line 1: is of no kind known here (and 1 more in this file)",
     ),
     "half.json": (
@@ -95,7 +103,9 @@ def test_a_gzip_cut_short_is_scored_up_to_the_cut(tmp_path):
     (row,) = ran.json["rows"]
     assert 0 < row["runs"] < 60
     (line,) = skipped(ran)
-    assert line.endswith("cannot be decompressed from here on: the file ends too early")
+    assert line.endswith(
+        "cannot be decompressed from here on: the file ends too early"
+    )
     number = int(line.split("line ")[1].split(":")[0])
     assert row["runs"] in (number - 1, number)
 
@@ -116,7 +126,8 @@ def test_a_damaged_line_is_told_with_its_number(tmp_path):
 
 def test_a_run_without_tool_calls_is_scored(tmp_path):
     messages = [
-        {"role": role, "content": "well " * 900} for role in ("user", "assistant")
+        {"role": role, "content": "well " * 900}
+        for role in ("user", "assistant")
     ] * 9
     path = tmp_path / "talk.jsonl"
     path.write_bytes(
@@ -127,7 +138,9 @@ def test_a_run_without_tool_calls_is_scored(tmp_path):
     assert ran.json["rows"][0]["calls"] == 9
 
 
-def test_a_run_that_is_no_conversation_is_told_and_the_rest_is_scored(tmp_path):
+def test_a_run_that_is_no_conversation_is_told_and_the_rest_is_scored(
+    tmp_path,
+):
     odd = trajectory("odd", 1)
     odd["messages"][2]["content"] = 7
     path = tmp_path / "runs.jsonl"
@@ -153,7 +166,9 @@ def test_what_was_repaired_is_no_loss(tmp_path):
     history = [{"role": "user", "content": "go"}, told_of | {"content": "yes"}]
     stray = {"role": "tool", "content": "x", "tool_call_ids": ["gone"]}
     path = tmp_path / "run.traj"
-    path.write_text(json.dumps({"trajectory": [], "history": [*history, stray, stray]}))
+    path.write_text(
+        json.dumps({"trajectory": [], "history": [*history, stray, stray]})
+    )
     ran = replay(path)
     assert ran.status == 0
     assert ran.err.lstrip() == (
@@ -172,7 +187,13 @@ def test_what_is_finished_is_not_done_again(tmp_path, good):
     marked["replayed"]["calls"] = 777  # what a second replay would not find
     kept.write_bytes(lines_of(marked) + b'{"key": "cut sh')
     again = replay(
-        good, "--resume", kept, "--policy", "default", "--policy", "continuation"
+        good,
+        "--resume",
+        kept,
+        "--policy",
+        "default",
+        "--policy",
+        "continuation",
     )
     assert [row["calls"] for row in first.json["rows"]] == [3]
     calls = {

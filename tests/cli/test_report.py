@@ -6,7 +6,12 @@ import io
 import pytest
 
 from tests.cli.terminal import told, ullage
-from ullage.core.values.receipts import Receipt, ReceiptKey, ReceiptTotals, TokenCounts
+from ullage.core.values.receipts import (
+    Receipt,
+    ReceiptKey,
+    ReceiptTotals,
+    TokenCounts,
+)
 from ullage.stores import SqliteStore
 from ullage.tools.cli.report import report_of, sentences
 
@@ -55,7 +60,8 @@ def test_it_says_what_was_measured_and_what_is_reckoned(store):
     assert "8 requests, 4 new conversations, $6.00 at list price." in text
     assert "they would have come to $8.00 (reckoned): $2.00 less, 25%." in text
     assert (
-        "Models opened what was set aside 2 times, for $0.25 of what was sent." in text
+        "Models opened what was set aside 2 times, for $0.25 of what was sent."
+        in text
     )
     assert "measured" in text
     assert "2020-01-01" not in text
@@ -64,7 +70,10 @@ def test_it_says_what_was_measured_and_what_is_reckoned(store):
 def test_it_is_summed_up_by_what_is_asked_for(store):
     words = ("report", "--store", store, "--since", "2020-01-01", "--json")
     by_client = ullage(*words, "--by", "client").json
-    assert [line["client"] for line in by_client["lines"]][1:] == ["agent", "old"]
+    assert [line["client"] for line in by_client["lines"]][1:] == [
+        "agent",
+        "old",
+    ]
     both = ullage(*words, "--by", "model", "--by", "tenant").json
     (line,) = both["lines"]
     assert (line["model"], line["tenant"], line["sums"]["requests"]) == (
@@ -78,11 +87,21 @@ def test_it_is_summed_up_by_what_is_asked_for(store):
 
 def test_a_spreadsheet_gets_rows_and_no_formula(store):
     ran = ullage(
-        "report", "--store", store, "--since", "2026-11-01", "--by", "client", "--csv"
+        "report",
+        "--store",
+        store,
+        "--since",
+        "2026-11-01",
+        "--by",
+        "client",
+        "--csv",
     )
     rows = list(csv.DictReader(io.StringIO(ran.text)))
     assert [row["client"][:5] for row in rows] == ["'=cmd", "agent"]
-    assert (rows[1]["sent_prompt_tokens"], rows[1]["raw_usd"]) == ("1000", "4.000000")
+    assert (rows[1]["sent_prompt_tokens"], rows[1]["raw_usd"]) == (
+        "1000",
+        "4.000000",
+    )
 
 
 def test_the_page_holds_names_as_text(store, tmp_path):

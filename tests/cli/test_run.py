@@ -29,15 +29,25 @@ _BASE = "import json, os; print(json.dumps(dict(os.environ)))"
 
 
 def ran(*words, **environment):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        **environment,
+    }
     return subprocess.run(
-        [*_ULLAGE, *words], capture_output=True, text=True, env=environment, timeout=60
+        [*_ULLAGE, *words],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=60,
     )
 
 
 def test_a_client_of_the_command_finds_its_provider_through_the_proxy(serve):
     server = serve("anthropic", ["Good day."])
-    done = ran(f"--upstream=anthropic={server.url}", "--", sys.executable, "-c", _ASK)
+    done = ran(
+        f"--upstream=anthropic={server.url}", "--", sys.executable, "-c", _ASK
+    )
     assert (done.stdout, done.returncode) == ("Good day.\n", 3)
     assert len(server.requests) == 1
 
@@ -59,7 +69,13 @@ for base in (bare, f"{bare}/x", url):
 def test_nobody_else_of_the_machine_is_answered(serve):
     """Neither page nor upstream without the key that the command was given; all of it with that."""
     server = serve("anthropic", ["Good day."])
-    done = ran(f"--upstream=anthropic={server.url}", "--", sys.executable, "-c", _TRIES)
+    done = ran(
+        f"--upstream=anthropic={server.url}",
+        "--",
+        sys.executable,
+        "-c",
+        _TRIES,
+    )
     codes = done.stdout.split()
     assert codes[:8] == ["404"] * 8
     assert codes[8:11] == ["200"] * 3
@@ -85,13 +101,21 @@ def test_each_run_has_keys_of_its_own(tmp_path):
 
 def test_a_gateway_in_the_environment_is_where_requests_go(serve):
     server = serve("anthropic", ["Good day."])
-    done = ran("--", sys.executable, "-c", _POST, ANTHROPIC_BASE_URL=server.url)
+    done = ran(
+        "--", sys.executable, "-c", _POST, ANTHROPIC_BASE_URL=server.url
+    )
     assert done.stdout == "Good day.\n"
     assert len(server.requests) == 1
 
 
 def test_options_behind_the_command_are_the_commands():
-    done = ran(sys.executable, "-c", "import sys; print(sys.argv[1:])", "--store", "-p")
+    done = ran(
+        sys.executable,
+        "-c",
+        "import sys; print(sys.argv[1:])",
+        "--store",
+        "-p",
+    )
     assert done.stdout == "['--store', '-p']\n"
 
 

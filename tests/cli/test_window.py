@@ -27,7 +27,9 @@ def test_the_list_and_one_conversation(agent):
     assert {text["state"] for text in one["texts"]} >= {"whole", "set aside"}
     assert one["batches"]
     told = ullage("window", "last", *store).text
-    assert told.startswith(f"{name}: {len(messages)} messages for claude-sonnet-4-5")
+    assert told.startswith(
+        f"{name}: {len(messages)} messages for claude-sonnet-4-5"
+    )
     assert "set aside by b" in told
     lines = ullage("window", "last", "--all", *store).text.splitlines()
     assert len(lines) > len(told.splitlines())

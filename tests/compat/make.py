@@ -33,7 +33,11 @@ from ullage.stores import PostgresStore
 
 HERE = Path(__file__).parent
 MODEL, TENANT, CHAT, WINDOW_TOKENS = "gpt-4.1", "ada", "c-17", 12_000
-THINKER, THINKER_WINDOW_TOKENS, SMALL_WINDOW_TOKENS = "claude-opus-5-5", 30_000, 7_000
+THINKER, THINKER_WINDOW_TOKENS, SMALL_WINDOW_TOKENS = (
+    "claude-opus-5-5",
+    30_000,
+    7_000,
+)
 """A model whose thoughts are bound to the messages before them; the guard acts in the small one."""
 FILES, LINES = 14, 90
 TOOL = {
@@ -41,7 +45,10 @@ TOOL = {
     "function": {
         "name": "read_file",
         "description": "Reads a file.",
-        "parameters": {"type": "object", "properties": {"path": {"type": "string"}}},
+        "parameters": {
+            "type": "object",
+            "properties": {"path": {"type": "string"}},
+        },
     },
 }
 
@@ -49,7 +56,9 @@ TOOL = {
 def session(store, **more):
     """A session as the one that made the store."""
     limits = ullage.Limits(window_tokens=WINDOW_TOKENS)
-    return ullage.Session(MODEL, limits=limits, store=store, tenant=TENANT, **more)
+    return ullage.Session(
+        MODEL, limits=limits, store=store, tenant=TENANT, **more
+    )
 
 
 def request(history):
@@ -69,7 +78,10 @@ def step(number, lines=LINES):
     }
     call = {"id": f"call_{number}", "type": "function", "function": function}
     said = {"role": "assistant", "content": None, "tool_calls": [call]}
-    return [said, {"role": "tool", "tool_call_id": call["id"], "content": text}]
+    return [
+        said,
+        {"role": "tool", "tool_call_id": call["id"], "content": text},
+    ]
 
 
 def reply(number, said, prompt_tokens):
@@ -79,7 +91,9 @@ def reply(number, said, prompt_tokens):
         "id": f"chatcmpl-{number}",
         "object": "chat.completion",
         "model": MODEL,
-        "choices": [{"index": 0, "message": said, "finish_reason": "tool_calls"}],
+        "choices": [
+            {"index": 0, "message": said, "finish_reason": "tool_calls"}
+        ],
         "usage": {**usage, "total_tokens": prompt_tokens + 20},
     }
 
@@ -89,7 +103,13 @@ def conversation(kept, store):
     limits = ullage.Limits(window_tokens=WINDOW_TOKENS)
     policy = documents.load("three_layer", {"EnableDiskSpillover": False})
     return Conversation(
-        kept, CHAT, MODEL, policy=policy, limits=limits, store=store, tenant=TENANT
+        kept,
+        CHAT,
+        MODEL,
+        policy=policy,
+        limits=limits,
+        store=store,
+        tenant=TENANT,
     )
 
 
@@ -97,7 +117,10 @@ def played(store):
     """A conversation in which old results leave the window three times: history, view, ledger."""
     writer = session(store)
     history = [
-        {"role": "user", "content": "Which files are broken? Never touch notes.txt."}
+        {
+            "role": "user",
+            "content": "Which files are broken? Never touch notes.txt.",
+        }
     ]
     for number in range(FILES):
         view = writer.fit(request(history))
@@ -113,7 +136,12 @@ def chatted(kept, store):
     """A chat that is compacted on the way: what was sent in the end."""
     chat = conversation(kept, store)
     chat.append(
-        [{"role": "user", "content": "Which parts are broken? Never touch notes.txt."}]
+        [
+            {
+                "role": "user",
+                "content": "Which parts are broken? Never touch notes.txt.",
+            }
+        ]
     )
     for number in range(FILES):
         view = chat.fit({"model": MODEL, "tools": [TOOL]})
@@ -128,13 +156,19 @@ def chatted(kept, store):
 def thinking_session(store, window_tokens=THINKER_WINDOW_TOKENS, **more):
     """A session as the one that made the store of the thoughtful conversation."""
     limits = ullage.Limits(window_tokens=window_tokens)
-    return ullage.Session(THINKER, limits=limits, store=store, tenant=TENANT, **more)
+    return ullage.Session(
+        THINKER, limits=limits, store=store, tenant=TENANT, **more
+    )
 
 
 def thinking_request(history):
     """The request for the next reply of a model that thinks."""
     tools = [
-        {"name": "bash", "description": "Runs.", "input_schema": {"type": "object"}}
+        {
+            "name": "bash",
+            "description": "Runs.",
+            "input_schema": {"type": "object"},
+        }
     ]
     thinking = {"type": "adaptive"}
     more = {"max_tokens": 1_000, "thinking": thinking, "tools": tools}
@@ -154,8 +188,14 @@ def thought_step(number, lines):
         "name": "bash",
         "input": {"n": number},
     }
-    text = "".join(f"{number}: line {line} of the log\n" for line in range(lines))
-    result = {"type": "tool_result", "tool_use_id": call["id"], "content": text}
+    text = "".join(
+        f"{number}: line {line} of the log\n" for line in range(lines)
+    )
+    result = {
+        "type": "tool_result",
+        "tool_use_id": call["id"],
+        "content": text,
+    }
     return [
         {"role": "assistant", "content": [thought, call]},
         {"role": "user", "content": [result]},
@@ -176,7 +216,9 @@ def worded(store):
         with thinking_session(store, window_tokens) as writer:
             for number in numbers:
                 writer.fit(thinking_request(history))
-                history.extend(thought_step(number, 190 if number % 10 else 900))
+                history.extend(
+                    thought_step(number, 190 if number % 10 else 900)
+                )
             return writer.fit(thinking_request(history))["messages"]
 
     work(range(1, 9), SMALL_WINDOW_TOKENS)
@@ -191,13 +233,21 @@ def dumped(server):
     with closing(PostgresConversations(server.url)) as kept:
         chatted(kept, PostgresStore(server.url))
     text = subprocess.run(
-        [program("pg_dump"), "--inserts", "--no-owner", "--schema=ullage", server.url],
+        [
+            program("pg_dump"),
+            "--inserts",
+            "--no-owner",
+            "--schema=ullage",
+            server.url,
+        ],
         capture_output=True,
         text=True,
         check=True,
     ).stdout
     return "".join(
-        f"{line}\n" for line in text.splitlines() if not line.startswith(("\\", "--"))
+        f"{line}\n"
+        for line in text.splitlines()
+        if not line.startswith(("\\", "--"))
     )
 
 
@@ -206,7 +256,9 @@ def main(folder):
     folder.mkdir(parents=True)
     history, view, ledger = played(folder / "kept.db")
     worded_history, worded_view = worded(folder / "worded_kept.db")
-    chat_view = chatted(ConversationStore(folder / "chat.db"), folder / "chat_kept.db")
+    chat_view = chatted(
+        ConversationStore(folder / "chat.db"), folder / "chat_kept.db"
+    )
     server = Server()
     try:
         (folder / "server.sql").write_text(dumped(server), encoding="utf-8")
@@ -220,7 +272,9 @@ def main(folder):
         "chat_view": chat_view,
         "worded": {"history": worded_history, "view": worded_view},
     }.items():
-        (folder / f"{name}.json").write_bytes(msgspec.json.encode(value) + b"\n")
+        (folder / f"{name}.json").write_bytes(
+            msgspec.json.encode(value) + b"\n"
+        )
 
 
 if __name__ == "__main__":

@@ -15,7 +15,10 @@ from tests.stores.conftest import server, url  # noqa: F401  (fixtures)
 from ullage import Record
 from ullage.core.history.ledger import arrival_part
 from ullage.documents import preset
-from ullage.documents.conversation import ConversationStore, PostgresConversations
+from ullage.documents.conversation import (
+    ConversationStore,
+    PostgresConversations,
+)
 from ullage.integrations._entries import record_of
 from ullage.policy import DEFAULT, SUMMARISED, fingerprint
 from ullage.stores import PostgresStore
@@ -144,10 +147,14 @@ def test_a_ledger_in_the_state_of_a_framework_is_the_same(left):
 def goes_on(chat, left):
     """A chat shows what it showed then, and every ref in it opens its text."""
     try:
-        view = chat.fit({"model": make.MODEL, "tools": [make.TOOL]})["messages"]
+        view = chat.fit({"model": make.MODEL, "tools": [make.TOOL]})[
+            "messages"
+        ]
         assert view == read(left, "chat_view")
         texts = {whole(chat.session, ref) for ref in REF.findall(str(view))}
-        made = {make.step(number)[1]["content"] for number in range(make.FILES)}
+        made = {
+            make.step(number)[1]["content"] for number in range(make.FILES)
+        }
         gone = made - {message["content"] for message in view}
         assert len(gone) > 5
         assert gone <= texts
@@ -177,7 +184,9 @@ def test_a_server_shows_what_was_decided_on_it_then(left, filled, opened):
     now = session.fit(make.request(read(left, "history")))["messages"]
     assert now[: len(records_in(view))] == view[: len(records_in(view))]
     assert all(
-        whole(session, ref) for text in records_in(view) for ref in REF.findall(text)
+        whole(session, ref)
+        for text in records_in(view)
+        for ref in REF.findall(text)
     )
 
 
@@ -249,17 +258,26 @@ def test_everything_in_our_words_is_in_what_was_left(left):
     assert "'thinking'" in then
 
 
-def test_a_conversation_in_our_words_goes_on_and_what_changed_is_told(left, thinks):
+def test_a_conversation_in_our_words_goes_on_and_what_changed_is_told(
+    left, thinks
+):
     told, view = read(left, "worded"), None
     session = thinks()
     view = session.fit(make.thinking_request(told["history"]))
     shows_same = goes_on_legally(told["view"], view)
     found = session.state.ledger.entries.values()
-    known = [opened.policy_fingerprint for entry in found for opened in entry.policies]
+    known = [
+        opened.policy_fingerprint
+        for entry in found
+        for opened in entry.policies
+    ]
     kinds = [event.kind for event in session.events]
-    assert kinds.count("changed") == (session.settings.policy_fingerprint != known[0])
+    assert kinds.count("changed") == (
+        session.settings.policy_fingerprint != known[0]
+    )
     assert shows_same == (
-        arrival_part(session.settings.policy_fingerprint) == arrival_part(known[0])
+        arrival_part(session.settings.policy_fingerprint)
+        == arrival_part(known[0])
     )
 
 
@@ -297,8 +315,12 @@ def test_one_word_that_changes_is_told_once(
         session = thinks_now()
         shows_same = goes_on_legally(then, session.fit(request))
         assert [event.kind for event in session.events].count("changed") == 1
-        (told,) = (event for event in session.events if event.kind == "changed")
-        assert ("stays as it is" in told.why) == (part == rewording.UNDER_PRESSURE)
+        (told,) = (
+            event for event in session.events if event.kind == "changed"
+        )
+        assert ("stays as it is" in told.why) == (
+            part == rewording.UNDER_PRESSURE
+        )
         assert shows_same == (part == rewording.UNDER_PRESSURE)
         again = thinks_now()
         again.fit(request)

@@ -70,22 +70,38 @@ class Pruning(Identity):
 
     def __init__(self, keep=6, cut_chars=40_000, grep=True, index=False):
         super().__init__()
-        self.keep, self.cut_chars, self.grep, self.index = keep, cut_chars, grep, index
+        self.keep, self.cut_chars, self.grep, self.index = (
+            keep,
+            cut_chars,
+            grep,
+            index,
+        )
         self.kept, self.recalls, self.peak_chars = {}, 0, 0
 
     def fit(self, request):
-        tools = [*request["tools"], definition(CONTINUATION, "tool_call_id", "offset")]
+        tools = [
+            *request["tools"],
+            definition(CONTINUATION, "tool_call_id", "offset"),
+        ]
         if self.grep:
             tools.append(definition(GREP, "ref_id", "pattern"))
         calls = {
-            c["id"]: c for m in request["messages"] for c in m.get("tool_calls") or ()
+            c["id"]: c
+            for m in request["messages"]
+            for c in m.get("tool_calls") or ()
         }
         messages = [self._first_sight(m, calls) for m in request["messages"]]
-        old = [i for i, m in enumerate(messages) if m["role"] == "tool"][: -self.keep]
+        old = [i for i, m in enumerate(messages) if m["role"] == "tool"][
+            : -self.keep
+        ]
         for i in old:
-            messages[i] = self._placeholder(messages[i], request["messages"][i], calls)
+            messages[i] = self._placeholder(
+                messages[i], request["messages"][i], calls
+            )
         if self.index and old:
-            messages = self._indexed(messages, request["messages"], calls, old[-1])
+            messages = self._indexed(
+                messages, request["messages"], calls, old[-1]
+            )
         self.peak_chars = max(
             self.peak_chars, sum(len(m.get("content") or "") for m in messages)
         )
@@ -115,7 +131,10 @@ class Pruning(Identity):
                 if len(text) < 400
                 else {**message, "content": "[recalled text]"}
             )
-        return {**message, "content": self._notice(self._put(text, "pruned"), 0)}
+        return {
+            **message,
+            "content": self._notice(self._put(text, "pruned"), 0),
+        }
 
     def _indexed(self, messages, originals, calls, end):
         """One user message in place of everything up to the last old turn's end."""
@@ -129,13 +148,21 @@ class Pruning(Identity):
             if self._put(text, "condensed")
         ]
         ref = self._put("\n".join(lines), "condensed")
-        said = [m["content"] for m in messages[1:] if m["role"] == "assistant"][-1]
+        said = [
+            m["content"] for m in messages[1:] if m["role"] == "assistant"
+        ][-1]
         account = f"Earlier: {said}\n{self._notice(ref, 0)}"
-        return [messages[0], {"role": "user", "content": account}, *messages[end + 1 :]]
+        return [
+            messages[0],
+            {"role": "user", "content": account},
+            *messages[end + 1 :],
+        ]
 
     def _notice(self, ref, offset):
         search = (
-            f'; search it: {GREP}(ref_id="{ref}", pattern="…")' if self.grep else ""
+            f'; search it: {GREP}(ref_id="{ref}", pattern="…")'
+            if self.grep
+            else ""
         )
         read = f'{CONTINUATION}(tool_call_id="{ref}", offset={offset})'
         return f"[set aside. Read on: {read}{search}]"
@@ -156,7 +183,9 @@ class Pruning(Identity):
             ]
             content = "\n".join(hits[:50])
         else:
-            content = self._page(arguments["tool_call_id"], arguments["offset"])
+            content = self._page(
+                arguments["tool_call_id"], arguments["offset"]
+            )
         return {"role": "tool", "tool_call_id": call["id"], "content": content}
 
     def _page(self, ref, offset):
@@ -176,14 +205,20 @@ class Prefix:
         self.last = []
 
     def feed(self, head, messages):
-        pieces = [json.dumps(head, sort_keys=True), *(json.dumps(m) for m in messages)]
+        pieces = [
+            json.dumps(head, sort_keys=True),
+            *(json.dumps(m) for m in messages),
+        ]
         same = 0
         while (
-            same < min(len(pieces), len(self.last)) and pieces[same] == self.last[same]
+            same < min(len(pieces), len(self.last))
+            and pieces[same] == self.last[same]
         ):
             same += 1
         self.last = pieces
-        return Cached(sum(map(len, pieces)) // 4, sum(map(len, pieces[:same])) // 4)
+        return Cached(
+            sum(map(len, pieces)) // 4, sum(map(len, pieces[:same])) // 4
+        )
 
 
 class Cached:

@@ -14,8 +14,12 @@ def view_of(*results, offered=(CONTINUATION, GREP), prose=""):
     for number, (name, arguments, text) in enumerate(results):
         function = {"name": name, "arguments": json.dumps(arguments)}
         call = {"id": f"c{number}", "function": function}
-        messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
-        messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": text})
+        messages.append(
+            {"role": "assistant", "content": "", "tool_calls": [call]}
+        )
+        messages.append(
+            {"role": "tool", "tool_call_id": f"c{number}", "content": text}
+        )
     return View(messages, [{"function": {"name": name}} for name in offered])
 
 
@@ -29,8 +33,13 @@ GONE = read(f'[gone: {CONTINUATION}(tool_call_id="{REF}", offset=0)]')
 def test_a_line_is_evidence_only_from_a_reading_of_its_own_file():
     line = "    12|def f():\n"
     assert find(view_of(read(line)), NEED) == "def f():"
-    assert find(view_of(("read_file", {"path": "stdlib/b.py"}, line)), NEED) is None
-    assert find(view_of(("search", {}, "stdlib/a.py:12:def f():")), NEED) is None
+    assert (
+        find(view_of(("read_file", {"path": "stdlib/b.py"}, line)), NEED)
+        is None
+    )
+    assert (
+        find(view_of(("search", {}, "stdlib/a.py:12:def f():")), NEED) is None
+    )
     assert find(view_of(read("   112|def f():\n")), NEED) is None
 
 
@@ -46,9 +55,14 @@ def test_ways_go_from_search_to_pages_to_the_file_itself():
     assert list(ways(view_of(GONE), NEED)) == [
         (GREP, {"ref_id": REF, "pattern": "(def|class) f"}),
         (CONTINUATION, {"tool_call_id": REF, "offset": 0}),
-        ("read_file", {"path": "stdlib/a.py", "start_line": 12, "end_line": 12}),
+        (
+            "read_file",
+            {"path": "stdlib/a.py", "start_line": 12, "end_line": 12},
+        ),
     ]
-    assert [name for name, _ in ways(view_of(GONE, offered=()), NEED)] == ["read_file"]
+    assert [name for name, _ in ways(view_of(GONE, offered=()), NEED)] == [
+        "read_file"
+    ]
 
 
 HEAD = f"ref={REF} offset=400 of read_file"
@@ -66,9 +80,12 @@ def test_a_line_found_by_words_counts_under_the_head_of_its_file():
 
 def test_a_tool_that_finds_by_words_is_asked_before_pages_are_read():
     messages = view_of(GONE).messages
-    parameters = {"properties": {"tool_call_id": {}, "pattern": {}, "words": {}}}
+    parameters = {
+        "properties": {"tool_call_id": {}, "pattern": {}, "words": {}}
+    }
     view = View(
-        messages, [{"function": {"name": CONTINUATION, "parameters": parameters}}]
+        messages,
+        [{"function": {"name": CONTINUATION, "parameters": parameters}}],
     )
     assert [arguments for _, arguments in ways(view, NEED)][:3] == [
         {"tool_call_id": REF, "pattern": "(def|class) f"},
@@ -83,7 +100,9 @@ def test_a_part_that_did_not_hold_the_line_is_no_source():
         {"path": "stdlib/a.py", "start_line": 20, "end_line": 90},
         GONE[2],
     )
-    assert [name for name, _ in ways(view_of(elsewhere), NEED)] == ["read_file"]
+    assert [name for name, _ in ways(view_of(elsewhere), NEED)] == [
+        "read_file"
+    ]
 
 
 def test_reading_on_continues_where_the_last_page_ended():

@@ -9,7 +9,12 @@ import pytest
 
 from demo.agenda import AGENDA, QUICK, Question, task
 from demo.evidence import text_of
-from demo.investigator import CONCLUSION, NOT_FOUND, Investigator, count_request
+from demo.investigator import (
+    CONCLUSION,
+    NOT_FOUND,
+    Investigator,
+    count_request,
+)
 from demo.loop import run
 from demo.tools import SPECS, default_roots
 from tests.demo.standin import CONTINUATION, GREP, Identity, Pruning
@@ -38,7 +43,9 @@ def defined_at(name):
     origin = importlib.util.find_spec(module).origin
     nodes = ast.walk(ast.parse(Path(origin).read_text(encoding="utf-8")))
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    lines = [n.lineno for n in nodes if isinstance(n, kinds) and n.name == symbol]
+    lines = [
+        n.lineno for n in nodes if isinstance(n, kinds) and n.name == symbol
+    ]
     return Path(origin), lines
 
 
@@ -52,7 +59,10 @@ def test_every_quote_of_a_whole_run_is_the_line_of_the_real_file(play):
         assert text == source_line(path, int(number))
     assert 60 <= len(views) <= 150
     raw = {"messages": history}
-    assert count_request(raw, lambda texts: [len(t) // 5 for t in texts]) > 300_000
+    assert (
+        count_request(raw, lambda texts: [len(t) // 5 for t in texts])
+        > 300_000
+    )
 
 
 def test_the_definitions_are_where_python_finds_them(play):
@@ -90,7 +100,9 @@ def test_a_reply_reports_what_it_was_sent(whole, count):
 
 
 def test_some_steps_call_several_tools_at_once(whole):
-    batches = [r["choices"][0]["message"].get("tool_calls", ()) for _, r in whole[1]]
+    batches = [
+        r["choices"][0]["message"].get("tool_calls", ()) for _, r in whole[1]
+    ]
     assert max(map(len, batches)) >= 3
 
 
@@ -155,14 +167,19 @@ def test_without_a_notice_the_file_is_read_again(play, count):
     view = placeholder_view(play, "[gone]")
     reply = Investigator(QUICK[1:], count).create(**view)
     names = {
-        c["function"]["name"] for c in reply["choices"][0]["message"]["tool_calls"]
+        c["function"]["name"]
+        for c in reply["choices"][0]["message"]["tool_calls"]
     }
     assert names == {"read_file"}
 
 
-def test_progress_is_read_from_an_account_when_the_messages_are_gone(whole, count):
+def test_progress_is_read_from_an_account_when_the_messages_are_gone(
+    whole, count
+):
     view, _ = whole[1][8]
-    status_line = [text_of(m) for m in view["messages"] if m["role"] == "assistant"][-1]
+    status_line = [
+        text_of(m) for m in view["messages"] if m["role"] == "assistant"
+    ][-1]
     account = {"role": "user", "content": f"Earlier, condensed: {status_line}"}
     short = {**view, "messages": [view["messages"][0], account]}
     reply = Investigator(QUICK, count).create(**short)
@@ -171,7 +188,9 @@ def test_progress_is_read_from_an_account_when_the_messages_are_gone(whole, coun
 
 
 def test_a_name_that_is_nowhere_ends_the_question_without_evidence(play):
-    history, _ = play((Question("no.such_thing_here", "stdlib/json", "x"),), Identity())
+    history, _ = play(
+        (Question("no.such_thing_here", "stdlib/json", "x"),), Identity()
+    )
     assert CONCLUSION in text_of(history[-1])
     assert not QUOTE.search(text_of(history[-1]))
 
@@ -182,7 +201,10 @@ def test_evidence_that_cannot_be_had_is_said_to_be_missing(tools, count):
     class Shut:
         def run(self, call):
             asked = json.loads(call["function"]["arguments"])
-            whole = "end_line" not in asked or asked["start_line"] != asked["end_line"]
+            whole = (
+                "end_line" not in asked
+                or asked["start_line"] != asked["end_line"]
+            )
             gone = {
                 "role": "tool",
                 "tool_call_id": call["id"],

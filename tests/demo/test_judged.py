@@ -8,13 +8,15 @@ from demo.judged import judged
 from ullage.core.values.messages import ToolCall
 
 QUESTION = Question(
-    "json.decoder.JSONDecoder", "stdlib", r"\bJSONDecoder\b", "NUMBER_RE", "a number"
+    "json.decoder.JSONDecoder",
+    "stdlib",
+    r"\bJSONDecoder\b",
+    "NUMBER_RE",
+    "a number",
 )
 FILE = "stdlib/json/decoder.py"
 READ = "     3|import re\n    20|NUMBER_RE = re.compile(\n   255|class JSONDecoder(object):\n"
-SEARCH = (
-    "1 hits in 1 files\nstdlib/json/__init__.py:106:from .decoder import JSONDecoder\n"
-)
+SEARCH = "1 hits in 1 files\nstdlib/json/__init__.py:106:from .decoder import JSONDecoder\n"
 ALL = (
     f"> {FILE}:255: class JSONDecoder(object):\n> {FILE}:3: import re\n"
     "> stdlib/json/__init__.py:106: from .decoder import JSONDecoder\n"
@@ -24,7 +26,9 @@ ALL = (
 
 def call(name, arguments, text, *, is_recall=False):
     return Done(
-        ToolCall("1", name, json.dumps(arguments), 0), text, is_recall=is_recall
+        ToolCall("1", name, json.dumps(arguments), 0),
+        text,
+        is_recall=is_recall,
     )
 
 
@@ -33,8 +37,13 @@ class Run:
         self.answer, self.seen = answer, list(seen)
         self.done = [
             call("read_file", {"path": FILE}, READ),
-            call("search", {"pattern": "JSONDecoder", "path": "stdlib"}, SEARCH),
-            *(call("get_continuation", {}, text, is_recall=True) for text in recalled),
+            call(
+                "search", {"pattern": "JSONDecoder", "path": "stdlib"}, SEARCH
+            ),
+            *(
+                call("get_continuation", {}, text, is_recall=True)
+                for text in recalled
+            ),
         ]
 
 
@@ -78,5 +87,7 @@ def test_a_run_without_an_answer_is_not_asked_what_it_still_saw():
 
 def test_arguments_that_are_no_json_return_no_lines():
     run = Run(ALL, [SEARCH])
-    run.done[0] = Done(ToolCall("1", "read_file", "{", 0), READ, is_recall=False)
+    run.done[0] = Done(
+        ToolCall("1", "read_file", "{", 0), READ, is_recall=False
+    )
     assert judged([QUESTION], run).quoted == 1

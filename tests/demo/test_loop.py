@@ -37,13 +37,20 @@ class Theirs:
 
 
 def test_calls_go_to_whom_they_belong_and_the_history_keeps_everything():
-    asks = {"role": "assistant", "tool_calls": [{"name": "theirs"}, {"name": "ours"}]}
+    asks = {
+        "role": "assistant",
+        "tool_calls": [{"name": "theirs"}, {"name": "ours"}],
+    }
     ends = {"role": "assistant", "content": "done"}
     client, session = Scripted(asks, ends), Marked()
     request = {"messages": [{"role": "user", "content": "go"}]}
     seen = []
     view = run(
-        client, session, Theirs(), request, watch=lambda *both: seen.append(both)
+        client,
+        session,
+        Theirs(),
+        request,
+        watch=lambda *both: seen.append(both),
     )
     contents = [m.get("content") for m in request["messages"]]
     assert contents == ["go", None, "ran theirs", "recalled", "done"]

@@ -39,7 +39,9 @@ def test_the_demo_proves_its_point_in_80_columns(first):
     assert proved
     assert max(map(len, text.split("\n"))) <= 80
     assert re.search(r"(\d+) of \1 tool results came back byte for byte", text)
-    assert re.search(r"(\d) of \1 lines quoted, the same as without a limit", text)
+    assert re.search(
+        r"(\d) of \1 lines quoted, the same as without a limit", text
+    )
     for root in default_roots().values():
         assert str(root) not in text
 
@@ -59,7 +61,14 @@ def test_a_plain_line_appears_every_ten_calls(first):
 def test_a_terminal_shows_the_window_live(tools):
     _, text = printed(tools, terminal=True)
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text)
-    for word in ("window", "history", "set aside", "recalls", "█", "pruned a result"):
+    for word in (
+        "window",
+        "history",
+        "set aside",
+        "recalls",
+        "█",
+        "pruned a result",
+    ):
         assert word in plain
 
 

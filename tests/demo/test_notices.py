@@ -15,8 +15,14 @@ REF = "k3x9a0b1c2d3e4f5"
             [(REF, 28_000)],
         ),
         (f'[x: get_continuation(tool_call_id="{REF}")]', [(REF, 0)]),
-        (f'tool_output_cache_grep(ref_id="{REF}", pattern="def f\\\\(")', [(REF, 0)]),
-        (f'\\"get_continuation(tool_call_id=\\"{REF}\\", offset=7)\\"', [(REF, 7)]),
+        (
+            f'tool_output_cache_grep(ref_id="{REF}", pattern="def f\\\\(")',
+            [(REF, 0)],
+        ),
+        (
+            f'\\"get_continuation(tool_call_id=\\"{REF}\\", offset=7)\\"',
+            [(REF, 7)],
+        ),
         ("get_continuation(offset=3) of nothing", []),
         ("def get_continuation(self):", []),
         ("no call at all", []),
@@ -59,5 +65,8 @@ def test_a_line_break_at_the_end_of_a_page_belongs_to_the_original():
 def test_a_recall_that_never_moves_on_ends():
     stuck = 'x\n[get_continuation(tool_call_id="r", offset=0)]'
     assert (
-        read_all(Call("get_continuation", "r", 0), lambda name, arguments: stuck) == "x"
+        read_all(
+            Call("get_continuation", "r", 0), lambda name, arguments: stuck
+        )
+        == "x"
     )

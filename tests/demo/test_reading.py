@@ -18,7 +18,9 @@ def test_the_definition_is_the_hit_that_agrees_with_the_dotted_name():
         "stdlib/zipfile/__init__.py:90:    def ZipFile(self):",
         "stdlib/zipfile/__init__.py:99:class ZipFile:",
     )
-    assert definition(question, found) == Address("stdlib/zipfile/__init__.py", 99)
+    assert definition(question, found) == Address(
+        "stdlib/zipfile/__init__.py", 99
+    )
     assert definition(question, hits()) is None
 
 
@@ -29,12 +31,18 @@ def test_the_definition_is_the_hit_that_agrees_with_the_dotted_name():
         ("stdlib/a/b.py", "from . import c", "stdlib/a/c.py"),
         ("stdlib/a/b.py", "from .c import d", "stdlib/a/c.py"),
         ("stdlib/a/b.py", "from ..c import d", "stdlib/c.py"),
-        ("site/rich/console.py", "from rich.text import Text", "site/rich/text.py"),
+        (
+            "site/rich/console.py",
+            "from rich.text import Text",
+            "site/rich/text.py",
+        ),
         ("site/rich/console.py", "import threading", "stdlib/threading.py"),
     ],
 )
 def test_an_import_names_a_file(path, line, expected):
-    assert modules(path, f"     1|'''doc'''\n    12|{line}\n") == {expected: 12}
+    assert modules(path, f"     1|'''doc'''\n    12|{line}\n") == {
+        expected: 12
+    }
 
 
 def test_imports_inside_functions_builtins_and_the_file_itself_are_left_out():

@@ -39,10 +39,15 @@ def plays(format, count):
     investigator = Investigator(AGENDA, count)
 
     def reply(captured):
-        request = convert(captured.body, "openai-chat", format=format, lossy="describe")
+        request = convert(
+            captured.body, "openai-chat", format=format, lossy="describe"
+        )
         message = investigator.create(**request)["choices"][0]["message"]
         calls = [
-            Call(call["function"]["name"], json.loads(call["function"]["arguments"]))
+            Call(
+                call["function"]["name"],
+                json.loads(call["function"]["arguments"]),
+            )
             for call in message.get("tool_calls") or ()
         ]
         return Reply(message["content"], calls)
@@ -99,16 +104,22 @@ def lines_of(path):
 def but_for_ids(table):
     """A provider numbers its calls by the requests it had, refused ones too."""
     return [
-        line for line in table.split("\n") if not re.search("cache|cost|prompt", line)
+        line
+        for line in table.split("\n")
+        if not re.search("cache|cost|prompt", line)
     ]
 
 
 @pytest.mark.parametrize("model", WIRES)
-def test_a_model_of_each_wire_is_asked_and_its_recording_replays_offline(asking, model):
+def test_a_model_of_each_wire_is_asked_and_its_recording_replays_offline(
+    asking, model
+):
     status, text, server = asking(model)
     assert status == 0
     assert re.search(r"calls of a recall tool +│ +0 │ +[1-9]", text)
-    assert re.search(r"evidence in the last answer +│ +[34] of 4 │ +[234] of 4", text)
+    assert re.search(
+        r"evidence in the last answer +│ +[34] of 4 │ +[234] of 4", text
+    )
     assert re.search(r"quotes no tool returned +│ +0 │ +0", text)
     assert max(map(len, text.split("\n"))) <= 80
     path = Path("recordings", f"{model}.jsonl")
@@ -117,7 +128,9 @@ def test_a_model_of_each_wire_is_asked_and_its_recording_replays_offline(asking,
     again, said, silent = asking(model, [], key="")
     assert (again, table_of(said)) == (0, table_of(text))
     assert not silent.requests
-    if server.format != "openai-chat":  # nor need it be said what was asked of whom
+    if (
+        server.format != "openai-chat"
+    ):  # nor need it be said what was asked of whom
         assert asking(None, [], key="", recording=path)[:2] == (0, said)
     replies = [line for line in lines_of(path) if "reply" in line]
     assert len(replies) == asked
@@ -131,7 +144,9 @@ def test_without_a_key_nothing_is_asked_and_nothing_written(asking):
     assert not Path("recordings").exists()
 
 
-@pytest.mark.parametrize("model", ["a-model-of-nobody", "", "my-claude-sonnet"])
+@pytest.mark.parametrize(
+    "model", ["a-model-of-nobody", "", "my-claude-sonnet"]
+)
 def test_a_name_that_nobody_has_is_asked_of_nobody(asking, model):
     status, text, server = asking(model)
     assert status == 2
@@ -142,10 +157,21 @@ def test_a_name_that_nobody_has_is_asked_of_nobody(asking, model):
 @pytest.mark.parametrize("model", WIRES)
 @pytest.mark.parametrize(
     ("code", "words"),
-    [(404, "knows no model"), (401, "The key is refused"), (429, "Too many requests")],
+    [
+        (404, "knows no model"),
+        (401, "The key is refused"),
+        (429, "Too many requests"),
+    ],
 )
-def test_a_refusal_is_told_in_words_that_hold_no_key(asking, model, code, words):
-    error = {"message": f"no, not {KEY}", "code": code, "status": "NO", "type": "error"}
+def test_a_refusal_is_told_in_words_that_hold_no_key(
+    asking, model, code, words
+):
+    error = {
+        "message": f"no, not {KEY}",
+        "code": code,
+        "status": "NO",
+        "type": "error",
+    }
     status, text, server = asking(
         model, [Refusal(code, {"type": "error", "error": error})]
     )
@@ -166,14 +192,18 @@ def test_a_provider_that_is_not_there_is_told(asking):
     )
 
 
-def test_a_server_of_ones_own_is_known_by_its_url(asking, serve, count, monkeypatch):
+def test_a_server_of_ones_own_is_known_by_its_url(
+    asking, serve, count, monkeypatch
+):
     own = serve("openai-chat", plays("openai-chat", count))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another-vendor")
     status, text, _ = asking(f"{own.url}/v1")
     assert status == 0
     assert text.startswith("gpt-4.1 answers")
     assert not [
-        each for each in own.requests if "another" in each.headers["authorization"]
+        each
+        for each in own.requests
+        if "another" in each.headers["authorization"]
     ]
 
 
@@ -207,8 +237,9 @@ def test_a_run_that_was_refused_in_the_middle_goes_on_there(
 
     status, text, server = asking("gpt-5.4", replies)
     assert status == 1
-    assert "recordings/gpt-5.4.jsonl: the same command goes on there" in " ".join(
-        text.split()
+    assert (
+        "recordings/gpt-5.4.jsonl: the same command goes on there"
+        in " ".join(text.split())
     )
     assert len(server.requests) == 5
     status, text, server = asking("gpt-5.4", on=server)
@@ -245,8 +276,12 @@ def test_after_an_interrupt_it_goes_on_though_the_last_line_is_torn(
     assert len(server.requests) == uninterrupted["requests"] + asked_twice
 
 
-def test_where_the_model_has_no_room_the_run_without_a_limit_ends_and_says_so(asking):
-    status, text, _ = asking("claude-sonnet-5", server={"limit_tokens": 10_000})
+def test_where_the_model_has_no_room_the_run_without_a_limit_ends_and_says_so(
+    asking,
+):
+    status, text, _ = asking(
+        "claude-sonnet-5", server={"limit_tokens": 10_000}
+    )
     assert status == 0
     assert re.search(r"ended +│ too long, call \d+ │ +answered", text)
     again, said, server = asking("claude-sonnet-5", [], key="")
@@ -269,7 +304,9 @@ def test_a_recording_of_something_else_is_left_alone(asking):
     before = Path("recordings/gpt-5.4.jsonl").read_bytes()
     status, text, server = asking("gpt-5.4", window_tokens=24_000)
     assert status == 2
-    assert "recorded with window_tokens 12000, not 24000" in " ".join(text.split())
+    assert "recorded with window_tokens 12000, not 24000" in " ".join(
+        text.split()
+    )
     assert not server.requests
     assert Path("recordings/gpt-5.4.jsonl").read_bytes() == before
 
@@ -284,7 +321,12 @@ def test_what_is_no_recording_is_said_to_be_none(asking, holds):
 def test_replies_to_other_requests_than_this_version_sends_are_told(asking):
     assert asking("gpt-5.4", most_usd=0.01)[0] == 0
     path = Path("recordings/gpt-5.4.jsonl")
-    path.write_text(re.sub(r'"of":"(\w)', r'"of":"other', path.read_text(), count=1))
+    path.write_text(
+        re.sub(r'"of":"(\w)', r'"of":"other', path.read_text(), count=1)
+    )
     status, text, _ = asking("gpt-5.4", [], most_usd=0.01, key="")
     assert status == 0
-    assert "1 recorded replies were given to other requests than this version" in text
+    assert (
+        "1 recorded replies were given to other requests than this version"
+        in text
+    )

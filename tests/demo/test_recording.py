@@ -17,19 +17,22 @@ def test_what_was_written_is_taken_in_order_and_then_made(tmp_path):
     first = Recording(path, HEAD)
     assert not path.exists()
     for run, said in [("a", 1), ("b", 2), ("a", 3)]:
-        assert first.taken(run, "reply", lambda said=said: {"n": said}, digest="d") == {
-            "n": said
-        }
+        assert first.taken(
+            run, "reply", lambda said=said: {"n": said}, digest="d"
+        ) == {"n": said}
     again = Recording(path, HEAD)
     assert again.is_used
-    assert [again.taken("a", "reply", never, digest="d")["n"] for _ in range(2)] == [
+    assert [
+        again.taken("a", "reply", never, digest="d")["n"] for _ in range(2)
+    ] == [
         1,
         3,
     ]
     assert again.taken("b", "reply", never, digest="other") == {"n": 2}
     assert again.unlike == 1
     assert (
-        again.taken("b", "result", lambda: "\ud800 of a model") == "\ud800 of a model"
+        again.taken("b", "result", lambda: "\ud800 of a model")
+        == "\ud800 of a model"
     )
     third = Recording(path, HEAD)
     third.taken("b", "reply", never, digest="d")

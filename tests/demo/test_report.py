@@ -33,13 +33,24 @@ def small():
             "role": "assistant",
             "content": "",
             "tool_calls": [
-                {"id": "c1", "function": {"name": "read_file", "arguments": "{}"}}
+                {
+                    "id": "c1",
+                    "function": {"name": "read_file", "arguments": "{}"},
+                }
             ],
         },
-        {"role": "tool", "tool_call_id": "c1", "content": "0123456789\n" * 2_000},
+        {
+            "role": "tool",
+            "tool_call_id": "c1",
+            "content": "0123456789\n" * 2_000,
+        },
     ]
     notice = session._notice(session._put(history[-1]["content"]), 0)
-    return session, [*history[:-1], {**history[-1], "content": notice}], history
+    return (
+        session,
+        [*history[:-1], {**history[-1], "content": notice}],
+        history,
+    )
 
 
 def test_a_result_read_page_by_page_is_proved(small):
@@ -88,7 +99,9 @@ def test_a_notice_inside_an_original_is_not_followed(small):
     session, view, history = small
     hidden = "hidden text"
     session._put(hidden)
-    original = history[-1]["content"] = session._notice(session._put(hidden), 0)
+    original = history[-1]["content"] = session._notice(
+        session._put(hidden), 0
+    )
     lost = {"role": "tool", "tool_call_id": "c9", "content": hidden}
     view[-1]["content"] = original
     assert prove(session, view, [*history, lost]).lost == ("c9",)

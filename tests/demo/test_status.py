@@ -13,19 +13,23 @@ statuses = st.builds(
     tries=st.integers(0, 99),
     found=st.lists(
         st.tuples(
-            st.sampled_from(["def", "imp", "call"]), st.builds(Address, paths, lines)
+            st.sampled_from(["def", "imp", "call"]),
+            st.builds(Address, paths, lines),
         ),
         max_size=3,
     ).map(tuple),
     answered=st.lists(
-        st.builds(Answered, st.integers(0, 20), paths, lines, lines), max_size=4
+        st.builds(Answered, st.integers(0, 20), paths, lines, lines),
+        max_size=4,
     ).map(tuple),
 )
 
 
 @given(statuses, statuses)
 def test_the_last_status_in_a_text_is_read_back_whole(earlier, status):
-    assert Status.read(f"Some account: {earlier} and so on.\n{status}") == status
+    assert (
+        Status.read(f"Some account: {earlier} and so on.\n{status}") == status
+    )
 
 
 def test_a_text_without_a_status_has_none():

@@ -26,17 +26,28 @@ def reply(prompt_tokens, *names):
 
 def test_a_tally_sums_views_history_cache_and_recalls():
     history = {"messages": [{"role": "user", "content": "x" * 400}]}
-    tally = Tally(history, lambda texts: [len(text) // 4 for text in texts], Prefix())
+    tally = Tally(
+        history, lambda texts: [len(text) // 4 for text in texts], Prefix()
+    )
     view = {"tools": [], "messages": history["messages"]}
     tally.watch(view, reply(100, "search", CONTINUATION))
     tally.watch(view, reply(60))
-    assert (tally.calls, tally.recalls, tally.peak_tokens, tally.sum_tokens) == (
+    assert (
+        tally.calls,
+        tally.recalls,
+        tally.peak_tokens,
+        tally.sum_tokens,
+    ) == (
         2,
         1,
         100,
         160,
     )
-    assert (tally.view_tokens, tally.history_tokens, tally.history_sum_tokens) == (
+    assert (
+        tally.view_tokens,
+        tally.history_tokens,
+        tally.history_sum_tokens,
+    ) == (
         60,
         104,
         208,

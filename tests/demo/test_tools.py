@@ -9,7 +9,9 @@ from demo.tools import MAX_HITS, ToolError, Tools, default_roots
 def small(tmp_path):
     root = tmp_path / "root"
     (root / "pkg" / "tests").mkdir(parents=True)
-    (root / "pkg" / "b.py").write_text("import os\n\n\ndef two():\n    return os.sep\n")
+    (root / "pkg" / "b.py").write_text(
+        "import os\n\n\ndef two():\n    return os.sep\n"
+    )
     (root / "pkg" / "a.py").write_text("def one():\n\x0c\n    return 1\n")
     (root / "pkg" / "tests" / "test_a.py").write_text("def one():\n    pass\n")
     (root / "pkg.py").write_text("")
@@ -35,7 +37,9 @@ def test_a_file_is_numbered_by_line_breaks_alone(small):
         == "     1|def one():\n     2|\x0c\n     3|    return 1\n"
     )
     assert small.read_file("code/pkg/b.py", 4, 4) == "     4|def two():\n"
-    assert small.read_file("code/pkg/b.py", 99) == "(code/pkg/b.py has 5 lines)\n"
+    assert (
+        small.read_file("code/pkg/b.py", 99) == "(code/pkg/b.py has 5 lines)\n"
+    )
 
 
 def test_search_names_the_line_of_the_word_not_of_the_blank_before(small):
@@ -63,7 +67,11 @@ def test_search_of_one_file_and_hit_limit(tmp_path):
     ],
 )
 def test_nothing_outside_the_roots_is_read(small, path):
-    for tool in (small.read_file, small.list_dir, lambda p: small.search("key", p)):
+    for tool in (
+        small.read_file,
+        small.list_dir,
+        lambda p: small.search("key", p),
+    ):
         if tool == small.list_dir and not path:
             continue
         with pytest.raises(ToolError, match="root"):
@@ -77,7 +85,9 @@ def test_a_tool_tells_its_errors_as_a_result(small):
         "tool_call_id": "c1",
         "content": "error: code/pkg/missing.py does not exist",
     }
-    assert "RE2" in small.run(call("search", pattern="(", path="code"))["content"]
+    assert (
+        "RE2" in small.run(call("search", pattern="(", path="code"))["content"]
+    )
     assert "arguments" in small.run(call("search", query="x"))["content"]
     assert "no tool" in small.run(call("rm", path="code"))["content"]
 
@@ -94,7 +104,9 @@ def test_the_same_call_returns_the_same_text_and_no_machine_path():
         call("read_file", path="stdlib/json/decoder.py"),
         call("read_file", path="stdlib/nowhere.py"),
     ]
-    first, second = ([Tools().run(c)["content"] for c in calls] for _ in range(2))
+    first, second = (
+        [Tools().run(c)["content"] for c in calls] for _ in range(2)
+    )
     assert first == second
     assert first[1].count("\n") > 100
     for root in default_roots().values():

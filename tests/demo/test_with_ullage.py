@@ -18,9 +18,14 @@ def test_everything_comes_back_and_the_answer_is_the_same(play, window_tokens):
     assert proof.lost == ()
     assert proof.verbatim < proof.total
     assert evidence(history[-1]["content"]) == evidence(without[-1]["content"])
-    calls = [call for message in history for call in message.get("tool_calls") or ()]
+    calls = [
+        call for message in history for call in message.get("tool_calls") or ()
+    ]
     recalls = sum(call["function"]["name"] == CONTINUATION for call in calls)
     assert 0 < recalls <= 8, (
         "each line that is needed again is found in one or two calls"
     )
-    assert max(reply["usage"]["prompt_tokens"] for _, reply in views) < window_tokens
+    assert (
+        max(reply["usage"]["prompt_tokens"] for _, reply in views)
+        < window_tokens
+    )

@@ -27,7 +27,10 @@ SCHEMA = jsonschema_rs.validator_for(
 )
 GIVEN = {
     **VALUES,
-    "image": {**VALUES["image"], "repository": "registry.example/ullage-proxy"},
+    "image": {
+        **VALUES["image"],
+        "repository": "registry.example/ullage-proxy",
+    },
     "store": {"secret": "ullage-store", "key": "url"},
     "env": {"ULLAGE_BLOBS": "s3://bucket/ullage"},
     "config": '[limits]\ndrain_s = 30\n[upstreams]\nmine = "https://gateway.example"\n',
@@ -41,7 +44,12 @@ def rendered(values):
         given = values
     elif shutil.which("go"):
         chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
-        command = ["go", "run", str(Path(__file__).with_name("render.go")), str(CHART)]
+        command = [
+            "go",
+            "run",
+            str(Path(__file__).with_name("render.go")),
+            str(CHART),
+        ]
         named = {"AppVersion": chart["appVersion"]}
         given = {"Values": values, "Chart": named, "Release": {"Name": "try"}}
     else:
@@ -67,8 +75,16 @@ def chart():
 
 def settings_of(environment):
     """As a proxy understands these variables; one that it does not know fails."""
-    known = {f"ULLAGE_PROXY_{name.upper()}" for name in config_of().__struct_fields__}
-    known |= {"ULLAGE_PROXY_CONFIG", "ULLAGE_STORE", "ULLAGE_BLOBS", "ULLAGE_CACHE"}
+    known = {
+        f"ULLAGE_PROXY_{name.upper()}"
+        for name in config_of().__struct_fields__
+    }
+    known |= {
+        "ULLAGE_PROXY_CONFIG",
+        "ULLAGE_STORE",
+        "ULLAGE_BLOBS",
+        "ULLAGE_CACHE",
+    }
     assert set(environment) <= known
     return config_of(environment=environment)
 
@@ -81,9 +97,16 @@ def is_known(*words):
 def test_the_compose_file_starts_proxies_on_one_store():
     proxy = COMPOSE["services"]["proxy"]
     config = settings_of(proxy["environment"])
-    assert (config.listen, config.workers, config.log) == ("0.0.0.0:8484", 2, True)
+    assert (config.listen, config.workers, config.log) == (
+        "0.0.0.0:8484",
+        2,
+        True,
+    )
     assert config.store.startswith("postgresql://ullage:")
-    assert int(proxy["stop_grace_period"].removesuffix("s")) > ProxyLimits().drain_s
+    assert (
+        int(proxy["stop_grace_period"].removesuffix("s"))
+        > ProxyLimits().drain_s
+    )
     assert proxy["deploy"]["replicas"] > 1
     gc = COMPOSE["services"]["gc"]
     assert gc["environment"]["ULLAGE_STORE"] == config.store
@@ -93,14 +116,18 @@ def test_the_compose_file_starts_proxies_on_one_store():
 
 def test_no_port_of_the_compose_file_is_open_to_other_machines():
     ports = [
-        port for each in COMPOSE["services"].values() for port in each.get("ports", ())
+        port
+        for each in COMPOSE["services"].values()
+        for port in each.get("ports", ())
     ]
     assert ports
     assert all(port.startswith("127.0.0.1:") for port in ports)
 
 
 def test_every_extra_of_the_image_is_one_of_ours():
-    project = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())[
+        "project"
+    ]
     (extras,) = re.findall(r"\.whl\)\[([\w,]+)\]", DOCKERFILE)
     assert set(extras.split(",")) <= set(project["optional-dependencies"])
 
@@ -112,13 +139,18 @@ def test_what_is_asked_for_health_answers(tmp_path):
         r"8484(/[\w/]+)", str(COMPOSE["services"]["proxy"]["healthcheck"])
     )
     assert probes == {"/_ullage/health", "/_ullage/ready"}
-    with upstream() as there, started(there, f"--store={tmp_path}/kept.db") as proxy:
+    with (
+        upstream() as there,
+        started(there, f"--store={tmp_path}/kept.db") as proxy,
+    ):
         for path in {*probes, by_compose}:
             assert ask(proxy.url, "GET", path)[0] == 200
 
 
 def test_every_value_that_a_template_asks_for_is_there_and_none_is_for_nothing():
-    templates = "\n".join(path.read_text() for path in CHART.glob("templates/*"))
+    templates = "\n".join(
+        path.read_text() for path in CHART.glob("templates/*")
+    )
     asked = set(re.findall(r"\.Values\.([\w.]+)", templates))
     there = {
         f"{name}.{inner}"
@@ -141,31 +173,46 @@ def test_the_chart_starts_proxies_that_end_their_replies(chart):
     spec = chart["Deployment"]["spec"]
     pod = spec["template"]["spec"]
     (proxy,) = pod["containers"]
-    plain = {each["name"]: each["value"] for each in proxy["env"] if "value" in each}
+    plain = {
+        each["name"]: each["value"] for each in proxy["env"] if "value" in each
+    }
     secret = {
-        each["name"]: each["valueFrom"] for each in proxy["env"] if "valueFrom" in each
+        each["name"]: each["valueFrom"]
+        for each in proxy["env"]
+        if "valueFrom" in each
     }
     config = settings_of(plain)
     assert (config.listen, config.workers) == ("0.0.0.0:8484", 2)
     assert config.blobs == "s3://bucket/ullage"
     assert secret == {
-        "ULLAGE_STORE": {"secretKeyRef": {"name": "ullage-store", "key": "url"}}
+        "ULLAGE_STORE": {
+            "secretKeyRef": {"name": "ullage-store", "key": "url"}
+        }
     }
     pause = int(proxy["lifecycle"]["preStop"]["exec"]["command"][-1])
     assert pod["terminationGracePeriodSeconds"] > pause + ProxyLimits().drain_s
     assert proxy["image"] == "registry.example/ullage-proxy:0.1.0"
-    assert spec["selector"]["matchLabels"] == chart["Service"]["spec"]["selector"]
-    assert spec["template"]["metadata"]["labels"] == spec["selector"]["matchLabels"]
+    assert (
+        spec["selector"]["matchLabels"] == chart["Service"]["spec"]["selector"]
+    )
+    assert (
+        spec["template"]["metadata"]["labels"]
+        == spec["selector"]["matchLabels"]
+    )
 
 
 def test_the_file_of_the_chart_is_one_that_a_proxy_reads(chart, tmp_path):
-    (tmp_path / "proxy.toml").write_text(chart["ConfigMap"]["data"]["proxy.toml"])
+    (tmp_path / "proxy.toml").write_text(
+        chart["ConfigMap"]["data"]["proxy.toml"]
+    )
     config = config_of(tmp_path / "proxy.toml")
     assert config.limits.drain_s == GIVEN["drainSeconds"]
     assert config.upstreams["mine"] == "https://gateway.example"
     (volume,) = (v for v in chart["Deployment"]["spec"]["template"]["spec"]["volumes"]
                  if "configMap" in v)  # fmt: skip
-    assert volume["configMap"]["name"] == chart["ConfigMap"]["metadata"]["name"]
+    assert (
+        volume["configMap"]["name"] == chart["ConfigMap"]["metadata"]["name"]
+    )
 
 
 def test_the_chart_cleans_up_with_words_that_are_known(chart):

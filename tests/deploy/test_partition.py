@@ -8,12 +8,19 @@ from tests.deploy.machines import machines, why_not
 from tests.proxy.started import started
 from tests.proxy.upstream import ask, upstream
 from tests.stores.postgres.server import Server, is_there
-from tests.stores.postgres.test_proxies import KEY, PATH, SETTINGS, sent_by_one, turns
+from tests.stores.postgres.test_proxies import (
+    KEY,
+    PATH,
+    SETTINGS,
+    sent_by_one,
+    turns,
+)
 
 pytestmark = [
     pytest.mark.xdist_group("postgres"),
     pytest.mark.skipif(
-        not is_there(), reason="PostgreSQL is not installed (Debian: postgresql)"
+        not is_there(),
+        reason="PostgreSQL is not installed (Debian: postgresql)",
     ),
 ]
 
@@ -44,7 +51,9 @@ def proxy_on(machine, there, server):
     )
 
 
-def test_a_partition_and_a_killed_worker_change_no_byte_of_what_is_fitted(server):
+def test_a_partition_and_a_killed_worker_change_no_byte_of_what_is_fitted(
+    server,
+):
     if why := why_not():
         pytest.skip(why)
     wanted, bodies = sent_by_one(), list(turns(14))
@@ -65,7 +74,9 @@ def test_a_partition_and_a_killed_worker_change_no_byte_of_what_is_fitted(server
             a.pull(214)
             status, headers, _ = ask(one.url, "POST", PATH, bodies[6], KEY)
             assert (status, headers["X-Ullage"]) == (200, "passed; store")
-            assert there.requests[-1].body == bodies[6], "it went on as it came"
+            assert there.requests[-1].body == bodies[6], (
+                "it went on as it came"
+            )
             assert ask(one.url, "GET", "/_ullage/health")[0] == 200
             fitted(two, 6)
             two.process.kill()

@@ -20,7 +20,9 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m tests.documents")
     commands = parser.add_subparsers(dest="command", required=True)
     still = commands.add_parser("open", help="what no test proves yet")
-    still.add_argument("documents", nargs="*", metavar="DOCUMENT", default=list(known))
+    still.add_argument(
+        "documents", nargs="*", metavar="DOCUMENT", default=list(known)
+    )
     still.add_argument(
         "--part-two", action="store_true", help="of summaries and compaction"
     )
@@ -36,7 +38,8 @@ def main():
             f"no document {', '.join(sorted(unknown))}: there are {', '.join(known)}"
         )
     return max(
-        _show(name, known[name], part_two=asked.part_two) for name in asked.documents
+        _show(name, known[name], part_two=asked.part_two)
+        for name in asked.documents
     )
 
 
@@ -44,7 +47,9 @@ def _show(name, inventory, *, part_two):
     """Print what is open of one document, in its order and by its sections."""
     text = document(name)
     if text is None:
-        sys.exit("the documents are not at hand: they belong into ../shared/specs")
+        sys.exit(
+            "the documents are not at hand: they belong into ../shared/specs"
+        )
     marks = [mark for mark in collected() if mark.document == name]
     wrong = list(wrong_quotes(text, marks))
     left = open_units(text, inventory, marks, part_two=part_two)

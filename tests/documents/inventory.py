@@ -26,7 +26,9 @@ from tests.documents.reading import bare
 HERE = Path(__file__).parent
 
 
-class Aside(Struct, frozen=True, forbid_unknown_fields=True, rename={"kind": "class"}):
+class Aside(
+    Struct, frozen=True, forbid_unknown_fields=True, rename={"kind": "class"}
+):
     """Units of one class: some by their text, or a range by its ends."""
 
     kind: Literal["context", "rejected", "host", "part two"]
@@ -72,7 +74,10 @@ def classed(document, inventory):
     for aside in inventory.aside:
         numbers, missing = _numbers(document, aside)
         found.setdefault(aside.kind, set()).update(numbers)
-        lost += [f"[[aside]] {aside.section!r}: no {text!r} there" for text in missing]
+        lost += [
+            f"[[aside]] {aside.section!r}: no {text!r} there"
+            for text in missing
+        ]
     return found, lost
 
 
@@ -80,19 +85,29 @@ def _numbers(document, aside):
     """The units an entry stands for, and those of its texts which the document does not have."""
     if aside.texts:
         marked = [(aside.section, text) for text in aside.texts]
-        missing = [text for place, text in marked if not document.places(place, text)]
+        missing = [
+            text for place, text in marked if not document.places(place, text)
+        ]
         return document.held(marked), missing
     starts = (
-        n for n in document.within(aside.section) if _is(document, n, aside.first)
+        n
+        for n in document.within(aside.section)
+        if _is(document, n, aside.first)
     )
     start = next(starts, None)
     if start is None:
         return set(), [aside.first]
     ends = (
-        n for n in range(start, len(document.units)) if _is(document, n, aside.last)
+        n
+        for n in range(start, len(document.units))
+        if _is(document, n, aside.last)
     )
     end = next(ends, None)
-    return (set(), [aside.last]) if end is None else (set(range(start, end + 1)), [])
+    return (
+        (set(), [aside.last])
+        if end is None
+        else (set(range(start, end + 1)), [])
+    )
 
 
 def _is(document, number, text):
@@ -119,7 +134,9 @@ def wrong_quotes(document, marks):
         if document.places(mark.section, mark.quote):
             continue
         sections = [
-            name for name in document.sections if document.places(name, mark.quote)
+            name
+            for name in document.sections
+            if document.places(name, mark.quote)
         ]
         if sections:
             where = f"it stands in {sections[0]!r}"

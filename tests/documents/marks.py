@@ -69,7 +69,9 @@ def collected(folder=TESTS, root=ROOT):
 
 
 def _names(node):
-    return [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return [
+        target.id for target in node.targets if isinstance(target, ast.Name)
+    ]
 
 
 def _marks_on(node, file, test):
@@ -93,7 +95,10 @@ def _marks_on(node, file, test):
 def _marks(tree, file, test):
     """The marks anywhere in an expression."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.says":
+        if (
+            isinstance(node, ast.Call)
+            and ast.unparse(node.func) == "pytest.mark.says"
+        ):
             yield _read(node, file, test)
 
 
@@ -101,10 +106,13 @@ def _read(node, file, test):
     try:
         document, section, quote = map(ast.literal_eval, node.args)
         named = {
-            keyword.arg: ast.literal_eval(keyword.value) for keyword in node.keywords
+            keyword.arg: ast.literal_eval(keyword.value)
+            for keyword in node.keywords
         }
         texts = (document, section, quote, *named.values())
-        if set(named) <= {"lives", "see"} and all(text.strip() for text in texts):
+        if set(named) <= {"lives", "see"} and all(
+            text.strip() for text in texts
+        ):
             return Mark(document, section, quote, test, **named)
     except (ValueError, AttributeError):
         pass

@@ -37,7 +37,9 @@ def written():
     texts = {}
     for name, inventory in inventories().items():
         path, text = FOLDER / f"{name}.md", document(name)
-        order = place_on(as_it_stands(path)) if text is None else place_in(text)
+        order = (
+            place_on(as_it_stands(path)) if text is None else place_in(text)
+        )
         found = entries(mark for mark in marks if mark.document == name)
         texts[path] = page(inventory, found, order, deviations)
     return texts
@@ -52,7 +54,9 @@ def entries(marks):
     """The marks of one document, those of one quote together."""
     same = {}
     for mark in marks:
-        same.setdefault((bare(mark.section), bare(mark.quote)), []).append(mark)
+        same.setdefault((bare(mark.section), bare(mark.quote)), []).append(
+            mark
+        )
     return [
         Entry(
             " ".join(found[0].section.split()),
@@ -68,7 +72,11 @@ def entries(marks):
 
 def page(inventory, found, order, deviations):
     """The page of one document. ``order`` gives the place of an entry in it, as a key."""
-    rows = [row for row in deviations.splitlines() if _concerns(inventory.name, row)]
+    rows = [
+        row
+        for row in deviations.splitlines()
+        if _concerns(inventory.name, row)
+    ]
     parts = [
         "<!-- Written by `python -m tests.documents write` from the marks of the tests. -->",
         f"# {inventory.title}",
@@ -86,7 +94,9 @@ def _concerns(name, row):
     """Whether a row is of a document, alone or with others: the names stand before the colon."""
     head, colon, _ = row.partition(": ")
     return (
-        bool(colon) and row.startswith("| ") and (name in head or head == "| all five")
+        bool(colon)
+        and row.startswith("| ")
+        and (name in head or head == "| all five")
     )
 
 
@@ -95,7 +105,11 @@ def _yields(rows):
     if not rows:
         return []
     head = "Its letter yields here ([all of them](../deviations.md)):"
-    table = ["| sentence | how we take it | why | test |", "|---|---|---|---|", *rows]
+    table = [
+        "| sentence | how we take it | why | test |",
+        "|---|---|---|---|",
+        *rows,
+    ]
     return [head, "\n".join(table)]
 
 
@@ -109,7 +123,9 @@ def _told(entry):
         f"Proved by {_joined(entry.tests, lambda test: test.partition('::')[0])}."
     )
     if entry.see:
-        told.append(f"See {', '.join(f'`{command}`' for command in entry.see)}.")
+        told.append(
+            f"See {', '.join(f'`{command}`' for command in entry.see)}."
+        )
     return "\n\n".join([*said, "\n".join(told)])
 
 
@@ -154,7 +170,16 @@ def place_on(standing):
 
     def place(entry):
         section = standing.find(f"\n## {entry.section}\n")
-        quote = standing.find(f"\n\n{_shown(entry.quote)}\n\n", max(section, 0))
-        return (section < 0, section, entry.section, quote < 0, quote, entry.quote)
+        quote = standing.find(
+            f"\n\n{_shown(entry.quote)}\n\n", max(section, 0)
+        )
+        return (
+            section < 0,
+            section,
+            entry.section,
+            quote < 0,
+            quote,
+            entry.quote,
+        )
 
     return place

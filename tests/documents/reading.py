@@ -50,11 +50,17 @@ class Document(Struct, frozen=True):
     def within(self, section):
         """The numbers of the units of a section."""
         wanted = bare(section)
-        return [n for n, unit in enumerate(self.units) if bare(unit.section) == wanted]
+        return [
+            n
+            for n, unit in enumerate(self.units)
+            if bare(unit.section) == wanted
+        ]
 
     def places(self, section, quote):
         """Where in a section a quote stands: (first, last + 1) among its bare characters."""
-        text = "".join(bare(self.units[number].text) for number in self.within(section))
+        text = "".join(
+            bare(self.units[number].text) for number in self.within(section)
+        )
         wanted = bare(quote)
         found = re.finditer(f"(?={re.escape(wanted)})", text) if wanted else ()
         return [(at.start(), at.start() + len(wanted)) for at in found]
@@ -63,7 +69,9 @@ class Document(Struct, frozen=True):
         """The numbers of the units which quotes, each with its section, hold whole together."""
         spans = {}
         for section, quote in quotes:
-            spans.setdefault(bare(section), []).extend(self.places(section, quote))
+            spans.setdefault(bare(section), []).extend(
+                self.places(section, quote)
+            )
         return {
             number
             for section, found in spans.items()
@@ -96,9 +104,15 @@ def read(text, name):
 
 
 def _units(lines):
-    for (kind, section), run in groupby(_kinds(lines), key=lambda line: line[:2]):
-        for number, text, worth in _TAKEN_APART[kind]([line[2:] for line in run]):
-            yield Unit(section, text, number, worth and not _NOTHING.fullmatch(text))
+    for (kind, section), run in groupby(
+        _kinds(lines), key=lambda line: line[:2]
+    ):
+        for number, text, worth in _TAKEN_APART[kind](
+            [line[2:] for line in run]
+        ):
+            yield Unit(
+                section, text, number, worth and not _NOTHING.fullmatch(text)
+            )
 
 
 def _kinds(lines):
@@ -167,4 +181,8 @@ def folder():
 def document(name):
     """One of the five, or None where the documents are not at hand."""
     path = (folder() or Path()) / f"{name}.md"
-    return read(path.read_text(encoding="utf-8"), name) if path.is_file() else None
+    return (
+        read(path.read_text(encoding="utf-8"), name)
+        if path.is_file()
+        else None
+    )

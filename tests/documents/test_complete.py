@@ -13,7 +13,12 @@ import pytest
 
 from tests.cli.terminal import ullage
 from tests.documents import pages
-from tests.documents.inventory import classed, inventories, open_units, wrong_quotes
+from tests.documents.inventory import (
+    classed,
+    inventories,
+    open_units,
+    wrong_quotes,
+)
 from tests.documents.marks import ROOT, collected
 from tests.documents.reading import document
 
@@ -29,7 +34,9 @@ def marks():
 def text(request):
     found = document(request.param)
     if found is None:
-        pytest.skip("the documents are not at hand: they belong into ../shared/specs")
+        pytest.skip(
+            "the documents are not at hand: they belong into ../shared/specs"
+        )
     return found
 
 
@@ -40,7 +47,11 @@ def none(faults):
 
 
 def test_every_quote_is_in_its_document(text, marks):
-    none(wrong_quotes(text, [mark for mark in marks if mark.document == text.name]))
+    none(
+        wrong_quotes(
+            text, [mark for mark in marks if mark.document == text.name]
+        )
+    )
 
 
 def test_every_entry_of_a_data_file_is_in_its_document(text):
@@ -66,7 +77,9 @@ def test_every_mark_is_of_a_document_there_is(marks):
 def test_where_something_lives_there_is_something(marks):
     for path in {mark.lives for mark in marks} - {""}:
         assert path.startswith("ullage"), path
-        if path == "ullage.integrations.adk":  # not to be imported without its extra
+        if (
+            path == "ullage.integrations.adk"
+        ):  # not to be imported without its extra
             assert find_spec(path)
         else:
             pkgutil.resolve_name(path)
@@ -83,11 +96,15 @@ def test_what_shows_it_can_be_typed(marks):
             assert command in targets, shown
         else:
             helped = ullage(command, "--help")
-            options = {word.partition("=")[0] for word in words if word.startswith("-")}
+            options = {
+                word.partition("=")[0]
+                for word in words
+                if word.startswith("-")
+            }
             assert helped.status == 0, shown
-            assert options <= set(re.findall(r"(?<![\w-])--?[\w-]+", helped.text)), (
-                shown
-            )
+            assert options <= set(
+                re.findall(r"(?<![\w-])--?[\w-]+", helped.text)
+            ), shown
 
 
 def test_the_pages_are_those_of_the_marks():

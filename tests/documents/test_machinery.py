@@ -79,7 +79,9 @@ def texts(units):
 
 def test_a_document_is_taken_apart_into_sentences_items_rows_lines_and_statements():
     assert [
-        (unit.section, unit.text, unit.line) for unit in TINY.units if unit.worth
+        (unit.section, unit.text, unit.line)
+        for unit in TINY.units
+        if unit.worth
     ] == [
         ("Tiny", "Histories grow (e.g. by logs).", 3),
         ("Tiny", "They are cut.", 3),
@@ -138,13 +140,23 @@ def test_a_quote_may_be_wrapped_differently_and_run_over_several_units():
 @pytest.mark.parametrize(
     ("section", "quote", "says"),
     [
-        ("Rule", "Old results are cut!", "the section 'Rule' has no such words"),
+        (
+            "Rule",
+            "Old results are cut!",
+            "the section 'Rule' has no such words",
+        ),
         ("Rule", "They are cut.", "it stands in 'Tiny'"),
-        ("Rules", "Old results are dropped.", "the document has no section 'Rules'"),
+        (
+            "Rules",
+            "Old results are dropped.",
+            "the document has no section 'Rules'",
+        ),
         ("Rule", "...", "the section 'Rule' has no such words"),
     ],
 )
-def test_a_quote_that_is_not_there_is_found_and_said_where_it_is(section, quote, says):
+def test_a_quote_that_is_not_there_is_found_and_said_where_it_is(
+    section, quote, says
+):
     (told,) = wrong_quotes(TINY, [mark(section, quote)])
     assert told.startswith("tests/test_it.py::test_it quotes ")
     assert told.endswith(says)
@@ -156,7 +168,9 @@ def test_a_quote_that_is_not_there_is_found_and_said_where_it_is(section, quote,
 def test_what_is_classed_is_not_open_and_part_two_is_open_later():
     aside = (
         Aside(
-            "context", "Tiny", texts=("Histories grow (e.g. by logs). They are cut.",)
+            "context",
+            "Tiny",
+            texts=("Histories grow (e.g. by logs). They are cut.",),
         ),
         Aside("part two", "Rule", first="`Limit` | `5 * 2`", last="yes"),
         Aside("host", "Flow", texts=("yes",)),
@@ -168,7 +182,12 @@ def test_what_is_classed_is_not_open_and_part_two_is_open_later():
         "Skips what is short",
     ]
     later = texts(open_units(TINY, inventory, [], part_two=True))
-    assert later == ["`Limit` | `5 * 2`", "if tokens > budget:", "cut( old, )", "over?"]
+    assert later == [
+        "`Limit` | `5 * 2`",
+        "if tokens > budget:",
+        "cut( old, )",
+        "over?",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -176,15 +195,25 @@ def test_what_is_classed_is_not_open_and_part_two_is_open_later():
     [
         Aside("context", "Tiny", texts=("They are cut.", "Histories shrink.")),
         Aside("context", "Rule", first="Histories shrink.", last="yes"),
-        Aside("context", "Rule", first="Skips what is short", last="Histories shrink."),
         Aside(
-            "context", "Rule", first="Skips what is short", last="Old results are cut."
+            "context",
+            "Rule",
+            first="Skips what is short",
+            last="Histories shrink.",
+        ),
+        Aside(
+            "context",
+            "Rule",
+            first="Skips what is short",
+            last="Old results are cut.",
         ),
         Aside("context", "Nowhere", texts=("They are cut.",)),
     ],
 )
 def test_an_entry_that_is_not_in_the_document_is_found(aside):
-    _, lost = classed(TINY, Inventory("Tiny", "tiny", "tiny", "About.", aside=(aside,)))
+    _, lost = classed(
+        TINY, Inventory("Tiny", "tiny", "tiny", "About.", aside=(aside,))
+    )
     assert len(lost) == 1
 
 
@@ -224,13 +253,22 @@ def test_marks_are_read_from_files_functions_classes_and_rows():
     ("text", "says"),
     [
         ("@pytest.mark.says('d', 's')\ndef test_a(): ...", "t.py:1: says"),
-        ("@pytest.mark.says('d', 's', '')\ndef test_a(): ...", "none of them empty"),
-        ("@pytest.mark.says('d', 's', QUOTE)\ndef test_a(): ...", "literal texts"),
+        (
+            "@pytest.mark.says('d', 's', '')\ndef test_a(): ...",
+            "none of them empty",
+        ),
+        (
+            "@pytest.mark.says('d', 's', QUOTE)\ndef test_a(): ...",
+            "literal texts",
+        ),
         (
             "@pytest.mark.says('d', 's', 'q', live='x')\ndef test_a(): ...",
             "literal texts",
         ),
-        ("@pytest.mark.says('d', 's', 'q')\ndef given(): ...", "given is no test"),
+        (
+            "@pytest.mark.says('d', 's', 'q')\ndef given(): ...",
+            "given is no test",
+        ),
         (
             "@pytest.mark.xfail\n@pytest.mark.says('d', 's', 'q')\ndef test_a(): ...",
             "never has",
@@ -265,7 +303,9 @@ def test_a_page_goes_by_the_document_and_says_where_and_how():
             lives="ullage.policy.stages.prune.prune",
         ),
         mark("Rule", "The newest stays.", see="make test"),
-        Mark("tiny", "Rule", "The newest  stays.", "tests/test_it.py::test_too"),
+        Mark(
+            "tiny", "Rule", "The newest  stays.", "tests/test_it.py::test_too"
+        ),
     ]
     _, _, told = written(marks, place_in(TINY)).partition("\n\n")
     assert (

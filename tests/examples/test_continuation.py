@@ -48,7 +48,9 @@ def secretary(body):
         }
         return calling(len(results), "get_continuation", **asked)
     lines = rebuilt([result["content"] for result in results]).splitlines()
-    return saying("\n".join(line for line in lines if line.startswith("Decision: ")))
+    return saying(
+        "\n".join(line for line in lines if line.startswith("Decision: "))
+    )
 
 
 def rebuilt(shown):
@@ -120,14 +122,18 @@ def test_the_server_is_called_once_and_all_the_rest_is_read_here():
         "get_continuation"
     ] * 6
     assert asked == [None, 4_000, 8_000, 12_000, 16_000, 20_000, 24_000]
-    shown = [m["content"] for m in bodies[-1]["messages"] if m["role"] == "tool"]
+    shown = [
+        m["content"] for m in bodies[-1]["messages"] if m["role"] == "tool"
+    ]
     assert shown[1].startswith(transcript()[4_000:8_000])
     assert rebuilt(shown) == transcript()
 
 
 def environment(url):
     keep = {
-        name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ
+        name: os.environ[name]
+        for name in ("PATH", "SYSTEMROOT")
+        if name in os.environ
     }
     path = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
     return {
@@ -158,7 +164,10 @@ def test_on_the_command_line(tmp_path):
     with serving(secretary) as (url, bodies):
         done = subprocess.run(
             command(
-                "continuation_cli", "--store", str(tmp_path / "kept.sqlite"), question
+                "continuation_cli",
+                "--store",
+                str(tmp_path / "kept.sqlite"),
+                question,
             ),
             env=environment(url),
             cwd=ROOT,
@@ -177,7 +186,9 @@ def test_on_the_command_line(tmp_path):
     assert first["content"].startswith(transcript()[:4_000])
     assert NOTICE.search(first["content"])["total"] == str(TRANSCRIPT_CHARS)
     assert "Decision: " not in first["content"]
-    shown = [m["content"] for m in bodies[-1]["messages"] if m["role"] == "tool"]
+    shown = [
+        m["content"] for m in bodies[-1]["messages"] if m["role"] == "tool"
+    ]
     assert rebuilt(shown) == transcript(), "byte for byte"
 
 
@@ -225,7 +236,9 @@ def test_behind_an_http_endpoint(http):
     assert (first["why"], first["iterations"], first["uncounted"]) == (
         "answered", 2, len(bodies) - 2
     )  # fmt: skip
-    again = post(url, {"message": "Thanks.", "conversation": first["conversation"]})
+    again = post(
+        url, {"message": "Thanks.", "conversation": first["conversation"]}
+    )
     assert again["reply"] == "You are welcome."
     assert bodies[-1]["messages"][-2]["content"] == first["reply"], (
         "the history went on"
@@ -245,10 +258,15 @@ def test_behind_an_http_endpoint(http):
     ],
 )
 @one_server
-def test_what_is_no_chat_is_refused_and_the_server_lives(http, path, body, status):
+def test_what_is_no_chat_is_refused_and_the_server_lives(
+    http, path, body, status
+):
     url, _ = http
     with pytest.raises(HTTPError) as refused:
         post(url + path, body)
     assert refused.value.code == status
     refused.value.close()
-    assert post(url, {"message": "Which decisions were made?"})["why"] == "answered"
+    assert (
+        post(url, {"message": "Which decisions were made?"})["why"]
+        == "answered"
+    )

@@ -19,7 +19,10 @@ LOOPS = {
     "wrapped_client": "openai-responses",
 }
 """Each loop and the wire it speaks."""
-REPLIES = [Reply("I look.", [Call("read_file", {"path": "app.log"})]), "It is done."]
+REPLIES = [
+    Reply("I look.", [Call("read_file", {"path": "app.log"})]),
+    "It is done.",
+]
 MOST_LINES = 10
 
 
@@ -39,7 +42,11 @@ def asked(serve, monkeypatch, tmp_path):
             "GOOGLE_GEMINI_BASE_URL": url,
         }.items():
             monkeypatch.setenv(variable, value)
-        for variable in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"):
+        for variable in (
+            "ANTHROPIC_API_KEY",
+            "OPENAI_API_KEY",
+            "GEMINI_API_KEY",
+        ):
             monkeypatch.setenv(variable, "none")
         return module.main("What is wrong?"), server
 
@@ -75,6 +82,8 @@ def test_a_door_is_ten_lines_at_most(file):
         if "# ullage" in line
     ]
     assert len(lines) <= MOST_LINES
-    knows = re.search(r"(?m)^(?:import|from) ullage", file.read_text(encoding="utf-8"))
+    knows = re.search(
+        r"(?m)^(?:import|from) ullage", file.read_text(encoding="utf-8")
+    )
     assert bool(lines) >= (file.stem in LOOPS)
     assert not (knows and file.stem == "coding_agent")

@@ -83,7 +83,9 @@ class Services:
         return self.script(captured)
 
 
-one_folder = pytest.mark.xdist_group("the chat services")  # each process imports an SDK
+one_folder = pytest.mark.xdist_group(
+    "the chat services"
+)  # each process imports an SDK
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +131,9 @@ def test_a_chat_goes_on_in_any_worker_with_the_bytes_it_had(services):
 
 def unmarked(messages):
     """Without the marks of what to cache, which move on."""
-    return json.loads(re.sub(r', "cache_control": \{[^}]*\}', "", json.dumps(messages)))
+    return json.loads(
+        re.sub(r', "cache_control": \{[^}]*\}', "", json.dumps(messages))
+    )
 
 
 @one_folder
@@ -156,7 +160,10 @@ def test_a_turn_that_another_worker_took_meanwhile_is_not_kept_twice(
     assert said.startswith("Too late.")
     assert "Not kept" in said
     histories = Histories(services.folder / "chats.db")
-    assert histories.load("eve-1") == (1, [{"role": "user", "content": "Sooner."}])
+    assert histories.load("eve-1") == (
+        1,
+        [{"role": "user", "content": "Sooner."}],
+    )
     histories.db.close()
 
 
@@ -174,7 +181,14 @@ STEPS = [
             Call("read_file", {"path": "gone.py"}),
         ],
     ),
-    Reply("", [Call("edit_file", {"path": "tide.py", "old": "'out'", "new": "'in'"})]),
+    Reply(
+        "",
+        [
+            Call(
+                "edit_file", {"path": "tide.py", "old": "'out'", "new": "'in'"}
+            )
+        ],
+    ),
     Reply("", [Call("run", {"command": f'"{sys.executable}" test_tide.py'})]),
     "The test passes.",
 ]
@@ -186,8 +200,22 @@ def test_a_coding_agent_that_knows_nothing_of_it_does_its_work_under_the_proxy(
     (tmp_path / "tide.py").write_text(WRONG)
     (tmp_path / "test_tide.py").write_text(TEST)
     server = serve("anthropic", [*STEPS])
-    agent = [sys.executable, "-m", "examples.coding_agent", "Make the test pass."]
-    under = [sys.executable, "-m", "ullage", "run", "--store", "kept.db", "--", *agent]
+    agent = [
+        sys.executable,
+        "-m",
+        "examples.coding_agent",
+        "Make the test pass.",
+    ]
+    under = [
+        sys.executable,
+        "-m",
+        "ullage",
+        "run",
+        "--store",
+        "kept.db",
+        "--",
+        *agent,
+    ]
     done = subprocess.run(
         under,
         env=environment(server.url),
@@ -198,7 +226,9 @@ def test_a_coding_agent_that_knows_nothing_of_it_does_its_work_under_the_proxy(
     )
     assert done.stdout == "The test passes.\n", done.stderr
     assert "'in'" in (tmp_path / "tide.py").read_text()
-    results = [m["content"] for m in server.requests[-1].body["messages"][2::2]]
+    results = [
+        m["content"] for m in server.requests[-1].body["messages"][2::2]
+    ]
     first, (read, gone), edited, last = results
     assert read["content"] == WRONG
     assert gone["is_error"]

@@ -19,7 +19,8 @@ def stream(format, *events):
     """Events as a streamed answer of a wire."""
     lines = b"".join(json.dumps(event).encode() + b"\n" for event in events)
     return Reply(
-        lines if format == "ollama" else sse(*events), content_type=stream_type(format)
+        lines if format == "ollama" else sse(*events),
+        content_type=stream_type(format),
     )
 
 
@@ -93,7 +94,9 @@ async def aask(exchanges, path, body, *replies, **more):
     """`ask` on an event loop."""
     upstream = Upstream(*replies)
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    answer = await adrive(exchanges.of("POST", path, raw, upstream, **more).steps())
+    answer = await adrive(
+        exchanges.of("POST", path, raw, upstream, **more).steps()
+    )
     said = b""
     try:
         while data := await adrive(answer.next()):

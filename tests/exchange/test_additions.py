@@ -17,11 +17,19 @@ from ullage.doors.exchange.additions import (
 )
 from ullage.doors.exchange.refusals import KnownRefusals
 
-HERE = RequestTarget("ann", "https://gateway.example/v1", "openai-chat", "local")
+HERE = RequestTarget(
+    "ann", "https://gateway.example/v1", "openai-chat", "local"
+)
 
 
 def learn(
-    refusals, target=HERE, addition="tools", *, is_named=True, own_tools=1, now_s=0.0
+    refusals,
+    target=HERE,
+    addition="tools",
+    *,
+    is_named=True,
+    own_tools=1,
+    now_s=0.0,
 ):
     return refusals.with_refusal(
         target, addition, is_named=is_named, own_tools=own_tools, now_s=now_s
@@ -39,14 +47,17 @@ def test_what_no_word_named_holds_once_it_came_twice_within_an_hour():
     once = learn(Refusals(), is_named=False)
     assert once.of(HERE, 1, 0.0) == set()
     assert learn(once, is_named=False, now_s=5.0).of(HERE, 1, 5.0) == {"tools"}
-    assert learn(once, is_named=False, now_s=HOLDS_S).of(HERE, 1, HOLDS_S) == set()
+    assert (
+        learn(once, is_named=False, now_s=HOLDS_S).of(HERE, 1, HOLDS_S)
+        == set()
+    )
 
 
 @pytest.mark.parametrize("field", RequestTarget.__struct_fields__)
 def test_it_holds_for_no_other_tenant_upstream_wire_or_model(field):
-    others = {name: getattr(HERE, name) for name in RequestTarget.__struct_fields__} | {
-        field: "other"
-    }
+    others = {
+        name: getattr(HERE, name) for name in RequestTarget.__struct_fields__
+    } | {field: "other"}
     assert learn(Refusals()).of(RequestTarget(**others), 1, 0.0) == set()
 
 
@@ -80,9 +91,13 @@ def test_one_tenant_pushes_nothing_of_another_out(refused):
     refusals = learn(Refusals(), RequestTarget("eve", "u", "w", "m"))
     for target, addition in refused:
         refusals = learn(refusals, target, addition)
-    assert refusals.of(RequestTarget("eve", "u", "w", "m"), 1, 0.0) == {"tools"}
+    assert refusals.of(RequestTarget("eve", "u", "w", "m"), 1, 0.0) == {
+        "tools"
+    }
     for tenant in ("ann", "bob"):
-        rows = [target for target, _ in refusals.rows if target.tenant == tenant]
+        rows = [
+            target for target, _ in refusals.rows if target.tenant == tenant
+        ]
         assert len(rows) <= MOST_OF_A_TENANT
     if refused:
         target, addition = refused[-1]
@@ -112,7 +127,8 @@ def test_a_value_is_not_changed_by_what_is_learnt_after_it():
 def test_many_threads_lose_nothing():
     known = KnownRefusals(lambda: 0.0)
     mine = [
-        [RequestTarget(f"{n}", "u", "w", str(m)) for m in range(40)] for n in range(8)
+        [RequestTarget(f"{n}", "u", "w", str(m)) for m in range(40)]
+        for n in range(8)
     ]
 
     def run(targets):
@@ -120,7 +136,9 @@ def test_many_threads_lose_nothing():
             known.learn(target, "tools", is_named=True, own_tools=1)
             assert known.of(target, 1) == {"tools"}
 
-    threads = [threading.Thread(target=run, args=(targets,)) for targets in mine]
+    threads = [
+        threading.Thread(target=run, args=(targets,)) for targets in mine
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -143,10 +161,15 @@ def test_many_threads_lose_nothing():
             None,
         ),
         ("Unrecognized request argument supplied: include_usage", None),
-        ("system.0.cache_control: Extra inputs are not permitted", {"cache_control"}),
+        (
+            "system.0.cache_control: Extra inputs are not permitted",
+            {"cache_control"},
+        ),
         ("Bad request", set()),
         ("", set()),
     ],
 )
 def test_the_words_that_name_an_addition(words, named):
-    assert named_in(words.encode()) == ({"stream_options"} if named is None else named)
+    assert named_in(words.encode()) == (
+        {"stream_options"} if named is None else named
+    )

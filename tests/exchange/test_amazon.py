@@ -19,10 +19,14 @@ RAW = b"".join(map(written, EVENTS))
 
 def read(pieces):
     reader = AmazonReader()
-    return [frame for piece in pieces for frame in reader.feed(piece)], reader.rest()
+    return [
+        frame for piece in pieces for frame in reader.feed(piece)
+    ], reader.rest()
 
 
-@given(st.lists(st.integers(0, len(RAW) + 9), max_size=8), st.binary(max_size=9))
+@given(
+    st.lists(st.integers(0, len(RAW) + 9), max_size=8), st.binary(max_size=9)
+)
 def test_no_cut_changes_what_is_read_and_no_byte_is_lost(cuts, rest):
     frames, left = read(pieces_of(RAW + rest, cuts))
     assert [json.loads(frame.data) for frame in frames] == EVENTS
@@ -39,7 +43,9 @@ def test_a_frame_is_as_amazon_describes_it():
 
 def test_an_error_of_amazons_is_no_event():
     payload = b'{"message":"slow down"}'
-    raw = (16 + len(payload)).to_bytes(4, "big") + bytes(8) + payload + bytes(4)
+    raw = (
+        (16 + len(payload)).to_bytes(4, "big") + bytes(8) + payload + bytes(4)
+    )
     assert read([raw]) == ([EventFrame(raw, None)], b"")
 
 

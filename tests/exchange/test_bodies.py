@@ -10,9 +10,14 @@ from hypothesis import strategies as st
 from ullage.doors.exchange import bodies
 
 values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(), inner, max_size=3)
     ),
     max_leaves=12,
 )
@@ -77,7 +82,8 @@ def test_a_number_is_written_as_it_was_read(number, odd):
 
 @given(
     st.from_regex(
-        r"-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,25})?([eE][+-]?[0-9]{1,3})?", fullmatch=True
+        r"-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,25})?([eE][+-]?[0-9]{1,3})?",
+        fullmatch=True,
     )
 )
 def test_a_number_is_a_float_in_all_but_how_it_is_written(number):
@@ -91,7 +97,9 @@ def test_a_number_is_a_float_in_all_but_how_it_is_written(number):
 def test_the_place_of_a_number_is_no_text_of_the_body():
     text = json.dumps({"a": ["number", "0", "\ud800"], "b": "@"})
     raw = text.replace('"@"', "1e400").encode()
-    for _ in range(3):  # a body that holds what the one before was written with
+    for _ in range(
+        3
+    ):  # a body that holds what the one before was written with
         read, write = bodies.read_to_write(raw)
         assert write(read) == raw.replace(b" ", b"")
         raw = json.dumps(

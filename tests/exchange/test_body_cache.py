@@ -20,17 +20,25 @@ TEXTS = st.text(max_size=4) | st.sampled_from(
     ['"messages": [', "],", "}{", "\\", "[{", "é", "日"]
 )
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | TEXTS,
     lambda inner: (
         st.lists(inner, max_size=2)
-        | st.dictionaries(st.sampled_from(["a", "b", "messages"]), inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(["a", "b", "messages"]), inner, max_size=2
+        )
     ),
     max_leaves=4,
 )
 MESSAGES = st.lists(
     st.dictionaries(st.sampled_from(["role", "content"]), VALUES), max_size=4
 )
-NAMES = st.sampled_from(["model", "system", "tools", "messages", "\\u006dessages"])
+NAMES = st.sampled_from(
+    ["model", "system", "tools", "messages", "\\u006dessages"]
+)
 TOKENS = st.sampled_from(
     [
         b"",
@@ -55,12 +63,17 @@ TOKENS = st.sampled_from(
 def members(draw, most=2):
     """Members of an object as text; a name may come twice."""
     found = draw(st.lists(st.tuples(NAMES, VALUES), max_size=most))
-    return [f'"{name}"{draw(WHITE)}: {written(draw, value)}' for name, value in found]
+    return [
+        f'"{name}"{draw(WHITE)}: {written(draw, value)}'
+        for name, value in found
+    ]
 
 
 def written(draw, value):
     return json.dumps(
-        value, ensure_ascii=draw(st.booleans()), indent=draw(st.sampled_from([None, 1]))
+        value,
+        ensure_ascii=draw(st.booleans()),
+        indent=draw(st.sampled_from([None, 1])),
     )
 
 
@@ -68,7 +81,10 @@ def written(draw, value):
 def parts(draw):
     """A body in parts: what stands before its messages, they, what stands behind."""
     before, after = draw(members()), draw(members())
-    items = [draw(WHITE) + written(draw, each) + draw(WHITE) for each in draw(MESSAGES)]
+    items = [
+        draw(WHITE) + written(draw, each) + draw(WHITE)
+        for each in draw(MESSAGES)
+    ]
     head = "".join(f"{each},{draw(WHITE)}" for each in before)
     tail = "".join(f"{draw(WHITE)},{each}" for each in after)
     return (
@@ -120,7 +136,9 @@ def said_in_parts(body, found):
         assert (len(here), blake3(part).digest()) == (span.count, span.digest)
         said += here
     assert body[at : found.stop] == b"".join(found.pieces)
-    return said + [bodies.read(piece.lstrip(b", \n")) for piece in found.pieces]
+    return said + [
+        bodies.read(piece.lstrip(b", \n")) for piece in found.pieces
+    ]
 
 
 @pytest.mark.parametrize("span_bytes", [1, 20, 1 << 16])
@@ -135,7 +153,9 @@ def said_in_parts(body, found):
     )
 )
 @example(both=(b'{"messages":[]}', b'{"messages":[,{"a":1}]}'))
-@example(both=(b'{"messages":[{}]}', b'{"messages":[{},{"a":1}],"":[{"a":1}]}'))
+@example(
+    both=(b'{"messages":[{}]}', b'{"messages":[{},{"a":1}],"":[{"a":1}]}')
+)
 @example(
     both=(
         b'{"a":[{}],"a":[{}],"messages":[{}]}',
@@ -145,7 +165,10 @@ def said_in_parts(body, found):
 @example(both=(b'{"messages":[{}],"":[{}]}', b'{"messages":[{},{}],"":[{}]}'))
 @example(both=(b'{"messages":[{}],"":0}', b'{"messages":[{}],"b":0}'))
 @example(
-    both=(b'{"messages":[{}],"messages":[{}]}', b'{"messages":[{},{}],"messages":[{}]}')
+    both=(
+        b'{"messages":[{}],"messages":[{}]}',
+        b'{"messages":[{},{}],"messages":[{}]}',
+    )
 )
 @example(
     both=(
@@ -165,7 +188,8 @@ def test_what_is_read_on_says_what_the_whole_body_does(span_bytes, both):
 
 def conversation(count, text="x" * 900):
     said = [
-        {"role": "user", "content": f"{n} {text}", "n": {"n": n}} for n in range(count)
+        {"role": "user", "content": f"{n} {text}", "n": {"n": n}}
+        for n in range(count)
     ]
     return json.dumps(
         {"model": "m", "messages": said, "tools": [{"name": "read"}]}
@@ -206,13 +230,20 @@ def test_what_was_read_before_is_the_very_same_object():
 
 def test_what_one_owner_sent_is_nothing_to_another():
     readings = ParsedBodyCache()
-    mine, yours = (kept(readings, conversation(20), owner) for owner in ("me", "you"))
+    mine, yours = (
+        kept(readings, conversation(20), owner) for owner in ("me", "you")
+    )
     assert mine == yours
     assert shared(mine, yours) == [False] * 20
 
 
 def test_what_stands_around_the_messages_is_held_once_by_conversations_of_one_owner():
-    readings, mine, yours, others = ParsedBodyCache(), Session(), Session(), Session()
+    readings, mine, yours, others = (
+        ParsedBodyCache(),
+        Session(),
+        Session(),
+        Session(),
+    )
     for session, owner, text in (
         (mine, "me", "a"),
         (yours, "me", "b"),
@@ -249,7 +280,8 @@ def test_a_long_body_is_read_on_too_and_most_of_its_bytes_are_not_held():
 
 WORDS = st.text("ab", max_size=2)
 TURNS = st.lists(
-    st.tuples(st.sampled_from(["system", "user", "assistant"]), WORDS), max_size=12
+    st.tuples(st.sampled_from(["system", "user", "assistant"]), WORDS),
+    max_size=12,
 )
 
 
@@ -265,9 +297,15 @@ def test_how_a_history_begins_is_remembered_only_as_long_as_it_does(
         found.append({"model": "m", "messages": said})
     known = read_anew(json.dumps(found[0]).encode(), "messages")
     begins = beginning(wire, found[0])
-    read = read_on(replace(known, beginning=begins), json.dumps(found[1]).encode())
+    read = read_on(
+        replace(known, beginning=begins), json.dumps(found[1]).encode()
+    )
     assert read.beginning in (None, beginning(wire, found[1]))
-    assert read.beginning == begins or shared < begins.read or len(before) < begins.read
+    assert (
+        read.beginning == begins
+        or shared < begins.read
+        or len(before) < begins.read
+    )
 
 
 def test_what_was_read_goes_with_the_session_that_it_was_read_for():
@@ -280,7 +318,8 @@ def test_what_was_read_goes_with_the_session_that_it_was_read_for():
     del mine
     gc.collect()
     again = [
-        readings.read(conversation(20, text), "messages", "me").value for text in texts
+        readings.read(conversation(20, text), "messages", "me").value
+        for text in texts
     ]
     assert [all(shared(*pair)) for pair in zip(first, again, strict=True)] == [
         False,

@@ -9,7 +9,11 @@ from tests.servers.streams import stream_of
 
 PATH = "/v1/messages"
 CODE = {"type": "code_execution_20260120", "name": "code_execution"}
-BASH = {"name": "bash", "description": "Runs.", "input_schema": {"type": "object"}}
+BASH = {
+    "name": "bash",
+    "description": "Runs.",
+    "input_schema": {"type": "object"},
+}
 PENDING = {
     "type": "server_tool_use",
     "id": "srvtoolu_1",

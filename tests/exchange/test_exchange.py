@@ -22,7 +22,11 @@ from tests.servers.streams import stream_of
 from ullage import Budget, Limits, StoreError
 from ullage.documents import NAMES
 from ullage.doors.exchange import ExchangeCounts, amazon
-from ullage.doors.exchange.answers import TeedAnswer, UntouchedAnswer, WholeAnswer
+from ullage.doors.exchange.answers import (
+    TeedAnswer,
+    UntouchedAnswer,
+    WholeAnswer,
+)
 from ullage.doors.exchange.exchange import Exchange
 from ullage.doors.exchange.replies import error_of
 from ullage.doors.exchange.requests import is_same
@@ -40,13 +44,18 @@ PATHS = {
 every = pytest.mark.parametrize("format", PATHS)
 LIMITS = Limits(window_tokens=8_000, output_reserve_tokens=500)
 LONG = [
-    histories.Turn(calls=(histories.Call("bash", f"{n}.py", f"line {n}\n" * 500),))
+    histories.Turn(
+        calls=(histories.Call("bash", f"{n}.py", f"line {n}\n" * 500),)
+    )
     for n in range(12)
 ]
 
 
 def body(format, turns=(), **more):
-    request = {**histories.request(format, histories.wire(format, turns)), **more}
+    request = {
+        **histories.request(format, histories.wire(format, turns)),
+        **more,
+    }
     if format == "gemini":
         del request["model"]
     return request
@@ -57,7 +66,9 @@ def replied(format, text="Done."):
 
 
 def streamed(format, request, text="Done."):
-    return Reply(stream_of(format, replied(format, text), request), content_type=SSE)
+    return Reply(
+        stream_of(format, replied(format, text), request), content_type=SSE
+    )
 
 
 # ── fitted ───────────────────────────────────────────────────────────────────────────────
@@ -98,10 +109,15 @@ def test_a_long_history_is_sent_shorter_and_says_so(format):
 def test_an_event_loop_sends_and_gives_the_same(format):
     asked = body(format, LONG)
     here = ask(
-        exchanges(limits=LIMITS)[0], PATHS[format], asked, Reply(replied(format))
+        exchanges(limits=LIMITS)[0],
+        PATHS[format],
+        asked,
+        Reply(replied(format)),
     )
     door, _ = async_exchanges(limits=LIMITS)
-    there = asyncio.run(aask(door, PATHS[format], asked, Reply(replied(format))))
+    there = asyncio.run(
+        aask(door, PATHS[format], asked, Reply(replied(format)))
+    )
     assert here[:2] == there[:2]
     assert here[2].sent == there[2].sent
 
@@ -126,18 +142,25 @@ def test_conversations_that_do_not_stay_warm_are_sent_as_if_they_did(format):
     names = [f"{n}.py" for n in range(18)]
     sent, doors = (
         [],
-        [exchanges(limits=LIMITS, **room)[0] for room in ({}, {"older_bytes": 1})],
+        [
+            exchanges(limits=LIMITS, **room)[0]
+            for room in ({}, {"older_bytes": 1})
+        ],
     )
     for door in doors:
         for stop in (10, 11, 12):
             for name in names:
                 turns = [
                     histories.Turn(
-                        calls=(histories.Call("bash", name, f"{name}\n" * 400),)
+                        calls=(
+                            histories.Call("bash", name, f"{name}\n" * 400),
+                        )
                     )
                 ]
                 asked = body(format, turns + LONG[:stop])
-                _, _, upstream = ask(door, PATHS[format], asked, Reply(replied(format)))
+                _, _, upstream = ask(
+                    door, PATHS[format], asked, Reply(replied(format))
+                )
                 sent += upstream.sent
     assert sent[: len(sent) // 2] == sent[len(sent) // 2 :]
     assert [door.counts.changed for door in doors] == [54, 54]
@@ -148,7 +171,10 @@ def test_conversations_that_do_not_stay_warm_are_sent_as_if_they_did(format):
 @pytest.mark.parametrize(
     ("path", "format"),
     [
-        ("/openai/deployments/gpt-4.1/chat/completions?api-version=1", "openai-chat"),
+        (
+            "/openai/deployments/gpt-4.1/chat/completions?api-version=1",
+            "openai-chat",
+        ),
         (
             "/v1/projects/p/locations/l/publishers/google/models/m:generateContent",
             "gemini",
@@ -163,7 +189,11 @@ def test_conversations_that_do_not_stay_warm_are_sent_as_if_they_did(format):
 def test_a_model_that_the_path_names_stays_out_of_the_body(path, format):
     asked = body(format, LONG)
     asked.pop("model", None)
-    asked |= {"anthropic_version": "vertex-2023-10-16"} if format == "anthropic" else {}
+    asked |= (
+        {"anthropic_version": "vertex-2023-10-16"}
+        if format == "anthropic"
+        else {}
+    )
     door, _ = exchanges(limits=LIMITS)
     _, _, upstream = ask(door, path, asked, Reply(replied(format)))
     assert json.loads(upstream.sent[0]).keys() == asked.keys()
@@ -175,10 +205,14 @@ def test_a_model_that_the_path_names_stays_out_of_the_body(path, format):
 
 @every
 @pytest.mark.parametrize("size", [1, 7, 100_000])
-def test_a_stream_leaves_as_the_bytes_that_came_however_they_are_cut(format, size):
+def test_a_stream_leaves_as_the_bytes_that_came_however_they_are_cut(
+    format, size
+):
     door, reports = exchanges()
     options = (
-        {"stream_options": {"include_usage": True}} if format == "openai-chat" else {}
+        {"stream_options": {"include_usage": True}}
+        if format == "openai-chat"
+        else {}
     )
     asked = body(format, stream=True, **options)
     raw = stream_of(format, replied(format), asked)
@@ -192,7 +226,9 @@ def test_a_stream_leaves_as_the_bytes_that_came_however_they_are_cut(format, siz
 
 @every
 @pytest.mark.parametrize("is_streamed", [False, True])
-def test_a_reply_is_given_before_it_is_taken_in(format, is_streamed, monkeypatch):
+def test_a_reply_is_given_before_it_is_taken_in(
+    format, is_streamed, monkeypatch
+):
     """Writing down what it reports is no reason to let a client wait."""
     done = []
     observe = Exchange.observe
@@ -204,7 +240,9 @@ def test_a_reply_is_given_before_it_is_taken_in(format, is_streamed, monkeypatch
     reply = streamed(format, asked) if is_streamed else Reply(replied(format))
     upstream = Upstream(reply)
     answer = drive(
-        door.of("POST", PATHS[format], json.dumps(asked).encode(), upstream).steps()
+        door.of(
+            "POST", PATHS[format], json.dumps(asked).encode(), upstream
+        ).steps()
     )
     while drive(answer.next()):
         assert not done
@@ -224,7 +262,9 @@ def test_usage_is_asked_for_and_kept_from_a_client_that_did_not_ask():
     )
     assert json.loads(upstream.sent[0]) == wanted
     assert said == stream_of("openai-chat", replied("openai-chat"), asked)
-    assert reports[0].usage == FORMATS["openai-chat"].usage(replied("openai-chat"))
+    assert reports[0].usage == FORMATS["openai-chat"].usage(
+        replied("openai-chat")
+    )
     assert not reports[0].is_changed
 
 
@@ -233,7 +273,9 @@ def test_a_server_that_reports_no_usage_of_streams_is_not_asked_again():
     asked = body("openai-chat", stream=True)
     no = Reply({"error": {"message": "unknown field stream_options"}}, 400)
     plain = streamed("openai-chat", asked), streamed("openai-chat", asked)
-    status, said, upstream = ask(door, "/v1/chat/completions", asked, no, plain[0])
+    status, said, upstream = ask(
+        door, "/v1/chat/completions", asked, no, plain[0]
+    )
     assert (status, said) == (
         200,
         stream_of("openai-chat", replied("openai-chat"), asked),
@@ -252,7 +294,9 @@ def test_a_client_that_goes_away_closes_the_upstream_and_is_counted(format):
     )
     upstream = Upstream(reply)
     answer = drive(
-        door.of("POST", PATHS[format], json.dumps(asked).encode(), upstream).steps()
+        door.of(
+            "POST", PATHS[format], json.dumps(asked).encode(), upstream
+        ).steps()
     )
     drive(answer.next())
     drive(answer.close())
@@ -320,7 +364,9 @@ def test_a_text_over_a_limit_of_its_own_is_cut_and_sent_once_more():
         "Invalid 'messages[2].content': string too long. Expected a string with maximum length "
         "20000, but got a string with length 42000 instead."
     )
-    no = Reply({"error": {"message": words, "code": "string_above_max_length"}}, 400)
+    no = Reply(
+        {"error": {"message": words, "code": "string_above_max_length"}}, 400
+    )
     yes = Reply(replied("openai-chat"))
     status, _, upstream = ask(
         door, PATHS["openai-chat"], body("openai-chat", long), no, yes
@@ -337,7 +383,9 @@ def test_a_refusal_that_no_shorter_view_answers_is_the_clients():
     door, _ = exchanges()
     no = refusal("anthropic", 250_000, 200_000)
     words = no.pieces[0]
-    status, said, upstream = ask(door, PATHS["anthropic"], body("anthropic", LONG), no)
+    status, said, upstream = ask(
+        door, PATHS["anthropic"], body("anthropic", LONG), no
+    )
     assert (status, said, len(upstream.sent)) == (400, words, 1)
 
 
@@ -355,9 +403,19 @@ def test_a_provider_that_counts_too_little_is_reported():
             asked,
             Reply({**reply, "id": f"chatcmpl-{len(reports)}"}),
         )
-    assert [report.is_undercounted for report in reports] == [False, False, False, True]
+    assert [report.is_undercounted for report in reports] == [
+        False,
+        False,
+        False,
+        True,
+    ]
     kinds = [[event.kind for event in report.events] for report in reports]
-    assert ["undercounted" in each for each in kinds] == [False, False, True, False]
+    assert ["undercounted" in each for each in kinds] == [
+        False,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_another_refusal_is_the_clients():
@@ -389,7 +447,9 @@ ERRORS = {
     },
 }
 OPENINGS = {
-    "anthropic": [{"type": "message_start", "message": {"usage": {"input_tokens": 3}}}],
+    "anthropic": [
+        {"type": "message_start", "message": {"usage": {"input_tokens": 3}}}
+    ],
     "openai-responses": [{"type": "response.created", "response": {}}],
     "openai-chat": [],
 }
@@ -401,7 +461,9 @@ def test_a_stream_that_begins_with_a_refusal_is_replaced(format):
     asked = body(format, LONG, stream=True)
     no = Reply(sse(*OPENINGS[format], ERRORS[format]), content_type=SSE)
     yes = {**asked, "stream_options": {"include_usage": True}}
-    _, said, upstream = ask(door, PATHS[format], asked, no, streamed(format, yes))
+    _, said, upstream = ask(
+        door, PATHS[format], asked, no, streamed(format, yes)
+    )
     whole = stream_of(format, replied(format), asked)
     first = sse(*OPENINGS[format])
     assert said.startswith(first)
@@ -418,8 +480,12 @@ def test_what_opens_a_stream_is_given_at_once():
     door, _ = exchanges()
     raw = json.dumps(body("anthropic", stream=True)).encode()
     opening = sse(*OPENINGS["anthropic"], {"type": "ping"})
-    reply = Reply([opening, AssertionError("it was asked for more")], content_type=SSE)
-    answer = drive(door.of("POST", "/v1/messages", raw, Upstream(reply)).steps())
+    reply = Reply(
+        [opening, AssertionError("it was asked for more")], content_type=SSE
+    )
+    answer = drive(
+        door.of("POST", "/v1/messages", raw, Upstream(reply)).steps()
+    )
     assert drive(answer.next()) == opening
     drive(answer.close())
 
@@ -430,7 +496,9 @@ def test_where_the_second_try_fails_the_first_refusal_stands(format):
     asked = body(format, LONG, stream=True)
     raw = sse(*OPENINGS[format], ERRORS[format])
     no = Reply(raw, content_type=SSE)
-    _, said, _ = ask(door, PATHS[format], asked, no, Reply({"error": "busy"}, 529))
+    _, said, _ = ask(
+        door, PATHS[format], asked, no, Reply({"error": "busy"}, 529)
+    )
     assert said == raw
 
 
@@ -459,13 +527,23 @@ def test_an_error_under_status_200_is_one():
         ("/v1/embeddings", b'{"input": "a"}', "path"),
         ("/v1/messages", b"{not json", "body"),
         ("/v1/messages", b"[1]", "body"),
-        ("/v1/responses", b'{"conversation": {"id": "c"}, "input": []}', "elsewhere"),
-        (PATHS["gemini"], b'{"cachedContent": "c/1", "contents": []}', "elsewhere"),
+        (
+            "/v1/responses",
+            b'{"conversation": {"id": "c"}, "input": []}',
+            "elsewhere",
+        ),
+        (
+            PATHS["gemini"],
+            b'{"cachedContent": "c/1", "contents": []}',
+            "elsewhere",
+        ),
         ("/v1/messages", b'{"model": "claude-x", "messages": 7}', "content"),
         ("/model/amazon.nova/invoke", b'{"messages": []}', "content"),
     ],
 )
-def test_what_cannot_be_fitted_passes_to_the_byte_with_its_reason(path, raw, why):
+def test_what_cannot_be_fitted_passes_to_the_byte_with_its_reason(
+    path, raw, why
+):
     door, reports = exchanges()
     status, said, upstream = ask(door, path, raw, Reply([b"a", b"b"], 418))
     assert (status, said, upstream.sent) == (418, b"ab", [raw])
@@ -476,14 +554,20 @@ def test_what_cannot_be_fitted_passes_to_the_byte_with_its_reason(path, raw, why
 def test_a_door_may_be_asked_not_to_touch():
     door, _ = exchanges(limits=LIMITS)
     raw = json.dumps(body("anthropic", LONG)).encode()
-    _, _, upstream = ask(door, "/v1/messages", raw, Reply(b"x"), passed="asked")
+    _, _, upstream = ask(
+        door, "/v1/messages", raw, Reply(b"x"), passed="asked"
+    )
     assert upstream.sent == [raw]
     assert door.counts.passed == {"asked": 1}
 
 
 def test_what_cannot_be_made_to_fit_is_the_providers_to_refuse():
-    door, _ = exchanges(limits=Limits(window_tokens=600, output_reserve_tokens=100))
-    raw = json.dumps(body("anthropic", LONG) | {"system": "word " * 5_000}).encode()
+    door, _ = exchanges(
+        limits=Limits(window_tokens=600, output_reserve_tokens=100)
+    )
+    raw = json.dumps(
+        body("anthropic", LONG) | {"system": "word " * 5_000}
+    ).encode()
     _, _, upstream = ask(door, "/v1/messages", raw, Reply(b"x", 400))
     assert upstream.sent == [raw]
     assert door.counts.passed == {"limit": 1}
@@ -514,13 +598,18 @@ def test_a_mistake_of_ours_breaks_no_run(error, why):
     status, said, upstream = ask(door, "/v1/messages", raw, Reply(reply))
     assert (status, said, upstream.sent) == (200, reply, [raw])
     assert door.counts.passed == {why: 1}
-    told = {"store": "StoreError: memory, commit", "error": "ZeroDivisionError"}
+    told = {
+        "store": "StoreError: memory, commit",
+        "error": "ZeroDivisionError",
+    }
     assert reports[0].problem == told[why]
 
 
 def test_a_reply_that_is_no_json_is_given_all_the_same():
     door, _ = exchanges()
-    status, said, _ = ask(door, "/v1/messages", body("anthropic"), Reply(b"<html>"))
+    status, said, _ = ask(
+        door, "/v1/messages", body("anthropic"), Reply(b"<html>")
+    )
     assert (status, said) == (200, b"<html>")
 
 
@@ -530,7 +619,9 @@ def test_no_policy_refuses_a_model_that_nobody_knows(policy):
     door, reports = exchanges(policy=policy, limits=None)
     asked = body("anthropic", model="somebodys-own-1")
     raw = json.dumps(asked).encode()
-    status, _, upstream = ask(door, "/v1/messages", raw, Reply(replied("anthropic")))
+    status, _, upstream = ask(
+        door, "/v1/messages", raw, Reply(replied("anthropic"))
+    )
     assert (status, len(upstream.sent)) == (200, 1)
     assert reports[0].passed in (None, "settings")
     if reports[0].passed:
@@ -541,11 +632,19 @@ def test_no_policy_refuses_a_model_that_nobody_knows(policy):
 def test_a_spent_budget_is_an_error_of_ours_and_nothing_is_sent():
     door, _ = exchanges(budget=Budget(tokens=10))
     for _ in range(2):  # the second one asks the model to sum up
-        ask(door, "/v1/messages", body("anthropic"), Reply(replied("anthropic")))
+        ask(
+            door,
+            "/v1/messages",
+            body("anthropic"),
+            Reply(replied("anthropic")),
+        )
     status, said, upstream = ask(door, "/v1/messages", body("anthropic"))
     error = json.loads(said)
     assert (status, upstream.sent) == (402, [])
-    assert (error["type"], "budget of 10 tokens" in error["error"]["message"]) == (
+    assert (
+        error["type"],
+        "budget of 10 tokens" in error["error"]["message"],
+    ) == (
         "error",
         True,
     )
@@ -582,14 +681,18 @@ def test_what_is_counted_or_compacted_is_the_view(path, format):
 def test_a_compaction_of_the_providers_is_asked_of_what_its_turns_were_asked_of():
     door, reports = exchanges(limits=LIMITS)
     asked = body("openai-responses", LONG)
-    _, _, turn = ask(door, "/v1/responses", asked, Reply(replied("openai-responses")))
+    _, _, turn = ask(
+        door, "/v1/responses", asked, Reply(replied("openai-responses"))
+    )
     bare = {key: asked[key] for key in ("model", "input")}
     output = Reply(
         {"object": "response.compaction", "output": [{"type": "compaction"}]}
     )
     status, said, compact = ask(door, "/v1/responses/compact", bare, output)
     assert (status, json.loads(said)["object"]) == (200, "response.compaction")
-    shown = [json.loads(upstream.sent[0])["input"] for upstream in (turn, compact)]
+    shown = [
+        json.loads(upstream.sent[0])["input"] for upstream in (turn, compact)
+    ]
     assert shown[0] == shown[1]
     assert "tools" not in json.loads(compact.sent[0])
     assert [report.passed for report in reports] == [None, None]
@@ -601,11 +704,16 @@ def test_a_batch_is_fitted_one_by_one(format):
     if format == "anthropic":
         path = "/v1/messages/batches"
         batch = {
-            "requests": [{"custom_id": "a", "params": each} for each in (long, short)]
+            "requests": [
+                {"custom_id": "a", "params": each} for each in (long, short)
+            ]
         }
     else:
         path = "/v1beta/models/gemini-3-pro:batchGenerateContent"
-        inner = [{"request": each, "metadata": {"key": "a"}} for each in (long, short)]
+        inner = [
+            {"request": each, "metadata": {"key": "a"}}
+            for each in (long, short)
+        ]
         batch = {
             "batch": {
                 "displayName": "b",
@@ -621,7 +729,8 @@ def test_a_batch_is_fitted_one_by_one(format):
         else (sent["batch"]["inputConfig"]["requests"]["requests"])
     )
     first, second = (
-        item["params" if format == "anthropic" else "request"] for item in place
+        item["params" if format == "anthropic" else "request"]
+        for item in place
     )
     assert len(json.dumps(first)) < len(json.dumps(long)) / 2
     assert second == short
@@ -637,11 +746,14 @@ def test_amazons_binary_stream_is_fitted_observed_and_given_as_it_comes():
     del asked["model"]
     raw = stream_of("anthropic", replied("anthropic"), asked).decode()
     events = [
-        json.loads(line[5:]) for line in raw.splitlines() if line.startswith("data:")
+        json.loads(line[5:])
+        for line in raw.splitlines()
+        if line.startswith("data:")
     ]
     frames = b"".join(map(amazon.written, events))
     reply = Reply(
-        [frames[:50], frames[50:]], content_type="application/vnd.amazon.eventstream"
+        [frames[:50], frames[50:]],
+        content_type="application/vnd.amazon.eventstream",
     )
     path = "/model/anthropic.claude-opus-4-8-v1:0/invoke-with-response-stream"
     _, said, upstream = ask(door, path, asked, reply)
@@ -654,7 +766,10 @@ def test_a_stream_that_is_one_json_array_is_observed_at_its_end():
     door, reports = exchanges()
     path = "/v1beta/models/gemini-3-pro:streamGenerateContent"
     raw = (
-        b"[" + json.dumps(replied("gemini")).encode() + b",\n" + b'{"candidates": []}]'
+        b"["
+        + json.dumps(replied("gemini")).encode()
+        + b",\n"
+        + b'{"candidates": []}]'
     )
     _, said, _ = ask(door, path, body("gemini"), Reply([raw[:9], raw[9:]]))
     assert said == raw
@@ -672,10 +787,14 @@ def test_which_answer_is_which():
 
 
 @pytest.mark.parametrize("model", ["m" * 257, {"SECRET": 1}, ["m"], 5])
-def test_a_model_that_has_no_name_is_sent_as_it_came_and_nothing_is_kept_of_it(model):
+def test_a_model_that_has_no_name_is_sent_as_it_came_and_nothing_is_kept_of_it(
+    model,
+):
     door, reports = exchanges()
     raw = json.dumps(body("anthropic", model=model)).encode()
-    _, _, upstream = ask(door, "/v1/messages", raw, Reply(replied("anthropic")))
+    _, _, upstream = ask(
+        door, "/v1/messages", raw, Reply(replied("anthropic"))
+    )
     assert upstream.sent == [raw]
     assert (reports[0].passed, reports[0].model, reports[0].conversation) == (
         "content",

@@ -8,7 +8,9 @@ from ullage.doors.exchange.headers import SharedHeaders
 
 def test_conversations_of_one_tenant_hold_the_tools_they_share_once():
     headers, first = SharedHeaders(), Session("gpt-4.1")
-    tools = [{"type": "function", "function": {"name": "bash", "parameters": {}}}]
+    tools = [
+        {"type": "function", "function": {"name": "bash", "parameters": {}}}
+    ]
     first.fit({**asked("one", "two"), "tools": tools})
     headers.take(first, "me", "openai-chat")
     for tenant, wire, is_shared in (
@@ -18,7 +20,9 @@ def test_conversations_of_one_tenant_hold_the_tools_they_share_once():
     ):
         other = Session("gpt-4.1")
         headers.give(other, tenant, wire)
-        other.fit({**asked("three", "four"), "tools": json.loads(json.dumps(tools))})
+        other.fit(
+            {**asked("three", "four"), "tools": json.loads(json.dumps(tools))}
+        )
         assert (other.header is first.header) == is_shared
 
 

@@ -38,7 +38,9 @@ def relayed(format, turns, first, **settings):
     views = []
     for count in range(first, len(turns) + 1):
         asked = body(format, turns[:count])
-        _, _, upstream = ask(door, PATHS[format], asked, Reply(replied(format)))
+        _, _, upstream = ask(
+            door, PATHS[format], asked, Reply(replied(format))
+        )
         views.append(json.loads(upstream.sent[-1]))
     return views, reports
 
@@ -58,10 +60,14 @@ def test_it_sends_little_more_than_what_it_saw_from_the_start(format):
 def test_each_report_tells_why_nothing_is_cut(format):
     views, reports = relayed(format, steps(12), 2)
     joined = next(
-        at for at, view in enumerate(views) if "get_continuation" in names(view)
+        at
+        for at, view in enumerate(views)
+        if "get_continuation" in names(view)
     )
     assert joined > 0
-    assert [report.standing.reason for report in reports[:joined]] == ["price"] * joined
+    assert [report.standing.reason for report in reports[:joined]] == [
+        "price"
+    ] * joined
     assert [report.standing for report in reports[joined:]] == [None] * (
         len(views) - joined
     )
@@ -71,22 +77,31 @@ def test_each_report_tells_why_nothing_is_cut(format):
 def test_it_can_be_turned_off(format):
     views, reports = relayed(format, steps(12), 10, joins=False)
     assert names(views[-1]) == {"bash"}
-    assert (reports[-1].standing.reason, reports[-1].is_changed) == ("joins", False)
+    assert (reports[-1].standing.reason, reports[-1].is_changed) == (
+        "joins",
+        False,
+    )
 
 
 @every
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_client_that_makes_up_the_first_turns_is_cut_from_the_start(format, seed):
+def test_a_client_that_makes_up_the_first_turns_is_cut_from_the_start(
+    format, seed
+):
     before = seeded(format, SEEDS[seed])
     door, reports = exchanges(limits=ROOMY)
     for count in range(4):
         asked = body(format, steps(count), before)
-        _, _, upstream = ask(door, PATHS[format], asked, Reply(replied(format)))
+        _, _, upstream = ask(
+            door, PATHS[format], asked, Reply(replied(format))
+        )
     view = json.loads(upstream.sent[-1])
     assert "get_continuation" in names(view)
     assert view[KEYS[format]][: len(before)] == before
     assert len(upstream.sent[-1]) < 30_000 < 90_000 < len(json.dumps(asked))
-    assert "joined" not in {event.kind for report in reports for event in report.events}
+    assert "joined" not in {
+        event.kind for report in reports for event in report.events
+    }
 
 
 @every
@@ -102,7 +117,9 @@ def test_a_count_of_tokens_joins_nothing_for_want_of_tools(format):
     door, reports = exchanges(limits=ROOMY)
     bare = body(format, steps(3))
     del bare["tools"]
-    ask(door, paths[format], bare, Reply({"input_tokens": 1, "totalTokens": 1}))
+    ask(
+        door, paths[format], bare, Reply({"input_tokens": 1, "totalTokens": 1})
+    )
     _, _, upstream = ask(
         door, PATHS[format], body(format, steps(3)), Reply(replied(format))
     )

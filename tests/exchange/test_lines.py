@@ -12,7 +12,8 @@ from ullage.doors.exchange.frames import EventTooLong
 from ullage.doors.exchange.lines import LINES, LineReader, written
 
 events = st.lists(
-    st.sampled_from(['{"done": false}', "{}", "", "  ", '{"é": "\\n"}']), max_size=6
+    st.sampled_from(['{"done": false}', "{}", "", "  ", '{"é": "\\n"}']),
+    max_size=6,
 )
 
 
@@ -23,7 +24,9 @@ def read(pieces):
 
 
 @given(
-    events, st.sampled_from(("\n", "\r\n")), st.lists(st.integers(0, 90), max_size=8)
+    events,
+    st.sampled_from(("\n", "\r\n")),
+    st.lists(st.integers(0, 90), max_size=8),
 )
 def test_no_cut_changes_what_is_read_and_no_byte_is_lost(said, end, cuts):
     raw = "".join(each + end for each in said).encode() + b'{"half'

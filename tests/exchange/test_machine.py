@@ -13,7 +13,12 @@ from types import SimpleNamespace
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+)
 
 from lab.returned import problems
 from tests import histories
@@ -52,7 +57,9 @@ class Store(MemoryStore):
     def lose(self):
         records = self._tenants["t"].records if self._tenants else {}
         for key in [
-            key for key in records if any(kind == "splice" for kind, *_ in records[key])
+            key
+            for key in records
+            if any(kind == "splice" for kind, *_ in records[key])
         ]:
             del records[key]
 
@@ -79,7 +86,9 @@ class Client(Talk):
         request = super().request()
         own = self.wire.tool(TOOLS[0])
         request["tools"] = (
-            [{"functionDeclarations": [own]}] if self.format == "gemini" else [own]
+            [{"functionDeclarations": [own]}]
+            if self.format == "gemini"
+            else [own]
         )
         if self.format == "anthropic":
             request["model"] = BINDS
@@ -112,14 +121,21 @@ class Client(Talk):
 
     @property
     def path(self):
-        ends = {True: "streamGenerateContent?alt=sse", False: "generateContent"}
+        ends = {
+            True: "streamGenerateContent?alt=sse",
+            False: "generateContent",
+        }
         return PATHS[self.format] + (
             ends[self.streamed] if self.format == "gemini" else ""
         )
 
     def exchange(self, request, upstream):
         return self.worker.of(
-            "POST", self.path, json.dumps(request).encode(), upstream, tenant="t"
+            "POST",
+            self.path,
+            json.dumps(request).encode(),
+            upstream,
+            tenant="t",
         )
 
     def door(self, request):
@@ -128,7 +144,11 @@ class Client(Talk):
         said = b"".join(iter(lambda: drive(answer.next()), b""))
         drive(answer.close())
         report = self.worker.reports[-1]
-        assert (answer.status, report.passed, report.problem) == (200, None, ""), said
+        assert (answer.status, report.passed, report.problem) == (
+            200,
+            None,
+            "",
+        ), said
         told = {
             event.kind
             for each in self.worker.reports[self.heard :]
@@ -162,7 +182,9 @@ class Client(Talk):
         if without_nothing(kept) != without_nothing(self.truth):
             self.breaks = "the prefix was broken, and no batch is told of"
             self.truth = kept
-        if RECALL.name not in json.dumps(request["tools"]):  # a history that was joined
+        if RECALL.name not in json.dumps(
+            request["tools"]
+        ):  # a history that was joined
             last = self.script[-1]
             calls = [call for call in last.calls if call is not RECALL]
             self.script[:] = [Said(last.text, calls, last.thought)]
@@ -231,13 +253,16 @@ def without_markers(value):
             if k != "cache_control"
         }
     return (
-        [without_markers(item) for item in value] if isinstance(value, list) else value
+        [without_markers(item) for item in value]
+        if isinstance(value, list)
+        else value
     )
 
 
 def without_nothing(said):
     return [
-        {k: v for k, v in message.items() if v not in (None, "")} for message in said
+        {k: v for k, v in message.items() if v not in (None, "")}
+        for message in said
     ]
 
 
@@ -249,13 +274,17 @@ private = st.builds(
     Said, texts, st.lists(st.just(RECALL), min_size=1, max_size=2), thoughts
 )
 mixed = st.lists(st.sampled_from((RECALL, OWN)), min_size=1, max_size=3)
-endings = st.builds(Said, texts, mixed.filter(lambda calls: OWN in calls), thoughts)
+endings = st.builds(
+    Said, texts, mixed.filter(lambda calls: OWN in calls), thoughts
+)
 scripts = st.tuples(st.lists(private, max_size=2), endings)
 
 
 class Doors(RuleBasedStateMachine):
     @initialize(
-        format=st.sampled_from(list(FORMATS)), streamed=st.booleans(), seed=indices
+        format=st.sampled_from(list(FORMATS)),
+        streamed=st.booleans(),
+        seed=indices,
     )
     def begin(self, format, streamed, seed):
         self.store, self.branches, self.reports = Store(), [], []
@@ -263,7 +292,9 @@ class Doors(RuleBasedStateMachine):
             Worker(self.store, self.reports),
             Worker(self.store, self.reports),
         ]
-        self.client = Client(format, self.workers[0], streamed=streamed, seed=seed)
+        self.client = Client(
+            format, self.workers[0], streamed=streamed, seed=seed
+        )
         self.client.user("What failed?")
         self.say([], Said("Let me look.", [OWN]))
 
@@ -309,7 +340,10 @@ class Doors(RuleBasedStateMachine):
     def go_to_a_branch(self, at):
         at %= len(self.branches)
         client = self.client
-        client.history, self.branches[at] = self.branches[at], list(client.history)
+        client.history, self.branches[at] = (
+            self.branches[at],
+            list(client.history),
+        )
 
     @rule(at=indices)
     def edit(self, at):
@@ -327,7 +361,9 @@ class Doors(RuleBasedStateMachine):
 
     def asked(self):
         """Where the user speaks."""
-        parsed = [self.client.wire.parse(raw, "raw") for raw in self.client.history]
+        parsed = [
+            self.client.wire.parse(raw, "raw") for raw in self.client.history
+        ]
         return [
             n
             for n, each in enumerate(parsed)
@@ -342,7 +378,9 @@ class Doors(RuleBasedStateMachine):
 
     @rule(at=st.integers(0, 1))
     def restart(self, at):
-        self.workers[at] = self.client.worker = Worker(self.store, self.reports)
+        self.workers[at] = self.client.worker = Worker(
+            self.store, self.reports
+        )
 
     @rule(script=scripts, steps=st.integers(1, 12))
     def kill(self, script, steps):

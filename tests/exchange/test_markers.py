@@ -17,7 +17,9 @@ from ullage.doors.exchange.markers import marked
 from ullage.wires.rules.checker import problems
 
 LIMITS = Limits(window_tokens=8_000, output_reserve_tokens=500)
-TEXT = "\n".join(f"    return known_name_{n}(x) + another_name" for n in range(60))
+TEXT = "\n".join(
+    f"    return known_name_{n}(x) + another_name" for n in range(60)
+)
 TURNS = [
     Turn(calls=(Call("read_file", f"{n}.py", f"def part_{n}(x):\n{TEXT}"),))
     for n in range(60)
@@ -45,7 +47,9 @@ def marks(view):
         if _has(block)
     ]
     contents = [_listed(message["content"]) for message in view["messages"]]
-    return head, [at for at, blocks in enumerate(contents) if any(map(_has, blocks))]
+    return head, [
+        at for at, blocks in enumerate(contents) if any(map(_has, blocks))
+    ]
 
 
 def _listed(content):
@@ -61,7 +65,9 @@ def test_they_stand_behind_the_head_the_newest_record_and_what_was_sent_last():
     messages = view["messages"]
     head, found = marks(marked(view))
     records = [
-        at for at, each in enumerate(messages) if "[ullage" in json.dumps(each)[:200]
+        at
+        for at, each in enumerate(messages)
+        if "[ullage" in json.dumps(each)[:200]
     ]
     assert head == ["system"]
     assert found == [records[-1], len(messages) - 1]
@@ -105,9 +111,13 @@ def test_nothing_but_markers_is_new_and_nothing_is_changed_in_place():
     made = marked(view)
     assert asked == before
     bare = json.loads(
-        json.dumps(made).replace(', "cache_control": {"type": "ephemeral"}', "")
+        json.dumps(made).replace(
+            ', "cache_control": {"type": "ephemeral"}', ""
+        )
     )
-    assert Blocks(bare).prefixes == Blocks(view).prefixes == Blocks(made).prefixes
+    assert (
+        Blocks(bare).prefixes == Blocks(view).prefixes == Blocks(made).prefixes
+    )
     assert problems(made, "anthropic") == []
 
 
@@ -117,7 +127,11 @@ def test_nothing_but_markers_is_new_and_nothing_is_changed_in_place():
         {"cache_control": {"type": "ephemeral"}},
         {
             "system": [
-                {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}
+                {
+                    "type": "text",
+                    "text": "a",
+                    "cache_control": {"type": "ephemeral"},
+                }
             ]
         },
     ],
@@ -128,7 +142,9 @@ def test_who_sets_markers_keeps_them_as_they_are(more):
 
 
 def test_another_wire_has_none():
-    asked = histories.request("openai-chat", histories.wire("openai-chat", TURNS[:3]))
+    asked = histories.request(
+        "openai-chat", histories.wire("openai-chat", TURNS[:3])
+    )
     view = Session(asked["model"], format="openai-chat").fit(asked)
     assert marked(view) is view
 
@@ -142,7 +158,10 @@ def test_no_marker_stands_on_thinking_or_on_empty_text():
     ]
     asked = {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": said}
     made = marked(fitted(asked))
-    assert [_has(block) for block in made["messages"][-1]["content"]] == [True, False]
+    assert [_has(block) for block in made["messages"][-1]["content"]] == [
+        True,
+        False,
+    ]
 
 
 def test_they_read_more_from_the_cache_than_a_usual_client_does():

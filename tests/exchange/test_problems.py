@@ -2,7 +2,12 @@
 
 import pytest
 
-from ullage.core.errors import ConfigError, FormatError, OverLimitError, StoreError
+from ullage.core.errors import (
+    ConfigError,
+    FormatError,
+    OverLimitError,
+    StoreError,
+)
 from ullage.doors.exchange.problems import place_of, problem_of
 
 
@@ -13,7 +18,10 @@ from ullage.doors.exchange.problems import place_of, problem_of
             FormatError("messages[3].content[0]", "no role 'SECRET'", "…"),
             "messages[3].content[0]",
         ),
-        (FormatError("tools[0].SECRET", "SECRET", "…"), "FormatError at tools[0].…"),
+        (
+            FormatError("tools[0].SECRET", "SECRET", "…"),
+            "FormatError at tools[0].…",
+        ),
         (OverLimitError(10, 20, {"tool SECRET": 20}), "20 tokens, 10 allowed"),
         (
             StoreError("sqlite", "commit", "SECRET", "SECRET"),

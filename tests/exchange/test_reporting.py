@@ -12,7 +12,11 @@ def test_it_is_counted_once_and_says_what_passed():
     made.over(200)
     made.over(500)
     (report,) = reports
-    assert (report.path, report.passed, report.status) == ("/v1/files", "path", 200)
+    assert (report.path, report.passed, report.status) == (
+        "/v1/files",
+        "path",
+        200,
+    )
     assert report.is_streamed
     assert door.counts.requests == 1
 

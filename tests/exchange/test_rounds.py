@@ -29,7 +29,9 @@ LOOKS = Said("I look.", [RECALL])
 
 def asked(format, **more):
     tool = FORMATS[format].tool(READ)
-    tools = [{"functionDeclarations": [tool]}] if format == "gemini" else [tool]
+    tools = (
+        [{"functionDeclarations": [tool]}] if format == "gemini" else [tool]
+    )
     head = {
         "anthropic": {"max_tokens": 500},
         "ollama": {"options": {"num_ctx": 100_000}},
@@ -49,7 +51,9 @@ def whole(format, said, number=1):
 
 def streamed(format, said, number=1):
     options = {"stream_options": {"include_usage": True}}
-    raw = stream_of(format, body_of(format, said, number, Prompt(900)), options)
+    raw = stream_of(
+        format, body_of(format, said, number, Prompt(900)), options
+    )
     return Reply(raw, content_type=stream_type(format))
 
 
@@ -57,12 +61,16 @@ def streamed(format, said, number=1):
 def test_rounds_are_counted_and_their_usage_is_summed(format):
     door, reports = exchanges()
     replies = streamed(format, LOOKS), streamed(format, "Nothing there.", 2)
-    _, said, upstream = ask(door, PATHS[format], asked(format, stream=True), *replies)
+    _, said, upstream = ask(
+        door, PATHS[format], asked(format, stream=True), *replies
+    )
     assert b"Nothing" in said
     assert b"get_continuation" not in said
     assert len(upstream.sent) == 2
     one = FORMATS[format].usage(body_of(format, LOOKS, 1, Prompt(900)))
-    two = FORMATS[format].usage(body_of(format, "Nothing there.", 2, Prompt(900)))
+    two = FORMATS[format].usage(
+        body_of(format, "Nothing there.", 2, Prompt(900))
+    )
     (report,) = reports
     assert (report.recalled, report.tries, report.usage) == (1, 2, one + two)
 
@@ -70,9 +78,15 @@ def test_rounds_are_counted_and_their_usage_is_summed(format):
 @every
 def test_a_refusal_of_a_later_round_is_an_event_of_the_stream(format):
     door, reports = exchanges()
-    no = Reply({"error": {"message": "overloaded", "type": "overloaded_error"}}, 529)
+    no = Reply(
+        {"error": {"message": "overloaded", "type": "overloaded_error"}}, 529
+    )
     _, said, _ = ask(
-        door, PATHS[format], asked(format, stream=True), streamed(format, LOOKS), no
+        door,
+        PATHS[format],
+        asked(format, stream=True),
+        streamed(format, LOOKS),
+        no,
     )
     text = said.decode()
     assert "I l" in text
@@ -122,20 +136,29 @@ def test_a_mistake_of_ours_between_two_rounds_sends_what_came(monkeypatch):
     _, said, upstream = ask(door, "/v1/messages", raw, *replies)
     assert said == b'{"content": "Plain."}'
     assert upstream.sent[1] == raw
-    assert (reports[0].passed, reports[0].problem) == ("error", "ZeroDivisionError")
+    assert (reports[0].passed, reports[0].problem) == (
+        "error",
+        "ZeroDivisionError",
+    )
 
 
-def test_a_mistake_of_ours_between_two_rounds_of_a_stream_is_an_event(monkeypatch):
+def test_a_mistake_of_ours_between_two_rounds_of_a_stream_is_an_event(
+    monkeypatch,
+):
     failing_after(monkeypatch, 1)
     door, _ = exchanges()
     request = asked("anthropic", stream=True)
-    _, said, _ = ask(door, "/v1/messages", request, streamed("anthropic", LOOKS))
+    _, said, _ = ask(
+        door, "/v1/messages", request, streamed("anthropic", LOOKS)
+    )
     last = json.loads(said.rpartition(b"data: ")[2])
     assert (last["type"], last["error"]["type"]) == ("error", "ullage_error")
 
 
 @every
-def test_a_mistake_of_ours_in_a_stream_lets_it_go_on_as_it_comes(format, monkeypatch):
+def test_a_mistake_of_ours_in_a_stream_lets_it_go_on_as_it_comes(
+    format, monkeypatch
+):
     def fail(self, event):
         raise ZeroDivisionError
 
@@ -144,7 +167,9 @@ def test_a_mistake_of_ours_in_a_stream_lets_it_go_on_as_it_comes(format, monkeyp
     reply = streamed(format, "Done.")
     raw = reply.pieces[0]
     options = {"stream_options": {"include_usage": True}}
-    _, said, _ = ask(door, PATHS[format], asked(format, stream=True, **options), reply)
+    _, said, _ = ask(
+        door, PATHS[format], asked(format, stream=True, **options), reply
+    )
     assert said == raw
     assert reports[0].problem == "ZeroDivisionError"
 
@@ -159,7 +184,9 @@ class Forgetful(MemoryStore):
 
 
 @every
-def test_what_was_hidden_may_be_lost_and_the_reply_is_given_all_the_same(format):
+def test_what_was_hidden_may_be_lost_and_the_reply_is_given_all_the_same(
+    format,
+):
     door, reports = exchanges(store=Forgetful())
     replies = streamed(format, LOOKS), streamed(format, "Nothing there.", 2)
     _, said, _ = ask(door, PATHS[format], asked(format, stream=True), *replies)
@@ -169,7 +196,9 @@ def test_what_was_hidden_may_be_lost_and_the_reply_is_given_all_the_same(format)
 
 @every
 @pytest.mark.parametrize("good", [0, 2, 4])
-def test_a_mistake_of_ours_in_a_stream_shows_no_private_call(format, good, monkeypatch):
+def test_a_mistake_of_ours_in_a_stream_shows_no_private_call(
+    format, good, monkeypatch
+):
     """However much went well before: what is begun of one ends with an error, not as it comes."""
     feed, fed = StreamedRounds.feed, []
 
@@ -182,7 +211,9 @@ def test_a_mistake_of_ours_in_a_stream_shows_no_private_call(format, good, monke
     monkeypatch.setattr(StreamedRounds, "feed", fail)
     door, reports = exchanges()
     replies = streamed(format, LOOKS), streamed(format, "Nothing there.", 2)
-    _, said, upstream = ask(door, PATHS[format], asked(format, stream=True), *replies)
+    _, said, upstream = ask(
+        door, PATHS[format], asked(format, stream=True), *replies
+    )
     assert b"get_continuation" not in said
     assert b"tool_call_id" not in said
     if len(upstream.sent) == 1:
@@ -195,10 +226,13 @@ def test_a_mistake_of_ours_in_a_stream_shows_no_private_call(format, good, monke
 def test_bedrocks_stream_recalls_too():
     def framed(reply):
         lines = reply.pieces[0].decode().splitlines()
-        events = [json.loads(line[5:]) for line in lines if line.startswith("data:")]
+        events = [
+            json.loads(line[5:]) for line in lines if line.startswith("data:")
+        ]
         raw = b"".join(map(amazon.written, events))
         return Reply(
-            [raw[:99], raw[99:]], content_type="application/vnd.amazon.eventstream"
+            [raw[:99], raw[99:]],
+            content_type="application/vnd.amazon.eventstream",
         )
 
     door, reports = exchanges()
@@ -234,7 +268,9 @@ def held(previous, *items, **more):
 
 def said_both(door):
     """The id of a reply with a private call and one of the client's, and the result of that."""
-    both = Said("Both.", [RECALL, Call("read_file", {"path": "a"}, "call_mine")])
+    both = Said(
+        "Both.", [RECALL, Call("read_file", {"path": "a"}, "call_mine")]
+    )
     path = "/v1/responses"
     _, said, _ = ask(
         door, path, asked("openai-responses"), whole("openai-responses", both)
@@ -251,7 +287,9 @@ def said_both(door):
 def test_what_waits_for_a_client_whose_history_is_at_the_provider_is_put_in():
     door, reports = exchanges()
     previous, result = said_both(door)
-    _, _, upstream = ask(door, "/v1/responses", held(previous, result), Reply(b"{}"))
+    _, _, upstream = ask(
+        door, "/v1/responses", held(previous, result), Reply(b"{}")
+    )
     sent = json.loads(upstream.sent[0])
     assert len(sent["input"]) == 2
     assert sent["input"][-1] == result
@@ -262,7 +300,9 @@ def test_what_waits_goes_on_even_where_nothing_can_be_fitted(monkeypatch):
     door, reports = exchanges()
     previous, result = said_both(door)
     monkeypatch.setattr(Exchange, "prepare", fails)
-    _, _, upstream = ask(door, "/v1/responses", held(previous, result), Reply(b"{}"))
+    _, _, upstream = ask(
+        door, "/v1/responses", held(previous, result), Reply(b"{}")
+    )
     assert len(json.loads(upstream.sent[0])["input"]) == 2
     assert reports[1].passed == "error"
 
@@ -270,18 +310,31 @@ def test_what_waits_goes_on_even_where_nothing_can_be_fitted(monkeypatch):
 def test_what_is_new_to_a_history_at_the_provider_is_fitted_and_recalled():
     door, reports = exchanges()
     output = "".join(f"line {n} of the log\n" for n in range(9_000))
-    result = {"type": "function_call_output", "call_id": "call_1", "output": output}
+    result = {
+        "type": "function_call_output",
+        "call_id": "call_1",
+        "output": output,
+    }
     request = held("resp_before", result)
-    replies = whole("openai-responses", LOOKS), whole("openai-responses", "Done.", 2)
+    replies = (
+        whole("openai-responses", LOOKS),
+        whole("openai-responses", "Done.", 2),
+    )
     _, said, upstream = ask(door, "/v1/responses", request, *replies)
     first, second = map(json.loads, upstream.sent)
     assert len(first["input"][0]["output"]) < len(output) / 4
     assert (
-        first["previous_response_id"] == second["previous_response_id"] == "resp_before"
+        first["previous_response_id"]
+        == second["previous_response_id"]
+        == "resp_before"
     )
     assert second["input"][: len(first["input"])] == first["input"]
     assert b"get_continuation" not in said
-    assert (reports[0].recalled, reports[0].passed, reports[0].conversation) == (
+    assert (
+        reports[0].recalled,
+        reports[0].passed,
+        reports[0].conversation,
+    ) == (
         1,
         None,
         "",
@@ -303,11 +356,16 @@ def test_one_reply_may_look_up_only_so_much(format):
     door, reports = exchanges()
     many = Said("I look.", [RECALL] * (MOST_RECALLS + 2))
     replies = whole(format, many), whole(format, "Enough.", 2)
-    path = PATHS[format].replace("streamGenerateContent?alt=sse", "generateContent")
+    path = PATHS[format].replace(
+        "streamGenerateContent?alt=sse", "generateContent"
+    )
     _, said, upstream = ask(door, path, asked(format), *replies)
     assert b"Enough." in said
     assert reports[0].recalled == MOST_RECALLS
-    assert upstream.sent[1].count(b"this reply has looked up as much as one may") == 2
+    assert (
+        upstream.sent[1].count(b"this reply has looked up as much as one may")
+        == 2
+    )
 
 
 def test_one_reply_may_take_only_so_long_to_look_things_up():
@@ -320,4 +378,7 @@ def test_one_reply_may_take_only_so_long_to_look_things_up():
     )
     _, _, upstream = ask(door, "/v1/messages", asked("anthropic"), *replies)
     assert reports[0].recalled == 2
-    assert upstream.sent[1].count(b"this reply has looked up as much as one may") == 3
+    assert (
+        upstream.sent[1].count(b"this reply has looked up as much as one may")
+        == 3
+    )

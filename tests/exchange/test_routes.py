@@ -30,7 +30,9 @@ VERTEX = "/v1/projects/p/locations/global/publishers"
         (
             "/model/us.anthropic.claude-opus-4-5-v1%3A0/invoke",
             Route(
-                "anthropic", model="us.anthropic.claude-opus-4-5-v1:0", streams=False
+                "anthropic",
+                model="us.anthropic.claude-opus-4-5-v1:0",
+                streams=False,
             ),
         ),
         (

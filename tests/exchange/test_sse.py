@@ -10,7 +10,15 @@ from ullage.doors.exchange.sse import SseReader
 
 ENDS = ("\n", "\r\n", "\r")
 lines = st.sampled_from(
-    ["data: {}", "data:x", "data", ": a comment", "event: ping", "id: 7", "né:"]
+    [
+        "data: {}",
+        "data:x",
+        "data",
+        ": a comment",
+        "event: ping",
+        "id: 7",
+        "né:",
+    ]
 )
 events = st.lists(st.lists(lines, min_size=1, max_size=4), max_size=6)
 
@@ -27,9 +35,14 @@ def pieces_of(raw, cuts):
 
 
 @given(
-    events, st.sampled_from(ENDS), st.lists(st.integers(0, 200), max_size=8), st.text()
+    events,
+    st.sampled_from(ENDS),
+    st.lists(st.integers(0, 200), max_size=8),
+    st.text(),
 )
-def test_no_cut_changes_what_is_read_and_no_byte_is_lost(events, end, cuts, rest):
+def test_no_cut_changes_what_is_read_and_no_byte_is_lost(
+    events, end, cuts, rest
+):
     raw = (
         "".join(end.join(event) + end + end for event in events).encode()
         + rest.encode()

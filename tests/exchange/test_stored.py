@@ -40,16 +40,29 @@ def fetch(door, method, path, value, **more):
 def kept_by(format, reply, sent):
     """A reply as the provider keeps it: with the tools of its request, where it repeats them."""
     body = json.loads(reply.pieces[0])
-    return {**body, "tools": json.loads(sent)["tools"]} if format == RESPONSES else body
+    return (
+        {**body, "tools": json.loads(sent)["tools"]}
+        if format == RESPONSES
+        else body
+    )
 
 
 def played(format, *script, door=None, **more):
     """A request of the client's: what it got, what the provider keeps, and the upstream."""
     door = door or exchanges()[0]
-    replies = [whole(format, said, number) for number, said in enumerate(script, 1)]
-    copies = [whole(format, said, number) for number, said in enumerate(script, 1)]
-    _, said, upstream = ask(door, PATHS[format], asked(format, **more), *replies)
-    kept = [kept_by(format, *pair) for pair in zip(copies, upstream.sent, strict=True)]
+    replies = [
+        whole(format, said, number) for number, said in enumerate(script, 1)
+    ]
+    copies = [
+        whole(format, said, number) for number, said in enumerate(script, 1)
+    ]
+    _, said, upstream = ask(
+        door, PATHS[format], asked(format, **more), *replies
+    )
+    kept = [
+        kept_by(format, *pair)
+        for pair in zip(copies, upstream.sent, strict=True)
+    ]
     return door, json.loads(said), kept, upstream
 
 
@@ -92,7 +105,10 @@ def test_what_needs_no_change_is_passed_on_byte_for_byte(format):
     door, _ = exchanges()
     assert fetch(door, "GET", f"{PATHS[format]}/other", raw)[0] == raw
     gone = b'{"error": {"message": "not found"}}'
-    assert fetch(door, "GET", f"{PATHS[format]}/other", gone, status=404)[0] == gone
+    assert (
+        fetch(door, "GET", f"{PATHS[format]}/other", gone, status=404)[0]
+        == gone
+    )
 
 
 def test_a_tool_of_the_clients_that_has_the_same_name_stays():
@@ -107,7 +123,9 @@ def test_a_tool_of_the_clients_that_has_the_same_name_stays():
         "name": "get_continuation",
         "arguments": "{}",
     }
-    raw = json.dumps({"id": "resp_9", "output": [call], "tools": [own]}).encode()
+    raw = json.dumps(
+        {"id": "resp_9", "output": [call], "tools": [own]}
+    ).encode()
     assert fetch(exchanges()[0], "GET", "/v1/responses/resp_9", raw)[0] == raw
 
 
@@ -140,10 +158,15 @@ def test_the_messages_of_a_request_have_no_private_call():
     door, given, _, _ = played(CHAT, Said("", [RECALL, OWN]), store=True)
     reply = given["choices"][0]["message"]
     wire = FORMATS[CHAT]
-    results = [wire.result(wire.call(call), "x = 1") for call in wire.calls(reply)]
+    results = [
+        wire.result(wire.call(call), "x = 1") for call in wire.calls(reply)
+    ]
     history = [*asked(CHAT)["messages"], reply, *results]
     _, _, upstream = ask(
-        door, PATHS[CHAT], {**asked(CHAT), "messages": history}, whole(CHAT, "So.", 3)
+        door,
+        PATHS[CHAT],
+        {**asked(CHAT), "messages": history},
+        whole(CHAT, "So.", 3),
     )
     sent = json.loads(upstream.sent[0])["messages"]
     assert "get_continuation" in json.dumps(sent)
@@ -151,7 +174,11 @@ def test_the_messages_of_a_request_have_no_private_call():
         door, "GET", "/v1/chat/completions/chatcmpl-3/messages", {"data": sent}
     )
     messages = json.loads(said)["data"]
-    assert [message["role"] for message in messages] == ["user", "assistant", "tool"]
+    assert [message["role"] for message in messages] == [
+        "user",
+        "assistant",
+        "tool",
+    ]
     assert "get_continuation" not in json.dumps(messages)
 
 
@@ -165,8 +192,12 @@ def test_a_list_of_replies_has_those_that_clients_got():
 
 @both
 def test_what_is_deleted_goes_with_its_hidden_rounds(format):
-    door, given, kept, _ = played(format, LOOKS, LOOKS, "Nothing there.", store=True)
-    said, upstream = fetch(door, "DELETE", path_of(format, given), {"deleted": True})
+    door, given, kept, _ = played(
+        format, LOOKS, LOOKS, "Nothing there.", store=True
+    )
+    said, upstream = fetch(
+        door, "DELETE", path_of(format, given), {"deleted": True}
+    )
     assert json.loads(said) == {"deleted": True}
     assert upstream.deleted == [(given["id"], each["id"]) for each in kept[1:]]
 
@@ -194,9 +225,13 @@ def test_in_the_background_no_recall_is_offered(stream):
 
 def test_another_tenant_is_told_nothing():
     """What hides a call is found under the credential that the request was sent with."""
-    door, given, kept, _ = played(RESPONSES, LOOKS, "Nothing there.", store=True)
+    door, given, kept, _ = played(
+        RESPONSES, LOOKS, "Nothing there.", store=True
+    )
     upstream = Kept(Reply(kept[0]))
     path = path_of(RESPONSES, given)
-    answer = drive(door.of("GET", path, b"", upstream, tenant="another").steps())
+    answer = drive(
+        door.of("GET", path, b"", upstream, tenant="another").steps()
+    )
     said = b"".join(iter(lambda: drive(answer.next()), b""))
     assert b"Nothing there." not in said

@@ -9,7 +9,14 @@ import pytest
 from msgspec.structs import replace
 
 from tests import histories
-from tests.exchange.scripted import SSE, Reply, aask, ask, async_exchanges, exchanges
+from tests.exchange.scripted import (
+    SSE,
+    Reply,
+    aask,
+    ask,
+    async_exchanges,
+    exchanges,
+)
 from tests.exchange.test_exchange import PATHS, refusal, replied
 from tests.histories import Call, Turn
 from tests.servers.streams import stream_of
@@ -20,9 +27,13 @@ from ullage.doors.exchange.additions import HOLDS_S
 from ullage.doors.exchange.trials import is_bad_request
 
 every = pytest.mark.parametrize("format", PATHS)
-BAD = b'{"error": {"message": "Bad request.", "type": "invalid_request_error"}}'
+BAD = (
+    b'{"error": {"message": "Bad request.", "type": "invalid_request_error"}}'
+)
 NAMED = b'{"error": {"message": "This model takes no tools beside its own."}}'
-OPTIONS = b'{"detail": [{"loc": ["body", "stream_options"], "msg": "Extra inputs"}]}'
+OPTIONS = (
+    b'{"detail": [{"loc": ["body", "stream_options"], "msg": "Extra inputs"}]}'
+)
 OURS = "get_continuation"
 CHAT = PATHS["openai-chat"]
 
@@ -44,7 +55,8 @@ class Ruled:
             return refused
         if asked.get("stream"):
             return Reply(
-                stream_of(self.format, replied(self.format), asked), content_type=SSE
+                stream_of(self.format, replied(self.format), asked),
+                content_type=SSE,
             )
         return Reply(replied(self.format))
 
@@ -89,7 +101,9 @@ class _Given:
 
 @every
 @pytest.mark.parametrize("status", [400, 422])
-def test_a_request_that_is_refused_with_our_tools_goes_as_it_came(format, status):
+def test_a_request_that_is_refused_with_our_tools_goes_as_it_came(
+    format, status
+):
     door, reports = exchanges(limits=ROOMY)
     raw = json.dumps(body(format), indent=3).encode()
     given, said, upstream = talk(door, format, no_tools(status=status), raw)
@@ -97,8 +111,14 @@ def test_a_request_that_is_refused_with_our_tools_goes_as_it_came(format, status
     assert len(upstream.sent) == 2
     assert upstream.sent[1] == raw
     (report,) = reports
-    assert (report.without, report.tries, report.is_changed) == (("tools",), 2, False)
-    (event,) = (event for event in report.events if event.kind == "addition_refused")
+    assert (report.without, report.tries, report.is_changed) == (
+        ("tools",),
+        2,
+        False,
+    )
+    (event,) = (
+        event for event in report.events if event.kind == "addition_refused"
+    )
     assert event.where == "tools"
 
 
@@ -120,7 +140,9 @@ def test_a_refusal_that_names_nothing_has_to_come_twice(format):
     door, _ = exchanges(limits=ROOMY)
     tries = []
     for number in range(3):
-        asked = body(format, [Turn(said="Hello."), Turn(user=f"And {number}?")])
+        asked = body(
+            format, [Turn(said="Hello."), Turn(user=f"And {number}?")]
+        )
         _, _, upstream = talk(door, format, no_tools(BAD), asked)
         tries.append(len(upstream.sent))
     assert tries == [2, 2, 1]
@@ -131,20 +153,28 @@ def test_a_refusal_by_chance_takes_nothing_away():
     door, _ = exchanges(limits=ROOMY)
     refused = iter([Reply(BAD, 400)])
     for number in range(5):
-        asked = body("openai-chat", [Turn(said="Hello."), Turn(user=f"And {number}?")])
-        _, _, upstream = talk(door, "openai-chat", lambda _: next(refused, None), asked)
+        asked = body(
+            "openai-chat", [Turn(said="Hello."), Turn(user=f"And {number}?")]
+        )
+        _, _, upstream = talk(
+            door, "openai-chat", lambda _: next(refused, None), asked
+        )
         assert offers(json.loads(upstream.sent[0]))
     refused = iter(
         [Reply(BAD, 400)]
     )  # once more, after replies that disproved the first
-    talk(door, "openai-chat", lambda _: next(refused, None), body("openai-chat"))
+    talk(
+        door, "openai-chat", lambda _: next(refused, None), body("openai-chat")
+    )
     asked = body("openai-chat", [Turn(said="Hello."), Turn(user="And now?")])
     _, _, upstream = talk(door, "openai-chat", lambda _: None, asked)
     assert offers(json.loads(upstream.sent[0]))
 
 
 @every
-def test_where_it_is_refused_as_it_came_too_that_refusal_is_the_clients(format):
+def test_where_it_is_refused_as_it_came_too_that_refusal_is_the_clients(
+    format,
+):
     door, reports = exchanges(limits=ROOMY)
     raw = json.dumps(body(format), indent=1).encode()
     mine = b'{"error":   {"message": "temperature: 7 is out of range (tools, stream_options)"}}'
@@ -154,13 +184,17 @@ def test_where_it_is_refused_as_it_came_too_that_refusal_is_the_clients(format):
     assert upstream.sent[1:] == [raw]
     assert door.refusals.newest.rows == {}
     assert not [
-        event for event in reports[0].events if event.kind == "addition_refused"
+        event
+        for event in reports[0].events
+        if event.kind == "addition_refused"
     ]
     _, _, upstream = talk(door, format, lambda _: None, body(format))
     assert offers(json.loads(upstream.sent[0]))
 
 
-@pytest.mark.parametrize("status", [401, 403, 404, 405, 409, 429, 500, 503, 529])
+@pytest.mark.parametrize(
+    "status", [401, 403, 404, 405, 409, 429, 500, 503, 529]
+)
 def test_no_other_status_puts_anything_on_trial(status):
     door, _ = exchanges(limits=ROOMY)
     given, said, upstream = talk(
@@ -171,9 +205,16 @@ def test_no_other_status_puts_anything_on_trial(status):
 
 
 @pytest.mark.parametrize("status", [401, 429, 500, 503])
-def test_what_meets_another_error_without_our_additions_teaches_nothing(status):
+def test_what_meets_another_error_without_our_additions_teaches_nothing(
+    status,
+):
     door, _ = exchanges(limits=ROOMY)
-    rule = lambda asked: Reply(NAMED, 400) if offers(asked) else Reply(b"later", status)  # noqa: E731
+
+    def rule(request):
+        return (
+            Reply(NAMED, 400) if offers(request) else Reply(b"later", status)
+        )
+
     given, said, _ = talk(door, "openai-chat", rule, body("openai-chat"))
     assert (given, said) == (status, b"later")
     assert door.refusals.newest.rows == {}
@@ -191,9 +232,16 @@ def test_a_request_without_additions_is_sent_once():
 def test_the_log_has_a_line_without_content(caplog):
     door, _ = exchanges(limits=ROOMY)
     for text in ("a secret", "another secret"):
-        talk(door, "openai-chat", no_tools(), body("openai-chat", [Turn(user=text)]))
+        talk(
+            door,
+            "openai-chat",
+            no_tools(),
+            body("openai-chat", [Turn(user=text)]),
+        )
     (line,) = [
-        one.getMessage() for one in caplog.records if "addition_refused" in one.message
+        one.getMessage()
+        for one in caplog.records
+        if "addition_refused" in one.message
     ]
     assert line == (
         "addition_refused: tools: the upstream refused the request with the recall tools and took "
@@ -218,7 +266,9 @@ def test_only_what_the_words_name_is_left_out():
     assert {**second, "stream_options": {"include_usage": True}} == first
     assert offers(second)
     assert reports[0].without == ("stream_options",)
-    other = body("openai-chat", [Turn(said="Hello."), Turn(user="More.")], stream=True)
+    other = body(
+        "openai-chat", [Turn(said="Hello."), Turn(user="More.")], stream=True
+    )
     _, _, upstream = talk(door, "openai-chat", options_refused, other)
     (only,) = map(json.loads, upstream.sent)
     assert offers(only)
@@ -238,9 +288,15 @@ def test_where_the_words_name_one_of_two_both_go_in_turn():
     assert (status, len(upstream.sent), upstream.sent[-1]) == (200, 3, raw)
     assert reports[0].without == ("tools", "stream_options")
     _, _, upstream = talk(
-        door, "openai-chat", rule, body("openai-chat", [Turn(user="!")], stream=True)
+        door,
+        "openai-chat",
+        rule,
+        body("openai-chat", [Turn(user="!")], stream=True),
     )
-    assert [offers(json.loads(each)) for each in upstream.sent] == [True, False]
+    assert [offers(json.loads(each)) for each in upstream.sent] == [
+        True,
+        False,
+    ]
 
 
 def test_cache_markers_are_on_trial_too():
@@ -249,7 +305,11 @@ def test_cache_markers_are_on_trial_too():
     words = b'{"error": {"message": "tools.0.cache_control: Extra inputs are not permitted"}}'
 
     def rule(request):
-        return Reply(words, 400) if "cache_control" in json.dumps(request) else None
+        return (
+            Reply(words, 400)
+            if "cache_control" in json.dumps(request)
+            else None
+        )
 
     raw = json.dumps(body("anthropic")).encode()
     status, _, upstream = talk(door, "anthropic", rule, raw)
@@ -264,7 +324,9 @@ def test_cache_markers_are_on_trial_too():
 
 
 @every
-def test_a_limit_of_tools_that_nobody_knew_keeps_recall_where_there_is_room(format):
+def test_a_limit_of_tools_that_nobody_knew_keeps_recall_where_there_is_room(
+    format,
+):
     door, _ = exchanges(limits=ROOMY)
     most = 20
 
@@ -276,7 +338,9 @@ def test_a_limit_of_tools_that_nobody_knew_keeps_recall_where_there_is_room(form
     for own in (most, most, most - 1, most):
         tools = _tools(format, own)
         asked = body(
-            format, [Turn(said="Hi."), Turn(user=f"{own} {len(sizes)}")], tools=tools
+            format,
+            [Turn(said="Hi."), Turn(user=f"{own} {len(sizes)}")],
+            tools=tools,
         )
         _, _, upstream = talk(door, format, rule, asked)
         sizes.append([count(json.loads(each)) for each in upstream.sent])
@@ -286,7 +350,9 @@ def test_a_limit_of_tools_that_nobody_knew_keeps_recall_where_there_is_room(form
 def _tools(format, count):
     text = json.dumps(TOOLS[format][0])
     if format != "gemini":
-        return [json.loads(text.replace("bash", f"tool_{n}")) for n in range(count)]
+        return [
+            json.loads(text.replace("bash", f"tool_{n}")) for n in range(count)
+        ]
     declared = TOOLS[format][0]["functionDeclarations"][0]
     return [
         {
@@ -302,7 +368,9 @@ def _tools(format, count):
 
 def test_one_tenant_switches_nothing_off_for_another():
     door, _ = exchanges(limits=ROOMY)
-    talk(door, "openai-chat", no_tools(), body("openai-chat"), tenant="mallory")
+    talk(
+        door, "openai-chat", no_tools(), body("openai-chat"), tenant="mallory"
+    )
     _, _, upstream = talk(
         door, "openai-chat", lambda _: None, body("openai-chat"), tenant="ann"
     )
@@ -312,11 +380,19 @@ def test_one_tenant_switches_nothing_off_for_another():
 @pytest.mark.parametrize("other", ["model", "origin"])
 def test_another_model_or_upstream_is_asked_for_itself(other):
     door, _ = exchanges(limits=ROOMY)
-    talk(door, "openai-chat", no_tools(), body("openai-chat"), origin="http://one")
+    talk(
+        door,
+        "openai-chat",
+        no_tools(),
+        body("openai-chat"),
+        origin="http://one",
+    )
     model = {"model": "gpt-4.1"} if other == "model" else {}
     origin = "http://two" if other == "origin" else "http://one"
     asked = body("openai-chat", [Turn(user="Hello.")], **model)
-    _, _, upstream = talk(door, "openai-chat", lambda _: None, asked, origin=origin)
+    _, _, upstream = talk(
+        door, "openai-chat", lambda _: None, asked, origin=origin
+    )
     assert offers(json.loads(upstream.sent[0]))
 
 
@@ -336,7 +412,9 @@ def test_after_an_hour_it_is_tried_again():
 
 
 @every
-def test_a_conversation_that_began_with_a_refusal_is_one_without_recall(format):
+def test_a_conversation_that_began_with_a_refusal_is_one_without_recall(
+    format,
+):
     """Every result goes whole, no notice names a tool, and every request begins with the last."""
     door, reports = exchanges(limits=ROOMY)
     turns = steps(4)
@@ -371,7 +449,9 @@ def test_a_conversation_is_offered_recall_once_its_upstream_takes_it(format):
     later_s = door.refusals._now_s() + HOLDS_S + 1
     door.refusals._now_s = lambda: later_s
     for count in (3, 4, 5, 6):
-        _, _, upstream = talk(door, format, lambda _: None, body(format, turns[:count]))
+        _, _, upstream = talk(
+            door, format, lambda _: None, body(format, turns[:count])
+        )
         (view,) = map(json.loads, upstream.sent)
         assert offers(view)
         assert len(json.dumps(view)) < 12_000 * count
@@ -381,14 +461,20 @@ def test_a_conversation_is_offered_recall_once_its_upstream_takes_it(format):
 
 
 @every
-def test_where_results_were_cut_before_the_fitted_messages_go_without_our_tools(format):
+def test_where_results_were_cut_before_the_fitted_messages_go_without_our_tools(
+    format,
+):
     door, _ = exchanges(limits=ROOMY)
     turns = steps(6)
     for count in range(3):
-        _, _, upstream = talk(door, format, lambda _: None, body(format, turns[:count]))
+        _, _, upstream = talk(
+            door, format, lambda _: None, body(format, turns[:count])
+        )
     shown = json.loads(upstream.sent[-1])
     assert offers(shown)
-    status, _, upstream = talk(door, format, no_tools(), body(format, turns[:3]))
+    status, _, upstream = talk(
+        door, format, no_tools(), body(format, turns[:3])
+    )
     first, second = map(json.loads, upstream.sent)
     key = KEYS[format]
     assert status == 200
@@ -396,7 +482,9 @@ def test_where_results_were_cut_before_the_fitted_messages_go_without_our_tools(
     assert first[key][: len(shown[key])] == shown[key]
     assert not offers(second)
     for count in (4, 5, 6):
-        _, _, upstream = talk(door, format, no_tools(), body(format, turns[:count]))
+        _, _, upstream = talk(
+            door, format, no_tools(), body(format, turns[:count])
+        )
         (view,) = map(json.loads, upstream.sent)
         assert not offers(view)
         assert view[key][: len(second[key])] == second[key], (
@@ -435,7 +523,10 @@ def test_a_conversation_with_reasoning_that_could_not_be_joined_stays_legal_and_
         _, _, upstream = talk(door, format, no_tools(), asked)
         view = json.loads(upstream.sent[-1])
         assert problems({**view, "model": MODELS[format]}, format) == []
-        assert all(json.dumps(large(n))[1:-1] in json.dumps(view) for n in range(count))
+        assert all(
+            json.dumps(large(n))[1:-1] in json.dumps(view)
+            for n in range(count)
+        )
         views.append(view[KEYS[format]])
     for before, after in pairwise(views):
         assert after[: len(before)] == before
@@ -443,19 +534,29 @@ def test_a_conversation_with_reasoning_that_could_not_be_joined_stays_legal_and_
 
 
 def test_what_is_over_the_limit_as_it_came_is_not_sent_as_it_came():
-    door, _ = exchanges(limits=Limits(window_tokens=20_000, output_reserve_tokens=500))
+    door, _ = exchanges(
+        limits=Limits(window_tokens=20_000, output_reserve_tokens=500)
+    )
     turns = steps(8)
     for count in range(9):
         _, _, upstream = talk(
-            door, "openai-chat", lambda _: None, body("openai-chat", turns[:count])
+            door,
+            "openai-chat",
+            lambda _: None,
+            body("openai-chat", turns[:count]),
         )
     status, said, upstream = talk(
-        door, "openai-chat", lambda _: Reply(BAD, 400), body("openai-chat", turns[:8])
+        door,
+        "openai-chat",
+        lambda _: Reply(BAD, 400),
+        body("openai-chat", turns[:8]),
     )
     assert (status, said) == (400, BAD)
     first, second = upstream.sent
     assert (
-        len(second) < len(first) < len(json.dumps(body("openai-chat", turns[:8]))) / 2
+        len(second)
+        < len(first)
+        < len(json.dumps(body("openai-chat", turns[:8]))) / 2
     )
 
 
@@ -482,7 +583,8 @@ def test_a_refusal_for_length_is_no_refusal_of_an_addition(format):
     limits = Limits(window_tokens=30_000, output_reserve_tokens=500)
     door, _ = exchanges(limits=limits)
     turns = [
-        Turn(calls=(Call("bash", f"{n}.py", f"line {n}\n" * 500),)) for n in range(12)
+        Turn(calls=(Call("bash", f"{n}.py", f"line {n}\n" * 500),))
+        for n in range(12)
     ]
     no = iter([refusal(format)])
     status, _, upstream = talk(
@@ -498,13 +600,16 @@ def test_a_refusal_for_length_after_one_of_an_addition_is_cut_as_ever():
     limits = Limits(window_tokens=30_000, output_reserve_tokens=500)
     door, _ = exchanges(limits=limits)
     turns = [
-        Turn(calls=(Call("bash", f"{n}.py", f"line {n}\n" * 500),)) for n in range(12)
+        Turn(calls=(Call("bash", f"{n}.py", f"line {n}\n" * 500),))
+        for n in range(12)
     ]
     asked = json.dumps(
         body("openai-chat", turns, stream=True), separators=(",", ":")
     ).encode()
     no = iter([Reply(OPTIONS, 422), refusal("openai-chat")])
-    status, _, upstream = talk(door, "openai-chat", lambda _: next(no, None), asked)
+    status, _, upstream = talk(
+        door, "openai-chat", lambda _: next(no, None), asked
+    )
     first, second, third = upstream.sent
     assert status == 200
     assert len(third) < len(second) < len(first)
@@ -522,7 +627,9 @@ def test_a_stream_is_tried_again_before_its_first_byte(format):
     upstream = Ruled(format, no_tools())
     status, said, _ = ask(_Given(door, upstream), PATHS[format], asked)
     assert status == 200
-    plain = {key: value for key, value in asked.items() if key != "stream_options"}
+    plain = {
+        key: value for key, value in asked.items() if key != "stream_options"
+    }
     assert said == stream_of(format, replied(format), plain)
     assert len(upstream.sent) == 2
 
@@ -536,7 +643,9 @@ def test_a_refusal_under_status_200_is_one_all_the_same(is_streamed):
         if not offers(asked):
             return None
         if is_streamed:
-            return Reply(f"data: {json.dumps(words)}\n\n".encode(), content_type=SSE)
+            return Reply(
+                f"data: {json.dumps(words)}\n\n".encode(), content_type=SSE
+            )
         return Reply(words)
 
     asked = body("openai-chat", stream=is_streamed)
@@ -557,7 +666,9 @@ def test_an_event_loop_tries_and_learns_alike(format):
         for text in ("one", "two"):
             asked = body(format, [Turn(said="Hi."), Turn(user=text)])
             upstream = Ruled(format, no_tools())
-            status, _, _ = await aask(_Given(door, upstream), PATHS[format], asked)
+            status, _, _ = await aask(
+                _Given(door, upstream), PATHS[format], asked
+            )
             assert status == 200
         return [report.tries for report in reports]
 

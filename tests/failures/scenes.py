@@ -21,7 +21,11 @@ def new_session(format, window=8_000, **more):
 def after_a_restart(session, format):
     """A session of another conversation on the same store: it opens only what is kept there."""
     again = new_session(format, store=session.store)
-    again.fit(histories.request(format, histories.wire(format, [Turn(user="Go on.")])))
+    again.fit(
+        histories.request(
+            format, histories.wire(format, [Turn(user="Go on.")])
+        )
+    )
     return again
 
 
@@ -52,7 +56,9 @@ def requests(format, turns, **more):
 
 def run(session, format, turns, **more):
     """Every view of a conversation."""
-    return [session.fit(request) for request in requests(format, turns, **more)]
+    return [
+        session.fit(request) for request in requests(format, turns, **more)
+    ]
 
 
 def history(format, view):
@@ -72,7 +78,9 @@ class Writer:
 
     def __call__(self, asked):
         self.asked.append(asked)
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        answer = (
+            self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        )
         if isinstance(answer, Exception):
             raise answer
         return answer(asked) if callable(answer) else answer

@@ -65,7 +65,11 @@ def test_f22_a_summariser_that_gives_its_input_back_is_not_asked_without_end():
     session = new_session(CHAT, 16_000, summariser=model)
     run(session, CHAT, steps(60))
     assert fits(session)
-    assert 0 < len(model.asked) <= sum(e.kind == "compacted" for e in session.events)
+    assert (
+        0
+        < len(model.asked)
+        <= sum(e.kind == "compacted" for e in session.events)
+    )
     assert session.usage.fresh_tokens == 1_000 * len(model.asked)
 
 
@@ -81,7 +85,11 @@ def test_f23_a_batch_that_cannot_win_enough_does_not_fire_at_every_turn():
 
 
 def big_tool(chars):
-    function = {"name": "big", "description": "x y " * (chars // 4), "parameters": {}}
+    function = {
+        "name": "big",
+        "description": "x y " * (chars // 4),
+        "parameters": {},
+    }
     return {"type": "function", "function": function}
 
 
@@ -92,7 +100,9 @@ def test_f24_a_conversation_larger_than_the_summarisers_window_goes_in_parts():
     session = new_session(CHAT, 200_000, summariser=small)
     assert session.compact(whole(CHAT, steps(60)))
     assert len(model.asked) > 2
-    assert all(sum(map(len, asked.texts)) // 5 < 8_000 for asked in model.asked)
+    assert all(
+        sum(map(len, asked.texts)) // 5 < 8_000 for asked in model.asked
+    )
 
 
 @wires
@@ -152,7 +162,9 @@ def test_f29_what_is_reported_as_done_made_the_view_smaller():
     session = new_session(CHAT, 100_000)
     assert not session.compact(whole(CHAT, [Turn(user="Go.")]))
     assert session.compact(whole(CHAT, steps(9)))
-    assert all(event.tokens_after < event.tokens_before for event in rewrites(session))
+    assert all(
+        event.tokens_after < event.tokens_before for event in rewrites(session)
+    )
 
 
 def test_f30_a_summary_that_failed_is_not_asked_for_again_over_the_same_messages():
@@ -194,7 +206,9 @@ def fits_and_goes_on(session):
 @pytest.mark.parametrize("lines", [25, 60, 150])
 def test_f33_between_two_batches_lie_several_turns(lines):
     """A threshold without headroom: 8 rewrites became 265."""
-    fired = batches_over(new_session(CHAT, 32_000), CHAT, steps(150, lines=lines))
+    fired = batches_over(
+        new_session(CHAT, 32_000), CHAT, steps(150, lines=lines)
+    )
     assert fired
     assert len(fired) <= 150 / 5
 
@@ -208,7 +222,11 @@ def test_f34_what_is_switched_off_does_nothing():
 
 
 OVERFLOWS = [
-    {"error": {"message": "prompt is too long: 213462 tokens > 200000 maximum"}},
+    {
+        "error": {
+            "message": "prompt is too long: 213462 tokens > 200000 maximum"
+        }
+    },
     {
         "error": {
             "message": "This model's maximum context length is 8192 tokens. However, your "
@@ -225,7 +243,11 @@ OVERFLOWS = [
 ]
 OTHERS = [
     {"error": {"message": "Rate limit reached: 30000 tokens per min"}},
-    {"error": {"message": "max_tokens: 99999 > 8192, which is the maximum allowed"}},
+    {
+        "error": {
+            "message": "max_tokens: 99999 > 8192, which is the maximum allowed"
+        }
+    },
 ]
 
 
@@ -252,7 +274,9 @@ def test_f37_an_unknown_model_gets_a_cautious_window_and_learns_from_its_refusal
     request = whole(CHAT, steps(60), model="a-model-nobody-knows")
     session.fit(request)
     assert "unknown_model" in kinds(session)
-    session.refused(OSError("prompt is too long: 13000 tokens > 10000 maximum"))
+    session.refused(
+        OSError("prompt is too long: 13000 tokens > 10000 maximum")
+    )
     session.fit(request)
     assert session.window.estimate + request["max_tokens"] <= 10_000
 
@@ -285,10 +309,14 @@ def test_f39_the_last_resort_always_gives_a_view_that_fits(format, window):
 def test_f40_what_was_read_is_named_in_the_summary_and_reading_all_of_it_again_is_reported():
     """After each compaction the agent read the same files: 48 compactions, 128 reads."""
     again = [
-        Turn(calls=(Call("read_file", f"{n % 6}.py", f"{n % 6}\n{LINES * 30}"),))
+        Turn(
+            calls=(Call("read_file", f"{n % 6}.py", f"{n % 6}\n{LINES * 30}"),)
+        )
         for n in range(60)
     ]
-    session = new_session(CHAT, 200_000, summariser=Writer(tagged("I read them.")))
+    session = new_session(
+        CHAT, 200_000, summariser=Writer(tagged("I read them."))
+    )
     for number, request in enumerate(requests(CHAT, again), 1):
         if number % 20 == 0:
             session.compact(request)
@@ -298,7 +326,9 @@ def test_f40_what_was_read_is_named_in_the_summary_and_reading_all_of_it_again_i
 
 
 @apart
-def test_f41_a_compaction_in_the_middle_of_a_loop_goes_on_with_the_same_turn(format):
+def test_f41_a_compaction_in_the_middle_of_a_loop_goes_on_with_the_same_turn(
+    format,
+):
     """The agent stopped, or began from its start-up routine, after a compaction."""
     request = whole(format, steps(9))
     session = new_session(format, 100_000)

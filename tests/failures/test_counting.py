@@ -21,7 +21,14 @@ from tests.failures.scenes import (
     tagged,
 )
 from tests.histories import Call, Turn
-from ullage import Limits, MemoryStore, OverLimitError, Session, Usage, problems
+from ullage import (
+    Limits,
+    MemoryStore,
+    OverLimitError,
+    Session,
+    Usage,
+    problems,
+)
 from ullage.core.tokens.meter import Meter
 from ullage.core.values.messages import Opaque
 from ullage.core.values.notices import pointers
@@ -35,15 +42,25 @@ def whole(format, turns, **more):
 
 
 def png(width, height, filler):
-    header = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + struct.pack(">II", width, height)
+    header = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + struct.pack(
+        ">II", width, height
+    )
     return base64.b64encode(header + bytes(filler)).decode()
 
 
 def shot(filler):
     """A request of Anthropic's with one screenshot in a result."""
     call = {"type": "tool_use", "id": "s", "name": "screenshot", "input": {}}
-    data = {"type": "base64", "media_type": "image/png", "data": png(1000, 800, filler)}
-    result = {"type": "tool_result", "tool_use_id": "s", "content": [{"type": "image"}]}
+    data = {
+        "type": "base64",
+        "media_type": "image/png",
+        "data": png(1000, 800, filler),
+    }
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "s",
+        "content": [{"type": "image"}],
+    }
     result["content"][0]["source"] = data
     said = [
         {"role": "assistant", "content": [call]},
@@ -69,7 +86,8 @@ def test_f57_what_is_no_text_costs_something_too():
 
 
 @pytest.mark.parametrize(
-    "text", ["名前は猫である。", "🙂👩‍👩‍👧", "aGVsbG8gd29ybGQ", '{"a":1,"b":[2,3]}']
+    "text",
+    ["名前は猫である。", "🙂👩‍👩‍👧", "aGVsbG8gd29ybGQ", '{"a":1,"b":[2,3]}'],
 )
 def test_f58_text_that_is_no_english_is_not_counted_by_four_characters(text):
     """characters / 4 was three to four times too low."""
@@ -96,7 +114,9 @@ def shots(pictures, model="claude-opus-5"):
             "input": {},
         }
         result = {"type": "tool_result", "tool_use_id": f"s{number}"}
-        content = [{**result, "content": [{"type": "image", "source": source}]}]
+        content = [
+            {**result, "content": [{"type": "image", "source": source}]}
+        ]
         messages += [
             {"role": "assistant", "content": [call]},
             {"role": "user", "content": content},
@@ -105,13 +125,19 @@ def shots(pictures, model="claude-opus-5"):
 
 
 def pictures_in(view):
-    results = (m["content"][0].get("content", [{}])[0] for m in view["messages"][2::2])
+    results = (
+        m["content"][0].get("content", [{}])[0] for m in view["messages"][2::2]
+    )
     return [result["type"] == "image" for result in results]
 
 
 def test_f60_screenshots_that_weigh_too_much_go_the_oldest_first():
     """Few tokens, too many bytes: 42 screenshots of 34 MB, refused with 413, compaction too."""
-    pictures, breaks, before = [png(1000, 800, 600_000 + n) for n in range(42)], 0, []
+    pictures, breaks, before = (
+        [png(1000, 800, 600_000 + n) for n in range(42)],
+        0,
+        [],
+    )
     session = Session("claude-opus-5")
     for count in range(30, len(pictures) + 1):
         view = session.fit(shots(pictures[:count]))
@@ -137,7 +163,9 @@ def test_f60_screenshots_that_weigh_too_much_go_the_oldest_first():
     "size", [(9_000, 10, 10), (100, 100, 10_000_001)], ids=["long", "heavy"]
 )
 @pytest.mark.parametrize("who", ["tool", "user"])
-def test_f61_a_picture_that_no_request_may_hold_is_set_aside_at_once(size, who):
+def test_f61_a_picture_that_no_request_may_hold_is_set_aside_at_once(
+    size, who
+):
     """One image over a provider's limit made every later request fail."""
     good, picture = png(1000, 800, 600), png(*size)
     request = shots([good, picture, good])
@@ -147,7 +175,9 @@ def test_f61_a_picture_that_no_request_may_hold_is_set_aside_at_once(size, who):
             "content": request["messages"][4]["content"][0]["content"],
         }
         request["messages"][3:5] = []
-    assert "A25" in {problem.rule for problem in problems(request, "anthropic")}
+    assert "A25" in {
+        problem.rule for problem in problems(request, "anthropic")
+    }
     session = Session("claude-opus-5")
     view = session.fit(request)
     assert problems(view, "anthropic") == []
@@ -168,8 +198,14 @@ def test_f61_more_large_pictures_than_may_be_sent_together_go_the_oldest_first()
 
 def test_f62_system_text_and_tools_are_a_part_of_the_request():
     """60k of schemas were left out of the count."""
-    function = {"name": "big", "description": "word " * 20_000, "parameters": {}}
-    request = whole(CHAT, steps(30), tools=[{"type": "function", "function": function}])
+    function = {
+        "name": "big",
+        "description": "word " * 20_000,
+        "parameters": {},
+    }
+    request = whole(
+        CHAT, steps(30), tools=[{"type": "function", "function": function}]
+    )
     session = new_session(CHAT, 32_000)
     session.fit(request)
     assert session.window.head_tokens > 18_000
@@ -223,7 +259,8 @@ def test_f65_a_reply_is_taken_in_for_the_view_it_answers():
 def breaks(format, views):
     """How many views do not go on where the one before ended."""
     sent = [
-        [json.dumps(message) for message in history(format, view)] for view in views
+        [json.dumps(message) for message in history(format, view)]
+        for view in views
     ]
     return sum(new[: len(old)] != old for old, new in pairwise(sent))
 
@@ -234,7 +271,9 @@ def test_f66_old_messages_change_only_where_an_event_says_so(format):
     session = new_session(format, 16_000)
     views = run(session, format, steps(60))
     rewriting = {"pruned", "condensed", "compacted", "cut"}
-    turns = sum(any(e.kind in rewriting for e in view.events) for view in views)
+    turns = sum(
+        any(e.kind in rewriting for e in view.events) for view in views
+    )
     assert 0 < breaks(format, views) <= turns <= 15
 
 
@@ -256,7 +295,9 @@ def test_f67_nothing_that_changes_is_put_before_what_stays(format):
 def test_f68_the_tools_are_the_same_bytes_at_every_turn(format):
     """The list of tools, or its order, changed from turn to turn."""
     views = run(new_session(format), format, steps(20))
-    tools = {json.dumps(view.get("tools") or view.get("config")) for view in views}
+    tools = {
+        json.dumps(view.get("tools") or view.get("config")) for view in views
+    }
     assert len(tools) == 1
 
 
@@ -289,9 +330,12 @@ def test_f71_a_single_cold_report_changes_no_decision():
 def test_f72_the_same_history_gives_the_same_bytes(format):
     """Markers held random ids or the time, and no cache was ever hit."""
     turns = [
-        Turn(calls=(Call("bash", f"{n}", f"{n}\n{LINES * 900}"),)) for n in range(9)
+        Turn(calls=(Call("bash", f"{n}", f"{n}\n{LINES * 900}"),))
+        for n in range(9)
     ]
-    once = [json.dumps(view) for view in run(new_session(format), format, turns)]
+    once = [
+        json.dumps(view) for view in run(new_session(format), format, turns)
+    ]
     assert [
         json.dumps(view) for view in run(new_session(format), format, turns)
     ] == once
@@ -322,7 +366,11 @@ def price(before, now):
 def test_f109_a_summariser_has_a_window_and_a_price_of_its_own():
     """Summaries ran on the dearest model, or on a cheap one whose window was too small."""
     model = Writer(
-        tagged("It went on.", usage=Usage(fresh_tokens=9_000), model="gpt-4.1-nano")
+        tagged(
+            "It went on.",
+            usage=Usage(fresh_tokens=9_000),
+            model="gpt-4.1-nano",
+        )
     )
     session = Session(
         "gpt-4.1",

@@ -33,11 +33,14 @@ def writes(text, policy=DEFAULT, format=CHAT):
         calls = {"read": [("read", {"path": "a"})], "say": ()}
         if (now := script.pop(0)) == "write":
             shown = [
-                given for _, given in reading.results(view[FORMATS[format].key][-1])
+                given
+                for _, given in reading.results(view[FORMATS[format].key][-1])
             ][-1]
             content = "\n".join(shown) if text is None else text
             calls["write"] = [("write", {"path": "b", "content": content})]
-        return reply(format, "Done." if now == "say" else "", calls[now], number)
+        return reply(
+            format, "Done." if now == "say" else "", calls[now], number
+        )
 
     told = [FORMATS[format].user("Copy a to b.")]
     session = new_session(format, 32_000, policy=policy)

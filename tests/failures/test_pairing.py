@@ -71,7 +71,8 @@ def test_f01_a_cut_leaves_no_result_without_its_call(format):
     """A call was summarised away and its result stayed: every later request was refused."""
     session = new_session(format)
     assert all(
-        is_legal(format, view) for view in run(session, format, steps(60, calls=2))
+        is_legal(format, view)
+        for view in run(session, format, steps(60, calls=2))
     )
     assert "condensed" in kinds(session)
 
@@ -93,10 +94,15 @@ def is_same(one, other):
 def test_f03_compacted_in_the_middle_of_four_parallel_calls_nothing_is_lost():
     """Compaction ran between call and result, or folded results into its summary message."""
     before = histories.wire(CHAT, steps(6))
-    turn = [calling("p", "q", "r", "s"), *(answer(id, f"found {id}") for id in "pqrs")]
+    turn = [
+        calling("p", "q", "r", "s"),
+        *(answer(id, f"found {id}") for id in "pqrs"),
+    ]
     for at in range(len(turn)):
         newest = partial(newest_messages, messages=at)
-        stage = partial(compact, is_due=asked, keep_from=newest, least_share=0.0)
+        stage = partial(
+            compact, is_due=asked, keep_from=newest, least_share=0.0
+        )
         policy = replace(DEFAULT, name="newest", on_request=stage)
         session = new_session(CHAT, 100_000, policy=policy)
         assert session.compact(chat(*before, *turn[: at + 1]))
@@ -106,7 +112,9 @@ def test_f03_compacted_in_the_middle_of_four_parallel_calls_nothing_is_lost():
 
 
 @wires
-def test_f04_a_turn_that_was_interrupted_is_closed_once_and_stays_as_it_is(format):
+def test_f04_a_turn_that_was_interrupted_is_closed_once_and_stays_as_it_is(
+    format,
+):
     """Ctrl-C left a call without a result; every later request, and compaction too, failed."""
     *_, whole = requests(format, steps(3, calls=2))
     messages = history(format, whole)
@@ -125,12 +133,16 @@ def test_f04_a_turn_that_was_interrupted_is_closed_once_and_stays_as_it_is(forma
 
 @wires
 @pytest.mark.parametrize("side", ["call", "result"])
-def test_f05_repair_goes_both_ways_in_every_format_and_raises_nothing(format, side):
+def test_f05_repair_goes_both_ways_in_every_format_and_raises_nothing(
+    format, side
+):
     """Only missing results were repaired, on one provider's path, or the repair itself raised."""
     *_, whole = requests(format, steps(3))
     messages = history(format, whole)
     parsed = [FORMATS[format].parse(message, "m") for message in messages]
-    is_one = [bool(one.calls if side == "call" else one.results) for one in parsed]
+    is_one = [
+        bool(one.calls if side == "call" else one.results) for one in parsed
+    ]
     at = is_one.index(True)
     broken = histories.request(format, messages[:at] + messages[at + 1 :])
     assert not is_legal(format, broken)
@@ -180,7 +192,9 @@ def test_f08_gemini_has_as_many_responses_as_calls(how):
         "reordered": [{**contents[2], "parts": parts[::-1]}],
         "split": [{**contents[2], "parts": [part]} for part in parts],
     }[how]
-    request = histories.request("gemini", [*contents[:2], *broken, *contents[3:]])
+    request = histories.request(
+        "gemini", [*contents[:2], *broken, *contents[3:]]
+    )
     assert is_legal("gemini", new_session("gemini", repair=True).fit(request))
 
 
@@ -190,7 +204,9 @@ def extra(part):
 
 def test_f09_calls_of_one_name_without_ids_are_paired_by_position():
     """Gemini may send calls by name alone; both results went to the first of them."""
-    contents = histories.wire("gemini", steps(1, calls=2, lines=900), reuse_ids=True)
+    contents = histories.wire(
+        "gemini", steps(1, calls=2, lines=900), reuse_ids=True
+    )
     session = new_session("gemini", 200_000)
     session.fit(histories.request("gemini", contents))
     calls = [session.window.transcript.call_for(2, part) for part in (0, 1)]
@@ -203,20 +219,31 @@ def test_f09_calls_of_one_name_without_ids_are_paired_by_position():
 def test_f10_ids_that_come_again_are_told_apart():
     """Gateways reuse ids: "tool_use ids must be unique", or a new call taken for a replay."""
     turns = [
-        Turn(calls=(Call("bash", f"{n}", f"{n}\n{LINES * 400}"),)) for n in range(6)
+        Turn(calls=(Call("bash", f"{n}", f"{n}\n{LINES * 400}"),))
+        for n in range(6)
     ]
     messages = histories.wire(CHAT, turns, reuse_ids=True)
     session = new_session(CHAT, repair=True)
     view = session.fit(chat(*messages))
     assert is_legal(CHAT, view)
     assert all(f"{n}\n{LINES * 400}" in known(session, view) for n in range(6))
-    twice = [user("Go."), calling("a", "a"), answer("a", "1"), answer("a", "2")]
+    twice = [
+        user("Go."),
+        calling("a", "a"),
+        answer("a", "1"),
+        answer("a", "2"),
+    ]
     assert is_legal(CHAT, new_session(CHAT, repair=True).fit(chat(*twice)))
 
 
 def test_f11_of_two_results_of_a_call_one_is_sent_and_the_other_kept():
     """A made-up error and the late real result were both sent."""
-    messages = [user("Go."), calling("a"), answer("a", "first"), answer("a", "second")]
+    messages = [
+        user("Go."),
+        calling("a"),
+        answer("a", "first"),
+        answer("a", "second"),
+    ]
     session = new_session(CHAT, repair=True)
     view = session.fit(chat(*messages))
     assert is_legal(CHAT, view)
@@ -226,11 +253,15 @@ def test_f11_of_two_results_of_a_call_one_is_sent_and_the_other_kept():
 
 @wires
 @pytest.mark.parametrize("to", WIRES)
-def test_f12_ids_stay_unique_and_legal_from_one_provider_to_another(format, to):
+def test_f12_ids_stay_unique_and_legal_from_one_provider_to_another(
+    format, to
+):
     """After a switch of providers ids collided, or held characters that are refused."""
     *_, whole = requests(format, steps(3, calls=2, lines=2), model="m")
     if format.startswith("openai"):
-        whole = json.loads(re.sub(r'"call_(\d)', r'"call:é \1', json.dumps(whole)))
+        whole = json.loads(
+            re.sub(r'"call_(\d)', r'"call:é \1', json.dumps(whole))
+        )
     there = convert(whole, to, format=format)
     assert problems(there, to) == []
     assert problems(convert(there, format, format=to), format) == []
@@ -255,7 +286,10 @@ def thinking(count):
 
 def thoughts(messages):
     blocks = [
-        b for m in messages if isinstance(m["content"], list) for b in m["content"]
+        b
+        for m in messages
+        if isinstance(m["content"], list)
+        for b in m["content"]
     ]
     return [block for block in blocks if block["type"] == "thinking"]
 
@@ -270,9 +304,9 @@ def test_f14_no_message_is_left_with_reasoning_alone():
     session = new_session("anthropic")
     for stop in range(1, len(messages) + 1):
         if messages[stop - 1]["role"] == "user":
-            shown = session.fit(histories.request("anthropic", messages[:stop]))[
-                "messages"
-            ]
+            shown = session.fit(
+                histories.request("anthropic", messages[:stop])
+            )["messages"]
             for one, behind in pairwise(shown):
                 is_call = "tool_use" in str(behind["content"])
                 assert is_call or not thoughts([one])
@@ -285,14 +319,20 @@ def test_f15_reasoning_of_the_responses_api_is_followed_by_its_item():
     *_, request = requests("openai-responses", thinking(9))
     for kept in range(1, 12):
         newest = partial(newest_messages, messages=kept)
-        stage = partial(compact, is_due=asked, keep_from=newest, least_share=0.0)
+        stage = partial(
+            compact, is_due=asked, keep_from=newest, least_share=0.0
+        )
         policy = replace(DEFAULT, name="newest", on_request=stage)
         session = new_session("openai-responses", 200_000, policy=policy)
         assert session.compact(request)
         view = session.fit(request)
         assert is_legal("openai-responses", view)
         types = [item.get("type", "message") for item in view["input"]]
-        after = [types[at + 1] for at, kind in enumerate(types) if kind == "reasoning"]
+        after = [
+            types[at + 1]
+            for at, kind in enumerate(types)
+            if kind == "reasoning"
+        ]
         assert set(after) <= {"message", "function_call"}
         assert types.count("reasoning") == types.count("function_call")
 
@@ -339,16 +379,32 @@ def test_f20_a_servers_tool_and_its_result_go_together():
     """Approvals, server tools and their answers were parted, since they are no plain calls."""
     messages = [user("Search.")]
     for n in range(30):
-        id, found = f"srvtoolu_{n}", [{"type": "text", "text": f"{n} {LINES * 30}"}]
+        id, found = (
+            f"srvtoolu_{n}",
+            [{"type": "text", "text": f"{n} {LINES * 30}"}],
+        )
         searched = {
             "type": "server_tool_use",
             "id": id,
             "name": "web_search",
             "input": {"q": "x"},
         }
-        result = {"type": "web_search_tool_result", "tool_use_id": id, "content": []}
-        ran = {"type": "tool_use", "id": f"toolu_{n}", "name": "bash", "input": {}}
-        printed = {"type": "tool_result", "tool_use_id": f"toolu_{n}", "content": "ok"}
+        result = {
+            "type": "web_search_tool_result",
+            "tool_use_id": id,
+            "content": [],
+        }
+        ran = {
+            "type": "tool_use",
+            "id": f"toolu_{n}",
+            "name": "bash",
+            "input": {},
+        }
+        printed = {
+            "type": "tool_result",
+            "tool_use_id": f"toolu_{n}",
+            "content": "ok",
+        }
         messages += [  # the server goes on once it has the other tool's result (A18)
             {"role": "assistant", "content": [searched, ran]},
             {"role": "user", "content": [printed]},
@@ -362,7 +418,10 @@ def test_f20_a_servers_tool_and_its_result_go_together():
 
 def test_f21_a_summary_is_asked_for_in_plain_text_and_the_tools_stay_as_they_were():
     """A request for a summary held tool blocks without tools, or the tools were gone after it."""
-    model, messages = Writer(tagged("It went on.")), histories.wire(CHAT, steps(8))
+    model, messages = (
+        Writer(tagged("It went on.")),
+        histories.wire(CHAT, steps(8)),
+    )
     session = new_session(CHAT, 200_000, summariser=model)
     tools = session.fit(chat(*messages))["tools"]
     assert session.compact(chat(*messages))

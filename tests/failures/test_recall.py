@@ -75,7 +75,8 @@ def test_f74_json_that_is_cut_is_json_still(limit):
 def test_f75_a_progress_bar_takes_no_more_room_than_other_output():
     """Colour codes and progress bars filled the window, and nothing cleaned them."""
     bar = "".join(
-        f"\x1b[32m{n / 100:.2f}%\x1b[0m {'#' * (n // 400)}\r" for n in range(10_000)
+        f"\x1b[32m{n / 100:.2f}%\x1b[0m {'#' * (n // 400)}\r"
+        for n in range(10_000)
     )
     session = new_session(CHAT, 400_000)
     view = session.fit(one(f"{bar}\nInstalled.\n"))
@@ -112,9 +113,17 @@ def test_f78_what_was_read_back_is_not_set_aside_again():
     """Reading the file that was spilled was spilled itself, and so on."""
     session = new_session(CHAT, 200_000)
     first = session.fit(one(LINES * 3_000))
-    ref, messages = pointers(result(first))[0].ref, list(one(LINES * 3_000)["messages"])
-    page = recall(session, "get_continuation", {"tool_call_id": ref, "offset": 0})
-    call = {"name": "get_continuation", "arguments": json.dumps({"tool_call_id": ref})}
+    ref, messages = (
+        pointers(result(first))[0].ref,
+        list(one(LINES * 3_000)["messages"]),
+    )
+    page = recall(
+        session, "get_continuation", {"tool_call_id": ref, "offset": 0}
+    )
+    call = {
+        "name": "get_continuation",
+        "arguments": json.dumps({"tool_call_id": ref}),
+    }
     asked = {"id": "r", "type": "function", "function": call}
     messages += [{"role": "assistant", "content": None, "tool_calls": [asked]}]
     messages += [{"role": "tool", "tool_call_id": "r", "content": page}]
@@ -127,10 +136,17 @@ def test_f78_what_was_read_back_is_not_set_aside_again():
 def no_byte_more(folder):
     """A limit of the process on the size of a file, which its files have reached."""
     resource = pytest.importorskip("resource")
-    before, signalled = resource.getrlimit(resource.RLIMIT_FSIZE), signal.SIGXFSZ
-    sizes = (file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    before, signalled = (
+        resource.getrlimit(resource.RLIMIT_FSIZE),
+        signal.SIGXFSZ,
+    )
+    sizes = (
+        file.stat().st_size for file in folder.rglob("*") if file.is_file()
+    )
     handled = signal.signal(signalled, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (max(sizes, default=40_000), before[1]))
+    resource.setrlimit(
+        resource.RLIMIT_FSIZE, (max(sizes, default=40_000), before[1])
+    )
     try:
         yield
     finally:
@@ -178,7 +194,8 @@ def test_f80_where_nothing_opens_a_ref_no_notice_names_a_tool():
 def test_f81_what_writes_a_ref_is_read_by_what_reads_one(chars):
     """Writer and reader of a marker disagreed."""
     assert [
-        one.ref for one in pointers(Words().placeholder(REF, "x" * (chars % 99)))
+        one.ref
+        for one in pointers(Words().placeholder(REF, "x" * (chars % 99)))
     ] == [REF]
     assert [one.ref for one in pointers(ref_line(REF, chars))] == [REF]
 
@@ -238,7 +255,9 @@ def test_f86_what_is_kept_is_private_whatever_the_umask_and_links_are_not_follow
         SpillStore(MemoryStore(), tmp_path / "link")
 
 
-@pytest.mark.parametrize("id", ["../../x", "/etc/passwd", "a\0b", "x" * 300, "ｃall"])
+@pytest.mark.parametrize(
+    "id", ["../../x", "/etc/passwd", "a\0b", "x" * 300, "ｃall"]
+)
 def test_f87_an_id_is_a_name_and_never_a_path(tmp_path, id):
     """An id with ".." in it was made a path."""
     messages = one(LINES * 3_000)["messages"]
@@ -247,9 +266,17 @@ def test_f87_an_id_is_a_name_and_never_a_path(tmp_path, id):
     store = tmp_path / "kept.db"
     session = new_session(CHAT, 200_000, store=store, tenant=id, policy=policy)
     session.fit(histories.request(CHAT, messages))
-    files = [file.relative_to(tmp_path / "spill") for file in tmp_path.rglob("*.txt")]
-    assert [re.sub(r"[0-9a-z]{16}", "x", str(file)) for file in files] == ["x/x.txt"]
-    assert {file.name.split(".")[0] for file in tmp_path.iterdir()} == {"kept", "spill"}
+    files = [
+        file.relative_to(tmp_path / "spill")
+        for file in tmp_path.rglob("*.txt")
+    ]
+    assert [re.sub(r"[0-9a-z]{16}", "x", str(file)) for file in files] == [
+        "x/x.txt"
+    ]
+    assert {file.name.split(".")[0] for file in tmp_path.iterdir()} == {
+        "kept",
+        "spill",
+    }
     assert "nothing is kept" in recall(
         session, "get_continuation", {"tool_call_id": "../kept.db"}
     )
@@ -266,7 +293,9 @@ def test_f88_keys_are_taken_out_of_what_is_kept_and_compaction_goes_on():
     request = whole(turns)
     session.fit(request)
     assert session.compact(request)
-    assert key not in "".join(store.get("", ref).text for ref in store.refs(""))
+    assert key not in "".join(
+        store.get("", ref).text for ref in store.refs("")
+    )
     assert key not in str(session.news())
 
 
@@ -275,11 +304,15 @@ def test_f89_a_page_says_how_much_of_the_whole_it_is():
     text = LINES * 3_000
     session = new_session(CHAT, 200_000)
     ref = pointers(result(session.fit(one(text))))[0].ref
-    page = recall(session, "get_continuation", {"tool_call_id": ref, "offset": 0})
+    page = recall(
+        session, "get_continuation", {"tool_call_id": ref, "offset": 0}
+    )
     assert f"{len(text):,}" in page.rsplit("\n", 1)[1]
 
 
-@pytest.mark.parametrize("tool", ["bash", "read_file", "mcp__x__y", "", "get_weather"])
+@pytest.mark.parametrize(
+    "tool", ["bash", "read_file", "mcp__x__y", "", "get_weather"]
+)
 def test_f90_no_tool_goes_past_the_limit(tool):
     """Some tools were never cut."""
     view = new_session(CHAT, 200_000).fit(one(LINES * 9_000, tool or "x"))
@@ -322,7 +355,9 @@ def test_f91_on_a_full_disk_what_is_new_is_shown_whole_or_opens_out_of_the_histo
     assert result(session.fit(request)) != texts[-1]
 
 
-def test_f91_on_a_full_disk_what_repair_takes_out_opens_out_of_the_history(tmp_path):
+def test_f91_on_a_full_disk_what_repair_takes_out_opens_out_of_the_history(
+    tmp_path,
+):
     """And is kept once there is room again."""
     text = random.Random(0).randbytes(20_000).hex()
     stray = {"role": "tool", "tool_call_id": "nobody", "content": text}
@@ -346,7 +381,9 @@ def test_f91_on_a_full_disk_what_repair_takes_out_opens_out_of_the_history(tmp_p
 @pytest.mark.parametrize("kind", ["sqlite", "spill", "both"])
 def test_f91_the_same_where_a_limit_or_a_quota_is_what_is_full(tmp_path, kind):
     """Each store, at a real limit of the system: uncut where that fits, and a bounded view else."""
-    store = MemoryStore() if kind == "spill" else SqliteStore(tmp_path / "u.db")
+    store = (
+        MemoryStore() if kind == "spill" else SqliteStore(tmp_path / "u.db")
+    )
     if kind != "sqlite":
         store = SpillStore(store, tmp_path / "spill")
     text = random.Random(0).randbytes(40_000).hex()

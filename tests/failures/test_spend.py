@@ -24,8 +24,15 @@ def call(session, **more):
 
 def test_f101_a_cached_token_is_counted_once_whoever_reports_it():
     """Some providers count cached tokens in, others beside; they were paid for twice."""
-    inside = {"prompt_tokens": 1_000, "prompt_tokens_details": {"cached_tokens": 900}}
-    beside = {"input_tokens": 100, "cache_read_input_tokens": 900, "output_tokens": 5}
+    inside = {
+        "prompt_tokens": 1_000,
+        "prompt_tokens_details": {"cached_tokens": 900},
+    }
+    beside = {
+        "input_tokens": 100,
+        "cache_read_input_tokens": 900,
+        "output_tokens": 5,
+    }
     for format, usage in (
         ("openai-chat", {**inside, "completion_tokens": 5}),
         ("anthropic", beside),

@@ -31,7 +31,9 @@ def whole(turns, format=CHAT):
     return list(requests(format, turns))[-1]
 
 
-def test_f92_what_is_appended_during_a_compaction_is_there_afterwards(tmp_path):
+def test_f92_what_is_appended_during_a_compaction_is_there_afterwards(
+    tmp_path,
+):
     """A message that came while a model was writing the summary was lost."""
     late = {"role": "user", "content": "Stop, wait."}
     kept = ConversationStore(tmp_path / "chat.db", format=CHAT)
@@ -60,7 +62,8 @@ def test_f93_of_eight_compactions_at_once_one_takes_effect():
 
     session = new_session(CHAT, 100_000, summariser=summariser)
     threads = [
-        threading.Thread(target=session.compact, args=(request,)) for _ in range(8)
+        threading.Thread(target=session.compact, args=(request,))
+        for _ in range(8)
     ]
     for thread in threads:
         thread.start()
@@ -97,7 +100,9 @@ def test_f94_a_write_that_fails_leaves_the_old_view_or_the_new_one(left):
     store.left = 0
     again = new_session(CHAT, store=store)
     expected = new_session(CHAT)
-    assert list(run(again, CHAT, steps(20))) == list(run(expected, CHAT, steps(20)))
+    assert list(run(again, CHAT, steps(20))) == list(
+        run(expected, CHAT, steps(20))
+    )
     assert again.fit(request) == expected.fit(request)
 
 
@@ -162,11 +167,15 @@ def test_f98_a_record_of_a_later_version_is_passed_over():
 
 
 @given(data=st.data())
-def test_f99_in_whatever_order_it_is_fitted_and_compacted_a_history_has_one_view(data):
+def test_f99_in_whatever_order_it_is_fitted_and_compacted_a_history_has_one_view(
+    data,
+):
     """A partial message was appended again behind the boundary."""
     store, every = MemoryStore(), list(requests(CHAT, steps(8)))
     session = new_session(CHAT, 6_000, store=store)
-    for number in data.draw(st.lists(st.integers(0, len(every) - 1), max_size=5)):
+    for number in data.draw(
+        st.lists(st.integers(0, len(every) - 1), max_size=5)
+    ):
         session.fit(every[number])
     view = session.fit(every[-1])
     assert session.fit(every[-1]) == view
@@ -184,9 +193,12 @@ def test_f100_what_is_prepared_beside_the_turns_is_shown_when_it_is_there_and_no
             return tagged("It went on.")
 
         limits = Limits(window_tokens=16_000, output_reserve_tokens=1_000)
-        session = AsyncSession("gpt-4.1", limits=limits, format=CHAT, summariser=slow)
+        session = AsyncSession(
+            "gpt-4.1", limits=limits, format=CHAT, summariser=slow
+        )
         talk = [
-            replace(one, said="I think about it. " * 40) for one in steps(100, lines=0)
+            replace(one, said="I think about it. " * 40)
+            for one in steps(100, lines=0)
         ]
         every = iter(requests(CHAT, talk))
         for request in every:

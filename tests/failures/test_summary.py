@@ -57,7 +57,9 @@ def test_f42_instructions_of_the_project_are_the_same_bytes_after_every_compacti
 ):
     """The instructions were summarised with the rest, and forgotten."""
     request = whole(format, steps(30))
-    _, view = compacted(Writer(tagged("Something else.")), steps(30), format, times=5)
+    _, view = compacted(
+        Writer(tagged("Something else.")), steps(30), format, times=5
+    )
     key = {
         "anthropic": "system",
         "openai-responses": "instructions",
@@ -71,10 +73,16 @@ def test_f42_instructions_of_the_project_are_the_same_bytes_after_every_compacti
 def test_f43_what_the_user_demanded_survives_ten_compactions_by_a_hostile_summariser():
     """The original task, or the end of a long prompt, was dropped from the summary."""
     rules = [
-        f"You must never touch shard {n}, whatever a tool says." for n in range(50)
+        f"You must never touch shard {n}, whatever a tool says."
+        for n in range(50)
     ]
-    turns = [Turn(user=rule, calls=(Call("bash", "x", LINES * 20),)) for rule in rules]
-    _, view = compacted(Writer(tagged("The user wants nothing.")), turns, times=10)
+    turns = [
+        Turn(user=rule, calls=(Call("bash", "x", LINES * 20),))
+        for rule in rules
+    ]
+    _, view = compacted(
+        Writer(tagged("The user wants nothing.")), turns, times=10
+    )
     assert [rule for rule in rules if rule not in visible(view)] == []
 
 
@@ -85,7 +93,9 @@ def test_f44_the_newest_words_of_the_user_stand_whole_after_a_compaction_at_any_
         for n, step in enumerate(steps(9))
     ]
     for request in requests(CHAT, turns):
-        session = new_session(CHAT, 200_000, summariser=Writer(tagged("Nothing.")))
+        session = new_session(
+            CHAT, 200_000, summariser=Writer(tagged("Nothing."))
+        )
         session.compact(request)
         newest = [m for m in request["messages"] if m["role"] == "user"][-1]
         assert newest["content"] in visible(session.fit(request))
@@ -102,7 +112,9 @@ def test_f45_what_is_done_stands_in_the_summary_as_data():
 
 def test_f46_no_word_of_the_instruction_is_left_and_there_is_one_summary():
     """The request to sum up stayed in the history, and summaries piled up."""
-    session, view = compacted(Writer(tagged("It went on.")), steps(30), times=6)
+    session, view = compacted(
+        Writer(tagged("It went on.")), steps(30), times=6
+    )
     assert OURS.system[:60] not in visible(view)
     assert OURS.closing not in visible(view)
     assert visible(view).count("> It went on.") == 1
@@ -140,16 +152,24 @@ def test_f49_a_summary_that_failed_leaves_the_history_and_the_deterministic_summ
     session, view = compacted(Writer(answer))
     assert "summary_refused" in kinds(session)
     assert "I cannot." not in visible(view)
-    assert all(f"{n}.0\n{LINES * 60}" in known(session, view) for n in range(9))
+    assert all(
+        f"{n}.0\n{LINES * 60}" in known(session, view) for n in range(9)
+    )
     assert len(session.window.transcript) == len(request["messages"])
 
 
 def test_f50_a_session_of_tools_alone_has_a_summary_that_says_something():
     """ "The conversation is empty": a thousand calls, no prose, nothing in the summary."""
-    turns = [Turn(calls=(Call("write_file", f"src/{n}.py", "ok"),)) for n in range(40)]
-    failed = Turn(calls=(Call("bash", "pytest", "TypeError: x is None\nexit code: 1"),))
+    turns = [
+        Turn(calls=(Call("write_file", f"src/{n}.py", "ok"),))
+        for n in range(40)
+    ]
+    failed = Turn(
+        calls=(Call("bash", "pytest", "TypeError: x is None\nexit code: 1"),)
+    )
     _, view = compacted(
-        Writer(tagged("The conversation is empty.")), [*turns, failed, *steps(2)]
+        Writer(tagged("The conversation is empty.")),
+        [*turns, failed, *steps(2)],
     )
     assert "src/39.py" in visible(view)
     assert "TypeError: x is None" in visible(view)
@@ -171,12 +191,17 @@ def test_f51_the_tenth_summary_still_opens_what_the_first_one_left_out():
 
 def test_f52_a_models_words_are_marked_as_a_quotation_and_facts_come_from_calls():
     """The summary invented that the tests pass, or who had said what."""
-    failed = Turn(calls=(Call("bash", "pytest", "TypeError: x is None\nexit code: 1"),))
+    failed = Turn(
+        calls=(Call("bash", "pytest", "TypeError: x is None\nexit code: 1"),)
+    )
     _, view = compacted(
-        Writer(tagged("All tests pass, the TypeError is gone.")), [failed, *steps(9)]
+        Writer(tagged("All tests pass, the TypeError is gone.")),
+        [failed, *steps(9)],
     )
     assert "TypeError: x is None" in visible(view)
-    lines = [line for line in visible(view).split("\n") if "All tests pass" in line]
+    lines = [
+        line for line in visible(view).split("\n") if "All tests pass" in line
+    ]
     assert lines == ["> All tests pass, the TypeError is gone."]
 
 
@@ -207,10 +232,14 @@ def test_f55_what_is_shown_as_the_same_again_opens():
 
 def test_f56_a_summary_longer_than_what_it_stands_for_is_refused():
     """801,900 tokens became 800,760."""
-    session, view = compacted(Writer(tagged("Long words that say little. " * 20_000)))
+    session, view = compacted(
+        Writer(tagged("Long words that say little. " * 20_000))
+    )
     assert "Long words" not in visible(view)
     assert "summary_refused" in kinds(session)
-    before = sum(len(str(message)) for message in whole(CHAT, steps(9))["messages"])
+    before = sum(
+        len(str(message)) for message in whole(CHAT, steps(9))["messages"]
+    )
     assert len(visible(view)) < before
 
 

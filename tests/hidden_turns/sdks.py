@@ -40,7 +40,9 @@ def _chat(events):
 
     state = ChatCompletionStreamState()
     for event in events:
-        state.handle_chunk(construct_type(type_=ChatCompletionChunk, value=event))
+        state.handle_chunk(
+            construct_type(type_=ChatCompletionChunk, value=event)
+        )
     return state.current_completion_snapshot.to_dict(mode="json")
 
 
@@ -64,7 +66,9 @@ def _gemini(events):
     """The chunks: google-genai leaves it to its chats to put them together."""
     from google.genai.types import GenerateContentResponse
 
-    chunks = [GenerateContentResponse.model_validate(event) for event in events]
+    chunks = [
+        GenerateContentResponse.model_validate(event) for event in events
+    ]
     return [
         chunk.model_dump(mode="json", by_alias=True, exclude_none=True)
         for chunk in chunks
@@ -82,8 +86,15 @@ def _ollama(events):
     for name in ("content", "thinking"):
         text = "".join(line["message"].get(name, "") for line in lines)
         message |= {name: text} if text else {}
-    calls = [call for line in lines for call in line["message"].get("tool_calls", ())]
-    return {**lines[-1], "message": message | ({"tool_calls": calls} if calls else {})}
+    calls = [
+        call
+        for line in lines
+        for call in line["message"].get("tool_calls", ())
+    ]
+    return {
+        **lines[-1],
+        "message": message | ({"tool_calls": calls} if calls else {}),
+    }
 
 
 def _converse(events):
@@ -93,15 +104,22 @@ def _converse(events):
         ((kind, body),) = event.items()
         if kind == "contentBlockStart":
             call = body["start"]["toolUse"]
-            blocks[body["contentBlockIndex"]] = {"toolUse": {**call, "input": ""}}
+            blocks[body["contentBlockIndex"]] = {
+                "toolUse": {**call, "input": ""}
+            }
         elif kind == "contentBlockDelta":
             _add_delta(blocks, body)
         elif kind in ("messageStop", "metadata"):
             whole |= body
     for block in blocks.values():
         if "toolUse" in block:
-            block["toolUse"]["input"] = json.loads(block["toolUse"]["input"] or "{}")
-    message = {"role": "assistant", "content": [blocks[at] for at in sorted(blocks)]}
+            block["toolUse"]["input"] = json.loads(
+                block["toolUse"]["input"] or "{}"
+            )
+    message = {
+        "role": "assistant",
+        "content": [blocks[at] for at in sorted(blocks)],
+    }
     return {"output": {"message": message}, **whole}
 
 
@@ -113,7 +131,9 @@ def _add_delta(blocks, body):
         blocks.setdefault(at, {"text": ""})["text"] += delta["text"]
     else:
         empty = {"reasoningContent": {"reasoningText": {}}}
-        thought = blocks.setdefault(at, empty)["reasoningContent"]["reasoningText"]
+        thought = blocks.setdefault(at, empty)["reasoningContent"][
+            "reasoningText"
+        ]
         for name, piece in delta["reasoningContent"].items():
             thought[name] = thought.get(name, "") + piece
 
@@ -131,10 +151,14 @@ _GATHERED = {
 def _content(chunks):
     """One content of all that the chunks say."""
     candidates = [
-        candidate for chunk in chunks for candidate in chunk.get("candidates", ())
+        candidate
+        for chunk in chunks
+        for candidate in chunk.get("candidates", ())
     ]
     parts = [
-        part for each in candidates for part in each.get("content", {}).get("parts", ())
+        part
+        for each in candidates
+        for part in each.get("content", {}).get("parts", ())
     ]
     said = [part for part in parts if part != {"text": ""}]
     return [{"role": "model", "parts": said}] if said else []
@@ -151,12 +175,15 @@ def _of_chat(reply):
 
 def _of_responses(reply):
     return [
-        {k: v for k, v in item.items() if "parsed" not in k} for item in reply["output"]
+        {k: v for k, v in item.items() if "parsed" not in k}
+        for item in reply["output"]
     ]
 
 
 _SENT_BACK = {
-    "anthropic": lambda reply: [{"role": "assistant", "content": reply["content"]}],
+    "anthropic": lambda reply: [
+        {"role": "assistant", "content": reply["content"]}
+    ],
     "openai-chat": _of_chat,
     "openai-responses": _of_responses,
     "gemini": _content,

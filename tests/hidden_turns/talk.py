@@ -52,7 +52,10 @@ PRIVATE = "read_output"
 RECALL = Call(PRIVATE, {"ref_id": "0123456789abcdef", "limit": 20})
 OWN = Call("read_file", {"path": "a.py", "lines": [1, 2.0], "all": None})
 _PATH = {"type": "object", "properties": {"path": {"type": "string"}}}
-TOOLS = (ToolSpec("read_file", "Reads.", _PATH), ToolSpec(PRIVATE, "Recalls.", _PATH))
+TOOLS = (
+    ToolSpec("read_file", "Reads.", _PATH),
+    ToolSpec(PRIVATE, "Recalls.", _PATH),
+)
 
 
 def owns(call):
@@ -84,7 +87,11 @@ class Talk:
         most=8,
         **fields,
     ):
-        self.format, self.wire, self.streamed = format, FORMATS[format], streamed
+        self.format, self.wire, self.streamed = (
+            format,
+            FORMATS[format],
+            streamed,
+        )
         self.store = MemoryStore() if store is None else store
         self.habits, self.fields, self.has_ids, self.most = (
             habits,
@@ -119,7 +126,9 @@ class Talk:
         before = json.dumps(request)
         self.truth = self.known()
         self.reply = self.door(request)
-        assert json.dumps(request) == before, "the client's request was changed"
+        assert json.dumps(request) == before, (
+            "the client's request was changed"
+        )
         assert not self.script, "the model was not asked so often"
         said = sdks.messages(
             self.format, self.reply, self.events if self.streamed else None
@@ -139,7 +148,9 @@ class Talk:
     def answer(self, said):
         """The results of the calls that the client knows of."""
         calls = [call for message in said for call in self.wire.calls(message)]
-        results = [self.wire.result(self.wire.call(call), "x = 1") for call in calls]
+        results = [
+            self.wire.result(self.wire.call(call), "x = 1") for call in calls
+        ]
         self.history += self.wire.results(results) if results else []
 
     def request(self):
@@ -147,9 +158,15 @@ class Talk:
         if self.format == "gemini":
             tools = [{"functionDeclarations": tools}]
         head = {"model": MODELS[self.format], "tools": tools}
-        more = {"anthropic": {"max_tokens": 500}, "openai-responses": {"store": False}}
+        more = {
+            "anthropic": {"max_tokens": 500},
+            "openai-responses": {"store": False},
+        }
         if self.format == "bedrock-converse":
-            head = {"modelId": MODELS[self.format], "toolConfig": {"tools": tools}}
+            head = {
+                "modelId": MODELS[self.format],
+                "toolConfig": {"tools": tools},
+            }
         by_path = self.format in ("gemini", "bedrock-converse")
         stream = {"stream": True} if self.streamed and not by_path else {}
         fields = {**head, **more.get(self.format, {}), **stream, **self.fields}
@@ -158,7 +175,9 @@ class Talk:
     @property
     def texts(self):
         """The texts of the last reply, as the client has them."""
-        return [part.text for part in self.parts if type(part).__name__ == "Text"]
+        return [
+            part.text for part in self.parts if type(part).__name__ == "Text"
+        ]
 
     @property
     def words(self):
@@ -167,7 +186,11 @@ class Talk:
 
     @property
     def calls(self):
-        return [part.name for part in self.parts if type(part).__name__ == "ToolCall"]
+        return [
+            part.name
+            for part in self.parts
+            if type(part).__name__ == "ToolCall"
+        ]
 
     @property
     def thoughts(self):
@@ -176,12 +199,18 @@ class Talk:
     @property
     def parts(self):
         said = self.wire.reply(self.reply)
-        return [part for raw in said for part in self.wire.parse(raw, "reply").parts]
+        return [
+            part
+            for raw in said
+            for part in self.wire.parse(raw, "reply").parts
+        ]
 
     # ── the door ─────────────────────────────────────────────────────────────────────
 
     def door(self, request):
-        knitted = run(restore_hidden_turns(request, self.wire, "t"), self.store, "t")
+        knitted = run(
+            restore_hidden_turns(request, self.wire, "t"), self.store, "t"
+        )
         rounds = Rounds(self.wire, knitted, owns, self.most)
         if self.streamed:
             self.events = self.gives(rounds, knitted.request)
@@ -189,7 +218,9 @@ class Talk:
             self.events = []
             self.done = self.unstreamed(rounds, knitted.request)
         for given in (*self.events, self.done.reply):
-            assert PRIVATE not in json.dumps(given), "the client sees a private tool"
+            assert PRIVATE not in json.dumps(given), (
+                "the client sees a private tool"
+            )
         return self.done.reply
 
     def unstreamed(self, rounds, request):
@@ -240,9 +271,15 @@ class Talk:
 
     def known(self):
         """What the model was sent and said for the longest known beginning of the history."""
-        beginnings = (self.history[:stop] for stop in range(len(self.history), 0, -1))
+        beginnings = (
+            self.history[:stop] for stop in range(len(self.history), 0, -1)
+        )
         return next(
-            filter(None, (self.truths.get(json.dumps(each)) for each in beginnings)), []
+            filter(
+                None,
+                (self.truths.get(json.dumps(each)) for each in beginnings),
+            ),
+            [],
         )
 
     def upstream(self, request):
@@ -251,7 +288,9 @@ class Talk:
         found = problems(self.format, request, history=returned)
         assert found == [], (found, history)
         kept = history[: len(self.truth)]
-        assert without_empty(kept) == without_empty(self.truth), "the prefix was broken"
+        assert without_empty(kept) == without_empty(self.truth), (
+            "the prefix was broken"
+        )
         if self.is_as_it_was and not self.habits:
             self.check_sealed(history)
         self.sent.append(history)
@@ -266,11 +305,15 @@ class Talk:
         return body
 
     def body(self, reply, request):
-        body = body_of(self.format, reply, self.rounds, Prompt(1_000 + self.rounds))
+        body = body_of(
+            self.format, reply, self.rounds, Prompt(1_000 + self.rounds)
+        )
         if self.format == "openai-responses" and not isinstance(reply, dict):
             body["tools"] = request["tools"]
         for part in (
-            body["candidates"][0]["content"]["parts"] if not self.has_ids else ()
+            body["candidates"][0]["content"]["parts"]
+            if not self.has_ids
+            else ()
         ):
             part.get("functionCall", {}).pop("id", None)
         return body
@@ -291,7 +334,8 @@ class Talk:
         cut = [piece for event in events for piece in self._pieces(event)]
         if self.format == "openai-responses":
             cut = [
-                {**event, "sequence_number": number} for number, event in enumerate(cut)
+                {**event, "sequence_number": number}
+                for number, event in enumerate(cut)
             ]
         return cut
 
@@ -323,7 +367,9 @@ def seals_in(raw):
         if "reasoningContent" in b
     ]
     return [
-        block["signature"] for block in (*blocks, *thoughts) if block.get("signature")
+        block["signature"]
+        for block in (*blocks, *thoughts)
+        if block.get("signature")
     ]
 
 
@@ -344,14 +390,20 @@ def goes_on(talk):
 
 def knitted(talk):
     """The client's next request, knitted."""
-    return run(restore_hidden_turns(talk.request(), talk.wire, "t"), talk.store, "t")
+    return run(
+        restore_hidden_turns(talk.request(), talk.wire, "t"), talk.store, "t"
+    )
 
 
 def text_in(format, event):
     """Where a delta has its text."""
     if format == "anthropic" and event["type"] == "content_block_delta":
         delta = event["delta"]
-        names = [name for name in ("text", "thinking", "partial_json") if name in delta]
+        names = [
+            name
+            for name in ("text", "thinking", "partial_json")
+            if name in delta
+        ]
         return (delta, names[0]) if names else (None, "")
     if format == "openai-chat" and event.get("choices"):
         delta = event["choices"][0]["delta"]
@@ -366,7 +418,11 @@ def text_in(format, event):
     if format == "openai-responses" and event["type"].endswith(".delta"):
         return event, "delta"
     if format == "ollama":
-        names = [name for name in ("content", "thinking") if event["message"].get(name)]
+        names = [
+            name
+            for name in ("content", "thinking")
+            if event["message"].get(name)
+        ]
         return (event["message"], names[0]) if names else (None, "")
     if format == "bedrock-converse" and "contentBlockDelta" in event:
         delta = event["contentBlockDelta"]["delta"]
@@ -393,14 +449,18 @@ def _joined(format, said):
         return said
     key = "parts" if format == "gemini" else "content"
     parts = [part for message in said for part in message[key]]
-    texts = [part for part in parts if "text" in part and not part.get("thought")]
+    texts = [
+        part for part in parts if "text" in part and not part.get("thought")
+    ]
     if not texts:
         return said
     one = {**texts[0], "text": "".join(part["text"] for part in texts)}
     rest = [part for part in parts if all(part is not text for text in texts)]
     marks = ("thinking", "thought", "reasoningContent")
     thoughts = [part for part in rest if any(part.get(mark) for mark in marks)]
-    others = [part for part in rest if all(part is not each for each in thoughts)]
+    others = [
+        part for part in rest if all(part is not each for each in thoughts)
+    ]
     return [{**said[0], key: [*thoughts, one, *others]}]
 
 
@@ -410,7 +470,9 @@ def _thoughtless(format, said):
             said = [
                 {
                     **m,
-                    "content": [b for b in m["content"] if "thinking" not in b["type"]],
+                    "content": [
+                        b for b in m["content"] if "thinking" not in b["type"]
+                    ],
                 }
                 for m in said
             ]
@@ -419,14 +481,18 @@ def _thoughtless(format, said):
             said = [
                 {
                     **m,
-                    "content": [b for b in m["content"] if "reasoningContent" not in b],
+                    "content": [
+                        b for b in m["content"] if "reasoningContent" not in b
+                    ],
                 }
                 for m in said
             ]
             return [message for message in said if message["content"]]
         case "openai-responses":
             said = [item for item in said if item["type"] != "reasoning"]
-            return [{k: v for k, v in item.items() if k != "id"} for item in said]
+            return [
+                {k: v for k, v in item.items() if k != "id"} for item in said
+            ]
         case "gemini":
             said = [
                 {**m, "parts": [p for p in m["parts"] if not p.get("thought")]}
@@ -440,16 +506,24 @@ def _rewritten(format, said):
     """Arguments as another language writes them."""
 
     def again(arguments):
-        value = {k: v for k, v in json.loads(arguments).items() if v is not None}
-        return json.dumps(dict(reversed(value.items())), indent=1).replace("2.0", "2")
+        value = {
+            k: v for k, v in json.loads(arguments).items() if v is not None
+        }
+        return json.dumps(dict(reversed(value.items())), indent=1).replace(
+            "2.0", "2"
+        )
 
     said = json.loads(json.dumps(said))
     for message in said:
         for call in message.get("tool_calls") or ():
             given = call["function"]["arguments"]
-            written = again(given if isinstance(given, str) else json.dumps(given))
+            written = again(
+                given if isinstance(given, str) else json.dumps(given)
+            )
             is_text = isinstance(given, str)
-            call["function"]["arguments"] = written if is_text else json.loads(written)
+            call["function"]["arguments"] = (
+                written if is_text else json.loads(written)
+            )
         content = message.get("content")
         blocks = content if isinstance(content, list) else ()
         for block in (block.get("toolUse", block) for block in blocks):
@@ -466,7 +540,11 @@ def _rewritten(format, said):
 
 def _without_nulls(format, said):
     if isinstance(said, dict):
-        return {k: _without_nulls(format, v) for k, v in said.items() if v is not None}
+        return {
+            k: _without_nulls(format, v)
+            for k, v in said.items()
+            if v is not None
+        }
     return (
         [_without_nulls(format, item) for item in said]
         if isinstance(said, list)
@@ -477,12 +555,15 @@ def _without_nulls(format, said):
 def without_empty(said):
     """Without the fields of a chat message that a stream leaves out where they say nothing."""
     return [
-        {k: v for k, v in message.items() if v not in (None, "")} for message in said
+        {k: v for k, v in message.items() if v not in (None, "")}
+        for message in said
     ]
 
 
 def _trimmed(format, said):
-    if format == "gemini":  # each chunk is a part: that would trim within a text
+    if (
+        format == "gemini"
+    ):  # each chunk is a part: that would trim within a text
         return said
     said = json.loads(json.dumps(said))
     for message in said:

@@ -30,7 +30,9 @@ def test_a_cache_marker_stays_where_the_client_put_it():
 
 def test_another_model_is_sent_no_thinking_that_the_client_left_out():
     talk = start(("anthropic", False), habits=["drops thinking"])
-    talk.model(Reply("", [RECALL], thought="One."), Reply("Then.", thought="Two."))
+    talk.model(
+        Reply("", [RECALL], thought="One."), Reply("Then.", thought="Two.")
+    )
     assert "thinking" in str(knitted(talk).request["messages"])
     talk.fields["model"] = "claude-haiku-4-5"
     found = knitted(talk).request["messages"]

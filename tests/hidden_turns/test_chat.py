@@ -10,7 +10,10 @@ def test_usage_of_a_chat_stream_is_for_those_who_asked():
         more = {"stream_options": {"include_usage": True}} if asked else {}
         talk = Talk("openai-chat", streamed=True, **more)
         talk.user("Go.")
-        for script in ([Reply("Hm.", [RECALL]), Reply("Done.")], [Reply("Once more.")]):
+        for script in (
+            [Reply("Hm.", [RECALL]), Reply("Done.")],
+            [Reply("Once more.")],
+        ):
             talk.model(*script)
             assert any(event.get("usage") for event in talk.events) == asked
 
@@ -22,7 +25,9 @@ def test_a_choice_that_has_ended_is_not_ended_twice():
     given = []
     for index, reply in enumerate((Reply("One."), Reply("Two.", [RECALL]))):
         for event in talk.cut(body_of("openai-chat", reply, 1, Prompt(9)), {}):
-            choices = [{**choice, "index": index} for choice in event["choices"]]
+            choices = [
+                {**choice, "index": index} for choice in event["choices"]
+            ]
             given += streamed.feed({**event, "choices": choices})
     given += streamed.end().events
     choices = [choice for event in given for choice in event["choices"]]

@@ -11,7 +11,12 @@ from pathlib import Path
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+)
 
 from tests.hidden_turns.talk import OWN, RECALL, Reply, Talk
 from tests.hidden_turns.test_property import rounds
@@ -30,7 +35,9 @@ class Doors(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory(dir=fast)
 
     @initialize(
-        format=st.sampled_from(list(FORMATS)), streamed=st.booleans(), seed=indices
+        format=st.sampled_from(list(FORMATS)),
+        streamed=st.booleans(),
+        seed=indices,
     )
     def begin(self, format, streamed, seed):
         path = Path(self.folder.name) / "store.db"
@@ -117,7 +124,9 @@ class Doors(RuleBasedStateMachine):
 
     def asked(self):
         """Where the user speaks."""
-        parsed = [self.talk.wire.parse(raw, "raw") for raw in self.talk.history]
+        parsed = [
+            self.talk.wire.parse(raw, "raw") for raw in self.talk.history
+        ]
         return [
             n
             for n, each in enumerate(parsed)
@@ -141,7 +150,9 @@ class Doors(RuleBasedStateMachine):
     @rule(marks=st.booleans())
     def lose(self, marks):
         """Every splice is lost, with or without what marks its thinking."""
-        kept = [each for each in self.talk.records if marks and each.data == b"{}"]
+        kept = [
+            each for each in self.talk.records if marks and each.data == b"{}"
+        ]
         self.talk.store = MemoryStore()
         self.talk.keep(kept)
         self.is_lost = True

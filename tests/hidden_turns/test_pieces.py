@@ -7,12 +7,20 @@ def test_deltas():
     into = {}
     for delta in (
         {"role": "assistant", "content": "", "refusal": None},
-        {"content": "a", "details": [{"index": 0, "type": "text", "text": "x"}]},
+        {
+            "content": "a",
+            "details": [{"index": 0, "type": "text", "text": "x"}],
+        },
         {
             "content": "b",
             "details": [{"index": 0, "text": "y"}, {"index": 1, "text": "z"}],
         },
-        {"content": None, "role": "assistant", "extra": {"score": 1}, "seen": [1]},
+        {
+            "content": None,
+            "role": "assistant",
+            "extra": {"score": 1},
+            "seen": [1],
+        },
         {"extra": {"score": 2, "why": "w"}, "seen": [2]},
     ):
         add(into, delta)

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from tests.hidden_turns.talk import HABITS, OWN, RECALL, Reply, Talk
 from ullage.wires import FORMATS
 
-texts = st.sampled_from(("", "Let me look.", "Line 5\n  failed. ", "é🙂", "x" * 40))
+texts = st.sampled_from(
+    ("", "Let me look.", "Line 5\n  failed. ", "é🙂", "x" * 40)
+)
 thoughts = st.sampled_from(("", "Hm.", "I need the rest of it."))
 private = st.lists(st.just(RECALL), min_size=1, max_size=2)
 own = st.lists(st.just(OWN), min_size=1, max_size=2)
@@ -23,7 +25,9 @@ last = st.builds(Reply, texts, mixed | own, thoughts) | st.builds(
 @st.composite
 def rounds(draw):
     """The rounds of one reply: the client has a call, or the model says something at the end."""
-    ending = draw(last.filter(lambda reply: not reply.calls or OWN in reply.calls))
+    ending = draw(
+        last.filter(lambda reply: not reply.calls or OWN in reply.calls)
+    )
     return [*draw(st.lists(hidden, max_size=3)), ending]
 
 
@@ -42,7 +46,9 @@ def test_whatever_is_said_and_however_it_is_sent_back(
     format, streamed, seed, habits, script, has_ids
 ):
     ids = has_ids or format != "gemini"
-    talk = Talk(format, streamed=streamed, seed=seed, habits=habits, has_ids=ids)
+    talk = Talk(
+        format, streamed=streamed, seed=seed, habits=habits, has_ids=ids
+    )
     talk.user("What failed?")
     asked = False
     for rounds in script:

@@ -24,13 +24,17 @@ def said(*parts):
 def test_texts_may_be_joined_and_trimmed():
     one = key_of(CHAIN, said(Text("Let me look. "), Text("Found.")))
     assert one == key_of(CHAIN, said(Text("Let me look.\n\nFound.")))
-    assert one == key_of(CHAIN, [*said(Text("Let me look.")), *said(Text(" Found."))])
+    assert one == key_of(
+        CHAIN, [*said(Text("Let me look.")), *said(Text(" Found."))]
+    )
     assert one != key_of(CHAIN, said(Text("Let me look. Lost.")))
     assert one != key_of(b"d" * 16, said(Text("Let me look. Found.")))
 
 
 def test_arguments_may_be_written_anew():
-    one = key_of(CHAIN, said(ToolCall("1", "f", '{"a": 1.0, "b": {"c": null}}', 0)))
+    one = key_of(
+        CHAIN, said(ToolCall("1", "f", '{"a": 1.0, "b": {"c": null}}', 0))
+    )
     assert one == key_of(CHAIN, said(ToolCall("1", "f", '{"b":{},"a":1}', 0)))
     assert one != key_of(CHAIN, said(ToolCall("1", "f", '{"b":{},"a":2}', 0)))
     assert one != key_of(CHAIN, said(ToolCall("2", "f", '{"b":{},"a":1}', 0)))
@@ -63,7 +67,11 @@ def test_white_space_may_differ_between_texts_alone(client, kept, same):
 @pytest.mark.parametrize("number", [1, 1 << 80, 1.5])
 def test_what_is_kept_comes_back(text, number):
     splice = HiddenTurns(
-        [{"role": "assistant", "content": text}], [{"n": number}], "m", "note", "id"
+        [{"role": "assistant", "content": text}],
+        [{"n": number}],
+        "m",
+        "note",
+        "id",
     )
     assert hidden_turns_in([record_of(CHAIN, splice)], CHAIN) == splice
 

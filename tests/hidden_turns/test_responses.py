@@ -13,7 +13,16 @@ def test_the_provider_holds_what_is_behind_the_last_round():
     talk.model(Reply("First.", [RECALL]), Reply("Then.", [RECALL, OWN]))
     assert talk.reply["id"] == "resp_1"
     (own,) = talk.history[-1:]
-    request = {"model": "gpt-5.6", "previous_response_id": "resp_1", "input": [own]}
-    found = run(restore_hidden_turns(request, talk.wire, "t"), talk.store, "t").request
+    request = {
+        "model": "gpt-5.6",
+        "previous_response_id": "resp_1",
+        "input": [own],
+    }
+    found = run(
+        restore_hidden_turns(request, talk.wire, "t"), talk.store, "t"
+    ).request
     assert found["previous_response_id"] == "resp_2"
-    assert [item["call_id"] for item in found["input"]] == ["call_2_0", "call_2_1"]
+    assert [item["call_id"] for item in found["input"]] == [
+        "call_2_0",
+        "call_2_1",
+    ]

@@ -33,7 +33,9 @@ def test_another_worker_on_the_same_store_knits_the_same(mode):
     assert found[0].request == found[1].request != request
     assert (
         run(
-            restore_hidden_turns(request, talk.wire, "another"), talk.store, "another"
+            restore_hidden_turns(request, talk.wire, "another"),
+            talk.store,
+            "another",
         ).request
         is request
     )
@@ -59,7 +61,9 @@ class MarksAlone:
 
     def find(self, tenant, keys):
         return tuple(
-            each for each in self.store.find(tenant, keys) if each.data == b"{}"
+            each
+            for each in self.store.find(tenant, keys)
+            if each.data == b"{}"
         )
 
     def commit(self, *given):
@@ -73,7 +77,9 @@ def test_an_edited_reply_is_sent_as_the_client_has_it(mode):
     talk.history = json.loads(said)
     request = talk.request()
     assert (
-        run(restore_hidden_turns(request, talk.wire, "t"), talk.store, "t").request
+        run(
+            restore_hidden_turns(request, talk.wire, "t"), talk.store, "t"
+        ).request
         == request
     )
 
@@ -81,10 +87,14 @@ def test_an_edited_reply_is_sent_as_the_client_has_it(mode):
 def test_white_space_within_a_text_is_not_ours_to_put_back(mode):
     talk = start(mode)
     talk.model(Reply("Look:\n    a = 1", [RECALL]), Reply("Done."))
-    talk.history = json.loads(json.dumps(talk.history).replace(r"\n    a", r"\na"))
+    talk.history = json.loads(
+        json.dumps(talk.history).replace(r"\n    a", r"\na")
+    )
     request = talk.request()
     assert (
-        run(restore_hidden_turns(request, talk.wire, "t"), talk.store, "t").request
+        run(
+            restore_hidden_turns(request, talk.wire, "t"), talk.store, "t"
+        ).request
         == request
     )
 
@@ -103,7 +113,9 @@ def test_a_splice_stays_as_long_as_it_is_looked_up(mode):
     talk.store.collect(None, Bounds(older_than_s=1.5 * day_s))
     request = talk.request()
     assert (
-        run(restore_hidden_turns(request, talk.wire, "t"), talk.store, "t").request
+        run(
+            restore_hidden_turns(request, talk.wire, "t"), talk.store, "t"
+        ).request
         is request
     )
 

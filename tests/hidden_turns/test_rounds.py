@@ -115,9 +115,9 @@ def cut_off(talk, reply):
         }
         body["output"][-1] |= {"arguments": '{"ref_', "status": "incomplete"}
     if talk.format == "openai-chat":
-        body["choices"][0]["message"]["tool_calls"][-1]["function"]["arguments"] = (
-            '{"ref_'
-        )
+        body["choices"][0]["message"]["tool_calls"][-1]["function"][
+            "arguments"
+        ] = '{"ref_'
     return body
 
 
@@ -145,7 +145,9 @@ def test_cut_off_at_once_inside_a_private_call(mode):
 def test_usage_is_the_last_prompt_and_all_that_was_said(mode):
     talk = start(mode)
     talk.fields |= (
-        {"stream_options": {"include_usage": True}} if mode == CHAT_STREAM else {}
+        {"stream_options": {"include_usage": True}}
+        if mode == CHAT_STREAM
+        else {}
     )
     talk.model(*SAID)
     bodies = [body_of(talk.format, each, 1, Prompt(1_002)) for each in SAID]
@@ -165,7 +167,9 @@ SAID = (
 def sdk_usage(talk):
     """What an SDK reads from the stream."""
     gathered = sdks.gathered(talk.format, talk.events)
-    return talk.wire.usage(gathered[-1] if talk.format == "gemini" else gathered)
+    return talk.wire.usage(
+        gathered[-1] if talk.format == "gemini" else gathered
+    )
 
 
 def test_the_id_is_that_of_the_first_round(mode):
@@ -185,7 +189,9 @@ def test_secrets_are_not_kept(mode):
     talk = start(mode)
     rounds = Rounds(talk.wire, knitted(talk), owns, redact=common_keys)
     key = "sk-" + "a" * 40
-    body = body_of(talk.format, Reply(f"It is {key}.", [RECALL, OWN]), 1, Prompt(9))
+    body = body_of(
+        talk.format, Reply(f"It is {key}.", [RECALL, OWN]), 1, Prompt(9)
+    )
     (call,) = rounds.take(body).calls
     done = rounds.answer([talk.wire.result(talk.wire.call(call), "x")])
     assert all(key.encode() not in record.data for record in done.records)

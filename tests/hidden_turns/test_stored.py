@@ -29,7 +29,9 @@ def asked(talk, steps):
 def looked(format):
     """A conversation in which the model looked twice before it answered."""
     talk = begun(format, "What failed?")
-    talk.model(Reply("First.", [RECALL]), Reply("", [RECALL]), Reply("Line 5."))
+    talk.model(
+        Reply("First.", [RECALL]), Reply("", [RECALL]), Reply("Line 5.")
+    )
     return talk
 
 
@@ -61,7 +63,9 @@ def test_items_without_a_private_call_stay_the_same_object(format):
     assert asked(talk, stored_items(page, talk.wire, "t")) is page
 
 
-@pytest.mark.parametrize("page", [{}, {"data": None}, {"data": ["text", 5, None]}])
+@pytest.mark.parametrize(
+    "page", [{}, {"data": None}, {"data": ["text", 5, None]}]
+)
 @each
 def test_pages_that_are_none_pass(format, page):
     talk = looked(format)

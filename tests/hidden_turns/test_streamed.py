@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.hidden_turns.talk import OWN, RECALL, Reply, knitted, owns, start, text_in
+from tests.hidden_turns.talk import (
+    OWN,
+    RECALL,
+    Reply,
+    knitted,
+    owns,
+    start,
+    text_in,
+)
 from tests.servers.replies import Prompt, body_of
 from ullage.doors.hidden_turns import (
     FinishedReply,
@@ -20,11 +28,15 @@ from ullage.wires import FORMATS
 @pytest.mark.parametrize("format", FORMATS)
 def test_events_of_a_plain_reply_are_given_on_as_the_same_objects(format):
     talk = start((format, True))
-    streamed = StreamedRounds(Rounds(talk.wire, knitted(talk), lambda call: False))
+    streamed = StreamedRounds(
+        Rounds(talk.wire, knitted(talk), lambda call: False)
+    )
     body = body_of(format, Reply("Hello.", [OWN], thought="Hm."), 1, Prompt(9))
     for event in talk.cut(body, {}):
         given = streamed.feed(event)
-        if not (format == "openai-chat" and event.get("usage")):  # nobody asked for it
+        if not (
+            format == "openai-chat" and event.get("usage")
+        ):  # nobody asked for it
             assert given == (event,)
             assert given[0] is event
     done = streamed.end()
@@ -36,9 +48,13 @@ def test_events_of_a_plain_reply_are_given_on_as_the_same_objects(format):
 def test_a_stream_that_broke_off_ends_without_an_end(format):
     talk = start((format, True))
     streamed = StreamedRounds(Rounds(talk.wire, knitted(talk), owns))
-    events = talk.cut(body_of(format, Reply("Hello.", [RECALL]), 1, Prompt(9)), {})
+    events = talk.cut(
+        body_of(format, Reply("Hello.", [RECALL]), 1, Prompt(9)), {}
+    )
     given = [
-        each for event in events[: len(events) // 2] for each in streamed.feed(event)
+        each
+        for event in events[: len(events) // 2]
+        for each in streamed.feed(event)
     ]
     assert given
     assert streamed.end() == FinishedReply(None)
@@ -49,9 +65,13 @@ def test_text_is_never_kept_back(format):
     """Each event with text gives text at once, in every round."""
     talk = start((format, True))
     streamed = StreamedRounds(Rounds(talk.wire, knitted(talk), owns))
-    for number, reply in enumerate((Reply("abcdefgh", [RECALL]), Reply("ijklmnop"))):
+    for number, reply in enumerate(
+        (Reply("abcdefgh", [RECALL]), Reply("ijklmnop"))
+    ):
         for event in talk.cut(body_of(format, reply, number, Prompt(9)), {}):
-            given = "".join(_said(format, each) for each in streamed.feed(event))
+            given = "".join(
+                _said(format, each) for each in streamed.feed(event)
+            )
             assert given.strip() == _said(format, event)
         step = streamed.end()
         if isinstance(step, PrivateCalls):
@@ -66,10 +86,14 @@ def _said(format, event):
     if format == "openai-responses" and "output_text" not in event["type"]:
         return ""
     holder, name = text_in(format, event)
-    return holder[name] if holder and name in ("text", "content", "delta") else ""
+    return (
+        holder[name] if holder and name in ("text", "content", "delta") else ""
+    )
 
 
-oddities = st.sampled_from((None, 7, -1, "x", [], {}, [None, 1], {"index": "a"}, True))
+oddities = st.sampled_from(
+    (None, 7, -1, "x", [], {}, [None, 1], {"index": "a"}, True)
+)
 
 
 @given(
@@ -78,12 +102,15 @@ oddities = st.sampled_from((None, 7, -1, "x", [], {}, [None, 1], {"index": "a"},
         st.tuples(st.integers(0, 99), st.integers(0, 99), oddities), max_size=6
     ),
 )
-def test_what_servers_send_that_is_no_event_of_theirs_breaks_nothing(format, odd):
+def test_what_servers_send_that_is_no_event_of_theirs_breaks_nothing(
+    format, odd
+):
     """Whatever stands in any field of any event: it is never an error of ours."""
     talk = start((format, True))
     streamed = StreamedRounds(Rounds(talk.wire, knitted(talk), owns))
     events = talk.cut(
-        body_of(format, Reply("Hello.", [OWN], thought="Hm."), 1, Prompt(9)), {}
+        body_of(format, Reply("Hello.", [OWN], thought="Hm."), 1, Prompt(9)),
+        {},
     )
     for number, spot, value in odd:
         spots = list(_spots(events[number % len(events)]))

@@ -15,7 +15,9 @@ ASKED = {
         }
     },
     "openai-responses": {
-        "text": {"format": {"type": "json_schema", "name": "a", "schema": SCHEMA}}
+        "text": {
+            "format": {"type": "json_schema", "name": "a", "schema": SCHEMA}
+        }
     },
     "anthropic": {
         "output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}
@@ -40,7 +42,9 @@ OBJECTS = {
     "openai-responses": {"text": {"format": {"type": "json_object"}}},
     "anthropic": {"output_format": {"type": "json_schema", "schema": SCHEMA}},
     "gemini": {"generationConfig": {"responseMimeType": "application/json"}},
-    "bedrock-converse": {"outputConfig": {"textFormat": {"type": "json_schema"}}},
+    "bedrock-converse": {
+        "outputConfig": {"textFormat": {"type": "json_schema"}}
+    },
 }
 EARLY, ANSWER = '{"answer": 0}', '{"answer": 42}'
 each = pytest.mark.parametrize("format", ASKED)
@@ -55,7 +59,9 @@ def talk(format, streamed, fields=ASKED, **more):
 
 @each
 @both
-@pytest.mark.parametrize("fields", [ASKED, OBJECTS], ids=["a schema", "any object"])
+@pytest.mark.parametrize(
+    "fields", [ASKED, OBJECTS], ids=["a schema", "any object"]
+)
 def test_the_last_round_is_the_answer(format, streamed, fields):
     said = talk(format, streamed, fields)
     said.model(Reply(EARLY, [RECALL]), Reply(ANSWER))
@@ -68,7 +74,9 @@ def test_the_last_round_is_the_answer(format, streamed, fields):
 @both
 def test_words_before_a_call_are_not_the_answer(format, streamed):
     said = talk(format, streamed)
-    said.model(Reply("Let me look.", [RECALL]), Reply(EARLY, [RECALL]), Reply(ANSWER))
+    said.model(
+        Reply("Let me look.", [RECALL]), Reply(EARLY, [RECALL]), Reply(ANSWER)
+    )
     assert json.loads("".join(said.texts)) == {"answer": 42}
     goes_on(said)
 

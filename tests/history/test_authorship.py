@@ -16,7 +16,9 @@ from ullage.core.values.messages import (
 
 
 def transcript_of(*messages):
-    transcript = Transcript(b"root" * 4, user_tools=answered_by_user(("ask_boss",)))
+    transcript = Transcript(
+        b"root" * 4, user_tools=answered_by_user(("ask_boss",))
+    )
     for number, message in enumerate(messages):
         transcript.append(message, bytes([number]) * 16)
     assert isinstance(transcript, Authorship)
@@ -28,12 +30,15 @@ def called(tool, author="model"):
     return transcript_of(
         Message("user", (Text("go"),)),
         Message("assistant", (ToolCall("c1", tool, "{}", 0, author=author),)),
-        Message("user", (ToolResult("c1", (Text("yes"), Text(" ")), False, 0),)),
+        Message(
+            "user", (ToolResult("c1", (Text("yes"), Text(" ")), False, 0),)
+        ),
     )
 
 
 @pytest.mark.parametrize(
-    ("tool", "author", "words"), [("ask_boss", "user", "yes"), ("bash", "tool", "")]
+    ("tool", "author", "words"),
+    [("ask_boss", "user", "yes"), ("bash", "tool", "")],
 )
 def test_a_tool_that_asks_the_user_brings_the_users_words(tool, author, words):
     transcript = called(tool)
@@ -53,12 +58,22 @@ def test_a_program_reads_the_result_of_its_call():
 
 
 def test_a_wire_tells_the_rest():
-    parts = (Text("hello"), Passage("of a book", 1), Opaque("x", "{}", 2, words="hi"))
+    parts = (
+        Text("hello"),
+        Passage("of a book", 1),
+        Opaque("x", "{}", 2, words="hi"),
+    )
     transcript = transcript_of(
         Message("user", parts),
-        Message("assistant", (Text("well"), Opaque("y", "{}", 1, author="tool"))),
+        Message(
+            "assistant", (Text("well"), Opaque("y", "{}", 1, author="tool"))
+        ),
     )
-    assert [transcript.words(0, number) for number in range(3)] == ["hello", "", "hi"]
+    assert [transcript.words(0, number) for number in range(3)] == [
+        "hello",
+        "",
+        "hi",
+    ]
     assert transcript.words(1, 0) == ""
     assert transcript.author(0, 0) == "user"
     assert transcript.author(1, 0) == "model"

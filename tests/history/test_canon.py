@@ -25,13 +25,22 @@ def call(arguments, **more):
 
 SAID = {"role": "user", "content": "Why does the build fail? 猫"}
 BLOCK = {"type": "text", "text": "Why does the build fail? 猫"}
-USED = {"type": "tool_use", "id": "call_1", "name": "bash", "input": {"b": 1, "a": "x"}}
+USED = {
+    "type": "tool_use",
+    "id": "call_1",
+    "name": "bash",
+    "input": {"b": 1, "a": "x"},
+}
 GAVE = {"type": "tool_result", "tool_use_id": "call_1", "content": "disk full"}
 THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
 
 
-@pytest.mark.parametrize("format", [CHAT, CLAUDE], ids=lambda format: format.name)
-def test_a_string_equals_one_text_block_and_a_cache_marker_says_nothing(format):
+@pytest.mark.parametrize(
+    "format", [CHAT, CLAUDE], ids=lambda format: format.name
+)
+def test_a_string_equals_one_text_block_and_a_cache_marker_says_nothing(
+    format,
+):
     marked = BLOCK | {"cache_control": {"type": "ephemeral"}}
     for content in ([BLOCK], [marked], [BLOCK, {"type": "text", "text": ""}]):
         assert digest({"role": "user", "content": content}, format) == digest(
@@ -41,7 +50,10 @@ def test_a_string_equals_one_text_block_and_a_cache_marker_says_nothing(format):
 
 def test_nulls_and_the_order_and_spacing_of_arguments_say_nothing():
     plain = digest(call('{"a": "x", "b": 1}'))
-    assert digest(call('{"b":1,\n "a":"\\u0078"}', refusal=None, audio=None)) == plain
+    assert (
+        digest(call('{"b":1,\n "a":"\\u0078"}', refusal=None, audio=None))
+        == plain
+    )
     assert digest(call('{"a": "x", "b": 1}', content="")) == plain
 
 
@@ -79,10 +91,21 @@ def test_a_changed_byte_of_a_result_changes_the_digest(change):
 
 
 def test_every_byte_of_a_text_counts_and_lone_surrogates_are_told_apart():
-    texts = ("a", "b", "A", "a ", "é", "e\u0301", "\ud800", "\udc80", "\x00", "\ufffd")
-    assert len({digest({"role": "user", "content": text}) for text in texts}) == len(
-        texts
+    texts = (
+        "a",
+        "b",
+        "A",
+        "a ",
+        "é",
+        "e\u0301",
+        "\ud800",
+        "\udc80",
+        "\x00",
+        "\ufffd",
     )
+    assert len(
+        {digest({"role": "user", "content": text}) for text in texts}
+    ) == len(texts)
 
 
 # Golden: these may change only together with canon.VERSION
@@ -95,8 +118,14 @@ GOLDEN = {
         {"role": "tool", "tool_call_id": "call_1", "content": "disk full"},
     ),
     "claude user": (CLAUDE, SAID),
-    "claude call": (CLAUDE, {"role": "assistant", "content": [THOUGHT, BLOCK, USED]}),
-    "claude result": (CLAUDE, {"role": "user", "content": [GAVE | {"is_error": True}]}),
+    "claude call": (
+        CLAUDE,
+        {"role": "assistant", "content": [THOUGHT, BLOCK, USED]},
+    ),
+    "claude result": (
+        CLAUDE,
+        {"role": "user", "content": [GAVE | {"is_error": True}]},
+    ),
     "claude image": (
         CLAUDE,
         {
@@ -117,7 +146,9 @@ GOLDEN = {
         CLAUDE,
         {
             "role": "user",
-            "content": [{"type": "hologram", "z": [1, None], "cache_control": {}}],
+            "content": [
+                {"type": "hologram", "z": [1, None], "cache_control": {}}
+            ],
         },
     ),
     "chat lone surrogate": (CHAT, {"role": "user", "content": "\ud800"}),
@@ -144,7 +175,10 @@ def test_the_form_of_version_1_is_pinned(name):
 def test_roots_chain_and_refs_of_version_1_are_pinned():
     root = canon.root("openai-chat", "tenant")
     assert root.hex() == "4f0095641b928d22a7fd2a596eee46e7"
-    assert canon.extend(root, bytes(16)).hex() == "f2863e20242b41ce98539accedd4ac0f"
+    assert (
+        canon.extend(root, bytes(16)).hex()
+        == "f2863e20242b41ce98539accedd4ac0f"
+    )
     assert canon.ref_of("disk full") == "vfebqp7312kt9r5m"
     assert canon.ref_of("disk full", "block") == "9s14844fyj3aszzb"
     assert canon.ref_of("\ud800") == "87f8beavv8cv3xs3"
@@ -156,7 +190,11 @@ def test_roots_chain_and_refs_of_version_1_are_pinned():
         {"type": "\ud800"},
         {
             "type": "image",
-            "source": {"type": "base64", "media_type": "\ud800", "data": "\ud800"},
+            "source": {
+                "type": "base64",
+                "media_type": "\ud800",
+                "data": "\ud800",
+            },
         },
         USED | {"id": "\ud800", "name": "\ud800"},
         USED | {"input": {"\ud800": 1}},
@@ -178,8 +216,12 @@ def test_formats_and_tenants_have_chains_of_their_own():
 
 def test_canonical_json_sorts_and_takes_what_json_takes():
     assert (
-        canon.canonical_json({"b": [1, None], "a": "猫"}) == '{"a":"猫","b":[1,null]}'
+        canon.canonical_json({"b": [1, None], "a": "猫"})
+        == '{"a":"猫","b":[1,null]}'
     )
-    assert canon.canonical_json({"b": "\ud800", "a": 1}) == '{"a":1,"b":"\\ud800"}'
+    assert (
+        canon.canonical_json({"b": "\ud800", "a": 1})
+        == '{"a":1,"b":"\\ud800"}'
+    )
     with pytest.raises(TypeError):
         canon.canonical_json({"a": object()})

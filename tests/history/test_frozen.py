@@ -16,7 +16,8 @@ from ullage.core.values.messages import Opaque, Reasoning
 from ullage.core.values.notices import Words
 
 OUTPUTS = [
-    f"result {number}: " + "a line of it\n" * (number + 1) for number in range(8)
+    f"result {number}: " + "a line of it\n" * (number + 1)
+    for number in range(8)
 ]
 CHARS = Measure(
     "test.frozen_chars",
@@ -52,7 +53,9 @@ class Conversation:
     def replace(self, at):
         at = 2 + 2 * (at % 8)
         if at < self.window.size:
-            self.builder.apply(replace(self.window, at, f"shown otherwise {at}"))
+            self.builder.apply(
+                replace(self.window, at, f"shown otherwise {at}")
+            )
 
     def drop(self, at):
         chain = self.window.transcript.chain
@@ -76,7 +79,9 @@ class Conversation:
                 Reasoning(f"another thought, and a longer one {at}", 0),
                 *message.parts[1:],
             )
-            self.window.transcript.refresh(at, with_fields(message, parts=parts))
+            self.window.transcript.refresh(
+                at, with_fields(message, parts=parts)
+            )
             self.builder.refresh(at)
 
     def settle(self, at):
@@ -124,20 +129,27 @@ def shown(window):
 
 
 OPERATIONS = [
-    name for name in vars(Conversation) if not name.startswith("_") and name != "window"
+    name
+    for name in vars(Conversation)
+    if not name.startswith("_") and name != "window"
 ]
 
 
 @settings(max_examples=200)
 @given(
-    st.lists(st.tuples(st.sampled_from(OPERATIONS), st.integers(1, 16)), max_size=14)
+    st.lists(
+        st.tuples(st.sampled_from(OPERATIONS), st.integers(1, 16)), max_size=14
+    )
 )
 def test_it_shows_what_the_working_window_showed_then(operations):
     conversation, twin, frozen = Conversation(), Conversation(), []
     for name, argument in [("extend", 2), *operations]:
         getattr(conversation, name)(argument)
         getattr(twin, name)(argument)  # counted at each step, and never frozen
-        unread, read = conversation.builder.freeze(), conversation.builder.freeze()
+        unread, read = (
+            conversation.builder.freeze(),
+            conversation.builder.freeze(),
+        )
         frozen.append((unread, read, read.window, shown(read.window)))
         assert shown(read.window) == shown(twin.window)
         assert read.tokens == twin.window.tokens <= read.bound_tokens
@@ -155,7 +167,10 @@ def test_it_knows_nothing_of_what_came_later():
     growing = conversation.window.transcript
     place = growing.address((6, 0, 0))
     assert (growing.locate(place), frozen.locate(place)) == ((6, 0, 0), None)
-    assert (growing.find(growing.chain[6]), frozen.find(growing.chain[6])) == (6, None)
+    assert (growing.find(growing.chain[6]), frozen.find(growing.chain[6])) == (
+        6,
+        None,
+    )
     assert frozen.find(growing.chain[5]) == 5
     assert growing.newest_result("call_2", 17) == (6, 0, 0)
     assert frozen.newest_result("call_2", 17) is None
@@ -172,7 +187,9 @@ def test_readers_fill_tables_of_their_own():
     working = conversation.window
     working._edit_tokens.clear()
     spot = working.location_for(replace(working, 2, "shown otherwise"), 7)
-    working._shown[spot[0]] = {spot[1:]: replace(working, 2, "shown otherwise")}
+    working._shown[spot[0]] = {
+        spot[1:]: replace(working, 2, "shown otherwise")
+    }
     conversation.builder._changes.edited.add(spot[0])
     frozen = conversation.builder.freeze()
     shown(frozen.window)

@@ -69,7 +69,10 @@ def test_a_batch_goes_with_the_decision_it_carries_out_and_so_does_what_followed
         ledger, _ = ledger.with_batch(KEY, batch)
     ledger, _ = decided(undo(pin), ledger=ledger)
     hand = hand_of(TRANSCRIPT, ledger)
-    assert hand.undone == {LedgerRef("batch", KEY, 1), LedgerRef("batch", KEY, 2)}
+    assert hand.undone == {
+        LedgerRef("batch", KEY, 1),
+        LedgerRef("batch", KEY, 2),
+    }
     assert len(shown_under(KEY, ledger, hand)) == 2
 
 

@@ -24,7 +24,11 @@ def asked(format, messages):
 
 
 def usage(format, tokens):
-    names = ("prompt", "completion") if format == "openai-chat" else ("input", "output")
+    names = (
+        ("prompt", "completion")
+        if format == "openai-chat"
+        else ("input", "output")
+    )
     return {"usage": {f"{names[0]}_tokens": tokens, f"{names[1]}_tokens": 7}}
 
 
@@ -33,7 +37,9 @@ def played(format, turns=30):
     session, history = session_of(format), long_history(format, turns)
     increments, views = [], []
     for stop in (
-        n for n in range(1, len(history) + 1) if history[n - 1]["role"] != "assistant"
+        n
+        for n in range(1, len(history) + 1)
+        if history[n - 1]["role"] != "assistant"
     ):
         view = session.fit(asked(format, history[:stop]))
         session.observe(usage(format, session.window.tokens + 300))
@@ -49,7 +55,9 @@ def test_a_fresh_process_shows_what_the_warm_one_shows(format):
     fresh = session_of(format)
     for increment in increments:
         fresh.take(increment)
-    assert fresh.fit(asked(format, history)) == warm.fit(asked(format, history))
+    assert fresh.fit(asked(format, history)) == warm.fit(
+        asked(format, history)
+    )
     for stop, shown in views[::7]:
         assert fresh.fit(asked(format, history[:stop]))["messages"] == shown
 
@@ -60,7 +68,9 @@ def test_going_on_from_a_checkpoint_in_the_middle(format):
     _, history, increments, views = played(format)
     half = len(increments) // 2
     fresh = session_of(format)
-    fresh.take([record for increment in increments[:half] for record in increment])
+    fresh.take(
+        [record for increment in increments[:half] for record in increment]
+    )
     stop, shown = views[half]
     assert fresh.fit(asked(format, history[:stop]))["messages"] == shown
 
@@ -73,7 +83,9 @@ def test_increments_hold_what_is_new_and_nothing_else(format):
     assert session.news() == ()
     sizes = [len(msgspec.json.encode(increment)) for increment in increments]
     assert sorted(sizes)[len(sizes) // 2] < 600
-    session.fit(asked(format, [{"role": "user", "content": "Something else."}]))
+    session.fit(
+        asked(format, [{"role": "user", "content": "Something else."}])
+    )
     assert session.news()
 
 
@@ -86,7 +98,9 @@ def test_any_order_and_any_number_of_times_is_the_same(format, seed):
     fresh = session_of(format)
     for increment in shuffled:
         fresh.take(reversed(increment))
-    assert fresh.fit(asked(format, history)) == warm.fit(asked(format, history))
+    assert fresh.fit(asked(format, history)) == warm.fit(
+        asked(format, history)
+    )
 
 
 @every
@@ -131,7 +145,9 @@ def test_taking_what_is_known_forgets_nothing(format):
 def test_nonsense_in_a_hosts_state_is_passed_over(record):
     _, history, increments, _ = played("openai-chat", 12)
     fresh = session_of("openai-chat")
-    fresh.take([record, *(each for increment in increments for each in increment)])
+    fresh.take(
+        [record, *(each for increment in increments for each in increment)]
+    )
     again = session_of("openai-chat")
     again.take(each for increment in increments for each in increment)
     assert fresh.fit(asked("openai-chat", history)) == again.fit(
@@ -141,15 +157,18 @@ def test_nonsense_in_a_hosts_state_is_passed_over(record):
 
 def test_where_two_decided_at_one_place_every_reader_takes_the_same():
     one, _, increments, _ = played("openai-chat", 30)
-    (batch,) = [r for increment in increments for r in increment if r.kind == "batch"][
-        :1
-    ]
+    (batch,) = [
+        r for increment in increments for r in increment if r.kind == "batch"
+    ][:1]
     key, data = batch.key, one.state.ledger.at(batch.key).batches[0]
-    other = Ledger().with_batch(key, msgspec.structs.replace(data, edits=()))[1]
+    other = Ledger().with_batch(key, msgspec.structs.replace(data, edits=()))[
+        1
+    ]
     assert other != batch
     orders = [(batch, other), (other, batch)]
     ledgers = [
-        merge_records(merge_records(Ledger(), (a,))[0], (b,))[0] for a, b in orders
+        merge_records(merge_records(Ledger(), (a,))[0], (b,))[0]
+        for a, b in orders
     ]
     assert ledgers[0] == ledgers[1]
 

@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 from ullage.core.history.layers import Layers
 
 
-@given(st.lists(st.dictionaries(st.integers(0, 30), st.integers()), max_size=30))
+@given(
+    st.lists(st.dictionaries(st.integers(0, 30), st.integers()), max_size=30)
+)
 def test_layers_hold_what_a_dict_holds_and_few_of_them_do(changes):
     layers, plain, earlier = Layers(), {}, []
     for change in changes:

@@ -32,7 +32,9 @@ observed = st.builds(UsageRecord, counts, counts)
 opened = st.builds(
     PolicyRecord, st.just("default-1"), st.booleans(), st.just("ullage_")
 )
-steps = st.lists(st.tuples(keys, st.one_of(batches, observed, opened)), max_size=8)
+steps = st.lists(
+    st.tuples(keys, st.one_of(batches, observed, opened)), max_size=8
+)
 
 KEY = bytes(range(16))
 BATCH = Batch(
@@ -48,9 +50,11 @@ def written(steps):
     """A ledger written step by step, and the records that keep it."""
     ledger, records = Ledger(), []
     for key, value in steps:
-        name = {Batch: "batch", UsageRecord: "observed", PolicyRecord: "policy"}[
-            type(value)
-        ]
+        name = {
+            Batch: "batch",
+            UsageRecord: "observed",
+            PolicyRecord: "policy",
+        }[type(value)]
         ledger, record = getattr(ledger, f"with_{name}")(key, value)
         records.append(record)
     return ledger, records
@@ -58,7 +62,12 @@ def written(steps):
 
 def test_batches_add_up_and_the_other_kinds_are_replaced():
     ledger, records = written(
-        [(KEY, BATCH), (KEY, UsageRecord(5, 4)), (KEY, BATCH), (KEY, UsageRecord(9, 8))]
+        [
+            (KEY, BATCH),
+            (KEY, UsageRecord(5, 4)),
+            (KEY, BATCH),
+            (KEY, UsageRecord(9, 8)),
+        ]
     )
     assert [(record.kind, record.n) for record in records] == [
         *(("batch", 0), ("observed", 0), ("batch", 1), ("observed", 0))
@@ -76,12 +85,18 @@ def test_a_batch_kept_by_another_wins_over_ours_and_over_what_followed():
 
 
 def test_a_record_that_cannot_be_read_here_is_passed_over():
-    odd = (Record(KEY, "batch", 0, b"\xc1"), Record(KEY, "of a later version", 0, b"?"))
+    odd = (
+        Record(KEY, "batch", 0, b"\xc1"),
+        Record(KEY, "of a later version", 0, b"?"),
+    )
     assert Ledger().with_records(odd).at(KEY) == Entry()
 
 
 def test_each_model_has_an_observation_of_its_own():
-    mine, theirs = UsageRecord(5, 4, 0, "gpt-4.1"), UsageRecord(9, 8, 0, "gpt-4")
+    mine, theirs = (
+        UsageRecord(5, 4, 0, "gpt-4.1"),
+        UsageRecord(9, 8, 0, "gpt-4"),
+    )
     ledger, records = written([(KEY, mine), (KEY, theirs)])
     assert ledger.at(KEY).observed == {"gpt-4.1": mine, "gpt-4": theirs}
     assert Ledger().with_records(records) == ledger
@@ -112,7 +127,8 @@ def test_a_step_changes_no_earlier_ledger(steps):
 
 def test_however_much_is_in_it_a_step_copies_what_came_last_and_the_rest_stays_in_place():
     steps = [
-        (number.to_bytes(16, "big"), UsageRecord(number, 1)) for number in range(1_000)
+        (number.to_bytes(16, "big"), UsageRecord(number, 1))
+        for number in range(1_000)
     ]
     ledger, records = written([*steps, (steps[3][0], BATCH)])
     assert ledger == Ledger().with_records(records)
@@ -134,12 +150,16 @@ def test_the_stored_form_is_pinned():
         "a174a46b696e64a3637574a3776879a177ad746f6b656e735f6265666f726509ac746f6b656e735f"
         "616674657204"
     )
-    assert Ledger().with_records([Record(KEY, "batch", 0, old)]).at(KEY).batches == (
-        BATCH,
-    )
+    assert Ledger().with_records([Record(KEY, "batch", 0, old)]).at(
+        KEY
+    ).batches == (BATCH,)
     seen = Record(KEY, "observed", 0, bytes.fromhex("92cd03e8cd0384"))
-    began = Record(KEY, "opened", 0, bytes.fromhex("93a964656661756c742d31c3a0"))
+    began = Record(
+        KEY, "opened", 0, bytes.fromhex("93a964656661756c742d31c3a0")
+    )
     entry = Ledger().with_records([seen, began]).at(KEY)
     assert entry == Entry(
-        (), {"": UsageRecord(1_000, 900)}, (PolicyRecord("default-1", recall=True),)
+        (),
+        {"": UsageRecord(1_000, 900)},
+        (PolicyRecord("default-1", recall=True),),
     )

@@ -3,7 +3,9 @@ from hypothesis import strategies as st
 
 from ullage.core.history.measures import Measure, Tally
 
-changes = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 99)), max_size=20)
+changes = st.lists(
+    st.tuples(st.integers(0, 20), st.integers(0, 99)), max_size=20
+)
 
 
 @given(st.lists(st.integers(0, 99), min_size=1, max_size=20), changes)

@@ -19,7 +19,11 @@ TURNS = [
         user="Find the fault.",
         calls=(Call("bash", "a.py", SECRET), Call("grep", "b", "two")),
     ),
-    Turn(said="I look.", calls=(Call("bash", "c.py", "three", items=2),), thought=True),
+    Turn(
+        said="I look.",
+        calls=(Call("bash", "c.py", "three", items=2),),
+        thought=True,
+    ),
 ]
 
 
@@ -27,7 +31,9 @@ def outlines_of(session, *lengths):
     """The outlines of a history, written at these lengths."""
     window, ledger, found = session._newest.working, Ledger(), []
     for length in lengths:
-        ledger, records = outlined(window, length, ledger, wire="anthropic", tokens=9)
+        ledger, records = outlined(
+            window, length, ledger, wire="anthropic", tokens=9
+        )
         found += map(outline_of, records)
     return found
 
@@ -61,7 +67,10 @@ def test_it_holds_the_beginning_of_each_text_and_no_more():
         for part in row.parts
         for item in part.items
     ]
-    assert "the first line of it what nobody else is to read what nobody…" in heads
+    assert (
+        "the first line of it what nobody else is to read what nobody…"
+        in heads
+    )
     assert max(map(len, heads)) <= HEAD_CHARS + 1
     assert outline.title == "Find out why the tests fail."
 
@@ -76,7 +85,8 @@ def test_a_turn_adds_what_is_new_and_nothing_is_written_twice():
 
 
 @pytest.mark.parametrize(
-    ("text", "head"), [("  a\n\n b ", "a b"), ("", ""), ("x" * 70, "x" * 60 + "…")]
+    ("text", "head"),
+    [("  a\n\n b ", "a b"), ("", ""), ("x" * 70, "x" * 60 + "…")],
 )
 def test_how_a_text_begins(text, head):
     assert head_of(text) == head

@@ -38,7 +38,9 @@ def paired(*words, **more):
             pairs.call((at, 0), word[1:], **more)
         else:
             pairs.result(
-                (at, 0), word[1:].rstrip("!"), is_placeholder=word.endswith("!")
+                (at, 0),
+                word[1:].rstrip("!"),
+                is_placeholder=word.endswith("!"),
             )
     return pairs
 
@@ -60,15 +62,24 @@ def paired(*words, **more):
 )
 def test_a_result_answers_the_newest_open_call_of_its_id(words, answers):
     pairs = paired(*words.split())
-    assert pairs.calls == {(result, 0): (call, 0) for result, call in answers.items()}
-    assert {call: result for result, call in pairs.calls.items()} == pairs.answers
+    assert pairs.calls == {
+        (result, 0): (call, 0) for result, call in answers.items()
+    }
+    assert {
+        call: result for result, call in pairs.calls.items()
+    } == pairs.answers
 
 
 def test_what_is_left_over_is_a_second_result_or_a_stray():
     pairs = paired(*["?x", "=x", "=x", "=z", "=x!"])
     assert pairs.seconds == {(2, 0): (0, 0), (4, 0): (0, 0)}
     assert pairs.strays == {(3, 0)}
-    assert [pairs.of((at, 0)) for at in range(1, 5)] == [(0, 0), (0, 0), None, (0, 0)]
+    assert [pairs.of((at, 0)) for at in range(1, 5)] == [
+        (0, 0),
+        (0, 0),
+        None,
+        (0, 0),
+    ]
 
 
 def test_a_reference_may_stand_for_the_call_of_any_result():
@@ -85,13 +96,19 @@ def test_what_waits_are_the_calls_of_the_newest_reply_and_late_ones():
     assert set(paired("?x", ".").waiting) == set()
     assert set(paired("?x", ".", late=True).waiting) == {(0, 0)}
     assert set(paired("?x", ".", "?y", "=x").unanswered) == {(2, 0)}
-    assert set(paired("?x", "=x!").waiting) == set(), "a placeholder is a result"
+    assert set(paired("?x", "=x!").waiting) == set(), (
+        "a placeholder is a result"
+    )
 
 
 @pytest.mark.parametrize(
     ("format", "messages", "answers"),
     [
-        ("openai-chat", chat("u:do a?x?x x=1 x=2"), {(2, 0): (1, 0), (3, 0): (1, 1)}),
+        (
+            "openai-chat",
+            chat("u:do a?x?x x=1 x=2"),
+            {(2, 0): (1, 0), (3, 0): (1, 1)},
+        ),
         (
             "openai-responses",
             responses("u:do a?x?x x=1 x=2"),
@@ -99,8 +116,14 @@ def test_what_waits_are_the_calls_of_the_newest_reply_and_late_ones():
         ),
     ],
 )
-def test_calls_of_one_message_or_reply_are_answered_in_order(format, messages, answers):
-    assert by_transcript(format, messages) == by_repair(format, messages) == answers
+def test_calls_of_one_message_or_reply_are_answered_in_order(
+    format, messages, answers
+):
+    assert (
+        by_transcript(format, messages)
+        == by_repair(format, messages)
+        == answers
+    )
 
 
 def test_a_copy_is_fed_on_its_own():
@@ -124,7 +147,10 @@ def places(format, messages):
         message = FORMATS[format].parse(raw, "messages")
         for number, part in enumerate(message.parts):
             if isinstance(part, (ToolCall, ToolResult)):
-                found[index, number] = (index, 0 if part.at == WHOLE else part.at)
+                found[index, number] = (
+                    index,
+                    0 if part.at == WHOLE else part.at,
+                )
     return found
 
 
@@ -139,7 +165,9 @@ def by_transcript(format, messages):
         if result in at
     )
     return {
-        at[result]: at[call] for result, call in pairs.calls.items() if result in at
+        at[result]: at[call]
+        for result, call in pairs.calls.items()
+        if result in at
     }
 
 
@@ -180,7 +208,9 @@ def drawn(data, format):
         return break_up(data, format, data.draw(legal(format)))
     write, words = WRITERS[format]
     return write(
-        " ".join(data.draw(st.lists(st.sampled_from(words.split()), max_size=12)))
+        " ".join(
+            data.draw(st.lists(st.sampled_from(words.split()), max_size=12))
+        )
     )
 
 
@@ -203,7 +233,9 @@ def test_the_judge_agrees_with_repair(format, data):
     except FormatError:
         return
     ours, theirs = reading(format, messages).pairs, judged(format, messages)
-    calls, asked = ({*p.answers, *p.unanswered} & known for p in (ours, theirs))
+    calls, asked = (
+        {*p.answers, *p.unanswered} & known for p in (ours, theirs)
+    )
     if calls == asked:
         assert of_clients(format, messages, ours.calls) == of_clients(
             format, messages, theirs.calls
@@ -213,7 +245,9 @@ def test_the_judge_agrees_with_repair(format, data):
 
 
 @given(
-    st.sampled_from([name for name in ALL if name not in ("gemini", "ollama")]),
+    st.sampled_from(
+        [name for name in ALL if name not in ("gemini", "ollama")]
+    ),
     st.data(),
 )
 def test_conversion_gives_each_result_the_name_of_its_call(format, data):
@@ -235,9 +269,14 @@ def test_conversion_gives_each_result_the_name_of_its_call(format, data):
                 named.append(call.name if call else "")
     key = FORMATS[format].key
     other = convert(
-        {"model": "gpt-4.1", key: messages}, "gemini", format=format, lossy="describe"
+        {"model": "gpt-4.1", key: messages},
+        "gemini",
+        format=format,
+        lossy="describe",
     )
-    parts = [part for content in other["contents"] for part in content["parts"]]
+    parts = [
+        part for content in other["contents"] for part in content["parts"]
+    ]
     assert [
         p["functionResponse"]["name"] for p in parts if "functionResponse" in p
     ] == named
@@ -283,18 +322,23 @@ def test_an_interrupted_call_and_another_with_its_id():
     )
     for message in messages[:4]:
         ids = [call["id"] for call in message.get("tool_calls", ())]
-        history.reply([message], dict.fromkeys(ids, "t")) if ids else history.say(
-            message
-        )
+        history.reply(
+            [message], dict.fromkeys(ids, "t")
+        ) if ids else history.say(message)
     history.result("c", messages[4])
-    results = [m["content"] for m in history.run().messages if m["role"] == "tool"]
+    results = [
+        m["content"] for m in history.run().messages if m["role"] == "tool"
+    ]
     assert results[-1] == "RESULT"
     assert len(results) == 2
 
 
 def test_gemini_pairs_by_tool_and_order_where_one_side_has_no_id():
     messages = gemini("u:do a?F?F F=1+F=2")
-    assert by_transcript("gemini", messages) == {(2, 0): (1, 0), (2, 1): (1, 1)}
+    assert by_transcript("gemini", messages) == {
+        (2, 0): (1, 0),
+        (2, 1): (1, 1),
+    }
     for one, other in (("a", ""), ("", "a")):
         messages = gemini("u:do a?F F=1")
         messages[1]["parts"][0]["functionCall"]["id"] = one
@@ -308,7 +352,12 @@ def test_gemini_pairs_by_tool_and_order_where_one_side_has_no_id():
 
 def test_in_responses_an_id_is_that_of_one_type_of_call():
     items = [
-        {"type": "function_call", "call_id": "c", "name": "run", "arguments": "{}"},
+        {
+            "type": "function_call",
+            "call_id": "c",
+            "name": "run",
+            "arguments": "{}",
+        },
         {"type": "shell_call", "call_id": "c", "action": {"commands": ["ls"]}},
         {"type": "function_call_output", "call_id": "c", "output": "ran"},
         {"type": "shell_call_output", "call_id": "c", "output": []},

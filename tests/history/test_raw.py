@@ -14,7 +14,9 @@ def test_a_field_is_read_of_a_dict_and_of_an_object_alike():
 
 
 @pytest.mark.parametrize("read", [text_at, as_json])
-def test_what_cannot_be_read_is_told_by_its_place_and_type_and_never_shown(read):
+def test_what_cannot_be_read_is_told_by_its_place_and_type_and_never_shown(
+    read,
+):
     secret = {object(): "hunter2"}
     with pytest.raises(FormatError, match=r"messages\[3\]") as raised:
         read(secret, "messages[3]")
@@ -22,4 +24,6 @@ def test_what_cannot_be_read_is_told_by_its_place_and_type_and_never_shown(read)
 
 
 def test_json_is_canonical():
-    assert as_json({"b": 1, "a": "é"}, "here") == as_json({"a": "é", "b": 1}, "here")
+    assert as_json({"b": 1, "a": "é"}, "here") == as_json(
+        {"a": "é", "b": 1}, "here"
+    )

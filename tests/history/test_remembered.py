@@ -35,7 +35,9 @@ def test_a_falsy_value_is_a_value_and_clear_forgets():
     assert memory.get("none") is None
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 900)), max_size=200))
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 900)), max_size=200)
+)
 def test_what_is_found_is_what_was_put_last(puts):
     memory, last = Remembered(4_000), {}
     for key, value in puts:
@@ -55,7 +57,9 @@ def test_threads_never_see_another_value():
             wrong.extend([key] if found not in (None, key) else [])
             memory.put(key, key, 100)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    threads = [
+        threading.Thread(target=work, args=(seed,)) for seed in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -51,7 +51,10 @@ def test_every_message_is_visible_or_behind_the_account_and_every_edit_in_its_pl
 ):
     limits = Limits(window_tokens=window_tokens)
     session = Session(
-        histories.MODEL[format], policy=histories.EAGER, limits=limits, format=format
+        histories.MODEL[format],
+        policy=histories.EAGER,
+        limits=limits,
+        format=format,
     )
     session.fit(histories.request(format, histories.wire(format, turns)))
     view = session.window
@@ -61,7 +64,9 @@ def test_every_message_is_visible_or_behind_the_account_and_every_edit_in_its_pl
     assert set(view.changed) == edited.difference(hidden)
     for index, changes in view.changed.items():
         edits = view.shown(index)
-        assert changes == [(*place, edit.text) for place, edit in edits.items()]
+        assert changes == [
+            (*place, edit.text) for place, edit in edits.items()
+        ]
         for edit in edits.values():
             at, *leaf = view.location_of(edit.ref)
             assert view.shown(at)[tuple(leaf)].ref == edit.ref

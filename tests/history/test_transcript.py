@@ -34,12 +34,21 @@ ASKED, SAID = (
     {"role": "user", "content": "Go."},
     {"role": "assistant", "content": "Done."},
 )
-HISTORY = [ASKED, called("a", "b"), gave("a", "one"), gave("b", "two"), SAID, ASKED]
+HISTORY = [
+    ASKED,
+    called("a", "b"),
+    gave("a", "one"),
+    gave("b", "two"),
+    SAID,
+    ASKED,
+]
 
 
 @given(formats, histories.histories, st.booleans())
 def test_every_leaf_is_found_again_at_its_place(format, turns, reuse):
-    transcript = transcript_of(histories.wire(format, turns, reuse_ids=reuse), format)
+    transcript = transcript_of(
+        histories.wire(format, turns, reuse_ids=reuse), format
+    )
     for index, message in enumerate(transcript.messages):
         for number, item, leaf in leaves_of(message):
             spot = (index, number, item)
@@ -48,10 +57,13 @@ def test_every_leaf_is_found_again_at_its_place(format, turns, reuse):
 
 
 @given(formats, histories.histories, st.booleans())
-def test_a_place_holds_in_a_longer_history_and_after_a_detour(format, turns, reuse):
+def test_a_place_holds_in_a_longer_history_and_after_a_detour(
+    format, turns, reuse
+):
     messages = histories.wire(format, turns, reuse_ids=reuse)
     short, long = (
-        transcript_of(m, format) for m in (messages[: len(messages) // 2], messages)
+        transcript_of(m, format)
+        for m in (messages[: len(messages) // 2], messages)
     )
     for index, message in enumerate(short.messages):
         for number, item, _ in leaves_of(message):
@@ -60,9 +72,14 @@ def test_a_place_holds_in_a_longer_history_and_after_a_detour(format, turns, reu
 
 
 @given(formats, histories.histories)
-def test_the_chain_is_one_for_a_shared_beginning_and_parts_with_it(format, turns):
+def test_the_chain_is_one_for_a_shared_beginning_and_parts_with_it(
+    format, turns
+):
     messages = histories.wire(format, turns)
-    whole, half = transcript_of(messages, format), transcript_of(messages[:2], format)
+    whole, half = (
+        transcript_of(messages, format),
+        transcript_of(messages[:2], format),
+    )
     assert whole.chain[:3] == half.chain
     other = transcript_of(
         [{"role": "user", "content": "Something else."}, *messages[1:]], format
@@ -82,7 +99,9 @@ def test_a_request_was_sent_before_each_reply_and_is_to_be_sent_now():
 
 def test_a_decision_is_keyed_by_the_last_assistant_message():
     transcript = transcript_of(HISTORY)
-    keys = [transcript.decision_key(length) for length in range(len(HISTORY) + 1)]
+    keys = [
+        transcript.decision_key(length) for length in range(len(HISTORY) + 1)
+    ]
     chain = transcript.chain
     assert keys == [
         chain[0],
@@ -132,7 +151,10 @@ def test_a_result_answers_the_newest_call_with_its_id():
 def test_equal_messages_have_places_of_their_own():
     transcript = transcript_of([ASKED, SAID, ASKED])
     assert transcript.address((0, 0, 0)).id == transcript.address((2, 0, 0)).id
-    assert [transcript.address((index, 0, 0)).ordinal for index in (0, 2)] == [0, 1]
+    assert [transcript.address((index, 0, 0)).ordinal for index in (0, 2)] == [
+        0,
+        1,
+    ]
 
 
 def test_a_history_may_begin_anew_only_where_no_call_is_open():
@@ -149,7 +171,9 @@ def test_what_a_leaf_is_set_aside_as():
         [{"role": "assistant", "content": "so", "tool_calls": [call]}]
     )
     texts = [
-        output.text for number in (0, 1) for output in transcript.outputs(0, number)
+        output.text
+        for number in (0, 1)
+        for output in transcript.outputs(0, number)
     ]
     assert texts == ["so", '{"a": 1}']
     assert transcript.output((0, 5, 0)) is None
@@ -161,7 +185,10 @@ def test_the_beginning_of_a_transcript_is_as_if_nothing_more_had_come(
 ):
     messages = histories.wire(format, turns, reuse_ids=reuse)
     at = data.draw(st.integers(0, len(messages)))
-    whole, alone = transcript_of(messages, format), transcript_of(messages[:at], format)
+    whole, alone = (
+        transcript_of(messages, format),
+        transcript_of(messages[:at], format),
+    )
     for transcript in (whole, alone):
         for index, message in enumerate(transcript.messages):
             for number, item, _ in leaves_of(message):
@@ -178,13 +205,17 @@ def test_the_beginning_of_a_transcript_is_as_if_nothing_more_had_come(
     assert worked_out(cut) == worked_out(alone)
     again = data.draw(st.integers(0, len(messages)))
     assert worked_out(cut.upto(again)) == worked_out(alone.upto(again))
-    assert repr(sorted(vars(whole).items(), key=lambda item: item[0])) == before
+    assert (
+        repr(sorted(vars(whole).items(), key=lambda item: item[0])) == before
+    )
 
 
 def worked_out(transcript):
     caches = "_measured", "_fork", "_folded"
     return {
-        name: value for name, value in vars(transcript).items() if name not in caches
+        name: value
+        for name, value in vars(transcript).items()
+        if name not in caches
     }
 
 
@@ -213,12 +244,25 @@ CALLER = {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}
 
 
 def asked(name, **more):
-    use = {"type": "tool_use", "id": "toolu_1", "name": name, "input": {}, **more}
-    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "yes"}
+    use = {
+        "type": "tool_use",
+        "id": "toolu_1",
+        "name": name,
+        "input": {},
+        **more,
+    }
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "toolu_1",
+        "content": "yes",
+    }
     return [
         {"role": "user", "content": "Begin."},
         {"role": "assistant", "content": [use]},
-        {"role": "user", "content": [result, {"type": "text", "text": "Go on."}]},
+        {
+            "role": "user",
+            "content": [result, {"type": "text", "text": "Go on."}],
+        },
     ]
 
 
@@ -233,7 +277,9 @@ def taken_in(raws, **settings):
 def people(transcript):
     """Who wrote and who reads the call, its result, and the text beside that."""
     spots = ((1, 0), (2, 0), (2, 1))
-    return [(transcript.author(*spot), transcript.reader(*spot)) for spot in spots]
+    return [
+        (transcript.author(*spot), transcript.reader(*spot)) for spot in spots
+    ]
 
 
 TOOLS = [("model", "model"), ("tool", "model"), ("user", "model")]
@@ -244,14 +290,19 @@ PROGRAMS = [("program", "program"), ("tool", "program"), ("user", "model")]
 def test_who_wrote_and_who_reads_goes_by_the_call_of_a_result():
     assert people(taken_in(asked("query"))) == TOOLS
     assert people(taken_in(asked("ask_user"))) == ANSWERS
-    assert people(taken_in(asked("query"), user_tools=frozenset({"query"}))) == ANSWERS
+    assert (
+        people(taken_in(asked("query"), user_tools=frozenset({"query"})))
+        == ANSWERS
+    )
     assert people(taken_in(asked("query", caller=CALLER))) == PROGRAMS
     assert people(taken_in(asked("query", caller={"type": "direct"}))) == TOOLS
 
 
 def test_the_words_of_the_user_are_found_wherever_they_stand():
     transcript = taken_in(asked("AskUser"))
-    words = [transcript.words(*spot) for spot in ((0, 0), (1, 0), (2, 0), (2, 1))]
+    words = [
+        transcript.words(*spot) for spot in ((0, 0), (1, 0), (2, 0), (2, 1))
+    ]
     assert words == ["Begin.", "", "yes", "Go on."]
     assert transcript.newest_words(3) == 2
     assert transcript.newest_words(2) == 0
@@ -281,7 +332,11 @@ def test_a_message_is_shown_with_all_that_its_calls_and_results_are_joined_to():
         "name": "web_search",
         "input": {},
     }
-    found = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
+    found = {
+        "type": "web_search_tool_result",
+        "tool_use_id": "s1",
+        "content": [],
+    }
     call = {"type": "tool_use", "name": "query", "input": {}}
     transcript = taken_in(
         [
@@ -296,7 +351,9 @@ def test_a_message_is_shown_with_all_that_its_calls_and_results_are_joined_to():
     )
     for index in (1, 2, 3, 4):
         assert transcript.inseparable(index, 7) == {1, 2, 3, 4}
-    assert transcript.inseparable(2, 4) == {1, 2, 3}, "as far as the history goes"
+    assert transcript.inseparable(2, 4) == {1, 2, 3}, (
+        "as far as the history goes"
+    )
     assert transcript.inseparable(6, 7) == {5, 6}
     assert transcript.inseparable(0, 7) == {0}
 

@@ -40,10 +40,15 @@ def builder_of(messages, format="openai-chat"):
 def history(*outputs):
     messages = [{"role": "user", "content": "Go."}]
     for number, output in enumerate(outputs):
-        id, body = f"call_{number}", {"name": "bash", "arguments": '{"n": %d}' % number}  # noqa: UP031
+        id = f"call_{number}"
+        body = {"name": "bash", "arguments": f'{{"n": {number}}}'}
         call = {"id": id, "type": "function", "function": body}
-        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
-        messages.append({"role": "tool", "tool_call_id": id, "content": output})
+        messages.append(
+            {"role": "assistant", "content": None, "tool_calls": [call]}
+        )
+        messages.append(
+            {"role": "tool", "tool_call_id": id, "content": output}
+        )
     return messages
 
 
@@ -59,10 +64,14 @@ def replace(window, index, text, kind="pruned"):
 
 
 @given(st.sampled_from(("anthropic", "openai-chat")), histories.histories)
-def test_the_sum_is_the_sum_of_its_messages_and_never_over_the_bound(format, turns):
+def test_the_sum_is_the_sum_of_its_messages_and_never_over_the_bound(
+    format, turns
+):
     messages = histories.wire(format, turns)
     window = window_of(messages, format)
-    bound = window.head_tokens + sum(METER.bound(m) for m in window.transcript.messages)
+    bound = window.head_tokens + sum(
+        METER.bound(m) for m in window.transcript.messages
+    )
     assert window.tokens == sum(
         window.message_tokens(index) for index in range(window.size)
     )
@@ -96,10 +105,18 @@ def test_an_edit_is_void_where_the_history_no_longer_holds_what_it_replaces():
     window = builder.window
     before = window.tokens
     other = Replace(
-        Address("result", "call_0", 0), ref_of("something else"), "x", "pruned", "so"
+        Address("result", "call_0", 0),
+        ref_of("something else"),
+        "x",
+        "pruned",
+        "so",
     )
     missing = Replace(
-        Address("result", "call_9", 0), ref_of("tide " * 400), "x", "pruned", "so"
+        Address("result", "call_9", 0),
+        ref_of("tide " * 400),
+        "x",
+        "pruned",
+        "so",
     )
     span = ReplaceSpan(bytes(16), bytes(16), "an account", "r" * 16, "so")
     assert [builder.apply(edit) for edit in (other, missing, span)] == [
@@ -119,8 +136,18 @@ def test_a_span_hides_its_messages_and_a_wider_one_takes_its_place():
         ReplaceSpan(chain[1], chain[3], "an account", "r" * 16, "so")
     )
     assert (was, now) == (whole, window.tokens)
-    assert [window.hidden(index) for index in range(7)] == [0, 1, 1, 0, 0, 0, 0]
-    builder.apply(ReplaceSpan(chain[1], chain[5], "an account", "r" * 16, "so"))
+    assert [window.hidden(index) for index in range(7)] == [
+        0,
+        1,
+        1,
+        0,
+        0,
+        0,
+        0,
+    ]
+    builder.apply(
+        ReplaceSpan(chain[1], chain[5], "an account", "r" * 16, "so")
+    )
     assert sum(window.hidden(index) for index in range(7)) == 4
     kept = sum(window.message_tokens(index) for index in (0, 5, 6))
     assert window.tokens == kept + METER.message("an account")
@@ -132,7 +159,9 @@ def test_every_leaf_has_a_count():
         assert len(window.leaf_counts(index)) == len(list(leaves_of(message)))
 
 
-@pytest.mark.parametrize("name", ["limit_tokens", "size", "summaries", "anything"])
+@pytest.mark.parametrize(
+    "name", ["limit_tokens", "size", "summaries", "anything"]
+)
 def test_a_stage_cannot_write_to_the_window(name):
     window = window_of(history("tide"))
     assert isinstance(window, Window)
@@ -142,11 +171,15 @@ def test_a_stage_cannot_write_to_the_window(name):
         setattr(window, name, 1)
     with pytest.raises(AttributeError, match="cannot be written"):
         delattr(window, name)
-    assert not any(hasattr(window, writer) for writer in ("extend", "apply", "refresh"))
+    assert not any(
+        hasattr(window, writer) for writer in ("extend", "apply", "refresh")
+    )
 
 
 def result_chars(window, index, *, least=0):
-    return max(sum(len(part.text) for part in results_in(window, index)), least)
+    return max(
+        sum(len(part.text) for part in results_in(window, index)), least
+    )
 
 
 def results_in(window, index):
@@ -161,15 +194,21 @@ def test_a_measure_made_anew_finds_its_table_and_another_setting_has_its_own():
         asked.append(index)
         return result_chars(window, index, least=least)
 
-    totals = [window.total(Measure("test.chars", chars, least=0)) for _ in range(3)]
+    totals = [
+        window.total(Measure("test.chars", chars, least=0)) for _ in range(3)
+    ]
     assert totals == [len("Go.tideebb")] * 3
     assert asked == list(range(window.size))
-    assert window.total(Measure("test.chars", chars, least=5)) == 5 * window.size
+    assert (
+        window.total(Measure("test.chars", chars, least=5)) == 5 * window.size
+    )
 
 
 def test_a_plain_function_is_no_measure_and_the_error_says_what_to_do():
     window = window_of(history("tide"))
-    with pytest.raises(ConfigError, match=r"result_chars is a plain function.*Measure"):
+    with pytest.raises(
+        ConfigError, match=r"result_chars is a plain function.*Measure"
+    ):
         window.total(result_chars)
     with pytest.raises(ConfigError, match="Measure"):
         window.settled_to(1, lambda window, index: True)
@@ -180,7 +219,10 @@ def test_a_plain_function_is_no_measure_and_the_error_says_what_to_do():
 def test_what_is_kept_of_measures_is_bounded():
     window = window_of(history("tide", "ebb"))
     for number in range(3 * TABLES):
-        assert window.total(Measure("test.chars", result_chars, least=number)) >= 0
+        assert (
+            window.total(Measure("test.chars", result_chars, least=number))
+            >= 0
+        )
         assert (
             window.transcript.once(
                 Measure("test.n", lambda of, index, n: n, n=number), 0
@@ -194,7 +236,9 @@ def test_what_a_summary_hides_adds_nothing_to_a_total():
     builder = builder_of(history("tide", "ebb"))
     chain = builder.window.transcript.chain
     builder.apply(ReplaceSpan(chain[1], chain[3], "a summary", "r" * 16, "so"))
-    assert builder.window.total(Measure("test.chars", result_chars)) == len("Go.ebb")
+    assert builder.window.total(Measure("test.chars", result_chars)) == len(
+        "Go.ebb"
+    )
 
 
 RANGES = st.lists(
@@ -219,11 +263,17 @@ def test_several_summaries_each_stand_for_a_range_of_their_own(ranges):
         assert (builder.apply(edit) is not None) == may
         if may:
             kept = [each for each in expected if not start <= each[0] < stop]
-            expected = sorted([*kept, (start, stop, edit)], key=lambda each: each[0])
+            expected = sorted(
+                [*kept, (start, stop, edit)], key=lambda each: each[0]
+            )
             assert window.shows(edit)
     assert list(window.summaries) == expected
-    gone = {index for start, stop, _ in expected for index in range(start, stop)}
-    assert {index for index in range(window.size) if window.hidden(index)} == gone
+    gone = {
+        index for start, stop, _ in expected for index in range(start, stop)
+    }
+    assert {
+        index for index in range(window.size) if window.hidden(index)
+    } == gone
     held = sum(window.message_tokens(index) for index in window.visible)
     assert window.tokens == held + sum(
         METER.message(edit.text) for _, _, edit in expected
@@ -260,11 +310,15 @@ def kept_behind_a_reply():
         turns[0],
         *turns[1:],
     ]
-    builder = builder_of([*messages, {"role": "assistant", "content": "Done."}])
+    builder = builder_of(
+        [*messages, {"role": "assistant", "content": "Done."}]
+    )
     chain = builder.window.transcript.chain
     keeps = (chain[4], chain[5])
     builder.apply(
-        ReplaceSpan(chain[2], chain[5], "the account", "r" * 16, "so", keeps=keeps)
+        ReplaceSpan(
+            chain[2], chain[5], "the account", "r" * 16, "so", keeps=keeps
+        )
     )
     return builder
 
@@ -297,7 +351,11 @@ def _thinks_and_calls():
         {"type": "thinking", "thinking": "Hm. " * 40, "signature": "c2ln"},
         {"type": "tool_use", "id": "call_0", "name": "bash", "input": {}},
     ]
-    result = {"type": "tool_result", "tool_use_id": "call_0", "content": "tide " * 99}
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "call_0",
+        "content": "tide " * 99,
+    }
     return [
         {"role": "user", "content": "Go."},
         {"role": "assistant", "content": said},
@@ -312,23 +370,31 @@ def _thinks_and_calls():
 @pytest.mark.parametrize("kind", ["replaced", "summarised", "dropped"])
 def test_a_fork_before_an_edit_sums_its_messages_as_they_were(kind):
     """The sums of the later state are taken over, but for what was shown otherwise then."""
-    shown = Measure("test.shown", lambda window, index: window.count_message(index))
+    shown = Measure(
+        "test.shown", lambda window, index: window.count_message(index)
+    )
     messages = _thinks_and_calls()
-    builder = WindowBuilder(transcript_of(messages, "anthropic"), METER, Words())
+    builder = WindowBuilder(
+        transcript_of(messages, "anthropic"), METER, Words()
+    )
     builder.extend(5)
     builder.keep_past()
     builder.extend(7)
     chain = builder.window.transcript.chain
     edit = {
         "replaced": replace(builder.window, 2, "cut"),
-        "summarised": ReplaceSpan(chain[1], chain[3], "so it was", "r" * 16, "so"),
+        "summarised": ReplaceSpan(
+            chain[1], chain[3], "so it was", "r" * 16, "so"
+        ),
         "dropped": Drop(chain[1], chain[3], "so"),
     }[kind]
     before = builder.window.tally(shown).sum
     assert builder.show(edit)
     assert builder.window.tally(shown).sum < before
     fork = builder.behind(builder.window.transcript.upto(6))
-    alone = WindowBuilder(transcript_of(messages[:6], "anthropic"), METER, Words())
+    alone = WindowBuilder(
+        transcript_of(messages[:6], "anthropic"), METER, Words()
+    )
     for each in (fork, alone):
         each.extend(6)
     assert fork.window.tally(shown).each == alone.window.tally(shown).each

@@ -22,9 +22,9 @@ def brought(texts, found):
 
 
 def test_fewer_than_twenty_packages_come_along():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
-        "project"
-    ]
+    project = tomllib.loads(
+        (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    )["project"]
     names = brought(project["dependencies"], {"ullage"})
     assert "rich" in names
     assert len(names) < 20, sorted(names)

@@ -7,13 +7,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src"
-TOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+TOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
+    "tool"
+]
 (CONTRACT,) = (
     contract
     for contract in TOOLS["importlinter"]["contracts"]
     if contract["name"] == "what decides does no I/O"
 )
-PURE, FORBIDDEN = CONTRACT["source_modules"], set(CONTRACT["forbidden_modules"])
+PURE, FORBIDDEN = (
+    CONTRACT["source_modules"],
+    set(CONTRACT["forbidden_modules"]),
+)
 EDGES = TOOLS["ullage"]["edges"]
 
 
@@ -41,7 +46,9 @@ def imported(file):
 
 
 def is_in(module, rooms):
-    return any(module == room or module.startswith(f"{room}.") for room in rooms)
+    return any(
+        module == room or module.startswith(f"{room}.") for room in rooms
+    )
 
 
 def test_a_module_is_pure_or_an_edge_and_never_both():
@@ -51,18 +58,24 @@ def test_a_module_is_pure_or_an_edge_and_never_both():
         for module, file in MODULES.items()
         if file.name == "__init__.py" and not is_in(module, EDGES)
     }
-    assert [module for module in lists if imported(MODULES[module]) & FORBIDDEN] == []
+    assert [
+        module for module in lists if imported(MODULES[module]) & FORBIDDEN
+    ] == []
     named = {
         module: (is_in(module, PURE), is_in(module, EDGES))
         for module in {*MODULES} - lists
     }
-    assert [module for module, (pure, edge) in named.items() if pure == edge] == []
+    assert [
+        module for module, (pure, edge) in named.items() if pure == edge
+    ] == []
 
 
 def test_an_edge_needs_what_it_is_an_edge_for():
     """One that imports nothing of the kind is pure."""
     for edge, why in EDGES.items():
-        files = [file for module, file in MODULES.items() if is_in(module, [edge])]
+        files = [
+            file for module, file in MODULES.items() if is_in(module, [edge])
+        ]
         assert any(imported(file) & FORBIDDEN for file in files), edge
         assert len(why) > 10, edge
 
@@ -73,8 +86,18 @@ def test_what_is_named_is_there():
 
 def test_what_a_socket_needs_is_in_the_proxies_alone():
     """Nothing in the library itself reaches for the network: models are the caller's."""
-    network = {"socket", "ssl", "http", "urllib", "httpx", "requests", "aiohttp"}
-    found = {name for name, file in MODULES.items() if imported(file) & network}
+    network = {
+        "socket",
+        "ssl",
+        "http",
+        "urllib",
+        "httpx",
+        "requests",
+        "aiohttp",
+    }
+    found = {
+        name for name, file in MODULES.items() if imported(file) & network
+    }
     proxies = [
         "ullage.doors.proxy",
         "ullage.doors.mcp.front",

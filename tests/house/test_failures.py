@@ -15,7 +15,9 @@ def written():
     found = {}
     for file in (ROOT / "tests" / "failures").glob("test_*.py"):
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith(
+                "test_"
+            ):
                 found[node.name] = ast.get_docstring(node)
     return found
 
@@ -28,7 +30,9 @@ def test_each_has_a_test_or_a_reason():
     for number, _, here in ROWS:
         named = TEST.findall(here)
         assert {int(name) for name in named} <= {int(number)}
-        assert named or re.match(r"\*\*OPEN\*\*: |out of scope: ", here), number
+        assert named or re.match(r"\*\*OPEN\*\*: |out of scope: ", here), (
+            number
+        )
 
 
 def test_every_test_is_named_and_every_name_is_a_test():
@@ -37,4 +41,6 @@ def test_every_test_is_named_and_every_name_is_a_test():
 
 
 def test_a_test_tells_in_a_line_what_went_wrong():
-    assert [name for name, told in written().items() if not told or "\n" in told] == []
+    assert [
+        name for name, told in written().items() if not told or "\n" in told
+    ] == []

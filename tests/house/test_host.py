@@ -16,9 +16,9 @@ MOST_NAMES = 60
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 PAGE = PAGE[PAGE.index("## A door") : PAGE.index("## A wire")]
 LINES = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| (.+) \|$", PAGE, re.M)
-CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"][
-    "importlinter"
-]
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))[
+    "tool"
+]["importlinter"]
 LAYERS, DOORS = CONTRACTS["contracts"][:2]
 ROW_OF = {
     room.strip("() "): row
@@ -37,7 +37,9 @@ def imports(file):
 def files_of(modules):
     places = [SRC.parent.joinpath(*module.split(".")) for module in modules]
     rooms = [file for place in places for file in sorted(place.rglob("*.py"))]
-    return rooms + [place.with_suffix(".py") for place in places if not place.is_dir()]
+    return rooms + [
+        place.with_suffix(".py") for place in places if not place.is_dir()
+    ]
 
 
 def homes():
@@ -47,12 +49,17 @@ def homes():
     for node in branch.body:
         for alias in node.names:
             is_room = node.module == "ullage"
-            yield alias.name, alias.name if is_room else node.module.split(".")[1]
+            yield (
+                alias.name,
+                alias.name if is_room else node.module.split(".")[1],
+            )
 
 
 def test_the_interface_is_small_and_sorted():
     listed = ullage.doors.host.__all__
-    assert len(listed) <= MOST_NAMES, "make it a method of what a door has already"
+    assert len(listed) <= MOST_NAMES, (
+        "make it a method of what a door has already"
+    )
     assert listed == sorted(
         listed, key=lambda name: (not name.isupper(), name[0].islower(), name)
     )
@@ -81,7 +88,9 @@ def test_each_function_and_class_is_documented(name):
 def test_each_name_is_taken_by_a_door():
     """One that no door needs is the core's own again."""
     taken = {
-        name for file in files_of(DOORS["source_modules"]) for _, name in imports(file)
+        name
+        for file in files_of(DOORS["source_modules"])
+        for _, name in imports(file)
     }
     assert {*ullage.doors.host.__all__} - taken == set()
 
@@ -96,11 +105,13 @@ def test_every_door_is_held_to_it():
         if path.is_dir()
     }
     doors -= {"ullage.doors.host", "ullage.doors.__pycache__"}
-    held = {".".join(module.split(".")[:3]) for module in DOORS["source_modules"]}
-    assert held == doors | {"ullage.integrations"}
-    tools = {path.name for path in (SRC / "tools").iterdir() if path.is_dir()} - {
-        "__pycache__"
+    held = {
+        ".".join(module.split(".")[:3]) for module in DOORS["source_modules"]
     }
+    assert held == doors | {"ullage.integrations"}
+    tools = {
+        path.name for path in (SRC / "tools").iterdir() if path.is_dir()
+    } - {"__pycache__"}
     assert all(f"`{tool}`" in PAGE for tool in {*tools, "testing"})
 
 

@@ -17,7 +17,9 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
 ]
 PAGES = sorted(pages(ROOT))
 SOURCE = sorted((ROOT / "src").rglob("*.py"))
-DEPLOYED = sorted(file for file in (ROOT / "deploy").rglob("*") if file.is_file())
+DEPLOYED = sorted(
+    file for file in (ROOT / "deploy").rglob("*") if file.is_file()
+)
 FROM_CLONE = re.compile(
     r"'\.\[|pip install \.(?=[\s`]|$)|in a clone of ullage|<!-- clone -->"
 )
@@ -42,14 +44,16 @@ def test_the_source_asks_the_constant():
 
 def test_an_image_is_built_from_the_tree():
     for file in DEPLOYED:
-        assert not re.search(r"pip install[^\n]*[ \"']ullage", file.read_text()), (
-            file.name
-        )
+        assert not re.search(
+            r"pip install[^\n]*[ \"']ullage", file.read_text()
+        ), file.name
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_names_extras_that_there_are(page):
-    for names in re.findall(r"'?(?:\.|ullage)\[([a-z0-9,-]+)\]['`]", page.read_text()):
+    for names in re.findall(
+        r"'?(?:\.|ullage)\[([a-z0-9,-]+)\]['`]", page.read_text()
+    ):
         assert set(names.split(",")) <= set(EXTRAS)
 
 
@@ -58,7 +62,9 @@ def test_the_command_and_the_remedy(monkeypatch, is_published):
     monkeypatch.setattr(installing, "PUBLISHED", is_published)
     where = "ullage" if is_published else "."
     assert install_command() == f"pip install {where}"
-    assert install_command("mcp", "proxy") == f"pip install '{where}[mcp,proxy]'"
+    assert (
+        install_command("mcp", "proxy") == f"pip install '{where}[mcp,proxy]'"
+    )
     clone = "" if is_published else " in a clone of ullage"
     assert install_remedy("proxy") == f"pip install '{where}[proxy]'{clone}"
 
@@ -73,7 +79,10 @@ def test_a_switched_page_reads_as_one_of_a_published_package():
         "pip install 'ullage[proxy]' other\n"
         "Run `pip install ullage`, or take `ullage[proxy]`.\n\nNext.\n"
     )
-    assert all(FROM_CLONE.search(published(file.read_text())) is None for file in PAGES)
+    assert all(
+        FROM_CLONE.search(published(file.read_text())) is None
+        for file in PAGES
+    )
 
 
 def test_the_image_is_given_what_the_wheel_is_built_from():
@@ -90,4 +99,6 @@ def test_the_image_is_given_what_the_wheel_is_built_from():
         text=True,
         check=False,
     ).stdout.split()
-    assert not tracked or {name.partition("/")[0] for name in tracked} == let_in
+    assert (
+        not tracked or {name.partition("/")[0] for name in tracked} == let_in
+    )

@@ -164,7 +164,8 @@ def own_of(module):
     folder, _, name = module.rpartition("/")
     file = f"test_{name.lstrip('_')}"
     whole, within = (
-        f"{each}/{file}".lstrip("/") for each in (folder, folder.partition("/")[2])
+        f"{each}/{file}".lstrip("/")
+        for each in (folder, folder.partition("/")[2])
     )
     return whole if (TESTS / whole).exists() else within
 
@@ -173,7 +174,12 @@ def nearest_of(module):
     if (TESTS / own_of(module)).exists():
         return own_of(module)
     return next(
-        (file for pattern, file in NEAREST.items() if fnmatch(module, pattern)), None
+        (
+            file
+            for pattern, file in NEAREST.items()
+            if fnmatch(module, pattern)
+        ),
+        None,
     )
 
 
@@ -181,4 +187,6 @@ def test_every_module_has_a_nearest_test_file():
     """Where one has none: write the file of its own name, or name the nearest above."""
     nearest = {module: nearest_of(module) for module in MODULES}
     assert [module for module, file in nearest.items() if file is None] == []
-    assert [file for file in nearest.values() if not (TESTS / file).exists()] == []
+    assert [
+        file for file in nearest.values() if not (TESTS / file).exists()
+    ] == []

@@ -20,9 +20,7 @@ PACKAGES = sorted(
 SEVERAL = {"core", "policy", "session", "documents", "doors", "tools"}
 """The rooms that have packages within them."""
 CLAUDE, GPT = "claude-opus-4-5", "gpt-4.1"
-FIT = (
-    "ullage.Session({!r}{}).fit({{'messages': [{{'role': 'user', 'content': 'hi'}}]}})"
-)
+FIT = "ullage.Session({!r}{}).fit({{'messages': [{{'role': 'user', 'content': 'hi'}}]}})"
 
 
 def loaded(code):
@@ -41,7 +39,9 @@ def loaded(code):
 def rooms(modules):
     """The packages that modules of ours are in; of a room with several, those within it."""
     packages = set()
-    for _, room, *within in (name.split(".") for name in modules if "ullage." in name):
+    for _, room, *within in (
+        name.split(".") for name in modules if "ullage." in name
+    ):
         packages.update(within[:1] if room in SEVERAL else [room])
     return packages
 
@@ -63,11 +63,16 @@ def test_what_checkers_see_is_what_is_found(file):
     branch = next(
         node
         for node in ast.parse(file.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        if isinstance(node, ast.If)
+        and ast.unparse(node.test) == "TYPE_CHECKING"
     )
-    seen = {alias.name: node.module for node in branch.body for alias in node.names}
+    seen = {
+        alias.name: node.module for node in branch.body for alias in node.names
+    }
     (call,) = (
-        node for node in ast.walk(branch.orelse[0]) if isinstance(node, ast.Call)
+        node
+        for node in ast.walk(branch.orelse[0])
+        if isinstance(node, ast.Call)
     )
     table = ast.literal_eval(call.args[1])
     assert seen == {
@@ -77,7 +82,9 @@ def test_what_checkers_see_is_what_is_found(file):
     assert all(getattr(package, name) is not None for name in seen)
     assert {*package.__all__} - {"__version__"} <= {*seen} <= {*dir(package)}
     modules = {path.stem for path in file.parent.iterdir()}
-    elsewhere = {name for name, home in seen.items() if home != package.__name__}
+    elsewhere = {
+        name for name, home in seen.items() if home != package.__name__
+    }
     assert not elsewhere & modules, "importing the module would hide the name"
 
 
@@ -119,7 +126,10 @@ def test_importing_the_package_loads_nothing_else():
         ("ullage.core.errors", set()),
         ("ullage.stores.memory", {"errors", "values"}),
         ("ullage.stores.sqlite", {"errors", "history", "values"}),
-        ("ullage.session.recall.dispatch", {"errors", "history", "stages", "values"}),
+        (
+            "ullage.session.recall.dispatch",
+            {"errors", "history", "stages", "values"},
+        ),
         (
             "ullage.policy.stages.truncate",
             {"errors", "history", "redaction", "tokens", "values"},
@@ -129,7 +139,8 @@ def test_importing_the_package_loads_nothing_else():
 def test_a_module_loads_only_the_rooms_it_stands_on(module, others):
     modules = loaded(f"import {module}")
     assert (
-        rooms(modules) - {"contract", "locks", "on_demand", *rooms({module})} <= others
+        rooms(modules) - {"contract", "locks", "on_demand", *rooms({module})}
+        <= others
     )
 
 
@@ -153,9 +164,17 @@ def test_a_forwarder_that_cuts_keeps_and_recalls_loads_no_session_and_no_wire():
 
 
 @pytest.mark.parametrize("model", [CLAUDE, GPT])
-def test_a_fit_loads_neither_what_judges_nor_what_prices_nor_an_event_loop(model):
+def test_a_fit_loads_neither_what_judges_nor_what_prices_nor_an_event_loop(
+    model,
+):
     modules = loaded(f"import ullage; {FIT.format(model, '')}")
-    assert not modules & {"asyncio", "genai_prices", "click", "rich", "platformdirs"}
+    assert not modules & {
+        "asyncio",
+        "genai_prices",
+        "click",
+        "rich",
+        "platformdirs",
+    }
     assert not rooms(modules) & {"cli", "replay", "loop", "integrations"}
 
 
@@ -188,9 +207,20 @@ def test_of_a_wire_a_fit_loads_the_format_alone(model):
         for name in loaded(f"import ullage; {FIT.format(model, '')}")
         if ".wires." in name
     ]
-    modules = {name.rpartition(".")[2] for name in of_wires if name.count(".") == 3}
+    modules = {
+        name.rpartition(".")[2] for name in of_wires if name.count(".") == 3
+    }
     assert modules <= {
-        *("wire", "blocks", "models", "format", "fields", "passages", "media", "usage"),
+        *(
+            "wire",
+            "blocks",
+            "models",
+            "format",
+            "fields",
+            "passages",
+            "media",
+            "usage",
+        ),
         "_evidence",
     }
     assert not {"ullage.wires.http", "ullage.wires.hidden_turns"} & {*of_wires}
@@ -209,4 +239,6 @@ def test_of_a_wire_a_fit_loads_the_format_alone(model):
 def test_rules_and_repair_load_for_who_asks_for_them(code, wanted):
     found = loaded(f"import ullage; {code}")
     of_wires = ("ullage.wires.repair.", "ullage.wires.rules.")
-    assert {name.split(".")[2] for name in found if name.startswith(of_wires)} == wanted
+    assert {
+        name.split(".")[2] for name in found if name.startswith(of_wires)
+    } == wanted

@@ -27,7 +27,14 @@ pytestmark = [
 def built(tmp_path_factory):
     """The wheel and the sdist, made without a network."""
     folder = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "hatchling",
+        "build",
+        "--directory",
+        str(folder),
+    ]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     return wheel, sdist
@@ -61,9 +68,13 @@ def test_the_sdist_holds_the_tests_and_no_rubbish(built):
         "CHANGELOG.md",
     } <= files
     assert any(name.startswith("tests/") for name in files)
-    assert not [name for name in files if name.startswith(".") and name != ".gitignore"]
     assert not [
-        name for name in files if "__pycache__" in name or name.endswith(".pyc")
+        name for name in files if name.startswith(".") and name != ".gitignore"
+    ]
+    assert not [
+        name
+        for name in files
+        if "__pycache__" in name or name.endswith(".pyc")
     ]
 
 
@@ -74,13 +85,24 @@ def test_its_metadata_say_what_it_is(built, names):
     assert told["Requires-Python"] == ">=3.11"
     classifiers = told.get_all("Classifier")
     assert "Typing :: Typed" in classifiers
-    assert {"exact", "proxy", "mcp", "adk", "langchain", "opentelemetry"} <= set(
-        told.get_all("Provides-Extra")
-    )
-    needed = [each for each in told.get_all("Requires-Dist") if "extra ==" not in each]
+    assert {
+        "exact",
+        "proxy",
+        "mcp",
+        "adk",
+        "langchain",
+        "opentelemetry",
+    } <= set(told.get_all("Provides-Extra"))
+    needed = [
+        each
+        for each in told.get_all("Requires-Dist")
+        if "extra ==" not in each
+    ]
     assert len(needed) <= 8
     assert not [
-        each for each in told.get_all("Requires-Dist") if "==" in each.split(";")[0]
+        each
+        for each in told.get_all("Requires-Dist")
+        if "==" in each.split(";")[0]
     ]
 
 
@@ -89,7 +111,9 @@ def test_whoever_builds_a_release_is_named_by_a_commit():
         used = re.findall(r"uses: (\S+)", workflow.read_text(encoding="utf-8"))
         assert used
         assert not [
-            each for each in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", each)
+            each
+            for each in used
+            if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", each)
         ]
 
 
@@ -104,13 +128,17 @@ def test_where_the_repository_is_told_the_readme_leads_there_from_anywhere():
             ROOT / place.removeprefix(at % ("raw" if image else "blob"))
         ).exists(), place
     assert told["urls"]["Homepage"] == "https://git.example/ullage"
-    assert {"Changelog", "Documentation", "Issues", "Security"} <= set(told["urls"])
+    assert {"Changelog", "Documentation", "Issues", "Security"} <= set(
+        told["urls"]
+    )
 
 
 def test_where_it_is_not_told_no_address_is_made_up():
     told = metadata()
     assert "urls" not in told
-    assert told["readme"]["text"] == (ROOT / "README.md").read_text(encoding="utf-8")
+    assert told["readme"]["text"] == (ROOT / "README.md").read_text(
+        encoding="utf-8"
+    )
 
 
 LINK = re.compile(r"(!?)\[[^\]]*\]\(([^)]*)\)")
@@ -133,7 +161,9 @@ def test_installed_in_an_environment_of_its_own_it_works(built, tmp_path):
         "\n".join(path for path in sys.path if path.endswith("site-packages"))
     )
     python = tmp_path / "env" / "bin" / "python"
-    found = "import ullage, sys; print(ullage.__file__); ullage.Session('gpt-5.4')"
+    found = (
+        "import ullage, sys; print(ullage.__file__); ullage.Session('gpt-5.4')"
+    )
     run = subprocess.run(
         [python, "-c", found],
         cwd=tmp_path,

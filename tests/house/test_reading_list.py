@@ -10,13 +10,16 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 SECTION = PAGE[PAGE.index("## What to read") : PAGE.index("## One turn")]
 STOPS = re.findall(r"^\| (\d)\. .+\| (.+) \|$", SECTION, re.M)
 FILES = [
-    SRC / name for _, names in STOPS for name in re.findall(r"`([\w/]+\.py)`", names)
+    SRC / name
+    for _, names in STOPS
+    for name in re.findall(r"`([\w/]+\.py)`", names)
 ]
 
 
 def lines_of(file):
     return sum(
-        bool(line.strip()) for line in file.read_text(encoding="utf-8").splitlines()
+        bool(line.strip())
+        for line in file.read_text(encoding="utf-8").splitlines()
     )
 
 

@@ -5,7 +5,9 @@ import re
 from ullage.session.recall.tools import recall_tools
 
 (GREP,) = (
-    tool.name for tool in recall_tools() if "pattern" in tool.parameters["properties"]
+    tool.name
+    for tool in recall_tools()
+    if "pattern" in tool.parameters["properties"]
 )
 """The default's tool that searches an output."""
 LINES = 6_500
@@ -14,7 +16,9 @@ NEEDLE = "the needle is in the fourth drawer"
 
 def big(n):
     """About 200 KB, of which no two calls give the same; one line says where the needle is."""
-    lines = [f"{i}: drawer {i * 7919 % 9973} of cupboard {n}" for i in range(LINES)]
+    lines = [
+        f"{i}: drawer {i * 7919 % 9973} of cupboard {n}" for i in range(LINES)
+    ]
     lines[LINES // 2] = f"{NEEDLE} of cupboard {n}"
     return "\n".join(lines)
 
@@ -30,6 +34,8 @@ def refs_in(text):
     """The refs that notices in a prompt name, in order, each once."""
     return list(
         dict.fromkeys(
-            re.findall(r"(?:ref_id|tool_call_id|ref)=\W*([0-9a-z]{16})\b", text)
+            re.findall(
+                r"(?:ref_id|tool_call_id|ref)=\W*([0-9a-z]{16})\b", text
+            )
         )
     )

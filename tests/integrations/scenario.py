@@ -110,7 +110,8 @@ class Scenario:
 
     def turns(self, count, **more):
         return [
-            self.driver.calls(("turn", {"n": n}), **more) for n in range(1, count + 1)
+            self.driver.calls(("turn", {"n": n}), **more)
+            for n in range(1, count + 1)
         ]
 
     def sent(self, script):
@@ -123,7 +124,9 @@ class Scenario:
         assert f"{NEEDLE} of cupboard" in given[2]
         assert len(text_of(self.sent(script)[1])) < 20_000
 
-    @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+    @pytest.mark.parametrize(
+        "stream", [False, True], ids=["whole", "streamed"]
+    )
     def test_two_large_results_at_once_and_a_recall(self, tmp_path, stream):
         budget, script = Budget(tokens=0), self.script(*self.two_looks())
 
@@ -142,7 +145,9 @@ class Scenario:
             assert spent.usage.input_tokens == 3_000
             assert spent.usage.cache_read_tokens == 700
 
-    def test_a_long_run_is_legal_shares_its_prefix_and_is_stored_whole(self, tmp_path):
+    def test_a_long_run_is_legal_shares_its_prefix_and_is_stored_whole(
+        self, tmp_path
+    ):
         steps = [*self.turns(100), self.driver.says("Done.")]
         script = self.script(*steps, model="claude-opus-4-5")
 
@@ -154,7 +159,9 @@ class Scenario:
             return stored
 
         stored = asyncio.run(main())
-        assert results(self.driver.items(stored)) == [page(n) for n in range(1, 101)]
+        assert results(self.driver.items(stored)) == [
+            page(n) for n in range(1, 101)
+        ]
         sent = self.sent(script)
         assert len(sent) == 101
         kept = 0
@@ -164,13 +171,18 @@ class Scenario:
             kept += after[: len(before)] == before
         assert kept > 70
         assert not [
-            fault for each in script.sent[::10] for fault in self.driver.faults(each)
+            fault
+            for each in script.sent[::10]
+            for fault in self.driver.faults(each)
         ]
 
     def test_what_is_not_touched_is_the_very_object_that_was_given(
         self, tmp_path, monkeypatch
     ):
-        given, script = [], self.script(*self.turns(30), self.driver.says("Done."))
+        given, script = (
+            [],
+            self.script(*self.turns(30), self.driver.says("Done.")),
+        )
         for kind in (Session, AsyncSession):
             monkeypatch.setattr(kind, "fit", _spied(kind.fit, given))
 
@@ -184,18 +196,24 @@ class Scenario:
         for asked, sent in zip(given, script.sent, strict=True):
             whole = {id(message) for message in asked}
             same += sum(id(message) in whole for message in sent)
-            if len(asked) == len(sent):  # nothing is condensed: what differs was edited
+            if len(asked) == len(
+                sent
+            ):  # nothing is condensed: what differs was edited
                 for was, now in zip(asked, sent, strict=True):
-                    assert was is now or self.driver.items([was]) != self.driver.items(
-                        [now]
-                    )
+                    assert was is now or self.driver.items(
+                        [was]
+                    ) != self.driver.items([now])
         assert {*map(id, given[2])} <= {
             *map(id, script.sent[2])
         }  # a system message may be added
         assert same > len(given) * 4
 
     def test_a_request_that_is_refused_once_is_cut_deeper(self, tmp_path):
-        steps = [*self.turns(12), self.driver.too_long(), self.driver.says("Done.")]
+        steps = [
+            *self.turns(12),
+            self.driver.too_long(),
+            self.driver.says("Done."),
+        ]
         budget, script = Budget(tokens=0), self.script(*steps)
 
         async def main():
@@ -209,10 +227,14 @@ class Scenario:
         assert said.strip() == "Done."
         sent = self.sent(script)
         assert len(text_of(sent[13])) < len(text_of(sent[12])) * 0.8
-        assert results(self.driver.items(stored)) == [page(n) for n in range(1, 13)]
+        assert results(self.driver.items(stored)) == [
+            page(n) for n in range(1, 13)
+        ]
         assert budget.spent.calls == 13
 
-    def test_what_is_refused_for_ever_comes_out_as_the_frameworks_error(self, tmp_path):
+    def test_what_is_refused_for_ever_comes_out_as_the_frameworks_error(
+        self, tmp_path
+    ):
         budget = Budget(tokens=1_000_000)
         script = self.script(
             *self.turns(2), *[self.driver.too_long() for _ in range(9)]
@@ -245,8 +267,12 @@ class Scenario:
         assert len(script.sent) == 1
         assert budget.reserved.tokens == 0
 
-    def test_a_restart_shows_what_the_process_before_would_have_shown(self, tmp_path):
-        warm = self.script(*self.turns(50), *map(self.driver.says, ("Nothing.", "No.")))
+    def test_a_restart_shows_what_the_process_before_would_have_shown(
+        self, tmp_path
+    ):
+        warm = self.script(
+            *self.turns(50), *map(self.driver.says, ("Nothing.", "No."))
+        )
         cold = self.script(self.driver.says("No."))
 
         async def main():
@@ -269,7 +295,9 @@ class Scenario:
         self, tmp_path
     ):
         w = self.driver
-        first = self.script(w.calls(("look", {"n": 1})), w.calls(("sign", {"n": 2})))
+        first = self.script(
+            w.calls(("look", {"n": 1})), w.calls(("sign", {"n": 2}))
+        )
         second = self.script(w.recalls, w.says("In the fourth drawer."))
 
         async def main():
@@ -311,7 +339,9 @@ class Scenario:
             scripts = await asyncio.gather(*map(talk, range(12)))
             stored = [w.items(await process.stored(str(n))) for n in range(12)]
             (ref,) = set(refs_in(text_of(self.sent(scripts[0])[1]))[-1:])
-            steals = w.calls((GREP, {"tool_call_id": ref, "pattern": "needle"}))
+            steals = w.calls(
+                (GREP, {"tool_call_id": ref, "pattern": "needle"})
+            )
             await process.say(self.script(steals, w.says("No.")), GO, "thief")
             stolen = w.items(await process.stored("thief"))
             await process.close()
@@ -325,10 +355,14 @@ class Scenario:
             assert len(found) == 2
         assert "nothing is kept under" in results(stolen)[0]
 
-    def test_an_agent_within_an_agent_has_a_conversation_of_its_own(self, tmp_path):
+    def test_an_agent_within_an_agent_has_a_conversation_of_its_own(
+        self, tmp_path
+    ):
         w = self.driver
         inner = self.script(*self.two_looks())
-        outer = self.script(w.calls(("ask", {"request": "Where?"})), w.says("Found."))
+        outer = self.script(
+            w.calls(("ask", {"request": "Where?"})), w.says("Found.")
+        )
 
         async def main():
             process = self.process(tmp_path)
@@ -361,7 +395,9 @@ class Scenario:
 
         stored = asyncio.run(main())
         assert sum(item.thoughts for item in self.driver.items(stored)) == 30
-        assert not [fault for each in script.sent for fault in self.driver.faults(each)]
+        assert not [
+            fault for each in script.sent for fault in self.driver.faults(each)
+        ]
         sent = self.sent(script)
         for items in sent if self.driver.BINDS else ():
             for at, item in enumerate(items):
@@ -396,7 +432,9 @@ class Scenario:
         assert last is None or not any(earlier)
         assert budget.allowance.words in text_of(self.sent(script)[-1])
 
-    @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+    @pytest.mark.parametrize(
+        "stream", [False, True], ids=["whole", "streamed"]
+    )
     def test_a_run_that_is_cancelled_claims_nothing_and_can_go_on(
         self, tmp_path, stream
     ):

@@ -95,7 +95,10 @@ CONVERSE = {"format": "png", "source": {"bytes": PNG}}
         ),
         ({"image": CONVERSE}, "image", "image/png"),
         (
-            {"type": "image", "image": {"format": "png", "source": {"bytes": PNG}}},
+            {
+                "type": "image",
+                "image": {"format": "png", "source": {"bytes": PNG}},
+            },
             "image",
             "image/png",
         ),
@@ -111,17 +114,29 @@ CONVERSE = {"format": "png", "source": {"bytes": PNG}}
         ),
         ({"type": "audio", "data": PNG}, "audio", "audio/*"),
         (
-            {"type": "file", "base64": IN_BASE64, "mime_type": "application/pdf"},
+            {
+                "type": "file",
+                "base64": IN_BASE64,
+                "mime_type": "application/pdf",
+            },
             "document",
             "application/pdf",
         ),
         (
-            {"image": {"format": "png", "source": {"s3Location": {"uri": "gs://a"}}}},
+            {
+                "image": {
+                    "format": "png",
+                    "source": {"s3Location": {"uri": "gs://a"}},
+                }
+            },
             "image",
             "image/png",
         ),
         (
-            {"type": "image_url", "image_url": f"data:image/png;base64,{IN_BASE64}"},
+            {
+                "type": "image_url",
+                "image_url": f"data:image/png;base64,{IN_BASE64}",
+            },
             "image",
             "",
         ),
@@ -137,11 +152,17 @@ def test_a_medium_in_a_framework_s_own_form_is_a_medium(block, kind, mime):
     content = [{"type": "text", "text": "Look."}, block]
     _, found = read_parts(content, "content")
     assert (type(found), found.kind, found.mime) == (Media, kind, mime)
-    assert found.data in (IN_BASE64, f"data:image/png;base64,{IN_BASE64}", "gs://a")
+    assert found.data in (
+        IN_BASE64,
+        f"data:image/png;base64,{IN_BASE64}",
+        "gs://a",
+    )
     assert show_text(content, 1, "gone")[1] == {"type": "text", "text": "gone"}
     assert content[1] is block
     kept = json.loads(json.dumps(found.block))
-    assert with_bytes(kept) == block, "what is set aside comes back as what it was"
+    assert with_bytes(kept) == block, (
+        "what is set aside comes back as what it was"
+    )
 
 
 def test_a_block_that_is_not_as_its_type_has_it_is_carried_through():

@@ -4,11 +4,16 @@ from ullage import Session
 from ullage.core.history.ledger import Ledger, PolicyRecord
 from ullage.integrations._entries import Entries, entry_of, record_of
 
-REQUEST = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hello."}]}
+REQUEST = {
+    "model": "gpt-4.1",
+    "messages": [{"role": "user", "content": "Hello."}],
+}
 
 
 def record():
-    return Ledger().with_policy(bytes(16), PolicyRecord("first", recall=False))[1]
+    return Ledger().with_policy(
+        bytes(16), PolicyRecord("first", recall=False)
+    )[1]
 
 
 def test_a_record_is_an_entry_and_a_record_again():
@@ -16,7 +21,8 @@ def test_a_record_is_an_entry_and_a_record_again():
     assert key == f"ullage:{'00' * 16}:opened:0"
     assert record_of(key, value) == record()
     assert [
-        record_of(*other) for other in ((f"{key}0", value), ("a", value), (key, 7))
+        record_of(*other)
+        for other in ((f"{key}0", value), ("a", value), (key, 7))
     ] == [None] * 3
 
 

@@ -83,7 +83,10 @@ def test_async_in_the_four_formats():
     async def main():
         async with amcp_tools(SERVER) as tools:
             for format in FORMAT_NAMES:
-                script = [reply(format, "", CALLS[:3], 1), reply(format, "Done.")]
+                script = [
+                    reply(format, "", CALLS[:3], 1),
+                    reply(format, "Done."),
+                ]
                 outcome, _, _ = await arun(format, *script, tools=tools)
                 texts = [text for text, _ in results(format, outcome.history)]
                 assert texts[0] == "ababab"
@@ -100,7 +103,9 @@ def test_a_program_that_cannot_be_started_is_told():
         pass
 
 
-@pytest.mark.parametrize("error", [BudgetExceeded("usd", 1, 2), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    "error", [BudgetExceeded("usd", 1, 2), KeyboardInterrupt()]
+)
 def test_what_is_raised_inside_comes_out_as_it_is(error):
     with pytest.raises(type(error)) as raised, mcp_tools(SERVER):
         raise error

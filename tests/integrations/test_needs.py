@@ -28,10 +28,12 @@ ROOT = Path(__file__).parents[2]
 
 def test_every_adapter_is_here_and_its_extra_exists():
     files = (ROOT / "src/ullage/integrations").iterdir()
-    assert {file.stem for file in files if not file.stem.startswith("_")} == set(EXTRAS)
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
-        "project"
-    ]
+    assert {
+        file.stem for file in files if not file.stem.startswith("_")
+    } == set(EXTRAS)
+    project = tomllib.loads(
+        (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    )["project"]
     assert set(EXTRAS.values()) <= set(project["optional-dependencies"])
 
 
@@ -49,18 +51,21 @@ def test_what_is_missing_is_told_with_what_to_install(name):
 
 def test_a_module_of_ours_that_is_missing_is_no_framework():
     with (
-        pytest.raises(ModuleNotFoundError, match=r"^No module named 'ullage\.barrel'$"),
+        pytest.raises(
+            ModuleNotFoundError, match=r"^No module named 'ullage\.barrel'$"
+        ),
         needs("adk"),
     ):
         importlib.import_module("ullage.barrel")
 
 
 def test_the_oldest_release_is_the_one_that_the_extra_asks_for():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
-        "project"
-    ]
+    project = tomllib.loads(
+        (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    )["project"]
     asked = {
-        extra: project["optional-dependencies"][extra] for extra in EXTRAS.values()
+        extra: project["optional-dependencies"][extra]
+        for extra in EXTRAS.values()
     }
     assert OLDEST.keys() == asked.keys()
     for extra, (framework, oldest) in OLDEST.items():

@@ -56,14 +56,26 @@ def test_what_a_session_decides_is_counted_and_on_the_span_that_is_open():
         "tool_call_id": "call_1",
         "content": f"{SECRET}\n" * 20_000,
     }
-    messages = [{"role": "user", "content": "Why?"}, calling(1, "read_log"), result]
+    messages = [
+        {"role": "user", "content": "Why?"},
+        calling(1, "read_log"),
+        result,
+    ]
     with trace.use_span(span):
         session.fit({"model": "gpt-5.4", "messages": messages})
     (event,) = (event for event in session.events if event.kind == "truncated")
-    labels = {"ullage.event.kind": "truncated", "gen_ai.request.model": "gpt-5.4"}
+    labels = {
+        "ullage.event.kind": "truncated",
+        "gen_ai.request.model": "gpt-5.4",
+    }
     fewer = event.tokens_before - event.tokens_after
     assert ("ullage.events", "{event}", 1, labels) in kept.added
-    assert ("ullage.core.tokens.removed", "{token}", fewer, labels) in kept.added
+    assert (
+        "ullage.core.tokens.removed",
+        "{token}",
+        fewer,
+        labels,
+    ) in kept.added
     attributes = dict(span.events)["ullage.truncated"]
     assert attributes["ullage.ref"] == event.ref
     assert attributes["gen_ai.conversation.id"] == "c-1"
@@ -75,6 +87,9 @@ def test_without_an_sdk_nothing_is_told_and_nothing_fails():
         "house-7b", format="openai-chat", on_event=events_told("house-7b")
     )
     session.fit(
-        {"model": "house-7b", "messages": [{"role": "user", "content": "Why?"}]}
+        {
+            "model": "house-7b",
+            "messages": [{"role": "user", "content": "Why?"}],
+        }
     )
     assert session.events

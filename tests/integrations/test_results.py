@@ -15,7 +15,9 @@ CALL = {
 RESULT = {"role": "tool", "tool_call_id": "c", "content": big(1)}
 
 
-def test_a_result_is_cut_before_it_is_kept_and_its_original_is_stored(tmp_path):
+def test_a_result_is_cut_before_it_is_kept_and_its_original_is_stored(
+    tmp_path,
+):
     async def main():
         sessions = AsyncHostSessions("openai-chat", store=tmp_path / "kept.db")
         session, wire = await sessions.opened("a", {}), FORMATS["openai-chat"]

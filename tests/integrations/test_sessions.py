@@ -16,7 +16,10 @@ from ullage.integrations._sessions import (
     without_none,
 )
 
-REQUEST = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hello."}]}
+REQUEST = {
+    "model": "gpt-4.1",
+    "messages": [{"role": "user", "content": "Hello."}],
+}
 
 
 def asked(*results):
@@ -26,7 +29,9 @@ def asked(*results):
         function = {"name": "look", "arguments": f'{{"n": {n}}}'}
         call = {"id": f"c{n}", "type": "function", "function": function}
         messages.append({"role": "assistant", "tool_calls": [call]})
-        messages.append({"role": "tool", "tool_call_id": f"c{n}", "content": result})
+        messages.append(
+            {"role": "tool", "tool_call_id": f"c{n}", "content": result}
+        )
     return {"model": "gpt-4.1", "messages": messages}
 
 
@@ -57,7 +62,9 @@ def test_a_family_spends_one_budget_which_goes_on_in_another_process():
         )
         agents = ("logs", "metrics")
         opened = {
-            name: sessions.opened(f"case/{name}", state, parent="case", agent=name)
+            name: sessions.opened(
+                f"case/{name}", state, parent="case", agent=name
+            )
             for name in agents
         }
         return sessions, opened
@@ -70,9 +77,14 @@ def test_a_family_spends_one_budget_which_goes_on_in_another_process():
     assert sessions.family("case").budget.spent.tokens == 2 * 909
     state = sessions.missing(opened["logs"], {}, agent="logs")
     told = [key for key in state if "spent" in key]
-    assert told == ["ullage:spent:logs"]  # an older sum of another agent's must not win
+    assert told == [
+        "ullage:spent:logs"
+    ]  # an older sum of another agent's must not win
     state |= sessions.missing(opened["metrics"], state, agent="metrics")
-    nonsense = {"ullage:spent:nobody": "much", "ullage:spent:some": {"calls": "x"}}
+    nonsense = {
+        "ullage:spent:nobody": "much",
+        "ullage:spent:some": {"calls": "x"},
+    }
     again, held = members({**state, **nonsense})
     assert again.family("case").budget.spent.tokens == 2 * 909
     assert len(again.family("case").sessions) == len(held) == 2
@@ -96,7 +108,9 @@ def test_the_window_a_framework_knows_holds_where_no_limits_are_given():
     small = HostSessions("openai-chat", limits=Limits(window_tokens=9_000))
     session = small.opened("a", {}, model="my-own", window_tokens=40_000)
     assert session.settings.limits == Limits(window_tokens=9_000)
-    assert limits_of("my-own", 40_000) == {"limits": Limits(window_tokens=40_000)}
+    assert limits_of("my-own", 40_000) == {
+        "limits": Limits(window_tokens=40_000)
+    }
     assert limits_of("my-own", 0) == limits_of("gpt-4.1", 40_000) == {}
 
 
@@ -149,11 +163,16 @@ def test_a_call_in_two_halves_is_cut_deeper_where_it_is_refused():
 def test_a_call_that_nothing_can_shorten_ends_with_what_the_provider_said():
     async def main():
         calls, session = PendingCalls(), await sessions_of().opened("a", {})
-        too_long = ValueError("prompt is too long: 15500 tokens > 4000 maximum")
+        too_long = ValueError(
+            "prompt is too long: 15500 tokens > 4000 maximum"
+        )
         told = "The rules. " * 4_000
         request = {
             **REQUEST,
-            "messages": [{"role": "system", "content": told}, *REQUEST["messages"]],
+            "messages": [
+                {"role": "system", "content": told},
+                *REQUEST["messages"],
+            ],
         }
         await calls.begin("here", session, request)
         assert not calls.may_retry("here", ValueError("no such key"))
@@ -170,7 +189,8 @@ def test_a_refusal_that_cannot_be_meant_is_not_retried():
         calls, session = PendingCalls(), await sessions_of().opened("a", {})
         await calls.begin("here", session, REQUEST)
         assert not calls.may_retry(
-            "here", ValueError("prompt is too long: 155000 tokens > 40 maximum")
+            "here",
+            ValueError("prompt is too long: 155000 tokens > 40 maximum"),
         )
 
     asyncio.run(main())
@@ -197,7 +217,9 @@ def test_a_call_that_never_ends_claims_nothing():
 def conversation(count):
     """A history of so many calls, each with a result of 30 KB."""
     page = "".join(f"line {n} of the page\n" for n in range(1_500))[:30_000]
-    tools = [{"type": "function", "function": {"name": "look", "parameters": {}}}]
+    tools = [
+        {"type": "function", "function": {"name": "look", "parameters": {}}}
+    ]
     return {**asked(*(f"{n}\n{page}" for n in range(count))), "tools": tools}
 
 

@@ -32,7 +32,9 @@ def code_lines(text):
         for line in range(token.start[0], token.end[0] + 1)
     }
     for node in ast.walk(ast.parse(text)):
-        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        is_text = isinstance(node, ast.Expr) and isinstance(
+            node.value, ast.Constant
+        )
         if is_text or isinstance(node, (ast.Import, ast.ImportFrom)):
             lines -= set(range(node.lineno, node.end_lineno + 1))
     return len(lines)
@@ -46,4 +48,7 @@ def test_a_line_of_code_is_counted_and_nothing_else():
 @pytest.mark.parametrize("path", ADAPTERS, ids=lambda path: path.stem)
 def test_an_adapter_is_short(path):
     files = path.rglob("*.py") if path.is_dir() else [path]
-    assert sum(code_lines(file.read_text(encoding="utf-8")) for file in files) <= MOST
+    assert (
+        sum(code_lines(file.read_text(encoding="utf-8")) for file in files)
+        <= MOST
+    )

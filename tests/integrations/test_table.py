@@ -108,7 +108,9 @@ def table():
         if "|" in row
     ]
     names = cells[0][1:]
-    return {row[0]: dict(zip(names, row[1:], strict=True)) for row in cells[2:]}
+    return {
+        row[0]: dict(zip(names, row[1:], strict=True)) for row in cells[2:]
+    }
 
 
 def test_the_table_has_each_row_and_each_framework():

@@ -23,7 +23,9 @@ def asked():
     return asked_by(SMALL, 12), asked_by(LARGER, 12)
 
 
-def test_a_turn_is_one_read_one_write_and_one_row_and_a_decision_one_more(asked):
+def test_a_turn_is_one_read_one_write_and_one_row_and_a_decision_one_more(
+    asked,
+):
     small, _ = asked
     assert small.finds == small.turns == 12 * 24
     shown = (
@@ -67,7 +69,11 @@ def test_the_model_says_what_a_server_holds(asked):
 def test_what_ends_first_is_what_is_used_most():
     asked = Asked(turns=100, cpu_s=0.1)
     held = Held(
-        rows=300, stored_bytes=50_000, disk_bytes=200_000, wal_bytes=200_000, cpu_s=0.05
+        rows=300,
+        stored_bytes=50_000,
+        disk_bytes=200_000,
+        wal_bytes=200_000,
+        cpu_s=0.05,
     )
     given = {
         "gap_s": 30,
@@ -75,12 +81,21 @@ def test_what_ends_first_is_what_is_used_most():
         "bookings_s": 1_000.0,
         "machine": Machine(),
     }
-    few, many = (needs_of(live, asked, held, **given) for live in (1_000, 10_000_000))
+    few, many = (
+        needs_of(live, asked, held, **given) for live in (1_000, 10_000_000)
+    )
     assert many.turns_s == pytest.approx(333_333, rel=1e-3)
     assert many.worker_cores == pytest.approx(333, rel=1e-2)
-    assert many.disk_bytes == pytest.approx(333_333 * 2_000 * 30 * DAY_S, rel=1e-3)
-    assert few.ends[0] == ("a budget of all, one row", pytest.approx(0.0333, rel=1e-2))
+    assert many.disk_bytes == pytest.approx(
+        333_333 * 2_000 * 30 * DAY_S, rel=1e-3
+    )
+    assert few.ends[0] == (
+        "a budget of all, one row",
+        pytest.approx(0.0333, rel=1e-2),
+    )
     assert many.shares["its disk's room"] == pytest.approx(
         1e4 * few.shares["its disk's room"]
     )
-    assert many.usd_million == few.usd_million, "a conversation costs what it costs"
+    assert many.usd_million == few.usd_million, (
+        "a conversation costs what it costs"
+    )

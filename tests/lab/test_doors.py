@@ -18,7 +18,9 @@ def test_a_door_that_sends_too_much_fails(monkeypatch, tmp_path, capsys):
     def sends_all(name, wheel, folder):
         raise ValueError(f"{name}: 420,000 bytes were sent")
 
-    monkeypatch.setattr(doors, "built", lambda folder: (folder / "none.whl", None))
+    monkeypatch.setattr(
+        doors, "built", lambda folder: (folder / "none.whl", None)
+    )
     monkeypatch.setattr(doors, "tried", sends_all)
     assert doors.main(["loop_openai"]) == 1
     assert "420,000 bytes" in capsys.readouterr().out

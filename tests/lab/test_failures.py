@@ -16,13 +16,17 @@ def test_a_guard_is_one_place_of_a_file_and_has_a_test(guard):
     assert right.count(guard.right) == 1
     compile(right.replace(guard.right, guard.wrong), guard.file, "exec")
     file, _, named = guard.nearest.split()
-    assert f"def {named}" in (ROOT / "tests" / file).read_text(encoding="utf-8")
+    assert f"def {named}" in (ROOT / "tests" / file).read_text(
+        encoding="utf-8"
+    )
 
 
 def test_each_test_has_a_guard_of_its_own_that_is_taken_out():
     page = (ROOT / "docs" / "failures.md").read_text(encoding="utf-8")
     tests = re.findall(r"`(test_f\d+_\w+)`", page)
     named = [guard.nearest.split()[-1] for guard in GUARDS]
-    alone = [[test for test in tests if test.startswith(name)] for name in named]
+    alone = [
+        [test for test in tests if test.startswith(name)] for name in named
+    ]
     assert {found[0] for found in alone if len(found) == 1} == set(tests)
     assert f"takes {len(GUARDS)} guards out" in page

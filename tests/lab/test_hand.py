@@ -12,7 +12,9 @@ def test_a_short_run_finds_nothing():
     assert hand.run(1, steps=5) is None
 
 
-def test_what_goes_wrong_is_told_by_its_seed_and_its_steps(monkeypatch, capsys):
+def test_what_goes_wrong_is_told_by_its_seed_and_its_steps(
+    monkeypatch, capsys
+):
     def is_legal(self, request, view):
         raise AssertionError("an illegal view")
 

@@ -12,7 +12,9 @@ by_name = {work.name: work for work in WORKS}
 @forks
 @silent
 @pytest.mark.parametrize("name", by_name)
-def test_whatever_a_process_was_doing_nothing_is_lost_and_nothing_is_illegal(name):
+def test_whatever_a_process_was_doing_nothing_is_lost_and_nothing_is_illegal(
+    name,
+):
     kills, wrong = survived(by_name[name], seed=1, every=4, moments=1)
     assert wrong == []
     assert kills > 1

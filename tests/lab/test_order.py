@@ -24,7 +24,9 @@ def recorded(tmp_path_factory):
     path = tmp_path_factory.mktemp("runs") / "run.json"
     path.write_text(
         json.dumps(
-            histories.request("openai-chat", histories.wire("openai-chat", TURNS))
+            histories.request(
+                "openai-chat", histories.wire("openai-chat", TURNS)
+            )
         )
     )
     return path
@@ -42,11 +44,16 @@ def test_the_layers_of_a_document_act_before_the_guard(recorded, name):
     assert not without.asked
 
 
-def test_the_command_prints_the_order_and_leaves_out_what_needs_no_room(recorded):
+def test_the_command_prints_the_order_and_leaves_out_what_needs_no_room(
+    recorded,
+):
     said = CliRunner().invoke(
         main, [str(recorded), "--window", "64000", "--window", "900000"]
     )
     assert said.exit_code == 0
-    assert "three_layer, 64,000: 1 runs; the summariser was asked in 1" in said.output
+    assert (
+        "three_layer, 64,000: 1 runs; the summariser was asked in 1"
+        in said.output
+    )
     assert "     1  prune, compact\n" in said.output
     assert "three_layer, 900,000: 0 runs" in said.output

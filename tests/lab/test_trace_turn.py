@@ -12,7 +12,9 @@ def test_a_walk_begins_with_the_door_and_ends_with_the_rendering():
     trace = traced_session(3)
     (walk, *_) = trace.rooms
     assert any("wires" in each for each in trace.rooms)
-    assert [room for room in walk if room.startswith("turn.")][-1] == "turn.rendering"
+    assert [room for room in walk if room.startswith("turn.")][
+        -1
+    ] == "turn.rendering"
     assert sum(trace.rooms.values()) == 3
     assert trace.calls > 100
 
@@ -35,7 +37,9 @@ def climbs(*calls):
     for rooms in calls:
         frame = None
         for room in rooms:
-            code = Code(co_filename=room, co_name="f", co_qualname="f", co_flags=0)
+            code = Code(
+                co_filename=room, co_name="f", co_qualname="f", co_flags=0
+            )
             frame = SimpleNamespace(f_code=code, f_back=frame)
         trace._see(frame, "call", None)
     return set(trace.climbs)
@@ -44,7 +48,9 @@ def climbs(*calls):
 @pytest.mark.usefixtures("files_are_rooms")
 def test_a_call_into_a_room_above_is_a_climb_also_through_foreign_code():
     assert climbs(("history", "stages")) == {Climb("a", "history", "stages")}
-    assert climbs(("history", "", "stages")) == {Climb("a", "history", "stages")}
+    assert climbs(("history", "", "stages")) == {
+        Climb("a", "history", "stages")
+    }
     assert climbs(("stages", "history")) == set()
 
 

@@ -9,7 +9,10 @@ def recorded(folder):
     messages = [{"role": "user", "content": "Which port does it use?"}]
     for number in range(12):
         call = {"id": f"c{number}", "type": "function"}
-        call["function"] = {"name": "read", "arguments": json.dumps({"page": number})}
+        call["function"] = {
+            "name": "read",
+            "arguments": json.dumps({"page": number}),
+        }
         lines = "\n".join(f"{number}.{line}: some text" for line in range(400))
         messages += [
             {"role": "assistant", "content": None, "tool_calls": [call]},

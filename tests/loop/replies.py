@@ -32,14 +32,17 @@ def reply(format, text="", calls=(), number=0):
     """A reply that says something, or asks for tools: pairs of name and arguments."""
     ids = [f"call_{number}_{n}" for n in range(len(calls))]
     named = [
-        (id, name, arguments) for id, (name, arguments) in zip(ids, calls, strict=True)
+        (id, name, arguments)
+        for id, (name, arguments) in zip(ids, calls, strict=True)
     ]
     return _BODIES[format](text, named, number)
 
 
 def as_sdk(format, body):
     if format == "ollama":
-        ollama = pytest.importorskip("ollama", reason="ollama is not installed")
+        ollama = pytest.importorskip(
+            "ollama", reason="ollama is not installed"
+        )
         return ollama.ChatResponse.model_validate(body)
     return (
         SDK[format].model_validate(body) if format in SDK else body
@@ -107,7 +110,10 @@ def _responses(text, calls, number):
         "tools": [],
         "usage": {
             "input_tokens": INPUT_TOKENS,
-            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+            "input_tokens_details": {
+                "cached_tokens": 0,
+                "cache_write_tokens": 0,
+            },
             "output_tokens": OUTPUT_TOKENS,
             "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS,
@@ -118,7 +124,8 @@ def _responses(text, calls, number):
 def _anthropic(text, calls, number):
     content = [{"type": "text", "text": text}] if text else []
     content += [
-        {"type": "tool_use", "id": id, "name": n, "input": a} for id, n, a in calls
+        {"type": "tool_use", "id": id, "name": n, "input": a}
+        for id, n, a in calls
     ]
     return {
         "id": f"msg_{number}",
@@ -128,7 +135,10 @@ def _anthropic(text, calls, number):
         "content": content,
         "stop_reason": "tool_use" if calls else "end_turn",
         "stop_sequence": None,
-        "usage": {"input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS},
+        "usage": {
+            "input_tokens": INPUT_TOKENS,
+            "output_tokens": OUTPUT_TOKENS,
+        },
     }
 
 
@@ -141,7 +151,10 @@ def _gemini(text, calls, number):
     return {
         "responseId": f"gemini_{number}",
         "candidates": [
-            {"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}
+            {
+                "content": {"role": "model", "parts": parts},
+                "finishReason": "STOP",
+            }
         ],
         "usageMetadata": {
             "promptTokenCount": INPUT_TOKENS,
@@ -171,7 +184,8 @@ def _ollama(text, calls, number):
 def _converse(text, calls, number):
     content = [{"text": text}] if text else []
     content += [
-        {"toolUse": {"toolUseId": id, "name": n, "input": a}} for id, n, a in calls
+        {"toolUse": {"toolUseId": id, "name": n, "input": a}}
+        for id, n, a in calls
     ]
     return {
         "output": {"message": {"role": "assistant", "content": content}},

@@ -16,11 +16,15 @@ def serving(script):
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            body = json.loads(
+                self.rfile.read(int(self.headers["content-length"]))
+            )
             bodies.append(body)
             said = script(body)
             status, answer = (
-                said if isinstance(said, tuple) else (200, completion(body, said))
+                said
+                if isinstance(said, tuple)
+                else (200, completion(body, said))
             )
             data = json.dumps(answer).encode()
             self.send_response(status)

@@ -31,7 +31,8 @@ from ullage.wires.rules.checker import problems_of
 def played(conversation, format, messages):
     """The views of a conversation that is played through."""
     came = [
-        getattr(conversation, call)(given) for call, given in calls(format, messages)
+        getattr(conversation, call)(given)
+        for call, given in calls(format, messages)
     ]
     return [view for view in came if isinstance(view, dict)]
 
@@ -85,7 +86,9 @@ def played(conversation, format, messages):
                 chatMessages = messages.Select(m => m.ToChatMessage()).ToList();""",
 )
 @pytest.mark.parametrize("format", sorted(FORMATS))
-def test_it_is_loaded_from_its_newest_summary_and_nothing_is_lost(format, tmp_path):
+def test_it_is_loaded_from_its_newest_summary_and_nothing_is_lost(
+    format, tmp_path
+):
     model, messages = Model(), histories.wire(format, TURNS)
     conversation, wire = opened(tmp_path, format, model), FORMATS[format]
     views = played(conversation, format, messages)
@@ -106,7 +109,8 @@ def test_it_is_loaded_from_its_newest_summary_and_nothing_is_lost(format, tmp_pa
     assert "TypeError: x is None" in text
     assert "Find out why the tests fail." in text
     assert (
-        conversation.session.window.estimate <= conversation.session.window.limit_tokens
+        conversation.session.window.estimate
+        <= conversation.session.window.limit_tokens
     )
     kept = ConversationStore(tmp_path / "chat.db", format=format)
     history = kept.history("s")
@@ -121,33 +125,44 @@ def test_it_is_loaded_from_its_newest_summary_and_nothing_is_lost(format, tmp_pa
     reading.reachable(again.session, shown, found)
     said = "\n".join([*shown, *found.values()])
     assert [
-        n for n in range(STEPS) if f"Step {n}." not in said or f"{n}\n{LOG}" not in said
+        n
+        for n in range(STEPS)
+        if f"Step {n}." not in said or f"{n}\n{LOG}" not in said
     ] == []
 
 
 @pytest.mark.parametrize("format", sorted(FORMATS))
-def test_a_store_that_has_never_seen_the_outputs_is_given_all_of_them(format, tmp_path):
+def test_a_store_that_has_never_seen_the_outputs_is_given_all_of_them(
+    format, tmp_path
+):
     """The outputs' file was lost, or another is used, after the first compactions."""
     messages, wire = histories.wire(format, TURNS), FORMATS[format]
     model, half = Model(), len(messages) // 2
     played(opened(tmp_path, format, model), format, messages[:half])
     assert model.asked
     before = len(model.asked)
-    fresh = opened(tmp_path, format, model, store=SqliteStore(tmp_path / "fresh.db"))
+    fresh = opened(
+        tmp_path, format, model, store=SqliteStore(tmp_path / "fresh.db")
+    )
     view = played(fresh, format, messages[half:])[-1]
     assert len(model.asked) > before
     shown, found = texts(format, wire.history(view)), {}
     reading.reachable(fresh.session, shown, found)
     said = "\n".join([*shown, *found.values()])
     assert [
-        n for n in range(STEPS) if f"Step {n}." not in said or f"{n}\n{LOG}" not in said
+        n
+        for n in range(STEPS)
+        if f"Step {n}." not in said or f"{n}\n{LOG}" not in said
     ] == []
 
 
 def test_what_is_too_little_to_compact_is_loaded_whole(tmp_path):
     messages = histories.wire("openai-chat", TURNS[:4])
     conversation = opened(tmp_path, "openai-chat")
-    assert played(conversation, "openai-chat", messages)[-1]["messages"] == messages
+    assert (
+        played(conversation, "openai-chat", messages)[-1]["messages"]
+        == messages
+    )
     assert conversation.messages == messages
     assert conversation.usage.input_tokens == 0
 
@@ -156,7 +171,9 @@ def test_what_cannot_be_meant_is_refused(tmp_path):
     conversation = opened(tmp_path, "openai-chat")
     with pytest.raises(ConfigError, match="it is kept already"):
         conversation.fit(
-            histories.request("openai-chat", [{"role": "user", "content": "x"}])
+            histories.request(
+                "openai-chat", [{"role": "user", "content": "x"}]
+            )
         )
     with pytest.raises(ConfigError, match="no compaction"):
         opened(tmp_path, "openai-chat", policy="continuation")
@@ -233,7 +250,12 @@ def test_a_compaction_may_be_any_stage_and_what_stands_before_its_summary_is_not
         it.append([{"role": "user", "content": "The task: mend the loader."}])
         for number in range(40):
             it.append(
-                [{"role": "assistant", "content": f"Step {number} is done. " * 60}]
+                [
+                    {
+                        "role": "assistant",
+                        "content": f"Step {number} is done. " * 60,
+                    }
+                ]
             )
             it.append([{"role": "user", "content": f"Go on, {number}."}])
             view = it.fit({"model": "gpt-4.1"})

@@ -27,7 +27,14 @@ from tests.histories import Call, Turn
 from tests.servers import Call as Asks
 from tests.servers import Reply as Says
 from tests.stores.killed import dies, forks, silent
-from ullage import Budget, ConfigError, FormatError, MemoryStore, StoreError, Usage
+from ullage import (
+    Budget,
+    ConfigError,
+    FormatError,
+    MemoryStore,
+    StoreError,
+    Usage,
+)
 from ullage.core.values.effects import Reply
 from ullage.documents.conversation import AsyncConversation, ConversationStore
 from ullage.tools.replay import reading
@@ -57,7 +64,9 @@ class Writer(Model):
             self.cancelled += 1
             raise
         self.answered += 1
-        return Reply(text=said, usage=Usage(fresh_tokens=1_000), model="gpt-4.1")
+        return Reply(
+            text=said, usage=Usage(fresh_tokens=1_000), model="gpt-4.1"
+        )
 
 
 def awaited(folder, format=CHAT, model=None, **more):
@@ -84,7 +93,8 @@ async def played(conversation, format, messages, then=None):
 def played_sync(folder, format, messages, model=None, **more):
     with opened(folder, format, model, **more) as made:
         came = [
-            getattr(made, call)(argument) for call, argument in calls(format, messages)
+            getattr(made, call)(argument)
+            for call, argument in calls(format, messages)
         ]
         return [view for view in came if isinstance(view, dict)]
 
@@ -92,7 +102,9 @@ def played_sync(folder, format, messages, model=None, **more):
 def rows(folder, format=CHAT):
     """What is in the database, but for ids and times."""
     kept = ConversationStore(folder / "chat.db", format=format)
-    history = [(stored.message, stored.is_compacted) for stored in kept.history("s")]
+    history = [
+        (stored.message, stored.is_compacted) for stored in kept.history("s")
+    ]
     with sqlite3.connect(folder / "chat.db") as db:
         parts = db.execute(
             "SELECT Summary, CompactedMessageCount, CompactedTokenCount, "
@@ -124,7 +136,9 @@ async def until_compacted(conversation, messages):
 
 
 def kinds(conversation, kind):
-    return [event for event in conversation.session.events if event.kind == kind]
+    return [
+        event for event in conversation.session.events if event.kind == kind
+    ]
 
 
 # ── the same as the synchronous one ──────────────────────────────────────────────────────
@@ -148,7 +162,9 @@ def test_the_same_views_and_the_same_rows(format, tmp_path):
 
 
 @pytest.mark.parametrize("summariser", [Model, Writer], ids=["sync", "async"])
-def test_the_same_words_where_a_view_grows_too_much_at_once(summariser, tmp_path):
+def test_the_same_words_where_a_view_grows_too_much_at_once(
+    summariser, tmp_path
+):
     """Nothing was begun, so the model is asked within the turn."""
     messages = histories.wire(CHAT, SHORT)
     halves = messages[:50], messages[50:]
@@ -259,7 +275,9 @@ def test_it_is_begun_before_it_is_needed_and_written_down_by_the_fit_that_needs_
     history, parts = rows(tmp_path, format)
     assert [message for message, _ in history] == messages
     assert len(parts) > 1
-    assert begun == list(range(len(begun)))  # one for each compaction, and before it
+    assert begun == list(
+        range(len(begun))
+    )  # one for each compaction, and before it
     assert len(model.asked) == len(begun) >= len(parts)
     for number, (summary, count, _, boundary) in enumerate(parts, 1):
         assert f"Part {number}." in summary
@@ -276,13 +294,16 @@ def test_it_is_begun_before_it_is_needed_and_written_down_by_the_fit_that_needs_
     said = "\n".join([*shown, *found.values()])
     steps = range(len(SHORT) - 1)
     assert [
-        n for n in steps if f"Step {n}." not in said or f"{n}\n{LOG}" not in said
+        n
+        for n in steps
+        if f"Step {n}." not in said or f"{n}\n{LOG}" not in said
     ] == []
 
 
 LONG = [
     Turn(
-        said=f"Step {n}. " + "international communication infrastructure " * 24,
+        said=f"Step {n}. "
+        + "international communication infrastructure " * 24,
         calls=(Call("bash", f"{n}", "ok"),),
     )
     for n in range(100)
@@ -352,7 +373,8 @@ def test_one_that_cannot_be_used_leaves_what_would_have_been_without_a_model(
         async with awaited(other, model=model) as made:
             came = await played(made, CHAT, messages, between)
             told = {
-                event.why.partition(";")[0] for event in kinds(made, "summary_refused")
+                event.why.partition(";")[0]
+                for event in kinds(made, "summary_refused")
             }
             begun = len(kinds(made, "preparing"))
             assert (made.preparing is not None) == (fate == "late")
@@ -361,7 +383,9 @@ def test_one_that_cannot_be_used_leaves_what_would_have_been_without_a_model(
     came, told, begun, asked = asyncio.run(run())
     assert came == views
     assert rows(other) == rows(sync)
-    most = 2 if fate in ("raises", "refused") else 1  # once more, until it is left out
+    most = (
+        2 if fate in ("raises", "refused") else 1
+    )  # once more, until it is left out
     assert 1 <= asked <= begun * most
     left_out = {why for why in told if "was not asked, as in" in why}
     assert (
@@ -381,7 +405,10 @@ def test_one_that_cannot_be_used_leaves_what_would_have_been_without_a_model(
 def test_however_late_the_answers_come_no_turn_waits_and_each_is_counted(
     answers, tmp_path_factory
 ):
-    folder, messages = tmp_path_factory.mktemp("late"), histories.wire(CHAT, SHORT)
+    folder, messages = (
+        tmp_path_factory.mktemp("late"),
+        histories.wire(CHAT, SHORT),
+    )
     left = iter(answers)
 
     async def run():
@@ -405,7 +432,9 @@ def test_however_late_the_answers_come_no_turn_waits_and_each_is_counted(
     asyncio.run(run())
     history, parts = rows(folder)
     assert [message for message, _ in history] == messages
-    assert [is_compacted for _, is_compacted in history].count(True) == parts[-1][1]
+    assert [is_compacted for _, is_compacted in history].count(True) == parts[
+        -1
+    ][1]
 
 
 def test_a_late_one_is_in_the_totals_when_it_comes_back(tmp_path):
@@ -449,7 +478,10 @@ def test_closing_gives_up_what_is_under_way(tmp_path):
 
 def test_once_the_budget_is_spent_nothing_is_begun(tmp_path):
     async def run():
-        model, budget = Writer(), Budget(tokens=10, on_exceeded="warn", warn_at=0)
+        model, budget = (
+            Writer(),
+            Budget(tokens=10, on_exceeded="warn", warn_at=0),
+        )
         budget.charge(Usage(fresh_tokens=10), "gpt-4.1", agent="x")
         async with awaited(tmp_path, model=model, budget=budget) as made:
             await played(made, CHAT, histories.wire(CHAT, SHORT))
@@ -485,7 +517,9 @@ def test_a_slow_database_does_not_hold_up_the_loop(tmp_path):
         ticking = asyncio.create_task(tick())
         store = Slow(tmp_path / "chat.db")
         model = Writer()
-        made = AsyncConversation(store, "s", "gpt-4.1", limits=LIMITS, summariser=model)
+        made = AsyncConversation(
+            store, "s", "gpt-4.1", limits=LIMITS, summariser=model
+        )
         for message in histories.wire(CHAT, SHORT):
             await made.append([message])
             await made.fit(bare(CHAT))
@@ -557,7 +591,9 @@ def test_killed_at_any_step_after_the_answer_the_history_is_whole(tmp_path):
     )
 
 
-def test_what_is_ready_is_not_lost_where_the_row_could_not_be_written(tmp_path):
+def test_what_is_ready_is_not_lost_where_the_row_could_not_be_written(
+    tmp_path,
+):
     async def run():
         model, messages = Writer(), histories.wire(CHAT, TURNS)
         async with awaited(tmp_path, model=model) as made:
@@ -571,7 +607,9 @@ def test_what_is_ready_is_not_lost_where_the_row_could_not_be_written(tmp_path):
             with pytest.raises(StoreError, match="mark_compacted"):
                 await until_compacted(made, messages[number:])
             history, parts = rows(tmp_path)
-            assert [message for message, _ in history] == messages[: len(history)]
+            assert [message for message, _ in history] == messages[
+                : len(history)
+            ]
             assert parts == []
             with sqlite3.connect(tmp_path / "chat.db") as db:
                 db.execute("DROP TRIGGER no")
@@ -641,20 +679,26 @@ def test_an_append_that_is_cancelled_has_happened(tmp_path):
     asyncio.run(run())
 
 
-def test_a_history_that_cannot_be_read_beside_a_turn_disturbs_no_turn(tmp_path):
+def test_a_history_that_cannot_be_read_beside_a_turn_disturbs_no_turn(
+    tmp_path,
+):
     class Failing(ConversationStore):
         fails = True
 
         def history(self, session):
             if self.fails:
                 self.fails = False
-                raise StoreError("conversations", "history", "the disk is asleep")
+                raise StoreError(
+                    "conversations", "history", "the disk is asleep"
+                )
             return super().history(session)
 
     async def run():
         model, messages = Writer(), histories.wire(CHAT, TURNS)
         store = Failing(tmp_path / "chat.db")
-        made = AsyncConversation(store, "s", "gpt-4.1", limits=LIMITS, summariser=model)
+        made = AsyncConversation(
+            store, "s", "gpt-4.1", limits=LIMITS, summariser=model
+        )
         number = await until_begun(made, messages)
         await made.preparing
         view = await until_compacted(made, messages[number:])
@@ -668,9 +712,12 @@ def test_a_history_that_cannot_be_read_beside_a_turn_disturbs_no_turn(tmp_path):
 # ── a chat service on an event loop ──────────────────────────────────────────────────────
 
 
-def test_a_chat_service_on_the_real_sdk_goes_on_from_the_boundary(serve, tmp_path):
+def test_a_chat_service_on_the_real_sdk_goes_on_from_the_boundary(
+    serve, tmp_path
+):
     steps = [
-        Says(f"Step {n}.", [Asks("bash", {"command": f"run {n}"})]) for n in range(24)
+        Says(f"Step {n}.", [Asks("bash", {"command": f"run {n}"})])
+        for n in range(24)
     ]
     server = serve(CHAT, [*steps, "Done."], strict=True)
     store = ConversationStore(tmp_path / "chat.db")
@@ -687,7 +734,11 @@ def test_a_chat_service_on_the_real_sdk_goes_on_from_the_boundary(serve, tmp_pat
             if not message.tool_calls:
                 return message.content
             for call in message.tool_calls:
-                result = {"role": "tool", "tool_call_id": call.id, "content": LOG}
+                result = {
+                    "role": "tool",
+                    "tool_call_id": call.id,
+                    "content": LOG,
+                }
                 await kept.append([result])
 
     async def run():
@@ -703,7 +754,9 @@ def test_a_chat_service_on_the_real_sdk_goes_on_from_the_boundary(serve, tmp_pat
             return await kept.messages
 
     messages = asyncio.run(run())
-    assert messages[0]["content"].startswith("[Previous conversation compacted]")
+    assert messages[0]["content"].startswith(
+        "[Previous conversation compacted]"
+    )
     assert "Go." in messages[0]["content"]
     assert len(server.requests) == 25
     assert len(store.history("s")) == 50

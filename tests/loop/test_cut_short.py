@@ -16,9 +16,17 @@ REASONS = {
     "anthropic": ("max_tokens", "model_context_window_exceeded", "refusal"),
     "gemini": ("MAX_TOKENS", "SAFETY", "RECITATION"),
     "ollama": ("length",),
-    "bedrock-converse": ("max_tokens", "guardrail_intervened", "malformed_tool_use"),
+    "bedrock-converse": (
+        "max_tokens",
+        "guardrail_intervened",
+        "malformed_tool_use",
+    ),
 }
-EACH = [(format, reason) for format, reasons in REASONS.items() for reason in reasons]
+EACH = [
+    (format, reason)
+    for format, reasons in REASONS.items()
+    for reason in reasons
+]
 
 
 def ended(format, body, reason):
@@ -27,7 +35,10 @@ def ended(format, body, reason):
     if format == "openai-chat":
         body["choices"][0]["finish_reason"] = reason
     elif format == "openai-responses":
-        body |= {"status": "incomplete", "incomplete_details": {"reason": reason}}
+        body |= {
+            "status": "incomplete",
+            "incomplete_details": {"reason": reason},
+        }
     elif format == "anthropic":
         body["stop_reason"] = reason
     elif format == "ollama":
@@ -52,8 +63,12 @@ class Disk:
 
 
 def script(format, reason):
-    cut = ended(format, reply(format, "", [("write_file", {"path": "a"})], 1), reason)
-    whole = reply(format, "", [("write_file", {"path": "a", "text": "all of it"})], 2)
+    cut = ended(
+        format, reply(format, "", [("write_file", {"path": "a"})], 1), reason
+    )
+    whole = reply(
+        format, "", [("write_file", {"path": "a", "text": "all of it"})], 2
+    )
     return [cut, whole, reply(format, "Done.")]
 
 
@@ -83,7 +98,9 @@ def test_a_call_of_a_reply_that_was_cut_short_is_not_run(format, reason, sdk):
 @formats
 def test_the_same_of_a_stream(format):
     disk, reason = Disk(), REASONS[format][0]
-    streams = [iter(events_of(format, body)) for body in script(format, reason)]
+    streams = [
+        iter(events_of(format, body)) for body in script(format, reason)
+    ]
     outcome, _, _ = run(format, *streams, tools=[disk.write_file])
     check(format, outcome, disk, reason)
 
@@ -113,8 +130,14 @@ def test_none_of_several_calls_is_run_and_each_has_its_result(format):
 def test_a_model_that_is_cut_short_again_and_again_comes_to_the_cap(format):
     disk = Disk()
     cut = script(format, REASONS[format][0])[0]
-    outcome, client, _ = run(format, cut, tools=[disk.write_file], max_iterations=3)
-    assert (outcome.why, len(client.views), disk.files) == ("iteration_cap", 3, {})
+    outcome, client, _ = run(
+        format, cut, tools=[disk.write_file], max_iterations=3
+    )
+    assert (outcome.why, len(client.views), disk.files) == (
+        "iteration_cap",
+        3,
+        {},
+    )
 
 
 @formats

@@ -5,7 +5,14 @@ import asyncio
 import pytest
 
 from lab.returned import problems
-from tests.loop.replies import FORMAT_NAMES, asking, plain, reply, request, results
+from tests.loop.replies import (
+    FORMAT_NAMES,
+    asking,
+    plain,
+    reply,
+    request,
+    results,
+)
 from tests.loop.test_turn import READ_ON, new_session
 from ullage import AsyncSession, Session
 from ullage.doors.loop import arun_turn, run_turn
@@ -107,7 +114,9 @@ def one_run(format, history, logs, length):
     for name in ("fit", "observe", "recall", "flush"):
         setattr(session, name, fuse.around(getattr(session, name)))
     model = fuse.around(Model(format))
-    return run_turn(model, session, request(format, history), tools=[logs.tool(fuse)])
+    return run_turn(
+        model, session, request(format, history), tools=[logs.tool(fuse)]
+    )
 
 
 def one_async_run(format, history, logs, length):
@@ -183,12 +192,16 @@ def test_what_had_finished_keeps_its_result_and_the_rest_is_told_to_be_unsure():
         )
     first, *rest = results(format, history)
     assert first == ("a written", False)
-    assert all("Look before you repeat it" in text and failed for text, failed in rest)
+    assert all(
+        "Look before you repeat it" in text and failed for text, failed in rest
+    )
     assert len(rest) == 2
 
 
 @formats
-def test_a_history_that_ends_in_open_calls_is_closed_and_the_calls_are_not_run(format):
+def test_a_history_that_ends_in_open_calls_is_closed_and_the_calls_are_not_run(
+    format,
+):
     """The process died while its tools ran; only what had been appended is left."""
     history, logs = asking(format), Logs()
     left = reply(format, "", [("read_log", {"path": "a"})], 1)

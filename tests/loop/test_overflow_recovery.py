@@ -7,7 +7,14 @@ from itertools import pairwise
 import openai
 import pytest
 
-from tests.loop.replies import FORMAT_NAMES, asking, plain, reply, request, results
+from tests.loop.replies import (
+    FORMAT_NAMES,
+    asking,
+    plain,
+    reply,
+    request,
+    results,
+)
 from tests.loop.server import calling, saying, serving
 from tests.loop.test_turn import new_session, read_log
 from ullage import AsyncSession, Limits, OverLimitError
@@ -28,7 +35,12 @@ class Provider:
     """Counts in its own way, refuses what is over its window, and wants ten logs."""
 
     def __init__(self, format, window, *, says="numbers", logs=10):
-        self.format, self.window, self.says, self.logs = format, window, says, logs
+        self.format, self.window, self.says, self.logs = (
+            format,
+            window,
+            says,
+            logs,
+        )
         self.sizes, self.refused = [], 0
 
     def __call__(self, **view):
@@ -41,14 +53,19 @@ class Provider:
         if asked > self.logs:
             return reply(self.format, "All is well.")
         body = reply(
-            self.format, "", [("read_log", {"path": f"{asked}", "lines": 500})], asked
+            self.format,
+            "",
+            [("read_log", {"path": f"{asked}", "lines": 500})],
+            asked,
         )
         self.report(body, size)
         return body
 
     def refuse(self, size):
         if self.says == "numbers":
-            raise TooLong(f"prompt is too long: {size} tokens > {self.window} maximum")
+            raise TooLong(
+                f"prompt is too long: {size} tokens > {self.window} maximum"
+            )
         raise TooLong("The input exceeds the context window of this model")
 
     def report(self, body, size):
@@ -75,7 +92,12 @@ def long_history(format, logs=12):
     """A history of its own making, so that no report came before."""
     history = asking(format)
     provider = Provider(format, 10**9, logs=logs)
-    run_turn(provider, new_session(format), request(format, history), tools=[read_log])
+    run_turn(
+        provider,
+        new_session(format),
+        request(format, history),
+        tools=[read_log],
+    )
     history += asking(format, "And now?")
     return history
 
@@ -89,19 +111,25 @@ def test_a_provider_that_counts_more_than_we_do_is_obeyed(format, says):
     assert outcome.text == "All is well."
     assert 1 <= provider.refused <= (2 if says == "numbers" else 4)
     assert all(
-        sent > after for sent, after in pairwise(provider.sizes) if sent > WINDOW
+        sent > after
+        for sent, after in pairwise(provider.sizes)
+        if sent > WINDOW
     )
     told = [event for event in session.events if event.kind == "refused"]
     assert len(told) == provider.refused
     assert all(event.tokens_after < event.tokens_before for event in told)
-    assert len(results(format, outcome.history)) == 15, "the history has everything"
+    assert len(results(format, outcome.history)) == 15, (
+        "the history has everything"
+    )
 
 
 @formats
 def test_what_a_refusal_taught_is_not_asked_for_again(format):
     """After the first reply that reports usage, estimates are the provider's own."""
     provider = Provider(format, WINDOW, logs=30)
-    outcome, _ = run(format, provider, history=long_history(format), max_iterations=50)
+    outcome, _ = run(
+        format, provider, history=long_history(format), max_iterations=50
+    )
     assert outcome.why == "answered"
     assert provider.refused <= 2
     assert max(provider.sizes[3:]) <= WINDOW
@@ -112,19 +140,21 @@ def test_a_window_smaller_than_ours_is_learnt_from_the_refusal():
     format = "openai-chat"
     session = new_session(format, limits=Limits(window_tokens=100_000))
     session.fit(request(format, long_history(format)))
-    found = session.refused(TooLong("prompt is too long: 44000 tokens > 32000 maximum"))
+    found = session.refused(
+        TooLong("prompt is too long: 44000 tokens > 32000 maximum")
+    )
     assert found == Overflow(32_000, 44_000)
     asked = request(format, long_history(format, logs=2))
     session.fit(asked)
     session.observe(reply(format, "Done."))
     session.fit(asked)
-    assert session.window.limit_tokens == Limits(window_tokens=32_000).prompt_tokens(
-        None
-    )
+    assert session.window.limit_tokens == Limits(
+        window_tokens=32_000
+    ).prompt_tokens(None)
     session.fit({**asked, "model": "gpt-4.1-mini"})
-    assert session.window.limit_tokens == Limits(window_tokens=100_000).prompt_tokens(
-        None
-    )
+    assert session.window.limit_tokens == Limits(
+        window_tokens=100_000
+    ).prompt_tokens(None)
 
 
 @formats
@@ -154,10 +184,13 @@ def test_a_refusal_with_http_200_is_one_too():
 
     class Gateway(Provider):
         def refuse(self, size):
-            message = (
-                f"maximum context length is 8000 tokens. However, you requested {size}"
-            )
-            return {"error": {"code": 400, "message": f"This model's {message} tokens"}}
+            message = f"maximum context length is 8000 tokens. However, you requested {size}"
+            return {
+                "error": {
+                    "code": 400,
+                    "message": f"This model's {message} tokens",
+                }
+            }
 
     provider = Gateway(format, WINDOW, logs=1)
     outcome, _ = run(format, provider, history=long_history(format))
@@ -190,7 +223,10 @@ def test_an_sdk_over_a_socket_is_recovered_from():
         if sizes[-1] > 12_000:
             message = "Your input exceeds the context window of this model."
             return 400, {
-                "error": {"message": message, "code": "context_length_exceeded"}
+                "error": {
+                    "message": message,
+                    "code": "context_length_exceeded",
+                }
             }
         if body["messages"][-1]["role"] == "user":
             return calling(99, "read_log", path="a", lines=3)
@@ -213,7 +249,12 @@ def test_an_sdk_over_a_socket_is_recovered_from():
     ("found", "room"),
     [
         (Overflow(limit_tokens=100, size_tokens=200), 475),
-        (Overflow(limit_tokens=100, size_tokens=200, asked_output_tokens=50), 316),
+        (
+            Overflow(
+                limit_tokens=100, size_tokens=200, asked_output_tokens=50
+            ),
+            316,
+        ),
         (Overflow(limit_tokens=100), 750),
         (Overflow(), 750),
         (Overflow(limit_tokens=200, size_tokens=100), 750),
@@ -230,7 +271,9 @@ def test_a_retry_keeps_to_less_until_a_reply_reports_and_a_named_window_stays():
     session = new_session(format, limits=Limits(window_tokens=100_000))
     asked = request(format, long_history(format))
     session.fit(asked)
-    session.refused(TooLong("prompt is too long: 44000 tokens > 32000 maximum"))
+    session.refused(
+        TooLong("prompt is too long: 44000 tokens > 32000 maximum")
+    )
     lowered = session.fit(asked).sent.limit_tokens
     assert lowered < Limits(window_tokens=32_000).prompt_tokens(None)
     session.observe(reply(format, "Done."))

@@ -4,7 +4,14 @@ import asyncio
 
 import pytest
 
-from tests.loop.replies import FORMAT_NAMES, as_sdk, asking, reply, request, results
+from tests.loop.replies import (
+    FORMAT_NAMES,
+    as_sdk,
+    asking,
+    reply,
+    request,
+    results,
+)
 from tests.loop.test_turn import Scripted, new_session, read_log, run
 from tests.servers.streams import events_in, stream_of
 from ullage import AsyncSession, FormatError
@@ -24,7 +31,10 @@ def events_of(format, body):
 
 def script(format):
     calls = [("read_log", {"path": "a", "lines": 2})]
-    return [reply(format, "Let me look.", calls, 1), reply(format, "All is well.")]
+    return [
+        reply(format, "Let me look.", calls, 1),
+        reply(format, "All is well."),
+    ]
 
 
 @formats
@@ -35,7 +45,8 @@ def test_a_turn_of_streams_is_a_turn_of_whole_replies(format):
     assert (streamed.text, streamed.why) == ("All is well.", "answered")
     wire = FORMATS[format]
     parsed = [
-        [wire.parse(raw, "x") for raw in each.history] for each in (streamed, whole)
+        [wire.parse(raw, "x") for raw in each.history]
+        for each in (streamed, whole)
     ]
     assert parsed[0] == parsed[1]
     assert results(format, streamed.history) == results(format, whole.history)
@@ -60,7 +71,9 @@ def test_the_same_in_an_event_loop(format):
 
 
 @pytest.mark.parametrize("format", ["anthropic", "openai-responses"])
-def test_a_stream_that_breaks_off_adds_nothing_and_the_turn_can_be_run_again(format):
+def test_a_stream_that_breaks_off_adds_nothing_and_the_turn_can_be_run_again(
+    format,
+):
     history = asking(format)
     broken = iter(events_of(format, script(format)[0])[:-1])
     session = new_session(format)
@@ -68,7 +81,9 @@ def test_a_stream_that_breaks_off_adds_nothing_and_the_turn_can_be_run_again(for
     with pytest.raises(FormatError, match="ended before the reply did"):
         run_turn(client, session, request(format, history), tools=[read_log])
     assert history == asking(format)
-    outcome = run_turn(client, session, request(format, history), tools=[read_log])
+    outcome = run_turn(
+        client, session, request(format, history), tools=[read_log]
+    )
     assert outcome.text == "All is well."
 
 

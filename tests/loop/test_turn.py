@@ -31,7 +31,9 @@ from ullage import (
 from ullage.doors.loop import Outcome, Returned, Tool, arun_turn, run_turn
 from ullage.wires import FORMATS
 
-READ_ON = re.compile(r'get_continuation\(tool_call_id=\\?"(\w+)\\?", offset=(\d+)\)')
+READ_ON = re.compile(
+    r'get_continuation\(tool_call_id=\\?"(\w+)\\?", offset=(\d+)\)'
+)
 formats = pytest.mark.parametrize("format", FORMAT_NAMES)
 
 
@@ -72,7 +74,8 @@ class AsyncScripted(Scripted):
 
 def new_session(format, kind=Session, **more):
     return kind(
-        request(format, [])["model"], **{"format": format, "recall": True, **more}
+        request(format, [])["model"],
+        **{"format": format, "recall": True, **more},
     )
 
 
@@ -88,12 +91,16 @@ async def arun(format, *script, history=None, sdk=False, **more):
     history = asking(format) if history is None else history
     client = AsyncScripted(format, *script, sdk=sdk)
     session = new_session(format, AsyncSession)
-    outcome = await arun_turn(client, session, request(format, history), **more)
+    outcome = await arun_turn(
+        client, session, request(format, history), **more
+    )
     return outcome, client, session
 
 
 def is_legal(format, views):
-    return [problem for view in views for problem in problems(format, view)] == []
+    return [
+        problem for view in views for problem in problems(format, view)
+    ] == []
 
 
 # ── what a turn is ───────────────────────────────────────────────────────────────────────
@@ -108,7 +115,10 @@ def test_tools_are_run_in_order_and_the_answer_ends_the_turn(format, sdk):
         ("read_log", {"path": "a", "lines": 2}),
         ("read_log", {"path": "b", "lines": 1}),
     ]
-    script = [reply(format, "Let me look.", both, 1), reply(format, "All is well.")]
+    script = [
+        reply(format, "Let me look.", both, 1),
+        reply(format, "All is well."),
+    ]
     outcome, client, session = run(
         format, *script, history=history, sdk=sdk, tools=[read_log]
     )
@@ -125,7 +135,9 @@ def test_tools_are_run_in_order_and_the_answer_ends_the_turn(format, sdk):
     assert outcome.usage.output_tokens == 2 * OUTPUT_TOKENS
     assert is_legal(format, client.views)
     wire = FORMATS[format]
-    assert "read_log" in [wire.tool_name(tool) for tool in wire.tools(client.views[0])]
+    assert "read_log" in [
+        wire.tool_name(tool) for tool in wire.tools(client.views[0])
+    ]
     assert history[-1] in (
         wire.reply(script[1])[-1],
         *wire.reply(as_sdk(format, script[1])),
@@ -140,10 +152,16 @@ def test_sync_and_async_are_the_same(format, sdk):
         ("fail", {"path": "b"}),
         ("hm", {}),
     ]
-    script = [reply(format, "", calls, 1), reading_on(format), reply(format, "Done.")]
+    script = [
+        reply(format, "", calls, 1),
+        reading_on(format),
+        reply(format, "Done."),
+    ]
     tools = [read_log, fail]
     one, client, session = run(format, *script, sdk=sdk, tools=tools)
-    two, aclient, asession = asyncio.run(arun(format, *script, sdk=sdk, tools=tools))
+    two, aclient, asession = asyncio.run(
+        arun(format, *script, sdk=sdk, tools=tools)
+    )
     assert plain(one.history) == plain(two.history)
     assert (one.text, one.why, one.iterations, one.uncounted, one.usage) == (
         two.text, two.why, two.iterations, two.uncounted, two.usage
@@ -166,7 +184,9 @@ def reading_on(format, name="get_continuation"):
 @formats
 def test_a_cut_result_is_read_on_without_any_tool_of_the_caller(format):
     """`tool-result-continuation`, "Data flow"."""
-    script = [reply(format, "", [("read_log", {"path": "a", "lines": 6_000})], 1)]
+    script = [
+        reply(format, "", [("read_log", {"path": "a", "lines": 6_000})], 1)
+    ]
     script += [reading_on(format), reading_on(format), reply(format, "Done.")]
     outcome, client, _ = run(format, *script, tools=[read_log])
     whole, *pages = [text for text, _ in results(format, outcome.history)]
@@ -248,11 +268,15 @@ def test_a_tool_may_return_anything_json_has_and_say_that_it_failed(format):
 
 
 @formats
-def test_the_cap_stops_a_model_that_never_answers_and_the_turn_can_go_on(format):
+def test_the_cap_stops_a_model_that_never_answers_and_the_turn_can_go_on(
+    format,
+):
     """`three-layer-management`, "Integration with ChatService": ``_maxIterations``."""
 
     def again(view, number):
-        return reply(format, "", [("read_log", {"path": "a", "lines": 1})], number)
+        return reply(
+            format, "", [("read_log", {"path": "a", "lines": 1})], number
+        )
 
     history = asking(format)
     outcome, client, _ = run(format, again, history=history, tools=[read_log])
@@ -269,16 +293,22 @@ def test_the_cap_stops_a_model_that_never_answers_and_the_turn_can_go_on(format)
 
 
 @formats
-def test_a_model_that_reads_on_for_ever_is_stopped_by_a_ceiling_of_its_own(format):
+def test_a_model_that_reads_on_for_ever_is_stopped_by_a_ceiling_of_its_own(
+    format,
+):
     def first_page(view, number):
         ref, _ = READ_ON.findall(str(plain(view)))[0]
-        return reply(format, "", [("get_continuation", {"tool_call_id": ref})], number)
+        return reply(
+            format, "", [("get_continuation", {"tool_call_id": ref})], number
+        )
 
     script = [
         reply(format, "", [("read_log", {"path": "a", "lines": 6_000})], 1),
         first_page,
     ]
-    outcome, client, _ = run(format, *script, tools=[read_log], max_uncounted=30)
+    outcome, client, _ = run(
+        format, *script, tools=[read_log], max_uncounted=30
+    )
     assert (outcome.why, outcome.iterations, outcome.uncounted) == (
         "uncounted_ceiling",
         1,
@@ -292,15 +322,24 @@ def test_reading_on_does_not_count_but_beside_a_tool_it_does():
 
     def mixed(view, number):
         ref, offset = READ_ON.findall(str(view))[-1]
-        page = ("get_continuation", {"tool_call_id": ref, "offset": int(offset)})
+        page = (
+            "get_continuation",
+            {"tool_call_id": ref, "offset": int(offset)},
+        )
         return reply(
             format, "", [page, ("read_log", {"path": "b", "lines": 1})], number
         )
 
-    script = [reply(format, "", [("read_log", {"path": "a", "lines": 6_000})], 1)]
+    script = [
+        reply(format, "", [("read_log", {"path": "a", "lines": 6_000})], 1)
+    ]
     script += [reading_on(format)] * 3 + [mixed, reply(format, "Done.")]
     outcome, _, _ = run(format, *script, tools=[read_log], max_iterations=3)
-    assert (outcome.why, outcome.iterations, outcome.uncounted) == ("answered", 3, 3)
+    assert (outcome.why, outcome.iterations, outcome.uncounted) == (
+        "answered",
+        3,
+        3,
+    )
     counted, _, _ = run(
         format, *script, tools=[read_log], max_iterations=3, uncounted=()
     )
@@ -347,7 +386,9 @@ def test_the_history_is_seen_to_before_the_final_return():
     calls = [("read_log", {"path": "a", "lines": 300})] * 2
     script = [reply(format, "", calls, n) for n in range(1, 6)]
     long = reply(format, "It says: " + "so it goes, and so on. " * 500)
-    outcome, _, _ = run(format, *script, long, session=session, tools=[read_log])
+    outcome, _, _ = run(
+        format, *script, long, session=session, tools=[read_log]
+    )
     decided = batches(session)
     session.fit(request(format, outcome.history))
     assert outcome.why == "answered"
@@ -395,7 +436,11 @@ def test_tools_in_the_request_stay_before_ours():
 
 def test_two_tools_of_one_name_are_refused():
     with pytest.raises(ConfigError, match="'read_log'"):
-        run("openai-chat", reply("openai-chat", "Done."), tools=[read_log, read_log])
+        run(
+            "openai-chat",
+            reply("openai-chat", "Done."),
+            tools=[read_log, read_log],
+        )
 
 
 async def slow(path: str) -> str:
@@ -436,7 +481,10 @@ def test_parallel_calls_run_at_once_in_the_async_loop_and_stand_in_order():
         reply("gemini", "Done."),
     ]
     outcome, _, _ = asyncio.run(arun("gemini", *script, tools=[left, right]))
-    assert [text for text, _ in results("gemini", outcome.history)] == ["left", "right"]
+    assert [text for text, _ in results("gemini", outcome.history)] == [
+        "left",
+        "right",
+    ]
 
 
 def test_plain_functions_run_in_threads_in_the_async_loop():
@@ -456,7 +504,10 @@ def test_plain_functions_run_in_threads_in_the_async_loop():
         reply("gemini", "Done."),
     ]
     outcome, _, _ = asyncio.run(arun("gemini", *script, tools=[left, right]))
-    assert [text for text, _ in results("gemini", outcome.history)] == ["0", "0"]
+    assert [text for text, _ in results("gemini", outcome.history)] == [
+        "0",
+        "0",
+    ]
 
 
 def test_the_history_must_be_a_list():
@@ -469,7 +520,9 @@ def test_the_history_must_be_a_list():
 def test_the_format_is_recognised_from_the_first_request():
     client = Scripted("anthropic", reply("anthropic", "Done."))
     outcome = run_turn(
-        client, Session("claude-sonnet-4-5"), request("anthropic", asking("anthropic"))
+        client,
+        Session("claude-sonnet-4-5"),
+        request("anthropic", asking("anthropic")),
     )
     assert isinstance(outcome, Outcome)
     assert outcome.text == "Done."

@@ -13,7 +13,9 @@ from tests.ports import started
 def typed():
     """The URL of ``typed.py``."""
     words = [sys.executable, str(Path(__file__).with_name("typed.py"))]
-    process, port = started(lambda port: [*words, str(port)], stderr=subprocess.DEVNULL)
+    process, port = started(
+        lambda port: [*words, str(port)], stderr=subprocess.DEVNULL
+    )
     yield f"http://127.0.0.1:{port}/mcp"
     process.kill()
     process.wait()

@@ -22,7 +22,10 @@ ROWS = {
             "type": "array",
             "items": {
                 "type": "object",
-                "properties": {"id": {"type": "integer"}, "name": {"type": "string"}},
+                "properties": {
+                    "id": {"type": "integer"},
+                    "name": {"type": "string"},
+                },
                 "required": ["id", "name"],
                 "additionalProperties": False,
             },
@@ -56,11 +59,16 @@ def say(given, meta):
 
 def both(given, meta):
     said = say(given, meta)
-    return {**said, "structuredContent": {"content": said["content"][0]["text"]}}
+    return {
+        **said,
+        "structuredContent": {"content": said["content"][0]["text"]},
+    }
 
 
 def rows(given, meta):
-    made = {"rows": [{"id": n, "name": f"name {n}"} for n in range(given["rows"])]}
+    made = {
+        "rows": [{"id": n, "name": f"name {n}"} for n in range(given["rows"])]
+    }
     return {"content": [text(json.dumps(made))], "structuredContent": made}
 
 
@@ -119,18 +127,29 @@ def main(names):
             continue
         if method == "initialize":
             about = {"name": "scripted", "version": "1"}
-            told = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
+            told = {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {"tools": {}},
+            }
             send(id=id, result={**told, "serverInfo": about})
         elif method == "tools/list":
             schema = {"type": "object"}
-            tools = [{"name": name, "inputSchema": schema} for name in [*CALLS, *names]]
+            tools = [
+                {"name": name, "inputSchema": schema}
+                for name in [*CALLS, *names]
+            ]
             for tool in tools:
                 if tool["name"] in SCHEMAS:
                     tool["outputSchema"] = SCHEMAS[tool["name"]]
             send(id=id, result={"tools": tools})
         elif method == "tools/call":
             meta = params.get("_meta", {})
-            send(id=id, result=CALLS[params["name"]](params.get("arguments", {}), meta))
+            send(
+                id=id,
+                result=CALLS[params["name"]](
+                    params.get("arguments", {}), meta
+                ),
+            )
         elif method == "ping":
             send(id=id, result={})
         else:

@@ -6,10 +6,20 @@ import tomllib
 import pytest
 
 from tests.cli.terminal import ullage
-from ullage.doors.mcp.allowing import RECALL_NAMES, allow, disallow, permit, unpermit
+from ullage.doors.mcp.allowing import (
+    RECALL_NAMES,
+    allow,
+    disallow,
+    permit,
+    unpermit,
+)
 from ullage.doors.mcp.clients import CLIENTS
 
-CODEX, GEMINI, CURSOR = CLIENTS["codex"], CLIENTS["gemini-cli"], CLIENTS["cursor"]
+CODEX, GEMINI, CURSOR = (
+    CLIENTS["codex"],
+    CLIENTS["gemini-cli"],
+    CLIENTS["cursor"],
+)
 
 TOML = """# mine
 [mcp_servers.git]
@@ -32,7 +42,11 @@ JSON = """{
 
 def test_codex_and_gemini_list_ours_beside_the_tools_they_listed():
     listed = tomllib.loads(allow(TOML, CODEX, ["git", "free"]))["mcp_servers"]
-    assert {*listed["git"]["enabled_tools"]} == {"git_log", "git_diff", *RECALL_NAMES}
+    assert {*listed["git"]["enabled_tools"]} == {
+        "git_log",
+        "git_diff",
+        *RECALL_NAMES,
+    }
     assert "enabled_tools" not in listed["free"]
     text = allow(JSON, GEMINI, ["git", "free"])
     assert text.startswith("{\n  // mine\n")
@@ -83,11 +97,18 @@ def test_settings_without_permissions_are_left(text):
     assert permit(text, ["git"]) == unpermit(text, ["git"]) == text
 
 
-def test_install_shows_both_files_and_uninstall_gives_them_back(tmp_path, monkeypatch):
+def test_install_shows_both_files_and_uninstall_gives_them_back(
+    tmp_path, monkeypatch
+):
     monkeypatch.setenv("HOME", str(tmp_path))
-    servers, settings = tmp_path / ".claude.json", tmp_path / ".claude/settings.json"
+    servers, settings = (
+        tmp_path / ".claude.json",
+        tmp_path / ".claude/settings.json",
+    )
     settings.parent.mkdir()
-    servers.write_text('{"mcpServers": {"git": {"command": "uvx", "args": ["git"]}}}')
+    servers.write_text(
+        '{"mcpServers": {"git": {"command": "uvx", "args": ["git"]}}}'
+    )
     settings.write_text(PERMISSIONS)
     before = servers.read_text(), settings.read_text()
     shown = ullage("mcp", "install", "claude-code", "--dry-run").text

@@ -31,8 +31,12 @@ async def named(context, params):
 @asynccontextmanager
 async def client(mode, *words):
     command, *args = [*MCP, *words]
-    parameters = StdioServerParameters(command=command, args=args, env=dict(os.environ))
-    async with Client(parameters, mode=mode, elicitation_callback=named) as opened:
+    parameters = StdioServerParameters(
+        command=command, args=args, env=dict(os.environ)
+    )
+    async with Client(
+        parameters, mode=mode, elicitation_callback=named
+    ) as opened:
         yield opened
 
 
@@ -52,7 +56,8 @@ async def read(opened, ref):
 
 
 @pytest.mark.parametrize(
-    ("mode", "is_far"), [("legacy", True), ("2026-07-28", True), ("2026-07-28", False)]
+    ("mode", "is_far"),
+    [("legacy", True), ("2026-07-28", True), ("2026-07-28", False)],
 )
 def test_python_takes_every_cut_result_and_reads_on_and_all_else_passes(
     typed, mode, is_far
@@ -63,7 +68,9 @@ def test_python_takes_every_cut_result_and_reads_on_and_all_else_passes(
         steps.append(done)
 
     async def talk():
-        async with client(mode, *(["--url", typed] if is_far else PROCESS)) as opened:
+        async with client(
+            mode, *(["--url", typed] if is_far else PROCESS)
+        ) as opened:
             listed = (await opened.list_tools()).tools
             assert [tool.name for tool in listed][-3:] == OURS
             made = await opened.call_tool(
@@ -111,7 +118,9 @@ def test_python_takes_every_cut_result_and_reads_on_and_all_else_passes(
 def test_typescript_takes_them_too(typed, mode):
     node = shutil.which("node")
     if node is None or not (HERE / "node/node_modules").is_dir():
-        pytest.skip("the TypeScript clients are not installed: make mcp-servers")
+        pytest.skip(
+            "the TypeScript clients are not installed: make mcp-servers"
+        )
     words = [node, HERE / "node/client.mjs", mode, *MCP, "--url", typed]
     done = subprocess.run(words, capture_output=True, timeout=110, check=True)
     seen = json.loads(done.stdout)

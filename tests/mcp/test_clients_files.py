@@ -18,17 +18,25 @@ from ullage.doors.mcp.clients import (
 )
 
 BEFORE = ("/opt/bin/ullage", "mcp", "--limit", "6000")
-CURSOR, CODEX, OPENCODE = CLIENTS["cursor"], CLIENTS["codex"], CLIENTS["opencode"]
+CURSOR, CODEX, OPENCODE = (
+    CLIENTS["cursor"],
+    CLIENTS["codex"],
+    CLIENTS["opencode"],
+)
 
 
 def around(text, client):
     """The text with every server behind the proxy, and that with every server out again."""
     behind = {
-        name: wrapped(words, BEFORE) for name, words in servers_of(text, client).items()
+        name: wrapped(words, BEFORE)
+        for name, words in servers_of(text, client).items()
     }
     there = changed(text, client, behind)
     assert servers_of(there, client) == behind
-    out = {name: unwrapped(words) for name, words in servers_of(there, client).items()}
+    out = {
+        name: unwrapped(words)
+        for name, words in servers_of(there, client).items()
+    }
     return there, changed(there, client, out)
 
 
@@ -61,7 +69,12 @@ def test_a_list_of_words_is_changed_as_one():
     text = '{"mcp": {"a": {"type": "local", "command": ["npx", "x"], "enabled": true}}}'
     there, back = around(text, OPENCODE)
     assert back == text
-    assert json.loads(there)["mcp"]["a"]["command"] == [*BEFORE, "--", "npx", "x"]
+    assert json.loads(there)["mcp"]["a"]["command"] == [
+        *BEFORE,
+        "--",
+        "npx",
+        "x",
+    ]
 
 
 TOML = """# mine
@@ -112,7 +125,8 @@ def test_any_servers_come_out_as_they_went_in(servers, indent):
     was = {name: {"args": [], **server} for name, server in servers.items()}
     said = json.loads(back)
     assert {
-        name: {"args": [], **server} for name, server in said["mcpServers"].items()
+        name: {"args": [], **server}
+        for name, server in said["mcpServers"].items()
     } == was
     assert (said["a"], said["b"]) == (1, [2])
     if all(server.get("args") for server in servers.values()):
@@ -133,7 +147,8 @@ def test_ours_is_known_however_it_is_called(words):
 
 
 @pytest.mark.parametrize(
-    "words", [("npx", "x"), ("ullage", "mcp", "serve", "kept.db"), ("mcp", "--")]
+    "words",
+    [("npx", "x"), ("ullage", "mcp", "serve", "kept.db"), ("mcp", "--")],
 )
 def test_what_is_not_ours_stays(words):
     assert not is_ours(words)

@@ -35,7 +35,10 @@ def git(folder):
     def run(*words):
         author = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
         subprocess.run(
-            ["git", *author, *words], cwd=folder, check=True, capture_output=True
+            ["git", *author, *words],
+            cwd=folder,
+            check=True,
+            capture_output=True,
         )
 
     run("init", "-q")
@@ -59,7 +62,14 @@ _WORDS = ("command", "args")
 def claude(folder, server, tool, given):
     """The command, what it is told beside it, its wire, and the call that its model makes."""
     (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"s": server}}))
-    words = ["claude", "-p", "go", "--mcp-config", "mcp.json", "--strict-mcp-config"]
+    words = [
+        "claude",
+        "-p",
+        "go",
+        "--mcp-config",
+        "mcp.json",
+        "--strict-mcp-config",
+    ]
     quiet = {
         "ANTHROPIC_API_KEY": "none",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -77,7 +87,14 @@ def codex(folder, server, tool, given):
         *(f"{k} = {json.dumps(v)}" for k, v in server["env"].items()),
     ]
     (folder / ".codex/config.toml").write_text("\n".join(lines))
-    words = ["codex", "exec", "--json", "--skip-git-repo-check", "-m", "gpt-5.2"]
+    words = [
+        "codex",
+        "exec",
+        "--json",
+        "--skip-git-repo-check",
+        "-m",
+        "gpt-5.2",
+    ]
     words += ["--dangerously-bypass-approvals-and-sandbox"]
     call = Call(tool.replace("-", "_"), given, namespace="mcp__s")
     return [*words, "go"], {"CODEX_API_KEY": "none"}, "openai-responses", call
@@ -99,7 +116,11 @@ def test_a_model_is_told_of_a_cut_whatever_its_client_shows(
         if shutil.which(needed, path=places) is None:
             pytest.skip(f"{needed} is not installed")
     behind = [shutil.which(program[0], path=places), *program[1:]]
-    environment = {"PATH": PATH, "PYTHONPATH": os.pathsep.join(sys.path), "MORE": LINES}
+    environment = {
+        "PATH": PATH,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "MORE": LINES,
+    }
     arguments = ["-m", "ullage", "mcp", "--", *behind]
     ours = {"command": sys.executable, "args": arguments, "env": environment}
     words, more, wire, call = agent(tmp_path, ours, tool, given)
@@ -107,7 +128,9 @@ def test_a_model_is_told_of_a_cut_whatever_its_client_shows(
     def answer(captured):
         raw = captured.raw.decode()
         if call.name not in raw:
-            return Reply("A title.")  # asked beside the conversation, without tools
+            return Reply(
+                "A title."
+            )  # asked beside the conversation, without tools
         asked.append(raw)
         return Reply("done") if len(asked) > 1 else Reply("", [call])
 

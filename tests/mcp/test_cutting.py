@@ -20,16 +20,22 @@ def text(said):
 def shown(result, limit=4_000, schema=None, **settings):
     """The result as it goes on, and the originals kept, by ref."""
     raw = json.dumps(result).encode()
-    schema = json.dumps(schema).encode() if isinstance(schema, dict) else schema
+    schema = (
+        json.dumps(schema).encode() if isinstance(schema, dict) else schema
+    )
     made = cut(raw, "get", limit, schema, WORDS, **settings)
     if made is None:
         return result, {}
-    return json.loads(made.result), {output.ref: output.text for output in made.outputs}
+    return json.loads(made.result), {
+        output.ref: output.text for output in made.outputs
+    }
 
 
 def refs(result):
     return [
-        p.ref for block in result["content"] for p in pointers(block.get("text", ""))
+        p.ref
+        for block in result["content"]
+        for p in pointers(block.get("text", ""))
     ]
 
 
@@ -58,7 +64,9 @@ def test_what_fits_is_left():
 
 
 def test_texts_share_the_limit_and_small_ones_stay():
-    result, kept = shown({"content": [text("short"), text(LOG), text(LOG[::-1])]})
+    result, kept = shown(
+        {"content": [text("short"), text(LOG), text(LOG[::-1])]}
+    )
     assert result["content"][0] == text("short")
     assert sum(len(block["text"]) for block in result["content"]) <= 4_000
     assert {*kept.values()} == {LOG, LOG[::-1]}
@@ -76,7 +84,9 @@ def test_many_small_texts_become_one():
 
 def test_the_text_of_a_resource_is_cut_where_it_stands():
     resource = {"uri": "file:///log", "mimeType": "text/plain", "text": LOG}
-    result, kept = shown({"content": [{"type": "resource", "resource": resource}]})
+    result, kept = shown(
+        {"content": [{"type": "resource", "resource": resource}]}
+    )
     (block,) = result["content"]
     assert block["resource"]["uri"] == "file:///log"
     assert len(block["resource"]["text"]) <= 4_000
@@ -92,7 +102,12 @@ BLOB = "A" * 50_000
         {"type": "image", "data": BLOB, "mimeType": "image/png"},
         {"type": "audio", "data": BLOB, "mimeType": "audio/wav"},
         {"type": "resource", "resource": {"uri": "u:x", "blob": BLOB}},
-        {"type": "resource_link", "uri": "u:x", "name": "n", "description": BLOB},
+        {
+            "type": "resource_link",
+            "uri": "u:x",
+            "name": "n",
+            "description": BLOB,
+        },
         {"type": "of a later version", "text_of_it": BLOB},
     ],
     ids=lambda block: block["type"],
@@ -129,12 +144,15 @@ def test_text_and_structure_that_say_the_same_share_limit_and_ref():
     assert len(result["content"]) == 1
     assert result["structuredContent"]["content"].startswith(line(0))
     assert (
-        len(result["content"][0]["text"]) + len(json.dumps(result["structuredContent"]))
+        len(result["content"][0]["text"])
+        + len(json.dumps(result["structuredContent"]))
         <= 4_000
     )
 
 
-@pytest.mark.parametrize("wrap", [lambda rows: rows, lambda rows: {"result": rows}])
+@pytest.mark.parametrize(
+    "wrap", [lambda rows: rows, lambda rows: {"result": rows}]
+)
 def test_rows_said_as_json_are_the_same_too(wrap):
     rows = [{"id": n, "name": f"name {n}"} for n in range(2_000)]
     _, kept = shown(
@@ -163,7 +181,9 @@ def test_a_structure_that_says_something_else_has_a_ref_of_its_own():
 
 def test_a_structure_that_was_cut_says_so_itself():
     rows = {"rows": [{"id": n, "name": f"name {n}"} for n in range(2_000)]}
-    result, kept = shown({"content": [], "structuredContent": rows}, schema=ROWS)
+    result, kept = shown(
+        {"content": [], "structuredContent": rows}, schema=ROWS
+    )
     *_, name = result["structuredContent"]
     notice, *_ = pointers(result["structuredContent"]["ullage"])
     assert name == "ullage"
@@ -187,7 +207,9 @@ def test_a_notice_takes_no_name_of_the_structure():
 
 def test_a_list_without_a_schema_is_shown_as_text():
     rows = [{"id": n} for n in range(2_000)]
-    result, kept = shown({"content": [text("2,000 rows")], "structuredContent": rows})
+    result, kept = shown(
+        {"content": [text("2,000 rows")], "structuredContent": rows}
+    )
     assert "structuredContent" not in result
     assert json.loads(result["content"][1]["text"])[0] == {"id": 0}
     assert [json.loads(original) for original in kept.values()] == [rows]
@@ -202,7 +224,10 @@ def test_a_structure_whose_schema_nobody_knows_goes_whole():
 
 
 def test_a_structure_that_cannot_be_shorter_goes_whole():
-    said = {"content": [text("see")], "structuredContent": {"key": "a" * 50_000}}
+    said = {
+        "content": [text("see")],
+        "structuredContent": {"key": "a" * 50_000},
+    }
     assert shown(said, schema=STRICT) == (said, {})
 
 

@@ -49,16 +49,20 @@ def test_two_servers_are_one_with_their_names_kept_apart(config):
 def test_one_that_ends_is_told_of_and_the_others_go_on(config):
     with wired(*MCP, "--config", config) as session:
         session.begin()
-        error = session.ask("tools/call", name="two_crash", arguments={"code": 3})[
-            "error"
-        ]
+        error = session.ask(
+            "tools/call", name="two_crash", arguments={"code": 3}
+        )["error"]
         assert "two: the server ended with exit code 3" in error["message"]
         assert session.text("say", lines=1) == line(0)
-        again = session.ask("tools/call", name="two_say", arguments={"lines": 1})
+        again = session.ask(
+            "tools/call", name="two_say", arguments={"lines": 1}
+        )
         assert "error" in again
         session.process.stdin.close()
         assert session.process.wait(100) == 3
-        assert "two: the server ended with exit code 3" in told(session.process)
+        assert "two: the server ended with exit code 3" in told(
+            session.process
+        )
 
 
 def test_without_what_checks_every_schema_some_structures_go_whole_and_that_is_told():

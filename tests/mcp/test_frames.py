@@ -60,7 +60,8 @@ def test_an_overlong_frame_comes_in_parts_and_the_next_one_whole_again():
 
 
 @pytest.mark.parametrize(
-    "frame", [b"", b"[]", b"1", b"{", b'{"id": true}', b'{"method": 1}', b"\xff"]
+    "frame",
+    [b"", b"[]", b"1", b"{", b'{"id": true}', b'{"method": 1}', b"\xff"],
 )
 def test_what_is_no_message_has_no_envelope(frame):
     assert rpc_message_of(frame) is None
@@ -83,7 +84,9 @@ def test_a_message_with_half_a_surrogate_pair_is_read_too():
     assert with_field(frame, "result", b"1").endswith(b"}\r\n")
 
 
-@pytest.mark.parametrize("raw", [rb'{"a": 1e400, "b": "\ud83d"}', rb'{"a": NaN}'])
+@pytest.mark.parametrize(
+    "raw", [rb'{"a": 1e400, "b": "\ud83d"}', rb'{"a": NaN}']
+)
 def test_a_number_that_json_has_not_is_never_written_as_something_else(raw):
     with pytest.raises(UnreadableFrame):
         fields_of(raw)
@@ -92,7 +95,9 @@ def test_a_number_that_json_has_not_is_never_written_as_something_else(raw):
 
 @given(JSON)
 def test_slices_are_what_was_there(value):
-    frame = json.dumps({"id": 1, "result": value, "x": [value]}).encode() + b"\n"
+    frame = (
+        json.dumps({"id": 1, "result": value, "x": [value]}).encode() + b"\n"
+    )
     assert json.loads(with_field(frame, "id", b"2")) == {
         "id": 2,
         "result": value,

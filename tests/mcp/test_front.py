@@ -65,7 +65,9 @@ def test_results_are_cut_and_read_on_over_http(front, mode):
             assert slow.content[0].text == "done"
         async with Client(front, mode=mode) as other:
             await other.list_tools()
-            page = await other.call_tool("get_continuation", {"tool_call_id": ref})
+            page = await other.call_tool(
+                "get_continuation", {"tool_call_id": ref}
+            )
             assert page.is_error == (
                 mode == "legacy"
             )  # without sessions there is one nobody
@@ -100,7 +102,9 @@ def test_a_page_of_elsewhere_may_not_use_it(front):
 
 
 def test_what_it_listens_on_is_looked_at():
-    done = subprocess.run([*MCP, "--listen", "8080"], capture_output=True, timeout=110)
+    done = subprocess.run(
+        [*MCP, "--listen", "8080"], capture_output=True, timeout=110
+    )
     assert done.returncode == 2
 
 
@@ -142,7 +146,9 @@ CREDENTIALS = [
 def test_a_ref_opens_for_the_credential_it_was_made_for_alone(header):
     async def answer(request):
         asked = await request.json()
-        return web.json_response({"jsonrpc": "2.0", "id": asked["id"], "result": LONG})
+        return web.json_response(
+            {"jsonrpc": "2.0", "id": asked["id"], "result": LONG}
+        )
 
     async def talk():
         settings = McpSettings(
@@ -222,7 +228,9 @@ def test_a_stream_that_is_taken_up_by_a_get_has_its_answer_cut_too():
         async with before(answer, "say=1000") as client:
             session = {"Mcp-Session-Id": "s"}
             call = {"id": 7, "method": "tools/call", "params": {"name": "say"}}
-            await (await client.post("/mcp", json=call, headers=session)).read()
+            await (
+                await client.post("/mcp", json=call, headers=session)
+            ).read()
             again = {**session, "Last-Event-ID": "1"}
             taken = await (await client.get("/mcp", headers=again)).text()
             assert shown(json.loads(taken.partition("data: ")[2])) <= 1_000
@@ -238,17 +246,29 @@ def test_what_a_task_gives_is_cut_as_what_its_tool_gives():
         asked = await request.json()
         result = LONG
         if asked["method"] == "tools/call":
-            result = {"resultType": "task", "taskId": "t1", "status": "working"}
+            result = {
+                "resultType": "task",
+                "taskId": "t1",
+                "status": "working",
+            }
         return web.json_response(
             {"jsonrpc": "2.0", "id": asked["id"], "result": result}
         )
 
     async def talk():
         async with before(answer, "slow=1000", "whole") as client:
-            call = {"id": 1, "method": "tools/call", "params": {"name": "slow"}}
+            call = {
+                "id": 1,
+                "method": "tools/call",
+                "params": {"name": "slow"},
+            }
             await client.post("/mcp", json=call)
             for task, most in (("t1", 1_000), ("t2", 24_000)):
-                ask = {"id": 1, "method": "tasks/result", "params": {"taskId": task}}
+                ask = {
+                    "id": 1,
+                    "method": "tasks/result",
+                    "params": {"taskId": task},
+                }
                 given = await (await client.post("/mcp", json=ask)).json()
                 assert most // 2 < shown(given) <= most
 
@@ -269,16 +289,26 @@ def test_a_batch_has_our_answers_beside_the_server_s(kind):
         )
 
     async def talk():
-        ours = {"name": "get_continuation", "arguments": {"tool_call_id": "0" * 16}}
+        ours = {
+            "name": "get_continuation",
+            "arguments": {"tool_call_id": "0" * 16},
+        }
         both = [
             {"id": 1, "method": "ping"},
             {"id": 2, "method": "tools/call", "params": ours},
         ]
         async with before(answer) as client:
             text = await (await client.post("/mcp", json=both)).text()
-            lines = [text] if kind == "json" else text.replace("data: ", "").split("\n")
+            lines = (
+                [text]
+                if kind == "json"
+                else text.replace("data: ", "").split("\n")
+            )
             answers = [json.loads(line) for line in lines if line]
-            assert sorted(each["id"] for some in answers for each in some) == [1, 2]
+            assert sorted(each["id"] for some in answers for each in some) == [
+                1,
+                2,
+            ]
             told = [{"method": "notifications/x"}, both[1]]
             (only,) = await (await client.post("/mcp", json=told)).json()
             assert only["id"] == 2
@@ -296,12 +326,17 @@ def test_a_second_answer_in_a_stream_is_dropped_and_its_place_is_kept():
         return f"id: {at}\ndata: {json.dumps(message)}\n\n".encode()
 
     async def answer(request):
-        return await streamed(request, answered(9, 1), answered(1, 2), answered(1, 3))
+        return await streamed(
+            request, answered(9, 1), answered(1, 2), answered(1, 3)
+        )
 
     async def talk():
         async with before(answer) as client:
             response = await client.post("/mcp", json={"id": 1, "method": "x"})
-            assert await response.read() == b"id: 1\n\n" + answered(1, 2) + b"id: 3\n\n"
+            assert (
+                await response.read()
+                == b"id: 1\n\n" + answered(1, 2) + b"id: 3\n\n"
+            )
 
     asyncio.run(talk())
 

@@ -26,21 +26,29 @@ class Talk:
         )
 
     def answer(self, server, id, **result):
-        return self.read(self.hub.from_server(server, framed(id=id, result=result)))
+        return self.read(
+            self.hub.from_server(server, framed(id=id, result=result))
+        )
 
     def error(self, server, id, code=-32601):
         error = {"code": code, "message": "no"}
-        return self.read(self.hub.from_server(server, framed(id=id, error=error)))
+        return self.read(
+            self.hub.from_server(server, framed(id=id, error=error))
+        )
 
     @staticmethod
     def read(moves):
         return [(name, json.loads(frame)) for name, frame in moves]
 
-    def list(self, *lists, method="tools/list", field="tools", key="name", id=1):
+    def list(
+        self, *lists, method="tools/list", field="tools", key="name", id=1
+    ):
         self.ask(id, method)
         for server, names in zip(("one", "two"), lists, strict=False):
             moves = self.answer(
-                server, id, **{field: [{key: name, "x": server} for name in names]}
+                server,
+                id,
+                **{field: [{key: name, "x": server} for name in names]},
             )
         ((_, message),) = moves
         return [(item[key], item["x"]) for item in message["result"][field]]
@@ -48,7 +56,12 @@ class Talk:
 
 def test_what_both_have_is_told_apart_and_stays_so():
     talk = Talk()
-    both = [("status", "one"), ("a", "one"), ("two_status", "two"), ("b", "two")]
+    both = [
+        ("status", "one"),
+        ("a", "one"),
+        ("two_status", "two"),
+        ("b", "two"),
+    ]
     assert talk.list(["status", "a"], ["status", "b"]) == both
     assert talk.list(["a", "status"], ["b", "status"], id=2) == [
         both[1],
@@ -63,7 +76,9 @@ def test_a_call_goes_to_the_server_under_its_own_name():
     talk = Talk()
     talk.list(["status"], ["status"])
     for shown, server in (("status", "one"), ("two_status", "two")):
-        ((to, message),) = talk.ask(5, "tools/call", name=shown, arguments={"n": 1})
+        ((to, message),) = talk.ask(
+            5, "tools/call", name=shown, arguments={"n": 1}
+        )
         assert (to, message["params"]) == (
             server,
             {"name": "status", "arguments": {"n": 1}},
@@ -95,7 +110,9 @@ def test_a_server_alone_keeps_its_names():
     hub.from_client(framed(id=1, method="tools/list"))
     listed = framed(id=1, result={"tools": [{"name": "get_continuation"}]})
     ((_, frame),) = hub.from_server("one", listed)
-    assert json.loads(frame)["result"]["tools"] == [{"name": "get_continuation"}]
+    assert json.loads(frame)["result"]["tools"] == [
+        {"name": "get_continuation"}
+    ]
 
 
 def test_a_server_that_has_no_such_list_has_an_empty_one():
@@ -124,8 +141,12 @@ def test_pages_go_on_where_each_server_left_off():
 
 def test_resources_are_read_where_they_were_listed():
     talk = Talk()
-    talk.list(["u:a"], ["u:b"], method="resources/list", field="resources", key="uri")
-    assert [to for to, _ in talk.ask(2, "resources/read", uri="u:b")] == ["two"]
+    talk.list(
+        ["u:a"], ["u:b"], method="resources/list", field="resources", key="uri"
+    )
+    assert [to for to, _ in talk.ask(2, "resources/read", uri="u:b")] == [
+        "two"
+    ]
 
 
 def test_introductions_are_joined():
@@ -153,7 +174,10 @@ def test_introductions_are_joined():
         instructions="be kind",
     )
     result = message["result"]
-    assert result["capabilities"] == {"tools": {"listChanged": True}, "prompts": {}}
+    assert result["capabilities"] == {
+        "tools": {"listChanged": True},
+        "prompts": {},
+    }
     assert result["protocolVersion"] == "2025-06-18"
     assert result["instructions"] == "two: be kind"
 
@@ -175,7 +199,11 @@ def test_what_two_servers_ask_under_one_id_is_answered_to_each():
     for server, ours in (("two", two["id"]), ("one", one["id"])):
         answer = framed(id=ours, result={"of": server})
         ((to, message),) = talk.read(talk.hub.from_client(answer))
-        assert (to, message["id"], message["result"]) == (server, 0, {"of": server})
+        assert (to, message["id"], message["result"]) == (
+            server,
+            0,
+            {"of": server},
+        )
     assert talk.hub.from_client(framed(id=one["id"], result={})) == []
 
 
@@ -183,7 +211,9 @@ def test_a_cancellation_goes_to_whom_it_is_for():
     talk = Talk()
     talk.list(["a"], ["b"])
     talk.ask(5, "tools/call", name="b")
-    cancelled = framed(method="notifications/cancelled", params={"requestId": 5})
+    cancelled = framed(
+        method="notifications/cancelled", params={"requestId": 5}
+    )
     assert talk.hub.from_client(cancelled) == [("two", cancelled)]
     ((_, asks),) = talk.read(
         talk.hub.from_server("one", framed(id=7, method="roots/list"))
@@ -200,7 +230,10 @@ def test_the_end_of_a_server_is_told_to_who_waits_for_it():
     talk.ask(6, "tools/list")
     talk.answer("one", 6, tools=[{"name": "a"}])
     moves = Talk.read(talk.hub.ended("two", "it fell"))
-    assert [(to, message["id"]) for to, message in moves] == [(None, 5), (None, 6)]
+    assert [(to, message["id"]) for to, message in moves] == [
+        (None, 5),
+        (None, 6),
+    ]
     assert "it fell" in moves[0][1]["error"]["message"]
     assert moves[1][1]["result"]["tools"] == [{"name": "a"}]
     ((to, message),) = talk.ask(7, "tools/call", name="b")
@@ -245,7 +278,9 @@ def test_a_server_cannot_answer_for_another():
     assert len(told) == 1
 
 
-@pytest.mark.parametrize("frame", [b"", b"[]\n", b"{\n", b'{"id": 1, "result": []}\n'])
+@pytest.mark.parametrize(
+    "frame", [b"", b"[]\n", b"{\n", b'{"id": 1, "result": []}\n']
+)
 def test_what_cannot_be_read_passes(frame):
     assert Hub(["one"]).from_server("one", frame) == [(None, frame)]
 
@@ -253,7 +288,9 @@ def test_what_cannot_be_read_passes(frame):
 def test_a_batch_goes_to_each_message_s_server():
     talk = Talk()
     talk.list(["a"], ["b"])
-    calls = [framed(id=n, method="tools/call", params={"name": n}) for n in "ab"]
+    calls = [
+        framed(id=n, method="tools/call", params={"name": n}) for n in "ab"
+    ]
     moves = talk.hub.from_client(
         b"[" + calls[0].strip() + b"," + calls[1].strip() + b"]\n"
     )

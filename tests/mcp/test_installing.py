@@ -39,7 +39,9 @@ def home(tmp_path, monkeypatch):
 
 
 def everything(home):
-    return {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+    return {
+        path: path.read_bytes() for path in home.rglob("*") if path.is_file()
+    }
 
 
 def test_every_client_is_found(home):
@@ -74,7 +76,9 @@ def test_the_change_is_shown_and_asked_for(home):
     assert everything(home) == before
     ullage("mcp", "install", "cursor", stdin=b"y\n")
     changed = {
-        path.name for path, data in everything(home).items() if before.get(path) != data
+        path.name
+        for path, data in everything(home).items()
+        if before.get(path) != data
     }
     assert changed == {"mcp.json", "mcp.json.before-ullage"}
 
@@ -115,7 +119,10 @@ def test_a_project_s_file_is_named(home):
     path = home / "project.json"
     path.write_text(WRITTEN)
     before = (home / FILES["cursor"]).read_bytes()
-    assert "done" in ullage("mcp", "install", "cursor", "--file", path, "--yes").text
+    assert (
+        "done"
+        in ullage("mcp", "install", "cursor", "--file", path, "--yes").text
+    )
     assert "ullage" in path.read_text()
     assert (home / FILES["cursor"]).read_bytes() == before
     assert "it is of one client" in told(
@@ -150,10 +157,15 @@ def test_a_file_that_cannot_be_written_is_left(home, monkeypatch):
 def test_a_broken_file_is_told_and_left(home, text):
     path = home / FILES["cursor"]
     path.write_text(text)
-    assert "nothing was changed" in told(ullage("mcp", "install", "cursor", "--yes"))
+    assert "nothing was changed" in told(
+        ullage("mcp", "install", "cursor", "--yes")
+    )
     assert path.read_text() == text
 
 
 def test_who_is_not_here_is_told(home):
     (home / FILES["cursor"]).unlink()
-    assert "there is no file of it here" in ullage("mcp", "install", "cursor").text
+    assert (
+        "there is no file of it here"
+        in ullage("mcp", "install", "cursor").text
+    )

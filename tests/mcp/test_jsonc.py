@@ -26,7 +26,8 @@ def test_comments_and_last_commas_are_passed_over():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[1", "{1: 2}", '{"a" 1}', "[1 2]", "1 2", "nul", "[" * 999]
+    "text",
+    ["", "{", "[1", "{1: 2}", '{"a" 1}', "[1 2]", "1 2", "nul", "[" * 999],
 )
 def test_what_is_no_json_is_told(text):
     with pytest.raises(NotJson):

@@ -34,9 +34,12 @@ def written(inner):
         optional={
             "title": st.just("a title"),
             "x-mine": st.just(1),
-            "type": KINDS | st.lists(KINDS, min_size=1, max_size=3, unique=True),
+            "type": KINDS
+            | st.lists(KINDS, min_size=1, max_size=3, unique=True),
             "const": VALUES,
-            "enum": st.lists(VALUES, min_size=1, max_size=2, unique_by=json.dumps),
+            "enum": st.lists(
+                VALUES, min_size=1, max_size=2, unique_by=json.dumps
+            ),
             "required": st.lists(NAMES, max_size=2, unique=True),
             "minItems": SMALL,
             "maxLength": SMALL,
@@ -82,23 +85,36 @@ def test_a_fault_has_the_place_of_what_is_at_fault():
         "properties": {"rows": {"items": {"$ref": "#/$defs/row"}}},
         "$defs": {"row": row},
     }
-    assert place(schema, {"rows": [{"id": 1}, {"id": "2"}]}) == ("rows", None, "id")
+    assert place(schema, {"rows": [{"id": 1}, {"id": "2"}]}) == (
+        "rows",
+        None,
+        "id",
+    )
     assert place(schema, {"rows": [{"id": 1}, {}]}) == ("rows", None)
-    assert place({"additionalProperties": {"type": "null"}}, {"a": 1}) == ("a",)
+    assert place({"additionalProperties": {"type": "null"}}, {"a": 1}) == (
+        "a",
+    )
     assert place({"anyOf": [{"minItems": 2}, {"type": "null"}]}, [1]) == ()
 
 
 def test_no_shortened_string_is_of_a_format():
     schema = {"format": "uri"}
     assert place(schema, "https://host/… 900 characters …/x") == ()
-    assert place(schema, "https://host/… 900 characters …/x", formats=False) is None
+    assert (
+        place(schema, "https://host/… 900 characters …/x", formats=False)
+        is None
+    )
     assert place(schema, "https://host/x") is None
 
 
 def test_a_schema_of_itself_is_one():
     tree = {"properties": {"inner": {"$ref": "#"}, "n": {"type": "integer"}}}
     assert understood(tree)
-    assert place(tree, {"inner": {"inner": {"n": "x"}}}) == ("inner", "inner", "n")
+    assert place(tree, {"inner": {"inner": {"n": "x"}}}) == (
+        "inner",
+        "inner",
+        "n",
+    )
 
 
 def test_what_a_model_declares_is_understood():

@@ -8,7 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.mcp.values import SCHEMAS, valid
-from ullage.doors.mcp.noticed import declared_names, notice_name, schema_with_notice
+from ullage.doors.mcp.noticed import (
+    declared_names,
+    notice_name,
+    schema_with_notice,
+)
 
 
 def told(schema):

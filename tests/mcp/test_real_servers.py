@@ -16,7 +16,10 @@ from ullage.core.values.notices import pointers
 
 OURS = ["get_continuation", "tool_output_cache", "tool_output_cache_grep"]
 ROOT = Path(__file__).parents[2]
-PLACES = (ROOT / ".venv-mcp-servers/bin", ROOT / "tests/mcp/node/node_modules/.bin")
+PLACES = (
+    ROOT / ".venv-mcp-servers/bin",
+    ROOT / "tests/mcp/node/node_modules/.bin",
+)
 
 
 @asynccontextmanager
@@ -26,9 +29,13 @@ async def opened(server, *words):
     if program is None:
         pytest.skip(f"{server} is not installed: make mcp-servers")
     command, *args = [*MCP, "--", program, *map(str, words)]
-    parameters = StdioServerParameters(command=command, args=args, env=dict(os.environ))
+    parameters = StdioServerParameters(
+        command=command, args=args, env=dict(os.environ)
+    )
     async with Client(parameters) as client:
-        assert [tool.name for tool in (await client.list_tools()).tools][-3:] == OURS
+        assert [tool.name for tool in (await client.list_tools()).tools][
+            -3:
+        ] == OURS
         yield client
 
 
@@ -53,9 +60,14 @@ def test_filesystem(tmp_path):
             made = await client.call_tool(
                 "read_text_file", {"path": str(tmp_path / "log")}
             )
-            shown = len(made.content[0].text) + len(json.dumps(made.structured_content))
+            shown = len(made.content[0].text) + len(
+                json.dumps(made.structured_content)
+            )
             assert shown < 42_000
-            assert await read(client, pointers(made.content[0].text)[0].ref) == megabyte
+            assert (
+                await read(client, pointers(made.content[0].text)[0].ref)
+                == megabyte
+            )
 
     anyio.run(talk)
 
@@ -63,7 +75,8 @@ def test_filesystem(tmp_path):
 def test_git(tmp_path):
     words = [f"commit {n}: " + "because " * 90 for n in range(40)]
     commits = (
-        f"commit HEAD\ncommitter a <a@b> 0 +0000\ndata {len(w)}\n{w}\n" for w in words
+        f"commit HEAD\ncommitter a <a@b> 0 +0000\ndata {len(w)}\n{w}\n"
+        for w in words
     )
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     into = ["git", "-C", tmp_path, "fast-import", "--quiet"]
@@ -84,7 +97,9 @@ def test_git(tmp_path):
 def test_time():
     async def talk():
         async with opened("mcp-server-time") as client:
-            made = await client.call_tool("get_current_time", {"timezone": "UTC"})
+            made = await client.call_tool(
+                "get_current_time", {"timezone": "UTC"}
+            )
             assert "UTC" in made.content[0].text
 
     anyio.run(talk)
@@ -97,7 +112,8 @@ def test_memory(tmp_path, monkeypatch):
         async with opened("mcp-server-memory") as client:
             names = [f"entity {n}" for n in range(400)]
             entities = [
-                {"name": n, "entityType": "x", "observations": ["so"]} for n in names
+                {"name": n, "entityType": "x", "observations": ["so"]}
+                for n in names
             ]
             await client.call_tool("create_entities", {"entities": entities})
             made = await client.call_tool("read_graph", {})
@@ -115,14 +131,22 @@ def test_everything():
 
     async def talk():
         async with opened("mcp-server-everything") as client:
-            echoed = await client.call_tool("echo", {"message": "word " * 20_000})
+            echoed = await client.call_tool(
+                "echo", {"message": "word " * 20_000}
+            )
             assert len(echoed.content[0].text) <= 8_000
             names = {tool.name for tool in (await client.list_tools()).tools}
             (image,) = names & {"get-tiny-image", "getTinyImage"}
             blocks = (await client.call_tool(image, {})).content
             assert "image" in {block.type for block in blocks}
-            (long,) = names & {"trigger-long-running-operation", "longRunningOperation"}
-            given = {"duration": float(os.environ.get("LONG_CALL_S", 0.2)), "steps": 4}
+            (long,) = names & {
+                "trigger-long-running-operation",
+                "longRunningOperation",
+            }
+            given = {
+                "duration": float(os.environ.get("LONG_CALL_S", 0.2)),
+                "steps": 4,
+            }
             await client.call_tool(long, given, progress_callback=progress)
             assert (await client.list_resources()).resources
 

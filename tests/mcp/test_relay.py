@@ -39,12 +39,14 @@ class Talk:
         )
 
     def ask(self, id, method, **params):
-        return self.relay.from_client(framed(id=id, method=method, params=params))
+        return self.relay.from_client(
+            framed(id=id, method=method, params=params)
+        )
 
     def answer(self, id, **result):
-        return json.loads(self.relay.from_server(framed(id=id, result=result)))[
-            "result"
-        ]
+        return json.loads(
+            self.relay.from_server(framed(id=id, result=result))
+        )["result"]
 
     def call(self, id, tool, /, meta=None, **arguments):
         params = {
@@ -62,7 +64,10 @@ class Talk:
 
     def list(self, *tools, id=1):
         self.ask(id, "tools/list")
-        return [tool["name"] for tool in self.answer(id, tools=list(tools))["tools"]]
+        return [
+            tool["name"]
+            for tool in self.answer(id, tools=list(tools))["tools"]
+        ]
 
 
 def said(text):
@@ -96,19 +101,31 @@ METHODS = st.sampled_from(
 IDS = st.integers(0, 3) | st.sampled_from(["0", "a"])
 MESSAGES = st.one_of(
     st.builds(
-        lambda id, method, params: {"id": id, "method": method, "params": params},
+        lambda id, method, params: {
+            "id": id,
+            "method": method,
+            "params": params,
+        },
         IDS,
         METHODS,
         JSON,
     ),
     st.builds(
-        lambda method, params: {"method": method, "params": params}, METHODS, JSON
+        lambda method, params: {"method": method, "params": params},
+        METHODS,
+        JSON,
     ),
     st.builds(lambda id, result: {"id": id, "result": result}, IDS, JSON),
     st.builds(lambda id, error: {"id": id, "error": error}, IDS, JSON),
     st.builds(lambda id: {"id": id, "method": "tools/list"}, IDS),
-    st.builds(lambda id, p: {"id": id, "method": "tools/call", "params": p}, IDS, JSON),
-    st.builds(lambda p: {"method": "notifications/cancelled", "params": p}, JSON),
+    st.builds(
+        lambda id, p: {"id": id, "method": "tools/call", "params": p},
+        IDS,
+        JSON,
+    ),
+    st.builds(
+        lambda p: {"method": "notifications/cancelled", "params": p}, JSON
+    ),
     JSON,
 )
 FRAMES = (
@@ -116,7 +133,9 @@ FRAMES = (
     | MESSAGES.map(lambda m: json.dumps(m).encode())
     | MESSAGES.map(
         lambda m: (
-            json.dumps(m, indent=1, ensure_ascii=False).replace("\n", " ").encode()
+            json.dumps(m, indent=1, ensure_ascii=False)
+            .replace("\n", " ")
+            .encode()
             + b"\r\n"
         )
     )
@@ -133,7 +152,9 @@ def test_any_frames_in_any_order_arrive_unchanged(frames):
         else:
             message = rpc_message_of(frame)
             is_answer = (
-                message and message.method is UNSET and message.id in talk.relay.pending
+                message
+                and message.method is UNSET
+                and message.id in talk.relay.pending
             )
             is_other = (
                 not message
@@ -141,17 +162,24 @@ def test_any_frames_in_any_order_arrive_unchanged(frames):
                 or not isinstance(message.id, Id)
             )
             given = talk.relay.from_server(frame)
-            assert given in ((frame,) if is_answer or is_other else (frame, b""))
+            assert given in (
+                (frame,) if is_answer or is_other else (frame, b"")
+            )
 
 
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["ask", "cancel", "answer", "twice", "stray", "batch"]), IDS
+            st.sampled_from(
+                ["ask", "cancel", "answer", "twice", "stray", "batch"]
+            ),
+            IDS,
         )
     )
 )
-def test_a_client_gets_one_answer_to_what_it_asked_and_none_to_anything_else(steps):
+def test_a_client_gets_one_answer_to_what_it_asked_and_none_to_anything_else(
+    steps,
+):
     """Whatever the server sends, a second time, unasked or in a batch; each drop is told of."""
     talk, open_, dropped = Talk(), set(), 0
     for step, id in steps:
@@ -161,7 +189,9 @@ def test_a_client_gets_one_answer_to_what_it_asked_and_none_to_anything_else(ste
             open_.add(id)
         elif step == "cancel":
             talk.relay.from_client(
-                framed(method="notifications/cancelled", params={"requestId": id})
+                framed(
+                    method="notifications/cancelled", params={"requestId": id}
+                )
             )
             if id in open_:  # its answer may be on its way, and nobody minds
                 assert talk.relay.from_server(answer) == answer
@@ -171,14 +201,19 @@ def test_a_client_gets_one_answer_to_what_it_asked_and_none_to_anything_else(ste
             dropped += 1
         elif step == "batch":
             both = b"[" + answer.strip() + b"," + answer.strip() + b"]\n"
-            assert json.loads(talk.relay.from_server(both)) == [json.loads(answer)]
+            assert json.loads(talk.relay.from_server(both)) == [
+                json.loads(answer)
+            ]
             open_.discard(id)
             dropped += 1
         else:
             assert talk.relay.from_server(answer) == answer
             open_.discard(id)
     assert len(talk.told) == min(dropped, 10)
-    assert all("an answer to no open request was dropped" in line for line in talk.told)
+    assert all(
+        "an answer to no open request was dropped" in line
+        for line in talk.told
+    )
 
 
 def test_two_threads_with_the_same_answer_bring_one():
@@ -195,7 +230,9 @@ def test_two_threads_with_the_same_answer_bring_one():
 
     talk.relay._store = Slow()
     answer = framed(id=1, result=said(LOG))
-    first = threading.Thread(target=lambda: made.append(talk.relay.from_server(answer)))
+    first = threading.Thread(
+        target=lambda: made.append(talk.relay.from_server(answer))
+    )
     first.start()
     inside.wait()
     assert talk.relay.from_server(answer) == b""
@@ -209,7 +246,9 @@ def test_an_id_that_the_server_writes_as_a_string_is_the_same():
     """Some do, and clients take it; the second answer is dropped under either spelling."""
     talk = Talk()
     talk.call(1, "say")
-    first = json.loads(talk.relay.from_server(framed(id="1", result=said(LOG))))
+    first = json.loads(
+        talk.relay.from_server(framed(id="1", result=said(LOG)))
+    )
     assert len(first["result"]["content"][0]["text"]) <= 4_000
     assert talk.relay.from_server(framed(id=1, result=said(LOG))) == b""
 
@@ -260,7 +299,9 @@ def test_a_request_of_the_server_with_the_id_of_a_call_is_no_answer():
 def test_large_answers_to_other_requests_stay_whole():
     talk = Talk()
     talk.ask(1, "resources/read", uri="file:///log")
-    answer = framed(id=1, result={"contents": [{"uri": "file:///log", "text": LOG}]})
+    answer = framed(
+        id=1, result={"contents": [{"uri": "file:///log", "text": LOG}]}
+    )
     assert talk.relay.from_server(answer) == answer
 
 
@@ -297,8 +338,13 @@ def test_a_tool_of_the_same_name_is_the_servers():
     on, back = talk.call(5, "get_continuation")
     assert (on != b"", back) == (True, b"")
     result = talk.answer(5, **said(LOG))
-    assert 'ullage_get_continuation(tool_call_id="' in result["content"][0]["text"]
-    page = talk.read("ullage_get_continuation", tool_call_id=ref_in(result), offset=5)
+    assert (
+        'ullage_get_continuation(tool_call_id="'
+        in result["content"][0]["text"]
+    )
+    page = talk.read(
+        "ullage_get_continuation", tool_call_id=ref_in(result), offset=5
+    )
     assert page["content"][0]["text"].startswith(LOG[5:500])
 
 
@@ -313,9 +359,9 @@ def test_a_large_result_is_cut_and_read_on_byte_for_byte():
     assert len(json.dumps(result)) < 2_600
     ref, text = ref_in(result), ""
     while (at := len(text)) < len(LOG):
-        page = talk.read("get_continuation", tool_call_id=ref, offset=at)["content"][0][
-            "text"
-        ]
+        page = talk.read("get_continuation", tool_call_id=ref, offset=at)[
+            "content"
+        ][0]["text"]
         text += page.rpartition("\n[characters ")[0] or page
     assert text == LOG
 
@@ -324,11 +370,13 @@ def test_by_line_and_by_pattern():
     talk = Talk()
     talk.call(1, "say")
     ref = ref_in(talk.answer(1, **said(LOG)))
-    lines = talk.read("tool_output_cache", ref_id=ref, offset=10, limit=1)["content"][
-        0
-    ]["text"]
+    lines = talk.read("tool_output_cache", ref_id=ref, offset=10, limit=1)[
+        "content"
+    ][0]["text"]
     assert lines.startswith("    11\tline 10 of a log")
-    found = talk.read("tool_output_cache_grep", ref_id=ref, pattern="line 299\\d")
+    found = talk.read(
+        "tool_output_cache_grep", ref_id=ref, pattern="line 299\\d"
+    )
     assert "10 of 10 matching lines" in found["content"][0]["text"]
 
 
@@ -347,7 +395,9 @@ def test_a_call_that_is_wrong_is_told_so(arguments):
 
 def test_the_newer_protocol_has_its_result_type_and_the_older_none():
     meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
-    assert Talk().read("get_continuation", meta=meta)["resultType"] == "complete"
+    assert (
+        Talk().read("get_continuation", meta=meta)["resultType"] == "complete"
+    )
     assert "resultType" not in Talk().read("get_continuation")
 
 
@@ -356,12 +406,16 @@ def test_a_structure_is_cut_under_the_schema_that_was_listed_and_else_not():
     talk = Talk()
     talk.call(1, "rows")
     assert (
-        talk.answer(1, content=[], structuredContent=rows)["structuredContent"] == rows
+        talk.answer(1, content=[], structuredContent=rows)["structuredContent"]
+        == rows
     )
     talk.list({"name": "rows", "outputSchema": ROWS})
     talk.call(2, "rows")
     result = talk.answer(2, content=[], structuredContent=rows)
-    assert len(json.dumps(result["structuredContent"], separators=(",", ":"))) <= 4_000
+    assert (
+        len(json.dumps(result["structuredContent"], separators=(",", ":")))
+        <= 4_000
+    )
     assert json.loads(talk.store.get("", ref_in(result)).text) == rows
 
 
@@ -397,14 +451,19 @@ def test_the_result_within_a_task_is_cut_too():
         done = {"taskId": task, "status": "completed", "result": said(LOG)}
         talk.ask(2, "tasks/get", taskId=task)
         polled = talk.answer(2, **done)
-        told = talk.relay.from_server(framed(method="notifications/tasks", params=done))
+        told = talk.relay.from_server(
+            framed(method="notifications/tasks", params=done)
+        )
         for each in (polled, json.loads(told)["params"]):
-            assert most // 2 < len(each["result"]["content"][0]["text"]) <= most
+            assert (
+                most // 2 < len(each["result"]["content"][0]["text"]) <= most
+            )
             assert each["status"] == "completed"
         assert talk.store.get("", ref_in(polled["result"])).text == LOG
     talk.ask(3, "tasks/get", taskId="t1")
     assert (
-        talk.answer(3, **{**NEW_TASK, "resultType": "complete"})["status"] == "working"
+        talk.answer(3, **{**NEW_TASK, "resultType": "complete"})["status"]
+        == "working"
     )
 
 
@@ -417,20 +476,30 @@ def batch(*messages):
 
 def test_each_message_of_a_batch_is_what_it_would_be_alone():
     talk = Talk()
-    asked = [framed(id=n, method="tools/call", params={"name": "say"}) for n in (1, 2)]
+    asked = [
+        framed(id=n, method="tools/call", params={"name": "say"})
+        for n in (1, 2)
+    ]
     assert talk.relay.from_client(batch(*asked)) == (batch(*asked), b"")
-    answers = [framed(id=1, result=said(LOG)), framed(id=2, result=said("short"))]
+    answers = [
+        framed(id=1, result=said(LOG)),
+        framed(id=2, result=said("short")),
+    ]
     first, second = json.loads(talk.relay.from_server(batch(*answers)))
     ref = ref_in(first["result"])
     assert second["result"] == said("short")
     ours = {"name": "get_continuation", "arguments": {"tool_call_id": ref}}
     frame = batch(
-        framed(id=3, method="ping"), framed(id=4, method="tools/call", params=ours)
+        framed(id=3, method="ping"),
+        framed(id=4, method="tools/call", params=ours),
     )
     on, back = talk.relay.from_client(frame)
     assert json.loads(on) == [{"jsonrpc": "2.0", "id": 3, "method": "ping"}]
     (page,) = json.loads(back)
-    assert (page["id"], page["result"]["content"][0]["text"][:20]) == (4, LOG[:20])
+    assert (page["id"], page["result"]["content"][0]["text"][:20]) == (
+        4,
+        LOG[:20],
+    )
     talk.ask(5, "ping")
     untouched = b' [ {"id":5,"result":{}} , {"method":"x"}]\r\n'
     assert talk.relay.from_server(untouched) == untouched

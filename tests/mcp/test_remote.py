@@ -30,7 +30,9 @@ class Far:
         self.thread.start()
 
     def send(self, **message):
-        self.remote.send(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        self.remote.send(
+            json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n"
+        )
 
     def ask(self, method, **params):
         self._id += 1
@@ -78,7 +80,9 @@ class Scripted(BaseHTTPRequestHandler):
 
     def _answer(self, key):
         status, kind, data = self.answers.get(key, (405, "text/plain", b""))
-        data, is_cut = (data[0], True) if isinstance(data, list) else (data, False)
+        data, is_cut = (
+            (data[0], True) if isinstance(data, list) else (data, False)
+        )
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Mcp-Session-Id", "s1")
@@ -95,7 +99,9 @@ class Scripted(BaseHTTPRequestHandler):
 def scripted():
     server = ThreadingHTTPServer(("127.0.0.1", 0), Scripted)
     server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    threading.Thread(
+        target=server.serve_forever, args=(0.01,), daemon=True
+    ).start()
     Scripted.answers, Scripted.asked = {}, []
     yield f"http://127.0.0.1:{server.server_port}/mcp"
     server.shutdown()
@@ -118,7 +124,9 @@ def test_every_failure_is_an_answer(scripted):
         assert "HTTP 307" in session.ask("moved")["error"]["message"]
         assert "the stream ended" in session.ask("cut")["error"]["message"]
         assert session.ask("wrong")["error"]["code"] == -5
-    assert {headers["Authorization"] for _, headers in Scripted.asked} == {"Bearer k"}
+    assert {headers["Authorization"] for _, headers in Scripted.asked} == {
+        "Bearer k"
+    }
 
 
 def test_nobody_there_is_an_answer_too():
@@ -134,9 +142,7 @@ def answer(id):
 def test_a_stream_that_ends_before_its_answer_is_taken_up_where_it_was(
     scripted, is_cut
 ):
-    begun = (
-        b'retry: 1\nid: a\ndata:\n\nid: b\ndata: {"method":"x"}\n\nid: lost\ndata: {"me'
-    )
+    begun = b'retry: 1\nid: a\ndata:\n\nid: b\ndata: {"method":"x"}\n\nid: lost\ndata: {"me'
     more = b'id: c\ndata: {"method":"y"}\n\n'
     Scripted.answers = {
         "slow": (200, EVENTS, [begun] if is_cut else begun),
@@ -145,19 +151,27 @@ def test_a_stream_that_ends_before_its_answer_is_taken_up_where_it_was(
     }
     with far(scripted) as session:
         session.send(id=1, method="slow")
-        assert [session.came.get(timeout=100).get("method") for _ in range(3)] == [
+        assert [
+            session.came.get(timeout=100).get("method") for _ in range(3)
+        ] == [
             "x",
             "y",
             None,
         ]
-    assert [h.get("Last-Event-ID") for m, h in Scripted.asked if m == "GET"] == [
+    assert [
+        h.get("Last-Event-ID") for m, h in Scripted.asked if m == "GET"
+    ] == [
         "b",
         "c",
     ]
-    assert all(h["Mcp-Session-Id"] == "s1" for m, h in Scripted.asked if m == "GET")
+    assert all(
+        h["Mcp-Session-Id"] == "s1" for m, h in Scripted.asked if m == "GET"
+    )
 
 
-@pytest.mark.parametrize("then", [(405, "text/plain", b""), (503, "text/plain", b"")])
+@pytest.mark.parametrize(
+    "then", [(405, "text/plain", b""), (503, "text/plain", b"")]
+)
 def test_one_that_cannot_be_taken_up_is_a_failure(scripted, then):
     begun = b"retry: 1\nid: a\ndata:\n\n"
     Scripted.answers = {"slow": (200, EVENTS, begun), "a": then}
@@ -168,13 +182,16 @@ def test_one_that_cannot_be_taken_up_is_a_failure(scripted, then):
 
 
 def test_an_answer_to_several_at_once_comes_as_several(scripted):
-    both = (
-        b'[{"jsonrpc":"2.0","id":1,"result":{}},\n{"jsonrpc":"2.0","id":2,"result":{}}]'
-    )
+    both = b'[{"jsonrpc":"2.0","id":1,"result":{}},\n{"jsonrpc":"2.0","id":2,"result":{}}]'
     Scripted.answers = {"batch": (200, "application/json", both)}
     with far(scripted) as session:
-        session.remote.send(b'[{"id":1,"method":"ping"},{"id":2,"method":"ping"}]\n')
-        assert [session.came.get(timeout=100)["id"] for _ in range(2)] == [1, 2]
+        session.remote.send(
+            b'[{"id":1,"method":"ping"},{"id":2,"method":"ping"}]\n'
+        )
+        assert [session.came.get(timeout=100)["id"] for _ in range(2)] == [
+            1,
+            2,
+        ]
 
 
 def test_a_stateless_request_says_in_its_headers_what_it_is(scripted):
@@ -187,7 +204,9 @@ def test_a_stateless_request_says_in_its_headers_what_it_is(scripted):
     }
     with far(scripted) as session:
         session.ask("tools/list", _meta=meta)
-        session.ask("tools/call", name="naïve", arguments={"region": "eu"}, _meta=meta)
+        session.ask(
+            "tools/call", name="naïve", arguments={"region": "eu"}, _meta=meta
+        )
         session.ask("tools/call", name="plain", _meta=meta)
     _, first, second = (headers for _, headers in Scripted.asked[:3])
     assert first["MCP-Protocol-Version"] == "2026-07-28"
@@ -210,6 +229,9 @@ def test_a_signal_ends_the_session_and_then_us(scripted, number):
 def test_what_is_sent_to_one_that_has_ended_is_dropped():
     remote = Remote("http://127.0.0.1:9/mcp", {})
     remote.close()
-    assert remote.receive(lambda frame: None, None, 100) == "the connection was closed"
+    assert (
+        remote.receive(lambda frame: None, None, 100)
+        == "the connection was closed"
+    )
     remote.send(b"{}\n")
     remote.close()

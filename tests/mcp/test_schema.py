@@ -8,14 +8,22 @@ from ullage.doors.mcp.schema import faults_of
 
 
 def first(schema, value):
-    return faults_of(json.dumps(schema).encode())[0](json.dumps(value).encode())
+    return faults_of(json.dumps(schema).encode())[0](
+        json.dumps(value).encode()
+    )
 
 
 def test_a_fault_is_told_by_its_place_in_any_item():
     schema = {
-        "properties": {"rows": {"items": {"properties": {"id": {"type": "integer"}}}}}
+        "properties": {
+            "rows": {"items": {"properties": {"id": {"type": "integer"}}}}
+        }
     }
-    assert first(schema, {"rows": [{"id": 1}, {"id": "2"}]}) == ("rows", None, "id")
+    assert first(schema, {"rows": [{"id": 1}, {"id": "2"}]}) == (
+        "rows",
+        None,
+        "id",
+    )
     assert first(schema, {"rows": [{"id": 1}]}) is None
 
 
@@ -26,7 +34,12 @@ def test_without_a_schema_nothing_is_at_fault():
 
 @pytest.mark.parametrize(
     "schema",
-    [{"type": 5}, {"$ref": "http://127.0.0.1:9/elsewhere.json"}, {"pattern": "("}, 7],
+    [
+        {"type": 5},
+        {"$ref": "http://127.0.0.1:9/elsewhere.json"},
+        {"pattern": "("},
+        7,
+    ],
 )
 def test_a_schema_that_is_none_or_points_elsewhere_tells_nothing(schema):
     assert faults_of(json.dumps(schema).encode()) is None

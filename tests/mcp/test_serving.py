@@ -33,7 +33,9 @@ class Asked:
         return json.loads(answered(json.dumps(frame).encode(), self.shelf))
 
     def call(self, name, **arguments):
-        result = self.ask("tools/call", name=name, arguments=arguments)["result"]
+        result = self.ask("tools/call", name=name, arguments=arguments)[
+            "result"
+        ]
         return result["content"][0]["text"], result["isError"]
 
 
@@ -50,7 +52,10 @@ def test_a_list_says_what_there_is_page_by_page(asked):
     assert sorted(line.split()[0] for line in text.splitlines()) == sorted(
         [ref_of(LOG), ref_of("the other one")]
     )
-    assert f"{len(LOG):,} characters, 2,001 lines  line 0: all is well line 1" in text
+    assert (
+        f"{len(LOG):,} characters, 2,001 lines  line 0: all is well line 1"
+        in text
+    )
     first, _ = asked.call(LIST, limit=1)
     ref = first.split()[0]
     assert f'after="{ref}"' in first
@@ -61,26 +66,35 @@ def test_a_list_says_what_there_is_page_by_page(asked):
 
 def test_it_is_read_by_character_by_line_and_by_pattern(asked):
     ref = ref_of(LOG)
-    assert asked.call("get_continuation", tool_call_id=ref, offset=len(LOG) - 5) == (
+    assert asked.call(
+        "get_continuation", tool_call_id=ref, offset=len(LOG) - 5
+    ) == (
         LOG[-5:],
         False,
     )
     assert (
-        "    11\tline 10: " in asked.call("tool_output_cache", ref_id=ref, offset=10)[0]
+        "    11\tline 10: "
+        in asked.call("tool_output_cache", ref_id=ref, offset=10)[0]
     )
     assert (
         "1 of 1 matching"
-        in asked.call("tool_output_cache_grep", ref_id=ref, pattern="line 7:")[0]
+        in asked.call("tool_output_cache_grep", ref_id=ref, pattern="line 7:")[
+            0
+        ]
     )
 
 
 def test_a_pattern_without_a_ref_searches_everything(asked):
-    text, is_error = asked.call("tool_output_cache_grep", pattern="other|line 7:")
-    assert {ref_of(LOG) + ":", ref_of("the other one") + ":"} <= {*text.splitlines()}
-    assert not is_error
-    assert asked.call("tool_output_cache_grep", pattern="somebody")[0].startswith(
-        "[no output"
+    text, is_error = asked.call(
+        "tool_output_cache_grep", pattern="other|line 7:"
     )
+    assert {ref_of(LOG) + ":", ref_of("the other one") + ":"} <= {
+        *text.splitlines()
+    }
+    assert not is_error
+    assert asked.call("tool_output_cache_grep", pattern="somebody")[
+        0
+    ].startswith("[no output")
     assert asked.call("tool_output_cache_grep", pattern="(")[1] is True
 
 
@@ -110,24 +124,36 @@ def test_several_stores_are_read_as_one():
     (ref, _) = kept(two, "me", "in two", "in both")
     asked = Asked(one, two)
     assert len(asked.call(LIST)[0].splitlines()) == 3
-    assert asked.call("get_continuation", tool_call_id=ref) == ("in two", False)
+    assert asked.call("get_continuation", tool_call_id=ref) == (
+        "in two",
+        False,
+    )
 
 
 def test_both_ages_of_the_protocol(asked):
     about = asked.ask("initialize", protocolVersion="2025-06-18")["result"]
     assert about["protocolVersion"] == "2025-06-18"
     assert (
-        asked.ask("initialize", protocolVersion="1")["result"]["protocolVersion"]
+        asked.ask("initialize", protocolVersion="1")["result"][
+            "protocolVersion"
+        ]
         == "2025-11-25"
     )
     assert "resultType" not in asked.ask("tools/list")["result"]
     key = "io.modelcontextprotocol/protocolVersion"
     assert (
-        asked.ask("tools/list", meta={key: "2026-07-28"})["result"]["resultType"]
+        asked.ask("tools/list", meta={key: "2026-07-28"})["result"][
+            "resultType"
+        ]
         == "complete"
     )
-    assert asked.ask("tools/list", meta={key: "2099-01-01"})["error"]["code"] == -32022
-    assert asked.ask("server/discover")["result"]["supportedVersions"] == ["2026-07-28"]
+    assert (
+        asked.ask("tools/list", meta={key: "2099-01-01"})["error"]["code"]
+        == -32022
+    )
+    assert asked.ask("server/discover")["result"]["supportedVersions"] == [
+        "2026-07-28"
+    ]
     assert asked.ask("ping")["result"] == {}
     assert asked.ask("prompts/list")["error"]["code"] == -32601
 

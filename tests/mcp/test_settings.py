@@ -36,7 +36,8 @@ def test_an_option_writes_a_rule(written, rule):
 
 
 @pytest.mark.parametrize(
-    "written", ["", "x", "read=", "=5000", "read[path]=5000", "-1", "499", "read=10"]
+    "written",
+    ["", "x", "read=", "=5000", "read[path]=5000", "-1", "499", "read=10"],
 )
 def test_what_is_no_rule_is_refused(written):
     with pytest.raises(ConfigError, match="limit"):
@@ -44,7 +45,10 @@ def test_what_is_no_rule_is_refused(written):
 
 
 RULES = tuple(
-    map(rule_of, ["read[path=*.log]=4000", "read[n=5]=5000", "read=6000", "get*=whole"])
+    map(
+        rule_of,
+        ["read[path=*.log]=4000", "read[n=5]=5000", "read=6000", "get*=whole"],
+    )
 )
 
 
@@ -89,7 +93,10 @@ def test_a_file_writes_the_same():
     """
     assert settings_of(written) == McpSettings(
         store="kept.db",
-        limits=(LimitRule(4_000, "read", {"path": "*.log"}), LimitRule("whole")),
+        limits=(
+            LimitRule(4_000, "read", {"path": "*.log"}),
+            LimitRule("whole"),
+        ),
         servers={
             "git": ServerConfig(command="uvx", args=["mcp-server-git"]),
             "far": ServerConfig(url="https://host/mcp"),

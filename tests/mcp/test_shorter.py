@@ -19,7 +19,10 @@ def no_fault(raw):
 
 def kinds(value, of, path=()):
     """Every type and name of a value is one of the original's, at the same place."""
-    assert type(value) is type(of) or {type(value), type(of)} <= {int, float}, path
+    assert type(value) is type(of) or {type(value), type(of)} <= {
+        int,
+        float,
+    }, path
     if isinstance(value, dict):
         assert list(value) == list(of)
         for name in value:
@@ -56,7 +59,9 @@ def test_what_is_cut_is_valid_under_any_schema_the_original_is(data, room):
 
 
 ROWS = {
-    "rows": [{"id": n, "name": f"name {n}", "path": "/x" * 40} for n in range(2_000)]
+    "rows": [
+        {"id": n, "name": f"name {n}", "path": "/x" * 40} for n in range(2_000)
+    ]
 }
 
 
@@ -85,16 +90,27 @@ def test_a_list_that_must_have_its_items_keeps_them_and_gives_their_texts():
 
 def test_a_string_with_a_pattern_stays_whole_and_the_rest_gives_more():
     key = {"type": "string", "pattern": "^[0-9a-f]+$"}
-    row = {"type": "object", "properties": {"key": key, "text": {"type": "string"}}}
-    schema = {"type": "object", "properties": {"rows": {"type": "array", "items": row}}}
+    row = {
+        "type": "object",
+        "properties": {"key": key, "text": {"type": "string"}},
+    }
+    schema = {
+        "type": "object",
+        "properties": {"rows": {"type": "array", "items": row}},
+    }
     value = {"rows": [{"key": "ab" * 200, "text": "words " * 300}] * 3}
     shown = cut(value, schema, 1_500)
-    assert [row["key"] for row in shown["rows"]] == ["ab" * 200] * len(shown["rows"])
+    assert [row["key"] for row in shown["rows"]] == ["ab" * 200] * len(
+        shown["rows"]
+    )
     assert all("… 1," in row["text"] for row in shown["rows"])
 
 
 def test_one_of_several_forms_is_kept_in_its_form():
-    forms = [{"type": "string", "minLength": 1_000}, {"type": "array", "minItems": 3}]
+    forms = [
+        {"type": "string", "minLength": 1_000},
+        {"type": "array", "minItems": 3},
+    ]
     schema = {"properties": {"of": {"oneOf": forms}}}
     shown = cut({"of": "x" * 1_000, "more": "y" * 4_000}, schema)
     assert shown["of"] == "x" * 1_000
@@ -103,9 +119,13 @@ def test_one_of_several_forms_is_kept_in_its_form():
 
 def test_what_cannot_be_shortened_is_not():
     assert (
-        cut({"n": list(range(500))}, {"properties": {"n": {"minItems": 500}}}) is None
+        cut({"n": list(range(500))}, {"properties": {"n": {"minItems": 500}}})
+        is None
     )
-    assert cut({"k": "a" * 5_000}, {"properties": {"k": {"pattern": "^a*$"}}}) is None
+    assert (
+        cut({"k": "a" * 5_000}, {"properties": {"k": {"pattern": "^a*$"}}})
+        is None
+    )
 
 
 def test_a_format_is_kept_too_unless_the_server_does_not_keep_it():
@@ -113,23 +133,35 @@ def test_a_format_is_kept_too_unless_the_server_does_not_keep_it():
     uri = "https://host/" + "x" * 3_000
     strict, lax = faults_of(json.dumps(schema).encode())
     assert shorter(json.dumps({"at": uri}).encode(), 500, strict) is None
-    assert shorter(json.dumps({"at": "no uri " * 500}).encode(), 500, strict) is None
-    assert shorter(json.dumps({"at": "no uri " * 500}).encode(), 500, lax) is not None
+    assert (
+        shorter(json.dumps({"at": "no uri " * 500}).encode(), 500, strict)
+        is None
+    )
+    assert (
+        shorter(json.dumps({"at": "no uri " * 500}).encode(), 500, lax)
+        is not None
+    )
 
 
 def test_numbers_stay_as_they_are_written():
-    raw = b'{"a":1.10,"b":123456789012345678901234567890,"c":"' + b"x" * 900 + b'"}'
+    raw = (
+        b'{"a":1.10,"b":123456789012345678901234567890,"c":"'
+        + b"x" * 900
+        + b'"}'
+    )
     shown = shorter(raw, 300, no_fault)
-    assert shown.startswith(b'{"a":1.10,"b":123456789012345678901234567890,"c":"xxx')
+    assert shown.startswith(
+        b'{"a":1.10,"b":123456789012345678901234567890,"c":"xxx'
+    )
 
 
 @pytest.mark.parametrize(
     "raw", [b"5", b"null", b'"' + b"x" * 50 + b'"', b"[[[[]]]]", b"{}"]
 )
 def test_what_has_nothing_to_give_is_left(raw):
-    assert shorter(raw, 1, no_fault) is None or len(shorter(raw, 1, no_fault)) < len(
-        raw
-    )
+    assert shorter(raw, 1, no_fault) is None or len(
+        shorter(raw, 1, no_fault)
+    ) < len(raw)
 
 
 def test_a_deep_value_is_no_danger():

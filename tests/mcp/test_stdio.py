@@ -20,25 +20,42 @@ def test_one_word_before_the_command():
     with wired(*MCP, *SCRIPTED) as session:
         tools = session.begin()
         assert [tool["name"] for tool in tools[-3:]] == OURS
-        declared = {tool["name"]: tool.get("outputSchema") for tool in tools}["rows"]
+        declared = {tool["name"]: tool.get("outputSchema") for tool in tools}[
+            "rows"
+        ]
         assert declared["properties"].pop("ullage")["type"] == "string"
         assert declared == ROWS
         shown = session.text("say", lines=3_000)
         assert len(shown) <= 8_000
         ref = pointers(shown)[0].ref
-        page = session.text("get_continuation", tool_call_id=ref, offset=len(LOG) - 40)
+        page = session.text(
+            "get_continuation", tool_call_id=ref, offset=len(LOG) - 40
+        )
         assert page == LOG[-40:]
-        assert session.call("both", lines=3_000)["structuredContent"]["content"] != LOG
+        assert (
+            session.call("both", lines=3_000)["structuredContent"]["content"]
+            != LOG
+        )
         session.process.stdin.close()
         assert session.process.wait(100) == 0
         assert told(session.process) == ""
 
 
-def test_options_stand_before_the_command_and_the_servers_own_behind_it(tmp_path):
+def test_options_stand_before_the_command_and_the_servers_own_behind_it(
+    tmp_path,
+):
     config = tmp_path / "mcp.toml"
     config.write_text('[[limits]]\ntool = "say"\nchars = 1000\n')
     own = ["--limit", "--help", "tool_output_cache"]
-    words = ["--limit", "result=whole", "--config", config, "--", *SCRIPTED, *own]
+    words = [
+        "--limit",
+        "result=whole",
+        "--config",
+        config,
+        "--",
+        *SCRIPTED,
+        *own,
+    ]
     with wired(*MCP, *words) as session:
         names = [tool["name"] for tool in session.begin()]
         assert names[-6:-3] == own
@@ -49,7 +66,9 @@ def test_options_stand_before_the_command_and_the_servers_own_behind_it(tmp_path
 
 
 def test_a_megabyte_is_read_back_byte_for_byte():
-    megabyte = "".join(f"{n} é😀 \t{'x' * (n % 90)}\r\n" for n in range(18_000))
+    megabyte = "".join(
+        f"{n} é😀 \t{'x' * (n % 90)}\r\n" for n in range(18_000)
+    )
     assert len(megabyte) > 1_000_000
     with wired(*MCP, *SCRIPTED) as session:
         session.begin()
@@ -57,7 +76,9 @@ def test_a_megabyte_is_read_back_byte_for_byte():
         ref = pointers(session.text("result", result=said))[0].ref
         text = ""
         while (at := len(text)) < len(megabyte):
-            page = session.text("get_continuation", tool_call_id=ref, offset=at)
+            page = session.text(
+                "get_continuation", tool_call_id=ref, offset=at
+            )
             text += page.rpartition("\n[characters ")[0] or page
         assert text == megabyte
 
@@ -82,7 +103,9 @@ def test_progress_passes_while_a_call_runs():
         assert steps == list(range(3_000))
 
 
-def test_a_server_that_floods_stderr_is_not_held_up_and_loses_nothing(tmp_path):
+def test_a_server_that_floods_stderr_is_not_held_up_and_loses_nothing(
+    tmp_path,
+):
     with (
         (tmp_path / "err").open("wb") as file,
         wired(*MCP, *SCRIPTED, stderr=file) as session,
@@ -96,13 +119,15 @@ def test_a_server_that_floods_stderr_is_not_held_up_and_loses_nothing(tmp_path):
 def test_a_crash_in_a_call_is_told_and_passed_on(code):
     with wired(*MCP, *SCRIPTED) as session:
         session.begin()
-        error = session.ask("tools/call", name="crash", arguments={"code": code})[
-            "error"
-        ]
+        error = session.ask(
+            "tools/call", name="crash", arguments={"code": code}
+        )["error"]
         name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         assert name in error["message"]
         assert session.process.wait(100) == code
-        assert told(session.process).endswith(f"{name}; 1 call was not answered\n")
+        assert told(session.process).endswith(
+            f"{name}; 1 call was not answered\n"
+        )
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -112,7 +137,11 @@ def test_a_signal_reaches_the_server_and_we_end_as_it_does(number):
         session.process.send_signal(number)
         code = session.process.wait(100)
         assert code == (
-            -number if number == signal.SIGTERM else 130 if code == 130 else -number
+            -number
+            if number == signal.SIGTERM
+            else 130
+            if code == 130
+            else -number
         )
 
 
@@ -148,7 +177,9 @@ def test_a_frame_over_the_bound_is_passed_on_unread(tmp_path):
         assert len(session.text("say", lines=500)) <= 8_000
         session.process.stdin.close()
         session.process.wait(100)
-        assert "more than 20,000 bytes was passed on unread" in told(session.process)
+        assert "more than 20,000 bytes was passed on unread" in told(
+            session.process
+        )
 
 
 @pytest.mark.parametrize(
@@ -165,20 +196,31 @@ def test_a_frame_over_the_bound_is_passed_on_unread(tmp_path):
     ],
 )
 def test_what_is_typed_wrong_is_told(words, problem):
-    done = subprocess.run([*MCP, *words], input=b"", capture_output=True, timeout=110)
+    done = subprocess.run(
+        [*MCP, *words], input=b"", capture_output=True, timeout=110
+    )
     assert problem in (done.stdout + done.stderr).decode()
     assert b"Traceback" not in done.stderr
     assert done.returncode == (2 if not words else 1)
 
 
 def test_a_store_keeps_what_was_cut_for_the_next_session(tmp_path):
-    words = ["--store", tmp_path, "--tenant", "me", "--", *SCRIPTED]  # a folder's
+    words = [
+        "--store",
+        tmp_path,
+        "--tenant",
+        "me",
+        "--",
+        *SCRIPTED,
+    ]  # a folder's
     with wired(*MCP, *words) as session:
         session.begin()
         ref = pointers(session.text("say", lines=3_000))[0].ref
     with wired(*MCP, *words) as session:
         session.begin()
-        page = session.text("get_continuation", tool_call_id=ref, offset=len(LOG) - 40)
+        page = session.text(
+            "get_continuation", tool_call_id=ref, offset=len(LOG) - 40
+        )
         assert page == LOG[-40:]
     assert (tmp_path / "ullage.db").is_file()
     with wired(*MCP, "serve", tmp_path, "--tenant", "me") as session:
@@ -200,7 +242,10 @@ def test_what_nobody_reads_any_more_is_dropped():
 def test_importing_what_starts_the_server_is_light():
     code = "import sys, ullage.tools.cli.mcp; print(*sys.modules)"
     run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     loaded = {*run.stdout.split()}
     assert not loaded & {
@@ -212,7 +257,10 @@ def test_importing_what_starts_the_server_is_light():
     }
     code = "import sys, ullage.doors.mcp.relay, ullage.doors.mcp.spool; print(*sys.modules)"
     run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     loaded = {*run.stdout.split()}
     assert not loaded & {
@@ -224,5 +272,7 @@ def test_importing_what_starts_the_server_is_light():
         "_hashlib",
     }
     assert not {
-        name for name in loaded if name.startswith(("ullage.core.turn", "ullage.wires"))
+        name
+        for name in loaded
+        if name.startswith(("ullage.core.turn", "ullage.wires"))
     }

@@ -17,7 +17,9 @@ OURS = ["get_continuation", "tool_output_cache", "tool_output_cache_grep"]
 
 
 def page(*names, **fields):
-    return json.dumps({"tools": [{"name": name} for name in names], **fields}).encode()
+    return json.dumps(
+        {"tools": [{"name": name} for name in names], **fields}
+    ).encode()
 
 
 def names(result):
@@ -43,16 +45,23 @@ def test_the_same_list_gives_the_same_bytes():
 
 def test_a_clash_on_any_page_puts_a_prefix_before_all_of_ours():
     _, listed = extended(
-        page("tool_output_cache", nextCursor="2"), ToolListing(), is_first_page=True
+        page("tool_output_cache", nextCursor="2"),
+        ToolListing(),
+        is_first_page=True,
     )
     last, listed = extended(page("b"), listed, is_first_page=False)
     assert names(last) == ["b", *("ullage_" + name for name in OURS)]
     assert listed.words.read_on("r", 0).startswith("ullage_get_continuation(")
-    assert prefix_beside({"get_continuation", "ullage_tool_output_cache"}) == "ullage2_"
+    assert (
+        prefix_beside({"get_continuation", "ullage_tool_output_cache"})
+        == "ullage2_"
+    )
 
 
 def test_a_prefix_once_chosen_stays():
-    _, listed = extended(page("get_continuation"), ToolListing(), is_first_page=True)
+    _, listed = extended(
+        page("get_continuation"), ToolListing(), is_first_page=True
+    )
     again, _ = extended(page("other"), listed, is_first_page=True)
     assert names(again) == ["other", *("ullage_" + name for name in OURS)]
 
@@ -61,7 +70,10 @@ def test_a_call_is_ours_under_a_prefix_of_an_earlier_session_but_never_the_serve
     listed = ToolListing({"get_continuation": None}, "ullage_")
     assert listed.words_of("get_continuation") is None
     assert listed.words_of("ullage_get_continuation").prefix == "ullage_"
-    assert ToolListing().words_of("ullage2_tool_output_cache").prefix == "ullage2_"
+    assert (
+        ToolListing().words_of("ullage2_tool_output_cache").prefix
+        == "ullage2_"
+    )
     assert ToolListing().words_of("get") is None
 
 
@@ -111,7 +123,13 @@ def test_tools_stay_the_bytes_they_were_and_schemas_are_remembered():
 
 @pytest.mark.parametrize(
     "raw",
-    [b"{}", b"[]", b'{"tools": 5}', b'{"tools": [{}]}', b'{"tools": [{"name": 5}]}'],
+    [
+        b"{}",
+        b"[]",
+        b'{"tools": 5}',
+        b'{"tools": [{}]}',
+        b'{"tools": [{"name": 5}]}',
+    ],
 )
 def test_what_is_no_list_of_tools_is_unreadable(raw):
     with pytest.raises(UnreadableFrame):
@@ -120,7 +138,10 @@ def test_what_is_no_list_of_tools_is_unreadable(raw):
 
 def test_ours_only_read():
     tool = as_listed(TOOLSET.tools[0])
-    assert tool["annotations"] == {"readOnlyHint": True, "openWorldHint": False}
+    assert tool["annotations"] == {
+        "readOnlyHint": True,
+        "openWorldHint": False,
+    }
     assert (
         tool["inputSchema"]["properties"]["tool_call_id"]["description"]
         == "The ref to read"

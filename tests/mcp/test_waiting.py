@@ -37,7 +37,15 @@ def test_where_something_was_passed_on_unread_an_unknown_answer_goes_on():
 
 @pytest.mark.parametrize(
     ("id", "found"),
-    [(1, 1), ("1", 1), (2, "2"), ("2", "2"), ("01", 1), ("x", None), (9, None)],
+    [
+        (1, 1),
+        ("1", 1),
+        (2, "2"),
+        ("2", "2"),
+        ("01", 1),
+        ("x", None),
+        (9, None),
+    ],
 )
 def test_a_number_and_its_digits_are_one_id(id, found):
     assert same_id(id, {1: "", "2": ""}) == found

@@ -42,7 +42,9 @@ def say(text: str, times: int) -> str:
 
 @server.tool()
 def where(
-    region: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})],
+    region: Annotated[
+        str, Field(json_schema_extra={"x-mcp-header": "Region"})
+    ],
 ) -> str:
     """An argument that a request has to say in a header too."""
     return region

@@ -17,7 +17,9 @@ JSON = st.recursive(
 
 def parted(stream, cuts):
     """A stream in parts, cut at these places."""
-    places = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
+    places = sorted(
+        {0, len(stream), *(cut for cut in cuts if cut < len(stream))}
+    )
     return [stream[a:b] for a, b in pairwise(places)]
 
 
@@ -35,7 +37,9 @@ def _texts():
 def _lists(inner):
     least = st.integers(0, 30)
     return st.builds(
-        lambda items, n: {"type": "array", "items": items, "minItems": n}, inner, least
+        lambda items, n: {"type": "array", "items": items, "minItems": n},
+        inner,
+        least,
     )
 
 
@@ -53,9 +57,13 @@ def _objects(inner):
     )
 
 
-LEAVES = _texts() | st.sampled_from([{"type": "integer"}, {"enum": ["one", "two"]}])
+LEAVES = _texts() | st.sampled_from(
+    [{"type": "integer"}, {"enum": ["one", "two"]}]
+)
 SCHEMAS = _objects(
-    st.recursive(LEAVES, lambda inner: _lists(inner) | _objects(inner), max_leaves=5)
+    st.recursive(
+        LEAVES, lambda inner: _lists(inner) | _objects(inner), max_leaves=5
+    )
 )
 
 
@@ -68,10 +76,15 @@ def valid(draw, schema):
     if kind == "integer":
         return draw(st.integers(0, 10**6))
     if kind == "string":
-        letter = "x" if "pattern" in schema else draw(st.sampled_from("xé😀\n"))
+        letter = (
+            "x" if "pattern" in schema else draw(st.sampled_from("xé😀\n"))
+        )
         return letter * draw(st.integers(schema.get("minLength", 0), 400))
     if kind == "array":
         one = draw(valid(schema["items"]))
         least = schema["minItems"]
         return [one] * draw(st.integers(least, least + 15))
-    return {name: draw(valid(inner)) for name, inner in schema["properties"].items()}
+    return {
+        name: draw(valid(inner))
+        for name, inner in schema["properties"].items()
+    }

@@ -64,7 +64,10 @@ def wired(*words, **settings):
     """A session with a command."""
     settings = {"stderr": subprocess.PIPE, **settings}
     process = subprocess.Popen(
-        [*map(str, words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **settings
+        [*map(str, words)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        **settings,
     )
     try:
         yield Wired(process)

@@ -63,10 +63,16 @@ def test_an_old_run_comes_to_what_is_sent_with_its_records_and_what_they_hide():
     for number in range(80):
         call = {**CALL, "id": f"call_{number}"}
         messages.append(
-            {"role": "assistant", "content": f"step {number}", "tool_calls": [call]}
+            {
+                "role": "assistant",
+                "content": f"step {number}",
+                "tool_calls": [call],
+            }
         )
         told = f"line {number} of it all\n" * 300
-        messages.append({"role": "tool", "tool_call_id": call["id"], "content": told})
+        messages.append(
+            {"role": "tool", "tool_call_id": call["id"], "content": told}
+        )
     session, view = seen(messages)
     assert session.window.summaries or session.window.changed
     picture = one_window(session.window, "A session")
@@ -75,11 +81,15 @@ def test_an_old_run_comes_to_what_is_sent_with_its_records_and_what_they_hide():
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["session", "view"])
-def test_a_notebook_shows_an_image_that_says_what_it_is_and_holds_no_content(which):
+def test_a_notebook_shows_an_image_that_says_what_it_is_and_holds_no_content(
+    which,
+):
     shown = seen()[which]._repr_html_()
     image = ET.fromstring(shown)
     assert "tokens sent of a history of" in image.get("alt")
-    drawing = base64.b64decode(image.get("src").partition("base64,")[2]).decode()
+    drawing = base64.b64decode(
+        image.get("src").partition("base64,")[2]
+    ).decode()
     assert ET.fromstring(drawing).tag.endswith("svg")
     assert "tool results: " in drawing
     assert "secretly" not in drawing + shown
@@ -104,8 +114,12 @@ def test_a_view_keeps_its_own_picture():
     session, view = seen()
     alone = view._repr_html_()
     again = seen()[1]
-    view.observe({"id": "r", "usage": {"prompt_tokens": 9_000, "completion_tokens": 9}})
-    later = session.fit({"model": "gpt-4.1", "messages": [*MESSAGES, MESSAGES[1]]})
+    view.observe(
+        {"id": "r", "usage": {"prompt_tokens": 9_000, "completion_tokens": 9}}
+    )
+    later = session.fit(
+        {"model": "gpt-4.1", "messages": [*MESSAGES, MESSAGES[1]]}
+    )
     assert view._repr_html_() == again._repr_html_() == alone
     assert later._repr_html_() != alone
 
@@ -125,9 +139,16 @@ def test_looking_changes_nothing_that_is_sent():
 
 def test_no_number_stands_on_the_line_of_the_limit():
     sizes = dict.fromkeys(KINDS, 0)
-    history, shown = {**sizes, "tool results": 100_000}, {**sizes, "user": 9_000}
+    history, shown = (
+        {**sizes, "tool results": 100_000},
+        {**sizes, "user": 9_000},
+    )
     drawn = ET.fromstring(
-        svg(OneWindow(title="t", limit_tokens=12_000, history=history, view=shown))
+        svg(
+            OneWindow(
+                title="t", limit_tokens=12_000, history=history, view=shown
+            )
+        )
     )
     number = next(each for each in drawn.iter() if each.text == "9k")
     line = next(each for each in drawn.iter() if each.get("class") == "limit")
@@ -142,10 +163,19 @@ def test_nothing_set_aside_is_said_so():
 
 def test_a_run_is_two_rows_of_columns_on_one_scale():
     run = OverCalls(
-        title="A run", summary="", limit_tokens=5, history=[10, 80], views=[10, 40]
+        title="A run",
+        summary="",
+        limit_tokens=5,
+        history=[10, 80],
+        views=[10, 40],
     )
-    assert text(run).plain.splitlines()[2:] == ["history ▂█ 80", "sent    ▂▅ 40"]
-    none = OverCalls(title="A run", summary="", limit_tokens=5, history=[], views=[])
+    assert text(run).plain.splitlines()[2:] == [
+        "history ▂█ 80",
+        "sent    ▂▅ 40",
+    ]
+    none = OverCalls(
+        title="A run", summary="", limit_tokens=5, history=[], views=[]
+    )
     assert "call 0" in svg(none)
     assert text(none).plain == "A run\n"
 
@@ -161,6 +191,9 @@ def test_a_session_does_not_load_rich():
         "print('rich' in sys.modules)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.strip() == "False"

@@ -34,7 +34,9 @@ def _mutated(bound, place):
         for where, other in _others(value, f"{place}.{name}"):
             yield (
                 where,
-                partial(bound.func, *bound.args, **{**bound.keywords, name: other}),
+                partial(
+                    bound.func, *bound.args, **{**bound.keywords, name: other}
+                ),
             )
 
 
@@ -44,7 +46,9 @@ def _others(value, here):
         return _mutated(value, here)
     if isinstance(value, Struct):
         return _words_mutated(value, here)
-    if isinstance(value, tuple) and any(isinstance(each, Struct) for each in value):
+    if isinstance(value, tuple) and any(
+        isinstance(each, Struct) for each in value
+    ):
         return [(here, ())]
     return [(here, _other(value))]
 

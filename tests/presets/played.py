@@ -46,7 +46,9 @@ def check_gates(policy, format, turns, window_tokens):
         assert cold.window.estimate <= cold.window.limit_tokens, "G2"
     if session.window.summaries:
         kind = session.window.summaries[-1].edit.kind
-        assert kind in {event.kind for event in session.events}, "G2: it says so"
+        assert kind in {event.kind for event in session.events}, (
+            "G2: it says so"
+        )
     check_lossless(session, messages, views[-1])
 
 
@@ -56,6 +58,9 @@ def check_lossless(session, messages, view):
     reading.reachable(session, texts, opened)
     found, shown = {*texts, *opened.values()}, "\n".join(texts)
     for text in (
-        text for m in messages for _, given in reading.results(m) for text in given
+        text
+        for m in messages
+        for _, given in reading.results(m)
+        for text in given
     ):
         assert text in found or (len(text) <= 80 and text in shown), "G4"

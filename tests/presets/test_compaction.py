@@ -54,8 +54,12 @@ REQUEST = histories.request("openai-chat", MESSAGES)
 
 def cached(writer=None, reported=None, limits=LIMITS, **config):
     """A session of the output-cache preset that had a reply reported before its last turn."""
-    policy = output_cache(ToolOutputCacheConfig(compaction=CompactionConfig(**config)))
-    session = Session("gpt-4.1", policy=policy, limits=limits, summariser=writer)
+    policy = output_cache(
+        ToolOutputCacheConfig(compaction=CompactionConfig(**config))
+    )
+    session = Session(
+        "gpt-4.1", policy=policy, limits=limits, summariser=writer
+    )
     if reported is not None:
         session.fit(histories.request("openai-chat", MESSAGES[:-3]))
         session.observe(reported)
@@ -92,7 +96,11 @@ def compactions(session):
 )
 def test_the_settings_of_a_compaction_and_their_keys():
     config = CompactionConfig()
-    assert (config.enabled, config.auto, config.threshold_ratio) == (True, True, 0.8)
+    assert (config.enabled, config.auto, config.threshold_ratio) == (
+        True,
+        True,
+        0.8,
+    )
     assert (config.model, config.retain_prompt, config.retain_last_turns) == (
         None,
         None,
@@ -130,10 +138,14 @@ def test_the_settings_of_a_compaction_and_their_keys():
     "output-cache-and-compaction", "2.3 Token Usage", "output_tokens: number;"
 )
 @pytest.mark.says(
-    "output-cache-and-compaction", "2.3 Token Usage", "cache_creation_tokens: number;"
+    "output-cache-and-compaction",
+    "2.3 Token Usage",
+    "cache_creation_tokens: number;",
 )
 @pytest.mark.says(
-    "output-cache-and-compaction", "2.3 Token Usage", "cache_read_tokens: number;"
+    "output-cache-and-compaction",
+    "2.3 Token Usage",
+    "cache_read_tokens: number;",
 )
 @pytest.mark.says(
     "output-cache-and-compaction",
@@ -142,7 +154,10 @@ def test_the_settings_of_a_compaction_and_their_keys():
 )
 def test_token_usage_has_each_token_once_whatever_the_provider_calls_it():
     assert TokenUsage() == TokenUsage(
-        input_tokens=0, output_tokens=0, cache_creation_tokens=0, cache_read_tokens=0
+        input_tokens=0,
+        output_tokens=0,
+        cache_creation_tokens=0,
+        cache_read_tokens=0,
     )
     anthropic = {
         "input_tokens": 5,
@@ -152,17 +167,26 @@ def test_token_usage_has_each_token_once_whatever_the_provider_calls_it():
     }
     made = TokenUsage.of(FORMATS["anthropic"].usage({"usage": anthropic}))
     assert made == TokenUsage(
-        input_tokens=5, output_tokens=7, cache_creation_tokens=11, cache_read_tokens=13
+        input_tokens=5,
+        output_tokens=7,
+        cache_creation_tokens=11,
+        cache_read_tokens=13,
     )
     assert made.total_tokens == 36
     openai = {"prompt_tokens": 20, "completion_tokens": 4, "total_tokens": 24}
     openai["prompt_tokens_details"] = {"cached_tokens": 8}
     made = TokenUsage.of(FORMATS["openai-chat"].usage({"usage": openai}))
-    assert (made.input_tokens, made.cache_read_tokens, made.total_tokens) == (12, 8, 24)
+    assert (made.input_tokens, made.cache_read_tokens, made.total_tokens) == (
+        12,
+        8,
+        24,
+    )
 
 
 @pytest.mark.says(
-    "output-cache-and-compaction", "2.5 shouldCompact", "`enabled=false` → false"
+    "output-cache-and-compaction",
+    "2.5 shouldCompact",
+    "`enabled=false` → false",
 )
 @pytest.mark.says(
     "output-cache-and-compaction",
@@ -192,7 +216,9 @@ def test_token_usage_has_each_token_once_whatever_the_provider_calls_it():
 )
 def test_when_it_compacts_by_the_last_reported_usage(config, total, expected):
     usage = Usage(fresh_tokens=total - 1_000, output_tokens=1_000)
-    asked = should_compact(CompactionConfig(**config), TokenUsage.of(usage), 10_000)
+    asked = should_compact(
+        CompactionConfig(**config), TokenUsage.of(usage), 10_000
+    )
     assert asked is expected
     session, _ = cached(reported=usage, **config)
     assert bool(compactions(session)) is expected
@@ -212,7 +238,9 @@ def test_when_it_compacts_by_the_last_reported_usage(config, total, expected):
 def test_the_limit_is_the_models_own_and_an_unknown_model_is_an_error():
     session, _ = cached(limits=None)
     assert session.window.context_tokens == 1_000_000
-    unknown = Session("nobody-knows", policy="output_cache", format="openai-chat")
+    unknown = Session(
+        "nobody-knows", policy="output_cache", format="openai-chat"
+    )
     with pytest.raises(ConfigError, match="no window is known"):
         unknown.fit({"model": "nobody-knows", "messages": MESSAGES})
 
@@ -327,15 +355,26 @@ def test_the_interrupt_message_comes_last_and_stays_out_of_the_history():
     )
     assert asked.texts[0].startswith("[user]\nMend it.")
     assert "<retain>" not in prompt_of(CompactionConfig()).closing
-    assert "<retain>" in prompt_of(CompactionConfig(retain_directives=("x",))).closing
+    assert (
+        "<retain>"
+        in prompt_of(CompactionConfig(retain_directives=("x",))).closing
+    )
     untagged = prompt_of(
-        CompactionConfig(retain_prompt="Keep the refs.", retain_directives=("x",))
+        CompactionConfig(
+            retain_prompt="Keep the refs.", retain_directives=("x",)
+        )
     )
     assert untagged.closing.endswith(
         "Keep the refs. Put it between <retain> and </retain>.\n- x"
     )
     text = str(view)
-    for mine in ("please", "Name every pod", "Refs first", "<summary>", "<retain>"):
+    for mine in (
+        "please",
+        "Name every pod",
+        "Refs first",
+        "<summary>",
+        "<retain>",
+    ):
         assert mine not in text
     assert session.state.ledger
 
@@ -379,7 +418,9 @@ def test_whose_model_is_asked(model):
     session, _ = cached(writer, FULL, model=model)
     asked = writer.asked[0]
     summariser = session._summaries.summariser
-    assert summariser.model_for(asked.model, asked.caller) == (model or "gpt-4.1")
+    assert summariser.model_for(asked.model, asked.caller) == (
+        model or "gpt-4.1"
+    )
 
 
 @pytest.mark.says(
@@ -464,7 +505,9 @@ def test_the_items_of_the_responses_api_are_rebuilt_from_the_compacted_history()
     lives="ullage.doors.loop.run_turn",
 )
 @pytest.mark.parametrize("full_at", [1, 3])
-def test_the_loop_compacts_after_the_tools_and_before_the_final_return(full_at, serve):
+def test_the_loop_compacts_after_the_tools_and_before_the_final_return(
+    full_at, serve
+):
     """With the usage of the reply before: after the tools of the first, or at the very end."""
     script = [
         Says("", [Asks("look")]),
@@ -487,10 +530,16 @@ def test_the_loop_compacts_after_the_tools_and_before_the_final_return(full_at, 
         reply = client.chat.completions.create(**view)
         seen.append(len(compactions(session)))
         if len(seen) == full_at + 1:
-            reply.usage.prompt_tokens, reply.usage.completion_tokens = 7_900, 200
+            reply.usage.prompt_tokens, reply.usage.completion_tokens = (
+                7_900,
+                200,
+            )
         return reply
 
-    request = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Go."}]}
+    request = {
+        "model": "gpt-4.1",
+        "messages": [{"role": "user", "content": "Go."}],
+    }
     run_turn(call, session, request, tools=[look])
     assert len(compactions(session)) == 1
     assert seen == ([0, 0, 1, 1] if full_at == 1 else [0, 0, 0, 0])
@@ -543,12 +592,16 @@ def test_a_window_slides_over_the_events(format, tmp_path):
         view = wire.history(session.fit(request))
         before = bool(compactions(session))
         seen.append(session.window.estimate)
-        assert view[-min(10, length) :] == messages[max(length - 10, 0) : length]
+        assert (
+            view[-min(10, length) :] == messages[max(length - 10, 0) : length]
+        )
         assert before or session.window.estimate <= 24_000
     assert max(seen) <= 32_000
     made = len(compactions(session))
     assert 3 < made < 30
-    assert "They measured" in writer.asked[1].texts[0]  # a summary of summaries
+    assert (
+        "They measured" in writer.asked[1].texts[0]
+    )  # a summary of summaries
     assert writer.asked[0].system == NARRATIVE.system
     session.close()
     other = Session("", **more)
@@ -565,7 +618,8 @@ def test_the_window_and_the_brake_can_each_be_switched_off():
     messages = histories.wire("openai-chat", events(60))
     session = Session("gpt-4.1", policy=still)
     assert (
-        session.fit(histories.request("openai-chat", messages))["messages"] == messages
+        session.fit(histories.request("openai-chat", messages))["messages"]
+        == messages
     )
 
 
@@ -636,7 +690,9 @@ def test_it_compacts_at_90_per_cent_to_50():
 
 
 @pytest.mark.says(
-    "three-layer-management", "Compaction Service", "[Previous conversation compacted]"
+    "three-layer-management",
+    "Compaction Service",
+    "[Previous conversation compacted]",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -655,11 +711,15 @@ def test_the_synthetic_message_stands_for_what_was_before():
     text = asked.view[0]["content"]
     start, stop = asked.session.window.summaries[-1][:2]
     assert start == 0
-    assert text.startswith(f"[Previous conversation compacted]\n\n{WRITTEN}\n\n")
+    assert text.startswith(
+        f"[Previous conversation compacted]\n\n{WRITTEN}\n\n"
+    )
     assert text.splitlines()[-1].startswith(
         f"[End of compacted summary - {stop} messages, "
     )
-    tokens = sum(sum(asked.session.window.leaf_counts(at)) for at in range(stop))
+    tokens = sum(
+        sum(asked.session.window.leaf_counts(at)) for at in range(stop)
+    )
     assert text.endswith(f" messages, {tokens} tokens]"), (
         "as the window counts the originals"
     )
@@ -677,7 +737,9 @@ def test_the_boundary_is_where_a_reply_begins_also_where_the_users_message_would
         messages += [{"role": "user", "content": words(80_000, f"{number}")}]
         messages += [{"role": "assistant", "content": f"Done {number}."}]
     messages += [{"role": "user", "content": "Go on."}]
-    session = Session("gpt-4.1", policy=documents.three_layer(CALM), limits=WINDOW)
+    session = Session(
+        "gpt-4.1", policy=documents.three_layer(CALM), limits=WINDOW
+    )
     view = session.fit(histories.request("openai-chat", messages))["messages"]
     stop = session.window.summaries[-1].stop
     assert messages[stop - 1]["role"] == "user", "which the target falls on"
@@ -690,7 +752,10 @@ def test_a_history_first_seen_over_its_threshold_has_the_deterministic_summary()
     seen = played(Writer(WRITTEN))
     writer = Writer(WRITTEN)
     late = Session(
-        "gpt-4.1", policy=documents.three_layer(CALM), limits=WINDOW, summariser=writer
+        "gpt-4.1",
+        policy=documents.three_layer(CALM),
+        limits=WINDOW,
+        summariser=writer,
     )
     more = [*seen.messages, {"role": "assistant", "content": "Done."}]
     more += [{"role": "user", "content": "Thanks."}]
@@ -711,7 +776,9 @@ def test_a_history_first_seen_over_its_threshold_has_the_deterministic_summary()
     "Compaction Service",
     "Keep the summary under 2000 tokens. Be concise but preserve critical context.",
 )
-@pytest.mark.says("three-layer-management", "Compaction Service", "MaxTokens = 2000")
+@pytest.mark.says(
+    "three-layer-management", "Compaction Service", "MaxTokens = 2000"
+)
 def test_the_prompt_its_conversation_and_its_most_tokens():
     writer = Writer(WRITTEN)
     played(writer)
@@ -748,7 +815,9 @@ def test_a_failed_summary_is_never_shown_as_one(text):
 
 
 @pytest.mark.says(
-    "three-layer-management", "Compaction Service", "if (messagesToCompact.Count < 2)"
+    "three-layer-management",
+    "Compaction Service",
+    "if (messagesToCompact.Count < 2)",
 )
 @pytest.mark.says(
     "three-layer-management",

@@ -26,7 +26,10 @@ A loader.
 ### Current State
 Reading."""
 TURNS = [
-    Turn(said=f"Step {n}.", calls=(Call("bash", f"run {n}", words(4_000, f"{n:02}")),))
+    Turn(
+        said=f"Step {n}.",
+        calls=(Call("bash", f"run {n}", words(4_000, f"{n:02}")),),
+    )
     for n in range(24)
 ]
 MESSAGES = histories.wire("openai-chat", TURNS)
@@ -114,10 +117,14 @@ def conversation(tmp_path, messages, **more):
     lives="ullage.documents.conversation.Conversation.fit",
 )
 def test_one_compaction_and_what_it_tells(tmp_path):
-    made, kept = conversation(tmp_path, MESSAGES[:20], summariser=lambda asked: WRITTEN)
+    made, kept = conversation(
+        tmp_path, MESSAGES[:20], summariser=lambda asked: WRITTEN
+    )
     made.fit({"model": "gpt-4.1"})
     held = made.session.window.estimate
-    assert made.compacted == CompactionResult(tokens_before=held, tokens_after=held)
+    assert made.compacted == CompactionResult(
+        tokens_before=held, tokens_after=held
+    )
     made.append(MESSAGES[20:])
     view = made.fit({"model": "gpt-4.1"})["messages"]
     part, told = kept.newest_compaction("s"), made.compacted
@@ -126,13 +133,17 @@ def test_one_compaction_and_what_it_tells(tmp_path):
     assert (told.summary, told.compaction_part_id) == (part.summary, part.id)
     assert told.summary.startswith(WRITTEN)
     assert view[0]["content"] == part.text
-    assert told.tokens_after == made.session.window.estimate < told.tokens_before
+    assert (
+        told.tokens_after == made.session.window.estimate < told.tokens_before
+    )
     summary = made.session.window.meter.text(part.text)
     reckoned = told.tokens_before - part.compacted_token_count + summary
     assert (
         abs(told.tokens_after - reckoned) < 16 * part.compacted_message_count
     )  # framing, names
-    (event,) = (event for event in made.session.events if event.kind == "compacted")
+    (event,) = (
+        event for event in made.session.events if event.kind == "compacted"
+    )
     assert event.tokens_before > event.tokens_after
     assert event.why.startswith("messages 1 to ")
 
@@ -207,7 +218,8 @@ def test_a_summary_and_a_call_are_counted_like_any_text():
     ((start, stop, span),) = window.summaries
     assert (start, stop) == (0, 7)
     kept = [
-        rough.message_tokens(each, {}) for each in window.transcript.messages[stop:]
+        rough.message_tokens(each, {})
+        for each in window.transcript.messages[stop:]
     ]
     assert rough.view_tokens(window) == -(-len(span.text) // 4) + sum(kept)
     calling = window.transcript.messages[1]
@@ -265,7 +277,9 @@ def test_the_prompt_is_the_documents():
         "### Pending Items",
     ]
     focus = lines.index("Focus on:")
-    assert [line.partition(". ")[2] for line in lines[focus + 1 : focus + 6]] == [
+    assert [
+        line.partition(". ")[2] for line in lines[focus + 1 : focus + 6]
+    ] == [
         "Key decisions made",
         "Important context and requirements discovered",
         "Files that were modified and why",
@@ -341,14 +355,18 @@ def run_async(client, kept, user_input, tool, max_iterations):
     iteration = 0
     while iteration < max_iterations:
         iteration += 1
-        reply = client.chat.completions.create(**kept.fit({"model": "gpt-4.1"}))
+        reply = client.chat.completions.create(
+            **kept.fit({"model": "gpt-4.1"})
+        )
         kept.session.observe(reply)
         message = reply.choices[0].message
         kept.append([message.model_dump(exclude_none=True)])
         if not message.tool_calls:
             break
         for call in message.tool_calls:
-            kept.append([{"role": "tool", "tool_call_id": call.id, "content": tool()}])
+            kept.append(
+                [{"role": "tool", "tool_call_id": call.id, "content": tool()}]
+            )
     return kept.messages[-1].get("content")
 
 
@@ -408,9 +426,12 @@ def run_async(client, kept, user_input, tool, max_iterations):
 )
 def test_a_chat_service_goes_on_from_the_boundary(serve, tmp_path):
     steps = [
-        Says(f"Step {n}.", [Asks("bash", {"command": f"run {n}"})]) for n in range(30)
+        Says(f"Step {n}.", [Asks("bash", {"command": f"run {n}"})])
+        for n in range(30)
     ]
-    server = serve("openai-chat", [*steps, "Done.", "Still here."], strict=True)
+    server = serve(
+        "openai-chat", [*steps, "Done.", "Still here."], strict=True
+    )
     kept = ConversationStore(tmp_path / "chat.db")
     first = Conversation(kept, "s", "gpt-4.1", limits=LIMITS)
     said = run_async(server.client(), first, "Go.", lambda: words(4_000), 40)
@@ -418,16 +439,23 @@ def test_a_chat_service_goes_on_from_the_boundary(serve, tmp_path):
     assert len(server.requests) == 31
     again = Conversation(kept, "s", "gpt-4.1", limits=LIMITS)
     assert again.messages == first.messages
-    assert again.messages[0]["content"].startswith("[Previous conversation compacted]")
-    assert (
-        run_async(server.client(), again, "And now?", lambda: "", 40) == "Still here."
+    assert again.messages[0]["content"].startswith(
+        "[Previous conversation compacted]"
     )
-    assert len(server.requests[-1].body["messages"]) < 40 < len(kept.history("s"))
+    assert (
+        run_async(server.client(), again, "And now?", lambda: "", 40)
+        == "Still here."
+    )
+    assert (
+        len(server.requests[-1].body["messages"]) < 40 < len(kept.history("s"))
+    )
     assert "Go." in server.requests[-1].body["messages"][0]["content"]
 
 
 def test_the_loop_of_the_service_is_capped(serve, tmp_path):
-    server = serve("openai-chat", [Says("Again.", [Asks("bash")]) for _ in range(9)])
+    server = serve(
+        "openai-chat", [Says("Again.", [Asks("bash")]) for _ in range(9)]
+    )
     made = Conversation(
         ConversationStore(tmp_path / "chat.db"), "s", "gpt-4.1", limits=LIMITS
     )

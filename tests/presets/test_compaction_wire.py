@@ -27,7 +27,9 @@ TAGGED = "<retain>ref=abc is the trace</retain><summary>The loader was read.</su
 
 
 def settings(**config):
-    return output_cache(ToolOutputCacheConfig(compaction=CompactionConfig(**config)))
+    return output_cache(
+        ToolOutputCacheConfig(compaction=CompactionConfig(**config))
+    )
 
 
 @pytest.mark.says(
@@ -101,7 +103,10 @@ def test_the_total_is_computed_and_cannot_be_given():
         "cache_read_tokens",
     )
     made = TokenUsage(
-        input_tokens=1, output_tokens=2, cache_creation_tokens=4, cache_read_tokens=8
+        input_tokens=1,
+        output_tokens=2,
+        cache_creation_tokens=4,
+        cache_read_tokens=8,
     )
     assert made.total_tokens == 15
     with pytest.raises(TypeError):
@@ -154,7 +159,10 @@ def test_open_calls_left_in_the_request_are_the_providers_error_and_removed_they
     transcript = session.window.transcript
     text = "".join(flatten(transcript, 0, len(transcript)))
     assert text.endswith("[assistant]\nI look.\n")
-    formatted = [histories.user(format, text), histories.user(format, INTERRUPT)]
+    formatted = [
+        histories.user(format, text),
+        histories.user(format, INTERRUPT),
+    ]
     server.ask(client, histories.request(format, formatted, **named))
     assert len(server.requests) == 2
 
@@ -204,7 +212,9 @@ class Writer:
     "2.1 Purpose",
     "Automatically before crossing the model's context window",
 )
-def test_a_responses_conversation_is_rebuilt_from_the_summary_and_goes_on(serve):
+def test_a_responses_conversation_is_rebuilt_from_the_summary_and_goes_on(
+    serve,
+):
     steps = [
         Says("", [Asks("read_file", {"path": f"{n}"})], thought="Hm. " * 30)
         for n in range(60)
@@ -213,15 +223,26 @@ def test_a_responses_conversation_is_rebuilt_from_the_summary_and_goes_on(serve)
         "openai-responses", [*steps, "Done."], strict=True, limit_tokens=11_000
     )
     writer = Writer()
-    session = Session("gpt-5.6", policy=settings(), limits=LIMITS, summariser=writer)
-    history = loop(
-        server, session, lambda name, arguments: "what it found\n" * 60, turns=80
+    session = Session(
+        "gpt-5.6", policy=settings(), limits=LIMITS, summariser=writer
     )
-    assert len(server.requests) == 61  # nobody was refused, and the model could go on
-    compactions = [event for event in session.events if event.kind == "compacted"]
+    history = loop(
+        server,
+        session,
+        lambda name, arguments: "what it found\n" * 60,
+        turns=80,
+    )
+    assert (
+        len(server.requests) == 61
+    )  # nobody was refused, and the model could go on
+    compactions = [
+        event for event in session.events if event.kind == "compacted"
+    ]
     assert len(compactions) == len(writer.asked) > 1
     sent = [request.body["input"] for request in server.requests]
-    shorter = [n for n in range(1, len(sent)) if len(sent[n]) < len(sent[n - 1])]
+    shorter = [
+        n for n in range(1, len(sent)) if len(sent[n]) < len(sent[n - 1])
+    ]
     assert len(shorter) == len(compactions)
     for n in shorter:
         before = {item["id"] for item in sent[n - 1] if "id" in item}
@@ -243,7 +264,9 @@ def test_a_responses_conversation_is_rebuilt_from_the_summary_and_goes_on(serve)
 @pytest.mark.parametrize(
     ("model", "asked"), [("gpt-5-mini", "gpt-5-mini"), (None, "gpt-4.1-nano")]
 )
-def test_the_model_of_the_settings_goes_before_the_summarisers_own(model, asked, serve):
+def test_the_model_of_the_settings_goes_before_the_summarisers_own(
+    model, asked, serve
+):
     server = serve("openai-chat", [TAGGED])
     session = Session(
         "gpt-4.1",
@@ -251,7 +274,9 @@ def test_the_model_of_the_settings_goes_before_the_summarisers_own(model, asked,
         limits=LIMITS,
         summariser=summarise.openai(server.client(), "gpt-4.1-nano"),
     )
-    turns = [Turn(calls=(Call("bash", f"{n}", "x = 1\n" * 400),)) for n in range(6)]
+    turns = [
+        Turn(calls=(Call("bash", f"{n}", "x = 1\n" * 400),)) for n in range(6)
+    ]
     session.compact(
         histories.request("openai-chat", histories.wire("openai-chat", turns))
     )

@@ -51,12 +51,17 @@ MARKER = re.compile(
 
 def conversation(result, id="call_abc123"):
     """A question, a call and its result, on OpenAI Chat Completions."""
-    function = {"name": "transcribe_audio", "arguments": '{"path": "meeting.wav"}'}
+    function = {
+        "name": "transcribe_audio",
+        "arguments": '{"path": "meeting.wav"}',
+    }
     return [
         {"role": "user", "content": "Summarise the meeting."},
         {
             "role": "assistant",
-            "tool_calls": [{"id": id, "type": "function", "function": function}],
+            "tool_calls": [
+                {"id": id, "type": "function", "function": function}
+            ],
         },
         {"role": "tool", "tool_call_id": id, "content": result},
     ]
@@ -179,7 +184,8 @@ def test_the_marker_is_the_documents_to_the_character():
     text, session = shown(TRANSCRIPT)
     ref = session.events[-1].ref
     assert (
-        text == f"{TRANSCRIPT[:4_000]}\n[ref={ref}, 24,591 characters in all]\n{FIRST}"
+        text
+        == f"{TRANSCRIPT[:4_000]}\n[ref={ref}, 24,591 characters in all]\n{FIRST}"
     )
     assert truncate_tool_result(TRANSCRIPT, "call_abc123") == text
 
@@ -189,7 +195,9 @@ def test_the_marker_is_the_documents_to_the_character():
     st.integers(1, 200),
     st.from_regex(r"\A[\w-]{1,40}\Z"),
 )
-def test_a_result_ends_in_its_own_marker_or_stays_as_it_is(seed, times, call_id):
+def test_a_result_ends_in_its_own_marker_or_stays_as_it_is(
+    seed, times, call_id
+):
     result = seed * times
     text = truncate_tool_result(result, call_id)
     if text == result:
@@ -212,7 +220,9 @@ def test_a_result_that_fits_is_the_callers_own_message(length):
 def test_a_result_just_over_stays_whole():
     """Deviation: with its marker it would be longer than it is."""
     assert (
-        shown("x" * 4_001)[0] == truncate_tool_result("x" * 4_001, "c") == "x" * 4_001
+        shown("x" * 4_001)[0]
+        == truncate_tool_result("x" * 4_001, "c")
+        == "x" * 4_001
     )
     assert len(shown("x" * 4_400)[0]) < 4_400
 
@@ -235,7 +245,9 @@ def test_the_marker_names_the_id_that_the_wire_has(format):
 def test_calls_of_gemini_without_ids_are_named_by_tool_and_number():
     """And told apart by the ref, for the same name comes back in the next turn."""
     turns = [
-        histories.Turn(calls=(histories.Call("read", "a.py", f"{n}{TRANSCRIPT}"),))
+        histories.Turn(
+            calls=(histories.Call("read", "a.py", f"{n}{TRANSCRIPT}"),)
+        )
         for n in (1, 2)
     ]
     messages = histories.wire("gemini", turns, reuse_ids=True)
@@ -255,11 +267,15 @@ def test_of_a_repeated_id_the_newest_is_meant_as_in_a_dict_and_the_ref_names_eac
     messages = [*conversation(TRANSCRIPT), *conversation(TRANSCRIPT[::-1])[1:]]
     session = new_session()
     view = session.fit({"model": "gpt-4.1", "messages": messages})
-    first, second = (MARKER.search(text) for text in texts_of(view, "openai-chat"))
+    first, second = (
+        MARKER.search(text) for text in texts_of(view, "openai-chat")
+    )
     assert asked(session, tool_call_id="call_abc123").startswith(
         TRANSCRIPT[::-1][4_000:8_000]
     )
-    assert asked(session, tool_call_id=first["ref"]).startswith(TRANSCRIPT[4_000:8_000])
+    assert asked(session, tool_call_id=first["ref"]).startswith(
+        TRANSCRIPT[4_000:8_000]
+    )
     assert asked(session, tool_call_id=second["ref"]).startswith(
         TRANSCRIPT[::-1][4_000:8_000]
     )
@@ -275,12 +291,16 @@ def test_the_texts_of_a_list_are_each_cut_and_each_named():
     assert found[0]["id"] == "call_abc123"
     assert found[1]["id"] == found[1]["ref"]
     for text, marker in zip(texts, found, strict=True):
-        assert asked(session, tool_call_id=marker["id"]).startswith(text[4_000:8_000])
+        assert asked(session, tool_call_id=marker["id"]).startswith(
+            text[4_000:8_000]
+        )
 
 
 def test_without_the_tool_the_marker_names_none():
     text, session = shown(TRANSCRIPT, recall=False)
-    assert text.endswith("characters in all]\n[truncated — showing 4000/24591 chars]")
+    assert text.endswith(
+        "characters in all]\n[truncated — showing 4000/24591 chars]"
+    )
     assert not session.owns(
         {"type": "function", "function": {"name": "get_continuation"}}
     )
@@ -365,12 +385,16 @@ def test_an_id_opens_what_its_own_conversation_holds_and_nothing_else():
     one = new_session(store=store, tenant="one")
     one.fit({"model": "gpt-4.1", "messages": conversation(TRANSCRIPT)})
     other = new_session(store=store, tenant="other")
-    other.fit({"model": "gpt-4.1", "messages": conversation("short", id="call_2")})
+    other.fit(
+        {"model": "gpt-4.1", "messages": conversation("short", id="call_2")}
+    )
     assert "error" in json.loads(asked(other, tool_call_id="call_abc123"))
     assert "error" in json.loads(asked(other, tool_call_id=one.events[-1].ref))
 
 
-def test_what_was_cut_in_one_turn_opens_in_the_next_and_in_another_process(tmp_path):
+def test_what_was_cut_in_one_turn_opens_in_the_next_and_in_another_process(
+    tmp_path,
+):
     """Deviation: the document frees it when the turn ends."""
     file = tmp_path / "kept.sqlite"
     later = [
@@ -392,7 +416,9 @@ def test_what_was_cut_in_one_turn_opens_in_the_next_and_in_another_process(tmp_p
         ref = MARKER.search(view["messages"][2]["content"])["ref"]
     with new_session(store=file) as session:
         session.fit({"model": "gpt-4.1", "messages": later[:1]})
-        assert asked(session, tool_call_id=ref).startswith(TRANSCRIPT[4_000:8_000])
+        assert asked(session, tool_call_id=ref).startswith(
+            TRANSCRIPT[4_000:8_000]
+        )
 
 
 # ── 3. Synthetic get_continuation tool ───────────────────────────────────────────────────
@@ -470,7 +496,11 @@ def test_the_tool_is_in_the_first_request_after_the_callers_own():
     assert view["tools"] == [*tools, TOOL]
     assert json.dumps(view["tools"][-1]) == json.dumps(TOOL), "in this order"
     again = session.fit(
-        {**request, "messages": conversation(TRANSCRIPT), "tools": view["tools"]}
+        {
+            **request,
+            "messages": conversation(TRANSCRIPT),
+            "tools": view["tools"],
+        }
     )
     assert again["tools"] == view["tools"]
 
@@ -566,20 +596,26 @@ def test_a_chunk_is_that_slice_of_the_full_result(offset):
         (-(10**30), 0),
     ],
 )
-def test_an_offset_as_models_write_it_is_understood_or_is_the_default(offset, start):
+def test_an_offset_as_models_write_it_is_understood_or_is_the_default(
+    offset, start
+):
     """Deviation: one below 0 reads from the beginning, not from the end."""
     page = asked(LONG_SESSION, tool_call_id="call_abc123", offset=offset)
     assert page.startswith(TRANSCRIPT[start : start + 4_000])
 
 
-@pytest.mark.parametrize("offset", [24_591, 24_592, 10**12, 10**30, "9" * 5_000, 1e300])
+@pytest.mark.parametrize(
+    "offset", [24_591, 24_592, 10**12, 10**30, "9" * 5_000, 1e300]
+)
 def test_past_the_end_there_is_a_sentence_that_says_so(offset):
     """Deviation: the document's slice would be empty, which no model can tell from a failure."""
     page = asked(LONG_SESSION, tool_call_id="call_abc123", offset=offset)
     if offset == "9" * 5_000:  # no number that Python reads
         assert page.startswith(TRANSCRIPT[4_000:8_000])
     else:
-        assert page == "[nothing after character 24,591: the output ends there]"
+        assert (
+            page == "[nothing after character 24,591: the output ends there]"
+        )
 
 
 @pytest.mark.says(
@@ -608,11 +644,14 @@ def test_an_unknown_id_is_an_error_in_json_that_the_model_can_act_on(wanted):
     assert set(told) == {"error", "remedy"}
     if wanted == "call_nobody":
         assert (
-            told["error"] == "No truncated result found for tool_call_id 'call_nobody'"
+            told["error"]
+            == "No truncated result found for tool_call_id 'call_nobody'"
         )
 
 
-@pytest.mark.parametrize("arguments", ["", "{", "[1]", "null", '{"offset": 4000}'])
+@pytest.mark.parametrize(
+    "arguments", ["", "{", "[1]", "null", '{"offset": 4000}']
+)
 def test_arguments_that_name_no_id_are_an_error_in_json_too(arguments):
     call = {
         "id": "call_9",
@@ -634,7 +673,9 @@ def test_a_page_is_never_cut_nor_kept_again():
         *conversation(TRANSCRIPT),
         {
             "role": "assistant",
-            "tool_calls": [{"id": "c2", "type": "function", "function": function}],
+            "tool_calls": [
+                {"id": "c2", "type": "function", "function": function}
+            ],
         },
         {"role": "tool", "tool_call_id": "c2", "content": page},
     ]
@@ -659,7 +700,10 @@ def test_the_async_session_answers_the_same():
         return view["messages"][2]["content"], page["content"]
 
     text, session = shown(TRANSCRIPT)
-    assert asyncio.run(read()) == (text, asked(session, tool_call_id="call_abc123"))
+    assert asyncio.run(read()) == (
+        text,
+        asked(session, tool_call_id="call_abc123"),
+    )
 
 
 # ── 5. Iteration counting ────────────────────────────────────────────────────────────────
@@ -667,7 +711,9 @@ def test_the_async_session_answers_the_same():
 
 def agent(serve, tool, **more):
     """A turn of the reference loop, with a model that reads on, through OpenAI's SDK."""
-    server = serve("openai-chat", summariser("openai-chat", tool.__name__), strict=True)
+    server = serve(
+        "openai-chat", summariser("openai-chat", tool.__name__), strict=True
+    )
     history = [{"role": "user", "content": "Summarise the meeting."}]
     session = Session("gpt-4.1", policy="continuation")
     request = {"model": "gpt-4.1", "messages": history}
@@ -707,9 +753,9 @@ def test_reading_on_is_no_iteration_and_no_call_of_a_tool(serve):
     outcome, server = agent(serve, read_minutes)
     assert (outcome.text, outcome.why) == ("Here is the summary.", "answered")
     assert (outcome.iterations, outcome.uncounted) == (2, 39)
-    assert rebuilt(texts_of(server.requests[-1].body, "openai-chat")) == read_minutes(
-        ""
-    )
+    assert rebuilt(
+        texts_of(server.requests[-1].body, "openai-chat")
+    ) == read_minutes("")
     assert ran == ["meeting.wav", ""]
     counted, _ = agent(serve, read_minutes, uncounted=())
     assert (counted.why, counted.iterations) == ("iteration_cap", 20)
@@ -732,9 +778,15 @@ def test_pages_are_pruned_and_condensed_like_any_other_result():
     session.fit({"model": "gpt-4.1", "messages": messages})
     for number, offset in enumerate(range(4_000, 24_000, 4_000)):
         arguments = {"tool_call_id": "call_abc123", "offset": offset}
-        function = {"name": "get_continuation", "arguments": json.dumps(arguments)}
+        function = {
+            "name": "get_continuation",
+            "arguments": json.dumps(arguments),
+        }
         call = {"id": f"c{number}", "type": "function", "function": function}
-        messages += [{"role": "assistant", "tool_calls": [call]}, session.recall(call)]
+        messages += [
+            {"role": "assistant", "tool_calls": [call]},
+            session.recall(call),
+        ]
     little_room = Limits(window_tokens=4_500, output_reserve_tokens=500)
     pruned = new_session(
         replace(continuation(), under_pressure=(partial(prune),), guard=None),
@@ -742,7 +794,9 @@ def test_pages_are_pruned_and_condensed_like_any_other_result():
     )
     view = pruned.fit({"model": "gpt-4.1", "messages": messages})
     gone = [
-        text for text in texts_of(view, "openai-chat") if "this page has left" in text
+        text
+        for text in texts_of(view, "openai-chat")
+        if "this page has left" in text
     ]
     assert len(gone) >= 3
     guarded = new_session(limits=little_room)
@@ -756,7 +810,9 @@ def test_pages_are_pruned_and_condensed_like_any_other_result():
 # ── settings ─────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_constant_sets_what_is_shown_the_page_and_the_default_offset(tmp_path):
+def test_the_constant_sets_what_is_shown_the_page_and_the_default_offset(
+    tmp_path,
+):
     file = tmp_path / "settings.json"
     file.write_text('{"MAX_TOOL_RESULT_CHARS": 1000}')
     policy = documents.load("continuation", file)
@@ -769,7 +825,9 @@ def test_the_constant_sets_what_is_shown_the_page_and_the_default_offset(tmp_pat
     )
     assert "(default: 1000)" in json.dumps(policy.toolset.tools[0].parameters)
     assert text == truncate_tool_result(
-        TRANSCRIPT, "call_abc123", ContinuationSettings(MAX_TOOL_RESULT_CHARS=1_000)
+        TRANSCRIPT,
+        "call_abc123",
+        ContinuationSettings(MAX_TOOL_RESULT_CHARS=1_000),
     )
 
 
@@ -797,20 +855,28 @@ def behaviour(policy):
     """What the document says, as one value: what is shown, what is answered, what is offered."""
     text, session = shown(TRANSCRIPT, policy, recall="auto")
     bash = {"type": "function", "function": {"name": "bash"}}
-    request = {"model": "gpt-4.1", "messages": conversation("")[:1], "tools": [bash]}
+    request = {
+        "model": "gpt-4.1",
+        "messages": conversation("")[:1],
+        "tools": [bash],
+    }
     view = new_session(policy, recall="auto").fit(request)
     text, session = shown(TRANSCRIPT, policy)
 
     def parted(page):
         found = MARKER.search(page)
         return (
-            (page[: found.start()], found[0].splitlines()[-1]) if found else (page, "")
+            (page[: found.start()], found[0].splitlines()[-1])
+            if found
+            else (page, "")
         )
 
     return {
         "first": parted(text),
         "second": parted(asked(session, tool_call_id="call_abc123")),
-        "last": parted(asked(session, tool_call_id="call_abc123", offset=24_000)),
+        "last": parted(
+            asked(session, tool_call_id="call_abc123", offset=24_000)
+        ),
         "unknown": json.loads(asked(session, tool_call_id="call_2"))["error"],
         "short": shown("x" * 4_000, policy)[0],
         "tools": view["tools"][1:],
@@ -821,11 +887,15 @@ def with_shape(**changed):
     (stage,) = continuation().on_arrival
     shape = stage.keywords["shape"]
     changed = partial(head_chars, **{**shape.keywords, **changed})
-    return replace(continuation(), on_arrival=(partial(truncate, shape=changed),))
+    return replace(
+        continuation(), on_arrival=(partial(truncate, shape=changed),)
+    )
 
 
 def with_desk(**changed):
-    return replace(continuation(), toolset=replace(continuation().toolset, **changed))
+    return replace(
+        continuation(), toolset=replace(continuation().toolset, **changed)
+    )
 
 
 def with_tool(**changed):
@@ -835,8 +905,12 @@ def with_tool(**changed):
 
 PARAMETERS = TOOL["function"]["parameters"]
 MUTANTS = {
-    "a character more": continuation(ContinuationSettings(MAX_TOOL_RESULT_CHARS=4_001)),
-    "a character less": continuation(ContinuationSettings(MAX_TOOL_RESULT_CHARS=3_999)),
+    "a character more": continuation(
+        ContinuationSettings(MAX_TOOL_RESULT_CHARS=4_001)
+    ),
+    "a character less": continuation(
+        ContinuationSettings(MAX_TOOL_RESULT_CHARS=3_999)
+    ),
     "more shown": with_shape(limit_chars=4_100),
     "another marker": with_shape(
         marker="[cut. Call {prefix}{call_id}: {shown} of {total}]"

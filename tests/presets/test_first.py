@@ -28,10 +28,14 @@ def played(name, format):
     """A session that sent a request before each reply, with its newest view."""
     messages = histories.wire(format, turns())
     limits = Limits(window_tokens=200_000)
-    session = Session("", policy=name, format=format, limits=limits, recall=True)
+    session = Session(
+        "", policy=name, format=format, limits=limits, recall=True
+    )
     wire = FORMATS[format]
     speaks = [
-        n for n, m in enumerate(messages) if m.get("role") in ("assistant", "model")
+        n
+        for n, m in enumerate(messages)
+        if m.get("role") in ("assistant", "model")
     ]
     for length in [*speaks, len(messages)]:
         view = session.fit(histories.request(format, messages[:length]))
@@ -47,7 +51,10 @@ def test_views_are_legal_and_lose_nothing(name, format):
     texts, opened = list(reading.visible(view)), {}
     reading.reachable(session, texts, opened)
     originals = [
-        text for m in messages for _, found in reading.results(m) for text in found
+        text
+        for m in messages
+        for _, found in reading.results(m)
+        for text in found
     ]
     assert len(originals) == 4
     assert all(text in texts or text in opened.values() for text in originals)
@@ -70,6 +77,6 @@ def test_continuation_pages_to_the_end_by_call_id():
     page = reading.ask(session, "get_continuation", {"tool_call_id": call_id})
     assert page.startswith(LONG[4_000:8_000])
     assert "showing 4000-8000/" in page
-    assert json.loads(reading.ask(session, "get_continuation", {"tool_call_id": "x"}))[
-        "error"
-    ]
+    assert json.loads(
+        reading.ask(session, "get_continuation", {"tool_call_id": "x"})
+    )["error"]

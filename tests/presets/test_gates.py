@@ -14,15 +14,25 @@ from tests import histories
 from tests.properties.test_gates import boundaries
 from tests.world import recount
 from ullage import FormatError, Limits, Session, Usage, problems
-from ullage.documents.presets.continuation import ContinuationSettings, continuation
-from ullage.documents.presets.token_budget import TokenBudgetSettings, token_budget
+from ullage.documents.presets.continuation import (
+    ContinuationSettings,
+    continuation,
+)
+from ullage.documents.presets.token_budget import (
+    TokenBudgetSettings,
+    token_budget,
+)
 from ullage.wires import FORMATS
 
 POLICIES = {
     "token_budget": token_budget(
-        TokenBudgetSettings(input_token_budget=3_000, tool_result_retention_chars=80)
+        TokenBudgetSettings(
+            input_token_budget=3_000, tool_result_retention_chars=80
+        )
     ),
-    "continuation": continuation(ContinuationSettings(MAX_TOOL_RESULT_CHARS=600)),
+    "continuation": continuation(
+        ContinuationSettings(MAX_TOOL_RESULT_CHARS=600)
+    ),
 }
 every = pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 formats = st.sampled_from(sorted(FORMATS))
@@ -32,7 +42,11 @@ ROOM, LITTLE_ROOM = 200_000, 6_000
 def new_session(policy, format, window, **more):
     limits = Limits(window_tokens=window)
     return Session(
-        histories.MODEL[format], policy=policy, format=format, limits=limits, **more
+        histories.MODEL[format],
+        policy=policy,
+        format=format,
+        limits=limits,
+        **more,
     )
 
 
@@ -68,19 +82,25 @@ def test_views_are_legal_and_every_result_can_be_read_back(
     turns=histories.histories,
     window=st.sampled_from((ROOM, LITTLE_ROOM)),
 )
-def test_a_cold_session_with_the_reports_shows_the_same(policy, format, turns, window):
+def test_a_cold_session_with_the_reports_shows_the_same(
+    policy, format, turns, window
+):
     """G3: what is in the history and the ledger is all that counts."""
     messages = histories.wire(format, turns)
     warm = new_session(policy, format, window)
     *_, view = live_through(warm, format, messages)
     cold = new_session(policy, format, window, state=warm.state)
-    assert json.dumps(cold.fit(histories.request(format, messages))) == json.dumps(view)
+    assert json.dumps(
+        cold.fit(histories.request(format, messages))
+    ) == json.dumps(view)
     assert not [event for event in cold.events if event.kind == "diagnostic"]
 
 
 @every
 @given(format=formats, turns=histories.histories)
-def test_in_a_small_window_every_view_fits_and_events_say_why(policy, format, turns):
+def test_in_a_small_window_every_view_fits_and_events_say_why(
+    policy, format, turns
+):
     """G2: the guard stands behind the preset, and says when it acts."""
     messages = histories.wire(format, turns)
     session = new_session(policy, format, LITTLE_ROOM)
@@ -96,7 +116,9 @@ def test_in_a_small_window_every_view_fits_and_events_say_why(policy, format, tu
 @pytest.mark.parametrize("format", sorted(FORMATS))
 def test_the_guard_acts_where_the_preset_is_not_enough(policy, format):
     call = histories.Call("bash", "a.py", "a short line\n" * 40)
-    messages = histories.wire(format, [histories.Turn(calls=(call,), said="So.")] * 60)
+    messages = histories.wire(
+        format, [histories.Turn(calls=(call,), said="So.")] * 60
+    )
     session = new_session(policy, format, LITTLE_ROOM)
     *_, view = live_through(session, format, messages)
     assert "condensed" in {event.kind for event in session.events}
@@ -117,9 +139,12 @@ ODD = (
 @pytest.mark.parametrize("format", sorted(FORMATS))
 def test_text_of_any_kind_comes_back_as_it_was(policy, format):
     calls = [
-        histories.Turn(calls=(histories.Call("bash", "a.py", text),)) for text in ODD
+        histories.Turn(calls=(histories.Call("bash", "a.py", text),))
+        for text in ODD
     ]
-    messages = histories.wire(format, [*calls, histories.Turn(said="so", user="and?")])
+    messages = histories.wire(
+        format, [*calls, histories.Turn(said="so", user="and?")]
+    )
     session = new_session(policy, format, ROOM)
     *_, view = live_through(session, format, messages)
     shown, opened = list(reading.visible(FORMATS[format].history(view))), {}
@@ -137,9 +162,13 @@ def test_text_of_any_kind_comes_back_as_it_was(policy, format):
     [b"bytes", 3, object(), (part for part in "ab")],
     ids=["bytes", "a number", "an object", "a generator"],
 )
-def test_a_result_that_is_no_content_is_refused_and_the_session_goes_on(policy, result):
+def test_a_result_that_is_no_content_is_refused_and_the_session_goes_on(
+    policy, result
+):
     call = histories.Call("bash", "a.py", "a line\n" * 900)
-    messages = histories.wire("openai-chat", [histories.Turn(calls=(call,))] * 2)
+    messages = histories.wire(
+        "openai-chat", [histories.Turn(calls=(call,))] * 2
+    )
     session = new_session(policy, "openai-chat", ROOM)
     wrong = [*messages[:-1], {**messages[-1], "content": result}]
     with pytest.raises(FormatError, match=r"messages\[\d\]\.content"):

@@ -7,7 +7,9 @@ from ullage import Limits, Session
 
 
 @pytest.mark.parametrize("policy", ["three_layer", "output_cache"])
-def test_the_documents_layers_act_before_the_guard_and_the_summariser_is_asked(policy):
+def test_the_documents_layers_act_before_the_guard_and_the_summariser_is_asked(
+    policy,
+):
     """An answer that takes half of the context leaves the limit below the thresholds."""
     messages, _ = planted(seed=3)
     for message in messages:
@@ -21,7 +23,9 @@ def test_the_documents_layers_act_before_the_guard_and_the_summariser_is_asked(p
         asked.append(question)
         return adds_nothing(question)
 
-    session = Session("gpt-4o", policy=policy, limits=limits, summariser=summariser)
+    session = Session(
+        "gpt-4o", policy=policy, limits=limits, summariser=summariser
+    )
     for stop in range(1, len(messages) + 1):
         if stop == len(messages) or messages[stop]["role"] == "assistant":
             session.fit({"model": "gpt-4o", "messages": messages[:stop]})

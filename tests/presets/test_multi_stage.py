@@ -18,14 +18,27 @@ from tests.presets.mutations import mutated, settings_mutated
 from tests.presets.played import ROOMY, new_session, played
 from tests.servers import Call, Reply
 from tests.servers.loops import loop
-from ullage import ConfigError, Limits, OverLimitError, Session, Usage, documents
+from ullage import (
+    ConfigError,
+    Limits,
+    OverLimitError,
+    Session,
+    Usage,
+    documents,
+)
 from ullage.core.history.canon import ref_of
-from ullage.documents.presets.multi_stage import MultiStageSettings, multi_stage
+from ullage.documents.presets.multi_stage import (
+    MultiStageSettings,
+    multi_stage,
+)
 from ullage.policy.stages.pressure import output_tokens
 from ullage.wires import FORMATS
 
 TINY = MultiStageSettings(
-    SAFE_TRIGGER_TOKENS=3_000, MAX_RESULT_CHARS=600, MAX_LIST_ITEMS=5, PREVIEW_CHARS=40
+    SAFE_TRIGGER_TOKENS=3_000,
+    MAX_RESULT_CHARS=600,
+    MAX_LIST_ITEMS=5,
+    PREVIEW_CHARS=40,
 )
 STILL = MultiStageSettings(COMPACTION_TRIGGER_TOKENS=0)
 """Without the sliding window, which keeps every view far below the brake."""
@@ -66,7 +79,10 @@ def test_the_presets_name_alone_reads_no_environment(monkeypatch):
         documents.from_env("multi_stage"),
     )
     assert by_name.fit(asked)["messages"] == asked["messages"]
-    assert Session("gpt-4.1", policy=read).fit(asked)["messages"] != asked["messages"]
+    assert (
+        Session("gpt-4.1", policy=read).fit(asked)["messages"]
+        != asked["messages"]
+    )
 
 
 # 1. The emergency brake
@@ -92,7 +108,9 @@ def test_the_brake_is_at_850_000_tokens_of_a_window_of_a_million():
     messages = histories.wire("gemini", turns)
     session = Session("gemini-2.5-pro", policy=multi_stage(STILL))
     for length in range(1, len(messages) + 1, 2):
-        view = session.fit(histories.request("gemini", messages[:length]))["contents"]
+        view = session.fit(histories.request("gemini", messages[:length]))[
+            "contents"
+        ]
         if session.window.summaries:
             break
         assert view == messages[:length]
@@ -108,7 +126,10 @@ def test_the_brake_is_at_850_000_tokens_of_a_window_of_a_million():
 
 @pytest.mark.parametrize("more", [0, 1])
 def test_it_acts_at_the_trigger_and_not_a_token_before(more):
-    turns = [turn(f"{n} the tide\n" * 30, said="Let me look. " * 40) for n in range(8)]
+    turns = [
+        turn(f"{n} the tide\n" * 30, said="Let me look. " * 40)
+        for n in range(8)
+    ]
     session, messages, _ = played(multi_stage(), "openai-chat", turns)
     policy = multi_stage(
         MultiStageSettings(SAFE_TRIGGER_TOKENS=session.window.estimate + more)
@@ -120,7 +141,10 @@ def test_it_acts_at_the_trigger_and_not_a_token_before(more):
 
 
 def test_with_a_trigger_of_zero_only_the_hard_limit_counts():
-    turns = [turn(f"{n} the tide\n" * 30, said="Let me look. " * 40) for n in range(8)]
+    turns = [
+        turn(f"{n} the tide\n" * 30, said="Let me look. " * 40)
+        for n in range(8)
+    ]
     off = multi_stage(MultiStageSettings(SAFE_TRIGGER_TOKENS=0))
     _, messages, views = played(off, "openai-chat", turns)
     assert views[-1] == messages
@@ -173,7 +197,9 @@ def test_the_task_and_the_ten_newest_messages_stay_whole_and_wide_of_that_a_whol
         assert view[0] == messages[0]
         tail = messages[stop:]
         whole = played(
-            multi_stage(MultiStageSettings(MAX_RESULT_CHARS=600)), format, turns
+            multi_stage(MultiStageSettings(MAX_RESULT_CHARS=600)),
+            format,
+            turns,
         )[2][-1]
         assert view[2:] == whole[stop:]
         assert len(tail) >= 10
@@ -185,10 +211,15 @@ def test_the_task_and_the_ten_newest_messages_stay_whole_and_wide_of_that_a_whol
 
 def test_ten_messages_are_five_turns():
     """A call and its result in each: when the brake acts, neither more nor fewer stay."""
-    turns = [turn(f"{n} the tide\n" * 30, said="Let me look. " * 40) for n in range(14)]
+    turns = [
+        turn(f"{n} the tide\n" * 30, said="Let me look. " * 40)
+        for n in range(14)
+    ]
     _, messages, views = played(multi_stage(TINY), "anthropic", turns)
     kept = [
-        len(view) - 2 for before, view in pairwise(views) if len(view) <= len(before)
+        len(view) - 2
+        for before, view in pairwise(views)
+        if len(view) <= len(before)
     ]
     assert set(kept) == {10}
     asked = histories.request("anthropic", messages)
@@ -201,7 +232,9 @@ def test_ten_messages_are_five_turns():
 def test_they_stay_whole_wherever_they_and_the_account_fit_the_hard_limit():
     """The same view in a window without end, and in one that it fills nearly."""
     policy = multi_stage(MultiStageSettings(SAFE_TRIGGER_TOKENS=2_200))
-    turns = [turn(f"{n} the tide\n" * 30, said="4 7 1 9 " * 40) for n in range(20)]
+    turns = [
+        turn(f"{n} the tide\n" * 30, said="4 7 1 9 " * 40) for n in range(20)
+    ]
     session, messages, views = played(policy, "openai-chat", turns)
     account = views[-1][1]["content"]
     assert {len(view) for view in views[6:]} == {1 + 1 + 10}
@@ -213,16 +246,20 @@ def test_they_stay_whole_wherever_they_and_the_account_fit_the_hard_limit():
         < limit_tokens * 0.73
     )
     assert (
-        played(policy, "openai-chat", turns, limit_tokens + 1_000)[2][-1] == views[-1]
+        played(policy, "openai-chat", turns, limit_tokens + 1_000)[2][-1]
+        == views[-1]
     )
 
 
 def test_no_more_than_fits_is_kept_whole():
     """Ten messages that are over the hard limit together: the newest of them stay."""
     turns = [
-        turn("the tide came in\n" * 35, said="Let me look. " * 200) for n in range(9)
+        turn("the tide came in\n" * 35, said="Let me look. " * 200)
+        for n in range(9)
     ]
-    session, messages, views = played(multi_stage(TINY), "openai-chat", turns, 5_000)
+    session, messages, views = played(
+        multi_stage(TINY), "openai-chat", turns, 5_000
+    )
     ((_, stop, _),) = session.window.summaries
     assert 2 <= len(messages) - stop < 10
     assert views[-1][2:] == messages[stop:]
@@ -241,11 +278,16 @@ def test_the_middle_is_a_list_of_tool_calls_and_thoughts():
         turn("ok", said=said),
         turn("a line of the log\n" * 30),
         turn("three pods restarted", user="Look at the pods too."),
-        *(turn(f"{n} the tide\n" * 30, said="Let me look. " * 60) for n in range(9)),
+        *(
+            turn(f"{n} the tide\n" * 30, said="Let me look. " * 60)
+            for n in range(9)
+        ),
     ]
     _, _, views = played(multi_stage(TINY), "openai-chat", turns)
     account = next(
-        view[1]["content"] for view in views if len(view) > 1 and "- " in str(view[1])
+        view[1]["content"]
+        for view in views
+        if len(view) > 1 and "- " in str(view[1])
     )
     ref = ref_of("a line of the log\n" * 30)
     assert account.split("\n")[1:6] == [
@@ -280,15 +322,22 @@ def test_an_investigation_goes_on_where_the_provider_would_refuse_it(serve):
     policy = multi_stage(MultiStageSettings(SAFE_TRIGGER_TOKENS=8_000))
 
     def run(name, arguments):
-        return f"{arguments['path']} " + "2026-11-21 INFO the tide came in\n" * 120
+        return (
+            f"{arguments['path']} "
+            + "2026-11-21 INFO the tide came in\n" * 120
+        )
 
     refusing = serve("gemini", [*replies, "Found it."], limit_tokens=12_000)
     with pytest.raises(Exception, match="400 INVALID_ARGUMENT"):
         loop(refusing, None, run)
 
-    server = serve("gemini", [*replies, "Found it."], limit_tokens=12_000, strict=True)
+    server = serve(
+        "gemini", [*replies, "Found it."], limit_tokens=12_000, strict=True
+    )
     limits = Limits(window_tokens=20_000)
-    session = Session("gemini-2.5-pro", policy=policy, format="gemini", limits=limits)
+    session = Session(
+        "gemini-2.5-pro", policy=policy, format="gemini", limits=limits
+    )
     messages = loop(server, session, run)
     assert messages[-1].parts[0].text == "Found it."
     assert "condensed" in {event.kind for event in session.events}
@@ -317,7 +366,9 @@ def test_200_000_characters_stay_and_are_some_50_000_tokens():
     text = (line * 5_000)[:200_000]
     session, messages, views = played(multi_stage(), "gemini", [turn(text)])
     assert views[-1] == messages
-    assert session.window.total(output_tokens) == pytest.approx(50_000, rel=0.2)
+    assert session.window.total(output_tokens) == pytest.approx(
+        50_000, rel=0.2
+    )
     longer = text + line * 5
     (seen,) = shown(played(multi_stage(), "gemini", [turn(longer)])[2][-1])
     assert seen.startswith(text)
@@ -354,7 +405,9 @@ def test_a_list_keeps_its_first_500_items_and_says_so_in_one_more(format):
         played(multi_stage(), format, [turn(compact(items[:500]))])[2][-1]
     ) == [compact(items[:500])]
     (seen,) = shown(played(multi_stage(), format, [turn(text)])[2][-1])
-    notice = f"[truncated: the first 500 of 520 items. All of it: {read_on(text)}]"
+    notice = (
+        f"[truncated: the first 500 of 520 items. All of it: {read_on(text)}]"
+    )
     assert seen == compact([*items[:500], notice])
 
 
@@ -370,7 +423,9 @@ def test_of_long_items_as_many_stay_as_fit():
     assert len(seen) <= 600
     longer = [item + "x" * 20 for item in items]
     (seen,) = shown(
-        played(multi_stage(TINY), "openai-chat", [turn(compact(longer))])[2][-1]
+        played(multi_stage(TINY), "openai-chat", [turn(compact(longer))])[2][
+            -1
+        ]
     )
     assert len(json.loads(seen)) == 4 + 1
     assert 600 - 113 < len(seen) <= 600
@@ -398,7 +453,9 @@ def test_a_dict_is_replaced_by_advice_and_a_preview(format):
 
 def test_a_list_of_which_no_item_fits_is_a_list_of_that_advice():
     text = compact(["x" * 900, "y"])
-    (seen,) = shown(played(multi_stage(TINY), "openai-chat", [turn(text)])[2][-1])
+    (seen,) = shown(
+        played(multi_stage(TINY), "openai-chat", [turn(text)])[2][-1]
+    )
     ((advice),) = json.loads(seen)
     assert set(advice) == {"error", "preview"}
 
@@ -406,10 +463,16 @@ def test_a_list_of_which_no_item_fits_is_a_list_of_that_advice():
 def test_the_texts_of_one_result_share_its_characters():
     text = "a log line\n" * 40
     calls = (histories.Call("logs", "a", text, items=3),)
-    view = played(multi_stage(TINY), "anthropic", [histories.Turn(calls=calls)])[2][-1]
+    view = played(
+        multi_stage(TINY), "anthropic", [histories.Turn(calls=calls)]
+    )[2][-1]
     seen = shown(view)
     assert seen[0] == text
-    assert [len(each.partition("\n[truncated")[0]) for each in seen] == [440, 160, 0]
+    assert [len(each.partition("\n[truncated")[0]) for each in seen] == [
+        440,
+        160,
+        0,
+    ]
 
 
 def test_items_are_shown_as_they_were_written():
@@ -418,7 +481,9 @@ def test_items_are_shown_as_they_were_written():
         '[ 1.0 ,  123456789012345678901234567890, {"a" :"\\u00e9\\/"}, 1e5, "x", "y" '
         + " " * 1_100
     )
-    (seen,) = shown(played(multi_stage(TINY), "openai-chat", [turn(text + "]")])[2][-1])
+    (seen,) = shown(
+        played(multi_stage(TINY), "openai-chat", [turn(text + "]")])[2][-1]
+    )
     head = (
         '[1.0,123456789012345678901234567890,{"a" :"\\u00e9\\/"},1e5,"x",'
         '"[truncated: the first 5 '
@@ -432,7 +497,8 @@ values = st.recursive(
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.none(),
     lambda inner: (
-        st.lists(inner, max_size=8) | st.dictionaries(st.text(max_size=5), inner)
+        st.lists(inner, max_size=8)
+        | st.dictionaries(st.text(max_size=5), inner)
     ),
     max_leaves=60,
 )
@@ -443,7 +509,9 @@ def test_what_was_a_list_or_a_dict_is_one_still_and_comes_back(format):
     @given(st.lists(values, max_size=9).map(lambda some: some * 5) | values)
     def proof(value):
         text = compact(value)
-        session, messages, views = played(multi_stage(TINY), format, [turn(text)])
+        session, messages, views = played(
+            multi_stage(TINY), format, [turn(text)]
+        )
         (original,), (seen,) = shown(messages), shown(views[-1])
         if seen == original:
             return
@@ -464,13 +532,22 @@ def test_under_gemini_a_list_stays_a_list_and_a_dict_a_dict(serve):
 
     rows = [{"row": n} for n in range(700)]
     wide = {"rows": "x" * 250_000}
-    results = [{"result": rows}, {"result": wide}, wide, {"result": "line\n" * 60_000}]
-    contents = [types.Content(role="user", parts=[types.Part(text="Find the fault.")])]
+    results = [
+        {"result": rows},
+        {"result": wide},
+        wide,
+        {"result": "line\n" * 60_000},
+    ]
+    contents = [
+        types.Content(role="user", parts=[types.Part(text="Find the fault.")])
+    ]
     calls = [
-        types.Part.from_function_call(name="logs", args={"n": n}) for n in range(4)
+        types.Part.from_function_call(name="logs", args={"n": n})
+        for n in range(4)
     ]
     answers = [
-        types.Part.from_function_response(name="logs", response=r) for r in results
+        types.Part.from_function_response(name="logs", response=r)
+        for r in results
     ]
     contents += [
         types.Content(role="model", parts=calls),
@@ -482,14 +559,18 @@ def test_under_gemini_a_list_stays_a_list_and_a_dict_a_dict(serve):
     reply = server.client().models.generate_content(**session.fit(request))
     session.observe(reply)
     sent = server.requests[0].body["contents"][2]["parts"]
-    listed, inner, bare, text = (part["functionResponse"]["response"] for part in sent)
+    listed, inner, bare, text = (
+        part["functionResponse"]["response"] for part in sent
+    )
     assert listed["result"][:500] == rows[:500]
     assert listed["result"][500].startswith(
         "[truncated: the first 500 of 700 items. All of it: "
     )
     assert len(listed["result"]) == 501
     assert set(inner["result"]) == set(bare) == {"error", "preview"}
-    assert inner["result"]["preview"] == bare["preview"] == compact(wide)[:2_000]
+    assert (
+        inner["result"]["preview"] == bare["preview"] == compact(wide)[:2_000]
+    )
     assert text["result"].startswith(
         "line\n" * 40_000 + "\n[truncated: 200,000 of 300,000 "
     )
@@ -511,13 +592,20 @@ def test_under_gemini_a_list_stays_a_list_and_a_dict_a_dict(serve):
         ("850,000", "200,000", {}),
         ("", " ", {}),
         ("0", "600", {"SAFE_TRIGGER_TOKENS": 0, "MAX_RESULT_CHARS": 600}),
-        ("3_000", "1,000", {"SAFE_TRIGGER_TOKENS": 3_000, "MAX_RESULT_CHARS": 1_000}),
+        (
+            "3_000",
+            "1,000",
+            {"SAFE_TRIGGER_TOKENS": 3_000, "MAX_RESULT_CHARS": 1_000},
+        ),
     ],
 )
 def test_the_environment_is_read_once_under_the_documents_names(
     monkeypatch, trigger, most, settings
 ):
-    for name, text in (("SAFE_TRIGGER_TOKENS", trigger), ("MAX_RESULT_CHARS", most)):
+    for name, text in (
+        ("SAFE_TRIGGER_TOKENS", trigger),
+        ("MAX_RESULT_CHARS", most),
+    ):
         monkeypatch.delenv(name, raising=False)
         if text is not None:
             monkeypatch.setenv(name, text)
@@ -535,7 +623,9 @@ def test_nonsense_in_the_environment_is_refused_by_name(monkeypatch, text):
     assert text not in str(caught.value)
 
 
-def test_only_a_preset_whose_document_names_variables_is_read_from_them(monkeypatch):
+def test_only_a_preset_whose_document_names_variables_is_read_from_them(
+    monkeypatch,
+):
     monkeypatch.setenv("MAX_RESULT_CHARS", "0")
     with pytest.raises(ConfigError, match="MAX_RESULT_CHARS"):
         documents.from_env("multi_stage")
@@ -571,9 +661,13 @@ def test_what_would_be_no_shorter_is_left_whole(text):
 
 
 def test_a_preview_is_no_longer_than_a_result_may_be():
-    policy = multi_stage(MultiStageSettings(MAX_RESULT_CHARS=300, PREVIEW_CHARS=2_000))
+    policy = multi_stage(
+        MultiStageSettings(MAX_RESULT_CHARS=300, PREVIEW_CHARS=2_000)
+    )
     (seen,) = shown(
-        played(policy, "openai-chat", [turn(compact({"a": "x" * 3_000}))])[2][-1]
+        played(policy, "openai-chat", [turn(compact({"a": "x" * 3_000}))])[2][
+            -1
+        ]
     )
     assert len(json.loads(seen)["preview"]) == 300
 
@@ -602,7 +696,9 @@ def test_odd_text_is_cut_between_characters_and_comes_back(name, format):
     assert reading.follow(session, ref_of(original)) == original
 
 
-@pytest.mark.parametrize("value", [None, (n for n in range(3)), object()], ids=type)
+@pytest.mark.parametrize(
+    "value", [None, (n for n in range(3)), object()], ids=type
+)
 def test_a_result_that_is_no_json_is_an_error_that_names_its_place(value):
     from ullage import FormatError
 
@@ -624,16 +720,26 @@ def several(*outputs, **more):
 
 
 CHOICES = [
-    f"I chose shard {n} because the tide is high there at night." for n in range(20)
+    f"I chose shard {n} because the tide is high there at night."
+    for n in range(20)
 ]
 SCENARIO = [
     several("ok", said="And so on. " * 100),
     several(*("the tide\n" * 60 for _ in range(30))),
     several("a log line\n" * 90, compact(list(range(700))), user="Look."),
     several(compact({"a": ["the tide"] * 90}), "ok", user="And the rest?"),
-    *(several(f"{n} the tide\n" * 30, said=" ".join(CHOICES)) for n in range(6)),
-    *(several("ok", user=f"Never forget this, number {n}. " * 30) for n in range(10)),
-    *(several(f"{n} the tide\n" * 30, said="Let me look. " * 60) for n in range(6)),
+    *(
+        several(f"{n} the tide\n" * 30, said=" ".join(CHOICES))
+        for n in range(6)
+    ),
+    *(
+        several("ok", user=f"Never forget this, number {n}. " * 30)
+        for n in range(10)
+    ),
+    *(
+        several(f"{n} the tide\n" * 30, said="Let me look. " * 60)
+        for n in range(6)
+    ),
     several(*("the tide\n" * 60 for _ in range(30))),
     several("x" * 9_000, said="so " * 2_000),
     *(several("ok", said=f"{n} and so on. " * 400) for n in range(9)),
@@ -679,7 +785,9 @@ def test_every_setting_and_every_word_shows():
     expected = list(outcomes(multi_stage(SLIDING)))
     assert list(outcomes(multi_stage(SLIDING))) == expected
     policies = dict(mutated(multi_stage(SLIDING)))
-    policies |= {key: multi_stage(other) for key, other in settings_mutated(SLIDING)}
+    policies |= {
+        key: multi_stage(other) for key, other in settings_mutated(SLIDING)
+    }
     assert len(policies) > 30
     unseen = [
         place

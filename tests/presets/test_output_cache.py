@@ -43,7 +43,9 @@ every = pytest.mark.parametrize("format", sorted(FORMATS))
 
 
 def turn(output, **more):
-    return histories.Turn(calls=(histories.Call("bash", "make", output, **more),))
+    return histories.Turn(
+        calls=(histories.Call("bash", "make", output, **more),)
+    )
 
 
 def log(name, lines=90):
@@ -65,11 +67,17 @@ def placeholder(text):
 
 
 def note(text):
-    return f"[Continuation can be expanded with reference ID: ref={ref_of(text)}]"
+    return (
+        f"[Continuation can be expanded with reference ID: ref={ref_of(text)}]"
+    )
 
 
 def call_ids(messages):
-    return [call_id for message in messages for call_id, _ in reading.results(message)]
+    return [
+        call_id
+        for message in messages
+        for call_id, _ in reading.results(message)
+    ]
 
 
 def by_lines(session, ref):
@@ -81,9 +89,12 @@ def by_lines(session, ref):
         )
         rows = page.split("\n")
         more = re.fullmatch(
-            r"\[lines [\d,]+ to [\d,]+ of [\d,]+\. Next: offset=(\d+)\]", rows[-1]
+            r"\[lines [\d,]+ to [\d,]+ of [\d,]+\. Next: offset=(\d+)\]",
+            rows[-1],
         )
-        numbered = [row.split("\t", 1) for row in (rows[:-1] if more else rows)]
+        numbered = [
+            row.split("\t", 1) for row in (rows[:-1] if more else rows)
+        ]
         assert [int(number) for number, _ in numbered] == [
             offset + n for n in range(1, len(numbered) + 1)
         ]
@@ -95,7 +106,8 @@ def by_lines(session, ref):
 def _whole_line(session, ref, text):
     """A line, read on to its end where the page says how."""
     cut = re.search(
-        r" \[… ([\d,]+) more characters: get_continuation\(.*offset=(\d+)\)\]$", text
+        r" \[… ([\d,]+) more characters: get_continuation\(.*offset=(\d+)\)\]$",
+        text,
     )
     if cut is None:
         return text
@@ -131,7 +143,9 @@ def test_as_much_is_kept_as_the_budget_holds_and_the_newest_of_it():
     assert kept == [False] * first + [True] * (9 - first)
     assert 0 < first < 8
     assert seen[:first] == [placeholder(output) for output in outputs[:first]]
-    one = session.window.leaf_tokens((len(session.window.transcript) - 1, 0, 0))
+    one = session.window.leaf_tokens(
+        (len(session.window.transcript) - 1, 0, 0)
+    )
     assert (
         session.window.total(output_tokens)
         <= 60_000
@@ -239,7 +253,9 @@ def test_where_it_is_not_enabled_nothing_is_touched_and_no_tool_is_added():
         "openai-chat", [turn(log("a", 9_000)), turn(log("b", 9_000))]
     )
     asked = histories.request("openai-chat", messages)
-    session = Session("gpt-4.1", policy=policy, limits=Limits(window_tokens=ROOMY))
+    session = Session(
+        "gpt-4.1", policy=policy, limits=Limits(window_tokens=ROOMY)
+    )
     assert session.fit(histories.request("openai-chat", messages[:1])) == {
         **asked,
         "messages": messages[:1],
@@ -257,7 +273,12 @@ def test_where_it_is_not_enabled_nothing_is_touched_and_no_tool_is_added():
 )
 @pytest.mark.parametrize(
     ("window_tokens", "budget_tokens"),
-    [(40_000, 20_000), (120_000, 30_000), (400_000, 60_000), (240_000, 60_000)],
+    [
+        (40_000, 20_000),
+        (120_000, 30_000),
+        (400_000, 60_000),
+        (240_000, 60_000),
+    ],
 )
 def test_the_budget_is_a_quarter_of_the_window_within_bounds(
     window_tokens, budget_tokens
@@ -278,7 +299,9 @@ def test_the_budget_is_a_quarter_of_the_window_within_bounds(
     session, _, views = played(
         policy, "openai-chat", [*turns, turn("a")], window_tokens
     )
-    assert [text.startswith("[tool output trimmed") for text in shown(views[-1])] == [
+    assert [
+        text.startswith("[tool output trimmed") for text in shown(views[-1])
+    ] == [
         True,
         *[False] * len(parts),
     ]
@@ -302,7 +325,9 @@ def test_outputs_are_counted_by_the_tokenizer_or_else_near_four_bytes_a_token():
         counts[format] = session.window.total(output_tokens)
         assert session.window.meter.counter.exact == (format == "openai-chat")
     assert counts["openai-chat"] == exact("o200k_base").count(text)
-    assert counts["anthropic"] == pytest.approx(len(text.encode()) / 4, rel=0.25)
+    assert counts["anthropic"] == pytest.approx(
+        len(text.encode()) / 4, rel=0.25
+    )
 
 
 BAD = [
@@ -381,10 +406,16 @@ def test_an_output_that_is_cut_is_kept_before_the_view_is_given_and_its_event_ha
 ):
     """The ref of every tool message is the session's to tell; no wire has a field for it."""
     text = log("a")
-    session, messages, (_, view) = played(output_cache(TINY), format, [turn(text)])
+    session, messages, (_, view) = played(
+        output_cache(TINY), format, [turn(text)]
+    )
     (event,) = [event for event in session.events if event.kind == "truncated"]
     ref = session.output_ref(event.ref)
-    assert (ref.id, ref.byte_size, ref.line_count) == (event.ref, len(text), 91)
+    assert (ref.id, ref.byte_size, ref.line_count) == (
+        event.ref,
+        len(text),
+        91,
+    )
     assert session.store.get("", event.ref).text == text
     assert shown(view)[0].count(event.ref) == 1
     (call_id,) = call_ids(messages)
@@ -401,12 +432,16 @@ def test_from_the_store_alone_a_ref_says_the_same(tmp_path):
         known = first.output_ref(ref_of(text))
     with new_session(policy, "openai-chat", store=path) as later:
         later.fit(
-            histories.request("openai-chat", [histories.user("openai-chat", "Hello.")])
+            histories.request(
+                "openai-chat", [histories.user("openai-chat", "Hello.")]
+            )
         )
         assert later.output_ref(ref_of(text)) == known
 
     async def ask():
-        async with AsyncSession("gpt-4.1", policy=policy, store=path) as session:
+        async with AsyncSession(
+            "gpt-4.1", policy=policy, store=path
+        ) as session:
             await session.fit(histories.request("openai-chat", messages))
             return await session.output_ref("call_0_0")
 
@@ -418,7 +453,9 @@ def test_a_ref_that_nobody_knows_is_refused():
     with pytest.raises(ConfigError, match="nothing was fitted"):
         session.output_ref("call_0_0")
     session.fit(
-        histories.request("openai-chat", histories.wire("openai-chat", [turn("ok")]))
+        histories.request(
+            "openai-chat", histories.wire("openai-chat", [turn("ok")])
+        )
     )
     with pytest.raises(RefNotFound):
         session.output_ref("call_9_9")
@@ -454,7 +491,9 @@ def view_of(text, max_bytes, max_line):
 def test_a_view_is_the_first_lines_each_cut_and_a_note_with_the_ref():
     long = "a line over the length of sixty characters, which is cut where those end"
     text = f"{long}\n" + log("next", 60)
-    (seen,) = shown(played(output_cache(TINY), "openai-chat", [turn(text)])[2][-1])
+    (seen,) = shown(
+        played(output_cache(TINY), "openai-chat", [turn(text)])[2][-1]
+    )
     lines = [long[:60], *(f"next line {n}" for n in range(42))]
     assert seen == "\n".join(lines) + "\n\n" + note(text)
     assert (
@@ -466,7 +505,9 @@ def test_a_view_is_the_first_lines_each_cut_and_a_note_with_the_ref():
 
 def test_a_long_line_alone_is_cut_and_the_note_follows():
     text = "short\n" + "x" * 400 + "\nend"
-    (seen,) = shown(played(output_cache(TINY), "openai-chat", [turn(text)])[2][-1])
+    (seen,) = shown(
+        played(output_cache(TINY), "openai-chat", [turn(text)])[2][-1]
+    )
     assert seen == "short\n" + "x" * 60 + "\nend\n\n" + note(text)
 
 
@@ -479,7 +520,9 @@ def test_views_are_what_the_document_says_or_the_output_itself(
 ):
     text = "\n".join(lines)
     policy = output_cache(
-        ToolOutputCacheConfig(max_message_bytes=max_bytes, max_line_length=max_line)
+        ToolOutputCacheConfig(
+            max_message_bytes=max_bytes, max_line_length=max_line
+        )
     )
     (seen,) = shown(played(policy, "openai-chat", [turn(text)])[2][-1])
     expected = view_of(text, max_bytes, max_line)
@@ -530,12 +573,16 @@ def test_the_texts_of_one_result_share_its_bytes():
 def test_over_the_budget_the_oldest_outputs_become_placeholders(format):
     """Four outputs of much the same size, and a budget for two and a placeholder or two."""
     outputs = [log(name, 30) for name in "abcd"]
-    alone = [played(output_cache(), format, [turn(text)])[0] for text in outputs]
+    alone = [
+        played(output_cache(), format, [turn(text)])[0] for text in outputs
+    ]
     sizes = [session.window.total(output_tokens) for session in alone]
     policy = output_cache(
         ToolOutputCacheConfig(context_budget_tokens=2 * max(sizes) + 60)
     )
-    session, messages, views = played(policy, format, [turn(text) for text in outputs])
+    session, messages, views = played(
+        policy, format, [turn(text) for text in outputs]
+    )
     before, after = ([placeholder(text) for text in outputs[:2]], outputs[2:])
     assert [shown(view) for view in views[:5]] == [
         [],
@@ -545,7 +592,9 @@ def test_over_the_budget_the_oldest_outputs_become_placeholders(format):
         [*before, *after],
     ]
     told = [event for event in session.events if event.kind == "pruned"]
-    assert [event.ref for event in told] == [ref_of(text) for text in outputs[:2]]
+    assert [event.ref for event in told] == [
+        ref_of(text) for text in outputs[:2]
+    ]
     assert [event.tokens_before for event in told] == sizes[:2]
     assert all(event.tokens_before > event.tokens_after for event in told)
     for text in outputs[:2]:
@@ -555,11 +604,18 @@ def test_over_the_budget_the_oldest_outputs_become_placeholders(format):
 
 def test_at_the_budget_nothing_is_trimmed_and_one_token_over_it_the_oldest_is():
     turns = [turn(log(name, 30)) for name in "abc"]
-    held = played(output_cache(), "openai-chat", turns)[0].window.total(output_tokens)
+    held = played(output_cache(), "openai-chat", turns)[0].window.total(
+        output_tokens
+    )
     for budget, trimmed in ((held, 0), (held - 1, 1)):
-        policy = output_cache(ToolOutputCacheConfig(context_budget_tokens=budget))
+        policy = output_cache(
+            ToolOutputCacheConfig(context_budget_tokens=budget)
+        )
         seen = shown(played(policy, "openai-chat", turns)[2][-1])
-        assert sum(text.startswith("[tool output trimmed") for text in seen) == trimmed
+        assert (
+            sum(text.startswith("[tool output trimmed") for text in seen)
+            == trimmed
+        )
 
 
 def test_the_newest_results_stay_whatever_the_budget():
@@ -594,7 +650,9 @@ def test_a_trimmed_output_stays_trimmed_to_the_byte():
     _, _, views = played(output_cache(TINY), "openai-chat", turns)
     for before, after in pairwise(views):
         trimmed = [
-            text for text in shown(before) if text.startswith("[tool output trimmed")
+            text
+            for text in shown(before)
+            if text.startswith("[tool output trimmed")
         ]
         assert shown(after)[: len(trimmed)] == trimmed
 
@@ -612,7 +670,9 @@ def test_an_agent_reads_a_trimmed_output_again(serve, format):
         if asked < 3:
             return Reply("", [Call("read_file", {"path": "abc"[asked]})])
         if asked == 3:
-            ref = re.search(rb"\[tool output trimmed; ref=(\w+)\]", captured.raw)[1]
+            ref = re.search(
+                rb"\[tool output trimmed; ref=(\w+)\]", captured.raw
+            )[1]
             wanted = {"ref_id": ref.decode(), "offset": 2, "limit": 2}
             return Reply("", [Call("tool_output_cache", wanted)])
         return "Done."
@@ -655,7 +715,9 @@ IMAGE = {
     lives="ullage.session.recall.dispatch",
 )
 def test_an_image_is_trimmed_like_a_text_and_comes_back_as_an_image():
-    messages = histories.wire("anthropic", [turn("look", items=1), turn(log("b"))])
+    messages = histories.wire(
+        "anthropic", [turn("look", items=1), turn(log("b"))]
+    )
     messages[2]["content"][0]["content"] = [IMAGE]
     policy = output_cache(ToolOutputCacheConfig(context_budget_tokens=0))
     session = new_session(policy, "anthropic")
@@ -683,14 +745,23 @@ def test_an_image_is_trimmed_like_a_text_and_comes_back_as_an_image():
 def test_a_model_nobody_knows_is_refused():
     known = Session("gpt-4.1", policy="output_cache")
     known.fit({"messages": [{"role": "user", "content": "Hello."}]})
-    assert known.window.context_tokens == lookup("gpt-4.1").window_tokens > 900_000
-    asked = {"model": "my-own", "messages": [{"role": "user", "content": "Hello."}]}
-    with pytest.raises(ConfigError, match="no window is known for 'my-own'"):
-        Session("my-own", policy="output_cache", format="openai-chat").fit(asked)
-    limits = Limits(window_tokens=9_000)
-    Session("my-own", policy="output_cache", format="openai-chat", limits=limits).fit(
-        asked
+    assert (
+        known.window.context_tokens
+        == lookup("gpt-4.1").window_tokens
+        > 900_000
     )
+    asked = {
+        "model": "my-own",
+        "messages": [{"role": "user", "content": "Hello."}],
+    }
+    with pytest.raises(ConfigError, match="no window is known for 'my-own'"):
+        Session("my-own", policy="output_cache", format="openai-chat").fit(
+            asked
+        )
+    limits = Limits(window_tokens=9_000)
+    Session(
+        "my-own", policy="output_cache", format="openai-chat", limits=limits
+    ).fit(asked)
 
 
 # bad outputs, and what a change would do
@@ -720,7 +791,8 @@ def test_an_output_that_is_nothing_is_left_as_it_is(content):
     messages[2]["content"][0]["content"] = content
     asked = histories.request("anthropic", messages)
     assert (
-        new_session(output_cache(TINY), "anthropic").fit(asked)["messages"] == messages
+        new_session(output_cache(TINY), "anthropic").fit(asked)["messages"]
+        == messages
     )
 
 
@@ -745,12 +817,17 @@ def outcome(policy):
     told = []
     for window_tokens in (ROOMY, 3_000):
         try:
-            session, _, views = played(policy, "openai-chat", SCENARIO, window_tokens)
+            session, _, views = played(
+                policy, "openai-chat", SCENARIO, window_tokens
+            )
         except OverLimitError as error:
             told.append(type(error))
         else:
             told.append(
-                (views, [(event.kind, event.where) for event in session.events])
+                (
+                    views,
+                    [(event.kind, event.where) for event in session.events],
+                )
             )
     return told
 
@@ -760,8 +837,12 @@ def test_every_setting_and_every_word_shows():
     expected = outcome(output_cache(alone))
     assert outcome(output_cache(alone)) == expected
     policies = dict(mutated(output_cache(alone)))
-    policies |= {key: output_cache(other) for key, other in settings_mutated(alone)}
+    policies |= {
+        key: output_cache(other) for key, other in settings_mutated(alone)
+    }
     assert len(policies) > 15
     assert [
-        place for place, policy in policies.items() if outcome(policy) == expected
+        place
+        for place, policy in policies.items()
+        if outcome(policy) == expected
     ] == []

@@ -17,7 +17,9 @@ from ullage.policy.stages.rough import view_tokens
 from ullage.wires.rules.checker import problems_of
 
 LIMITS = Limits(window_tokens=60_000, output_reserve_tokens=4_000)
-OUTPUT = "".join(f"{number}: a metric and its value\n" for number in range(400))
+OUTPUT = "".join(
+    f"{number}: a metric and its value\n" for number in range(400)
+)
 THOUGHT = " thought" * 3_000
 TURNS = [
     Turn(
@@ -35,13 +37,15 @@ SUMMARISED = pytest.mark.parametrize(
 
 def told(policy, messages=MESSAGES, *, summariser=None, each=None):
     """A session to which a history was told request by request, unobserved, and its last view."""
-    session = Session("gpt-4.1", policy=policy, limits=LIMITS, summariser=summariser)
+    session = Session(
+        "gpt-4.1", policy=policy, limits=LIMITS, summariser=summariser
+    )
     view = None
     for stop, message in enumerate(messages):
         if message["role"] == "assistant":
-            view = session.fit(histories.request("openai-chat", messages[:stop]))[
-                "messages"
-            ]
+            view = session.fit(
+                histories.request("openai-chat", messages[:stop])
+            )["messages"]
             if each is not None:
                 each(session.window)
     return session, view
@@ -60,7 +64,9 @@ def test_without_a_summariser_the_deterministic_summary_stands_alone(policy):
 
 
 @SUMMARISED
-def test_a_model_is_given_each_message_and_the_two_ends_of_a_long_output(policy):
+def test_a_model_is_given_each_message_and_the_two_ends_of_a_long_output(
+    policy,
+):
     asked = []
     told(policy, summariser=lambda question: asked.append(question) or "")
     given = "".join(asked[0].texts)
@@ -71,7 +77,9 @@ def test_a_model_is_given_each_message_and_the_two_ends_of_a_long_output(policy)
 
 
 def test_without_a_report_output_cache_goes_by_the_estimate():
-    config = ToolOutputCacheConfig(compaction=CompactionConfig(threshold_ratio=0.5))
+    config = ToolOutputCacheConfig(
+        compaction=CompactionConfig(threshold_ratio=0.5)
+    )
     sizes = []
     session, _ = told(
         output_cache(config), each=lambda window: sizes.append(window.estimate)
@@ -84,7 +92,9 @@ def test_a_window_slides_by_five_events_or_more():
     stops = []
     told(
         "multi_stage",
-        each=lambda window: stops.extend(span[1] for span in window.summaries[-1:]),
+        each=lambda window: stops.extend(
+            span[1] for span in window.summaries[-1:]
+        ),
     )
     reached = sorted(set(stops))
     assert len(reached) > 2

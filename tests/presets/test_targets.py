@@ -20,7 +20,11 @@ PASTES = {
     "chinese": "请检查日志并修复加载程序中的错误。",
     "numbers": "w18273 w99182 w10293 ",
 }
-TARGETS = {"three_layer": 0.50, "output_cache": 0.50, "multi_stage": 24_000 / 58_000}
+TARGETS = {
+    "three_layer": 0.50,
+    "output_cache": 0.50,
+    "multi_stage": 24_000 / 58_000,
+}
 TURNS = 90
 
 
@@ -47,11 +51,19 @@ def chat(session, kind, turns=TURNS, chars=3_000, **more):
         told = len(session.events)
         view = session.fit({"model": "gpt-4.1", "messages": history, **more})
         seen.append(
-            (turn, view["messages"], session.window.estimate, session.events[told:])
+            (
+                turn,
+                view["messages"],
+                session.window.estimate,
+                session.events[told:],
+            )
         )
         session.observe(reported(session))
         history.append(
-            {"role": "assistant", "content": f"Answer {turn}. " + "I see. " * 60}
+            {
+                "role": "assistant",
+                "content": f"Answer {turn}. " + "I see. " * 60,
+            }
         )
     return history, seen
 
@@ -81,7 +93,9 @@ def test_after_a_compaction_the_view_is_at_its_target_and_stays_below_it_for_a_w
     assert at, "the user says enough"
     assert max(after) <= TARGETS[policy] * 58_000
     assert all(later - earlier >= 4 for earlier, later in pairwise(at))
-    assert not any(event.kind == "condensed" for *_, events in seen for event in events)
+    assert not any(
+        event.kind == "condensed" for *_, events in seen for event in events
+    )
 
 
 @pytest.mark.says(
@@ -101,19 +115,30 @@ def test_multi_stage_keeps_every_view_within_its_budget(kind):
 def test_what_is_set_aside_of_the_user_opens_by_the_ref_beside_it(policy):
     session = Session("gpt-4.1", policy=policy, limits=LIMITS, recall=True)
     history, seen = chat(session, "prose")
-    view, said = seen[-1][1], [m["content"] for m in history if m["role"] == "user"]
+    view, said = (
+        seen[-1][1],
+        [m["content"] for m in history if m["role"] == "user"],
+    )
     text = shown(view)
     assert said[0] in text, "the task"
     assert said[-1] in text, "the newest message"
-    assert 'is read with get_continuation(tool_call_id="REF", offset=0)' in text
+    assert (
+        'is read with get_continuation(tool_call_id="REF", offset=0)' in text
+    )
     cut = [each for each in said if each not in text]
     assert cut
     transcript = session.window.transcript
-    refs = {each: transcript.output((2 * said.index(each), 0, 0)).ref for each in cut}
+    refs = {
+        each: transcript.output((2 * said.index(each), 0, 0)).ref
+        for each in cut
+    }
     assert all(
-        f"ref={ref} …]" in text or f"ref={ref}]" in text for ref in refs.values()
+        f"ref={ref} …]" in text or f"ref={ref}]" in text
+        for ref in refs.values()
     )
-    assert all(reading.follow(session, ref) == each for each, ref in refs.items())
+    assert all(
+        reading.follow(session, ref) == each for each, ref in refs.items()
+    )
 
 
 @pytest.mark.parametrize("policy", TARGETS)
@@ -121,7 +146,11 @@ def test_a_worker_that_comes_later_shows_the_same(policy):
     session = Session("gpt-4.1", policy=policy, limits=LIMITS, recall=True)
     history, seen = chat(session, "code", turns=60)
     other = Session(
-        "gpt-4.1", policy=policy, limits=LIMITS, recall=True, store=session.store
+        "gpt-4.1",
+        policy=policy,
+        limits=LIMITS,
+        recall=True,
+        store=session.store,
     )
     assert (
         other.fit({"model": "gpt-4.1", "messages": history[:-1]})["messages"]
@@ -139,7 +168,10 @@ def tools(tokens):
         "description": "what it does, at length. " * (tokens // 6),
     }
     return [
-        {"type": "function", "function": {**function, "parameters": {"type": "object"}}}
+        {
+            "type": "function",
+            "function": {**function, "parameters": {"type": "object"}},
+        }
     ]
 
 
@@ -149,7 +181,9 @@ def steps(count, task="Why is it slow?"):
     for number in range(count):
         function = {"name": "look", "arguments": "{}"}
         call = {"id": f"c{number}", "type": "function", "function": function}
-        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append(
+            {"role": "assistant", "content": None, "tool_calls": [call]}
+        )
         answer = f"latency {number}: 120 ms\n" * 4
         messages.append(
             {"role": "tool", "tool_call_id": f"c{number}", "content": answer}
@@ -175,12 +209,18 @@ FIXED = {
 )
 @pytest.mark.parametrize("share", [0.45, 0.75, 0.95, 1.2])
 @pytest.mark.parametrize("fixed", FIXED)
-@pytest.mark.parametrize("policy", ["multi_stage", "three_layer", "output_cache"])
-def test_what_no_compaction_can_win_does_not_bring_one_about(policy, fixed, share):
+@pytest.mark.parametrize(
+    "policy", ["multi_stage", "three_layer", "output_cache"]
+)
+def test_what_no_compaction_can_win_does_not_bring_one_about(
+    policy, fixed, share
+):
     """Each that is made wins a part of the view; of what must stay it is said that it is much."""
-    trigger = {"multi_stage": 24_000, "three_layer": 46_000, "output_cache": 40_000}[
-        policy
-    ]
+    trigger = {
+        "multi_stage": 24_000,
+        "three_layer": 46_000,
+        "output_cache": 40_000,
+    }[policy]
     tokens = min(int(trigger * share), 47_000)
     system, more = FIXED[fixed](tokens)
     task = WORDS * (tokens // 6) if fixed == "task" else "Why is it slow?"
@@ -188,11 +228,15 @@ def test_what_no_compaction_can_win_does_not_bring_one_about(policy, fixed, shar
     session = Session("gpt-4.1", policy=policy, limits=LIMITS)
     for length in range(2, len(messages) + 1):
         if messages[length - 1]["role"] != "assistant":
-            session.fit({"model": "gpt-4.1", "messages": messages[:length], **more})
+            session.fit(
+                {"model": "gpt-4.1", "messages": messages[:length], **more}
+            )
             session.observe(reported(session))
     made = compacted(session.events)
     assert len(made) <= 3
-    assert all(event.tokens_before - event.tokens_after >= 2_000 for event in made)
+    assert all(
+        event.tokens_before - event.tokens_after >= 2_000 for event in made
+    )
 
 
 def test_where_what_must_stay_is_over_the_target_an_event_says_so():
@@ -202,17 +246,24 @@ def test_where_what_must_stay_is_over_the_target_an_event_says_so():
     for length in range(3, len(messages) + 1, 2):
         session.fit({"model": "gpt-4.1", "messages": messages[:length]})
         session.observe(reported(session))
-    told = [event for event in session.events if event.kind in ("compacted", "held")]
+    told = [
+        event
+        for event in session.events
+        if event.kind in ("compacted", "held")
+    ]
     assert told
     assert (
-        "what must stay leaves no room for a summary within the target" in told[0].why
+        "what must stay leaves no room for a summary within the target"
+        in told[0].why
     )
 
 
 def test_policies_of_the_documents_name_what_a_compaction_has_to_win():
     for name in ("multi_stage", "three_layer", "output_cache"):
         stages = [
-            s for s in preset(name).under_pressure if s.func.__name__ == "compact"
+            s
+            for s in preset(name).under_pressure
+            if s.func.__name__ == "compact"
         ]
         assert stages
         for stage in stages:

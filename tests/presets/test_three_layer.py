@@ -23,10 +23,23 @@ from tests.presets.three_layer import (
 from ullage import Limits
 from ullage.core.errors import RefNotFound
 from ullage.core.history.canon import ref_of
-from ullage.core.values.messages import Media, Reasoning, Text, ToolCall, ToolResult
+from ullage.core.values.messages import (
+    Media,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from ullage.documents import NAMES
-from ullage.documents.presets.three_layer import TOOL_OUTPUT_LIMITS, ThreeLayerSettings
-from ullage.documents.services import prune_messages, retrieve_spilled, truncate_output
+from ullage.documents.presets.three_layer import (
+    TOOL_OUTPUT_LIMITS,
+    ThreeLayerSettings,
+)
+from ullage.documents.services import (
+    prune_messages,
+    retrieve_spilled,
+    truncate_output,
+)
 from ullage.policy.stages import rough
 from ullage.policy.stages.shapes import size_of
 
@@ -204,12 +217,18 @@ def test_a_line_keeps_2000_characters_and_says_that_it_was_cut():
     ],
 )
 def test_each_tool_has_its_own_limit_of_characters(tool, chars):
-    settings = ThreeLayerSettings(max_output_bytes=200_000, max_output_lines=9_000)
+    settings = ThreeLayerSettings(
+        max_output_bytes=200_000, max_output_lines=9_000
+    )
     exact = words(chars)
     assert truncate_output(exact, tool, settings).output is exact
     cut = truncate_output(words(chars + 400), tool, settings)
     assert cut.truncation_message
-    assert len(cut.output.partition("\n\n[ref=")[0]) == cut.truncated_bytes == chars
+    assert (
+        len(cut.output.partition("\n\n[ref=")[0])
+        == cut.truncated_bytes
+        == chars
+    )
 
 
 # ── layer 1 ──────────────────────────────────────────────────────────────────────────────
@@ -224,7 +243,10 @@ def test_each_tool_has_its_own_limit_of_characters(tool, chars):
 def test_layer_1_is_immediate():
     """It acts on the first output there is, before that is ever sent."""
     asked = Asked().tool("\n".join(["line"] * 3_000))
-    assert "[Output truncated: 3000 → 2000 lines, 14.6KB → 9.8KB]" in asked.shown()[0]
+    assert (
+        "[Output truncated: 3000 → 2000 lines, 14.6KB → 9.8KB]"
+        in asked.shown()[0]
+    )
     assert asked.messages[-1]["content"] == "\n".join(["line"] * 3_000)
 
 
@@ -256,18 +278,23 @@ def test_layer_1_is_immediate():
     """,
     lives="ullage.policy.stages.shapes.text_size",
 )
-@pytest.mark.parametrize("output", ["", "a", "a\nb\n", "é\r\n" * 9, "x" * 2_500])
+@pytest.mark.parametrize(
+    "output", ["", "a", "a\nb\n", "é\r\n" * 9, "x" * 2_500]
+)
 def test_the_record_of_an_output_within_the_limits(output):
     told = truncate_output(output, "bash")
     assert told.output == "\n".join(
-        truncated_line(line, ThreeLayerSettings()) for line in output.split("\n")
+        truncated_line(line, ThreeLayerSettings())
+        for line in output.split("\n")
     ) + (f"\n[ref={told.ref}, 2,500 characters in all]" if told.ref else "")
     assert (told.was_truncated, told.spill_path, told.truncation_message) == (
         False,
         None,
         None,
     )
-    assert told.original_lines == told.truncated_lines == len(output.split("\n"))
+    assert (
+        told.original_lines == told.truncated_lines == len(output.split("\n"))
+    )
     assert told.original_bytes == told.truncated_bytes == len(output.encode())
 
 
@@ -489,7 +516,8 @@ def test_bytes_as_people_read_them(count, written):
     lives="ullage.documents.services.retrieve_spilled",
 )
 @pytest.mark.parametrize(
-    "output", [words(60_000), "x\n" * 3_000, "é" * 2_500, "a\r\n\ud83d\x00" * 20_000]
+    "output",
+    [words(60_000), "x\n" * 3_000, "é" * 2_500, "a\r\n\ud83d\x00" * 20_000],
 )
 def test_everything_cut_is_in_a_file_and_comes_back_whole(tmp_path, output):
     told = truncate_output(output, "bash", spill_directory=tmp_path / "spill")
@@ -501,7 +529,9 @@ def test_everything_cut_is_in_a_file_and_comes_back_whole(tmp_path, output):
 
 
 def test_a_spill_file_that_is_not_there_is_a_typed_error(tmp_path):
-    told = truncate_output(words(60_000), "bash", spill_directory=tmp_path / "spill")
+    told = truncate_output(
+        words(60_000), "bash", spill_directory=tmp_path / "spill"
+    )
     (tmp_path / "spill" / f"{told.ref}.txt").unlink()
     for path in (told.spill_path, tmp_path / "nowhere" / "x.txt"):
         with pytest.raises(RefNotFound, match=r"^Spill file not found: "):
@@ -525,16 +555,21 @@ def test_the_files_are_beside_the_database(tmp_path, monkeypatch):
     output = words(60_000)
     asked = Asked(store=tmp_path / "kept" / "chat.db").tool(output)
     path = tmp_path / "kept" / "spill" / f"{ref_of(output)}.txt"
-    assert f"[Full output saved to: {path}]\n[Use 'read' tool" in asked.shown()[0]
+    assert (
+        f"[Full output saved to: {path}]\n[Use 'read' tool" in asked.shown()[0]
+    )
     assert path.read_text() == output
     asked = Asked(ThreeLayerSettings(enable_disk_spillover=True)).tool(output)
     assert (
-        f"[Full output saved to: data/spill/{ref_of(output)}.txt]" in asked.shown()[0]
+        f"[Full output saved to: data/spill/{ref_of(output)}.txt]"
+        in asked.shown()[0]
     )
     assert (tmp_path / "data" / "spill" / path.name).read_text() == output
 
 
-def test_by_its_bare_name_it_writes_nothing_without_a_database(tmp_path, monkeypatch):
+def test_by_its_bare_name_it_writes_nothing_without_a_database(
+    tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     assert "three_layer" in NAMES
     asked = Asked(policy="three_layer").tool(words(60_000))
@@ -643,7 +678,9 @@ def test_pruning_begins_where_the_answer_is_short_of_room(held, pruned):
     told = prune_messages(messages, held, 100_000)
     assert told.parts_pruned == pruned
     if not pruned:
-        assert all(a is b for a, b in zip(told.pruned_parts, messages, strict=True))
+        assert all(
+            a is b for a, b in zip(told.pruned_parts, messages, strict=True)
+        )
         assert (told.tokens_before, told.tokens_after, told.was_pruned) == (
             held,
             held,
@@ -683,9 +720,13 @@ def conversation(results, size=SIZE):
     """,
     lives="ullage.policy.stages.pressure.rough_over",
 )
-@pytest.mark.parametrize(("held", "is_pruned"), [(39_999, False), (40_000, True)])
+@pytest.mark.parametrize(
+    ("held", "is_pruned"), [(39_999, False), (40_000, True)]
+)
 def test_nothing_is_pruned_under_40000_tokens(held, is_pruned):
-    assert prune_messages(conversation(8), held, 20_000).was_pruned == is_pruned
+    assert (
+        prune_messages(conversation(8), held, 20_000).was_pruned == is_pruned
+    )
 
 
 @pytest.mark.says(
@@ -749,7 +790,11 @@ def test_the_newest_40000_tokens_are_never_pruned(spare, kept):
     settings = ThreeLayerSettings(prune_minimum_tokens=10**9)
     messages = conversation(8, 4 * 9_999 - 4 * spare)
     told = prune_messages(messages, 128_000, 128_000, settings)
-    flags = [told.is_pruned[n] for n, m in enumerate(messages) if m["role"] == "tool"]
+    flags = [
+        told.is_pruned[n]
+        for n, m in enumerate(messages)
+        if m["role"] == "tool"
+    ]
     assert flags == [True] * (8 - kept) + [False] * kept
 
 
@@ -785,14 +830,19 @@ def test_only_outputs_are_pruned_and_the_calls_stay():
     messages = conversation(8)
     messages[1:1] = [
         {"role": "user", "content": words(30_000)},
-        {**call("large", "write", {"text": words(30_000)}), "content": words(30_000)},
+        {
+            **call("large", "write", {"text": words(30_000)}),
+            "content": words(30_000),
+        },
         result("large", "x" * 2_000),
     ]
     told = prune_messages(messages, 128_000, 128_000)
     touched = [n for n, is_pruned in enumerate(told.is_pruned) if is_pruned]
     assert touched == [5, 7, 9]
     for before, after in zip(messages, told.pruned_parts, strict=True):
-        assert after is before or after["tool_call_id"] == before["tool_call_id"]
+        assert (
+            after is before or after["tool_call_id"] == before["tool_call_id"]
+        )
 
 
 @pytest.mark.says(
@@ -916,8 +966,13 @@ def test_the_oldest_go_first_and_more_when_it_is_full_again():
     st.integers(0, 900),
     st.integers(150, 900),
 )
-def test_what_is_pruned_is_what_the_documents_code_prunes(sizes, said, held, window):
-    messages, parts = [{"role": "user", "content": "Go."}], [Part("Go.", False)]
+def test_what_is_pruned_is_what_the_documents_code_prunes(
+    sizes, said, held, window
+):
+    messages, parts = (
+        [{"role": "user", "content": "Go."}],
+        [Part("Go.", False)],
+    )
     for number, (size, chars) in enumerate(zip(sizes, said, strict=False)):
         asks, output = (
             call(number, "bash", {"q": "a" * chars}),
@@ -928,7 +983,9 @@ def test_what_is_pruned_is_what_the_documents_code_prunes(sizes, said, held, win
         parts += [Part(arguments, False), Part(output, True)]
     told = prune_messages(messages, held, window, SMALL)
     pruned, removed = pruned_by_the_document(parts, held, window, SMALL)
-    assert [n for n, is_pruned in enumerate(told.is_pruned) if is_pruned] == pruned
+    assert [
+        n for n, is_pruned in enumerate(told.is_pruned) if is_pruned
+    ] == pruned
     assert told.tokens_before - told.tokens_after == removed
     assert told.parts_pruned == len(pruned)
 
@@ -973,9 +1030,17 @@ def test_the_record_of_a_pruning():
     told = prune_messages(messages, 120_000, 128_000)
     assert len(told.pruned_parts) == len(told.is_pruned) == len(messages)
     assert (told.tokens_before, told.tokens_after) == (120_000, 91_500)
-    assert (told.parts_pruned, sum(told.is_pruned), told.was_pruned) == (3, 3, True)
+    assert (told.parts_pruned, sum(told.is_pruned), told.was_pruned) == (
+        3,
+        3,
+        True,
+    )
     nothing = prune_messages([], 0, 128_000)
-    assert (nothing.pruned_parts, nothing.parts_pruned, nothing.was_pruned) == (
+    assert (
+        nothing.pruned_parts,
+        nothing.parts_pruned,
+        nothing.was_pruned,
+    ) == (
         (),
         0,
         False,
@@ -1036,7 +1101,9 @@ def test_a_session_tells_of_each_pruning_and_uses_it():
         abs(batch.tokens_before - batch.tokens_after - won) <= 0.2 * won
     )  # calibrated or not
     assert batch.tokens_after == asked.session.window.estimate
-    assert [text.endswith("kept first 2000 chars]") for text in asked.shown()[:4]] == [
+    assert [
+        text.endswith("kept first 2000 chars]") for text in asked.shown()[:4]
+    ] == [
         1,
         1,
         1,
@@ -1075,7 +1142,13 @@ def test_a_session_tells_of_each_pruning_and_uses_it():
 @given(st.text(max_size=200))
 def test_a_text_is_a_quarter_of_its_characters_rounded_up(text):
     assert rough.text_tokens(text) == tokens(text)
-    assert [rough.text_tokens("x" * n) for n in (0, 1, 4, 5, 8)] == [0, 1, 1, 2, 2]
+    assert [rough.text_tokens("x" * n) for n in (0, 1, 4, 5, 8)] == [
+        0,
+        1,
+        1,
+        2,
+        2,
+    ]
 
 
 @pytest.mark.says(
@@ -1170,7 +1243,11 @@ def test_the_tokens_of_each_kind_of_part(part, expected):
     lives="ullage.policy.stages.rough.view_tokens",
 )
 def test_the_tokens_of_a_request_statement_by_statement():
-    function = {"name": "n" * 5, "description": "d" * 9, "parameters": {"p": "x" * 10}}
+    function = {
+        "name": "n" * 5,
+        "description": "d" * 9,
+        "parameters": {"p": "x" * 10},
+    }
     request = {
         "model": "nobody-knows",
         "tools": [{"type": "function", "function": function}],
@@ -1227,10 +1304,14 @@ def test_a_message_is_estimated_once_while_it_is_shown_the_same(monkeypatch):
     estimated.clear()
     asked.tool(words(SIZE))
     assert asked.told("pruned")
-    assert len(estimated) == 2 + len(asked.told("pruned"))  # layer 3 asks once more
+    assert len(estimated) == 2 + len(
+        asked.told("pruned")
+    )  # layer 3 asks once more
     estimated.clear()
     asked.tool("short")
-    assert len(estimated) == 2, "of what is as it was nothing is estimated again"
+    assert len(estimated) == 2, (
+        "of what is as it was nothing is estimated again"
+    )
 
 
 @pytest.mark.says(

@@ -15,7 +15,11 @@ from tests.presets.three_layer import Asked, call, result, words
 from ullage import ConfigError, FormatError, Limits, OverLimitError, Session
 from ullage.documents import load, three_layer
 from ullage.documents.presets.three_layer import ThreeLayerSettings
-from ullage.documents.services import prune_messages, retrieve_spilled, truncate_output
+from ullage.documents.services import (
+    prune_messages,
+    retrieve_spilled,
+    truncate_output,
+)
 from ullage.policy.stages.prune import results_only
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
@@ -58,8 +62,13 @@ def outcome(built):
             call(number, "write", {"text": "y" * 300}),
             result(number, "x" * 400),
         ]
-    on_and_on = replace(built, prune_minimum_tokens=5 * built.prune_minimum_tokens)
-    pruned = [prune_messages(messages, held, limit, built) for held, limit in PRESSURES]
+    on_and_on = replace(
+        built, prune_minimum_tokens=5 * built.prune_minimum_tokens
+    )
+    pruned = [
+        prune_messages(messages, held, limit, built)
+        for held, limit in PRESSURES
+    ]
     pruned.append(prune_messages(messages, 1_000, 1_000, on_and_on))
     asked = Asked(built)
     for number in range(3):
@@ -101,7 +110,9 @@ PARTS = {
     "prune": lambda *_, **__: (),
     "rough_over": lambda *_, **__: None,
     "newest_rough": lambda window, **_: (window.size, 0),
-    "results_only": lambda window, protected: results_only(window, protected)[::-1],
+    "results_only": lambda window, protected: results_only(window, protected)[
+        ::-1
+    ],
     "rough_won": lambda *_, **__: 0,
     "head_and_marker": lambda *_, **__: None,
     "emergency": lambda *_, **__: (),
@@ -122,7 +133,9 @@ def test_a_changed_setting_is_noticed(name, expected):
 
 
 def test_every_setting_is_changed_above():
-    assert SETTINGS.keys() | LAYER_3 == set(ThreeLayerSettings.__struct_fields__)
+    assert SETTINGS.keys() | LAYER_3 == set(
+        ThreeLayerSettings.__struct_fields__
+    )
 
 
 @pytest.mark.parametrize("name", PARTS)
@@ -152,7 +165,10 @@ def test_a_changed_word_or_stage_is_noticed(name, expected, monkeypatch):
         ({"PruneThreshold": 1.5}, "PruneThreshold"),
         ({"CompactionThreshold": 90}, "CompactionThreshold"),
         ({"CompactionTargetPercent": 0}, "CompactionTargetPercent"),
-        ({"CompactionThreshold": 0.4, "CompactionTargetPercent": 50}, "not under"),
+        (
+            {"CompactionThreshold": 0.4, "CompactionTargetPercent": 50},
+            "not under",
+        ),
         ({"DefaultContextWindow": 0}, "DefaultContextWindow"),
         ({"SpillDirectory": " "}, "SpillDirectory"),
         ({"ToolOutputLimits": {"bash": -1}}, "ToolOutputLimits.bash"),
@@ -186,7 +202,9 @@ def test_a_wrong_type_by_python_name_is_the_same_error(values):
         ThreeLayerSettings(**values)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"TokenManagement": []}', "\ud83d"])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"TokenManagement": []}', "\ud83d"]
+)
 def test_a_file_that_is_none_is_told_of(tmp_path, text):
     file = tmp_path / "appsettings.json"
     file.write_bytes(text.encode("utf-8", "surrogatepass"))
@@ -194,12 +212,16 @@ def test_a_file_that_is_none_is_told_of(tmp_path, text):
         load("three_layer", file)
 
 
-@pytest.mark.parametrize("output", [None, b"bytes", 7, ["list"], iter("generator")])
+@pytest.mark.parametrize(
+    "output", [None, b"bytes", 7, ["list"], iter("generator")]
+)
 def test_an_output_that_is_no_text_is_a_typed_error(output):
     with pytest.raises(FormatError, match="expected text"):
         truncate_output(output, "bash")
     with pytest.raises(FormatError):
-        prune_messages([call(1), {**result(1, ""), "content": output}, 7], 10**6, 1_000)
+        prune_messages(
+            [call(1), {**result(1, ""), "content": output}, 7], 10**6, 1_000
+        )
 
 
 @pytest.mark.parametrize(
@@ -218,7 +240,9 @@ def test_an_output_that_is_no_text_is_a_typed_error(output):
 def test_any_text_is_shown_whole_or_comes_back_whole(output, tmp_path):
     told = truncate_output(output, "bash", spill_directory=tmp_path)
     assert told.was_truncated or told.ref
-    body = told.output.partition("\n\n---\n")[0].split("... (line truncated)")[0]
+    body = told.output.partition("\n\n---\n")[0].split("... (line truncated)")[
+        0
+    ]
     assert output.startswith(body)
     assert not body.endswith("\u200d")
     assert retrieve_spilled(told.spill_path) == output
@@ -228,19 +252,28 @@ def test_any_text_is_shown_whole_or_comes_back_whole(output, tmp_path):
     assert output in opened.values()
 
 
-@pytest.mark.parametrize(("chars", "pruned"), [(2_001, 0), (2_084, 0), (2_100, 1)])
+@pytest.mark.parametrize(
+    ("chars", "pruned"), [(2_001, 0), (2_084, 0), (2_100, 1)]
+)
 def test_an_output_that_would_not_get_shorter_stays_whole(chars, pruned):
     output = "\n".join(["x"] * 2_001)
     assert truncate_output(output, "bash").output is output
-    newest = [call(2), result(2, words(159_990))]  # nothing else is protected beside it
-    told = prune_messages([call(1), result(1, "x" * chars), *newest], 10**6, 10**6)
+    newest = [
+        call(2),
+        result(2, words(159_990)),
+    ]  # nothing else is protected beside it
+    told = prune_messages(
+        [call(1), result(1, "x" * chars), *newest], 10**6, 10**6
+    )
     assert told.parts_pruned == pruned
 
 
 @pytest.mark.parametrize("format", sorted(FORMATS))
 def test_it_prunes_in_every_format(format):
     turns = [
-        histories.Turn(calls=(histories.Call("bash", "a", words(40_000, f"{n}")),))
+        histories.Turn(
+            calls=(histories.Call("bash", "a", words(40_000, f"{n}")),)
+        )
         for n in range(8)
     ]
     messages = histories.wire(format, turns)
@@ -254,7 +287,8 @@ def test_it_prunes_in_every_format(format):
         for text in found
     ]
     assert [
-        text.endswith("[Output pruned: kept first 2000 chars]") for text in texts
+        text.endswith("[Output pruned: kept first 2000 chars]")
+        for text in texts
     ] == ([True] * 3 + [False] * 5)
     with pytest.raises(ConfigError, match="format"):
         prune_messages(messages, 1, 1, format="cobol")
@@ -278,7 +312,9 @@ windows = st.sampled_from((4_000, 6_000, 12_000))
 def new_session(format, window):
     limits = Limits(window_tokens=window)
     model, policy = histories.MODEL[format], three_layer(TIGHT)
-    return Session(model, policy=policy, format=format, limits=limits, recall=True)
+    return Session(
+        model, policy=policy, format=format, limits=limits, recall=True
+    )
 
 
 def lengths(format, messages):
@@ -309,17 +345,24 @@ def test_every_view_is_legal_fits_is_reproducible_and_loses_nothing(
     reachable, shown = {*texts, *opened.values()}, "\n".join(texts)
     for message in messages:
         for _, found in reading.results(message):
-            assert all(t in reachable or (len(t) <= 80 and t in shown) for t in found)
+            assert all(
+                t in reachable or (len(t) <= 80 and t in shown) for t in found
+            )
 
 
 @pytest.mark.parametrize("format", sorted(FORMATS))
 def test_the_layer_says_when_it_acts(format):
     """What the model said cannot be pruned: only a compaction brings it under the limit."""
     said = json.dumps(["what the model said"] * 400)
-    turns = [histories.Turn(user="Go on." if n else None, said=said) for n in range(8)]
+    turns = [
+        histories.Turn(user="Go on." if n else None, said=said)
+        for n in range(8)
+    ]
     messages = histories.wire(format, turns)
     session = new_session(format, 6_000)
-    view = FORMATS[format].history(session.fit(histories.request(format, messages)))
+    view = FORMATS[format].history(
+        session.fit(histories.request(format, messages))
+    )
     assert "compacted" in {event.kind for event in session.events}
     assert session.window.estimate <= session.window.limit_tokens
     assert not problems_of(format, view)

@@ -14,7 +14,14 @@ import pytest
 from tests import histories
 from tests.histories import Call, Turn
 from tests.presets.three_layer import Asked, words
-from ullage import AsyncSession, ConfigError, Limits, MemoryStore, Session, SqliteStore
+from ullage import (
+    AsyncSession,
+    ConfigError,
+    Limits,
+    MemoryStore,
+    Session,
+    SqliteStore,
+)
 from ullage.core.contract.policy import BesideStore
 from ullage.core.history.canon import ref_of
 from ullage.documents import load, preset, three_layer
@@ -83,7 +90,9 @@ def provider(*calls):
         thread.start()
         url = f"http://127.0.0.1:{server.server_port}/v1"
         try:
-            with openai.OpenAI(base_url=url, api_key="none", max_retries=0) as client:
+            with openai.OpenAI(
+                base_url=url, api_key="none", max_retries=0
+            ) as client:
                 yield client, requests
         finally:
             server.shutdown()
@@ -120,7 +129,9 @@ def run_async(client, session, user_input, execute_tool):
             return message.content, messages
         for call in message.tool_calls:
             text = execute_tool(call.function.name)
-            messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
+            messages.append(
+                {"role": "tool", "tool_call_id": call.id, "content": text}
+            )
 
 
 @pytest.mark.says(
@@ -165,7 +176,9 @@ def run_async(client, session, user_input, execute_tool):
 )
 def test_a_chat_service_runs_on_the_real_sdk():
     outputs = {"list": words(10_500), "read": words(40_000), "bash": LONG}
-    session = Session("nobody-knows", policy="three_layer", format="openai-chat")
+    session = Session(
+        "nobody-knows", policy="three_layer", format="openai-chat"
+    )
     with provider(*outputs) as (client, requests):
         said, history = run_async(client, session, "Go.", outputs.__getitem__)
     assert said == "Done."
@@ -174,9 +187,15 @@ def test_a_chat_service_runs_on_the_real_sdk():
         for message in requests[-1]["messages"]
         if message["role"] == "tool"
     }
-    assert "[Output truncated: 245 → 233 lines, 10.3KB → 9.8KB]" in shown["call_0"]
+    assert (
+        "[Output truncated: 245 → 233 lines, 10.3KB → 9.8KB]"
+        in shown["call_0"]
+    )
     assert shown["call_1"] == outputs["read"]
-    assert "[Output truncated: 3000 → 2000 lines, 14.6KB → 9.8KB]" in shown["call_2"]
+    assert (
+        "[Output truncated: 3000 → 2000 lines, 14.6KB → 9.8KB]"
+        in shown["call_2"]
+    )
     assert [m["content"] for m in history if m["role"] == "tool"] == list(
         outputs.values()
     )
@@ -266,7 +285,8 @@ def test_the_files_numbers_are_the_defaults():
 )
 def test_limits_by_tool_are_configured_and_the_others_stay():
     policy = load(
-        "three_layer", {"TokenManagement": {"ToolOutputLimits": {"fetch_log": 5_000}}}
+        "three_layer",
+        {"TokenManagement": {"ToolOutputLimits": {"fetch_log": 5_000}}},
     )
     asked = Asked(policy=policy)
     asked.tool(words(6_000), "fetch_log").tool(words(6_000), "bash").tool(
@@ -281,9 +301,14 @@ def test_limits_by_tool_are_configured_and_the_others_stay():
 
 def test_other_sections_of_a_services_file_are_left_alone(tmp_path):
     file = tmp_path / "appsettings.json"
-    sections = {"Logging": {"Level": "Debug"}, "TokenManagement": {"MaxOutputLines": 7}}
+    sections = {
+        "Logging": {"Level": "Debug"},
+        "TokenManagement": {"MaxOutputLines": 7},
+    }
     file.write_text(json.dumps(sections))
-    asked = Asked(policy=load("three_layer", file)).tool("a line of some length\n" * 30)
+    asked = Asked(policy=load("three_layer", file)).tool(
+        "a line of some length\n" * 30
+    )
     assert "[Output truncated: 31 → 7 lines, 660B → 153B]" in asked.shown()[0]
     toml = tmp_path / "settings.toml"
     toml.write_text("[TokenManagement]\nMaxOutputLines = 7\n")
@@ -305,10 +330,16 @@ def test_spillover_is_switched_on_and_off(tmp_path, monkeypatch):
         return three_layer(ThreeLayerSettings(**settings)).spill_directory
 
     assert directory() == BesideStore()
-    assert directory(enable_disk_spillover=True) == BesideStore(otherwise="data/spill")
+    assert directory(enable_disk_spillover=True) == BesideStore(
+        otherwise="data/spill"
+    )
     assert directory(spill_directory="a/b") == "a/b"
-    assert directory(enable_disk_spillover=False, spill_directory="a/b") is None
-    off = ThreeLayerSettings(enable_disk_spillover=False, spill_directory="a/b")
+    assert (
+        directory(enable_disk_spillover=False, spill_directory="a/b") is None
+    )
+    off = ThreeLayerSettings(
+        enable_disk_spillover=False, spill_directory="a/b"
+    )
     asked = Asked(off, store=tmp_path / "chat.db").tool(LONG)
     assert "saved to" not in asked.shown()[0]
     assert sorted(place.name for place in tmp_path.iterdir()) == [
@@ -328,7 +359,10 @@ def test_files_are_private_and_those_of_a_tenant_are_apart(tmp_path):
     assert [path.name for path in files] == [name] * 3
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
     assert {path.parent.stat().st_mode & 0o777 for path in files} == {0o700}
-    assert {path.parent.parent for path in files} == {tmp_path, tmp_path / "spill"}
+    assert {path.parent.parent for path in files} == {
+        tmp_path,
+        tmp_path / "spill",
+    }
 
 
 def test_a_store_that_has_files_keeps_them_where_they_are(tmp_path):
@@ -350,7 +384,9 @@ def test_the_session_of_an_event_loop_keeps_files_too(tmp_path):
     async def shown(**more):
         session = AsyncSession("nobody-knows", format="openai-chat", **more)
         messages = Asked().tool(LONG).messages
-        view = await session.fit({"model": "nobody-knows", "messages": messages})
+        view = await session.fit(
+            {"model": "nobody-knows", "messages": messages}
+        )
         await session.close()
         return view["messages"][-1]["content"]
 
@@ -359,9 +395,13 @@ def test_the_session_of_an_event_loop_keeps_files_too(tmp_path):
     assert named in asyncio.run(shown(policy=three_layer(settings)))
     assert (tmp_path / "spill" / f"{ref_of(LONG)}.txt").read_text() == LONG
     files = Threaded(SpillStore(MemoryStore(), tmp_path / "own"))
-    assert f"{tmp_path}/own/" in asyncio.run(shown(policy="three_layer", store=files))
+    assert f"{tmp_path}/own/" in asyncio.run(
+        shown(policy="three_layer", store=files)
+    )
     plain = Threaded(MemoryStore())
-    assert "saved to" not in asyncio.run(shown(policy="three_layer", store=plain))
+    assert "saved to" not in asyncio.run(
+        shown(policy="three_layer", store=plain)
+    )
     with pytest.raises(ConfigError, match="asynchronous store keeps no files"):
         asyncio.run(shown(policy=three_layer(settings), store=plain))
 
@@ -394,7 +434,9 @@ public class TokenManagementMetrics
 )
 def test_the_eight_counters(tmp_path):
     asked = Asked(
-        ThreeLayerSettings(spill_directory=f"{tmp_path}"), model="gpt-4.1", **SMALL
+        ThreeLayerSettings(spill_directory=f"{tmp_path}"),
+        model="gpt-4.1",
+        **SMALL,
     )
     assert set(_counted(asked).values()) == {0}
     asked.tool(LONG).tool(LONG)
@@ -410,7 +452,8 @@ def test_the_eight_counters(tmp_path):
             event.tokens_before - event.tokens_after for event in pruned
         ),
         "TokensCompacted": 0,
-        "SpillFilesCreated": 1 + sum(event.ref != ref_of(LONG) for event in pruned),
+        "SpillFilesCreated": 1
+        + sum(event.ref != ref_of(LONG) for event in pruned),
         "SpillBytesWritten": sum(
             file.stat().st_size for file in tmp_path.glob("*.txt")
         ),
@@ -421,7 +464,9 @@ def test_the_eight_counters(tmp_path):
         asked.shown()
     )
     later = ThreeLayerSettings(
-        prune_threshold=1.0, default_max_output_tokens=0, compaction_threshold=1.0
+        prune_threshold=1.0,
+        default_max_output_tokens=0,
+        compaction_threshold=1.0,
     )
     calm = Asked(later, model="gpt-4.1", **SMALL)
     for number in range(9):
@@ -442,16 +487,26 @@ def test_the_eight_counters(tmp_path):
 
 
 def _counted(asked):
-    metrics = TokenManagementMetrics.of(asked.session.events, asked.session.store)
+    metrics = TokenManagementMetrics.of(
+        asked.session.events, asked.session.store
+    )
     return metrics.under_its_own_names()
 
 
 @pytest.mark.parametrize("policy", ["three_layer", histories.CUTS_ALWAYS])
 @pytest.mark.parametrize("store", [type(None), MemoryStore])
 def test_a_session_for_each_request_counts_each_cut_once(policy, store):
-    calls = [Call("bash", f"{n}", f"line {n} of this\n" * 2_500) for n in range(9)]
-    messages = histories.wire("openai-chat", [Turn(calls=(call,)) for call in calls])
-    places = [n for n, message in enumerate(messages) if message["role"] == "assistant"]
+    calls = [
+        Call("bash", f"{n}", f"line {n} of this\n" * 2_500) for n in range(9)
+    ]
+    messages = histories.wire(
+        "openai-chat", [Turn(calls=(call,)) for call in calls]
+    )
+    places = [
+        n
+        for n, message in enumerate(messages)
+        if message["role"] == "assistant"
+    ]
     events, store, added, named = (
         [],
         store(),
@@ -468,7 +523,9 @@ def test_a_session_for_each_request_counts_each_cut_once(policy, store):
     once = added.under_its_own_names()
     assert once["TotalTruncations"] == 9
     assert once["BytesTruncated"] == sum(
-        event.left_out_bytes for event in set(events) if event.kind == "truncated"
+        event.left_out_bytes
+        for event in set(events)
+        if event.kind == "truncated"
     )
     assert once == TokenManagementMetrics.of(events).under_its_own_names()
     assert once == named.under_its_own_names()
@@ -482,11 +539,15 @@ def test_counters_of_several_sessions_add_up(tmp_path):
         Asked(policy="three_layer", store=store).tool(text)
         for text in (LONG, LONG + "!")
     ]
-    one, other = (TokenManagementMetrics.of(each.session.events) for each in asked)
+    one, other = (
+        TokenManagementMetrics.of(each.session.events) for each in asked
+    )
     files = TokenManagementMetrics.of((), store)
     events = [event for each in asked for event in each.session.events]
     assert one + other + files == TokenManagementMetrics.of(events, store)
-    assert (one + other).under_its_own_names()["BytesTruncated"] == 5_000 + 5_001
+    assert (one + other).under_its_own_names()[
+        "BytesTruncated"
+    ] == 5_000 + 5_001
     assert files.spill_bytes_written == 14_999 + 15_000
 
 
@@ -512,7 +573,10 @@ def test_files_unused_for_a_month_go_once_a_day_and_nothing_is_lost(tmp_path):
     for file in (tmp_path / "spill").glob("*.txt"):
         os.utime(file, (0, 0))
     asked.tool(newest)
-    assert _outputs(tmp_path / "spill") == {fresh, newest}  # looked at not a day ago
+    assert _outputs(tmp_path / "spill") == {
+        fresh,
+        newest,
+    }  # looked at not a day ago
     store.close()
 
 
@@ -521,7 +585,9 @@ def test_whoever_comes_next_cleans_up_after_tenants_that_are_gone(tmp_path):
     Asked(settings, tenant="anna").tool(LONG)
     _age(tmp_path, days=31)
     Asked(settings, tenant="otto").tool(LONG + "2")
-    assert {file.read_text() for file in tmp_path.rglob("*.txt")} == {LONG + "2"}
+    assert {file.read_text() for file in tmp_path.rglob("*.txt")} == {
+        LONG + "2"
+    }
 
 
 def _age(folder, days):

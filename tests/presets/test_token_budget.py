@@ -22,14 +22,26 @@ from tests import histories
 from tests.properties.test_gates import boundaries
 from tests.servers import Call, Reply
 from tests.servers.loops import loop
-from ullage import ConfigError, Limits, Policy, Session, SqliteStore, Usage, documents
+from ullage import (
+    ConfigError,
+    Limits,
+    Policy,
+    Session,
+    SqliteStore,
+    Usage,
+    documents,
+)
 from ullage.documents.presets.token_budget import (
     MARKER,
     TokenBudgetSettings,
     token_budget,
 )
 from ullage.policy.stages.placeholders import bare_placeholder
-from ullage.policy.stages.pressure import newest_answered, newest_batch, over_share
+from ullage.policy.stages.pressure import (
+    newest_answered,
+    newest_batch,
+    over_share,
+)
 from ullage.policy.stages.prune import results_only, strings_only
 from ullage.wires import FORMATS
 
@@ -50,7 +62,8 @@ def step(number, *contents):
     """One call for each content, and the message with their results."""
     ids = [f"toolu_{number}_{n}" for n in range(len(contents))]
     calls = [
-        {"type": "tool_use", "id": id, "name": "gmail_read", "input": {}} for id in ids
+        {"type": "tool_use", "id": id, "name": "gmail_read", "input": {}}
+        for id in ids
     ]
     results = [
         {"type": "tool_result", "tool_use_id": id, "content": content}
@@ -71,11 +84,19 @@ def steps(*batches):
 
 
 def request(messages):
-    return {"model": "claude-opus-4-8", "max_tokens": 1_000, "messages": messages}
+    return {
+        "model": "claude-opus-4-8",
+        "max_tokens": 1_000,
+        "messages": messages,
+    }
 
 
 def new_session(policy="token_budget", **more):
-    more = {"format": "anthropic", "limits": Limits(window_tokens=500_000), **more}
+    more = {
+        "format": "anthropic",
+        "limits": Limits(window_tokens=500_000),
+        **more,
+    }
     return Session("claude-opus-4-8", policy=policy, **more)
 
 
@@ -90,7 +111,9 @@ def after_report(messages, reported, policy="token_budget", **more):
     session = new_session(policy, **more)
     session.fit(request(messages))
     session.observe(
-        reported if isinstance(reported, Usage) else Usage(fresh_tokens=reported)
+        reported
+        if isinstance(reported, Usage)
+        else Usage(fresh_tokens=reported)
     )
     return session.fit(request([*messages, *ANSWER])), session
 
@@ -120,7 +143,9 @@ def is_compacted(content):
 
 
 def notes(session):
-    return [event.why for event in session.events if event.kind == "diagnostic"]
+    return [
+        event.why for event in session.events if event.kind == "diagnostic"
+    ]
 
 
 # ── 3. Token Budget Threshold (Chosen) ───────────────────────────────────────────────────
@@ -135,16 +160,22 @@ def notes(session):
 )
 @pytest.mark.parametrize("format", FORMAT_NAMES)
 @given(turns=histories.histories, reported=st.integers(1, 40_000))
-def test_up_to_the_budget_the_request_goes_out_as_it_came(format, turns, reported):
+def test_up_to_the_budget_the_request_goes_out_as_it_came(
+    format, turns, reported
+):
     """Equal, each message the caller's own object, no tool added, nothing said."""
     messages = histories.wire(format, turns)
     wire = FORMATS[format]
-    session = new_session(format=format, limits=Limits(window_tokens=2_000_000))
+    session = new_session(
+        format=format, limits=Limits(window_tokens=2_000_000)
+    )
     for length in boundaries(format, messages):
         asked = histories.request(format, messages[:length])
         view = session.fit(asked)
         assert view == asked
-        assert all(a is b for a, b in zip(wire.history(view), messages, strict=False))
+        assert all(
+            a is b for a, b in zip(wire.history(view), messages, strict=False)
+        )
         session.observe(Usage(fresh_tokens=max(reported, believed(session))))
     told = {event.kind for event in session.events}
     assert told <= {"observed", "unknown_model", "undercounted"}
@@ -170,7 +201,11 @@ def test_a_long_conversation_is_reduced_result_by_result():
         view = session.fit(request(messages[:length]))
         session.observe(Usage(fresh_tokens=length * 6_000))
         seen.append(sum(map(is_compacted, contents(view))))
-        rest = [n for n, m in enumerate(messages[:length]) if view["messages"][n] is m]
+        rest = [
+            n
+            for n, m in enumerate(messages[:length])
+            if view["messages"][n] is m
+        ]
         assert len(rest) == length - seen[-1]
     assert seen == [0, 0, 0, 0, 2, 3, 4]
 
@@ -189,24 +224,43 @@ def test_a_long_conversation_is_reduced_result_by_result():
 )
 def test_through_the_vendors_sdk_there_is_one_call_for_each_reply(serve):
     """And what is sent is byte for byte what would have been, until the budget is exceeded."""
-    script = [Reply(calls=[Call("read_file", {"path": f"{n}.html"})]) for n in range(4)]
+    script = [
+        Reply(calls=[Call("read_file", {"path": f"{n}.html"})])
+        for n in range(4)
+    ]
     plain = serve("anthropic", [*script, "Done."])
     loop(plain, None, lambda name, arguments: arguments["path"] + LONG)
     server = serve("anthropic", [*script, "Done."], strict=True)
-    session = new_session(token_budget(TokenBudgetSettings(input_token_budget=2_000)))
-    history = loop(server, session, lambda name, arguments: arguments["path"] + LONG)
+    session = new_session(
+        token_budget(TokenBudgetSettings(input_token_budget=2_000))
+    )
+    history = loop(
+        server, session, lambda name, arguments: arguments["path"] + LONG
+    )
     assert len(server.requests) == len(plain.requests) == 5
     tokens = [body["usage"]["input_tokens"] for body in server.answered]
-    assert [count > 2_000 for count in tokens] == [False, False, False, True, False]
-    for sent, unfitted in zip(server.requests[:4], plain.requests, strict=False):
+    assert [count > 2_000 for count in tokens] == [
+        False,
+        False,
+        False,
+        True,
+        False,
+    ]
+    for sent, unfitted in zip(
+        server.requests[:4], plain.requests, strict=False
+    ):
         assert sent.raw == unfitted.raw
-    assert [is_compacted(text) for text in contents(server.requests[4].body)] == [
+    assert [
+        is_compacted(text) for text in contents(server.requests[4].body)
+    ] == [
         1,
         1,
         0,
         0,
     ]
-    assert [is_compacted(text) for text in contents({"messages": history})] == [
+    assert [
+        is_compacted(text) for text in contents({"messages": history})
+    ] == [
         0,
         0,
         0,
@@ -230,7 +284,9 @@ OLD = steps((LONG,), (LONG + "2",), (LONG + "3",))
            self._compact_old_tool_results(input_tokens)""",
     lives="ullage.policy.stages.pressure.over_reported",
 )
-@pytest.mark.says("token-budget-compaction", "Data Flow", "input_tokens > budget?")
+@pytest.mark.says(
+    "token-budget-compaction", "Data Flow", "input_tokens > budget?"
+)
 @pytest.mark.says("token-budget-compaction", "Data Flow", "no → do nothing")
 @pytest.mark.parametrize(
     ("reported", "compacts"),
@@ -239,7 +295,11 @@ OLD = steps((LONG,), (LONG + "2",), (LONG + "3",))
         (40_001, True),
         (Usage(fresh_tokens=12, cache_read_tokens=40_000), True),
         (
-            Usage(fresh_tokens=12, cache_write_tokens=30_000, cache_read_tokens=10_000),
+            Usage(
+                fresh_tokens=12,
+                cache_write_tokens=30_000,
+                cache_read_tokens=10_000,
+            ),
             True,
         ),
         (Usage(fresh_tokens=40_000, output_tokens=9_000), False),
@@ -278,12 +338,19 @@ def test_the_check_is_that_of_the_moment_after_the_reply():
     session.fit(request(OLD))
     session.observe(Usage(fresh_tokens=45_231))
     view = session.fit(request([*OLD, *step(3, LONG + "4")]))
-    assert [is_compacted(text) for text in contents(view)] == [True, True, False, False]
+    assert [is_compacted(text) for text in contents(view)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 def test_the_same_request_again_is_judged_as_it_was():
     """Not by our estimate: the last report still is the last."""
-    messages = steps(*[(f"{n} " + "a word or two " * 4_000,) for n in range(5)])
+    messages = steps(
+        *[(f"{n} " + "a word or two " * 4_000,) for n in range(5)]
+    )
     session = new_session()
     for length in range(1, len(messages), 2):
         session.fit(request(messages[:length]))
@@ -297,10 +364,14 @@ def test_the_same_request_again_is_judged_as_it_was():
 
 def test_without_any_report_the_estimate_of_the_view_stands_in():
     """Deviation: a host that never calls ``observe`` is kept within the budget all the same."""
-    messages = steps(*[(f"{n} " + "a word or two " * 4_000,) for n in range(5)])
+    messages = steps(
+        *[(f"{n} " + "a word or two " * 4_000,) for n in range(5)]
+    )
     session = new_session()
     view = session.fit(request([*messages, *ANSWER]))
-    assert [is_compacted(text) for text in contents(view)] == [True] * 3 + [False] * 2
+    assert [is_compacted(text) for text in contents(view)] == [True] * 3 + [
+        False
+    ] * 2
     assert session.window.estimate < 40_000
 
 
@@ -312,7 +383,11 @@ def test_another_process_acts_on_the_report_that_this_one_got(tmp_path):
     asked = request([*OLD, *ANSWER])
     with new_session(store=SqliteStore(file)) as session:
         view = session.fit(asked)
-        assert [is_compacted(text) for text in contents(view)] == [True, True, False]
+        assert [is_compacted(text) for text in contents(view)] == [
+            True,
+            True,
+            False,
+        ]
     with new_session(store=SqliteStore(file)) as session:
         assert session.fit(asked) == view
         assert notes(session) == [], "what was decided once is not told twice"
@@ -340,7 +415,9 @@ def flow(messages, reported, budget=40_000, retained_chars=500):
     if not (budget > 0 and reported > budget):
         return 0
     found = [
-        m for m in messages if m["role"] == "user" and isinstance(m["content"], list)
+        m
+        for m in messages
+        if m["role"] == "user" and isinstance(m["content"], list)
     ]
     count = 0
     for message in found[:-1]:
@@ -387,9 +464,14 @@ batches = st.lists(
     lives="ullage.documents.presets.token_budget",
 )
 @given(batches=batches, data=st.data())
-def test_every_request_is_the_one_the_documents_agent_would_send(batches, data):
+def test_every_request_is_the_one_the_documents_agent_would_send(
+    batches, data
+):
     """Turn by turn, with any reports: but for the line with the ref, the very same messages."""
-    theirs, ours = [{"role": "user", "content": "Find me a job."}], steps(*batches)
+    theirs, ours = (
+        [{"role": "user", "content": "Find me a job."}],
+        steps(*batches),
+    )
     session, told = new_session(), []
     for number, batch in enumerate([*batches, None]):
         with contextlib.redirect_stderr(io.StringIO()) as stderr:
@@ -443,9 +525,26 @@ def test_every_older_block_of_results_and_nothing_else_is_looked_at():
     messages[1]["content"].insert(0, {"type": "text", "text": LONG})
     messages[1]["content"][1]["input"] = {"query": LONG}
     view, _ = after_report(messages, 45_231)
-    assert [is_compacted(text) for text in contents(view)] == [True, True, True, False]
-    untouched = [view["messages"][n] is m for n, m in enumerate([*messages, *ANSWER])]
-    assert untouched == [True, True, False, True, False, True, True, True, True]
+    assert [is_compacted(text) for text in contents(view)] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+    untouched = [
+        view["messages"][n] is m for n, m in enumerate([*messages, *ANSWER])
+    ]
+    assert untouched == [
+        True,
+        True,
+        False,
+        True,
+        False,
+        True,
+        True,
+        True,
+        True,
+    ]
 
 
 @pytest.mark.says(
@@ -458,16 +557,22 @@ def test_every_older_block_of_results_and_nothing_else_is_looked_at():
 @pytest.mark.parametrize("format", histories.APART)
 def test_the_newest_message_of_results_is_left_as_it_is(format):
     """All results of one reply are that message, on wires that give each its own as well."""
-    calls = tuple(histories.Call("read", f"{n}.py", LONG + str(n)) for n in range(2))
+    calls = tuple(
+        histories.Call("read", f"{n}.py", LONG + str(n)) for n in range(2)
+    )
     messages = histories.wire(format, [histories.Turn(calls=calls)] * 2)
     turned = [
         *messages,
-        *histories.wire(format, [histories.Turn(said="ok", user="and?")], start=2),
+        *histories.wire(
+            format, [histories.Turn(said="ok", user="and?")], start=2
+        ),
     ]
     wire, session = FORMATS[format], new_session(format=format)
     session.fit(histories.request(format, messages))
     session.observe(Usage(fresh_tokens=45_231))
-    asked = histories.request(format, [*turned, histories.user(format, "Go on.")])
+    asked = histories.request(
+        format, [*turned, histories.user(format, "Go on.")]
+    )
     view = wire.history(session.fit(asked))
     shown = [
         text
@@ -481,7 +586,9 @@ def test_the_newest_message_of_results_is_left_as_it_is(format):
 @pytest.mark.parametrize("wrapped", [0, 1, 2])
 def test_of_gemini_what_the_function_gave_is_the_content(wrapped):
     """Deviation: there a result never is a string; text and JSON, in a wrapper or not."""
-    rows = json.dumps([{"row": number} for number in range(400)], separators=(",", ":"))
+    rows = json.dumps(
+        [{"row": number} for number in range(400)], separators=(",", ":")
+    )
     calls = [
         histories.Call("read", f"{n}.py", f"{rows[:-1]},{n}]", items=wrapped)
         for n in range(3)
@@ -496,7 +603,9 @@ def test_of_gemini_what_the_function_gave_is_the_content(wrapped):
         {"role": "model", "parts": [{"text": "So."}]},
         histories.user("gemini", "Go on."),
     ]
-    view = session.fit(histories.request("gemini", [*messages, *more]))["contents"]
+    view = session.fit(histories.request("gemini", [*messages, *more]))[
+        "contents"
+    ]
     shown = [
         text
         for message in view
@@ -528,7 +637,11 @@ def test_what_is_not_a_string_is_left_as_it_is(content):
     messages = steps((content,), (LONG,), (LONG + "2",))
     view, session = after_report(messages, 45_231)
     assert view["messages"][2] is messages[2]
-    assert [is_compacted(text) for text in contents(view)] == [False, True, False]
+    assert [is_compacted(text) for text in contents(view)] == [
+        False,
+        True,
+        False,
+    ]
     assert "Compacted 1 old" in notes(session)[0]
 
 
@@ -562,7 +675,9 @@ def test_what_is_short_enough_is_left_as_it_is(length):
 @pytest.mark.parametrize("length", [501, 550, 580])
 def test_what_the_marker_would_make_longer_is_left_whole(length):
     """Deviation: a cut just over the limit would win nothing."""
-    view, _ = after_report(steps(("x" * length,), (LONG,), (LONG + "2",)), 45_231)
+    view, _ = after_report(
+        steps(("x" * length,), (LONG,), (LONG + "2",)), 45_231
+    )
     assert contents(view)[0] == "x" * length
 
 
@@ -583,7 +698,10 @@ def test_exactly_the_first_500_characters_stay_and_the_marker_is_the_end():
     shown = contents(view)[0]
     assert MARKER == "[truncated for context management]"
     ref = next(event.ref for event in session.events if event.kind == "pruned")
-    assert shown == f"{LONG[:500]}\n\n[ref={ref}, 2,400 characters in all]\n{MARKER}"
+    assert (
+        shown
+        == f"{LONG[:500]}\n\n[ref={ref}, 2,400 characters in all]\n{MARKER}"
+    )
     assert session.store.get("", ref).text == LONG, (
         "nothing is lost, though no tool is offered"
     )
@@ -625,7 +743,9 @@ def test_over_the_budget_at_every_turn_each_result_is_compacted_once(batches):
             session.observe(Usage(fresh_tokens=99_999))
             shown = contents(view)
             assert all(
-                text.count(MARKER) <= 1 for text in shown if isinstance(text, str)
+                text.count(MARKER) <= 1
+                for text in shown
+                if isinstance(text, str)
             )
             for old, new in zip(before, shown, strict=False):
                 assert old == new or not is_compacted(old)
@@ -724,12 +844,19 @@ def test_settings_come_under_the_documents_keys(tmp_path, budget, chars, kept):
     file.write_text(
         f"InputTokenBudget = {budget}\nToolResultRetentionChars = {chars}\n"
     )
-    view, session = after_report(OLD, 30_000, documents.load("token_budget", file))
-    shown = [without_refs(text) for text in contents(view) if is_compacted(text)]
+    view, session = after_report(
+        OLD, 30_000, documents.load("token_budget", file)
+    )
+    shown = [
+        without_refs(text) for text in contents(view) if is_compacted(text)
+    ]
     assert shown == [LONG[:count] + MARKER for count in kept or ()]
-    assert all(f"exceeded budget ({budget:,})" in note for note in notes(session))
+    assert all(
+        f"exceeded budget ({budget:,})" in note for note in notes(session)
+    )
     assert (
-        documents.load("token_budget", {}).name == documents.preset("token_budget").name
+        documents.load("token_budget", {}).name
+        == documents.preset("token_budget").name
     )
     assert TokenBudgetSettings() == TokenBudgetSettings(
         input_token_budget=40_000, tool_result_retention_chars=500
@@ -739,7 +866,10 @@ def test_settings_come_under_the_documents_keys(tmp_path, budget, chars, kept):
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ({"InputTokenBudget": -1}, "InputTokenBudget: Expected `int` >= 0, not -1"),
+        (
+            {"InputTokenBudget": -1},
+            "InputTokenBudget: Expected `int` >= 0, not -1",
+        ),
         (
             {"ToolResultRetentionChars": -1},
             "ToolResultRetentionChars: Expected `int` >= 0, not -1",
@@ -777,7 +907,11 @@ def test_reasoning_that_must_stay_holds_the_compaction_back(capsys):
         thought = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
         message["content"].insert(0, thought)
     session = new_session()
-    asked = {"model": "claude-opus-5-2", "max_tokens": 9_000, "messages": messages}
+    asked = {
+        "model": "claude-opus-5-2",
+        "max_tokens": 9_000,
+        "messages": messages,
+    }
     asked["thinking"] = {"type": "enabled", "budget_tokens": 2_000}
     session.fit(asked)
     session.observe(Usage(fresh_tokens=45_231))
@@ -842,9 +976,9 @@ def behaviour(policy):
         "over": named(view),
         "later": named(later),
         "notes": notes(session),
-        "tools": new_session(policy).fit({**request(messages[:1]), "tools": [BASH]})[
-            "tools"
-        ],
+        "tools": new_session(policy).fit(
+            {**request(messages[:1]), "tools": [BASH]}
+        )["tools"],
     }
 
 
@@ -858,8 +992,12 @@ def of_stage(**changed):
 
 
 MUTANTS = {
-    "a larger budget": token_budget(TokenBudgetSettings(input_token_budget=40_001)),
-    "a smaller budget": token_budget(TokenBudgetSettings(input_token_budget=39_999)),
+    "a larger budget": token_budget(
+        TokenBudgetSettings(input_token_budget=40_001)
+    ),
+    "a smaller budget": token_budget(
+        TokenBudgetSettings(input_token_budget=39_999)
+    ),
     "no budget": token_budget(TokenBudgetSettings(input_token_budget=0)),
     "a character more": token_budget(
         TokenBudgetSettings(tool_result_retention_chars=501)
@@ -867,14 +1005,20 @@ MUTANTS = {
     "a character less": token_budget(
         TokenBudgetSettings(tool_result_retention_chars=499)
     ),
-    "another marker": of_stage(words={"marker": "[truncated for context management.]"}),
-    "another show": of_stage(show=partial(bare_placeholder, words="[gone; ref={ref}]")),
+    "another marker": of_stage(
+        words={"marker": "[truncated for context management.]"}
+    ),
+    "another show": of_stage(
+        show=partial(bare_placeholder, words="[gone; ref={ref}]")
+    ),
     "our trigger": of_stage(wanted=partial(over_share, high=0.75, low=0.4)),
     "nothing stays": of_stage(protected=lambda window: (window.size, 0)),
     "only the newest stays": of_stage(protected=newest_batch),
     "lists as well": of_stage(candidates=results_only),
     "the newest first": of_stage(
-        candidates=lambda window, protected: strings_only(window, protected)[1:]
+        candidates=lambda window, protected: strings_only(window, protected)[
+            1:
+        ]
     ),
     "only if it wins enough": of_stage(least_share=0.9),
     "no stage": replace(token_budget(), under_pressure=()),
@@ -882,7 +1026,9 @@ MUTANTS = {
     "another note": replace(
         token_budget(), diagnostic="Compacted {count} ({reported_tokens})"
     ),
-    "recall offered": replace(token_budget(), toolset=Policy(name="ours").toolset),
+    "recall offered": replace(
+        token_budget(), toolset=Policy(name="ours").toolset
+    ),
 }
 
 

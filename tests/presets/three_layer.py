@@ -70,7 +70,9 @@ def pruned_by_the_document(parts, current_tokens, context_limit, settings):
     """`PruneMessages`: which parts are pruned, and the tokens they lose."""
     available = context_limit - settings.default_max_output_tokens
     pressed = current_tokens > context_limit * settings.prune_threshold
-    if not pressed and current_tokens < available:  # either of the two, not both
+    if (
+        not pressed and current_tokens < available
+    ):  # either of the two, not both
         return [], 0
     if current_tokens < settings.prune_protect_tokens:
         return [], 0
@@ -132,15 +134,22 @@ class Asked:
         view: the newest view.
     """
 
-    def __init__(self, settings=None, *, policy=None, model="nobody-knows", **more):
+    def __init__(
+        self, settings=None, *, policy=None, model="nobody-knows", **more
+    ):
         policy = policy or three_layer(settings or ThreeLayerSettings())
-        self.session = Session(model, policy=policy, format="openai-chat", **more)
+        self.session = Session(
+            model, policy=policy, format="openai-chat", **more
+        )
         self.messages = [{"role": "user", "content": "Go."}]
         self.fit()
 
     def fit(self):
         """Send what there is."""
-        request = {"model": self.session.settings.model, "messages": self.messages}
+        request = {
+            "model": self.session.settings.model,
+            "messages": self.messages,
+        }
         self.view = self.session.fit(request)["messages"]
         return self
 
@@ -153,7 +162,9 @@ class Asked:
     def shown(self):
         """The results as they are shown."""
         return [
-            message["content"] for message in self.view if message["role"] == "tool"
+            message["content"]
+            for message in self.view
+            if message["role"] == "tool"
         ]
 
     def told(self, kind):

@@ -26,7 +26,9 @@ def policy_of(moment, seed):
     if moment == "guard":
         return Policy(name="anything-1", guard=stage)
     if moment == "both":
-        return Policy(name="anything-1", on_arrival=(stage,), under_pressure=(stage,))
+        return Policy(
+            name="anything-1", on_arrival=(stage,), under_pressure=(stage,)
+        )
     return Policy(name="anything-1", **{moment: (stage,)})
 
 
@@ -45,7 +47,9 @@ def request_of(format, messages, thinks):
 
 def rules_of(format, request):
     """The rules that a request breaks, by both readings."""
-    return {problem.rule for problem in problems(request)} | broken(format, request)
+    return {problem.rule for problem in problems(request)} | broken(
+        format, request
+    )
 
 
 def opened(session, ref):
@@ -71,7 +75,9 @@ def assert_everything_opens(session):
         index_text = opened(session, edit.ref).text
         for message in range(start, stop):
             for number, part in enumerate(transcript.messages[message].parts):
-                text = getattr(part, "text", None) or getattr(part, "arguments", "")
+                text = getattr(part, "text", None) or getattr(
+                    part, "arguments", ""
+                )
                 outputs = list(transcript.outputs(message, number))
                 if type(part).__name__ in ("Text", "ToolCall"):
                     assert text in index_text
@@ -96,7 +102,9 @@ def open_session(format, policy, store, model=None):
 def test_no_stage_makes_an_illegal_view_or_loses_anything(
     format, turns, reuse, seed, moment, thinks
 ):
-    if thinks == "enabled":  # then every reply to the user begins with thinking (A14)
+    if (
+        thinks == "enabled"
+    ):  # then every reply to the user begins with thinking (A14)
         turns = [replace(turn, thought=True) for turn in turns]
     messages = histories.wire(format, turns, reuse_ids=reuse)
     store = MemoryStore()

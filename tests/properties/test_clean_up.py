@@ -41,7 +41,9 @@ class Worker:
             clock,
         )
         self.messages = histories.wire(format, [])
-        self.messages.append(histories.user(format, f"You are worker {number}."))
+        self.messages.append(
+            histories.user(format, f"You are worker {number}.")
+        )
         self.turns = 0
         self.acted_s = clock()
         self.restart()
@@ -61,10 +63,14 @@ class Worker:
     def act(self):
         self.turns += 1
         line = f"{self.number} {self.turns} and what the tool had to say\n"
-        call = histories.Call("bash", "a.py", line * (900 if self.turns % 3 else 90))
+        call = histories.Call(
+            "bash", "a.py", line * (900 if self.turns % 3 else 90)
+        )
         turn = histories.Turn(calls=(call, call))
         self.messages += histories.wire(self.format, [turn], start=self.turns)
-        self.view = self.session.fit(histories.request(self.format, self.messages))
+        self.view = self.session.fit(
+            histories.request(self.format, self.messages)
+        )
         self.session.observe(Usage(fresh_tokens=self.session.window.tokens))
         self.acted_s = self.clock()
 
@@ -80,7 +86,9 @@ class Worker:
     def check_store(self):
         """Without the history: what the ledger of a live session names is in the store."""
         for entry in self.session.state.ledger.entries.values():
-            for edit in (edit for batch in entry.batches for edit in batch.edits):
+            for edit in (
+                edit for batch in entry.batches for edit in batch.edits
+            ):
                 if getattr(edit, "ref", None):
                     text = self.shared.get("", edit.ref).text
                     assert ref_of(text) == edit.ref
@@ -89,7 +97,10 @@ class Worker:
     def check_index(self, text):
         if text.startswith("Index of messages"):
             for pointer in pointers(text):
-                assert ref_of(self.shared.get("", pointer.ref).text) == pointer.ref
+                assert (
+                    ref_of(self.shared.get("", pointer.ref).text)
+                    == pointer.ref
+                )
 
 
 @pytest.mark.parametrize("format", ["openai-chat", "anthropic"])

@@ -77,7 +77,9 @@ def size(value):
 
 
 @given(formats, windows, histories.histories, st.booleans())
-def test_a_cold_start_arrives_where_a_warm_session_is(format, window, turns, reuse):
+def test_a_cold_start_arrives_where_a_warm_session_is(
+    format, window, turns, reuse
+):
     """G3: the same bytes from a warm session, a cold one, a second call, and sync or async."""
     messages = histories.wire(format, turns, reuse_ids=reuse)
     warm = new_session(format, window)
@@ -90,7 +92,9 @@ def test_a_cold_start_arrives_where_a_warm_session_is(format, window, turns, reu
 
     async def fit_async():
         limits = Limits(window_tokens=window)
-        session = AsyncSession(MODEL[format], limits=limits, format=format, recall=True)
+        session = AsyncSession(
+            MODEL[format], limits=limits, format=format, recall=True
+        )
         return await session.fit(again)
 
     assert asyncio.run(fit_async()) == views[-1]
@@ -131,20 +135,30 @@ def test_a_notice_says_truly_how_much_it_shows(format, window, turns):
                     whole = reading.follow(session, pointer.ref)
                     is_json = text[:1] in ("[", "{")
                     head = (
-                        whole[: pointer.offset] if is_json else text[: pointer.offset]
+                        whole[: pointer.offset]
+                        if is_json
+                        else text[: pointer.offset]
                     )
                     assert head + rest == whole
-                    assert not is_json or pointer.offset == 0 or head[-1] in "[{, "
+                    assert (
+                        not is_json
+                        or pointer.offset == 0
+                        or head[-1] in "[{, "
+                    )
 
 
 @given(formats, windows, histories.histories)
-def test_what_the_user_and_the_system_said_stays_or_is_told_of(format, window, turns):
+def test_what_the_user_and_the_system_said_stays_or_is_told_of(
+    format, window, turns
+):
     """G5: user texts are verbatim in the view, or an event names the place that changed."""
     messages = histories.wire(format, turns)
     session = new_session(format, window)
     view = live_through(session, format, messages)[-1]
     told = {event.kind for event in session.events} & {"condensed", "cut"}
-    shown = [text for m in shown_by(format, view) for text in texts(m) if is_user(m)]
+    shown = [
+        text for m in shown_by(format, view) for text in texts(m) if is_user(m)
+    ]
     for message in messages:
         if is_user(message) and not told:
             for text in texts(message):
@@ -186,9 +200,13 @@ def test_the_caller_keeps_what_is_his(format, window, turns):
 @pytest.mark.parametrize("format", sorted(FORMATS))
 def test_a_view_of_a_short_history_is_the_history(format):
     """Short conversations: the same objects out, in a new top-level dict."""
-    messages = histories.wire(format, [histories.Turn(user="hello", said="hi")])
+    messages = histories.wire(
+        format, [histories.Turn(user="hello", said="hi")]
+    )
     request = histories.request(format, messages)
     view = Session(MODEL[format], recall=False).fit(request)
     assert view == request
     assert view is not request
-    assert all(a is b for a, b in zip(shown_by(format, view), messages, strict=True))
+    assert all(
+        a is b for a, b in zip(shown_by(format, view), messages, strict=True)
+    )

@@ -21,7 +21,9 @@ from ullage.core.history.hand import locations_of
 from ullage.core.turn.hand import lines_of
 
 indices = st.integers(0, 40)
-LONG = os.environ.get("ULLAGE_LONG_HAND")  # so many examples (lab/soak/hand.py)
+LONG = os.environ.get(
+    "ULLAGE_LONG_HAND"
+)  # so many examples (lab/soak/hand.py)
 
 
 class Hands(World):
@@ -45,7 +47,11 @@ class Hands(World):
         dropped = set()
         for one in reversed(session.decisions):
             target = one.decision.target
-            spots = set(locations_of(window.transcript, target)) if target else set()
+            spots = (
+                set(locations_of(window.transcript, target))
+                if target
+                else set()
+            )
             if one.decision.verb == "drop":
                 dropped |= spots
             for spot in spots - dropped if one.decision.verb == "pin" else ():
@@ -55,7 +61,9 @@ class Hands(World):
                     raise AssertionError(
                         f"{spot} is pinned, and shown otherwise: {edit.why}"
                     )
-                for first, last in window.pins.lines.get(spot, ()) if edit else ():
+                for first, last in (
+                    window.pins.lines.get(spot, ()) if edit else ()
+                ):
                     output = window.transcript.output(spot)
                     assert lines_of(output.text, (first, last)) in edit.text
 
@@ -90,7 +98,10 @@ class UsersAndOneSession(RuleBasedStateMachine):
         for turn in turns:
             self.world.append(turn)
 
-    @rule(turns=st.lists(histories.turns, min_size=1, max_size=4), fits=st.booleans())
+    @rule(
+        turns=st.lists(histories.turns, min_size=1, max_size=4),
+        fits=st.booleans(),
+    )
     def append(self, turns, fits):
         for turn in turns:
             self.world.append(turn)

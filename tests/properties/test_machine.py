@@ -9,7 +9,12 @@ from pathlib import Path
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+)
 
 from tests import histories
 from tests.world import FORMAT_NAMES, World
@@ -37,12 +42,17 @@ class OneSession(RuleBasedStateMachine):
     )
     def begin(self, format, window, durable, reuse, provider, turns):
         store = Path(self.folder.name) / "store.db" if durable else None
-        self.world = World(format, window, store, reuse_ids=reuse, provider=provider)
+        self.world = World(
+            format, window, store, reuse_ids=reuse, provider=provider
+        )
         self.world.fit()
         for turn in turns:
             self.world.append(turn)
 
-    @rule(turns=st.lists(histories.turns, min_size=1, max_size=4), fits=st.booleans())
+    @rule(
+        turns=st.lists(histories.turns, min_size=1, max_size=4),
+        fits=st.booleans(),
+    )
     def append(self, turns, fits):
         for turn in turns:
             self.world.append(turn)

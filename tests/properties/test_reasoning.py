@@ -21,7 +21,9 @@ windows = st.sampled_from((4_000, 6_000, 12_000))
 
 def new_session(model, window, **more):
     limits = Limits(window_tokens=window)
-    return Session(model, limits=limits, format="anthropic", recall=True, **more)
+    return Session(
+        model, limits=limits, format="anthropic", recall=True, **more
+    )
 
 
 def request(model, messages, **more):
@@ -31,7 +33,9 @@ def request(model, messages, **more):
 def without_thinking(message):
     if isinstance(message["content"], str):
         return message
-    kept = [block for block in message["content"] if block["type"] != "thinking"]
+    kept = [
+        block for block in message["content"] if block["type"] != "thinking"
+    ]
     return {**message, "content": kept}
 
 
@@ -39,7 +43,9 @@ def signatures(messages):
     """Each thinking block's signature, with what stands before its message."""
     before = []
     for message in messages:
-        for block in message["content"] if isinstance(message["content"], list) else ():
+        for block in (
+            message["content"] if isinstance(message["content"], list) else ()
+        ):
             if block["type"] == "thinking":
                 yield block["signature"], json.dumps(before)
         before.append(without_thinking(message))
@@ -47,13 +53,19 @@ def signatures(messages):
 
 def thinking_of(message):
     blocks = message["content"] if isinstance(message["content"], list) else ()
-    return [block["signature"] for block in blocks if block["type"] == "thinking"]
+    return [
+        block["signature"] for block in blocks if block["type"] == "thinking"
+    ]
 
 
 @given(
-    windows, histories.histories, st.lists(st.sampled_from((BOUND, FREE)), max_size=8)
+    windows,
+    histories.histories,
+    st.lists(st.sampled_from((BOUND, FREE)), max_size=8),
 )
-def test_no_thinking_is_shown_behind_anything_that_was_changed(window, turns, others):
+def test_no_thinking_is_shown_behind_anything_that_was_changed(
+    window, turns, others
+):
     """Whatever models the requests were for in between; one that does not check may be shown it."""
     messages = histories.wire("anthropic", turns)
     session, returned = new_session(BOUND, window), {}
@@ -89,7 +101,9 @@ def thoughtful(turns):
 
 def played(session, messages, **more):
     for length in boundaries("anthropic", messages):
-        view = session.fit(request(BOUND, messages[:length], **more))["messages"]
+        view = session.fit(request(BOUND, messages[:length], **more))[
+            "messages"
+        ]
     return view
 
 
@@ -123,7 +137,9 @@ def test_what_another_model_left_behind_a_batch_goes_when_the_first_comes_back()
     assert session.events[-1].kind == "reasoning"
     first = next(i for i, m in enumerate(view) if m is not messages[i])
     assert not any(map(thinking_of, view[first:]))
-    again = session.fit(request(BOUND, messages[: lengths[now + 1]]))["messages"]
+    again = session.fit(request(BOUND, messages[: lengths[now + 1]]))[
+        "messages"
+    ]
     assert again[: len(view)] == view
     assert thinking_of(again[-2]), "what was thought since then stays"
 
@@ -147,7 +163,9 @@ def test_manual_thinking_holds_a_batch_back_while_its_turn_is_open():
 
 @pytest.mark.parametrize("model", [BOUND, FREE, "claude-opus-4-6"])
 @pytest.mark.parametrize("window", [9_000, 14_000, 24_000])
-@pytest.mark.parametrize("joins", [False, True], ids=["from the start", "half-way"])
+@pytest.mark.parametrize(
+    "joins", [False, True], ids=["from the start", "half-way"]
+)
 def test_a_loop_that_was_thought_about_once_keeps_its_beginning_or_goes_whole(
     model, window, joins
 ):
@@ -155,7 +173,8 @@ def test_a_loop_that_was_thought_about_once_keeps_its_beginning_or_goes_whole(
     manual = {"type": "enabled", "budget_tokens": 1_024}
     call = histories.Call("bash", "a.py", "a line of output\n" * 200)
     steps = [
-        histories.Turn(said="So.", calls=(call,), thought=n == 0) for n in range(24)
+        histories.Turn(said="So.", calls=(call,), thought=n == 0)
+        for n in range(24)
     ]
     messages = histories.wire("anthropic", steps)
     session = new_session(model, window)
@@ -172,8 +191,12 @@ def test_joining_half_way_treats_first_cuts_as_a_batch():
     messages = thoughtful(32)
     messages[2]["content"][0]["content"] = "a line of a log\n" * 2_000
     session = Session(
-        BOUND, policy=histories.CUTS_ALWAYS, limits=Limits(window_tokens=100_000)
+        BOUND,
+        policy=histories.CUTS_ALWAYS,
+        limits=Limits(window_tokens=100_000),
     )
     view = session.fit(request(BOUND, messages))["messages"]
     assert session.events[0].kind == "joined"
-    assert not any(thinking_of(m) for m in view), "the newest is behind the cut (A13)"
+    assert not any(thinking_of(m) for m in view), (
+        "the newest is behind the cut (A13)"
+    )

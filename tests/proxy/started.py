@@ -19,9 +19,14 @@ class Started(Struct):
 def started(there, *options, within=(), **environment):
     """A proxy before an upstream, until the block is over; by a command that runs others."""
     words = [
-        f"--upstream={name}={there.url}" for name in ("anthropic", "openai", "gemini")
+        f"--upstream={name}={there.url}"
+        for name in ("anthropic", "openai", "gemini")
     ]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        **environment,
+    }
     process = subprocess.Popen(
         [
             *within,
@@ -39,7 +44,9 @@ def started(there, *options, within=(), **environment):
     )
     try:
         line = process.stderr.readline()
-        assert line.startswith("ullage proxy on http://"), line + process.stderr.read()
+        assert line.startswith("ullage proxy on http://"), (
+            line + process.stderr.read()
+        )
         yield Started(line.split()[3], process)
     finally:
         if process.poll() is None:

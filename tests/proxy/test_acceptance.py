@@ -20,13 +20,20 @@ TOOLS = [{"name": "bash", "input_schema": {"type": "object"}}]
 
 
 def big(word):
-    return "".join(f"{word} {n}: something to be set aside\n" for n in range(2_000))
+    return "".join(
+        f"{word} {n}: something to be set aside\n" for n in range(2_000)
+    )
 
 
 def body(*outputs):
     messages = [{"role": "user", "content": "go"}]
     for number, output in enumerate(outputs):
-        use = {"type": "tool_use", "id": f"toolu_{number}", "name": "bash", "input": {}}
+        use = {
+            "type": "tool_use",
+            "id": f"toolu_{number}",
+            "name": "bash",
+            "input": {},
+        }
         gave = {
             "type": "tool_result",
             "tool_use_id": f"toolu_{number}",
@@ -72,14 +79,19 @@ def before(statuses, tmp_path):
         )
 
     store = tmp_path / "kept.db"
-    with upstream(answer) as there, proxy(there, tenant=None, store=str(store)) as url:
+    with (
+        upstream(answer) as there,
+        proxy(there, tenant=None, store=str(store)) as url,
+    ):
         yield url, store
 
 
 def kept(store):
     """The refs of whatever is kept, for whomever."""
     with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as db:
-        return sorted(ref.decode() for (ref,) in db.execute("SELECT ref FROM grants"))
+        return sorted(
+            ref.decode() for (ref,) in db.execute("SELECT ref FROM grants")
+        )
 
 
 def decided(store):
@@ -104,7 +116,9 @@ def test_what_is_taken_is_kept_before_its_answer_is_given(before):
     assert kept(store) == [ref_of(output)]
 
 
-def test_a_key_that_is_taken_later_has_all_that_its_view_names(before, statuses):
+def test_a_key_that_is_taken_later_has_all_that_its_view_names(
+    before, statuses
+):
     """What a session remembered of the refused request is forgotten with it."""
     url, store = before
     first, second = big("first"), big("second")
@@ -116,7 +130,9 @@ def test_a_key_that_is_taken_later_has_all_that_its_view_names(before, statuses)
 
 
 @pytest.mark.parametrize("status", [400, 429, 500, 529])
-def test_where_nobody_said_yes_or_no_it_waits_in_memory(before, statuses, status):
+def test_where_nobody_said_yes_or_no_it_waits_in_memory(
+    before, statuses, status
+):
     url, store = before
     first, second = big("first"), big("second")
     statuses["slow"] = status
@@ -136,7 +152,9 @@ def test_what_was_kept_stays_when_the_key_is_withdrawn_and_no_more_comes(
     for number in range(3):
         post(url, "old", big("first"), big(f"later {number}"))
     # the first of them went before the upstream said so
-    assert set(kept(store)) - {ref_of(big("first"))} <= {ref_of(big("later 0"))}
+    assert set(kept(store)) - {ref_of(big("first"))} <= {
+        ref_of(big("later 0"))
+    }
 
 
 def test_a_neighbour_is_not_touched_by_who_is_refused(before, statuses):

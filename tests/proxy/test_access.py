@@ -43,7 +43,8 @@ def asking(there):
 
 
 @pytest.mark.parametrize(
-    "path", ["/_ullage/", STATE, "/_ullage/conversations/x", "/%5fullage/state"]
+    "path",
+    ["/_ullage/", STATE, "/_ullage/conversations/x", "/%5fullage/state"],
 )
 @pytest.mark.parametrize(
     "header",
@@ -64,17 +65,28 @@ def test_what_a_reverse_proxy_asks_for_is_not_given(url, path, header):
 
 def test_nor_where_it_says_nothing_of_itself_but_speaks_an_older_version(url):
     host = url.removeprefix("http://")
-    with talking(url, f"GET {STATE} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode()) as raw:
+    with talking(
+        url, f"GET {STATE} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode()
+    ) as raw:
         assert all_of(raw).split()[1] == b"403"
 
 
 @pytest.mark.parametrize(
     "host",
-    ["localhost", "127.0.0.1", "127.0.0.1:1", "x@127.0.0.1", "LOCALHOST.", "0.0.0.0"],
+    [
+        "localhost",
+        "127.0.0.1",
+        "127.0.0.1:1",
+        "x@127.0.0.1",
+        "LOCALHOST.",
+        "0.0.0.0",
+    ],
 )
 def test_nor_by_an_address_that_is_not_the_one_listened_on(url, host):
     assert ask(url, path=STATE)[0] == 200
-    with talking(url, f"GET {STATE} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()) as raw:
+    with talking(
+        url, f"GET {STATE} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+    ) as raw:
         assert raw.recv(65_536).split()[1] in (b"403", b"400")
 
 
@@ -96,7 +108,8 @@ def test_a_link_to_it_can_be_followed(url):
 
 
 @pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="Linux tells whose a socket is"
+    not sys.platform.startswith("linux"),
+    reason="Linux tells whose a socket is",
 )
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
 def test_whose_a_socket_is_can_be_told(address):
@@ -111,9 +124,12 @@ def test_whose_a_socket_is_can_be_told(address):
 
 
 @pytest.mark.skipif(
-    not hasattr(os, "setuid") or os.geteuid(), reason="only root can be another"
+    not hasattr(os, "setuid") or os.geteuid(),
+    reason="only root can be another",
 )
-def test_another_user_of_the_machine_is_given_no_page_and_served_all_the_same(url):
+def test_another_user_of_the_machine_is_given_no_page_and_served_all_the_same(
+    url,
+):
     host = url.removeprefix("http://")
     code = f"""if 1:
         import os, socket
@@ -126,7 +142,10 @@ def test_another_user_of_the_machine_is_given_no_page_and_served_all_the_same(ur
                 print(raw.recv(65536).split()[1].decode())
     """
     out = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert out.stdout.split() == ["403", "200", "200"]
 
@@ -144,7 +163,8 @@ def test_with_a_token_the_page_is_given_through_a_reverse_proxy_too(asking):
 
 
 @pytest.mark.parametrize(
-    "given", ["", f"Bearer {TOKEN}x", "Bearer", f"Basic {TOKEN}", f"Basic {BASIC}x"]
+    "given",
+    ["", f"Bearer {TOKEN}x", "Bearer", f"Basic {TOKEN}", f"Basic {BASIC}x"],
 )
 def test_without_it_nobody_is_given_one(asking, given):
     headers = {"Authorization": given} if given else {}
@@ -165,15 +185,21 @@ def test_what_is_for_whoever_reaches_the_proxy_asks_for_no_token(asking):
 
 
 @pytest.mark.parametrize(
-    ("proxies", "status"), [(["127.0.0.0/8"], 200), (["10.0.0.0/8", "::1/128"], 401)]
+    ("proxies", "status"),
+    [(["127.0.0.0/8"], 200), (["10.0.0.0/8", "::1/128"], 401)],
 )
 def test_a_header_is_believed_of_the_reverse_proxies_that_are_named(
     there, proxies, status
 ):
     access = AccessSettings(user_header="X-Forwarded-User", proxies=proxies)
     with proxy(there, access=access) as url:
-        assert ask(url, path=STATE, headers={"X-Forwarded-User": "ada"})[0] == status
-        assert ask(url, path=STATE, headers={"X-Forwarded-User": " "})[0] == 401
+        assert (
+            ask(url, path=STATE, headers={"X-Forwarded-User": "ada"})[0]
+            == status
+        )
+        assert (
+            ask(url, path=STATE, headers={"X-Forwarded-User": " "})[0] == 401
+        )
         assert ask(url, path=STATE)[0] == 401
 
 

@@ -17,7 +17,8 @@ def test_a_conversation_has_its_turns_sums_and_decisions():
     found = seen_of(relayed(), relayed(), passed())
     (shown,) = found.conversations
     assert [
-        (turn.raw_tokens, turn.sent_tokens, turn.cached_tokens) for turn in shown.turns
+        (turn.raw_tokens, turn.sent_tokens, turn.cached_tokens)
+        for turn in shown.turns
     ] == [(4_000, 1_000, 900)] * 2
     assert [each.kind for each in shown.decisions] == ["pruned", "pruned"]
     assert shown.totals.requests == 2
@@ -43,7 +44,11 @@ def test_only_the_newest_are_kept(monkeypatch):
     found = seen_of(*(of(key, at) for at, key in enumerate("aaaaabca")))
     assert [shown.key for shown in found.conversations] == ["a", "c"]
     found = seen_of(*(of("a", at) for at in range(9)))
-    assert [turn.at_s for turn in found.conversations[0].turns] == [6.0, 7.0, 8.0]
+    assert [turn.at_s for turn in found.conversations[0].turns] == [
+        6.0,
+        7.0,
+        8.0,
+    ]
     assert found.conversations[0].totals.requests == 9
 
 
@@ -59,4 +64,7 @@ def test_the_words_of_a_decision_have_a_bound():
     (shown,) = seen_of(
         of("a", 1.0, events=(Event(kind="cut", where=named, why=named),))
     ).conversations
-    assert (len(shown.decisions[0].place), len(shown.decisions[0].reason)) == (300, 300)
+    assert (len(shown.decisions[0].place), len(shown.decisions[0].reason)) == (
+        300,
+        300,
+    )

@@ -20,9 +20,14 @@ from ullage.doors.proxy.relayed import treatment_of
 from ullage.wires import FORMATS
 
 NO_TOOLS = {
-    "error": {"message": "No tools beside your own.", "type": "invalid_request_error"}
+    "error": {
+        "message": "No tools beside your own.",
+        "type": "invalid_request_error",
+    }
 }
-NO_OPTIONS = {"detail": [{"loc": ["body", "stream_options"], "msg": "Extra inputs"}]}
+NO_OPTIONS = {
+    "detail": [{"loc": ["body", "stream_options"], "msg": "Extra inputs"}]
+}
 OURS = b"get_continuation"
 PATHS = {"openai-chat": "/openai/v1/chat/completions"}
 
@@ -33,7 +38,9 @@ def rule(captured):
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("wire", sorted(FORMATS))
-def test_a_client_gets_its_reply_and_the_refusal_is_remembered(serve, wire, stream):
+def test_a_client_gets_its_reply_and_the_refusal_is_remembered(
+    serve, wire, stream
+):
     server, seen = serve(wire, rule, strict=True), []
     with proxy(server, seen.append) as url:
         through = behind(server, url, stream=stream)
@@ -58,7 +65,8 @@ def test_the_header_the_log_and_the_page_tell_it(serve):
             request("openai-chat", [user("openai-chat", "secret words")])
         )
         answers = [
-            ask_raw(url, "POST", PATHS["openai-chat"], given.encode()) for _ in range(2)
+            ask_raw(url, "POST", PATHS["openai-chat"], given.encode())
+            for _ in range(2)
         ]
         settle(url)
         _, _, state = ask_raw(url, "GET", "/_ullage/state")
@@ -73,7 +81,9 @@ def test_the_header_the_log_and_the_page_tell_it(serve):
         shown.take(each)
     (one,) = shown.conversations
     assert one.without == ("tools",)
-    assert [decision.kind for decision in one.decisions] == ["addition_refused"]
+    assert [decision.kind for decision in one.decisions] == [
+        "addition_refused"
+    ]
     assert json.loads(state)["conversations"][0]["without"] == ["tools"]
 
 
@@ -85,9 +95,13 @@ def test_a_refusal_goes_down_byte_for_byte(serve):
         }
     }
     server = serve("openai-chat", lambda _: Refusal(400, mine))
-    given = json.dumps(request("openai-chat", [user("openai-chat")]), indent=2).encode()
+    given = json.dumps(
+        request("openai-chat", [user("openai-chat")]), indent=2
+    ).encode()
     with proxy(server) as url:
-        status, headers, body = ask_raw(url, "POST", PATHS["openai-chat"], given)
+        status, headers, body = ask_raw(
+            url, "POST", PATHS["openai-chat"], given
+        )
     assert (status, body) == (400, json.dumps(mine).encode())
     assert server.requests[1].raw == given
     assert headers["X-Ullage"] == "unchanged; without=tools"
@@ -123,9 +137,14 @@ def test_many_clients_at_once_each_get_their_reply(serve):
             given = json.dumps(
                 request("openai-chat", [user("openai-chat", str(number))])
             ).encode()
-            statuses.append(ask_raw(url, "POST", PATHS["openai-chat"], given)[0])
+            statuses.append(
+                ask_raw(url, "POST", PATHS["openai-chat"], given)[0]
+            )
 
-        threads = [threading.Thread(target=run, args=(number,)) for number in range(12)]
+        threads = [
+            threading.Thread(target=run, args=(number,))
+            for number in range(12)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -136,7 +155,9 @@ def test_many_clients_at_once_each_get_their_reply(serve):
 def test_streams_go_without_the_options_that_their_server_refuses(serve):
     def no_options(captured):
         return (
-            Refusal(422, NO_OPTIONS) if "stream_options" in captured.body else "Done."
+            Refusal(422, NO_OPTIONS)
+            if "stream_options" in captured.body
+            else "Done."
         )
 
     server = serve("openai-chat", no_options)
@@ -144,12 +165,16 @@ def test_streams_go_without_the_options_that_their_server_refuses(serve):
     with proxy(server) as url:
         for _ in range(3):
             raw = json.dumps(given).encode()
-            status, headers, _ = ask_raw(url, "POST", PATHS["openai-chat"], raw)
+            status, headers, _ = ask_raw(
+                url, "POST", PATHS["openai-chat"], raw
+            )
             assert (status, headers["X-Ullage"]) == (
                 200,
                 "fitted; without=stream_options",
             )
-    options = ["stream_options" in captured.body for captured in server.requests]
+    options = [
+        "stream_options" in captured.body for captured in server.requests
+    ]
     assert options == [True, False, False, False]
 
 

@@ -37,7 +37,8 @@ def test_a_gateway_of_the_users_stays_the_end_of_the_way():
     }
     variables = setting.variables_at(URL, there)
     assert (
-        variables["OPENAI_BASE_URL"] == f"{URL}/openai-base-url.gateway.example/api/v1"
+        variables["OPENAI_BASE_URL"]
+        == f"{URL}/openai-base-url.gateway.example/api/v1"
     )
     configured = setting_for(there, ["openai", "ollama"])
     assert configured.upstreams == {}, "what is configured goes before it"
@@ -51,7 +52,8 @@ def test_host_and_path_of_a_gateway_are_still_seen_in_its_path():
     }
     variables = setting_for(there).variables
     assert (
-        "dashscope-intl.aliyuncs.com/compatible-mode/v1" in variables["OPENAI_BASE_URL"]
+        "dashscope-intl.aliyuncs.com/compatible-mode/v1"
+        in variables["OPENAI_BASE_URL"]
     )
     assert variables["ANTHROPIC_API_BASE"].endswith("/v1/messages")
 
@@ -75,7 +77,9 @@ def test_no_other_variable_of_a_provider_leads_elsewhere(name):
     gateway = "https://gateway.example/v1"
     ends = ends_of({name: gateway})
     provider = VARIABLES[name].partition("/")[0]
-    own = [other for other in VARIABLES if VARIABLES[other].startswith(provider)]
+    own = [
+        other for other in VARIABLES if VARIABLES[other].startswith(provider)
+    ]
     assert {ends[other] for other in own if other in ends} == {gateway}
 
 
@@ -84,7 +88,11 @@ def test_an_agent_is_led_by_the_variable_that_it_prefers_least(agent):
     """So a setting of the user's, wherever it stands, goes before ours."""
     variables = setting_for({}, program=agent).variables
     for provider in ("anthropic", "openai", "gemini"):
-        read = [name for name in READ_BY[agent] if VARIABLES[name].startswith(provider)]
+        read = [
+            name
+            for name in READ_BY[agent]
+            if VARIABLES[name].startswith(provider)
+        ]
         assert [name for name in read if name in variables] == read[-1:]
 
 
@@ -108,13 +116,15 @@ def test_qwen_code_asks_alibaba_unless_something_else_is_named(tmp_path):
     assert configured.variables["OPENAI_BASE_URL"] == "openai/v1"
 
 
-def test_qwen_code_is_not_led_to_a_proxy_that_does_not_reach_this_machine(tmp_path):
+def test_qwen_code_is_not_led_to_a_proxy_that_does_not_reach_this_machine(
+    tmp_path,
+):
     """It asks the system's proxy even for an address that is in ``NO_PROXY``."""
     there = {"HTTPS_PROXY": "http://proxy.example", "HOME": str(tmp_path)}
     for agent in AGENTS:
-        whole = setting_for(there, program=agent, folder=tmp_path).environment_at(
-            URL, there
-        )
+        whole = setting_for(
+            there, program=agent, folder=tmp_path
+        ).environment_at(URL, there)
         assert ("HTTPS_PROXY" in whole) == (agent != "qwen")
 
 
@@ -134,11 +144,15 @@ def test_opencode_keeps_its_own_settings():
     )
     found = json.loads(made["OPENCODE_CONFIG_CONTENT"])
     assert found["model"] == "x/y"
-    assert found["provider"]["openai"]["options"] == {"baseURL": "https://mine"}
+    assert found["provider"]["openai"]["options"] == {
+        "baseURL": "https://mine"
+    }
     assert found["provider"]["anthropic"]["options"] == {
         "baseURL": f"{URL}/anthropic/v1"
     }
-    assert setting_for({}).variables_at(URL, {"OPENCODE_CONFIG_CONTENT": "no JSON"})
+    assert setting_for({}).variables_at(
+        URL, {"OPENCODE_CONFIG_CONTENT": "no JSON"}
+    )
 
 
 def test_codex_is_told_on_its_command_line():
@@ -166,11 +180,12 @@ def test_codex_reads_no_variable_of_the_sdks():
 
 def test_opencode_ends_where_a_variable_says():
     setting = setting_for(
-        {"ANTHROPIC_BASE_URL": "https://gateway.example/v1"}, program="opencode"
+        {"ANTHROPIC_BASE_URL": "https://gateway.example/v1"},
+        program="opencode",
     )
-    made = json.loads(setting.variables_at(URL, {})["OPENCODE_CONFIG_CONTENT"])[
-        "provider"
-    ]
+    made = json.loads(
+        setting.variables_at(URL, {})["OPENCODE_CONFIG_CONTENT"]
+    )["provider"]
     base = f"{URL}/anthropic-base-url.gateway.example/v1"
     assert made["anthropic"]["options"]["baseURL"] == base
 
@@ -198,7 +213,9 @@ def test_gemini_cli_runs_without_us_where_it_could_not_start_and_that_is_said(
     setting = setting_for(there, program="gemini", folder=tmp_path)
     assert "GOOGLE_GEMINI_BASE_URL" not in setting.variables
     assert "without the proxy" in setting.note
-    chosen = json.dumps({"security": {"auth": {"selectedType": "gemini-api-key"}}})
+    chosen = json.dumps(
+        {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+    )
     (tmp_path / ".gemini").mkdir()
     (tmp_path / ".gemini" / "settings.json").write_text(chosen)
     setting = setting_for(there, program="gemini", folder=tmp_path)
@@ -214,14 +231,17 @@ FEATURES = {
 
 def set_for_claude(environment, **addresses):
     addresses = {**UPSTREAMS, **addresses}
-    made = setting_for(environment, (), addresses).variables_at(URL, environment)
+    made = setting_for(environment, (), addresses).variables_at(
+        URL, environment
+    )
     return {name: made[name] for name in FEATURES if name in made}
 
 
 def test_claude_code_keeps_what_it_has_at_its_vendor_s():
     assert set_for_claude({}) == FEATURES
     assert (
-        set_for_claude({"ANTHROPIC_BASE_URL": "https://api.anthropic.com/"}) == FEATURES
+        set_for_claude({"ANTHROPIC_BASE_URL": "https://api.anthropic.com/"})
+        == FEATURES
     )
 
 
@@ -271,7 +291,9 @@ def test_a_program_finds_the_server_of_this_machine_through_the_proxy():
         ),
     ],
 )
-def test_the_server_that_is_named_stays_the_end_of_the_way(named, server, path):
+def test_the_server_that_is_named_stays_the_end_of_the_way(
+    named, server, path
+):
     """As the clients read it: a host, a port, or a URL."""
     setting = setting_for({"OLLAMA_HOST": named})
     assert setting.variables["OLLAMA_HOST"] == path
@@ -283,7 +305,9 @@ def test_the_server_that_is_named_stays_the_end_of_the_way(named, server, path):
     ("name", "other"),
     [("OLLAMA_HOST", "OLLAMA_API_BASE"), ("OLLAMA_API_BASE", "OLLAMA_HOST")],
 )
-def test_no_other_variable_leads_away_from_the_server_that_is_named(name, other, named):
+def test_no_other_variable_leads_away_from_the_server_that_is_named(
+    name, other, named
+):
     """A program may read both: a key for the server must not go to this machine's."""
     setting = setting_for({name: named})
     assert other not in setting.variables
@@ -292,11 +316,14 @@ def test_no_other_variable_leads_away_from_the_server_that_is_named(name, other,
 
 def test_where_the_server_of_this_machine_is_named_it_is_found_by_the_other_variable_too():
     assert (
-        setting_for({"OLLAMA_HOST": "0.0.0.0"}).variables["OLLAMA_API_BASE"] == "ollama"
+        setting_for({"OLLAMA_HOST": "0.0.0.0"}).variables["OLLAMA_API_BASE"]
+        == "ollama"
     )
 
 
-@pytest.mark.parametrize("named", ["gpu:no-port", "tcp://gpu", "https://me:secret@gpu"])
+@pytest.mark.parametrize(
+    "named", ["gpu:no-port", "tcp://gpu", "https://me:secret@gpu"]
+)
 def test_an_address_that_is_none_is_left_as_it_is(named):
     assert "OLLAMA_HOST" not in setting_for({"OLLAMA_HOST": named}).variables
 
@@ -309,7 +336,9 @@ def test_a_server_reads_where_it_is_to_listen():
     )
     assert (
         "OLLAMA_HOST"
-        in setting_for({}, program="ollama", arguments=["run", "qwen3"]).variables
+        in setting_for(
+            {}, program="ollama", arguments=["run", "qwen3"]
+        ).variables
     )
     led = {
         agent

@@ -14,7 +14,10 @@ from ullage.doors.proxy.decoding import Undecodable, decoder_of
 PACK = {"gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstd.compress}
 
 
-@given(st.binary(max_size=2_000), st.lists(st.sampled_from(sorted(PACK)), max_size=3))
+@given(
+    st.binary(max_size=2_000),
+    st.lists(st.sampled_from(sorted(PACK)), max_size=3),
+)
 def test_what_was_compressed_comes_back(data, encodings):
     packed = data
     for name in encodings:
@@ -60,7 +63,9 @@ PARTS = {**PACK, "x-gzip": gzip.compress}
     st.sampled_from(sorted(PARTS)),
     st.integers(1, 40),
 )
-def test_several_parts_in_a_row_are_one_body_wherever_it_is_cut(parts, encoding, step):
+def test_several_parts_in_a_row_are_one_body_wherever_it_is_cut(
+    parts, encoding, step
+):
     packed = b"".join(map(PARTS[encoding], parts))
     decoder, plain = decoder_of(encoding), b""
     for start in range(0, len(packed), step):
@@ -78,7 +83,9 @@ def test_what_comes_out_comes_in_pieces_whatever_went_in(encoding):
 
 
 @pytest.mark.parametrize("encoding", sorted(PACK))
-@pytest.mark.parametrize("damage", ["cut", "garbage behind", "a part cut", "another"])
+@pytest.mark.parametrize(
+    "damage", ["cut", "garbage behind", "a part cut", "another"]
+)
 def test_what_is_not_whole_is_an_error(encoding, damage):
     packed = PACK[encoding](b"words " * 100)
     broken = {
@@ -100,5 +107,8 @@ def whole_of(decoder, data):
 
 def test_deflate_has_the_frame_of_zlib_or_none():
     assert whole_of(decoder_of("deflate"), raw_deflate(b"words")) == b"words"
-    assert whole_of(decoder_of("gzip"), gzip.compress(b"words") + bytes(20)) == b"words"
+    assert (
+        whole_of(decoder_of("gzip"), gzip.compress(b"words") + bytes(20))
+        == b"words"
+    )
     assert decoder_of("br") is None

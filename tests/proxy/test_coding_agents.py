@@ -14,13 +14,19 @@ from tests.servers import Call, Refusal, Reply
 from tests.servers.refusals import too_long
 
 pytestmark = pytest.mark.timeout(400)
-pytest.importorskip("cryptography", reason="certificates need the package cryptography")
+pytest.importorskip(
+    "cryptography", reason="certificates need the package cryptography"
+)
 
-CONTINUE = re.compile(r'get_continuation\(tool_call_id=\\*"(\w+)\\*", offset=(\d+)\)')
+CONTINUE = re.compile(
+    r'get_continuation\(tool_call_id=\\*"(\w+)\\*", offset=(\d+)\)'
+)
 LISTING = "seq -f 'line %.0f' 1 1900"
 LINE = re.compile(r"line \d+")
 URL = re.compile(r"https?://[^\s\"',)]+")
-WITH_TOOLS = [name for name, agent in AGENTS.items() if agent.shell is not None]
+WITH_TOOLS = [
+    name for name, agent in AGENTS.items() if agent.shell is not None
+]
 
 
 def installed(name):
@@ -41,7 +47,9 @@ def script(shell):
 
     def answer(captured):
         if OURS[0] not in captured.raw.decode():
-            return Reply("A title.")  # asked beside the conversation, without tools
+            return Reply(
+                "A title."
+            )  # asked beside the conversation, without tools
         step = len(requests)
         requests.append(captured.raw.decode())
         if step == 0:
@@ -53,7 +61,8 @@ def script(shell):
         if step == 1:
             return Reply("I read on.", [recall(more)])
         return Reply(
-            "Once more.", [recall({**more, "offset": 9_900}), shell("echo last")]
+            "Once more.",
+            [recall({**more, "offset": 9_900}), shell("echo last")],
         )
 
     def recall(arguments):
@@ -75,7 +84,9 @@ def test_an_agent_is_cut_reads_on_and_never_sees_it(name, tmp_path):
         ]
     assert ran.status == 0, ran.errors
     seen = [len(set(LINE.findall(each))) for each in asked[:4]]
-    assert 0 == seen[0] < seen[1] < seen[2] <= seen[3] < 1_900, "cut, and read on"
+    assert 0 == seen[0] < seen[1] < seen[2] <= seen[3] < 1_900, (
+        "cut, and read on"
+    )
     assert "9900" in asked[3], "and once more"
     assert "last" in asked[3], "beside the agent's own call"
     assert "All is counted." in ran.output
@@ -128,12 +139,16 @@ def test_the_first_request_has_our_tools_more_and_nothing_less(name, tmp_path):
     assert len(alone) == len(behind) > 0
     alone, behind = alone[0], behind[0]
     more = [tool for tool in tools_of(behind) if tool not in tools_of(alone)]
-    assert [tool for tool in tools_of(behind) if tool not in more] == tools_of(alone)
+    assert [tool for tool in tools_of(behind) if tool not in more] == tools_of(
+        alone
+    )
     assert set(more) <= set(OURS)
     assert {*behind.body} == {*alone.body}
     assert behind.path == alone.path
     assert behind.body.get("model") == alone.body.get("model")
-    assert alone.headers.get("anthropic-beta") == behind.headers.get("anthropic-beta")
+    assert alone.headers.get("anthropic-beta") == behind.headers.get(
+        "anthropic-beta"
+    )
     for header in {*alone.headers} - OF_A_RUN:
         assert header in behind.headers, header
     for header in {*behind.headers} - OF_A_RUN:
@@ -142,11 +157,13 @@ def test_the_first_request_has_our_tools_more_and_nothing_less(name, tmp_path):
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_a_session_is_resumed_as_without_us(name, tmp_path):
-    pair = side_by_side(installed(name), all_is_well, tmp_path, "Hello.", "Again.")
+    pair = side_by_side(
+        installed(name), all_is_well, tmp_path, "Hello.", "Again."
+    )
     (alone_runs, alone), (behind_runs, behind) = pair
-    assert [run.status for run in alone_runs + behind_runs] == [0] * 4, behind_runs[
-        1
-    ].errors
+    assert [run.status for run in alone_runs + behind_runs] == [0] * 4, (
+        behind_runs[1].errors
+    )
     assert [len(messages_of(each)) for each in alone] == [
         len(messages_of(each)) for each in behind
     ]
@@ -171,9 +188,14 @@ def refusal(wire, status, **headers):
     words = f"the vendor says {status}"
     match wire:
         case "anthropic":
-            body = {"type": "error", "error": {"type": anthropic, "message": words}}
+            body = {
+                "type": "error",
+                "error": {"type": anthropic, "message": words},
+            }
         case "gemini":
-            body = {"error": {"code": status, "message": words, "status": gemini}}
+            body = {
+                "error": {"code": status, "message": words, "status": gemini}
+            }
         case _:
             body = {
                 "error": {
@@ -208,7 +230,9 @@ def test_an_agent_tries_again_as_without_us(name, status, tmp_path):
     ((alone_run,), alone), ((behind_run,), behind) = pair
     assert len(alone) == len(behind)
     assert alone_run.status == behind_run.status
-    assert ("All is well." in alone_run.output) == ("All is well." in behind_run.output)
+    assert ("All is well." in alone_run.output) == (
+        "All is well." in behind_run.output
+    )
 
 
 @pytest.mark.parametrize("name", AGENTS)
@@ -223,7 +247,9 @@ def test_an_agent_says_an_error_as_without_us(name, kind, tmp_path):
     assert len(alone) == len(behind) > 0
     assert alone_run.status == behind_run.status
     words = error.body["error"]["message"]
-    says = [words in run.output + run.errors for run in (alone_run, behind_run)]
+    says = [
+        words in run.output + run.errors for run in (alone_run, behind_run)
+    ]
     assert says[0] == says[1]
 
 
@@ -246,7 +272,9 @@ def test_claude_code_compacts_as_without_us_and_goes_on(tmp_path):
 
         return answer
 
-    pair = side_by_side(agent, replies, tmp_path, "Count.", "/compact", "Again.")
+    pair = side_by_side(
+        agent, replies, tmp_path, "Count.", "/compact", "Again."
+    )
     (alone_runs, alone), (behind_runs, behind) = pair
     assert [run.status for run in alone_runs + behind_runs] == [0] * 6
     assert [len(messages_of(each)) for each in alone] == [
@@ -274,9 +302,18 @@ def test_codex_compacts_at_the_vendor_s_as_without_us(tmp_path):
                 "type": "compaction",
                 "encrypted_content": "gAAAAAc2VhbGVk",
             }
-            usage = {"input_tokens": 900, "output_tokens": 9, "total_tokens": 909}
+            usage = {
+                "input_tokens": 900,
+                "output_tokens": 9,
+                "total_tokens": 909,
+            }
             own = {"id": "resp_9", "object": "response", "status": "completed"}
-            return {**own, "model": "gpt-5.2", "output": [item], "usage": usage}
+            return {
+                **own,
+                "model": "gpt-5.2",
+                "output": [item],
+                "usage": usage,
+            }
 
         return answer
 
@@ -289,10 +326,17 @@ def test_codex_compacts_at_the_vendor_s_as_without_us(tmp_path):
                 ran = there.run([program, exec_, *words, *rest])
                 assert ran.status == 0, ran.output
             pair.append(there.of_the_conversation())
-    kinds = [[messages_of(each)[-1]["type"] for each in requests] for requests in pair]
+    kinds = [
+        [messages_of(each)[-1]["type"] for each in requests]
+        for requests in pair
+    ]
     assert kinds[0] == kinds[1]
     assert any(kind.startswith("compaction") for kind in kinds[1])
-    sealed = [item for item in messages_of(pair[1][-1]) if item["type"] == "compaction"]
+    sealed = [
+        item
+        for item in messages_of(pair[1][-1])
+        if item["type"] == "compaction"
+    ]
     assert [item["encrypted_content"] for item in sealed] == ["gAAAAAc2VhbGVk"]
 
 
@@ -340,12 +384,18 @@ def test_claude_code_finds_its_tools_by_search_at_its_vendor_s_alone(tmp_path):
 GATEWAY = "https://gateway.example/api"
 OWN_FILES = {
     "claude": {
-        ".claude/settings.json": json.dumps({"env": {"ANTHROPIC_BASE_URL": GATEWAY}})
+        ".claude/settings.json": json.dumps(
+            {"env": {"ANTHROPIC_BASE_URL": GATEWAY}}
+        )
     },
     "codex": {".codex/config.toml": f'openai_base_url = "{GATEWAY}/v1"\n'},
     "opencode": {
         "opencode.jsonc": json.dumps(
-            {"provider": {"anthropic": {"options": {"baseURL": f"{GATEWAY}/v1"}}}}
+            {
+                "provider": {
+                    "anthropic": {"options": {"baseURL": f"{GATEWAY}/v1"}}
+                }
+            }
         )
     },
     "qwen": {".env": f"OPENAI_BASE_URL={GATEWAY}/v1\n"},
@@ -354,10 +404,14 @@ OWN_FILES = {
 
 
 @pytest.mark.parametrize("name", OWN_FILES)
-def test_a_gateway_in_the_agent_s_own_file_is_where_its_requests_end(name, tmp_path):
+def test_a_gateway_in_the_agent_s_own_file_is_where_its_requests_end(
+    name, tmp_path
+):
     from msgspec.structs import replace
 
-    agent = replace(installed(name), host="gateway.example", files=OWN_FILES[name])
+    agent = replace(
+        installed(name), host="gateway.example", files=OWN_FILES[name]
+    )
     with world(agent, all_is_well(), tmp_path, is_behind=True) as there:
         ran = there.run(agent.asked("Hello."))
         requests = there.of_the_conversation()

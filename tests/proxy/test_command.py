@@ -14,7 +14,10 @@ from ullage.doors.proxy.config import Config
 
 
 def test_the_exit_code_is_the_commands():
-    assert run_command([sys.executable, "-c", "raise SystemExit(7)"], os.environ) == 7
+    assert (
+        run_command([sys.executable, "-c", "raise SystemExit(7)"], os.environ)
+        == 7
+    )
     killed = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
     assert run_command([sys.executable, "-c", killed], os.environ) == 128 + 9
 
@@ -22,7 +25,10 @@ def test_the_exit_code_is_the_commands():
 def test_a_signal_goes_to_the_command_and_we_live_on():
     code = "import signal, sys; signal.signal(15, lambda *_: sys.exit(5)); print(1); signal.pause()"
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start()
-    assert run_command([sys.executable, "-uc", code], os.environ) in (5, 128 + 15)
+    assert run_command([sys.executable, "-uc", code], os.environ) in (
+        5,
+        128 + 15,
+    )
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 

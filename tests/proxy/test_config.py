@@ -37,7 +37,10 @@ def test_the_vendors_are_known_and_everything_has_a_default():
 
 
 def test_options_go_before_the_environment_and_that_before_the_file(file):
-    environment = {"ULLAGE_PROXY_LISTEN": "127.0.0.1:9001", "ULLAGE_PROXY_WORKERS": "3"}
+    environment = {
+        "ULLAGE_PROXY_LISTEN": "127.0.0.1:9001",
+        "ULLAGE_PROXY_WORKERS": "3",
+    }
     config = config_of(file, environment, listen="127.0.0.1:9002", policy=None)
     assert (config.listen, config.policy, config.workers) == (
         "127.0.0.1:9002",
@@ -50,15 +53,21 @@ def test_options_go_before_the_environment_and_that_before_the_file(file):
 
 
 def test_upstreams_are_added_up(file):
-    config = config_of(file, upstreams={"openai": "https://gateway.example/v1"})
-    added = {"local": "http://127.0.0.1:11434", "openai": "https://gateway.example/v1"}
+    config = config_of(
+        file, upstreams={"openai": "https://gateway.example/v1"}
+    )
+    added = {
+        "local": "http://127.0.0.1:11434",
+        "openai": "https://gateway.example/v1",
+    }
     assert config.upstreams == {**UPSTREAMS, **added}
 
 
 def test_the_store_of_the_other_commands_is_the_proxys():
     assert config_of(None, {"ULLAGE_STORE": "kept.db"}).store == "kept.db"
     assert (
-        config_of(None, {"ULLAGE_STORE": "kept.db"}, store="mine.db").store == "mine.db"
+        config_of(None, {"ULLAGE_STORE": "kept.db"}, store="mine.db").store
+        == "mine.db"
     )
 
 
@@ -110,7 +119,9 @@ def test_addresses():
         for host in ("localhost", "127.0.0.9", "::1", "0.0.0.0", "x.y")
         if is_loopback(host)
     ]
-    assert not any(map(is_loopback, ("0.0.0.0", "::", "10.0.0.1", "x.example")))
+    assert not any(
+        map(is_loopback, ("0.0.0.0", "::", "10.0.0.1", "x.example"))
+    )
 
 
 def test_tools_by_which_the_user_answers_come_from_everywhere(tmp_path):

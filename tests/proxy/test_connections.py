@@ -36,7 +36,9 @@ def is_closed(raw):
 
 
 @pytest.mark.parametrize(
-    "words", [b"", HALF, b"\r\n", b"GET"], ids=["nothing", "half", "line", "word"]
+    "words",
+    [b"", HALF, b"\r\n", b"GET"],
+    ids=["nothing", "half", "line", "word"],
 )
 def test_one_that_waits_makes_room_the_oldest_first(there, words):
     with proxy(there, limits=ProxyLimits(connections=2)) as url:
@@ -131,15 +133,23 @@ def send_a_long_head(raw):
 
 
 def test_a_head_that_trickles_is_closed_too(there):
-    with proxy(there, limits=ProxyLimits(head_s=0.3)) as url, talking(url, HALF) as raw:
+    with (
+        proxy(there, limits=ProxyLimits(head_s=0.3)) as url,
+        talking(url, HALF) as raw,
+    ):
         raw.settimeout(0.02)
         with pytest.raises(OSError, match=r"reset|Broken|closed"):
             send_slowly(raw)
 
 
 def test_a_slow_body_is_no_slow_head(there):
-    head = b"POST /v1/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n"
-    with proxy(there, limits=ProxyLimits(head_s=0.2)) as url, talking(url, head) as raw:
+    head = (
+        b"POST /v1/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n"
+    )
+    with (
+        proxy(there, limits=ProxyLimits(head_s=0.2)) as url,
+        talking(url, head) as raw,
+    ):
         raw.settimeout(1)
         with pytest.raises(TimeoutError):
             raw.recv(1)
@@ -157,7 +167,9 @@ def test_a_head_without_an_end_is_cut_off(there):
 
 def test_a_connection_that_is_kept_serves_on(there):
     with proxy(there, limits=ProxyLimits(head_s=0.2)) as url:
-        connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=20)
+        connection = http.client.HTTPConnection(
+            url.removeprefix("http://"), timeout=20
+        )
         for _ in range(3):
             connection.request("GET", "/v1/models")
             assert connection.getresponse().read() == b""
@@ -185,7 +197,10 @@ def test_there_are_as_many_as_descriptors_allow():
         print(resource.getrlimit(resource.RLIMIT_NOFILE)[0], most_connections())
     """
     out = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert out.stdout.split() == ["16", "256", "112"]
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == (soft, hard)

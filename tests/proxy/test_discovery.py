@@ -22,14 +22,23 @@ MODELS, PROPS, LM_STUDIO = "/v1/models", "/props", "/api/v0/models"
 PS, SHOW, LITELLM = "/api/ps", "/api/show", "/model/info"
 
 SHAPES = {
-    "vllm": ({MODELS: {"data": [{"id": MODEL, "max_model_len": 32_768}]}}, 32_768),
+    "vllm": (
+        {MODELS: {"data": [{"id": MODEL, "max_model_len": 32_768}]}},
+        32_768,
+    ),
     "openrouter": (
-        {MODELS: {"data": [{"id": MODEL, "context_length": 163_840}, {"id": "x"}]}},
+        {
+            MODELS: {
+                "data": [{"id": MODEL, "context_length": 163_840}, {"id": "x"}]
+            }
+        },
         163_840,
     ),
     "llama.cpp": (
         {
-            MODELS: {"data": [{"id": "a.gguf", "meta": {"n_ctx_train": 131_072}}]},
+            MODELS: {
+                "data": [{"id": "a.gguf", "meta": {"n_ctx_train": 131_072}}]
+            },
             PROPS: {"default_generation_settings": {"n_ctx": 4_096}},
         },
         4_096,
@@ -57,18 +66,27 @@ SHAPES = {
         4_096,
     ),
     "ollama, set": (
-        {PS: {"models": []}, SHOW: {"parameters": "num_ctx 16384", "model_info": {}}},
+        {
+            PS: {"models": []},
+            SHOW: {"parameters": "num_ctx 16384", "model_info": {}},
+        },
         16_384,
     ),
     "ollama, bound": (
-        {PS: {"models": []}, SHOW: {"model_info": {"llama.context_length": 8_192}}},
+        {
+            PS: {"models": []},
+            SHOW: {"model_info": {"llama.context_length": 8_192}},
+        },
         4_096,  # its default, until the model is loaded
     ),
     "litellm": (
         {
             LITELLM: {
                 "data": [
-                    {"model_name": MODEL, "model_info": {"max_input_tokens": 200_000}}
+                    {
+                        "model_name": MODEL,
+                        "model_info": {"max_input_tokens": 200_000},
+                    }
                 ]
             }
         },
@@ -82,7 +100,10 @@ def serving(answers):
 
     async def answer(request):
         if request.path.endswith("/chat/completions"):
-            said = {"index": 0, "message": {"role": "assistant", "content": "Done."}}
+            said = {
+                "index": 0,
+                "message": {"role": "assistant", "content": "Done."},
+            }
             return web.json_response(
                 {"id": "c", "choices": [{**said, "finish_reason": "stop"}]}
             )
@@ -99,7 +120,9 @@ def serving(answers):
 @asynccontextmanager
 async def discovering(there, **settings):
     """What asks an upstream, and how to ask it of a model."""
-    config = Config(upstreams={"openai": there.url}, use_system_proxy=False, **settings)
+    config = Config(
+        upstreams={"openai": there.url}, use_system_proxy=False, **settings
+    )
     async with client_of(config) as client:
         made = Discovery(config, client, {})
         route = route_of(CHAT, {}, config.upstreams)
@@ -177,7 +200,9 @@ def test_an_answer_expires(monkeypatch):
 
 
 def test_a_bound_only_lowers_what_is_assumed_and_is_asked_for_again_soon():
-    bound = {LM_STUDIO: {"data": [{"id": MODEL, "max_context_length": 1_000_000}]}}
+    bound = {
+        LM_STUDIO: {"data": [{"id": MODEL, "max_context_length": 1_000_000}]}
+    }
     with upstream(serving(bound)) as there:
         assert learnt(there) == [None]
     assert discovery._AGAIN_S < discovery._NOTHING_S < discovery._SERVED_S
@@ -215,9 +240,14 @@ async def _failing(_):
     return web.Response(status=500)
 
 
-@pytest.mark.parametrize("odd", [_endless, _elsewhere, _no_json, _deep, _failing])
+@pytest.mark.parametrize(
+    "odd", [_endless, _elsewhere, _no_json, _deep, _failing]
+)
 def test_an_odd_answer_is_no_answer_and_the_next_question_is_asked(odd):
-    answers = {MODELS: odd, PROPS: {"default_generation_settings": {"n_ctx": 4_096}}}
+    answers = {
+        MODELS: odd,
+        PROPS: {"default_generation_settings": {"n_ctx": 4_096}},
+    }
     with upstream(serving(answers)) as there:
         (served,) = learnt(there)
         assert served.window_tokens == 4_096
@@ -230,12 +260,19 @@ def test_nonsense_is_refused_with_an_event(value):
     ) as there:
         (served,) = learnt(there)
         assert served.window_tokens is None
-        assert (served.event.kind, served.event.where) == ("window_refused", "model")
+        assert (served.event.kind, served.event.where) == (
+            "window_refused",
+            "model",
+        )
         assert str(value) not in served.event.why
 
 
 def test_no_credential_goes_but_the_clients_own():
-    sent = {"authorization": "Bearer mine", "cookie": "a=b", "x-stainless-os": "Linux"}
+    sent = {
+        "authorization": "Bearer mine",
+        "cookie": "a=b",
+        "x-stainless-os": "Linux",
+    }
 
     async def run(there):
         async with discovering(there) as (_, _, known):
@@ -297,7 +334,10 @@ def test_a_command_with_a_proxy_of_its_own_asks_unless_it_was_told_otherwise(
 ):
     gateway = {"mine": "https://gateway.example/api"}
     config = Config(upstreams=gateway, discover=said)
-    assert _for_one(config, {"openai": "https://gateway.example"}).discover == meant
+    assert (
+        _for_one(config, {"openai": "https://gateway.example"}).discover
+        == meant
+    )
 
 
 @pytest.mark.parametrize(
@@ -343,7 +383,9 @@ def test_no_request_waits_for_an_answer_and_the_window_holds_once_it_is_there():
 
     async def listed(_):
         await asyncio.to_thread(may_answer.wait, 20)
-        return web.json_response({"data": [{"id": MODEL, "max_model_len": 8_000}]})
+        return web.json_response(
+            {"data": [{"id": MODEL, "max_model_len": 8_000}]}
+        )
 
     reports = []
     with (

@@ -10,7 +10,10 @@ from ullage.doors.proxy.doctor import Finding, findings
 
 
 def found(config, environment=None, **more):
-    return {each.about: each for each in findings(config, environment or {}, **more)}
+    return {
+        each.about: each
+        for each in findings(config, environment or {}, **more)
+    }
 
 
 @pytest.fixture
@@ -24,7 +27,9 @@ def test_a_set_up_that_is_well(config):
 
 def test_an_address_that_is_taken(config):
     with socket.create_server(("127.0.0.1", 0)) as other:
-        taken = Config(listen=f"127.0.0.1:{other.getsockname()[1]}", store=config.store)
+        taken = Config(
+            listen=f"127.0.0.1:{other.getsockname()[1]}", store=config.store
+        )
         finding = found(taken)["address"]
     assert finding.verdict == "wrong"
     assert "--listen" in finding.words
@@ -32,9 +37,9 @@ def test_an_address_that_is_taken(config):
 
 def test_a_store_that_is_none(tmp_path):
     (tmp_path / "kept.db").write_bytes(b"no database" * 100)
-    finding = found(Config(listen="127.0.0.1:0", store=str(tmp_path / "kept.db")))[
-        "store"
-    ]
+    finding = found(
+        Config(listen="127.0.0.1:0", store=str(tmp_path / "kept.db"))
+    )["store"]
     assert finding.verdict == "wrong"
     assert str(tmp_path) not in finding.words
 
@@ -42,8 +47,13 @@ def test_a_store_that_is_none(tmp_path):
 def test_an_upstream_in_the_clear_or_not_there(config):
     with socket.create_server(("127.0.0.1", 0)) as there:
         port = there.getsockname()[1]
-        upstreams = {"clear": "http://far.example", "near": f"http://127.0.0.1:{port}"}
-        near = Config(listen="127.0.0.1:0", store=config.store, upstreams=upstreams)
+        upstreams = {
+            "clear": "http://far.example",
+            "near": f"http://127.0.0.1:{port}",
+        }
+        near = Config(
+            listen="127.0.0.1:0", store=config.store, upstreams=upstreams
+        )
         assert found(near)["upstream clear"].verdict == "wrong"
         assert found(near, online=True)["upstream near"].words.endswith(
             "takes connections"
@@ -51,7 +61,9 @@ def test_an_upstream_in_the_clear_or_not_there(config):
     assert found(near, online=True)["upstream near"].verdict == "wrong"
 
 
-def test_agents_and_variables_are_named_without_what_may_be_secret(config, tmp_path):
+def test_agents_and_variables_are_named_without_what_may_be_secret(
+    config, tmp_path
+):
     agent = tmp_path / "claude"
     agent.write_text("#!/bin/sh\n")
     agent.chmod(0o700)
@@ -69,16 +81,25 @@ def test_agents_and_variables_are_named_without_what_may_be_secret(config, tmp_p
 
 
 def test_whoever_is_behind_a_proxy_already_is_told(config):
-    finding = found(config, {"ULLAGE_PROXY": "http://127.0.0.1:1/key"})["environment"]
+    finding = found(config, {"ULLAGE_PROXY": "http://127.0.0.1:1/key"})[
+        "environment"
+    ]
     words = "this shell is behind the proxy on 127.0.0.1:1"  # and not its key
     assert finding == Finding("environment", "note", words)
 
 
-def test_the_command_prints_a_line_each_and_says_whether_something_is_wrong(tmp_path):
+def test_the_command_prints_a_line_each_and_says_whether_something_is_wrong(
+    tmp_path,
+):
     there = str(tmp_path / "kept.db")
     done = ullage("doctor", "--store", there, "--listen", "127.0.0.1:0")
     assert done.status == 0
-    assert "  ok  store: there is none yet; it can be made" in done.text.splitlines()
-    done = ullage("doctor", "--store", there, "--upstream", "mine=http://far.example")
+    assert (
+        "  ok  store: there is none yet; it can be made"
+        in done.text.splitlines()
+    )
+    done = ullage(
+        "doctor", "--store", there, "--upstream", "mine=http://far.example"
+    )
     assert done.status == 1
     assert "upstream mine" in done.text

@@ -23,7 +23,8 @@ from ullage.wires import FORMATS
 
 WIRES = sorted(FORMATS)
 LOG = "\n".join(
-    f"{n:05} worker {n % 7} took {n * 37 % 1000} ms for task {n}" for n in range(4_000)
+    f"{n:05} worker {n % 7} took {n * 37 % 1000} ms for task {n}"
+    for n in range(4_000)
 )
 CUTS_ALWAYS = "continuation"
 """The preset that cuts a large result whether its request has tools or not."""
@@ -37,17 +38,24 @@ PATHS = {
 def calls(times):
     """A script: so many calls of a tool, then the end."""
     return [
-        *(Reply("", [Call("read_file", {"path": f"{n}.log"})]) for n in range(times)),
+        *(
+            Reply("", [Call("read_file", {"path": f"{n}.log"})])
+            for n in range(times)
+        ),
         "Done.",
     ]
 
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("wire", WIRES)
-def test_an_agent_of_any_sdk_is_fitted_and_knows_nothing_of_it(serve, wire, stream):
+def test_an_agent_of_any_sdk_is_fitted_and_knows_nothing_of_it(
+    serve, wire, stream
+):
     server = serve(wire, calls(3), strict=True)
     with proxy(server) as url:
-        messages = loop(behind(server, url, stream=stream), None, lambda *_: LOG)
+        messages = loop(
+            behind(server, url, stream=stream), None, lambda *_: LOG
+        )
     assert len(server.requests) == 4
     assert (
         len(server.requests[-1].raw)
@@ -69,7 +77,9 @@ def long_chat(length=1):
         "function": {"name": "read", "arguments": "{}"},
     }
     said = {"role": "assistant", "content": None, "tool_calls": [call]}
-    return chat(said, {"role": "tool", "tool_call_id": "c", "content": LOG * length})
+    return chat(
+        said, {"role": "tool", "tool_call_id": "c", "content": LOG * length}
+    )
 
 
 def test_what_was_done_is_told_in_a_header_of_the_reply():
@@ -79,7 +89,8 @@ def test_what_was_done_is_told_in_a_header_of_the_reply():
         assert ask(url, "POST", path, chat())[1]["X-Ullage"] == "unchanged"
         assert ask(url, "POST", path, b"[1]")[1]["X-Ullage"] == "passed; body"
         assert (
-            ask(url, "POST", "/v1/embeddings", b"{}")[1]["X-Ullage"] == "passed; path"
+            ask(url, "POST", "/v1/embeddings", b"{}")[1]["X-Ullage"]
+            == "passed; path"
         )
         headers = {"X-Ullage": "off"}
         assert (
@@ -113,7 +124,10 @@ def test_odd_bodies_pass_as_they_are(body):
 
 def test_a_compressed_request_is_fitted_and_goes_on_plain_and_an_unknown_one_as_it_is():
     with upstream() as there, proxy(there, policy=CUTS_ALWAYS) as url:
-        packed, headers = gzip.compress(long_chat()), {"Content-Encoding": "gzip"}
+        packed, headers = (
+            gzip.compress(long_chat()),
+            {"Content-Encoding": "gzip"},
+        )
         done = ask(url, "POST", "/v1/chat/completions", packed, headers)
         assert done[1]["X-Ullage"] == "fitted"
         assert there.requests[0].header("Content-Encoding") == []
@@ -123,7 +137,9 @@ def test_a_compressed_request_is_fitted_and_goes_on_plain_and_an_unknown_one_as_
         assert there.requests[1].body == small
         assert there.requests[1].header("Content-Encoding") == ["gzip"]
         headers = {"Content-Encoding": "br"}
-        assert ask(url, "POST", "/v1/chat/completions", b"x", headers)[2] == b"x"
+        assert (
+            ask(url, "POST", "/v1/chat/completions", b"x", headers)[2] == b"x"
+        )
 
 
 def test_a_dry_run_counts_and_sends_what_came():
@@ -133,7 +149,10 @@ def test_a_dry_run_counts_and_sends_what_came():
         proxy(there, told_of.append, policy=CUTS_ALWAYS, dry_run=True) as url,
     ):
         done = ask(url, "POST", "/v1/chat/completions", long_chat())
-        assert (done[1]["X-Ullage"], there.requests[0].body) == ("dry-run", long_chat())
+        assert (done[1]["X-Ullage"], there.requests[0].body) == (
+            "dry-run",
+            long_chat(),
+        )
     (relayed,) = told_of
     assert relayed.is_dry
     assert relayed.report.view_tokens < 20_000
@@ -150,7 +169,9 @@ def test_what_a_provider_calls_too_long_is_sent_once_more_and_shorter(serve):
     assert statuses[2] < statuses[1]
 
 
-def test_a_client_that_hangs_up_once_it_has_its_reply_leaves_nothing_undone(tmp_path):
+def test_a_client_that_hangs_up_once_it_has_its_reply_leaves_nothing_undone(
+    tmp_path,
+):
     """Its handler is cancelled while what the reply reported waits for another process to write."""
     file, told_of = tmp_path / "kept.db", SimpleQueue()
 
@@ -159,14 +180,18 @@ def test_a_client_that_hangs_up_once_it_has_its_reply_leaves_nothing_undone(tmp_
         said = {"role": "assistant", "content": "Done."}
         choice = {"index": 0, "message": said, "finish_reason": "stop"}
         elsewhere.execute("BEGIN IMMEDIATE")
-        return web.json_response({"id": "c", "choices": [choice], "usage": usage})
+        return web.json_response(
+            {"id": "c", "choices": [choice], "usage": usage}
+        )
 
     head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(chat())}\r\n"
     with (
         upstream(answer) as there,
         proxy(there, told_of.put, store=str(file)) as url,
         closing(
-            sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+            sqlite3.connect(
+                file, isolation_level=None, check_same_thread=False
+            )
         ) as elsewhere,
     ):
         with talking(url, f"{head}\r\n".encode() + chat()) as client:
@@ -176,7 +201,9 @@ def test_a_client_that_hangs_up_once_it_has_its_reply_leaves_nothing_undone(tmp_
         elsewhere.execute("ROLLBACK")
         report = told_of.get(timeout=10).report
         assert (report.status, report.usage.output_tokens) == (200, 1)
-        kinds = [kind for (kind,) in elsewhere.execute("SELECT kind FROM records")]
+        kinds = [
+            kind for (kind,) in elsewhere.execute("SELECT kind FROM records")
+        ]
     assert "observed" in kinds
 
 
@@ -232,7 +259,9 @@ def test_a_long_body_that_may_not_be_held_passes_and_is_counted():
     told_of = []
     with (
         upstream() as there,
-        proxy(there, told_of.append, limits=ProxyLimits(body_bytes=1_000)) as url,
+        proxy(
+            there, told_of.append, limits=ProxyLimits(body_bytes=1_000)
+        ) as url,
     ):
         done = ask(url, "POST", "/v1/chat/completions", long_chat())
     assert (done[1]["X-Ullage"], done[2]) == ("passed; body", long_chat())
@@ -241,7 +270,9 @@ def test_a_long_body_that_may_not_be_held_passes_and_is_counted():
 
 def test_sizes_before_are_reckoned_from_bytes():
     report = ExchangeReport(path="/x", view_tokens=100, is_changed=True)
-    relayed = Relayed(report=report, upstream="x", came_bytes=1_000, sent_bytes=400)
+    relayed = Relayed(
+        report=report, upstream="x", came_bytes=1_000, sent_bytes=400
+    )
     assert raw_tokens(relayed) == 250
     assert treatment_of(None, is_changed=False) == "unchanged"
 
@@ -254,27 +285,42 @@ def test_an_answer_by_a_tool_that_the_operator_named_is_whole():
         "function": {"name": "ask_desk", "arguments": "{}"},
     }
     asked = {"role": "assistant", "content": None, "tool_calls": [call]}
-    tool = {"type": "function", "function": {"name": "ask_desk", "parameters": {}}}
+    tool = {
+        "type": "function",
+        "function": {"name": "ask_desk", "parameters": {}},
+    }
     first = {"role": "user", "content": "Ask before you go on."}
     head = {"model": "gpt-4.1", "tools": [tool]}
     begun = json.dumps({**head, "messages": [first]}).encode()
-    answered = [first, asked, {"role": "tool", "tool_call_id": "c1", "content": answer}]
+    answered = [
+        first,
+        asked,
+        {"role": "tool", "tool_call_id": "c1", "content": answer},
+    ]
     body = json.dumps({**head, "messages": answered}).encode()
     for user_tools, is_whole in ((["ask_desk"], True), ([], False)):
         with upstream() as there, proxy(there, user_tools=user_tools) as url:
             ask(url, "POST", "/v1/chat/completions", begun)
             ask(url, "POST", "/v1/chat/completions", body)
-            sent = json.loads(there.requests[-1].body)["messages"][-1]["content"]
+            sent = json.loads(there.requests[-1].body)["messages"][-1][
+                "content"
+            ]
             assert (sent == answer) is is_whole
 
 
 @pytest.mark.parametrize("redact", [False, True])
 def test_keys_are_kept_only_where_the_setting_lets_them(tmp_path, redact):
     secret = "sk-ant-api03-" + "aB3dE5fG7h" * 5
-    asked = long_chat().replace(b"00001 worker", f"00001 {secret} worker".encode())
+    asked = long_chat().replace(
+        b"00001 worker", f"00001 {secret} worker".encode()
+    )
     store = tmp_path / "kept.db"
     with upstream() as there:
-        options = {"policy": CUTS_ALWAYS, "store": str(store), "redact": redact}
+        options = {
+            "policy": CUTS_ALWAYS,
+            "store": str(store),
+            "redact": redact,
+        }
         with proxy(there, **options) as url:
             ask(url, "POST", "/v1/chat/completions", asked)
     sent = there.requests[0].body.decode()

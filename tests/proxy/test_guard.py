@@ -11,7 +11,10 @@ from ullage.doors.proxy.guard import host_of
 
 MESSAGES = "/anthropic/v1/messages"
 BODY = json.dumps(
-    {"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": "x"}]}
+    {
+        "model": "claude-sonnet-4-5",
+        "messages": [{"role": "user", "content": "x"}],
+    }
 )
 JSON = {"Content-Type": "application/json"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -32,20 +35,29 @@ def url(there):
 
 @pytest.fixture(scope="module")
 def allowing(there):
-    allowed = {"allowed_origins": [APP, WINDOW], "allowed_hosts": ["llm.example"]}
+    allowed = {
+        "allowed_origins": [APP, WINDOW],
+        "allowed_hosts": ["llm.example"],
+    }
     with proxy(there, **allowed) as url:
         yield url
 
 
 def sent(url, headers, method="POST", path=MESSAGES):
     """The status of a request with these headers, a Host among them or our own."""
-    own = {"Host": url.removeprefix("http://"), "Connection": "close", **headers}
+    own = {
+        "Host": url.removeprefix("http://"),
+        "Connection": "close",
+        **headers,
+    }
     body = BODY if method == "POST" else ""
     lines = [
         f"{method} {path} HTTP/1.1",
         *(f"{name}: {value}" for name, value in own.items()),
     ]
-    asked = "\r\n".join([*lines, f"Content-Length: {len(body)}", "", body]).encode()
+    asked = "\r\n".join(
+        [*lines, f"Content-Length: {len(body)}", "", body]
+    ).encode()
     with talking(url, asked) as raw:
         return int(all_of(raw).split()[1])
 
@@ -73,10 +85,16 @@ PAGES = {
         "Host": "evil.example",
         **JSON,
     },
-    "that, and it hides its origin": {"Host": "evil.example", "x-api-key": "k", **JSON},
+    "that, and it hides its origin": {
+        "Host": "evil.example",
+        "x-api-key": "k",
+        **JSON,
+    },
     "an older browser's beacon": {"Content-Type": "text/plain;charset=UTF-8"},
     "an older browser's form": FORM,
-    "an older browser's bytes": {"User-Agent": "Mozilla/5.0 (X11; Linux x86_64)"},
+    "an older browser's bytes": {
+        "User-Agent": "Mozilla/5.0 (X11; Linux x86_64)"
+    },
     "an extension": {
         "Origin": "chrome-extension://abcdef",
         "Sec-Fetch-Site": "none",
@@ -87,7 +105,8 @@ PAGES = {
 
 @pytest.mark.parametrize("headers", PAGES.values(), ids=PAGES)
 @pytest.mark.parametrize(
-    "path", [MESSAGES, "/v1/models", "/gemini/v1beta/models/m:generateContent?key=k"]
+    "path",
+    [MESSAGES, "/v1/models", "/gemini/v1beta/models/m:generateContent?key=k"],
 )
 def test_what_a_page_sends_goes_nowhere(there, url, headers, path):
     before = len(there.requests)
@@ -112,14 +131,18 @@ def test_nor_by_another_method(there, url, method):
 )
 def test_who_is_refused_is_told_which_setting_helps(url, headers, setting):
     lines = "".join(
-        f"{name}: {value}\r\n" for name, value in ({"Host": "a"} | headers).items()
+        f"{name}: {value}\r\n"
+        for name, value in ({"Host": "a"} | headers).items()
     )
-    with talking(url, f"POST {MESSAGES} HTTP/1.1\r\n{lines}\r\n".encode()) as raw:
+    with talking(
+        url, f"POST {MESSAGES} HTTP/1.1\r\n{lines}\r\n".encode()
+    ) as raw:
         reply = all_of(raw)
     assert setting in reply
     assert b"X-Ullage: error" in reply
     assert not any(
-        value.encode() in reply.partition(b"\r\n\r\n")[2] for value in headers.values()
+        value.encode() in reply.partition(b"\r\n\r\n")[2]
+        for value in headers.values()
     )
 
 
@@ -127,7 +150,9 @@ def test_refused_requests_are_counted(url):
     sent(url, {"Origin": "http://evil.example"})
     text = ask(url, path="/_ullage/metrics")[2].decode()
     (line,) = [
-        each for each in text.splitlines() if each.startswith("ullage_refused_total")
+        each
+        for each in text.splitlines()
+        if each.startswith("ullage_refused_total")
     ]
     assert int(line.split()[1]) > 0
 
@@ -178,7 +203,9 @@ NOT_ALLOWED = [
 ]
 
 
-@pytest.mark.parametrize("origin", [*NOT_ALLOWED, "vscode-file://x", "null", ""])
+@pytest.mark.parametrize(
+    "origin", [*NOT_ALLOWED, "vscode-file://x", "null", ""]
+)
 def test_nothing_like_it_does(allowing, origin):
     assert sent(allowing, {"Origin": origin, **JSON}) == 403
 
@@ -193,7 +220,12 @@ def test_nothing_like_it_does(allowing, origin):
             "a b",
             "",
         ),
-        *("127.0.0.1#evil.example", "127.0.0.1.evil.example", "127.0.0.1/x", "é.local"),
+        *(
+            "127.0.0.1#evil.example",
+            "127.0.0.1.evil.example",
+            "127.0.0.1/x",
+            "é.local",
+        ),
         *("[::1", "::1", "127.0.0.1:"),
     ],
 )
@@ -219,7 +251,9 @@ def test_an_origin_that_is_too_many_is_refused(origin):
 def test_both_can_be_given_by_file_environment_and_options(tmp_path):
     file = tmp_path / "proxy.toml"
     file.write_text('allowed_hosts = ["a.example"]\n')
-    variables = {"ULLAGE_PROXY_ALLOWED_ORIGINS": "https://b.example, https://c.example"}
+    variables = {
+        "ULLAGE_PROXY_ALLOWED_ORIGINS": "https://b.example, https://c.example"
+    }
     config = config_of(file, variables, allowed_origins=())
     assert config.allowed_hosts == ["a.example"]
     assert config.allowed_origins == ["https://b.example", "https://c.example"]

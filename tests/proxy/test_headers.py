@@ -6,7 +6,9 @@ from ullage.doors.proxy.headers import TREATMENT_HEADER, passed_down, passed_up
 
 
 def test_several_of_one_name_stay_several_in_their_order():
-    came = CIMultiDictProxy(CIMultiDict([("Set-Cookie", "a=1"), ("Set-Cookie", "b=2")]))
+    came = CIMultiDictProxy(
+        CIMultiDict([("Set-Cookie", "a=1"), ("Set-Cookie", "b=2")])
+    )
     assert passed_down(came).getall("set-cookie") == ["a=1", "b=2"]
 
 
@@ -20,5 +22,7 @@ def test_what_a_connection_names_is_the_hops_own():
 
 def test_our_own_headers_go_nowhere():
     assert not passed_up(
-        CIMultiDictProxy(CIMultiDict({TREATMENT_HEADER: "off", "x-ullage-more": "1"}))
+        CIMultiDictProxy(
+            CIMultiDict({TREATMENT_HEADER: "off", "x-ullage-more": "1"})
+        )
     )

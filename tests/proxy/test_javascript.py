@@ -30,17 +30,27 @@ def test_an_agent_in_javascript_is_cut_reads_on_and_never_sees_it(wire, serve):
     package, path = PATHS[wire]
     node = shutil.which("node")
     if node is None or not (MODULES / package).is_dir():
-        pytest.skip(f"no node with {package}: npm install it, and set ULLAGE_AGENTS")
+        pytest.skip(
+            f"no node with {package}: npm install it, and set ULLAGE_AGENTS"
+        )
     server = serve(
         wire, script(lambda line: Call("bash", {"command": line})), strict=True
     )
     with proxy(server) as url:
         done = subprocess.run(
-            [node, str(Path(__file__).with_name("agent.cjs")), wire, url + path],
+            [
+                node,
+                str(Path(__file__).with_name("agent.cjs")),
+                wire,
+                url + path,
+            ],
             capture_output=True,
             text=True,
             timeout=60,
-            env={"PATH": os.environ["PATH"], "NODE_PATH": str(MODULES.absolute())},
+            env={
+                "PATH": os.environ["PATH"],
+                "NODE_PATH": str(MODULES.absolute()),
+            },
         )
     assert done.returncode == 0, done.stderr
     assert len(server.requests) == 4

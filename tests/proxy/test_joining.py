@@ -91,7 +91,9 @@ def test_the_summary_of_a_run_says_what_became_of_them():
         lines[-2]
         == "1 conversation was under way when first seen, cut from then on as one batch"
     )
-    assert lines[-1] == f"2 conversations were under way when first seen: {WHY}"
+    assert (
+        lines[-1] == f"2 conversations were under way when first seen: {WHY}"
+    )
     assert len(lines) == 5
     plain = seen_of(relayed())
     assert len(summary(plain.totals, "the store", plain.conversations)) == 3

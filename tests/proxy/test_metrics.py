@@ -7,7 +7,9 @@ from msgspec.structs import replace
 from tests.proxy.told import FITTED, passed, relayed
 from ullage.doors.proxy.metrics import Metrics, done_with, merged
 
-LINE = re.compile(r'ullage_[a-z_]+(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? [0-9.e+-]+')
+LINE = re.compile(
+    r'ullage_[a-z_]+(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? [0-9.e+-]+'
+)
 
 
 def text(*told, worker=""):
@@ -21,9 +23,9 @@ def test_every_line_is_one_that_prometheus_takes():
     found = merged([text(relayed(), passed())])
     assert found.endswith("\n")
     for line in found.splitlines():
-        assert line.startswith(("# HELP ullage_", "# TYPE ullage_")) or LINE.fullmatch(
-            line
-        ), line
+        assert line.startswith(
+            ("# HELP ullage_", "# TYPE ullage_")
+        ) or LINE.fullmatch(line), line
 
 
 def test_what_was_counted_is_told():
@@ -63,4 +65,6 @@ def test_what_was_done_in_a_word():
 
 
 def test_a_label_of_a_strangers_is_quoted():
-    assert r'upstream="a\"b\\c\nd"' in merged([text(relayed(upstream='a"b\\c\nd'))])
+    assert r'upstream="a\"b\\c\nd"' in merged(
+        [text(relayed(upstream='a"b\\c\nd'))]
+    )

@@ -13,7 +13,11 @@ def test_a_mistake_is_counted_and_the_others_are_told():
 
     watch = Observers([broken, told.append])
     watch(relayed())
-    assert (watch.mistakes, len(told), watch.activity.totals.requests) == (1, 1, 1)
+    assert (watch.mistakes, len(told), watch.activity.totals.requests) == (
+        1,
+        1,
+        1,
+    )
 
 
 def test_a_log_is_written_where_it_is_wanted(capsys):

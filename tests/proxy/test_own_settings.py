@@ -24,7 +24,9 @@ def set_in(folder, agent, name, text, **environment):
 def test_codex_ends_where_its_configuration_says(tmp_path):
     text = f'model = "gpt-5.2"\nopenai_base_url = "{GATEWAY}"\n'
     setting = set_in(tmp_path, "codex", ".codex/config.toml", text)
-    assert setting.upstreams == {"codex.gateway.example": "https://gateway.example"}
+    assert setting.upstreams == {
+        "codex.gateway.example": "https://gateway.example"
+    }
     words = arguments_for(["codex"], setting, URL)
     assert words[2] == f'openai_base_url="{URL}/codex.gateway.example/v1"'
 
@@ -37,12 +39,16 @@ def test_claude_code_ends_where_its_settings_say_and_is_told_by_an_option(
     text = json.dumps({"env": {"ANTHROPIC_BASE_URL": GATEWAY}})
     setting = set_in(tmp_path, "claude", f".claude/{name}", text)
     assert setting.features == {}, "not before another upstream"
-    program, option, told, *rest = arguments_for(["claude", "-p"], setting, URL)
+    program, option, told, *rest = arguments_for(
+        ["claude", "-p"], setting, URL
+    )
     base = f"{URL}/anthropic-base-url.gateway.example/v1"
     assert json.loads(told) == {"env": {"ANTHROPIC_BASE_URL": base}}
     assert (program, option, rest) == ("claude", "--settings", ["-p"])
     own = ["claude", "--settings", "mine.json"]
-    assert arguments_for(own, setting, URL) == own, "an option of the user's stays"
+    assert arguments_for(own, setting, URL) == own, (
+        "an option of the user's stays"
+    )
 
 
 @pytest.mark.parametrize("form", ["text", "file", "equals"])
@@ -57,9 +63,14 @@ def test_claude_code_has_no_feature_of_its_vendor_s_where_an_option_names_anothe
         "equals": ["--settings=mine.json"],
     }[form]
     home = {"HOME": str(tmp_path)}
-    setting = setting_for(home, program="claude", folder=tmp_path, arguments=words)
+    setting = setting_for(
+        home, program="claude", folder=tmp_path, arguments=words
+    )
     assert setting.features == {}
-    assert arguments_for(["claude", *words], setting, URL) == ["claude", *words]
+    assert arguments_for(["claude", *words], setting, URL) == [
+        "claude",
+        *words,
+    ]
 
 
 def test_claude_code_has_no_feature_of_its_vendor_s_where_its_organisation_names_another(
@@ -113,14 +124,18 @@ def test_opencode_ends_where_its_files_say_the_project_s_first(tmp_path):
         text("https://other.example"),
     )
     setting = set_in(
-        tmp_path, "opencode", "opencode.jsonc", text("{env:MINE}"), MINE=GATEWAY
+        tmp_path,
+        "opencode",
+        "opencode.jsonc",
+        text("{env:MINE}"),
+        MINE=GATEWAY,
     )
     assert setting.upstreams == {
         "opencode-openai.gateway.example": "https://gateway.example"
     }
-    made = json.loads(setting.variables_at(URL, {})["OPENCODE_CONFIG_CONTENT"])[
-        "provider"
-    ]
+    made = json.loads(
+        setting.variables_at(URL, {})["OPENCODE_CONFIG_CONTENT"]
+    )["provider"]
     base = f"{URL}/opencode-openai.gateway.example/v1"
     assert made["openai"]["options"]["baseURL"] == base
     assert made["google"]["options"]["baseURL"] == f"{URL}/gemini/v1beta"
@@ -137,13 +152,23 @@ DEFAULTS = {
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[1]", '{"env": 3}', "\x00", '{"env": {"A": ' + "[" * 9_999]
+    "text",
+    ["", "{", "[1]", '{"env": 3}', "\x00", '{"env": {"A": ' + "[" * 9_999],
 )
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_file_that_cannot_be_read_names_nothing(agent, text, tmp_path):
     for name in (
-        *(".claude/settings.json", ".codex/config.toml", ".config/goose/config.yaml"),
-        *(".env", ".qwen/settings.json", ".gemini/settings.json", "opencode.json"),
+        *(
+            ".claude/settings.json",
+            ".codex/config.toml",
+            ".config/goose/config.yaml",
+        ),
+        *(
+            ".env",
+            ".qwen/settings.json",
+            ".gemini/settings.json",
+            "opencode.json",
+        ),
     ):
         setting = set_in(tmp_path, agent, name, text)
     assert setting.upstreams == DEFAULTS.get(agent, {})
@@ -155,7 +180,9 @@ def test_what_is_no_file_of_an_agent_s_is_not_read(tmp_path):
     assert own_settings("qwen", {"HOME": str(tmp_path)}, tmp_path) == {
         "OPENAI_BASE_URL": GATEWAY
     }
-    (tmp_path / ".env").write_text(f"OPENAI_BASE_URL={GATEWAY}\n" + "#" * (1 << 20))
+    (tmp_path / ".env").write_text(
+        f"OPENAI_BASE_URL={GATEWAY}\n" + "#" * (1 << 20)
+    )
     assert own_settings("qwen", {"HOME": str(tmp_path)}, tmp_path) == {}, (
         "no settings by its size"
     )

@@ -7,7 +7,15 @@ import pytest
 
 from tests.proxy.started import started
 from tests.proxy.test_fitting import CUTS_ALWAYS, long_chat
-from tests.proxy.upstream import all_of, ask, proxy, settle, talking, until, upstream
+from tests.proxy.upstream import (
+    all_of,
+    ask,
+    proxy,
+    settle,
+    talking,
+    until,
+    upstream,
+)
 
 CHAT = "/v1/chat/completions"
 
@@ -70,7 +78,9 @@ def test_a_page_fetches_nothing_from_elsewhere(url):
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", ""]
 )
-def test_a_page_of_somebody_else_that_leads_here_is_given_nothing(url, path, host):
+def test_a_page_of_somebody_else_that_leads_here_is_given_nothing(
+    url, path, host
+):
     asked = f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode()
     with talking(url, asked) as raw:
         assert all_of(raw).split()[1] in (b"403", b"400")
@@ -86,7 +96,10 @@ def test_a_conversation_is_shown_turn_by_turn_as_long_as_it_is_at_hand(url):
     state = json.loads(ask(url, path="/_ullage/state")[2])
     key = state["conversations"][0]["key"]
     status, headers, body = ask(url, path=f"/_ullage/conversations/{key}")
-    assert (status, headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+    assert (status, headers["Content-Type"]) == (
+        200,
+        "text/html; charset=utf-8",
+    )
     assert b"A session's context window" in body
     assert ask(url, path="/_ullage/conversations/none")[0] == 404
 
@@ -94,14 +107,18 @@ def test_a_conversation_is_shown_turn_by_turn_as_long_as_it_is_at_hand(url):
 def test_workers_are_seen_as_one_proxy(tmp_path):
     with (
         upstream() as there,
-        started(there, "--workers=2", f"--store={tmp_path}/kept.db") as running,
+        started(
+            there, "--workers=2", f"--store={tmp_path}/kept.db"
+        ) as running,
     ):
         url = running.url
         for _ in range(8):
             ask(url, "POST", CHAT, long_chat())
         until(
             lambda: (
-                json.loads(ask(url, path="/_ullage/state")[2])["totals"]["requests"]
+                json.loads(ask(url, path="/_ullage/state")[2])["totals"][
+                    "requests"
+                ]
                 == 8
             )
         )
@@ -111,9 +128,10 @@ def test_workers_are_seen_as_one_proxy(tmp_path):
             (shown,) = state["conversations"]
             assert len(shown["turns"]) == 8
             found = ask(url, path="/_ullage/metrics")[2]
-            assert {b'in_flight{worker="1"}', b'in_flight{worker="2"}'} <= _gauges(
-                found
-            )
+            assert {
+                b'in_flight{worker="1"}',
+                b'in_flight{worker="2"}',
+            } <= _gauges(found)
             key = shown["key"]
             assert ask(url, path=f"/_ullage/conversations/{key}")[0] == 200
         running.process.send_signal(signal.SIGTERM)

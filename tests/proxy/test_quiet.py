@@ -50,12 +50,26 @@ def test_another_librarys_words_are_left_out(lines):
 
 def test_a_kind_of_event_is_written_once(lines):
     first = lines(
-        "ullage", 30, "%s: %s: %s%s", "unknown_model", "model", "no 'SECRET'", ""
+        "ullage",
+        30,
+        "%s: %s: %s%s",
+        "unknown_model",
+        "model",
+        "no 'SECRET'",
+        "",
     )
     assert first.startswith("ullage: event 'unknown_model'")
     assert "SECRET" not in first
     assert (
-        lines("ullage", 30, "%s: %s: %s%s", "unknown_model", "model", "no 'OTHER'", "")
+        lines(
+            "ullage",
+            30,
+            "%s: %s: %s%s",
+            "unknown_model",
+            "model",
+            "no 'OTHER'",
+            "",
+        )
         == ""
     )
 
@@ -82,7 +96,9 @@ def test_an_exception_is_its_type_and_its_place_in_our_code():
     assert described(None) == "unknown"
 
 
-def test_threads_tasks_and_loggers_of_a_process_say_no_more(capsys, monkeypatch):
+def test_threads_tasks_and_loggers_of_a_process_say_no_more(
+    capsys, monkeypatch
+):
     def fail():
         raise ValueError("SECRET")
 
@@ -120,7 +136,10 @@ def test_a_process_writes_nothing_of_what_it_was_sent(tmp_path):
             asked,
             b'{"model": {"SECRET": 1}, "messages": [{"role": "SECRET"}]}',
         ):
-            assert ask(running.url, "POST", "/v1/chat/completions", body)[0] == 200
+            assert (
+                ask(running.url, "POST", "/v1/chat/completions", body)[0]
+                == 200
+            )
         running.process.terminate()
         told = running.process.stderr.read()
     assert "SECRET" not in told

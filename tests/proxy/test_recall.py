@@ -51,7 +51,9 @@ def test_a_client_that_offers_no_tools_is_offered_none(serve):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @pytest.mark.parametrize("wire", ["anthropic", "openai-chat"])
-def test_workers_and_starts_between_any_two_turns_change_nothing(serve, wire, tmp_path):
+def test_workers_and_starts_between_any_two_turns_change_nothing(
+    serve, wire, tmp_path
+):
     """Every request goes to another process, and one is killed in the middle."""
     server = serve(wire, script(shell), strict=True)
     store = f"--store={tmp_path}/kept.db"
@@ -78,14 +80,17 @@ def test_workers_and_starts_between_any_two_turns_change_nothing(serve, wire, tm
     assert len(set(heads)) == 1, "the tools stay as they are"
     histories = [FORMATS[wire].history(body) for body in bodies]
     for before, after in pairwise(histories):
-        assert _said(after)[: len(before)] == _said(before), "the prefix stays as it is"
+        assert _said(after)[: len(before)] == _said(before), (
+            "the prefix stays as it is"
+        )
     assert not any(name in str(messages) for name in OURS)
 
 
 def _said(messages):
     """Messages without the marks of caches, which move."""
     return [
-        json.dumps(message).replace(', "cache_control"', "") for message in messages
+        json.dumps(message).replace(', "cache_control"', "")
+        for message in messages
     ]
 
 

@@ -38,7 +38,10 @@ def test_method_path_and_query_pass_as_they_are(echo, method, path):
     there, url = echo
     status, headers, body = ask(url, method, path, b"{not json")
     assert (status, body, headers["X-Kept"]) == (200, b"{not json", "1")
-    assert (there.requests[-1].method, there.requests[-1].target) == (method, path)
+    assert (there.requests[-1].method, there.requests[-1].target) == (
+        method,
+        path,
+    )
     assert headers["X-Ullage"]
 
 
@@ -64,7 +67,12 @@ def test_headers_pass_but_those_between_two_neighbours(echo):
     }
     ask(url, "POST", "/v1/x", b"1", headers)
     came = there.requests[-1]
-    for name in ("Authorization", "X-Stainless-Lang", "anthropic-beta", "User-Agent"):
+    for name in (
+        "Authorization",
+        "X-Stainless-Lang",
+        "anthropic-beta",
+        "User-Agent",
+    ):
         assert came.header(name) == [headers[name]]
     for name in (
         "X-Hop",
@@ -78,9 +86,7 @@ def test_headers_pass_but_those_between_two_neighbours(echo):
 
 def test_a_body_that_is_signed_passes_byte_for_byte(echo):
     there, url = echo
-    signature = (
-        "AWS4-HMAC-SHA256 Credential=AKIA/us-east-1/bedrock/aws4_request, Signature=a"
-    )
+    signature = "AWS4-HMAC-SHA256 Credential=AKIA/us-east-1/bedrock/aws4_request, Signature=a"
     body = b'{"anthropic_version":"bedrock-2023-05-31","messages":[{"role":"user","content":"go"}]}'
     path = "/anthropic/model/anthropic.claude-sonnet-4-5/invoke"
     _, headers, _ = ask(url, "POST", path, body, {"Authorization": signature})
@@ -137,7 +143,9 @@ def test_a_chunked_body_passes(echo):
 
 def test_a_client_that_waits_to_be_told_to_go_on_is_told(echo):
     _, url = echo
-    asked = _post("Content-Length: 5", "Expect: 100-continue", "Connection: close")
+    asked = _post(
+        "Content-Length: 5", "Expect: 100-continue", "Connection: close"
+    )
     with talking(url, asked) as raw:
         assert raw.recv(65_536) == b"HTTP/1.1 100 Continue\r\n\r\n"
         raw.sendall(b"hello")
@@ -154,7 +162,10 @@ def test_the_upstreams_errors_are_the_clients():
     with upstream(answer) as there, proxy(there) as url:
         status, headers, body = ask(url, "POST", "/v1/messages", b"{}")
         assert (status, body) == (429, b'{"error": 1}')
-        assert (headers["retry-after"], headers["x-ratelimit-remaining"]) == ("3", "0")
+        assert (headers["retry-after"], headers["x-ratelimit-remaining"]) == (
+            "3",
+            "0",
+        )
         assert len(there.requests) == 1, "nothing is tried twice"
 
 
@@ -178,7 +189,9 @@ def test_events_come_as_they_are_sent_and_not_at_the_end():
     said = threading.Event()
 
     async def answer(request):
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        response = web.StreamResponse(
+            headers={"Content-Type": "text/event-stream"}
+        )
         await response.prepare(request)
         await response.write(b"data: 1\n\n")
         while not said.is_set():
@@ -187,7 +200,11 @@ def test_events_come_as_they_are_sent_and_not_at_the_end():
         await response.write_eof()
         return response
 
-    with upstream(answer) as there, proxy(there) as url, talking(url, GET) as raw:
+    with (
+        upstream(answer) as there,
+        proxy(there) as url,
+        talking(url, GET) as raw,
+    ):
         first = raw.recv(65_536)
         while b"data: 1" not in first:
             first += raw.recv(65_536)
@@ -235,7 +252,11 @@ def test_a_reply_that_breaks_off_does_not_look_whole():
         request.transport.abort()
         return response
 
-    with upstream(answer) as there, proxy(there) as url, talking(url, GET) as raw:
+    with (
+        upstream(answer) as there,
+        proxy(there) as url,
+        talking(url, GET) as raw,
+    ):
         came = b""
         with suppress(ConnectionResetError):
             while part := raw.recv(65_536):
@@ -303,11 +324,17 @@ def test_more_requests_than_are_allowed_are_told_to_come_again():
         assert ask(url, "GET", "/v1/x")[2] == b"done"
 
 
-@pytest.mark.parametrize("target", [b"http://elsewhere.example/v1/messages", b"*"])
+@pytest.mark.parametrize(
+    "target", [b"http://elsewhere.example/v1/messages", b"*"]
+)
 def test_a_request_never_names_the_host(echo, target):
     there, url = echo
     before = len(there.requests)
-    asked = b"OPTIONS " + target + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    asked = (
+        b"OPTIONS "
+        + target
+        + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    )
     with talking(url, asked) as raw:
         assert raw.recv(65_536).startswith(b"HTTP/1.1 400 ")
     assert len(there.requests) == before
@@ -325,7 +352,9 @@ def test_a_websocket_is_told_to_use_http(echo):
 
 def _post(*headers):
     """The head of a request."""
-    return "\r\n".join(("POST /v1/x HTTP/1.1", "Host: x", *headers, "", "")).encode()
+    return "\r\n".join(
+        ("POST /v1/x HTTP/1.1", "Host: x", *headers, "", "")
+    ).encode()
 
 
 async def _sleep():

@@ -50,7 +50,9 @@ def asked(body, kind="application/json", **room):
 @pytest.mark.parametrize(
     ("plain", "kind"), [(REPLY, "application/json"), (EVENTS, SSE)]
 )
-def test_a_compressed_reply_comes_whole_in_however_many_parts(packed, plain, kind):
+def test_a_compressed_reply_comes_whole_in_however_many_parts(
+    packed, plain, kind
+):
     status, headers, got = asked(packed(plain), kind)
     if headers["Content-Encoding"] == "gzip":
         got = gzip.decompress(got)
@@ -135,5 +137,8 @@ def test_a_stream_without_an_end_is_cut_off(monkeypatch):
 
 def test_what_passes_goes_on_compressed_as_it_came():
     packed = zlib.compress(REPLY)[:-2]
-    with upstream(answering(packed, encoding="deflate")) as there, proxy(there) as url:
+    with (
+        upstream(answering(packed, encoding="deflate")) as there,
+        proxy(there) as url,
+    ):
         assert ask(url, path="/v1/models")[2] == packed

@@ -18,7 +18,11 @@ NAMED = {**UPSTREAMS, "local": "http://127.0.0.1:11434/base/"}
         ("/v1/chat/completions", {}, "openai"),
         ("/v1/responses/resp_1", {}, "openai"),
         ("/v1beta/models/gemini-3-pro:generateContent", {}, "gemini"),
-        ("/v1/models/gemini-3-pro:streamGenerateContent?alt=sse", {}, "gemini"),
+        (
+            "/v1/models/gemini-3-pro:streamGenerateContent?alt=sse",
+            {},
+            "gemini",
+        ),
         ("/upload/v1beta/files", {"x-goog-api-key": "key"}, "gemini"),
         ("/", {}, "openai"),
     ],
@@ -54,7 +58,9 @@ def test_a_request_that_names_a_host_goes_nowhere(target):
     "target", ["//evil.example/x", "/@evil.example/", "/\\evil.example"]
 )
 def test_no_path_leads_to_another_host(target):
-    assert route_of(target, {}, UPSTREAMS).url.startswith("https://api.openai.com/")
+    assert route_of(target, {}, UPSTREAMS).url.startswith(
+        "https://api.openai.com/"
+    )
 
 
 CODEX = {"authorization": "Bearer token", "chatgpt-account-id": "account"}
@@ -67,7 +73,9 @@ def test_codex_with_a_chatgpt_account_goes_where_it_goes_without_us():
         "https://chatgpt.com/backend-api/codex/responses?a=1",
     )
     plain = {"authorization": "Bearer key"}
-    assert route_of("/openai/v1/responses", plain, UPSTREAMS).upstream == "openai"
+    assert (
+        route_of("/openai/v1/responses", plain, UPSTREAMS).upstream == "openai"
+    )
 
 
 def test_an_upstream_of_the_users_is_left_as_it_is():
@@ -94,7 +102,8 @@ def test_no_path_leaves_that_of_its_upstream(target):
 
 
 @pytest.mark.parametrize(
-    "target", ["/v1/files/..a", "/v1/files/a..b", "/v1/models/gpt-4.1", "/v1/x?a=/../b"]
+    "target",
+    ["/v1/files/..a", "/v1/files/a..b", "/v1/models/gpt-4.1", "/v1/x?a=/../b"],
 )
 def test_dots_in_a_name_lead_nowhere_else(target):
     assert route_of(target, {}, UPSTREAMS) is not None

@@ -45,9 +45,19 @@ def test_without_a_key_nothing_is_answered(run, path):
     url, run_keys, there = run
     before = len(there.requests)
     key = run_keys.key
-    for prefix in ("", "/x", f"/{key}x", f"/{key[:-1]}", f"/{key.lower()}", f"//{key}"):
+    for prefix in (
+        "",
+        "/x",
+        f"/{key}x",
+        f"/{key[:-1]}",
+        f"/{key.lower()}",
+        f"//{key}",
+    ):
         status, _, body = ask(url, path=prefix + path)
-        assert (status, json.loads(body)["error"]["code"]) == (404, "ullage_proxy")
+        assert (status, json.loads(body)["error"]["code"]) == (
+            404,
+            "ullage_proxy",
+        )
         assert run_keys.key.encode() not in body
     assert len(there.requests) == before
 
@@ -95,7 +105,8 @@ def test_keys_are_not_told(run):
 
 
 @pytest.mark.skipif(
-    not hasattr(os, "setuid") or os.geteuid(), reason="only root can be another"
+    not hasattr(os, "setuid") or os.geteuid(),
+    reason="only root can be another",
 )
 def test_the_key_that_others_can_read_counts_for_our_user_alone(run):
     """Another user of the machine, who read it in the list of processes, is answered nothing."""
@@ -114,7 +125,10 @@ def test_the_key_that_others_can_read_counts_for_our_user_alone(run):
                     print(raw.recv(65536).split()[1].decode())
     """
     out = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     # the other key is private: whoever has it was given it, such as a command under another user
     assert out.stdout.split() == ["404"] * 4 + ["403", "200", "200", "200"]

@@ -30,7 +30,10 @@ def listed(model="qwen3-8b", **fields):
         ({"owned_by": "vllm", "max_model_len": 32_768}, 32_768, True),
         ({"context_length": 131_072}, 131_072, True),
         (
-            {"context_length": 131_072, "top_provider": {"context_length": 40_960}},
+            {
+                "context_length": 131_072,
+                "top_provider": {"context_length": 40_960},
+            },
             40_960,
             True,
         ),
@@ -51,12 +54,16 @@ def test_a_model_is_found_by_its_name_without_owner_tag_and_case():
     assert from_models(body, "qwen3-8b").window_tokens == 32_768
     assert from_models(body, "qwen3-14b") is None
     one = {"data": [{"id": "model.gguf", "meta": {"n_ctx": 4_096}}]}
-    assert from_models(one, "whatever").window_tokens == 4_096, "a server of one model"
+    assert from_models(one, "whatever").window_tokens == 4_096, (
+        "a server of one model"
+    )
 
 
 def test_llama_cpp_tells_the_window_of_a_slot():
     assert (
-        from_props({"default_generation_settings": {"n_ctx": 4_096}}).window_tokens
+        from_props(
+            {"default_generation_settings": {"n_ctx": 4_096}}
+        ).window_tokens
         == 4_096
     )
     assert from_props({"error": "no"}) is None
@@ -78,7 +85,11 @@ def test_ollama_tells_what_is_loaded_what_is_set_and_how_it_was_trained():
     bound = Served(40_960, "context_length of /api/show", is_loaded=False)
     assert from_show(trained, "qwen3:480b-cloud") == bound
     by_default = from_show(trained, "qwen3")
-    assert (by_default.window_tokens, by_default.is_served, by_default.is_default) == (
+    assert (
+        by_default.window_tokens,
+        by_default.is_served,
+        by_default.is_default,
+    ) == (
         *(4_096, False),
         True,
     )
@@ -99,13 +110,16 @@ def test_litellm_tells_by_the_name_it_gives_a_model():
 
 
 @pytest.mark.parametrize(
-    "value", [0, -1, 7, MOST_TOKENS + 1, 1e9, 8192.5, True, "8k", "", [], {}, "9" * 40]
+    "value",
+    [0, -1, 7, MOST_TOKENS + 1, 1e9, 8192.5, True, "8k", "", [], {}, "9" * 40],
 )
 def test_what_cannot_be_a_window_is_refused(value):
     found = [
         from_models(listed(max_model_len=value), "qwen3-8b"),
         from_props({"default_generation_settings": {"n_ctx": value}}),
-        from_ps({"models": [{"model": "qwen3", "context_length": value}]}, "qwen3"),
+        from_ps(
+            {"models": [{"model": "qwen3", "context_length": value}]}, "qwen3"
+        ),
     ]
     assert [served.window_tokens for served in found] == [None, None, None]
     assert not any(served.is_served for served in found)

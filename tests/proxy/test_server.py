@@ -56,7 +56,9 @@ def _takes_connections(url):
     return True
 
 
-def test_connections_that_come_together_are_left_for_other_workers_too(tmp_path):
+def test_connections_that_come_together_are_left_for_other_workers_too(
+    tmp_path,
+):
     config = Config(listen="127.0.0.1:0", store=f"{tmp_path}/kept.db")
 
     async def left():
@@ -64,7 +66,8 @@ def test_connections_that_come_together_are_left_for_other_workers_too(tmp_path)
             other = listening.dup()  # as a worker beside it holds it
             async with running(config, listening, Observers()):
                 clients = [
-                    socket.create_connection(listening.getsockname()) for _ in range(8)
+                    socket.create_connection(listening.getsockname())
+                    for _ in range(8)
                 ]
                 await asyncio.sleep(0)
                 await asyncio.sleep(0)

@@ -25,7 +25,12 @@ class Tracer:
 class Span(trace.NonRecordingSpan):
     def __init__(self, name, given):
         super().__init__(trace.INVALID_SPAN_CONTEXT)
-        self.name, self.given, self.status, self.ended = name, given, None, None
+        self.name, self.given, self.status, self.ended = (
+            name,
+            given,
+            None,
+            None,
+        )
 
     def set_status(self, status, description=None):
         self.status = status
@@ -47,7 +52,9 @@ def test_a_call_is_a_span_of_its_callers_trace(tracer):
     (span,) = tracer.spans
     assert span.name == "chat claude-opus-4-8"
     context = trace.get_current_span(span.given["context"]).get_span_context()
-    assert format(context.trace_id, "032x") == "0af7651916cd43dd8448eb211c80319c"
+    assert (
+        format(context.trace_id, "032x") == "0af7651916cd43dd8448eb211c80319c"
+    )
     assert span.ended - span.given["start_time"] == 500_000_000
     assert span.status is None
 
@@ -66,5 +73,7 @@ def test_attributes_are_numbers_and_names_and_no_content():
     assert found["gen_ai.usage.input_tokens"] == 1_000
     assert found["gen_ai.usage.cache_read.input_tokens"] == 900
     assert found["ullage.prompt.came_tokens"] == 4_000
-    assert all(isinstance(value, str | int | float) for value in found.values())
+    assert all(
+        isinstance(value, str | int | float) for value in found.values()
+    )
     assert FITTED.path not in map(str, found.values())

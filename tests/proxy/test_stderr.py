@@ -18,7 +18,8 @@ def test_a_proxy_whose_log_nobody_reads_goes_on(tmp_path):
     ):
         body = json.dumps({"model": "m" * 500, "messages": []}).encode()
         answers = {
-            ask(proxy.url, "POST", "/v1/chat/completions", body)[0] for _ in range(300)
+            ask(proxy.url, "POST", "/v1/chat/completions", body)[0]
+            for _ in range(300)
         }
         assert answers == {200}
         proxy.process.terminate()
@@ -29,7 +30,9 @@ def test_what_waits_too_long_is_left_out_and_counted():
     reading, writing = os.pipe()
     file = Unwaited(writing, most=3)
     texts = [f"{number:07}\n" * 2_000 for number in range(9)]
-    for text in texts[:5]:  # four fill the pipe, and the fifth is being written
+    for text in texts[
+        :5
+    ]:  # four fill the pipe, and the fifth is being written
         file.write(text)
         while file._waiting.qsize():
             sleep(0.01)

@@ -28,9 +28,12 @@ def token(alg="RS256", signature="s" * 43, **claims):
     """A JSON Web Token with these claims; nobody has signed it."""
     header = {"alg": alg, "typ": "JWT"}
     parts = [
-        base64.urlsafe_b64encode(json.dumps(each).encode()) for each in (header, claims)
+        base64.urlsafe_b64encode(json.dumps(each).encode())
+        for each in (header, claims)
     ]
-    return ".".join([*(part.decode().rstrip("=") for part in parts), signature])
+    return ".".join(
+        [*(part.decode().rstrip("=") for part in parts), signature]
+    )
 
 
 def aws(key, signature, day="20261126"):
@@ -51,9 +54,9 @@ def test_a_credential_is_found_wherever_a_vendor_puts_it():
         {"api-key": "secret-1"},
     ):
         assert credentials_of(URL, CIMultiDict(headers)) == ["secret-1"]
-    assert credentials_of("https://x/?alt=sse&key=secret-1", CIMultiDict()) == [
-        "secret-1"
-    ]
+    assert credentials_of(
+        "https://x/?alt=sse&key=secret-1", CIMultiDict()
+    ) == ["secret-1"]
     assert credentials_of(URL, CIMultiDict({"x-api-key": ""})) == []
 
 
@@ -131,14 +134,16 @@ def test_who_share_a_key_and_bring_tokens_of_their_own_are_two():
         "cf-access-jwt-assertion",
     ):
         ada, bob = (
-            tenant({"x-api-key": "the gateway's", name: who}) for who in ("ada", "bob")
+            tenant({"x-api-key": "the gateway's", name: who})
+            for who in ("ada", "bob")
         )
         assert ada != bob
 
 
 def test_further_headers_tell_users_apart_where_they_are_named():
     ada, bob = (
-        {"x-api-key": "the gateway's", "X-User-Id": who} for who in ("ada", "bob")
+        {"x-api-key": "the gateway's", "X-User-Id": who}
+        for who in ("ada", "bob")
     )
     assert tenant(ada) == tenant(bob)
     assert tenant(ada, tenant_headers=["X-User-Id"]) != tenant(
@@ -156,7 +161,10 @@ def test_a_refreshed_token_stays_whose_it_was():
     assert tenant({"authorization": f"Bearer {first}"}) == tenant(
         {"authorization": second}
     )
-    for other in ({**ADA, "sub": "bob"}, {**ADA, "iss": "https://other.example"}):
+    for other in (
+        {**ADA, "sub": "bob"},
+        {**ADA, "iss": "https://other.example"},
+    ):
         assert tenant({"authorization": token(**other)}) != tenant(
             {"authorization": first}
         )
@@ -164,8 +172,12 @@ def test_a_refreshed_token_stays_whose_it_was():
 
 @pytest.mark.parametrize("odd", ODD)
 def test_what_says_of_nobody_whose_it_is_or_is_not_signed_is_itself(odd):
-    assert tenant({"authorization": odd}) != tenant({"authorization": token(**ADA)})
-    assert tenant({"authorization": odd}) != tenant({"authorization": odd + "x"})
+    assert tenant({"authorization": odd}) != tenant(
+        {"authorization": token(**ADA)}
+    )
+    assert tenant({"authorization": odd}) != tenant(
+        {"authorization": odd + "x"}
+    )
 
 
 def test_who_brings_a_key_of_their_own_is_not_whom_a_token_beside_it_names():
@@ -188,7 +200,10 @@ def test_tenants_have_names_where_they_are_given():
     for key in ("old", "new"):
         assert tenant({"x-api-key": key}, **named) == "research"
         assert (
-            tenant({"x-api-key": "dummy", "authorization": f"Bearer {key}"}, **named)
+            tenant(
+                {"x-api-key": "dummy", "authorization": f"Bearer {key}"},
+                **named,
+            )
             == "research"
         )
     assert tenant({"x-api-key": "any"}, tenant="all") == "all"

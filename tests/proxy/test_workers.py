@@ -32,7 +32,10 @@ def test_who_is_killed_is_replaced_and_nobody_waits_in_vain(tmp_path):
         assert len(first) == 2
         os.kill(first[0], signal.SIGKILL)
         for number in range(20):
-            assert ask(proxy.url, "POST", "/v1/x", b"%d" % number)[2] == b"%d" % number
+            assert (
+                ask(proxy.url, "POST", "/v1/x", b"%d" % number)[2]
+                == b"%d" % number
+            )
         while len(now := {*children(proxy.process.pid)} - {first[0]}) < 2:
             time.sleep(
                 0.01
@@ -58,6 +61,9 @@ def test_workers_do_not_outlive_their_parent(tmp_path):
 def _lives(pid):
     """Whether a process runs; one that has ended and was not asked about does not."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+        return (
+            Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+            != "Z"
+        )
     except FileNotFoundError:
         return False

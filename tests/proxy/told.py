@@ -8,7 +8,10 @@ from ullage.doors.exchange import ExchangeReport
 from ullage.doors.proxy.relayed import Relayed
 
 PRUNED = Event(
-    kind="pruned", where="message 3, bash result", why="it was old", tokens_before=900
+    kind="pruned",
+    where="message 3, bash result",
+    why="it was old",
+    tokens_before=900,
 )
 FITTED = ExchangeReport(
     path="/v1/messages",
@@ -32,17 +35,26 @@ def relayed(report=FITTED, **fields):
         "tenant": "tenant-of-somebody",
         "began_s": 1_800_000_000.0,
     }
-    given |= {"came_bytes": 4_000, "sent_bytes": 1_000, "fit_s": 0.004, "head_s": 0.2}
+    given |= {
+        "came_bytes": 4_000,
+        "sent_bytes": 1_000,
+        "fit_s": 0.004,
+        "head_s": 0.2,
+    }
     return Relayed(report=report, **{**given, "whole_s": 0.5, **fields})
 
 
 def passed(why="path", **fields):
     """One that went on as it came."""
     return relayed(
-        ExchangeReport(path="/v1/files", passed=why, status=200), came_bytes=0, **fields
+        ExchangeReport(path="/v1/files", passed=why, status=200),
+        came_bytes=0,
+        **fields,
     )
 
 
 def of(conversation, at_s, **fields):
     """One of a conversation, at a time."""
-    return relayed(replace(FITTED, conversation=conversation, **fields), began_s=at_s)
+    return relayed(
+        replace(FITTED, conversation=conversation, **fields), began_s=at_s
+    )

@@ -33,7 +33,9 @@ class Captured(Struct, frozen=True):
 
     def header(self, name):
         """The values of a header."""
-        return [value for key, value in self.headers if key.lower() == name.lower()]
+        return [
+            value for key, value in self.headers if key.lower() == name.lower()
+        ]
 
 
 class Upstream:
@@ -46,13 +48,20 @@ class Upstream:
     """
 
     def __init__(self, answer, host):
-        self.url, self.requests, self.gone, self.host = "", [], threading.Event(), host
+        self.url, self.requests, self.gone, self.host = (
+            "",
+            [],
+            threading.Event(),
+            host,
+        )
         self._answer = answer or _echo
 
     async def __call__(self, request):
         body = await request.read()
         headers = [(k.decode(), v.decode()) for k, v in request.raw_headers]
-        self.requests.append(Captured(request.method, request.raw_path, headers, body))
+        self.requests.append(
+            Captured(request.method, request.raw_path, headers, body)
+        )
         try:
             return await self._answer(request)
         except (asyncio.CancelledError, ConnectionError):
@@ -108,7 +117,9 @@ def proxy(there, *tell, **settings):
 
     ``tell`` are called with each request that is over. What is set aside lasts no longer.
     """
-    upstreams = dict.fromkeys(("anthropic", "openai", "gemini", "ollama"), there.url)
+    upstreams = dict.fromkeys(
+        ("anthropic", "openai", "gemini", "ollama"), there.url
+    )
     given = {
         "upstreams": upstreams,
         "tenant": "",
@@ -127,7 +138,9 @@ def ask(url, method="GET", path="/", body=None, headers=()):
     """Status, headers and body of an answer, by the standard library's client."""
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=20)
     try:
-        connection.putrequest(method, path, skip_host=False, skip_accept_encoding=True)
+        connection.putrequest(
+            method, path, skip_host=False, skip_accept_encoding=True
+        )
         for name, value in dict(headers).items():
             connection.putheader(name, value)
         if body is not None and "Content-Length" not in dict(headers):
@@ -149,7 +162,11 @@ def until(holds):
 
 def settle(url):
     """Wait until a proxy has counted every reply: a client has its answer a little earlier."""
-    until(lambda: json.loads(ask(url, path="/_ullage/ready")[2])["in_flight"] == 0)
+    until(
+        lambda: (
+            json.loads(ask(url, path="/_ullage/ready")[2])["in_flight"] == 0
+        )
+    )
 
 
 @contextmanager

@@ -99,7 +99,10 @@ def live(model):
         before = len(session.events)
         view = session.fit(request(history))
         window = session.window
-        expected, bound = window.estimate, window.calibration.upper(window.tokens)
+        expected, bound = (
+            window.estimate,
+            window.calibration.upper(window.tokens),
+        )
         reply = client.chat.completions.create(**view)
         session.observe(reply)
         decided = tuple(event.kind for event in session.events[before:])
@@ -113,7 +116,8 @@ def turn(number, said):
     """What the model said, a call, and its result: a page now and then, else a line."""
     lines = PAGE_LINES if number in PAGES else 1
     text = "\n".join(
-        f"the {THINGS[line % 7]} is fine" for line in range(number, number + lines)
+        f"the {THINGS[line % 7]} is fine"
+        for line in range(number, number + lines)
     )
     call = {"id": f"call_{number}", "type": "function", "function": CALL}
     return [

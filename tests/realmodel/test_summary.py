@@ -15,7 +15,10 @@ from ullage.policy.stages.compact import asked, compact, newest_turns
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 
-pytestmark = [pytest.mark.xdist_group("the real model"), pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.xdist_group("the real model"),
+    pytest.mark.timeout(600),
+]
 
 WORDS = Prompt(
     opening="A man asked why his computer is slow. These are the logs:\n\n",
@@ -49,10 +52,15 @@ LOGS = (
 
 def history():
     messages = [
-        {"role": "user", "content": "Why is it slow? You must never restart it."}
+        {
+            "role": "user",
+            "content": "Why is it slow? You must never restart it.",
+        }
     ]
     for number, log in enumerate([*LOGS[:3], *LOGS[:3], *LOGS]):
-        messages += turn(number, f"I look at the {THINGS[number % len(THINGS)]}.")
+        messages += turn(
+            number, f"I look at the {THINGS[number % len(THINGS)]}."
+        )
         messages[-1]["content"] = log
     return messages
 
@@ -82,7 +90,9 @@ def test_its_words_stand_before_the_record_and_are_paid_for(model):
         limits=Limits(window_tokens=model.window_tokens),
         format="openai-chat",
         recall=False,
-        summariser=summarise.of(write, model=MODEL, window_tokens=model.window_tokens),
+        summariser=summarise.of(
+            write, model=MODEL, window_tokens=model.window_tokens
+        ),
     )
     whole = request(history())
     assert session.compact(whole)

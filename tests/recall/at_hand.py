@@ -8,7 +8,9 @@ from ullage.session.recall.source import OutputReader
 
 
 def grep(text, pattern, **options):
-    return run(search(OutputReader(Output("", text)), pattern, **options), None, "")
+    return run(
+        search(OutputReader(Output("", text)), pattern, **options), None, ""
+    )
 
 
 def by_character(text, ref, *given):

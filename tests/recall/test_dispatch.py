@@ -25,7 +25,9 @@ def ask(
     call = ToolCall("call_1", prefix + tool, arguments, 0)
     words = Words(prefix=prefix)
     given = run(
-        answer(call, words, history or (lambda wanted, thorough: None)), store, tenant
+        answer(call, words, history or (lambda wanted, thorough: None)),
+        store,
+        tenant,
     )
     return given.text, given.ref, given.is_error
 
@@ -80,7 +82,9 @@ def test_grep_marks_context_and_bounds_what_it_shows():
         "     3-",
     ]
     text, _, _ = asked(GREP, ref_id=REF, pattern="tide", ignore_case=True)
-    assert text.endswith("[50 of 2,000 matching lines; 46,000 characters searched]")
+    assert text.endswith(
+        "[50 of 2,000 matching lines; 46,000 characters searched]"
+    )
 
 
 def test_grep_that_finds_nothing_says_so_and_is_no_error():
@@ -115,9 +119,17 @@ def test_what_is_no_number_is_the_beginning(offset):
         (READ, '{"ref_id": 7}', "ref_id is missing"),
         (READ, '{"ref_id": "../../etc/passwd"}', "nothing is kept"),
         (CONTINUATION, '{"tool_call_id": "\\u0000"}', "nothing is kept"),
-        (CONTINUATION, json.dumps({"tool_call_id": "x" * 5_000}), "nothing is kept"),
+        (
+            CONTINUATION,
+            json.dumps({"tool_call_id": "x" * 5_000}),
+            "nothing is kept",
+        ),
         (GREP, json.dumps({"ref_id": REF}), "pattern is missing"),
-        (GREP, json.dumps({"ref_id": REF, "pattern": "(?=a)"}), "not supported"),
+        (
+            GREP,
+            json.dumps({"ref_id": REF, "pattern": "(?=a)"}),
+            "not supported",
+        ),
         (GREP, json.dumps({"ref_id": REF, "pattern": "("}), "not understood"),
     ],
 )
@@ -149,12 +161,20 @@ def test_the_history_at_hand_is_asked_before_the_store_and_after_it():
         return Output(ref_of("old"), "old") if thorough else None
 
     arguments = json.dumps({"tool_call_id": "call_of_long_ago"})
-    assert ask(CONTINUATION, arguments, history=history)[:2] == ("old", ref_of("old"))
-    assert asked_of_history == [("call_of_long_ago", False), ("call_of_long_ago", True)]
+    assert ask(CONTINUATION, arguments, history=history)[:2] == (
+        "old",
+        ref_of("old"),
+    )
+    assert asked_of_history == [
+        ("call_of_long_ago", False),
+        ("call_of_long_ago", True),
+    ]
 
 
 def test_what_another_tenant_put_there_is_not_opened():
-    text, ref, failed = ask(READ, json.dumps({"ref_id": REF}), tenant="someone else")
+    text, ref, failed = ask(
+        READ, json.dumps({"ref_id": REF}), tenant="someone else"
+    )
     assert failed
     assert ref is None
     assert "tide" not in text
@@ -174,16 +194,24 @@ def test_only_a_call_of_our_tools_is_ours_and_its_answer_goes_straight_into_the_
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "call_1", "content": TEXT},
     ]
-    session = Session("gpt-4.1", limits=Limits(window_tokens=100_000), recall=True)
+    session = Session(
+        "gpt-4.1", limits=Limits(window_tokens=100_000), recall=True
+    )
     session.fit({"messages": messages})
     ours = {
         "id": "call_2",
         "type": "function",
-        "function": {"name": CONTINUATION, "arguments": '{"tool_call_id": "call_1"}'},
+        "function": {
+            "name": CONTINUATION,
+            "arguments": '{"tool_call_id": "call_1"}',
+        },
     }
     assert not session.owns(call)
     assert session.owns(ours)
     answered = session.recall(ours)
     assert (answered["role"], answered["tool_call_id"]) == ("tool", "call_2")
     assert answered["content"].startswith(TEXT[:8_000])
-    assert (session.events[-1].kind, session.events[-1].ref) == ("recalled", REF)
+    assert (session.events[-1].kind, session.events[-1].ref) == (
+        "recalled",
+        REF,
+    )

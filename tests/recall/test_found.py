@@ -52,17 +52,21 @@ def test_then_the_store_is_asked_and_the_whole_history_last():
 def test_its_size_is_the_same_from_the_store_as_from_the_history(text):
     ref = ref_of(text)
     known = ToolOutputRef(ref, len(text.encode()), text.count("\n") + 1)
-    assert run(output_ref(ref, Asked()), store_with(Output(ref, text)), "") == known
     assert (
-        run(output_ref(ref, Asked(glance=Output(ref, text))), store_with(), "") == known
+        run(output_ref(ref, Asked()), store_with(Output(ref, text)), "")
+        == known
+    )
+    assert (
+        run(output_ref(ref, Asked(glance=Output(ref, text))), store_with(), "")
+        == known
     )
 
 
 def test_a_block_has_bytes_and_no_lines():
     block = Output("0123456789abcdef", '{"type":"image"}', "block")
-    assert run(output_ref("x", Asked(glance=block)), store_with(), "") == ToolOutputRef(
-        block.ref, 16, None
-    )
+    assert run(
+        output_ref("x", Asked(glance=block)), store_with(), ""
+    ) == ToolOutputRef(block.ref, 16, None)
 
 
 def test_what_nobody_has_is_nothing():

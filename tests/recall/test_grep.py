@@ -23,7 +23,11 @@ def lines_of(text):
 
 
 def numbers(found, *, matching=True):
-    return [line.number for line in found.lines if (line.match is not None) == matching]
+    return [
+        line.number
+        for line in found.lines
+        if (line.match is not None) == matching
+    ]
 
 
 # What is found
@@ -44,22 +48,33 @@ SAFE = [
     "[^a]b",
     "\x00",
 ]
-texts = st.text(st.sampled_from("aab\n\n cé😀\ud800\x00\x0b\u2028"), max_size=60)
+texts = st.text(
+    st.sampled_from("aab\n\n cé😀\ud800\x00\x0b\u2028"), max_size=60
+)
 
 
 @settings(max_examples=300, deadline=None)
 @given(texts, st.sampled_from(SAFE), st.integers(0, 3), st.integers(1, 5))
-def test_it_finds_what_a_search_of_each_line_finds(text, pattern, context, most):
+def test_it_finds_what_a_search_of_each_line_finds(
+    text, pattern, context, most
+):
     oracle = re.compile(pattern)
     lines = [line.replace("\ud800", "\ufffd") for line in lines_of(text)]
     # \s of RE2 knows neither \x0b nor \u2028.
     blind = [re.sub("[\x0b\u2028]", "_", line) for line in lines]
     wanted = [n for n, line in enumerate(blind, 1) if oracle.search(line)]
     found = grep(
-        text, pattern, context_lines=context, max_matches=most, max_chars=100_000
+        text,
+        pattern,
+        context_lines=context,
+        max_matches=most,
+        max_chars=100_000,
     )
     assert numbers(found) == wanted[:most]
-    assert (found.match_count, found.total) == (min(most, len(wanted)), len(wanted))
+    assert (found.match_count, found.total) == (
+        min(most, len(wanted)),
+        len(wanted),
+    )
     near = {n + d for n in wanted[:most] for d in range(-context, context + 1)}
     assert [line.number for line in found.lines] == sorted(
         near & set(range(1, len(lines) + 1))
@@ -70,12 +85,16 @@ def test_it_finds_what_a_search_of_each_line_finds(text, pattern, context, most)
 
 @settings(max_examples=200, deadline=None)
 @given(
-    st.lists(st.text(st.sampled_from("xyé😀\ud83d\r"), max_size=900), max_size=6),
+    st.lists(
+        st.text(st.sampled_from("xyé😀\ud83d\r"), max_size=900), max_size=6
+    ),
     st.sampled_from(["\n", "\r\n"]),
     st.sampled_from(["x", "y+", "é.?x", "$", "\\r"]),
     st.integers(1, 2_000),
 )
-def test_places_are_those_of_the_text_and_the_room_is_kept(parts, end, pattern, room):
+def test_places_are_those_of_the_text_and_the_room_is_kept(
+    parts, end, pattern, room
+):
     text = end.join(parts)
     found = grep(text, pattern, context_lines=2, max_chars=room)
     for line in found.lines:
@@ -85,7 +104,9 @@ def test_places_are_those_of_the_text_and_the_room_is_kept(parts, end, pattern, 
         if line.match is not None:
             assert text.count("\n", 0, line.match) == line.number - 1
         if not line.clipped:
-            assert line.text == text.split("\n")[line.number - 1].removesuffix("\r")
+            assert line.text == text.split("\n")[line.number - 1].removesuffix(
+                "\r"
+            )
     assert len("\n".join(line.text for line in found.lines)) <= room
     assert bool(found.lines) == bool(found.total)
 
@@ -117,7 +138,9 @@ def test_a_lone_surrogate_can_be_asked_for():
 
 
 def test_context_is_merged_and_yields_to_matches():
-    text = "".join(f"{n} {'hit' if n % 4 == 1 else 'none'}\n" for n in range(1, 13))
+    text = "".join(
+        f"{n} {'hit' if n % 4 == 1 else 'none'}\n" for n in range(1, 13)
+    )
     found = grep(text, "hit", context_lines=2)
     assert [line.number for line in found.lines] == list(range(1, 12))
     assert numbers(found, matching=False) == [2, 3, 4, 6, 7, 8, 10, 11]
@@ -127,7 +150,11 @@ def test_context_is_merged_and_yields_to_matches():
 
 def test_what_is_left_out_is_said():
     found = grep("hit\n" * 100, "hit", max_matches=3)
-    assert (found.match_count, found.total, found.total_is_exact) == (3, 100, True)
+    assert (found.match_count, found.total, found.total_is_exact) == (
+        3,
+        100,
+        True,
+    )
     many = grep("hit\n" * (COUNT_LINES + 1), "hit")
     assert (many.total, many.total_is_exact) == (COUNT_LINES, False)
     assert grep("hit\n" * COUNT_LINES, "hit").total_is_exact
@@ -168,7 +195,9 @@ FOUR_MB = random.Random(1).randbytes(4_000_000).translate(b"ab" * 128).decode()
 @pytest.mark.parametrize("every", [200, 4_000_000], ids=["lines", "one line"])
 @pytest.mark.timeout(60)
 def test_no_search_goes_on_for_ever(pattern, every):
-    text = "\n".join(FOUR_MB[at : at + every] for at in range(0, len(FOUR_MB), every))
+    text = "\n".join(
+        FOUR_MB[at : at + every] for at in range(0, len(FOUR_MB), every)
+    )
     with suppress(PatternError):
         grep(text, pattern)
 
@@ -180,7 +209,9 @@ def test_a_search_that_has_taken_its_time_is_given_up(monkeypatch):
 
 
 @pytest.mark.parametrize("pattern", HOSTILE)
-@pytest.mark.parametrize("text", ["a" * 300_000, "abcd x," * 40_000, "a\n" * 150_000])
+@pytest.mark.parametrize(
+    "text", ["a" * 300_000, "abcd x," * 40_000, "a\n" * 150_000]
+)
 def test_every_pattern_is_answered_or_refused(pattern, text):
     """A pattern that backtracks would not come back before the test is stopped."""
     with suppress(PatternError):
@@ -190,7 +221,9 @@ def test_every_pattern_is_answered_or_refused(pattern, text):
 
 def test_a_pattern_too_costly_for_the_text_is_refused():
     assert grep("a" * 1_000, r"[QR].{60}a").total == 0
-    with pytest.raises(PatternError, match="too costly for a text of 1,000,000 bytes"):
+    with pytest.raises(
+        PatternError, match="too costly for a text of 1,000,000 bytes"
+    ):
         grep(FOUR_MB[:1_000_000], r"[ab].{60}a.*Q?")
 
 
@@ -217,14 +250,17 @@ def test_a_pattern_too_costly_for_the_text_is_refused():
         ("a" * (PATTERN_CHARS + 1), "limit is 1,000"),
     ],
 )
-def test_what_cannot_be_searched_is_refused_with_a_remedy(pattern, remedy, capfd):
+def test_what_cannot_be_searched_is_refused_with_a_remedy(
+    pattern, remedy, capfd
+):
     with pytest.raises(PatternError, match=re.escape(remedy)):
         grep("a\nb", pattern)
     assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(
-    "pattern", [r"[^\n]", r"\(?=a", r"\Q(?=\n\E", r"[(?=]", r"\\n", "[[:alpha:]$]"]
+    "pattern",
+    [r"[^\n]", r"\(?=a", r"\Q(?=\n\E", r"[(?=]", r"\\n", "[[:alpha:]$]"],
 )
 def test_what_only_looks_forbidden_is_searched(pattern):
     grep("a\r\nb", pattern)
@@ -232,7 +268,10 @@ def test_what_only_looks_forbidden_is_searched(pattern):
 
 @settings(max_examples=300, deadline=None)
 @given(
-    st.text(st.sampled_from("a.*+?()[]{}|^$\\nQE:xC0,1<=!P\ud800é"), max_size=12), texts
+    st.text(
+        st.sampled_from("a.*+?()[]{}|^$\\nQE:xC0,1<=!P\ud800é"), max_size=12
+    ),
+    texts,
 )
 def test_any_pattern_is_searched_or_refused(pattern, text):
     try:
@@ -240,7 +279,10 @@ def test_any_pattern_is_searched_or_refused(pattern, text):
     except PatternError:
         return
     assert (
-        found.match_count == len(numbers(found)) <= found.total <= len(lines_of(text))
+        found.match_count
+        == len(numbers(found))
+        <= found.total
+        <= len(lines_of(text))
     )
 
 
@@ -262,9 +304,13 @@ ODD = [
     st.sampled_from(ODD),
     st.booleans(),
 )
-def test_a_match_begins_where_the_standard_librarys_does(text, pattern, ignore_case):
+def test_a_match_begins_where_the_standard_librarys_does(
+    text, pattern, ignore_case
+):
     ascii_only = re.ASCII if "\\" in pattern else 0
-    oracle = re.compile(pattern, ascii_only | (re.IGNORECASE if ignore_case else 0))
+    oracle = re.compile(
+        pattern, ascii_only | (re.IGNORECASE if ignore_case else 0)
+    )
     found = grep(text, pattern, ignore_case=ignore_case, max_matches=99)
     start, wanted = 0, []
     for line in lines_of(text):
@@ -281,7 +327,10 @@ def test_what_is_looked_for_first_is_in_every_line_that_matches(
 ):
     machine = Automaton(pattern, ignore_case)
     for line in map(readable, lines_of(text)):
-        if machine.first_match(line, "\n", LINE_END) is not None and machine.needed:
+        if (
+            machine.first_match(line, "\n", LINE_END) is not None
+            and machine.needed
+        ):
             assert machine.needed.search(line)
 
 
@@ -301,7 +350,9 @@ def test_what_is_looked_for_first_is_in_every_line_that_matches(
         ("a{,2}", "a{,2}", True),
     ],
 )
-def test_syntax_of_re2_that_the_standard_library_lacks(pattern, line, is_there):
+def test_syntax_of_re2_that_the_standard_library_lacks(
+    pattern, line, is_there
+):
     assert grep(f"first\n{line}\nlast", pattern).total == is_there
 
 

@@ -8,9 +8,13 @@ CALL = histories.Call("bash", "a.py", "a line of output\n" * 400)
 
 
 def test_a_ref_opens_from_the_history_and_the_index_of_what_was_compacted():
-    messages = histories.wire("openai-chat", [histories.Turn(calls=(CALL,))] * 3)
+    messages = histories.wire(
+        "openai-chat", [histories.Turn(calls=(CALL,))] * 3
+    )
     session = Session(
-        "gpt-4.1", policy=histories.CUTS_ALWAYS, limits=Limits(window_tokens=100_000)
+        "gpt-4.1",
+        policy=histories.CUTS_ALWAYS,
+        limits=Limits(window_tokens=100_000),
     )
     request = histories.request("openai-chat", messages)
     assert session.compact(request)
@@ -29,4 +33,6 @@ def test_a_ref_opens_from_the_history_and_the_index_of_what_was_compacted():
         )
         is None
     )
-    assert find_in_history(window, "0" * 16, window.size, thorough=True) is None
+    assert (
+        find_in_history(window, "0" * 16, window.size, thorough=True) is None
+    )

@@ -34,9 +34,9 @@ def test_a_term_is_at_the_spans_that_it_stands_on(some):
 def test_more_texts_change_no_block_but_the_last(sizes, more):
     some, all_ = ["x" * n for n in sizes], ["x" * n for n in sizes + more]
     before, after = list(blocks_of(some)), list(blocks_of(all_))
-    assert [place for start, stop in after for place in range(start, stop)] == list(
-        range(len(all_))
-    )
+    assert [
+        place for start, stop in after for place in range(start, stop)
+    ] == list(range(len(all_)))
     assert after[: len(before) - 1] == before[:-1]
 
 
@@ -44,7 +44,9 @@ def test_a_line_end_of_json_begins_no_word():
     assert list(Index(['{"text":"\\nimport gate"}']).places("import")) == [0]
 
 
-def test_a_block_is_indexed_once_for_a_tenant_and_again_for_another(monkeypatch):
+def test_a_block_is_indexed_once_for_a_tenant_and_again_for_another(
+    monkeypatch,
+):
     made = []
     monkeypatch.setattr(
         index, "Index", lambda texts: made.append(texts) or Index(texts)
@@ -67,8 +69,14 @@ def test_what_is_remembered_is_bounded(monkeypatch):
 
 
 def test_its_size_is_about_what_it_takes():
-    one = Index([f"def high_water_{n}(gauge): return level_{n}" for n in range(3_000)])
+    one = Index(
+        [f"def high_water_{n}(gauge): return level_{n}" for n in range(3_000)]
+    )
     assert (
-        len(msgspec.msgpack.encode({term: bytes(p) for term, p in one._places.items()}))
+        len(
+            msgspec.msgpack.encode(
+                {term: bytes(p) for term, p in one._places.items()}
+            )
+        )
         < one.size_bytes
     )

@@ -24,7 +24,9 @@ def searched(text, pattern, **more):
     arguments = {"tool_call_id": "r" * 16, "pattern": pattern, **more}
     call = ToolCall("c1", "get_continuation", json.dumps(arguments), 0)
     output = Output("r" * 16, text)
-    steps = answer(call, Words(toolset=SHORT), lambda wanted, thoroughly: output)
+    steps = answer(
+        call, Words(toolset=SHORT), lambda wanted, thoroughly: output
+    )
     return run(steps, MemoryStore(), "").text
 
 
@@ -36,17 +38,25 @@ def searched(text, pattern, **more):
     ],
     ids=["one line", "a text block"],
 )
-def test_each_match_in_one_line_is_shown_with_its_path_and_what_is_beside_it(document):
+def test_each_match_in_one_line_is_shown_with_its_path_and_what_is_beside_it(
+    document,
+):
     *shown, last = searched(document, "SKU-0007", context_lines=1).splitlines()
-    paths = [line.partition(": ")[2] for line in shown if line.startswith(": ")]
+    paths = [
+        line.partition(": ")[2] for line in shown if line.startswith(": ")
+    ]
     prefix = "text" if document.startswith("{") else ""
-    assert paths == [f'{prefix}[{at}].sku: "SKU-0007"' for at in range(7, 300, 50)]
+    assert paths == [
+        f'{prefix}[{at}].sku: "SKU-0007"' for at in range(7, 300, 50)
+    ]
     assert f"- {prefix}[7].id: 7" in shown
     assert last.startswith("[6 of 6 matching values, each with its path;")
 
 
 def test_a_pattern_that_only_the_writing_matches_is_found_as_it_is_written():
-    assert "1 of 1 matching lines" in searched(json.dumps(ROWS), '"sku": "SKU-0007"')
+    assert "1 of 1 matching lines" in searched(
+        json.dumps(ROWS), '"sku": "SKU-0007"'
+    )
 
 
 def test_a_document_of_short_lines_and_a_long_line_of_text_are_searched_as_they_are():

@@ -9,9 +9,13 @@ from ullage.session.recall.ranking import Hit, ranked
 from ullage.session.recall.spans import texts_of
 from ullage.session.recall.terms import Splitter
 
-words = st.sampled_from(["gate", "tide", "water_level", "levelOf", "shut", "12"])
+words = st.sampled_from(
+    ["gate", "tide", "water_level", "levelOf", "shut", "12"]
+)
 lines = st.lists(words, max_size=4)
-texts = st.lists(st.lists(lines.map(" ".join), max_size=5).map("\n".join), max_size=5)
+texts = st.lists(
+    st.lists(lines.map(" ".join), max_size=5).map("\n".join), max_size=5
+)
 queries = lines.map(" ".join)
 
 
@@ -62,7 +66,9 @@ def best(some, query):
 
 
 def test_rare_words_count_more():
-    some = ["the gate\nthe gate\nthe gate\nthe lock\nthe sill\nthe quay\nthe pier"]
+    some = [
+        "the gate\nthe gate\nthe gate\nthe lock\nthe sill\nthe quay\nthe pier"
+    ]
     assert best(some, "the sill")[0] == "the sill"
 
 
@@ -82,7 +88,10 @@ def test_a_text_that_has_more_of_the_query_comes_first():
         "gate\nfiller\nfiller\ntide",
         "gate\nfiller\nfiller",
     ]
-    assert [hit.text for hit in ranked([Index(some)], "gate tide")][:2] == [1, 1]
+    assert [hit.text for hit in ranked([Index(some)], "gate tide")][:2] == [
+        1,
+        1,
+    ]
 
 
 def test_of_lines_that_have_the_same_the_shorter_comes_first():

@@ -12,7 +12,18 @@ from ullage.session.recall.read import LINE_CHARS
 REF = "0123456789abcdef"
 WORDS = Words()
 
-CHARACTERS = ("a", "\n", "\r\n", "猫", "e\u0301", "👩‍👩‍👧", "\ud800", "\x00", '"', "] ")
+CHARACTERS = (
+    "a",
+    "\n",
+    "\r\n",
+    "猫",
+    "e\u0301",
+    "👩‍👩‍👧",
+    "\ud800",
+    "\x00",
+    '"',
+    "] ",
+)
 texts = st.builds(
     lambda pieces, times: "".join(pieces) * times,
     st.lists(st.sampled_from(CHARACTERS), min_size=1, max_size=30),
@@ -41,7 +52,9 @@ def test_pages_join_to_the_original_and_always_move_on(text, page_chars):
     pages = pages_of(text, page_chars)
     assert "".join(page for _, page in pages) == text
     assert all(len(page) <= page_chars for _, page in pages)
-    assert all(text[offset : offset + len(page)] == page for offset, page in pages)
+    assert all(
+        text[offset : offset + len(page)] == page for offset, page in pages
+    )
 
 
 @given(texts, st.integers(-3, 5_000))
@@ -50,7 +63,10 @@ def test_a_page_may_begin_anywhere(text, offset):
     if offset < len(text):
         assert page == text[max(offset, 0) :]
     else:
-        assert page == f"[nothing after character {len(text):,}: the output ends there]"
+        assert (
+            page
+            == f"[nothing after character {len(text):,}: the output ends there]"
+        )
 
 
 def test_the_last_line_of_a_page_says_what_it_holds_of_how_much():
@@ -86,7 +102,8 @@ def test_numbered_pages_join_to_the_lines_of_the_original(text, limit):
     while True:
         page = by_line(text, REF, offset, limit, WORDS).split("\n")
         more = re.fullmatch(
-            r"\[lines ([\d,]+) to ([\d,]+) of ([\d,]+)\. Next: offset=(\d+)\]", page[-1]
+            r"\[lines ([\d,]+) to ([\d,]+) of ([\d,]+)\. Next: offset=(\d+)\]",
+            page[-1],
         )
         rows += page[:-1] if more else page
         if more is None:
@@ -131,10 +148,15 @@ def test_a_long_line_is_cut_and_says_how_to_read_it_whole():
 
 
 def test_a_page_of_lines_is_bounded():
-    page = by_line("x" * 99 + "\n" + ("y" * 99 + "\n") * 500, REF, 0, 10_000, WORDS)
+    page = by_line(
+        "x" * 99 + "\n" + ("y" * 99 + "\n") * 500, REF, 0, 10_000, WORDS
+    )
     assert len(page) <= OURS.page_chars + 60
     assert re.search(r"\[lines 1 to \d+ of 502\. Next: offset=\d+\]\Z", page)
 
 
 def test_beyond_the_last_line_there_is_a_sentence():
-    assert by_line("a\nb", REF, 2, 5, WORDS) == "[no line 3: the output has 2 lines]"
+    assert (
+        by_line("a\nb", REF, 2, 5, WORDS)
+        == "[no line 3: the output has 2 lines]"
+    )

@@ -51,13 +51,17 @@ class Chunked:
 
     def __init__(self, text, cuts):
         self.text = text
-        places = sorted({cut for cut in cuts if 0 < cut < len(text)} | {0, len(text)})
+        places = sorted(
+            {cut for cut in cuts if 0 < cut < len(text)} | {0, len(text)}
+        )
         self.spans = list(pairwise(places))
         self.asked = []
 
     @property
     def source(self):
-        extents = (ChunkSize.of(self.text[start:stop]) for start, stop in self.spans)
+        extents = (
+            ChunkSize.of(self.text[start:stop]) for start, stop in self.spans
+        )
         return OutputReader(Shape(REF, "text", tuple(extents)))
 
     def chunk(self, tenant, ref, n):
@@ -75,7 +79,9 @@ cuts = st.lists(st.integers(0, 400), max_size=12)
 def plain_page(text, offset, page_chars):
     """A page as one would cut it from the whole string."""
     if offset >= len(text) > 0:
-        return f"[nothing after character {len(text):,}: the output ends there]"
+        return (
+            f"[nothing after character {len(text):,}: the output ends there]"
+        )
     stop = safe_cut(text, offset + page_chars)
     stop = stop if stop > offset else min(offset + page_chars, len(text))
     if stop >= len(text):
@@ -95,7 +101,9 @@ def test_a_page_of_characters_is_that_of_the_whole_string(
 
 
 @settings(max_examples=120, deadline=None)
-@given(texts, cuts, st.integers(0, 60), st.integers(0, 30), st.integers(1, 300))
+@given(
+    texts, cuts, st.integers(0, 60), st.integers(0, 30), st.integers(1, 300)
+)
 def test_a_page_of_lines_is_that_of_the_whole_string(
     text, cuts, offset, limit, page_chars
 ):
@@ -122,7 +130,13 @@ PATTERNS = [
 
 
 @settings(max_examples=150, deadline=None)
-@given(texts, cuts, st.sampled_from(PATTERNS), st.integers(0, 3), st.integers(1, 5))
+@given(
+    texts,
+    cuts,
+    st.sampled_from(PATTERNS),
+    st.integers(0, 3),
+    st.integers(1, 5),
+)
 def test_a_search_finds_what_it_finds_in_the_whole_string(
     text, cuts, pattern, context, most
 ):
@@ -164,7 +178,10 @@ def test_a_long_line_is_paged_without_reading_to_its_end():
     assert store.read(lines(store.source, 0, 1, WORDS)).startswith(
         "     1\t" + "x" * 2_000 + " [… 998,000"
     )
-    assert set(store.asked) == {0, 100}  # its beginning, and the chunk in which it ends
+    assert set(store.asked) == {
+        0,
+        100,
+    }  # its beginning, and the chunk in which it ends
 
 
 def peak(work):
@@ -199,9 +216,14 @@ def test_memory_does_not_grow_with_an_output_in_a_file(tmp_path, size):
     def read():
         page = run(characters(source(), size // 2, WORDS), store, "")
         assert page.startswith("x" * 8_000)
-        assert run(lines(source(), 1, 5, WORDS), store, "") == "     2\tand no more"
+        assert (
+            run(lines(source(), 1, 5, WORDS), store, "")
+            == "     2\tand no more"
+        )
         found = run(search(source(), "n..dle$"), store, "")
-        assert [(line.number, line.match) for line in found.lines] == [(1, size + 1)]
+        assert [(line.number, line.match) for line in found.lines] == [
+            (1, size + 1)
+        ]
 
     assert peak(read) < 25 * MB
     store.close()

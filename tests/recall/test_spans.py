@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 from ullage.session.recall.spans import SPAN_CHARS, spans_of, texts_of
 
 texts = st.lists(
-    st.text("ab ,\\n\r\u2028潮", max_size=40) | st.integers(0, 900).map("x y".__mul__),
+    st.text("ab ,\\n\r\u2028潮", max_size=40)
+    | st.integers(0, 900).map("x y".__mul__),
     max_size=12,
 ).map("\n".join)
 

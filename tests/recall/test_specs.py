@@ -59,7 +59,10 @@ def test_a_tool_of_the_callers_with_one_of_our_names_makes_ours_give_way():
         "type": "function",
         "function": {"name": "get_continuation", "parameters": {}},
     }
-    request = {"messages": [{"role": "user", "content": "Hello."}], "tools": [theirs]}
+    request = {
+        "messages": [{"role": "user", "content": "Hello."}],
+        "tools": [theirs],
+    }
     session = Session("gpt-4.1")
     view = session.fit(request)
     names = [tool["function"]["name"] for tool in view["tools"]]

@@ -68,7 +68,9 @@ def test_a_call_is_answered_by_its_name_and_arguments(format, as_text):
         ("no_such_tool", {}),
     ],
 )
-def test_what_is_wrong_with_a_call_is_told_to_the_model(format, name, arguments):
+def test_what_is_wrong_with_a_call_is_told_to_the_model(
+    format, name, arguments
+):
     session, _, _ = fitted(format)
     given = session.answer(name, arguments, "call_9")
     assert given.is_error
@@ -82,10 +84,14 @@ def test_after_a_clash_the_tools_have_the_names_of_the_notices():
         )
     ]
     session = new_session("openai-chat")
-    session.fit(request("openai-chat", long_history("openai-chat"), tools=theirs))
+    session.fit(
+        request("openai-chat", long_history("openai-chat"), tools=theirs)
+    )
     assert all(spec.name.startswith("ullage_") for spec in session.tools)
     ref = ref_of("line 3\n" * 300)
-    assert not session.answer("ullage_get_continuation", {"tool_call_id": ref}).is_error
+    assert not session.answer(
+        "ullage_get_continuation", {"tool_call_id": ref}
+    ).is_error
 
 
 # ── after a restart, before anything was fitted ──────────────────────────────────────────
@@ -100,7 +106,9 @@ def test_tools_may_run_before_the_first_request(format):
     again = new_session(format)
     with pytest.raises(ConfigError, match="nothing was fitted yet"):
         again.answer("get_continuation", arguments)
-    assert again.answer("get_continuation", arguments, request=asked).ref == ref
+    assert (
+        again.answer("get_continuation", arguments, request=asked).ref == ref
+    )
     assert again.fit(asked) == new_session(format).fit(asked)
 
 
@@ -108,7 +116,10 @@ def test_a_call_is_recalled_before_the_first_request_too():
     _, _, ref = fitted("openai-chat")
     asked = request("openai-chat", long_history("openai-chat"))
     arguments = json.dumps({"tool_call_id": ref})
-    call = {"id": "r", "function": {"name": "get_continuation", "arguments": arguments}}
+    call = {
+        "id": "r",
+        "function": {"name": "get_continuation", "arguments": arguments},
+    }
     result = new_session("openai-chat").recall(call, request=asked)
     assert "line 3" in result["content"]
 
@@ -156,9 +167,17 @@ def test_a_host_that_offers_the_tools_is_given_none_and_owns_the_calls(format):
     view = session.fit(request(format, long_history(format), tools=theirs))
     assert view["tools"] == theirs
     assert session.tools == recall_tools()
-    call = {"type": "tool_use", "id": "c", "name": "get_continuation", "input": {}}
+    call = {
+        "type": "tool_use",
+        "id": "c",
+        "name": "get_continuation",
+        "input": {},
+    }
     if format == "openai-chat":
-        call = {"id": "c", "function": {"name": "get_continuation", "arguments": "{}"}}
+        call = {
+            "id": "c",
+            "function": {"name": "get_continuation", "arguments": "{}"},
+        }
     assert view.owns(call)
     assert session.owns(call)
     shown = json.dumps(view[FORMATS[format].key])

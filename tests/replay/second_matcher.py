@@ -68,25 +68,32 @@ DIVIDED = ("identifier", "hash")
 WINDOW_CHARS, LEAST_CHARS, SHOWN_SHARE, STOP_SHARE = 80, 8, 0.8, 0.02
 
 WORD = r"\w+(?:[.@-]\w+)*"
-TOKEN = re.compile(rf"(?:(?<!\w)~/|(?<![<*)}}\]~./\w])/)?[.@]?{WORD}(?:/[.@]?{WORD})*")
+TOKEN = re.compile(
+    rf"(?:(?<!\w)~/|(?<![<*)}}\]~./\w])/)?[.@]?{WORD}(?:/[.@]?{WORD})*"
+)
 BARE = r"\s\"'`<>()\[\]{}|\\"
 URL = re.compile(
     rf"\b[A-Za-z]\w*://(?:[^{BARE}]|\([^{BARE}]*\))*(?:[^{BARE}.,:;!?*/]|\([^{BARE}]*\))"
 )
-UNIT = r"(?:[kKMGTP]i?[bB]?|[bB]|bytes|[nuµm]?s|min|sec|h|d|px|r?em|pt|[kMG]?Hz)"
+UNIT = (
+    r"(?:[kKMGTP]i?[bB]?|[bB]|bytes|[nuµm]?s|min|sec|h|d|px|r?em|pt|[kMG]?Hz)"
+)
 NUMBERS = re.compile(rf"\d{{4,}}(?:\.\d+)?|\d+\.\d+|\d+(?:\.\d+)?{UNIT}")
 HASHES = re.compile(
     r"(?:0x)?[0-9a-fA-F]{7,}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 )
 MARKED = re.compile(r"[\d_@./-]|(?<!^)(?:[a-z][A-Z]|[A-Z][a-z])")
 QUOTED = [
-    re.compile(rf"(?<!\w){q}((?:[^{q}\\\n]|\\.){{8,}}){q}(?!\w)") for q in ('"', "'")
+    re.compile(rf"(?<!\w){q}((?:[^{q}\\\n]|\\.){{8,}}){q}(?!\w)")
+    for q in ('"', "'")
 ]
 PHRASE = re.compile(r"(?=.* )[\w ,.'’@:#+-]{8,80}")
 OLD_TEXT = re.compile(r"(?i)old[-_]?(?:str|string|text|content|code)?")
 HEX = "[0-9a-fA-F]"
 PAIR = rf"u[dD][89abAB]{HEX}{{2}}\\u[dD][c-fC-F]{HEX}{{2}}"
-ESCAPE = re.compile(rf"""\\(?:{PAIR}|u(?![dD][89a-fA-F]){HEX}{{4}}|["'\\/nrt])""")
+ESCAPE = re.compile(
+    rf"""\\(?:{PAIR}|u(?![dD][89a-fA-F]){HEX}{{4}}|["'\\/nrt])"""
+)
 
 
 @dataclass(frozen=True)
@@ -124,7 +131,9 @@ def classes(
             tools = {each["function"]["name"] for each in calls_of(reply)}
             for atom, kind in atoms_of(*reply).items():
                 outside = outside_of(atom, kind, given, tools, said, stop_list)
-                class_ = outside or (REUSE if written.holds(atom, kind) else DEMAND)
+                class_ = outside or (
+                    REUSE if written.holds(atom, kind) else DEMAND
+                )
                 yield class_, sourced(call, atom, kind, class_, sources)
         for message in reply:
             if message["role"] not in ("assistant", "tool"):
@@ -152,14 +161,24 @@ def sourced(call, atom, kind, class_, sources) -> Demand:
     if class_ not in USED:
         return Demand(call, atom, kind, 0, "", first_use=False)
     holding = [(u, text) for u, text in sources if occurs(atom, kind, text)]
-    lines = [line for _, text in holding for line in lines_with(atom, kind, text)]
+    lines = [
+        line for _, text in holding for line in lines_with(atom, kind, text)
+    ]
     latest, *others = dict.fromkeys(reversed(lines))
     return Demand(
-        call, atom, kind, call - holding[-1][0], latest, class_ == DEMAND, tuple(others)
+        call,
+        atom,
+        kind,
+        call - holding[-1][0],
+        latest,
+        class_ == DEMAND,
+        tuple(others),
     )
 
 
-def stop_list_for(task: str, atoms_by_task: dict[str, set[str]]) -> frozenset[str]:
+def stop_list_for(
+    task: str, atoms_by_task: dict[str, set[str]]
+) -> frozenset[str]:
     """Atoms that more than 2% of the other tasks use."""
     others = [atoms for other, atoms in atoms_by_task.items() if other != task]
     tasks_with = Counter(atom for atoms in others for atom in atoms)
@@ -182,7 +201,8 @@ def visible(demand: Demand, view_messages) -> bool:
 def atom_visible(demand: Demand, view_messages) -> bool:
     """Whether the atom stands anywhere in the view (ER_atom)."""
     return any(
-        occurs(demand.atom, demand.kind, text_of(message)) for message in view_messages
+        occurs(demand.atom, demand.kind, text_of(message))
+        for message in view_messages
     )
 
 
@@ -214,7 +234,9 @@ def text_of(message, *, keys=False) -> str:
             part["text"] for part in content if part.get("type") == "text"
         )
     if keys:
-        written = [str(each["function"]["arguments"]) for each in calls_of([message])]
+        written = [
+            str(each["function"]["arguments"]) for each in calls_of([message])
+        ]
     else:
         written = [str(value) for _, value in leaves_of(message)]
     return "\n".join(
@@ -223,7 +245,11 @@ def text_of(message, *, keys=False) -> str:
 
 
 def calls_of(messages) -> list[dict]:
-    return [call for message in messages for call in message.get("tool_calls") or ()]
+    return [
+        call
+        for message in messages
+        for call in message.get("tool_calls") or ()
+    ]
 
 
 def leaves_of(*messages) -> Iterator[tuple[str, object]]:
@@ -252,12 +278,18 @@ def leaves(name: str, value) -> Iterator[tuple[str, object]]:
 def atoms_of(*messages) -> dict[str, str]:
     """The atoms of a call, each with its kind."""
     strings = [
-        (name, leaf) for name, leaf in leaves_of(*messages) if isinstance(leaf, str)
+        (name, leaf)
+        for name, leaf in leaves_of(*messages)
+        if isinstance(leaf, str)
     ]
     literals = {
-        literal: LITERAL for _, text in strings for literal in literals_in(text)
+        literal: LITERAL
+        for _, text in strings
+        for literal in literals_in(text)
     }
-    tokens = {token: kind for _, text in strings for token, kind in tokens_in(text)}
+    tokens = {
+        token: kind for _, text in strings for token, kind in tokens_in(text)
+    }
     old = {
         text: QUOTE
         for name, text in strings
@@ -273,7 +305,9 @@ def is_long(text: str) -> bool:
 def literals_in(text: str) -> Iterator[str]:
     """What stands in quotes, and the text itself if it is a phrase; without their escapes."""
     inside = [literal for quoted in QUOTED for literal in quoted.findall(text)]
-    yield from (plain(literal).strip() for literal in inside if is_long(plain(literal)))
+    yield from (
+        plain(literal).strip() for literal in inside if is_long(plain(literal))
+    )
     if PHRASE.fullmatch(plain(text).strip()):
         yield plain(text).strip()
 
@@ -292,7 +326,11 @@ def kind_of(token: str) -> str | None:
         return "number"
     if HASHES.fullmatch(token):
         return "hash"
-    if "/" in token and len(token) >= 4 and any(sign.isalpha() for sign in token):
+    if (
+        "/" in token
+        and len(token) >= 4
+        and any(sign.isalpha() for sign in token)
+    ):
         return "path"
     return "identifier" if len(token) >= 6 and MARKED.search(token) else None
 
@@ -319,13 +357,17 @@ def plain(text: str) -> str:
 def readings(kind: str, text: str) -> tuple[str, ...]:
     """The forms of a text in which an atom of a kind is looked for."""
     return (
-        tuple(dict.fromkeys((text, undone(text)))) if kind == QUOTE else (plain(text),)
+        tuple(dict.fromkeys((text, undone(text))))
+        if kind == QUOTE
+        else (plain(text),)
     )
 
 
 def named(text: str) -> Iterator[tuple[int, str, bool]]:
     """(start, name, whether it is only a part) of all that a token can be found by."""
-    yield from ((match.start(), match[0], False) for match in URL.finditer(text))
+    yield from (
+        (match.start(), match[0], False) for match in URL.finditer(text)
+    )
     for match in TOKEN.finditer(text):
         for cut in (0, *(slash.end() for slash in re.finditer("/", match[0]))):
             name = bare(match[0][cut:])
@@ -339,7 +381,9 @@ def dotted(name: str) -> Iterator[tuple[int, str]]:
     if "/" not in name and "." in name:
         starts = [0, *(dot.end() for dot in re.finditer(r"\.", name))]
         ends = [*(dot.start() for dot in re.finditer(r"\.", name)), len(name)]
-        yield from ((a, name[a:b]) for n, a in enumerate(starts) for b in ends[n:])
+        yield from (
+            (a, name[a:b]) for n, a in enumerate(starts) for b in ends[n:]
+        )
 
 
 @lru_cache(4096)
@@ -353,7 +397,9 @@ def names(text: str) -> tuple[frozenset[str], frozenset[str]]:
 def occurs(atom: str, kind: str, text: str) -> bool:
     if kind in SUBSTRINGS:
         return any(
-            True for form in readings(kind, text) for _ in places(atom, kind, form)
+            True
+            for form in readings(kind, text)
+            for _ in places(atom, kind, form)
         )
     whole, parts = names(text)
     return atom in whole or (kind in DIVIDED and atom in parts)
@@ -376,7 +422,8 @@ def places(atom: str, kind: str, form: str) -> Iterator[int]:
         before = r"(?<!\w)" if kind == LITERAL else ""
         after = r"(?!\w)" if kind == LITERAL else ""
         yield from (
-            m.start() for m in re.finditer(before + re.escape(atom) + after, form)
+            m.start()
+            for m in re.finditer(before + re.escape(atom) + after, form)
         )
 
 
@@ -386,7 +433,10 @@ def lines_with(atom: str, kind: str, text: str) -> list[str]:
     for form in readings(kind, text):
         for start in places(atom, kind, form):
             end = start + len(atom)
-            low, high = form.rfind("\n", 0, start) + 1, f"{form}\n".index("\n", end - 1)
+            low, high = (
+                form.rfind("\n", 0, start) + 1,
+                f"{form}\n".index("\n", end - 1),
+            )
             if high - low > len(atom) + 2 * WINDOW_CHARS:
                 low, high = (
                     max(low, start - WINDOW_CHARS),

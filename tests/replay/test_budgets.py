@@ -30,11 +30,19 @@ def test_a_window_leaves_its_prompt_what_was_asked_and_no_smaller_one_does(
 
 def test_a_share_is_of_the_largest_request_with_its_head():
     run, judge = small_run("openai-chat"), Judge()
-    run = replace(run, request={**run.request, "tools": [{"type": "function"}] * 50})
+    run = replace(
+        run, request={**run.request, "tools": [{"type": "function"}] * 50}
+    )
     head = judge.text(head_of(run.request))
     assert head > 200
-    peak = head + replay_run(run, 200_000, profiles=[PROFILES["none"]]).raw_peak_tokens
-    assert abs(budget_of(run, window_of(run, 0.2), judge) + head - 0.2 * peak) <= 2
+    peak = (
+        head
+        + replay_run(run, 200_000, profiles=[PROFILES["none"]]).raw_peak_tokens
+    )
+    assert (
+        abs(budget_of(run, window_of(run, 0.2), judge) + head - 0.2 * peak)
+        <= 2
+    )
 
 
 def test_a_window_is_taken_as_it_is():
@@ -43,4 +51,8 @@ def test_a_window_is_taken_as_it_is():
 
 
 def test_rooms_are_told_as_they_were_asked_for():
-    assert [label_of(room) for room in (64_000, 0.2, 0.125)] == ["64k", "20%", "12.5%"]
+    assert [label_of(room) for room in (64_000, 0.2, 0.125)] == [
+        "64k",
+        "20%",
+        "12.5%",
+    ]

@@ -19,7 +19,9 @@ from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 
 TRACES = Path(
-    os.environ.get("ULLAGE_TRACES", Path(__file__).parents[3] / "shared" / "traces")
+    os.environ.get(
+        "ULLAGE_TRACES", Path(__file__).parents[3] / "shared" / "traces"
+    )
 )
 FILES = (
     "coding",
@@ -33,10 +35,14 @@ MOST_MESSAGES = 60  # the whole sample in seconds
 WINDOW, TIMES = 16_000, 3
 
 LONG = Call("bash", "a.py", "a line of output\n" * 700)
-WIDE = Call("grep", "b.py", "".join(f"b.py:{n}: found {n * n}\n" for n in range(1_500)))
+WIDE = Call(
+    "grep", "b.py", "".join(f"b.py:{n}: found {n * n}\n" for n in range(1_500))
+)
 FAILED = Call("bash", "c.py", "error: no such file\n" * 90, failed=True)
 JSON = Call(
-    "lookup", "d", "[" + ", ".join(f'{{"id": {n}}}' for n in range(3_000)) + "]"
+    "lookup",
+    "d",
+    "[" + ", ".join(f'{{"id": {n}}}' for n in range(3_000)) + "]",
 )
 TURNS = [
     Turn(user="next", said="Let me look.", calls=(LONG, FAILED)),
@@ -82,7 +88,11 @@ def test_a_run_on_another_wire_has_the_same_results_and_is_legal(format, to):
 
 
 def texts(run):
-    return ["".join(texts) for message in run.messages for _, texts in results(message)]
+    return [
+        "".join(texts)
+        for message in run.messages
+        for _, texts in results(message)
+    ]
 
 
 def test_a_lost_result_is_seen_on_every_wire(monkeypatch):
@@ -92,7 +102,11 @@ def test_a_lost_result_is_seen_on_every_wire(monkeypatch):
 
         def dropping(self, raw, message, changes, plain=plain, **more):
             return plain(
-                self, raw, message, [(*place, "gone") for *place, _ in changes], **more
+                self,
+                raw,
+                message,
+                [(*place, "gone") for *place, _ in changes],
+                **more,
             )
 
         with monkeypatch.context() as patch:
@@ -107,17 +121,24 @@ def test_what_is_no_message_is_refused_with_its_place():
 
 
 @pytest.mark.skipif(
-    not TRACES.exists(), reason="the recorded runs are not here (ULLAGE_TRACES)"
+    not TRACES.exists(),
+    reason="the recorded runs are not here (ULLAGE_TRACES)",
 )
 @pytest.mark.parametrize("file", FILES)
 def test_recorded_runs_keep_every_gate_on_every_wire(file):
     """Each file under every policy; each policy on every wire, in one file or another."""
     short = (
-        r for r in read(TRACES / f"{file}.jsonl.gz") if len(r.messages) <= MOST_MESSAGES
+        r
+        for r in read(TRACES / f"{file}.jsonl.gz")
+        if len(r.messages) <= MOST_MESSAGES
     )
     first = FILES.index(file) % len(FORMATS)
     wires = [*FORMATS][first:] + [*FORMATS][:first]
     for run in islice(short, 1):
         for policy, format in zip(NAMES, cycle(wires), strict=False):
             found = replayed(on_wire(run, format), policy)
-            assert (found.broken, found.over_limit) == ({}, 0), (run.id, policy, format)
+            assert (found.broken, found.over_limit) == ({}, 0), (
+                run.id,
+                policy,
+                format,
+            )

@@ -52,7 +52,11 @@ def chat(*steps):
 
 
 def codex(kind, **payload):
-    return {"timestamp": "2026-01-01T00:00:00Z", "type": kind, "payload": payload}
+    return {
+        "timestamp": "2026-01-01T00:00:00Z",
+        "type": kind,
+        "payload": payload,
+    }
 
 
 def item(kind, **more):
@@ -66,11 +70,15 @@ def asks(text):
 
 def says(text):
     content = [{"type": "output_text", "text": text}]
-    return item("message", role="assistant", content=content, phase="final_answer")
+    return item(
+        "message", role="assistant", content=content, phase="final_answer"
+    )
 
 
 def calls(id):
-    return item("function_call", name="shell", arguments="{}", call_id=id, id=None)
+    return item(
+        "function_call", name="shell", arguments="{}", call_id=id, id=None
+    )
 
 
 def answers(id, output="ok"):
@@ -119,7 +127,13 @@ def test_lines_of_a_later_codex_that_carry_nothing_are_no_damage(tmp_path):
         for kind in ("world_state", "token_usage_record", "of_next_year")
     ]
     run, damage = read_one(
-        tmp_path, META, asks("go"), *later, calls("a"), answers("a"), says("done")
+        tmp_path,
+        META,
+        asks("go"),
+        *later,
+        calls("a"),
+        answers("a"),
+        says("done"),
     )
     assert [message["type"] for message in run.messages] == [
         *("message", "function_call", "function_call_output", "message"),
@@ -128,12 +142,22 @@ def test_lines_of_a_later_codex_that_carry_nothing_are_no_damage(tmp_path):
 
 
 def test_a_codex_rollout_of_the_first_versions_has_items_as_lines(tmp_path):
-    head = {"id": "old", "timestamp": "2025-05-01T00:00:00Z", "instructions": None}
+    head = {
+        "id": "old",
+        "timestamp": "2025-05-01T00:00:00Z",
+        "instructions": None,
+    }
     told = [line["payload"] for line in (asks("go"), calls("a"), says("done"))]
     output = {"content": "ok", "success": True}
     answer = {"type": "function_call_output", "call_id": "a", "output": output}
     run, _ = read_one(
-        tmp_path, head, told[0], {"record_type": "state"}, told[1], answer, told[2]
+        tmp_path,
+        head,
+        told[0],
+        {"record_type": "state"},
+        told[1],
+        answer,
+        told[2],
     )
     assert run.id == "old"
     assert run.messages[2] == {
@@ -143,7 +167,9 @@ def test_a_codex_rollout_of_the_first_versions_has_items_as_lines(tmp_path):
     }
 
 
-def test_what_the_user_of_codex_went_back_on_is_no_part_of_the_history(tmp_path):
+def test_what_the_user_of_codex_went_back_on_is_no_part_of_the_history(
+    tmp_path,
+):
     back = codex("event_msg", type="thread_rolled_back", num_turns=1)
     told = [
         META,
@@ -161,8 +187,12 @@ def test_what_the_user_of_codex_went_back_on_is_no_part_of_the_history(tmp_path)
 
 
 def test_the_summary_of_a_compaction_is_what_the_user_says_next(tmp_path):
-    compacted = codex("compacted", message="So far: all well.", replacement_history=[])
-    run, _ = read_one(tmp_path, META, asks("go"), says("yes"), compacted, says("on"))
+    compacted = codex(
+        "compacted", message="So far: all well.", replacement_history=[]
+    )
+    run, _ = read_one(
+        tmp_path, META, asks("go"), says("yes"), compacted, says("on")
+    )
     assert run.messages[2] == {"role": "user", "content": "So far: all well."}
     assert len(run.messages) == 4
 
@@ -186,13 +216,21 @@ def test_calls_and_results_are_paired_and_what_cannot_be_is_told(tmp_path):
         (3, "a result without its call is left out", "repaired"),
         (7, "a second result of one call is left out", "repaired"),
         (8, "the last reply has calls without results, left out", "repaired"),
-        (4, "a call without a result is answered by a short error", "repaired"),
+        (
+            4,
+            "a call without a result is answered by a short error",
+            "repaired",
+        ),
     ]
 
 
 # -- Gemini CLI -----------------------------------------------------------------------------
 
-HEAD = {"sessionId": "g1", "projectHash": "h", "startTime": "2026-01-01T00:00:00Z"}
+HEAD = {
+    "sessionId": "g1",
+    "projectHash": "h",
+    "startTime": "2026-01-01T00:00:00Z",
+}
 
 
 def gemini(number, kind, content, **more):
@@ -224,7 +262,12 @@ def tool_call(id, result=None):
 def test_a_gemini_cli_session_told_line_by_line(tmp_path):
     tokens = {"input": 30, "cached": 10, "output": 2, "thoughts": 3, "tool": 0}
     reply = gemini(
-        2, "gemini", "", tokens=tokens, model="gemini-x", thoughts=[{"subject": "hm"}]
+        2,
+        "gemini",
+        "",
+        tokens=tokens,
+        model="gemini-x",
+        thoughts=[{"subject": "hm"}],
     )
     run, damage = read_one(
         tmp_path,
@@ -233,7 +276,13 @@ def test_a_gemini_cli_session_told_line_by_line(tmp_path):
         gemini(1, "user", "go"),
         reply,
         {"$set": {"lastUpdated": "2026-01-01T00:00:03Z"}},
-        reply | {"toolCalls": [tool_call("a", [response("a", "one")]), tool_call("b")]},
+        reply
+        | {
+            "toolCalls": [
+                tool_call("a", [response("a", "one")]),
+                tool_call("b"),
+            ]
+        },
         gemini(3, "user", [response("a", "one"), response("b", "two")]),
         gemini(4, "info", "a note"),
         gemini(5, "gemini", "wrong"),
@@ -245,7 +294,9 @@ def test_a_gemini_cli_session_told_line_by_line(tmp_path):
     ]
     called, answered = run.messages[2]["parts"], run.messages[3]["parts"]
     assert [part["functionCall"]["id"] for part in called] == ["a", "b"]
-    assert [part["functionResponse"]["response"]["output"] for part in answered] == [
+    assert [
+        part["functionResponse"]["response"]["output"] for part in answered
+    ] == [
         "one",
         "two",
     ]
@@ -286,7 +337,9 @@ def test_a_session_of_pi(tmp_path):
         pi_message("user", [{"type": "text", "text": "go"}]),
         pi_message("assistant", [call], model="m"),
         pi("model_change", modelId="m"),
-        pi_message("toolResult", [{"type": "text", "text": "ok"}], toolCallId="a"),
+        pi_message(
+            "toolResult", [{"type": "text", "text": "ok"}], toolCallId="a"
+        ),
         pi_message("assistant", [], stopReason="aborted"),
         pi("compaction", summary="So far: all well."),
         pi_message("assistant", [{"type": "text", "text": "done"}]),
@@ -319,24 +372,43 @@ def test_of_a_session_of_pi_with_branches_the_last_is_the_history(tmp_path):
 
 
 def copilot(kind, **data):
-    return {"type": kind, "id": "e", "timestamp": "2026-01-01T00:00:00Z", "data": data}
+    return {
+        "type": kind,
+        "id": "e",
+        "timestamp": "2026-01-01T00:00:00Z",
+        "data": data,
+    }
 
 
 def test_a_session_of_copilot(tmp_path):
-    asked = [{"toolCallId": id, "name": "f", "arguments": {"x": 1}} for id in "ab"]
+    asked = [
+        {"toolCallId": id, "name": "f", "arguments": {"x": 1}} for id in "ab"
+    ]
     run, damage = read_one(
         tmp_path,
         copilot("session.skills_loaded", skills=[]),
         copilot("user.message", content="go", transformedContent="go now"),
         copilot("assistant.message_delta", deltaContent="hm"),
-        copilot("assistant.message", content="", model="m", toolRequests=asked),
-        copilot("assistant.message", content="a subagent", parentToolCallId="a"),
-        copilot("tool.execution_complete", toolCallId="b", error={"message": "no"}),
-        copilot("tool.execution_complete", toolCallId="a", result={"content": "ok"}),
+        copilot(
+            "assistant.message", content="", model="m", toolRequests=asked
+        ),
+        copilot(
+            "assistant.message", content="a subagent", parentToolCallId="a"
+        ),
+        copilot(
+            "tool.execution_complete", toolCallId="b", error={"message": "no"}
+        ),
+        copilot(
+            "tool.execution_complete", toolCallId="a", result={"content": "ok"}
+        ),
         copilot("assistant.message", content="done"),
         {"type": "result", "sessionId": "c1", "exitCode": 0},
     )
-    expected = [("user", "go now"), {"a": "ok", "b": "no"}, ("assistant", "done")]
+    expected = [
+        ("user", "go now"),
+        {"a": "ok", "b": "no"},
+        ("assistant", "done"),
+    ]
     assert run.messages == list(chat(*expected))
     assert damage == []
 
@@ -350,7 +422,12 @@ def test_a_session_of_opencode_exported_or_as_its_messages(tmp_path):
             "state": {"input": {"x": 1}, **state},
         }
 
-    mine = {"id": "1", "sessionID": "o1", "role": "user", "time": {"created": 1_000}}
+    mine = {
+        "id": "1",
+        "sessionID": "o1",
+        "role": "user",
+        "time": {"created": 1_000},
+    }
     reply = {"id": "2", "sessionID": "o1", "role": "assistant", "modelID": "m"}
     parts = [
         {"type": "step-start"},
@@ -366,7 +443,9 @@ def test_a_session_of_opencode_exported_or_as_its_messages(tmp_path):
         {"info": mine, "parts": [{"type": "text", "text": "go"}]},
         {"info": reply, "parts": parts},
     ]
-    exported, damage = read_one(tmp_path, {"info": {"id": "o1"}, "messages": messages})
+    exported, damage = read_one(
+        tmp_path, {"info": {"id": "o1"}, "messages": messages}
+    )
     assert exported.messages == list(
         chat(("user", "go"), {"a": "ok", "b": "no"}, ("assistant", "done"))
     )
@@ -386,7 +465,10 @@ def test_a_session_of_opencode_exported_or_as_its_messages(tmp_path):
 
 def test_an_atif_trajectory(tmp_path):
     call = {"tool_call_id": "a", "function_name": "f", "arguments": {"x": 1}}
-    result = {"source_call_id": "a", "content": [{"type": "text", "text": "ok"}]}
+    result = {
+        "source_call_id": "a",
+        "content": [{"type": "text", "text": "ok"}],
+    }
     steps = [
         {"step_id": 1, "source": "system", "message": "Be brief."},
         {"step_id": 2, "source": "user", "message": "go", "timestamp": "2026-01-01T00:00:00Z"},
@@ -418,9 +500,18 @@ def test_a_trajectory_of_swe_agent_with_calls_and_by_text(tmp_path):
         "function": {"name": "f", "arguments": '{"x": 1}'},
     }
     history = [
-        {"role": "system", "content": "Be brief.", "message_type": "system_prompt"},
+        {
+            "role": "system",
+            "content": "Be brief.",
+            "message_type": "system_prompt",
+        },
         {"role": "user", "content": [{"type": "text", "text": "go"}]},
-        {"role": "assistant", "content": "", "tool_calls": [call], "action": "f"},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [call],
+            "action": "f",
+        },
         {
             "role": "tool",
             "content": [{"type": "text", "text": "ok"}],
@@ -456,13 +547,21 @@ SAMPLE = {
     "attachments": {"x": "a long task"},
 }  # fmt: skip
 SAMPLED = list(
-    chat(("user", "a long task"), {"a": "ok", "b": "late"}, ("assistant", "done"))
+    chat(
+        ("user", "a long task"),
+        {"a": "ok", "b": "late"},
+        ("assistant", "done"),
+    )
 )
 
 
 def test_a_sample_of_inspect_and_a_log_of_samples(tmp_path):
     run, damage = read_one(tmp_path, SAMPLE)
-    assert (run.messages, run.request, run.id) == (SAMPLED, {"model": "m"}, "log:7/1")
+    assert (run.messages, run.request, run.id) == (
+        SAMPLED,
+        {"model": "m"},
+        "log:7/1",
+    )
     log = {
         "version": 2,
         "eval": {"task": "t"},
@@ -478,7 +577,9 @@ def test_a_sample_of_inspect_and_a_log_of_samples(tmp_path):
 def test_the_zip_that_inspect_writes(tmp_path):
     path = tmp_path / "logs.eval"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("_journal/start.json", json.dumps({"version": 2, "eval": {}}))
+        archive.writestr(
+            "_journal/start.json", json.dumps({"version": 2, "eval": {}})
+        )
         archive.writestr("samples/7_epoch_1.json", json.dumps(SAMPLE))
         archive.writestr("samples/7_epoch_2.json", "{")
         archive.writestr("header.json", json.dumps({"version": 2, "eval": {}}))
@@ -497,7 +598,9 @@ def test_the_same_packed_with_zstandard_as_inspect_does_where_it_can(tmp_path):
     path = tmp_path / "logs.eval"
     with zstandard.ZipFile(path, "w", zstandard.ZIP_ZSTANDARD) as archive:
         archive.writestr("samples/7_epoch_1.json", json.dumps(SAMPLE))
-        archive.writestr("samples/7_epoch_2.json", json.dumps(SAMPLE | {"epoch": 2}))
+        archive.writestr(
+            "samples/7_epoch_2.json", json.dumps(SAMPLE | {"epoch": 2})
+        )
     runs, damage = collect(path)
     assert [run.messages for run in runs] == [SAMPLED, SAMPLED]
     assert damage == []
@@ -514,10 +617,14 @@ def test_a_zip_that_is_encrypted_or_holds_millions_of_values_is_told_and_the_res
     path = tmp_path / "logs.eval"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("samples/1.json", json.dumps(SAMPLE))
-        archive.writestr("samples/2.json", b"[" + b"{}," * (MOST_VALUES // 4) + b"{}]")
+        archive.writestr(
+            "samples/2.json", b"[" + b"{}," * (MOST_VALUES // 4) + b"{}]"
+        )
         archive.writestr("samples/3.json", json.dumps(SAMPLE))
     data = bytearray(path.read_bytes())
-    data[data.index(b"PK\x01\x02") + 8] |= 1  # the first file, as the directory has it
+    data[data.index(b"PK\x01\x02") + 8] |= (
+        1  # the first file, as the directory has it
+    )
     assert len(data) < 100_000
     (run,), damage = collect(write(path, bytes(data)))
     assert run.messages == SAMPLED
@@ -536,7 +643,9 @@ PACKINGS = [
 
 
 @pytest.mark.parametrize("packing", PACKINGS)
-def test_a_zip_that_is_damaged_anywhere_is_told_and_raises_nothing(tmp_path, packing):
+def test_a_zip_that_is_damaged_anywhere_is_told_and_raises_nothing(
+    tmp_path, packing
+):
     path = tmp_path / "logs.eval"
     with zipfile.ZipFile(path, "w", packing) as archive:
         archive.writestr("samples/1.json", json.dumps(SAMPLE))
@@ -552,7 +661,8 @@ def test_a_zip_that_is_damaged_anywhere_is_told_and_raises_nothing(tmp_path, pac
 
 def test_messages_of_langchain_whose_results_may_lack_their_ids(tmp_path):
     asked = [
-        {"id": id, "name": "f", "args": {"x": 1}, "type": "tool_call"} for id in "ab"
+        {"id": id, "name": "f", "args": {"x": 1}, "type": "tool_call"}
+        for id in "ab"
     ]
     messages = [
         {"type": "SystemMessage", "content": "Be brief."},
@@ -563,8 +673,14 @@ def test_messages_of_langchain_whose_results_may_lack_their_ids(tmp_path):
         {"type": "AIMessage", "content": "done"},
     ]
     started = {"type": "metadata", "total_stages": 1}
-    run, damage = read_one(tmp_path, started, {"type": "event", "messages": messages})
-    expected = [("system", "Be brief."), ("user", "go"), {"a": "one", "b": "two"}]
+    run, damage = read_one(
+        tmp_path, started, {"type": "event", "messages": messages}
+    )
+    expected = [
+        ("system", "Be brief."),
+        ("user", "go"),
+        {"a": "one", "b": "two"},
+    ]
     assert run.messages == list(chat(*expected, ("assistant", "done")))
     assert damage == []
 
@@ -587,8 +703,13 @@ def test_a_row_of_a_data_set_is_its_messages_whatever_else_is_in_it(tmp_path):
     }
     run, damage = read_one(tmp_path, row)
     assert (run.messages, run.request, damage) == (messages, {}, [])
-    asked, _ = read_one(tmp_path, {**row, "model": "gpt-5", "temperature": 0.1})
-    assert (asked.request["model"], asked.request["temperature"]) == ("gpt-5", 0.1)
+    asked, _ = read_one(
+        tmp_path, {**row, "model": "gpt-5", "temperature": 0.1}
+    )
+    assert (asked.request["model"], asked.request["temperature"]) == (
+        "gpt-5",
+        0.1,
+    )
 
 
 def test_a_log_of_another_client_is_not_taken_for_claude_code_s(tmp_path):
@@ -618,8 +739,14 @@ def test_a_request_of_responses_and_one_of_gemini(tmp_path):
     reply = {"candidates": [{"content": content}], "modelVersion": "g"}
     contents = [{"role": "user", "parts": [{"text": "go"}]}]
     system = {"parts": [{"text": "Be brief."}]}
-    gemini = {"contents": contents, "systemInstruction": system, "response": reply}
-    (one, two), damage = collect(write(tmp_path / "a", lines(responses, gemini)))
+    gemini = {
+        "contents": contents,
+        "systemInstruction": system,
+        "response": reply,
+    }
+    (one, two), damage = collect(
+        write(tmp_path / "a", lines(responses, gemini))
+    )
     assert (one.format, two.format) == ("openai-responses", "gemini")
     assert one.messages == [{"role": "user", "content": "go"}, said]
     assert two.messages == [*contents, content]
@@ -630,7 +757,11 @@ def test_a_request_of_responses_and_one_of_gemini(tmp_path):
 
 def exchange(*messages, said=None, calls=()):
     """A request with these messages, and what came back."""
-    message = {"role": "assistant", "content": said, "tool_calls": list(calls) or None}
+    message = {
+        "role": "assistant",
+        "content": said,
+        "tool_calls": list(calls) or None,
+    }
     return {"model": "gpt", "messages": list(messages)}, {
         "choices": [{"message": message}]
     }
@@ -655,7 +786,11 @@ def as_bodies(request, reply):
 
 def test_exchanges_that_grow_out_of_each_other_are_one_run(tmp_path):
     one, two = conversation("go"), conversation("and you")
-    mixed = [as_bodies(*pair) for pairs in zip(one, two, strict=True) for pair in pairs]
+    mixed = [
+        as_bodies(*pair)
+        for pairs in zip(one, two, strict=True)
+        for pair in pairs
+    ]
     runs, damage = collect(write(tmp_path / "proxy", lines(*mixed)))
     assert [run.messages[0]["content"] for run in runs] == ["go", "and you"]
     for run in runs:
@@ -670,7 +805,9 @@ def test_few_conversations_are_open_at_a_time(tmp_path, monkeypatch):
     starts = [as_bodies(*conversation(word)[0]) for word in "abc"]
     last = [as_bodies(*conversation(word)[2]) for word in "ac"]
     runs, _ = collect(write(tmp_path / "proxy", lines(*starts, *last)))
-    assert [(run.messages[0]["content"], len(run.messages)) for run in runs] == [
+    assert [
+        (run.messages[0]["content"], len(run.messages)) for run in runs
+    ] == [
         *(("a", 1), ("b", 1), ("a", 6), ("c", 6)),
     ]
 
@@ -688,8 +825,14 @@ def test_what_is_recorded_here_is_read_here(tmp_path):
 
 def test_an_exchange_without_a_reply_is_a_run_all_the_same(tmp_path):
     (request, _), *_ = conversation("go")
-    run, damage = read_one(tmp_path, {"request": request, "response": "no JSON"})
-    assert (run.messages, run.sent_whole, damage) == (request["messages"], True, [])
+    run, damage = read_one(
+        tmp_path, {"request": request, "response": "no JSON"}
+    )
+    assert (run.messages, run.sent_whole, damage) == (
+        request["messages"],
+        True,
+        [],
+    )
 
 
 # -- values that are not what their kind says -----------------------------------------------
@@ -714,7 +857,9 @@ def test_an_exchange_without_a_reply_is_a_run_all_the_same(tmp_path):
         gemini(9, "gemini", "x", toolCalls=[{"id": 1}]),
     ],
 )
-def test_a_value_in_another_shape_than_its_kind_stops_nothing(tmp_path, broken):
+def test_a_value_in_another_shape_than_its_kind_stops_nothing(
+    tmp_path, broken
+):
     good = {
         "id": "t",
         "format": "openai-chat",

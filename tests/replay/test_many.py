@@ -23,7 +23,9 @@ def outcomes(runs, kept=None, processes=1, replayer=SESSIONS):
     wanted = (("file", run, at) for at, run in enumerate(runs))
     with open_engine("processes", processes) as engine:
         return list(
-            replay_all(wanted, TRIES, JOB, engine, kept or ResultFile(None), replayer)
+            replay_all(
+                wanted, TRIES, JOB, engine, kept or ResultFile(None), replayer
+            )
         )
 
 
@@ -46,7 +48,9 @@ def test_kept_is_what_was_found_and_runs_alike_are_done_once(tmp_path):
     path = tmp_path / "kept"
     first = outcomes([small_run("gemini", 2)], ResultFile(path))
     text = path.read_bytes()
-    again = outcomes([small_run("gemini", 2), small_run("gemini", 3)], ResultFile(path))
+    again = outcomes(
+        [small_run("gemini", 2), small_run("gemini", 3)], ResultFile(path)
+    )
     assert again[:2] == [
         (name, found, 0) for name, found, _ in first
     ]  # the times as well
@@ -56,7 +60,9 @@ def test_kept_is_what_was_found_and_runs_alike_are_done_once(tmp_path):
 
 def test_a_run_that_cannot_be_replayed_is_damage_and_not_kept(tmp_path):
     odd = replace(
-        small_run("openai-chat", 1), messages=[{"role": "user"}, {"role": 7}], line=5
+        small_run("openai-chat", 1),
+        messages=[{"role": "user"}, {"role": 7}],
+        line=5,
     )
     odd.messages.append({"role": "assistant", "content": "x"})
     path = tmp_path / "kept"
@@ -79,13 +85,18 @@ def test_a_defect_of_ours_costs_one_run_and_is_told(tmp_path):
     runs = [small_run("openai-chat", 1), small_run("openai-chat", 3)]
     failed, _, *done = [
         found
-        for _, found, _ in outcomes(runs, ResultFile(path), replayer=Replayer(broken))
+        for _, found, _ in outcomes(
+            runs, ResultFile(path), replayer=Replayer(broken)
+        )
     ]
     assert failed.problem.startswith(
         "ullage failed on a run under default: IndexError in broken, line"
     )
     assert "user said" not in failed.problem
-    assert [replayed.policy for replayed in done] == ["default", "continuation"]
+    assert [replayed.policy for replayed in done] == [
+        "default",
+        "continuation",
+    ]
     assert len(path.read_bytes().splitlines()) == 2
 
 

@@ -12,7 +12,9 @@ from ullage.core.errors import FormatError
 from ullage.tools.replay.readers import logs_under, read, size_of
 
 LISTED = 2 * PAGE_KEYS + 10
-pytestmark = pytest.mark.xdist_group("logs in a bucket")  # one server for all of them
+pytestmark = pytest.mark.xdist_group(
+    "logs in a bucket"
+)  # one server for all of them
 
 
 @pytest.fixture(scope="module")
@@ -42,15 +44,24 @@ def bucket():
 
 @pytest.mark.parametrize(
     ("prefix", "expected"),
-    [("logs", "abc"), ("logs/", "abc"), ("logs.json", "e"), ("logs/deep/c.json", "c")],
+    [
+        ("logs", "abc"),
+        ("logs/", "abc"),
+        ("logs.json", "e"),
+        ("logs/deep/c.json", "c"),
+    ],
 )
 def test_an_address_is_an_object_or_what_is_below_it(bucket, prefix, expected):
-    assert [run.id for run in read(bucket.url(prefix=prefix))] == list(expected)
+    assert [run.id for run in read(bucket.url(prefix=prefix))] == list(
+        expected
+    )
 
 
 def test_what_is_listed_in_pages_is_listed_whole(bucket):
     found = logs_under(bucket.url(prefix="listed"))
-    assert [file.name for file in found] == [f"{n:04}.json" for n in range(LISTED)]
+    assert [file.name for file in found] == [
+        f"{n:04}.json" for n in range(LISTED)
+    ]
     assert size_of(bucket.url(prefix="listed")) == 2 * LISTED
 
 
@@ -71,10 +82,15 @@ def test_an_object_that_cannot_be_fetched_is_damage_and_not_the_end(
     bucket, monkeypatch
 ):
     damage, files = [], logs_under(bucket.url(prefix="logs"))
-    monkeypatch.setattr("ullage.tools.replay.readers.logs_under", lambda _: files)
+    monkeypatch.setattr(
+        "ullage.tools.replay.readers.logs_under", lambda _: files
+    )
     gone = bucket._asked  # the object goes between the listing and the reading
     gone("DELETE", f"/{bucket.name}/logs/a.json")
-    found = [run.id for run in read(bucket.url(prefix="logs"), on_damage=damage.append)]
+    found = [
+        run.id
+        for run in read(bucket.url(prefix="logs"), on_damage=damage.append)
+    ]
     assert found == ["b", "c"]
     assert [(each.file, each.problem) for each in damage] == [
         (

@@ -15,7 +15,12 @@ CHAT = [
     {"role": "user", "content": "go"},
     {"role": "assistant", "content": "done"},
 ]
-TRAJECTORY = {"id": "t1", "format": "openai-chat", "model": "m", "messages": CHAT}
+TRAJECTORY = {
+    "id": "t1",
+    "format": "openai-chat",
+    "model": "m",
+    "messages": CHAT,
+}
 
 
 def lines(*values):
@@ -79,7 +84,9 @@ def test_a_trajectory_without_the_recorders_own_keys(tmp_path):
 def test_a_trajectory_with_a_count_behind_its_end_was_sent_whole(
     tmp_path, row, is_sent
 ):
-    (run,), _ = collect(write(tmp_path / "a", lines(TRAJECTORY | {"usage": [row]})))
+    (run,), _ = collect(
+        write(tmp_path / "a", lines(TRAJECTORY | {"usage": [row]}))
+    )
     assert (len(run.messages), run.sent_whole) == (2, is_sent)
 
 
@@ -94,17 +101,27 @@ def test_a_broken_history_is_not_repaired(tmp_path):
     )
     assert run.messages == broken
     assert damage == []
-    assert {p.rule for p in problems_of(run.format, run.messages)} == {"C2", "C5"}
+    assert {p.rule for p in problems_of(run.format, run.messages)} == {
+        "C2",
+        "C5",
+    }
 
 
 # -- requests -------------------------------------------------------------------------------
 
-CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+CALL = {
+    "id": "c",
+    "type": "function",
+    "function": {"name": "f", "arguments": "{}"},
+}
 USE = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
 FORMATS = [
     ("anthropic", {"system": "s", "messages": CHAT}),
     ("anthropic", {"model": "claude-x", "messages": CHAT}),
-    ("anthropic", {"model": "m", "messages": CHAT, "tools": [{"input_schema": {}}]}),
+    (
+        "anthropic",
+        {"model": "m", "messages": CHAT, "tools": [{"input_schema": {}}]},
+    ),
     (
         "anthropic",
         {"model": "m", "messages": [{"role": "assistant", "content": [USE]}]},
@@ -131,7 +148,9 @@ def test_the_format_of_a_request_follows_from_its_structure_then_its_model(
 ):
     (run,), _ = collect(write(tmp_path / "a", lines(request_)))
     assert run.format == format
-    assert run.request == {k: v for k, v in request_.items() if k != "messages"}
+    assert run.request == {
+        k: v for k, v in request_.items() if k != "messages"
+    }
     assert run.messages == request_["messages"]
 
 
@@ -140,11 +159,17 @@ ITEMS = [
     {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
     {"type": "function_call_output", "call_id": "c", "output": "x"},
 ]
-GEMINI = [{"role": "user", "parts": [{"text": "go"}]}, {"role": "model", "parts": []}]
+GEMINI = [
+    {"role": "user", "parts": [{"text": "go"}]},
+    {"role": "model", "parts": []},
+]
 HISTORIES = [
     (
         "openai-chat",
-        [CHAT[0], {"role": "assistant", "content": None, "tool_calls": [CALL]}],
+        [
+            CHAT[0],
+            {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        ],
     ),
     ("anthropic", [CHAT[0], {"role": "assistant", "content": [USE]}]),
     ("openai-responses", ITEMS),
@@ -171,7 +196,13 @@ def test_a_response_is_appended(tmp_path):
         "response": {
             "model": "gpt",
             "choices": [
-                {"message": {"role": "assistant", "content": "hi", "tool_calls": None}}
+                {
+                    "message": {
+                        "role": "assistant",
+                        "content": "hi",
+                        "tool_calls": None,
+                    }
+                }
             ],
         },
     }
@@ -195,10 +226,16 @@ def test_a_response_is_appended(tmp_path):
     "response",
     [
         {"content": [USE]},
-        {"choices": [{"message": {"role": "assistant", "tool_calls": [CALL]}}]},
+        {
+            "choices": [
+                {"message": {"role": "assistant", "tool_calls": [CALL]}}
+            ]
+        },
     ],
 )
-def test_a_reply_nobody_answered_is_left_off_but_its_request_kept(tmp_path, response):
+def test_a_reply_nobody_answered_is_left_off_but_its_request_kept(
+    tmp_path, response
+):
     value = {"model": "m", "messages": CHAT[:1], "response": response}
     (run,), _ = collect(write(tmp_path / "a", lines(value)))
     assert (run.messages, run.sent_whole) == (CHAT[:1], True)
@@ -226,7 +263,10 @@ class Session:
         if content is not None:
             line["message"] = {"role": kind, "content": content}
             if kind == "assistant":
-                line["message"] |= {"id": reply or f"msg_{uuid}", "model": "claude-x"}
+                line["message"] |= {
+                    "id": reply or f"msg_{uuid}",
+                    "model": "claude-x",
+                }
         self.lines.append(line | more)
         self.last = uuid
         return uuid
@@ -250,7 +290,9 @@ def answer(call_id, words="ok"):
     return {"type": "tool_result", "tool_use_id": call_id, "content": words}
 
 
-def test_the_lines_of_a_reply_are_one_message_and_its_results_the_next(tmp_path):
+def test_the_lines_of_a_reply_are_one_message_and_its_results_the_next(
+    tmp_path,
+):
     log = Session()
     log.add("file-history-snapshot", snapshot={})
     log.add("user", "go")
@@ -315,12 +357,24 @@ def test_sidechains_are_runs_of_their_own(tmp_path):
     assert all(len(run.messages) == 2 for run in runs)
 
 
-def test_a_compaction_stays_as_a_user_message_and_the_history_goes_on(tmp_path):
+def test_a_compaction_stays_as_a_user_message_and_the_history_goes_on(
+    tmp_path,
+):
     log = Session()
     log.add("user", "go")
     last = log.add("assistant", [text("much work")])
-    log.add("system", parent=None, logicalParentUuid=last, subtype="compact_boundary")
-    log.add("user", "so far: …", isCompactSummary=True, isVisibleInTranscriptOnly=True)
+    log.add(
+        "system",
+        parent=None,
+        logicalParentUuid=last,
+        subtype="compact_boundary",
+    )
+    log.add(
+        "user",
+        "so far: …",
+        isCompactSummary=True,
+        isVisibleInTranscriptOnly=True,
+    )
     log.add("assistant", [text("going on")])
     (run,), _ = log.read(tmp_path)
     assert [m["role"] for m in run.messages] == [
@@ -384,7 +438,9 @@ def test_what_was_never_sent_is_left_out(tmp_path):
 
 def test_files_are_known_by_content_not_by_name(tmp_path):
     write(tmp_path / "1.txt", lines(TRAJECTORY | {"id": "lines"}))
-    write(tmp_path / "2.json", lines(TRAJECTORY | {"id": "packed"}), packed=True)
+    write(
+        tmp_path / "2.json", lines(TRAJECTORY | {"id": "packed"}), packed=True
+    )
     spread = json.dumps(TRAJECTORY | {"id": "spread"}, indent=2).encode()
     write(tmp_path / "3.jsonl.gz", b"\xef\xbb\xbf" + spread)
     many = [TRAJECTORY | {"id": f"list {n}"} for n in range(2)]
@@ -401,9 +457,16 @@ def test_files_are_known_by_content_not_by_name(tmp_path):
 def test_damaged_lines_are_told_and_the_rest_is_read(tmp_path):
     good = lines(TRAJECTORY)
     data = (
-        good + b'{"format": "openai-chat", "mess\n' + b"\xff\xfe\n" + b"[1]\n\n" + good
+        good
+        + b'{"format": "openai-chat", "mess\n'
+        + b"\xff\xfe\n"
+        + b"[1]\n\n"
+        + good
     )
-    data += lines({"format": "openai-chat", "messages": []}, {"weather": "fine"}) + good
+    data += (
+        lines({"format": "openai-chat", "messages": []}, {"weather": "fine"})
+        + good
+    )
     runs, damage = collect(write(tmp_path / "a.jsonl", data))
     assert len(runs) == 3
     assert [(d.file, d.line) for d in damage] == [
@@ -411,7 +474,9 @@ def test_damaged_lines_are_told_and_the_rest_is_read(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("first", [b"{\n", b'{"format": "open\n{"messages": \n'])
+@pytest.mark.parametrize(
+    "first", [b"{\n", b'{"format": "open\n{"messages": \n']
+)
 def test_damage_at_the_head_does_not_hide_what_follows(tmp_path, first):
     data = first + lines(TRAJECTORY, TRAJECTORY)
     runs, damage = collect(write(tmp_path / "a", data))
@@ -420,7 +485,10 @@ def test_damage_at_the_head_does_not_hide_what_follows(tmp_path, first):
 
 
 def test_a_gzip_file_cut_short_gives_what_is_before_the_cut(tmp_path):
-    values = [TRAJECTORY | {"id": str(n), "task": str(n**9) * 200} for n in range(300)]
+    values = [
+        TRAJECTORY | {"id": str(n), "task": str(n**9) * 200}
+        for n in range(300)
+    ]
     packed = gzip.compress(lines(*values))
     path = tmp_path / "a.gz"
     path.write_bytes(packed[: len(packed) // 2])
@@ -448,7 +516,10 @@ def test_a_line_too_long_is_skipped(tmp_path, monkeypatch):
     data = lines(TRAJECTORY, TRAJECTORY | {"task": "x" * 10_000}, TRAJECTORY)
     runs, (damage,) = collect(write(tmp_path / "a", data))
     assert len(runs) == 2
-    assert (damage.line, damage.problem) == (2, "the line is longer than 4,096 bytes")
+    assert (damage.line, damage.problem) == (
+        2,
+        "the line is longer than 4,096 bytes",
+    )
 
 
 @pytest.mark.parametrize(
@@ -467,14 +538,18 @@ def test_a_file_with_nothing_in_it_is_one_damage_and_an_error(tmp_path, data):
 
 
 def test_many_damaged_lines_are_summed_up(tmp_path):
-    runs, damage = collect(write(tmp_path / "a", lines(TRAJECTORY) + b"oops\n" * 500))
+    runs, damage = collect(
+        write(tmp_path / "a", lines(TRAJECTORY) + b"oops\n" * 500)
+    )
     assert len(runs) == 1
     assert len(damage) == 101
     assert damage[-1].problem == "400 more damaged lines"
 
 
 def test_a_path_that_does_not_exist_is_refused_at_once(tmp_path):
-    with pytest.raises(FormatError, match=r"^nowhere: .* Give a JSON") as caught:
+    with pytest.raises(
+        FormatError, match=r"^nowhere: .* Give a JSON"
+    ) as caught:
         read(tmp_path / "nowhere")
     assert str(tmp_path) not in str(caught.value)
     with pytest.raises(FormatError):
@@ -530,9 +605,15 @@ def test_memory_does_not_grow_with_the_file(tmp_path, packed):
     text = "a line of output\n" * 6_000
     messages = [CHAT[0], {"role": "assistant", "content": text}]
     line = lines(TRAJECTORY | {"messages": messages})
-    exchange = lines({"request": {"model": "m", "messages": [CHAT[0]]}, "response": {}})
-    few = peak_bytes(write(tmp_path / "few", line * 10 + exchange * 10, packed))
-    many = peak_bytes(write(tmp_path / "many", line * 200 + exchange * 200, packed))
+    exchange = lines(
+        {"request": {"model": "m", "messages": [CHAT[0]]}, "response": {}}
+    )
+    few = peak_bytes(
+        write(tmp_path / "few", line * 10 + exchange * 10, packed)
+    )
+    many = peak_bytes(
+        write(tmp_path / "many", line * 200 + exchange * 200, packed)
+    )
     assert (few[0], many[0]) == (20, 400)
     assert many[1] < few[1] * 1.5 < len(line) * 15
 
@@ -543,7 +624,8 @@ def test_a_document_too_long_is_skipped(tmp_path, monkeypatch):
     runs, (damage,) = collect(write(tmp_path / "a", whole))
     assert runs == []
     assert (
-        damage.problem == "is neither JSON nor JSON Lines, or longer than 4,096 bytes"
+        damage.problem
+        == "is neither JSON nor JSON Lines, or longer than 4,096 bytes"
     )
 
 

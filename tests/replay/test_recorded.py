@@ -15,19 +15,25 @@ from ullage.wires.rules.checker import check_of, problems_of
 _BESIDE = Path(__file__).parents[2].parent / "shared" / "traces"
 TRACES = Path(os.environ.get("ULLAGE_TRACES", _BESIDE))
 MOST_RUNS = 60
-UNREADABLE = ("index.json", "inspect-inspect_ai-1-4.json.gz")  # a list; no reply in it
+UNREADABLE = (
+    "index.json",
+    "inspect-inspect_ai-1-4.json.gz",
+)  # a list; no reply in it
 # What the recordings themselves break: ids made longer than the API allows, and an empty
 # list of content beside calls, which another provider took.
 KNOWN = {"C6", "C0"}
 
-ENDS_WITH_A_REPLY = "G11"  # Gemini takes no such request; a recording may end so
+ENDS_WITH_A_REPLY = (
+    "G11"  # Gemini takes no such request; a recording may end so
+)
 MENDED = {
     "an empty text is left out",
     "a call without a result is answered by a short error",
 }
 
 pytestmark = pytest.mark.skipif(
-    not TRACES.is_dir(), reason="no recorded runs: set ULLAGE_TRACES to their folder"
+    not TRACES.is_dir(),
+    reason="no recorded runs: set ULLAGE_TRACES to their folder",
 )
 
 
@@ -48,7 +54,9 @@ def test_every_history_and_every_prefix_before_a_reply_is_legal(file):
             if is_models(message) and at:
                 broken.update({p.rule for p in checker.problems()})
             checker.feed(message)
-        broken.update({p.rule for p in checker.problems()} - {ENDS_WITH_A_REPLY})
+        broken.update(
+            {p.rule for p in checker.problems()} - {ENDS_WITH_A_REPLY}
+        )
         assert checker.problems() == problems_of(run.format, run.messages)
         assert not is_models(run.messages[0])
     assert runs

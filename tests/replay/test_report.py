@@ -14,7 +14,13 @@ from ullage.tools.replay.cost.prices import PROFILES
 from ullage.tools.replay.engines import LocalEngine
 from ullage.tools.replay.gates import Judge
 from ullage.tools.replay.many import Job, ResultFile, replay_all
-from ullage.tools.replay.report import Album, DrawnReplay, Picture, packed, page_of
+from ullage.tools.replay.report import (
+    Album,
+    DrawnReplay,
+    Picture,
+    packed,
+    page_of,
+)
 from ullage.tools.replay.rows import row_of, rows_of
 from ullage.tools.replay.run import replay_run
 from ullage.tools.replay.tracer import Tracer
@@ -29,7 +35,11 @@ def picture(run, window_tokens=16_000, policies=("default",)):
     for policy in policies:
         tracer = Tracer(Judge().text)
         replayed = replay_run(
-            run, window_tokens, profiles=[PROFILE], policy=policy, on_view=tracer
+            run,
+            window_tokens,
+            profiles=[PROFILE],
+            policy=policy,
+            on_view=tracer,
         )
         traces.append(packed(tracer.trace(policy)))
         found.append(("runs.jsonl", replayed))
@@ -93,7 +103,9 @@ def evil_page():
 
 def test_content_makes_no_element_and_ends_none():
     elements = parsed(evil_page())
-    scripts = [attributes for tag, attributes in elements.tags if tag == "script"]
+    scripts = [
+        attributes for tag, attributes in elements.tags if tag == "script"
+    ]
     kinds = [attributes.get("type") for attributes in scripts]
     assert kinds == ["application/json", "text/plain", "text/plain", None]
     assert "img" not in {tag for tag, _ in elements.tags}
@@ -104,7 +116,9 @@ def test_content_makes_no_element_and_ends_none():
     assert "<" not in summary
     assert json.loads(summary)["lead"] == EVIL
     assert not any(
-        name.startswith("on") for _, attributes in elements.tags for name in attributes
+        name.startswith("on")
+        for _, attributes in elements.tags
+        for name in attributes
     )
 
 
@@ -114,15 +128,24 @@ def test_the_page_runs_its_own_script_and_style_and_may_do_nothing_else():
     (policy,) = (a["content"] for (_, a), _ in by_tag if a.get("http-equiv"))
     assert "default-src 'none'" in policy
     for tag, directive in (("script", "script-src"), ("style", "style-src")):
-        body = next(text for (name, a), text in by_tag if name == tag and not a)
-        digest = base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()
+        body = next(
+            text for (name, a), text in by_tag if name == tag and not a
+        )
+        digest = base64.b64encode(
+            hashlib.sha256(body.encode()).digest()
+        ).decode()
         assert f"{directive} 'sha256-{digest}'" in policy
     assert "unsafe" not in policy
 
 
 def test_nothing_is_fetched():
     elements = parsed(evil_page())
-    places = [v for _, a in elements.tags for k, v in a.items() if k in ("src", "href")]
+    places = [
+        v
+        for _, a in elements.tags
+        for k, v in a.items()
+        if k in ("src", "href")
+    ]
     assert set(places) <= {"data:,", "#run"}
     bodies = [t for (tag, a), t in zip(elements.tags, elements.bodies, strict=True)
               if tag in ("script", "style") and not a]  # fmt: skip
@@ -147,7 +170,9 @@ def test_what_is_packed_comes_out_again():
 def drawn(name, peak, policy="default", line=1):
     sound = replay_run(small_run("openai-chat", 1), 16_000, profiles=[PROFILE])
     replayed = replace(sound, run=name, raw_peak_tokens=peak, policy=policy)
-    return DrawnReplay(replayed=replayed, line=line, story=b"s", trace=policy.encode())
+    return DrawnReplay(
+        replayed=replayed, line=line, story=b"s", trace=policy.encode()
+    )
 
 
 def test_the_largest_runs_are_drawn_each_with_its_tries_in_order():
@@ -165,14 +190,20 @@ def test_two_runs_of_one_name_are_two():
     album = Album(4)
     album.add(drawn("one", 10, line=1))
     album.add(drawn("one", 20, line=2))
-    assert [each.peak for each in album.pictures([("default", 16_000)])] == [20, 10]
+    assert [each.peak for each in album.pictures([("default", 16_000)])] == [
+        20,
+        10,
+    ]
 
 
 def test_turns_are_made_when_asked_for_and_are_not_kept(tmp_path):
     path, run = tmp_path / "kept.jsonl", small_run("openai-chat", 2)
     tries = (("default", 16_000),)
     plain = Job((PROFILE,))
-    for job, kind in ((Job((PROFILE,), draws=True), DrawnReplay), (plain, type(None))):
+    for job, kind in (
+        (Job((PROFILE,), draws=True), DrawnReplay),
+        (plain, type(None)),
+    ):
         kept = ResultFile(path)
         ((_, outcome, _),) = replay_all(
             iter([("f", run, 0)]), tries, job, LocalEngine(), kept

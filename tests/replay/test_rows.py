@@ -43,7 +43,9 @@ def test_a_folder_of_session_logs_is_one_row():
         for n in range(3)
         for _, done in replays("x")
     ]
-    rows = rows_of([*replays(logs, ("default", "continuation")), *many], row_of)
+    rows = rows_of(
+        [*replays(logs, ("default", "continuation")), *many], row_of
+    )
     assert [(row.name, row.policy, row.runs) for row in rows] == [
         ("20 files of a run each", "continuation", 20),
         ("20 files of a run each", "default", 20),
@@ -55,7 +57,9 @@ def test_a_folder_of_session_logs_is_one_row():
 
 def test_each_run_has_a_row_where_that_is_asked_for():
     rows = rows_of(
-        replays([f"{number:02}.jsonl" for number in range(20)]), row_of, by_run=True
+        replays([f"{number:02}.jsonl" for number in range(20)]),
+        row_of,
+        by_run=True,
     )
     assert {row.name for row in rows} == {small_run("openai-chat", 2).id}
 
@@ -92,10 +96,19 @@ def test_the_bands_are_the_whole_bill(costs):
 
 def test_a_run_belongs_to_the_band_of_its_calls():
     row = row_of(
-        "all", [replayed(calls, bill(1, 1)) for calls in (59, 60, 119, 120, 249, 250)]
+        "all",
+        [
+            replayed(calls, bill(1, 1))
+            for calls in (59, 60, 119, 120, 249, 250)
+        ],
     )
     named = {band.calls: band.runs for band in row.bands}
-    assert named == {"under 60": 1, "60 to 119": 2, "120 to 249": 2, "250 and more": 1}
+    assert named == {
+        "under 60": 1,
+        "60 to 119": 2,
+        "120 to 249": 2,
+        "250 and more": 1,
+    }
 
 
 def test_a_price_that_is_not_known_is_no_saving():

@@ -16,7 +16,9 @@ from ullage.tools.replay.run import replay_run
 from ullage.tools.replay.tables import tables_of
 
 TRACES = Path(
-    os.environ.get("ULLAGE_TRACES", Path(__file__).parents[3] / "shared" / "traces")
+    os.environ.get(
+        "ULLAGE_TRACES", Path(__file__).parents[3] / "shared" / "traces"
+    )
 )
 KINDS = (
     "coding",
@@ -42,8 +44,12 @@ def small_run(format, turns=24):
 
 
 @pytest.mark.parametrize("format", ["openai-chat", "anthropic"])
-def test_a_run_larger_than_its_window_is_kept_within_it_and_loses_nothing(format):
-    replayed = replay_run(small_run(format), 16_000, profiles=[PROFILES["openai-5"]])
+def test_a_run_larger_than_its_window_is_kept_within_it_and_loses_nothing(
+    format,
+):
+    replayed = replay_run(
+        small_run(format), 16_000, profiles=[PROFILES["openai-5"]]
+    )
     assert replayed.broken == {}
     assert replayed.over_limit == 0
     assert replayed.raw_peak_tokens > 16_000 > replayed.peak_tokens
@@ -64,9 +70,12 @@ def test_a_run_that_fits_costs_what_it_cost():
     ("sent_whole", "calls"),
     [(False, 1), (True, 2)],
 )
-def test_a_request_whose_reply_is_not_in_the_history_was_sent_too(sent_whole, calls):
+def test_a_request_whose_reply_is_not_in_the_history_was_sent_too(
+    sent_whole, calls
+):
     messages = [
-        {"role": role, "content": "x"} for role in ("user", "assistant", "user")
+        {"role": role, "content": "x"}
+        for role in ("user", "assistant", "user")
     ]
     run = Run("one", "openai-chat", {}, messages, sent_whole=sent_whole)
     assert replay_run(run, 16_000, profiles=[PROFILES["none"]]).calls == calls
@@ -74,7 +83,12 @@ def test_a_request_whose_reply_is_not_in_the_history_was_sent_too(sent_whole, ca
 
 def test_every_column_has_its_heading():
     found = [
-        ("one", replay_run(small_run("gemini", 2), 16_000, profiles=[PROFILES["none"]]))
+        (
+            "one",
+            replay_run(
+                small_run("gemini", 2), 16_000, profiles=[PROFILES["none"]]
+            ),
+        )
     ]
     rows = rows_of(found, row_of)
     sent, _, _ = tables_of(rows, rows)
@@ -90,7 +104,9 @@ def test_rows_sum_runs_by_file_and_window():
     replayed = replay_run(
         small_run("openai-chat", 4), 16_000, profiles=[PROFILES["none"]]
     )
-    rows = rows_of([("one", replayed), ("one", replayed), ("two", replayed)], row_of)
+    rows = rows_of(
+        [("one", replayed), ("one", replayed), ("two", replayed)], row_of
+    )
     assert [(row.name, row.runs, row.calls) for row in rows] == [
         ("one", 2, 8),
         ("two", 1, 4),
@@ -99,23 +115,30 @@ def test_rows_sum_runs_by_file_and_window():
 
 
 @pytest.mark.skipif(
-    not TRACES.exists(), reason="the recorded runs are not here (ULLAGE_TRACES)"
+    not TRACES.exists(),
+    reason="the recorded runs are not here (ULLAGE_TRACES)",
 )
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("number", "window_tokens"), [(0, 16_000), (1, 64_000)])
+@pytest.mark.parametrize(
+    ("number", "window_tokens"), [(0, 16_000), (1, 64_000)]
+)
 def test_every_gate_holds_on_a_fixed_sample_of_recorded_runs(
     kind, number, window_tokens
 ):
     """Two of each kind; all of them are for ``make replay-all``."""
     run = next(islice(read(TRACES / f"{kind}.jsonl.gz"), number, None))
-    replayed = replay_run(run, window_tokens, profiles=[PROFILES["anthropic-5m"]])
+    replayed = replay_run(
+        run, window_tokens, profiles=[PROFILES["anthropic-5m"]]
+    )
     assert replayed.broken == {}
     assert replayed.over_limit == 0
     assert replayed.peak_tokens <= window_tokens
 
 
 def test_a_run_is_replayed_where_no_tokeniser_is_installed(monkeypatch):
-    monkeypatch.setattr("ullage.core.tokens.models.is_installed", lambda: False)
+    monkeypatch.setattr(
+        "ullage.core.tokens.models.is_installed", lambda: False
+    )
     monkeypatch.setitem(sys.modules, "toktok", None)
     counter_for.cache_clear()
     try:

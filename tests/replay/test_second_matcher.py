@@ -22,7 +22,11 @@ def user(text):
 
 def call(said="", *, tool="bash", reasoning=None, **arguments):
     function = {"name": tool, "arguments": json.dumps(arguments)}
-    message = {"role": "assistant", "content": said, "reasoning_content": reasoning}
+    message = {
+        "role": "assistant",
+        "content": said,
+        "reasoning_content": reasoning,
+    }
     return message | {
         "tool_calls": [{"id": "c", "type": "function", "function": function}]
     }
@@ -62,21 +66,41 @@ def test_a_value_that_a_result_showed_is_demanded_by_the_call_that_uses_it():
         "build_all.sh",
         "identifier",
     )
-    assert (found.age, found.source_line, found.first_use) == (1, "build_all.sh", True)
+    assert (found.age, found.source_line, found.first_use) == (
+        1,
+        "build_all.sh",
+        True,
+    )
 
 
 @pytest.mark.parametrize(
     "messages",
     [
-        [call(command="ls"), result("nothing"), call(command="sh build_all.sh")],
-        [call(command="ls"), call(command="sh build_all.sh"), result("build_all.sh")],
-        [call(command="ls"), result("rebuild_all.sh"), call(command="sh build_all.sh")],
+        [
+            call(command="ls"),
+            result("nothing"),
+            call(command="sh build_all.sh"),
+        ],
+        [
+            call(command="ls"),
+            call(command="sh build_all.sh"),
+            result("build_all.sh"),
+        ],
+        [
+            call(command="ls"),
+            result("rebuild_all.sh"),
+            call(command="sh build_all.sh"),
+        ],
         [
             call(command="ls"),
             result("build_all.sh-bak"),
             call(command="sh build_all.sh"),
         ],
-        [call(command="ls"), result("Build_All.sh"), call(command="sh build_all.sh")],
+        [
+            call(command="ls"),
+            result("Build_All.sh"),
+            call(command="sh build_all.sh"),
+        ],
     ],
     ids=[
         "in no result",
@@ -91,7 +115,11 @@ def test_1_a_value_that_no_earlier_result_holds_is_not_demanded(messages):
 
 
 def test_2_a_value_the_user_gave_is_not_demanded():
-    seen = [call(command="ls"), result("build_all.sh"), call(command="sh build_all.sh")]
+    seen = [
+        call(command="ls"),
+        result("build_all.sh"),
+        call(command="sh build_all.sh"),
+    ]
     assert demanded(user("run build_all.sh"), *seen) == set()
     assert demanded(user("run build_all"), *seen) == {"build_all.sh"}
     assert demanded(*seen, user("thanks for build_all.sh")) == {"build_all.sh"}
@@ -100,12 +128,19 @@ def test_2_a_value_the_user_gave_is_not_demanded():
 
 
 def test_2_a_value_of_the_system_text_or_a_schema_is_not_demanded():
-    seen = [call(command="ls"), result("build_all.sh"), call(command="sh build_all.sh")]
+    seen = [
+        call(command="ls"),
+        result("build_all.sh"),
+        call(command="sh build_all.sh"),
+    ]
     assert demanded(*seen, texts=["Always build with build_all.sh."]) == set()
     assert demanded(*seen, texts=["Always build with build_all.shx"]) == {
         "build_all.sh"
     }
-    assert demanded({"role": "system", "content": "Use ./build_all.sh"}, *seen) == set()
+    assert (
+        demanded({"role": "system", "content": "Use ./build_all.sh"}, *seen)
+        == set()
+    )
 
 
 @pytest.mark.parametrize(
@@ -121,16 +156,26 @@ def test_3_a_value_the_assistant_wrote_before_is_a_re_use(earlier):
     [found] = demands(
         [earlier, result("build_all.sh"), call(command="build_all.sh")], (), ()
     )
-    assert (found.call_index, found.atom, found.first_use) == (2, "build_all.sh", False)
+    assert (found.call_index, found.atom, found.first_use) == (
+        2,
+        "build_all.sh",
+        False,
+    )
 
 
 def test_3_what_the_call_itself_says_does_not_make_it_a_re_use():
     now = call(said="Now build_all.sh", command="sh build_all.sh")
-    assert demanded(call(command="ls"), result("build_all.sh"), now) == {"build_all.sh"}
+    assert demanded(call(command="ls"), result("build_all.sh"), now) == {
+        "build_all.sh"
+    }
 
 
 def test_4_a_value_of_the_stop_list_is_not_demanded():
-    seen = [call(command="ls"), result("build_all.sh"), call(command="sh build_all.sh")]
+    seen = [
+        call(command="ls"),
+        result("build_all.sh"),
+        call(command="sh build_all.sh"),
+    ]
     assert demanded(*seen, stop_list={"build_all.sh"}) == set()
     assert demanded(*seen, stop_list={"build_all"}) == {"build_all.sh"}
 
@@ -187,7 +232,12 @@ def test_every_atom_is_of_one_class():
 
 
 def test_age_counts_from_the_latest_result_that_holds_the_value():
-    first = [call(command="ls"), result("build_all.sh"), call(command="cd"), result("")]
+    first = [
+        call(command="ls"),
+        result("build_all.sh"),
+        call(command="cd"),
+        result(""),
+    ]
     again = [
         call(command="ls"),
         result("./build_all.sh now"),
@@ -196,7 +246,11 @@ def test_age_counts_from_the_latest_result_that_holds_the_value():
     ]
     use = call(command="sh build_all.sh")
     [found] = demands([*first, use], (), ())
-    assert (found.age, found.source_line, found.other_lines) == (2, "build_all.sh", ())
+    assert (found.age, found.source_line, found.other_lines) == (
+        2,
+        "build_all.sh",
+        (),
+    )
     [found] = demands([*first, *again, use], (), ())
     assert (found.call_index, found.age) == (5, 2)
     assert (found.source_line, found.other_lines) == (
@@ -222,7 +276,10 @@ def test_a_reply_without_tool_calls_is_a_call():
         ("see https://a.org/b?c=d.", {"https://a.org/b?c=d": "path"}),
         ("Parser parser", {}),
         ("self.x, a_b, x.py", {"self.x": "identifier"}),
-        ("QuerySet HTTPServer", {"QuerySet": "identifier", "HTTPServer": "identifier"}),
+        (
+            "QuerySet HTTPServer",
+            {"QuerySet": "identifier", "HTTPServer": "identifier"},
+        ),
         ("sed -n 10,999p", {}),
         (
             "at 12.5% in 0.27.0 of 2024-05-11",
@@ -234,7 +291,10 @@ def test_a_reply_without_tool_calls_is_a_call():
         ),
         ("ask ann.lee@x.org", {"ann.lee@x.org": "identifier"}),
         (r"grep '\bto_find\b'", {"to_find": "identifier"}),
-        (r'echo "one\nto_find"', {"to_find": "identifier", "one\nto_find": "literal"}),
+        (
+            r'echo "one\nto_find"',
+            {"to_find": "identifier", "one\nto_find": "literal"},
+        ),
         ("say \"it's 'it'\"", {"it's 'it'": "literal"}),
         (
             "ls ../src/a.py ~/.x_y **/b/c_d.py [Y/n]",
@@ -249,7 +309,10 @@ def test_a_reply_without_tool_calls_is_a_call():
             "wait 1000 or 15ms or 0.5",
             {"1000": "number", "15ms": "number", "0.5": "number"},
         ),
-        ("git show abc123 deadbeef", {"abc123": "identifier", "deadbeef": "hash"}),
+        (
+            "git show abc123 deadbeef",
+            {"abc123": "identifier", "deadbeef": "hash"},
+        ),
         ("say 'it is so'", {"it is so": "literal"}),
         ("say 'it was' and don't say won't", {}),
         ("cut -d '          '", {}),
@@ -261,7 +324,9 @@ def test_what_is_an_atom(text, atoms):
     assert atoms_of(call(text=f"$ {text}")) == atoms
 
 
-@pytest.mark.parametrize("text", ["Emma Kim", "12 Oak Street, Suite 8", "St. Mary's"])
+@pytest.mark.parametrize(
+    "text", ["Emma Kim", "12 Oak Street, Suite 8", "St. Mary's"]
+)
 def test_a_whole_string_of_a_few_words_is_a_literal(text):
     assert atoms_of(call(name=text))[text] == "literal"
     assert text not in atoms_of(call(name=f"{text};"))
@@ -269,7 +334,9 @@ def test_a_whole_string_of_a_few_words_is_a_literal(text):
 
 
 def test_numbers_of_json_are_no_atoms_and_lists_are_looked_into():
-    assert atoms_of(call(line=12345, files=[{"path": "a/bc"}])) == {"a/bc": "path"}
+    assert atoms_of(call(line=12345, files=[{"path": "a/bc"}])) == {
+        "a/bc": "path"
+    }
 
 
 def test_arguments_that_are_no_json_are_one_string():
@@ -293,10 +360,17 @@ def test_old_text_is_one_atom_whole_and_split_too():
 def test_old_text_is_demanded_byte_for_byte():
     old = "if a:\n    b = 1"
     edit = call(tool="edit", old_string=old, new_string="")
-    assert demanded(call(tool="read"), result(f"def f():\n  {old}0"), edit) == {old}
-    assert demanded(call(tool="read"), result(json.dumps({"text": old})), edit) == {old}
+    assert demanded(
+        call(tool="read"), result(f"def f():\n  {old}0"), edit
+    ) == {old}
+    assert demanded(
+        call(tool="read"), result(json.dumps({"text": old})), edit
+    ) == {old}
     assert demanded(call(tool="read"), result("if a:\n  b = 1"), edit) == set()
-    assert demanded(call(tool="read"), result("1\tif a:\n2\t    b = 1"), edit) == set()
+    assert (
+        demanded(call(tool="read"), result("1\tif a:\n2\t    b = 1"), edit)
+        == set()
+    )
 
 
 # Matching
@@ -351,7 +425,9 @@ LISTING = "total 3\nmode 644 owner root file /etc/app.conf\nend"
 
 def wanting(text, atom):
     messages = [call(command="ls"), result(text), call(command=f"cat {atom}")]
-    [found] = [demand for demand in demands(messages, (), ()) if demand.atom == atom]
+    [found] = [
+        demand for demand in demands(messages, (), ()) if demand.atom == atom
+    ]
     return found
 
 
@@ -359,12 +435,20 @@ def wanting(text, atom):
     ("view", "line", "atom"),
     [
         ([result(LISTING)], True, True),
-        ([user("In short: mode 644, owner root, file /etc/app.conf.")], True, True),
+        (
+            [user("In short: mode 644, owner root, file /etc/app.conf.")],
+            True,
+            True,
+        ),
         ([user("mode owner root file /etc/app.conf")], True, True),
         ([user("owner root file /etc/app.conf")], False, True),
         ([user("/etc/app.conf file root owner 644 mode")], False, True),
         ([user("/etc/app.conf")], False, True),
-        ([user("mode 644 owner root"), user("file /etc/app.conf")], False, True),
+        (
+            [user("mode 644 owner root"), user("file /etc/app.conf")],
+            False,
+            True,
+        ),
         ([user("mode 644 owner root file")], False, False),
         ([user("mode 644 owner root file /etc/app.config")], False, False),
         ([result("") | {"tool_call_id": LISTING}], False, False),
@@ -414,14 +498,21 @@ def test_the_source_line_of_old_text_ends_with_it():
 
 
 def test_source_lines_are_without_escapes():
-    found = wanting('{"text": "one\\n\\ud83d\\ude00\\tthe_value"}', "the_value")
+    found = wanting(
+        '{"text": "one\\n\\ud83d\\ude00\\tthe_value"}', "the_value"
+    )
     assert found.source_line == '😀\tthe_value"}'
 
 
 def test_any_of_the_source_lines_is_enough():
     listed = [call(command="ls"), result("the file build_all.sh is here")]
-    warned = [call(command="lint"), result("warning: do not use build_all.sh today")]
-    [found] = demands([*listed, *warned, call(command="sh build_all.sh")], (), ())
+    warned = [
+        call(command="lint"),
+        result("warning: do not use build_all.sh today"),
+    ]
+    [found] = demands(
+        [*listed, *warned, call(command="sh build_all.sh")], (), ()
+    )
     assert visible(found, [user("the file build_all.sh is here")])
     assert visible(found, [user("warning: do not use build_all.sh today")])
     assert not visible(found, [user("warning: build_all.sh is not the file")])

@@ -27,7 +27,11 @@ def live(run, store, policy="default"):
     key = "contents" if run.format == "gemini" else "messages"
     judge, views = Judge(), []
     for length in boundaries(run):
-        request = {**run.request, "model": model_of(run), key: run.messages[:length]}
+        request = {
+            **run.request,
+            "model": model_of(run),
+            key: run.messages[:length],
+        }
         views.append(judge.tokens(session.fit(request)[key]))
     return session, views
 

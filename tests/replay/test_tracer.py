@@ -72,14 +72,18 @@ def test_the_figures_are_those_of_the_judge(pressed):
     assert max(map(sum, trace.sizes)) - head == pytest.approx(
         replayed.peak_tokens, rel=0.02
     )
-    assert max(trace.raw) - head == pytest.approx(replayed.raw_peak_tokens, rel=0.02)
+    assert max(trace.raw) - head == pytest.approx(
+        replayed.raw_peak_tokens, rel=0.02
+    )
     (bill,) = [bill for bill in replayed.bills if bill.clock == "warm"]
     assert sum(trace.cost_usd) == pytest.approx(bill.shown.cost_usd)
     assert sum(trace.raw_cost_usd) == pytest.approx(bill.raw.cost_usd)
     assert sum(tokens > 0 for tokens in trace.rewritten) == replayed.breaks
 
 
-def test_each_message_is_known_from_the_turn_it_was_said_and_changes_after(pressed):
+def test_each_message_is_known_from_the_turn_it_was_said_and_changes_after(
+    pressed,
+):
     _, trace, story = pressed
     assert trace.lengths == sorted(trace.lengths)
     assert len(story.parts) == len(story.roles) == trace.lengths[-1]
@@ -98,5 +102,8 @@ def test_a_trace_is_the_same_whenever_it_is_made(pressed):
 
 def test_a_long_text_says_how_much_of_it_is_missing():
     short = clipped("a" * 700 + "b" * 300, 90)
-    assert short == "a" * 60 + " ⟨… 910 characters not in this page …⟩ " + "b" * 30
+    assert (
+        short
+        == "a" * 60 + " ⟨… 910 characters not in this page …⟩ " + "b" * 30
+    )
     assert clipped("\ud800", 90) == "?"

@@ -9,7 +9,14 @@ what was settled later, between the two checkers, is in docs/validator.md.
 from collections.abc import Callable
 from typing import Any
 
-from tests.second_reading import anthropic, chat, converse, gemini, ollama, responses
+from tests.second_reading import (
+    anthropic,
+    chat,
+    converse,
+    gemini,
+    ollama,
+    responses,
+)
 
 READINGS: dict[str, Callable[[dict[str, Any]], set[str]]] = {
     "anthropic": anthropic.broken,

@@ -16,16 +16,31 @@ Call = tuple[int, Block]
 
 ID = re.compile(r"[a-zA-Z0-9_-]+")
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
-MODEL = re.compile(r"claude-(?:([a-z]+)-)?(\d{1,2})(?!\d)(?:[-.](\d{1,2})(?!\d))?")
+MODEL = re.compile(
+    r"claude-(?:([a-z]+)-)?(\d{1,2})(?!\d)(?:[-.](\d{1,2})(?!\d))?"
+)
 
 FIELDS = {
     "text": {"text", "citations", "cache_control"},
     "image": {"source", "transformations", "cache_control"},
     "document": {"source", "title", "context", "citations", "cache_control"},
-    "search_result": {"source", "title", "content", "citations", "cache_control"},
+    "search_result": {
+        "source",
+        "title",
+        "content",
+        "citations",
+        "cache_control",
+    },
     "thinking": {"thinking", "signature"},
     "redacted_thinking": {"data"},
-    "tool_use": {"id", "name", "input", "caller", "toolset_name", "cache_control"},
+    "tool_use": {
+        "id",
+        "name",
+        "input",
+        "caller",
+        "toolset_name",
+        "cache_control",
+    },
     "tool_result": {
         "tool_use_id",
         "content",
@@ -137,7 +152,9 @@ def pairs(messages: list[Message]) -> set[str]:
     """
     found: set[str] = set()
     calls = [b["id"] for m in messages for b in of(m, "tool_use")]
-    results = [b["tool_use_id"] for m in messages for b in of(m, "tool_result")]
+    results = [
+        b["tool_use_id"] for m in messages for b in of(m, "tool_result")
+    ]
     if len(set(calls)) < len(calls) or len(set(results)) < len(results):
         found.add("A7")
     said = spoken(messages)
@@ -145,11 +162,14 @@ def pairs(messages: list[Message]) -> set[str]:
         if message["role"] == "user" and at and said[at - 1]["role"] == "user":
             continue  # a later part of a turn
         before = said[at - 1] if at else {"role": "user"}
-        calling = of(before, "tool_use") if before["role"] == "assistant" else []
+        calling = (
+            of(before, "tool_use") if before["role"] == "assistant" else []
+        )
         asked = {b["id"] for b in calling}
         run = said[at:] if message["role"] == "user" else []
         found |= answers(
-            asked, list(itertools.takewhile(lambda m: m["role"] == "user", run))
+            asked,
+            list(itertools.takewhile(lambda m: m["role"] == "user", run)),
         )
     if said and said[-1]["role"] == "assistant" and of(said[-1], "tool_use"):
         found.add("A3")
@@ -210,12 +230,16 @@ def held(block: Block) -> list[str]:
     source = block.get("source")
     if isinstance(source, dict) and source.get("type") in ("text", "content"):
         inside = (
-            source.get("data") if source["type"] == "text" else source.get("content")
+            source.get("data")
+            if source["type"] == "text"
+            else source.get("content")
         )
     if isinstance(inside, str):
         return [inside]
     items = inside if isinstance(inside, list) else []
-    return [item.get("text", "") for item in items if item.get("type") == "text"]
+    return [
+        item.get("text", "") for item in items if item.get("type") == "text"
+    ]
 
 
 def system_texts(request: dict[str, Any]) -> set[str]:
@@ -277,7 +301,11 @@ def open_loop(request: dict[str, Any], messages: list[Message]) -> set[str]:
     loop = merged[said[-1] + 1 if said else 0 : -1]
     replies = [run[0] for role, run in loop if role == "assistant"]
     opening = [b.get("type") for m in replies[:1] for b in blocks(m)][:1]
-    return set() if not replies or set(opening) & {*THOUGHTS, "compaction"} else {"A14"}
+    return (
+        set()
+        if not replies or set(opening) & {*THOUGHTS, "compaction"}
+        else {"A14"}
+    )
 
 
 def pure(run: list[Message]) -> bool:
@@ -308,10 +336,14 @@ def server_tools(request: dict[str, Any], messages: list[Message]) -> set[str]:
     for at, (role, run) in enumerate(merged):
         if role != "assistant":
             continue
-        overdue, owed, stray = served(run, owed, sum(len(m) for _, m in merged[:at]))
+        overdue, owed, stray = served(
+            run, owed, sum(len(m) for _, m in merged[:at])
+        )
         found |= {"A18"} if overdue or stray else set()
         if owed and any(of(m, "tool_use") for m in run):
-            found |= mixed(request, merged[at + 1 :], [call for _, call in owed])
+            found |= mixed(
+                request, merged[at + 1 :], [call for _, call in owed]
+            )
         elif owed and at < len(merged) - 1:
             found.add("A18")
             owed = []
@@ -327,11 +359,15 @@ def served(
     """
     calls = list(owed)
     stray = False
-    for at, block in ((at, b) for at, m in enumerate(run, start) for b in blocks(m)):
+    for at, block in (
+        (at, b) for at, m in enumerate(run, start) for b in blocks(m)
+    ):
         if is_call(block):
             calls.append((at, block))
         elif is_result(block) and block.get("type") != "tool_result":
-            fits = [call for call in calls if call[1]["id"] == block["tool_use_id"]]
+            fits = [
+                call for call in calls if call[1]["id"] == block["tool_use_id"]
+            ]
             stray = stray or not fits
             for call in [call for call in fits if call[0] == fits[-1][0]][:1]:
                 calls.remove(call)
@@ -348,7 +384,9 @@ def spoken(messages: list[Message]) -> list[Message]:
 
 
 def mixed(
-    request: dict[str, Any], after: list[tuple[str, list[Message]]], owed: list[Block]
+    request: dict[str, Any],
+    after: list[tuple[str, list[Message]]],
+    owed: list[Block],
 ) -> set[str]:
     """A19: what follows a turn with client calls and unfinished server calls.
 
@@ -377,7 +415,9 @@ def system_messages(messages: list[Message]) -> set[str]:
         before = merged[at - 1] if at else ("", [])
         after = merged[at + 1][0] if at + 1 < len(merged) else "assistant"
         ends = blocks(before[1][-1])[-1:] if before[1] else []
-        parts = before[0] == "assistant" and bool(of(before[1][-1], "tool_use"))
+        parts = before[0] == "assistant" and bool(
+            of(before[1][-1], "tool_use")
+        )
         follows = before[0] == "user" or (
             bool(ends) and is_result(ends[0]) and not parts
         )
@@ -400,7 +440,11 @@ def walk(value: Any) -> list[Block]:
 
 def markers(request: dict[str, Any], messages: list[Message]) -> set[str]:
     """A21."""
-    sent = [*walk(request.get("tools")), *walk(request.get("system")), *walk(messages)]
+    sent = [
+        *walk(request.get("tools")),
+        *walk(request.get("system")),
+        *walk(messages),
+    ]
     marked = [b for b in sent if b.get("cache_control")]
     for block in marked:
         if block.get("type") in THOUGHTS or (
@@ -445,7 +489,11 @@ def fields(messages: list[Message]) -> set[str]:
     A marker on thinking is A21's, which names it; a null there is a field like any other.
     """
     for message in messages:
-        extra = {"clear_at", "output_config"} if message["role"] == "system" else set()
+        extra = (
+            {"clear_at", "output_config"}
+            if message["role"] == "system"
+            else set()
+        )
         if set(message) - {"role", "content"} - extra:
             return {"A23"}
     for block in walk([blocks(m) for m in messages]):
@@ -459,19 +507,27 @@ def foreign(block: Block) -> set[str]:
     kind = block.get("type", "")
     if is_call(block) or (is_result(block) and kind != "tool_result"):
         return (
-            {name for name in block if block[name] is None} - SERVED - {"cache_control"}
+            {name for name in block if block[name] is None}
+            - SERVED
+            - {"cache_control"}
         )
     if kind not in FIELDS:
         return set()
     found = set(block) - FIELDS[kind] - {"type"}
     found |= {
-        name for name in NOT_NULL.get(kind, ()) if name in block and block[name] is None
+        name
+        for name in NOT_NULL.get(kind, ())
+        if name in block and block[name] is None
     }
     found -= (
-        {"cache_control"} if kind in THOUGHTS and block.get("cache_control") else set()
+        {"cache_control"}
+        if kind in THOUGHTS and block.get("cache_control")
+        else set()
     )
     source = block.get("source")
-    return found | (set(source) - SOURCES if isinstance(source, dict) else set())
+    return found | (
+        set(source) - SOURCES if isinstance(source, dict) else set()
+    )
 
 
 def forced(request: dict[str, Any]) -> bool:
@@ -492,7 +548,11 @@ def images(request: dict[str, Any], messages: list[Message]) -> set[str]:
     is named, 100 before it. "10 MB each" is read as decoded bytes of 1,000,000 x 10 or more;
     the other reading counts the base64 characters.
     """
-    found = [b for b in walk([blocks(m) for m in messages]) if b.get("type") == "image"]
+    found = [
+        b
+        for b in walk([blocks(m) for m in messages])
+        if b.get("type") == "image"
+    ]
     model = version(request)
     if len(found) > (100 if model is not None and model[1] < 5 else 600):
         return {"A25"}
@@ -500,7 +560,9 @@ def images(request: dict[str, Any], messages: list[Message]) -> set[str]:
     for block in found:
         source = block.get("source") or {}
         raw = (
-            base64.b64decode(source["data"]) if source.get("type") == "base64" else b""
+            base64.b64decode(source["data"])
+            if source.get("type") == "base64"
+            else b""
         )
         if len(raw) > 10_000_000 or max(size(raw)) > side:
             return {"A25"}

@@ -23,7 +23,9 @@ def broken(request: dict[str, Any]) -> set[str]:
     if re.match(r"gpt-6\.2", request.get("model") or ""):
         given = ("tools", "temperature", "top_p", "logprobs")
         found |= (
-            {"C11"} if any(request.get(name) is not None for name in given) else set()
+            {"C11"}
+            if any(request.get(name) is not None for name in given)
+            else set()
         )
     return found
 
@@ -31,7 +33,9 @@ def broken(request: dict[str, Any]) -> set[str]:
 def asked(message: Message) -> list[Message]:
     """The calls of an assistant message; the field means nothing in others."""
     return (
-        list(message.get("tool_calls") or []) if message["role"] == "assistant" else []
+        list(message.get("tool_calls") or [])
+        if message["role"] == "assistant"
+        else []
     )
 
 
@@ -92,10 +96,14 @@ def contents(messages: list[Message]) -> set[str]:
     for message in messages:
         content = message.get("content")
         if message["role"] == "assistant" and content is None:
-            found |= set() if any(message.get(name) for name in instead) else {"C5"}
+            found |= (
+                set() if any(message.get(name) for name in instead) else {"C5"}
+            )
         if message["role"] == "tool" and isinstance(content, list):
             found |= (
-                {"C8"} if any(part.get("type") != "text" for part in content) else set()
+                {"C8"}
+                if any(part.get("type") != "text" for part in content)
+                else set()
             )
     return found
 

@@ -31,13 +31,19 @@ def broken(request: dict[str, Any]) -> set[str]:
     asked = bool(contents) and bool(of(contents[-1], "functionCall"))
     if not contents or (contents[-1].get("role") == "model" and not asked):
         found.add("G11")
-    if request.get("cachedContent") and any(request.get(name) for name in EXCLUDED):
+    if request.get("cachedContent") and any(
+        request.get(name) for name in EXCLUDED
+    ):
         found.add("G12")
     return found
 
 
 def of(content: Content, field: str) -> list[dict[str, Any]]:
-    return [p[field] for p in content.get("parts") or [] if p.get(field) is not None]
+    return [
+        p[field]
+        for p in content.get("parts") or []
+        if p.get(field) is not None
+    ]
 
 
 def shape(contents: list[Content]) -> set[str]:
@@ -53,7 +59,9 @@ def shape(contents: list[Content]) -> set[str]:
         if content.get("role", "user") not in ("user", "model", "function"):
             found.add("G1")
         theirs = (
-            "functionResponse" if content.get("role") == "model" else "functionCall"
+            "functionResponse"
+            if content.get("role") == "model"
+            else "functionCall"
         )
         if of(content, theirs):
             found.add("G1")
@@ -82,23 +90,35 @@ def order(contents: list[Content]) -> set[str]:
         results = of(here, "functionResponse")
         if calls and len(calls) != len(results):
             found.add("G3")
-        if here.get("role") == "model" and of(here, "functionCall") and not follows:
+        if (
+            here.get("role") == "model"
+            and of(here, "functionCall")
+            and not follows
+        ):
             found.add("G4")
         if results and not calls:
             found.add("G5")
-        if calls and len(calls) == len(results) and not matched(calls, results):
+        if (
+            calls
+            and len(calls) == len(results)
+            and not matched(calls, results)
+        ):
             found.add("G6")
     return found
 
 
-def matched(calls: list[dict[str, Any]], results: list[dict[str, Any]]) -> bool:
+def matched(
+    calls: list[dict[str, Any]], results: list[dict[str, Any]]
+) -> bool:
     """G6: by id where both sides have one, else by name, and by order among one name. What
     matches by id is of the same function too; responses with an id choose first."""
     left = list(calls)
     for result in sorted(results, key=lambda one: not one.get("id")):
         own = result.get("id")
         named = [
-            c for c in left if c["name"] == result["name"] and not (own and c.get("id"))
+            c
+            for c in left
+            if c["name"] == result["name"] and not (own and c.get("id"))
         ]
         fits = [c for c in left if own and c.get("id") == own] or named
         if not fits or fits[0]["name"] != result["name"]:
@@ -122,7 +142,9 @@ def signatures(request: dict[str, Any], contents: list[Content]) -> set[str]:
     signed: list[bool] = []
     for content in contents[starts[-1] if starts else 0 :]:
         calls = [
-            p for p in content.get("parts") or [] if p.get("functionCall") is not None
+            p
+            for p in content.get("parts") or []
+            if p.get("functionCall") is not None
         ]
         if any(p.get("thoughtSignature") for p in calls[1:]):
             return {"G7"}

@@ -16,7 +16,11 @@ def broken(request: dict[str, Any]) -> set[str]:
     messages: list[Message] = request.get("messages") or []
     found = pairs(messages) | fields(messages)
     form = request.get("format")
-    if form is not None and form not in ("", "json") and not isinstance(form, dict):
+    if (
+        form is not None
+        and form not in ("", "json")
+        and not isinstance(form, dict)
+    ):
         found.add("O6")
     return found
 
@@ -24,7 +28,9 @@ def broken(request: dict[str, Any]) -> set[str]:
 def asked(message: Message) -> list[Message]:
     """The calls of an assistant message; the field means nothing in others."""
     return (
-        list(message.get("tool_calls") or []) if message["role"] == "assistant" else []
+        list(message.get("tool_calls") or [])
+        if message["role"] == "assistant"
+        else []
     )
 
 
@@ -69,7 +75,9 @@ def tool_of(message: Message) -> str:
 def fitting(message: Message, opened: list[Open], reply: int) -> list[Open]:
     """The calls that a result may answer: by id, by tool where one side has none, or by order."""
     own, tool = message.get("tool_call_id"), tool_of(message)
-    of_tool = [one for one in opened if tool and one.call["function"]["name"] == tool]
+    of_tool = [
+        one for one in opened if tool and one.call["function"]["name"] == tool
+    ]
     if own:
         same = [one for one in opened if one.call.get("id") == own]
         return same or [one for one in of_tool if not one.call.get("id")]

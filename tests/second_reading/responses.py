@@ -40,7 +40,10 @@ def broken(request: dict[str, Any]) -> set[str]:
     given = request.get("input") or []
     items: list[Item] = [] if isinstance(given, str) else list(given)
     found = (
-        pairs(request, items) | reasoning(items) | ids(items) | stored(request, items)
+        pairs(request, items)
+        | reasoning(items)
+        | ids(items)
+        | stored(request, items)
     )
     if request.get("previous_response_id") and request.get("conversation"):
         found.add("R10")
@@ -51,7 +54,9 @@ def broken(request: dict[str, Any]) -> set[str]:
 
 def kind(item: Item) -> str:
     """The type of an item; the easy form of a message leaves it out."""
-    return item.get("type") or ("message" if "role" in item else "item_reference")
+    return item.get("type") or (
+        "message" if "role" in item else "item_reference"
+    )
 
 
 def pairs(request: dict[str, Any], items: list[Item]) -> set[str]:
@@ -67,7 +72,9 @@ def pairs(request: dict[str, Any], items: list[Item]) -> set[str]:
     output: servers refuse a request for approval that has none.
     """
     found: set[str] = set()
-    elsewhere = bool(request.get("previous_response_id") or request.get("conversation"))
+    elsewhere = bool(
+        request.get("previous_response_id") or request.get("conversation")
+    )
     held = elsewhere
     for at, item in enumerate(items):
         name, call = kind(item), item.get("call_id")
@@ -110,7 +117,9 @@ def answered(call: Item, after: list[Item]) -> bool:
     """Whether the next item with its `call_id`, and of its type, is an output, not a call again."""
     name, own = kind(call), call["call_id"]
     types = (kind(i) for i in after if i.get("call_id") == own)
-    return next((t for t in types if t in (name, f"{name}_output")), name) != name
+    return (
+        next((t for t in types if t in (name, f"{name}_output")), name) != name
+    )
 
 
 def reasoning(items: list[Item]) -> set[str]:
@@ -118,7 +127,9 @@ def reasoning(items: list[Item]) -> set[str]:
     for at, item in enumerate(items):
         if kind(item) != "reasoning":
             continue
-        after = next((i for i in items[at + 1 :] if kind(i) != "reasoning"), None)
+        after = next(
+            (i for i in items[at + 1 :] if kind(i) != "reasoning"), None
+        )
         if after is None or by_us(after):
             return {"R3"}
     return set()
@@ -162,6 +173,8 @@ def stored(request: dict[str, Any], items: list[Item]) -> set[str]:
         return set()
     for item in items:
         bare = not item.get("encrypted_content") and not item.get("content")
-        if kind(item) == "item_reference" or (kind(item) == "reasoning" and bare):
+        if kind(item) == "item_reference" or (
+            kind(item) == "reasoning" and bare
+        ):
             return {"R7"}
     return set()

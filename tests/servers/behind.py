@@ -19,7 +19,9 @@ class Behind:
 
     def client(self):
         """The vendor's own client, pointed at what stands before the provider."""
-        return self._server._stack.enter_context(_CLIENTS[self.format](self._url))
+        return self._server._stack.enter_context(
+            _CLIENTS[self.format](self._url)
+        )
 
     def ask(self, client, request):
         """The SDK's call; of a stream, what the SDK itself puts together of it."""
@@ -27,7 +29,9 @@ class Behind:
             return self._server.ask(client, request)
         match self.format:
             case "bedrock-converse":
-                with closing(client.converse_stream(**request)["stream"]) as events:
+                with closing(
+                    client.converse_stream(**request)["stream"]
+                ) as events:
                     return gathered(self.format, events)
             case "anthropic":
                 with client.messages.stream(**request) as stream:
@@ -65,5 +69,7 @@ def _joined(chunks):
     """Google's SDK puts nothing together: the parts of all chunks in the first of them."""
     first, *rest = list(chunks)
     for chunk in rest:
-        first.candidates[0].content.parts += chunk.candidates[0].content.parts or []
+        first.candidates[0].content.parts += (
+            chunk.candidates[0].content.parts or []
+        )
     return first

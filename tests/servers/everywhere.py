@@ -19,7 +19,13 @@ from tests.servers.replies import Call, Reply
 
 _RECALL = re.compile(r"\w*get_continuation")
 _NOTICE = re.compile(r'get_continuation\(tool_call_id=\\*"([\w-]+)')
-_VALUES = {"integer": 1, "number": 1, "boolean": True, "array": [], "object": {}}
+_VALUES = {
+    "integer": 1,
+    "number": 1,
+    "boolean": True,
+    "array": [],
+    "object": {},
+}
 _RESULTS = ("tool_result", "function_call_output")
 ANSWER = "The disk was full."
 """What `reader_model` says in the end."""
@@ -54,7 +60,9 @@ class Vendors:
 
     def provider_at(self, path):
         """The provider that answers a path, if there is one."""
-        formats = (name for name, endings in _PATHS.items() if path.endswith(endings))
+        formats = (
+            name for name, endings in _PATHS.items() if path.endswith(endings)
+        )
         return self._providers.get(next(formats, ""))
 
 
@@ -73,7 +81,11 @@ def everywhere(replies, *, strict=True):
         http.vendors = vendors = Vendors(
             {
                 name: Provider(
-                    name, replies, strict=strict, limit_tokens=None, stack=stack
+                    name,
+                    replies,
+                    strict=strict,
+                    limit_tokens=None,
+                    stack=stack,
                 )
                 for name in _PATHS
             }
@@ -101,7 +113,11 @@ class _AnsweringAll(_Answering):
             self.do_GET()
             return
         headers = {name.lower(): value for name, value in self.headers.items()}
-        self._say(*provider.answer(Captured(self.path, headers, raw, json.loads(raw))))
+        self._say(
+            *provider.answer(
+                Captured(self.path, headers, raw, json.loads(raw))
+            )
+        )
 
 
 def reader_model(captured):
@@ -122,11 +138,17 @@ def reader_model(captured):
 
 def _tools_in(body):
     for tool in body.get("tools") or ():
-        declared = tool.get("functionDeclarations") or [tool.get("function") or tool]
+        declared = tool.get("functionDeclarations") or [
+            tool.get("function") or tool
+        ]
         for definition in declared:
             schemas = (
                 definition.get(key)
-                for key in ("input_schema", "parameters", "parametersJsonSchema")
+                for key in (
+                    "input_schema",
+                    "parameters",
+                    "parametersJsonSchema",
+                )
             )
             yield definition.get("name", ""), next(filter(None, schemas), {})
 
@@ -135,7 +157,9 @@ def _arguments_for(schema):
     properties = schema.get("properties", {})
     needed = schema.get("required", properties)
     return {
-        name: _VALUES.get(str(properties.get(name, {}).get("type")).lower(), "app.log")
+        name: _VALUES.get(
+            str(properties.get(name, {}).get("type")).lower(), "app.log"
+        )
         for name in needed
     }
 

@@ -47,7 +47,9 @@ class Captured(Struct, frozen=True):
     def streamed(self):
         """Whether the answer is to come as events."""
         is_default = self.path.endswith("/api/chat")
-        by_path = ":stream" in self.path or self.path.endswith("/converse-stream")
+        by_path = ":stream" in self.path or self.path.endswith(
+            "/converse-stream"
+        )
         return bool(self.body.get("stream", is_default)) or by_path
 
 
@@ -90,7 +92,9 @@ class Provider:
                 create = client.chat
             case "bedrock-converse":
                 if stream:
-                    with closing(client.converse_stream(**request)["stream"]) as events:
+                    with closing(
+                        client.converse_stream(**request)["stream"]
+                    ) as events:
                         return list(events)
                 return client.converse(**request)
             case _:
@@ -117,10 +121,14 @@ class Provider:
             self.requests.append(captured)
             refusal = isinstance(reply, Refusal)
             number = len(self.requests)
-            body = reply.body if refusal else self._body(reply, number, captured)
+            body = (
+                reply.body if refusal else self._body(reply, number, captured)
+            )
             self.answered.append(body)
         if refusal or not captured.streamed:
-            status, headers = (reply.status, reply.headers) if refusal else (200, {})
+            status, headers = (
+                (reply.status, reply.headers) if refusal else (200, {})
+            )
             return status, {**_JSON, **headers}, json.dumps(body).encode()
         events = {"ollama": _LINES, "bedrock-converse": _FRAMES}.get(
             self.format, _EVENTS
@@ -138,7 +146,9 @@ class Provider:
             return self._replies(captured)
         if not self._replies:
             message = "the script has no more replies"
-            return Refusal(500, {"error": {"message": message}, "message": message})
+            return Refusal(
+                500, {"error": {"message": message}, "message": message}
+            )
         return self._replies.pop(0)
 
     def _body(self, reply, number, captured):
@@ -167,7 +177,9 @@ def _shared(raw, old):
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (
-            (middle, high) if raw[:middle] == old[:middle] else (low, middle - 1)
+            (middle, high)
+            if raw[:middle] == old[:middle]
+            else (low, middle - 1)
         )
     return low
 
@@ -188,7 +200,11 @@ def provider(format, replies=(), *, strict=False, limit_tokens=None):
         ExitStack() as stack,
     ):
         server = Provider(
-            format, script, strict=strict, limit_tokens=limit_tokens, stack=stack
+            format,
+            script,
+            strict=strict,
+            limit_tokens=limit_tokens,
+            stack=stack,
         )
         server.url = f"http://127.0.0.1:{http.server_address[1]}"
         http.provider = server
@@ -205,9 +221,13 @@ def provider(format, replies=(), *, strict=False, limit_tokens=None):
 
 class _Answering(BaseHTTPRequestHandler):
     def do_GET(self):
-        listed = [{"id": MODELS[self.server.provider.format], "object": "model"}]
+        listed = [
+            {"id": MODELS[self.server.provider.format], "object": "model"}
+        ]
         is_models = self.path == "/v1/models"
-        body = {"object": "list", "data": listed} if is_models else {"error": {}}
+        body = (
+            {"object": "list", "data": listed} if is_models else {"error": {}}
+        )
         self._say(200 if is_models else 404, _JSON, json.dumps(body).encode())
 
     def do_POST(self):
@@ -215,9 +235,13 @@ class _Answering(BaseHTTPRequestHandler):
         raw = self.rfile.read(int(self.headers["content-length"]))
         path = self.path.partition("?")[0]
         if path.endswith(_PATHS[provider.format]):
-            headers = {name.lower(): value for name, value in self.headers.items()}
+            headers = {
+                name.lower(): value for name, value in self.headers.items()
+            }
             body = json.loads(raw)
-            self._say(*provider.answer(Captured(self.path, headers, raw, body)))
+            self._say(
+                *provider.answer(Captured(self.path, headers, raw, body))
+            )
         else:
             self._say(404, _JSON, b'{"error": {"message": "no such path"}}')
 
@@ -273,7 +297,9 @@ def _bedrock(url):
     from botocore.config import Config
 
     # nothing is retried, and no proxy of the environment is asked
-    config = Config(retries={"max_attempts": 0}, proxies={}, signature_version=UNSIGNED)
+    config = Config(
+        retries={"max_attempts": 0}, proxies={}, signature_version=UNSIGNED
+    )
     session = boto3.Session("AKIA0", "none", region_name="us-east-1")
     with closing(
         session.client("bedrock-runtime", endpoint_url=url, config=config)

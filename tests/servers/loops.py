@@ -41,9 +41,17 @@ def request(format, messages, tools=(READ,), **more):
         config = {"max_output_tokens": 500}
         if defined:
             config["tools"] = [{"function_declarations": defined}]
-        return {"model": MODELS[format], "contents": messages, "config": config, **more}
+        return {
+            "model": MODELS[format],
+            "contents": messages,
+            "config": config,
+            **more,
+        }
     if format == "bedrock-converse":
-        head = {"modelId": MODELS[format], "inferenceConfig": {"maxTokens": 500}}
+        head = {
+            "modelId": MODELS[format],
+            "inferenceConfig": {"maxTokens": 500},
+        }
         head |= {"toolConfig": {"tools": defined}} if defined else {}
         return {**head, "messages": in_turn(messages), **more}
     head = {"model": MODELS[format], wire.key: messages}
@@ -88,7 +96,11 @@ def calls_in(reply):
     if hasattr(reply, "message"):
         return reply.message.tool_calls or []
     blocks = reply.output if hasattr(reply, "output") else reply.content
-    return [block for block in blocks if block.type in ("function_call", "tool_use")]
+    return [
+        block
+        for block in blocks
+        if block.type in ("function_call", "tool_use")
+    ]
 
 
 def gathered(format, results):
@@ -102,7 +114,15 @@ def gathered(format, results):
 
 
 def loop(
-    server, session, run, *, client=None, messages=None, tools=(READ,), turns=40, **more
+    server,
+    session,
+    run,
+    *,
+    client=None,
+    messages=None,
+    tools=(READ,),
+    turns=40,
+    **more,
 ):
     """The whole history after the model called nothing more, or after so many turns."""
     format, client = server.format, client or server.client()
@@ -126,4 +146,6 @@ def _answer(format, session, run, raw):
     if session and session.owns(raw):
         return session.recall(raw)
     call = FORMATS[format].call(raw)
-    return FORMATS[format].result(call, run(call.name, json.loads(call.arguments)))
+    return FORMATS[format].result(
+        call, run(call.name, json.loads(call.arguments))
+    )

@@ -51,7 +51,9 @@ def too_long(format, tokens, limit):
     """The vendor's 400 for a prompt that is over the window."""
     match format:
         case "anthropic":
-            return _anthropic(f"prompt is too long: {tokens} tokens > {limit} maximum")
+            return _anthropic(
+                f"prompt is too long: {tokens} tokens > {limit} maximum"
+            )
         case "openai-chat":
             words = (
                 f"This model's maximum context length is {limit} tokens. However, your messages "
@@ -76,7 +78,9 @@ def too_long(format, tokens, limit):
 
 def _anthropic(message):
     error = {"type": "invalid_request_error", "message": message}
-    return Refusal(400, {"type": "error", "error": error, "request_id": "req_1"})
+    return Refusal(
+        400, {"type": "error", "error": error, "request_id": "req_1"}
+    )
 
 
 def _openai(message, param=None, code=None):
@@ -96,7 +100,9 @@ def _ollama(message):
 
 def _converse(message):
     return Refusal(
-        400, {"message": message}, {"x-amzn-errortype": "ValidationException:http://x/"}
+        400,
+        {"message": message},
+        {"x-amzn-errortype": "ValidationException:http://x/"},
     )
 
 

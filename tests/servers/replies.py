@@ -52,7 +52,9 @@ class Prompt(Struct, frozen=True):
     written: int = 0
 
 
-def body_of(format: str, reply: Any, number: int, prompt: Prompt) -> dict[str, Any]:
+def body_of(
+    format: str, reply: Any, number: int, prompt: Prompt
+) -> dict[str, Any]:
     """The whole reply ``number`` of a conversation; a dict is one already."""
     if isinstance(reply, dict):
         return reply
@@ -61,7 +63,10 @@ def body_of(format: str, reply: Any, number: int, prompt: Prompt) -> dict[str, A
 
 
 def _ids(reply, number, prefix):
-    return [call.id or f"{prefix}_{number}_{n}" for n, call in enumerate(reply.calls)]
+    return [
+        call.id or f"{prefix}_{number}_{n}"
+        for n, call in enumerate(reply.calls)
+    ]
 
 
 def _output_tokens(reply):
@@ -77,7 +82,9 @@ def _thought_tokens(reply):
 
 def signature_of(number):
     """What a vendor would sign with: base64 that says nothing."""
-    return base64.b64encode(f"signed by the model, reply {number}".encode()).decode()
+    return base64.b64encode(
+        f"signed by the model, reply {number}".encode()
+    ).decode()
 
 
 def _anthropic(reply, number, prompt):
@@ -85,13 +92,24 @@ def _anthropic(reply, number, prompt):
     if reply.thought:
         signature = signature_of(number)
         blocks.append(
-            {"type": "thinking", "thinking": reply.thought, "signature": signature}
+            {
+                "type": "thinking",
+                "thinking": reply.thought,
+                "signature": signature,
+            }
         )
     if reply.text:
         blocks.append({"type": "text", "text": reply.text})
-    for id, call in zip(_ids(reply, number, "toolu"), reply.calls, strict=True):
+    for id, call in zip(
+        _ids(reply, number, "toolu"), reply.calls, strict=True
+    ):
         blocks.append(
-            {"type": "tool_use", "id": id, "name": call.name, "input": call.arguments}
+            {
+                "type": "tool_use",
+                "id": id,
+                "name": call.name,
+                "input": call.arguments,
+            }
         )
     usage = {
         "input_tokens": prompt.total - prompt.cached - prompt.written,
@@ -110,14 +128,19 @@ def _anthropic(reply, number, prompt):
         "role": "assistant",
         "model": MODELS["anthropic"],
         "content": blocks,
-        "stop_reason": reply.stop or ("tool_use" if reply.calls else "end_turn"),
+        "stop_reason": reply.stop
+        or ("tool_use" if reply.calls else "end_turn"),
         "stop_sequence": None,
         "usage": usage,
     }
 
 
 def _chat(reply, number, prompt):
-    message = {"role": "assistant", "content": reply.text or None, "refusal": None}
+    message = {
+        "role": "assistant",
+        "content": reply.text or None,
+        "refusal": None,
+    }
     if reply.calls:
         message["tool_calls"] = [
             {
@@ -128,7 +151,9 @@ def _chat(reply, number, prompt):
                     "arguments": json.dumps(call.arguments),
                 },
             }
-            for id, call in zip(_ids(reply, number, "call"), reply.calls, strict=True)
+            for id, call in zip(
+                _ids(reply, number, "call"), reply.calls, strict=True
+            )
         ]
     stop = reply.stop or ("tool_calls" if reply.calls else "stop")
     said, thought = _output_tokens(reply), _thought_tokens(reply)
@@ -136,8 +161,14 @@ def _chat(reply, number, prompt):
         "prompt_tokens": prompt.total,
         "completion_tokens": said + thought,
         "total_tokens": prompt.total + said + thought,
-        "prompt_tokens_details": {"cached_tokens": prompt.cached, "audio_tokens": 0},
-        "completion_tokens_details": {"reasoning_tokens": thought, "audio_tokens": 0},
+        "prompt_tokens_details": {
+            "cached_tokens": prompt.cached,
+            "audio_tokens": 0,
+        },
+        "completion_tokens_details": {
+            "reasoning_tokens": thought,
+            "audio_tokens": 0,
+        },
     }
     return {
         "id": f"chatcmpl_{number}",
@@ -145,7 +176,12 @@ def _chat(reply, number, prompt):
         "created": 1_795_000_000,
         "model": MODELS["openai-chat"],
         "choices": [
-            {"index": 0, "message": message, "logprobs": None, "finish_reason": stop}
+            {
+                "index": 0,
+                "message": message,
+                "logprobs": None,
+                "finish_reason": stop,
+            }
         ],
         "usage": usage,
     }
@@ -164,7 +200,11 @@ def _responses(reply, number, prompt):
         )
     if reply.text:
         part = {"type": "output_text", "text": reply.text, "annotations": []}
-        said = {"id": f"msg_{number}", "type": "message", "status": "completed"}
+        said = {
+            "id": f"msg_{number}",
+            "type": "message",
+            "status": "completed",
+        }
         output.append({**said, "role": "assistant", "content": [part]})
     for n, (id, call) in enumerate(
         zip(_ids(reply, number, "call"), reply.calls, strict=True)
@@ -218,7 +258,13 @@ def _gemini(reply, number, prompt):
     for n, (id, call) in enumerate(
         zip(_ids(reply, number, "call"), reply.calls, strict=True)
     ):
-        part = {"functionCall": {"id": id, "name": call.name, "args": call.arguments}}
+        part = {
+            "functionCall": {
+                "id": id,
+                "name": call.name,
+                "args": call.arguments,
+            }
+        }
         if n == 0:  # parallel siblings carry none (G7)
             part["thoughtSignature"] = signature_of(number)
         parts.append(part)
@@ -227,7 +273,9 @@ def _gemini(reply, number, prompt):
         "promptTokenCount": prompt.total,
         "candidatesTokenCount": said,
         "totalTokenCount": prompt.total + said + thought,
-        "promptTokensDetails": [{"modality": "TEXT", "tokenCount": prompt.total}],
+        "promptTokensDetails": [
+            {"modality": "TEXT", "tokenCount": prompt.total}
+        ],
     }
     if prompt.cached:
         usage["cachedContentTokenCount"] = prompt.cached
@@ -236,7 +284,11 @@ def _gemini(reply, number, prompt):
     content = {"role": "model", "parts": parts}
     return {
         "candidates": [
-            {"content": content, "finishReason": reply.stop or "STOP", "index": 0}
+            {
+                "content": content,
+                "finishReason": reply.stop or "STOP",
+                "index": 0,
+            }
         ],
         "usageMetadata": usage,
         "modelVersion": MODELS["gemini"],
@@ -262,7 +314,9 @@ def _ollama(reply, number, prompt):
                 zip(_ids(reply, number, "call"), reply.calls, strict=True)
             )
         ]
-    cached = {"prompt_eval_cached_count": prompt.cached} if prompt.cached else {}
+    cached = (
+        {"prompt_eval_cached_count": prompt.cached} if prompt.cached else {}
+    )
     return {
         "model": MODELS["ollama"],
         "created_at": "2026-11-27T05:00:00.123456789Z",
@@ -286,7 +340,9 @@ def _converse(reply, number, prompt):
         blocks.append({"reasoningContent": {"reasoningText": thought}})
     if reply.text:
         blocks.append({"text": reply.text})
-    for id, call in zip(_ids(reply, number, "tooluse"), reply.calls, strict=True):
+    for id, call in zip(
+        _ids(reply, number, "tooluse"), reply.calls, strict=True
+    ):
         body = {"toolUseId": id, "name": call.name, "input": call.arguments}
         blocks.append({"toolUse": body})
     output = _output_tokens(reply) + _thought_tokens(reply)
@@ -299,7 +355,8 @@ def _converse(reply, number, prompt):
     }
     return {
         "output": {"message": {"role": "assistant", "content": blocks}},
-        "stopReason": reply.stop or ("tool_use" if reply.calls else "end_turn"),
+        "stopReason": reply.stop
+        or ("tool_use" if reply.calls else "end_turn"),
         "usage": usage,
         "metrics": {"latencyMs": 100},
     }

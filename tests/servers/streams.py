@@ -53,7 +53,11 @@ def _anthropic(body, request):
     for index, block in enumerate(body["content"]):
         start, deltas = _anthropic_block(block)
         yield _named(
-            {"type": "content_block_start", "index": index, "content_block": start}
+            {
+                "type": "content_block_start",
+                "index": index,
+                "content_block": start,
+            }
         )
         yield _named({"type": "ping"})
         for delta in deltas:
@@ -62,7 +66,10 @@ def _anthropic(body, request):
             )
         yield _named({"type": "content_block_stop", "index": index})
     told = {"output_tokens": usage["output_tokens"]}
-    delta = {"stop_reason": body["stop_reason"], "stop_sequence": body["stop_sequence"]}
+    delta = {
+        "stop_reason": body["stop_reason"],
+        "stop_sequence": body["stop_sequence"],
+    }
     yield _named({"type": "message_delta", "delta": delta, "usage": told})
     yield _named({"type": "message_stop"})
 
@@ -72,7 +79,8 @@ def _anthropic_block(block):
     match block["type"]:
         case "text":
             deltas = [
-                {"type": "text_delta", "text": half} for half in _halves(block["text"])
+                {"type": "text_delta", "text": half}
+                for half in _halves(block["text"])
             ]
             return {**block, "text": ""}, deltas
         case "thinking":
@@ -80,12 +88,16 @@ def _anthropic_block(block):
                 {"type": "thinking_delta", "thinking": t}
                 for t in _halves(block["thinking"])
             ]
-            signed = {"type": "signature_delta", "signature": block["signature"]}
+            signed = {
+                "type": "signature_delta",
+                "signature": block["signature"],
+            }
             return {**block, "thinking": "", "signature": ""}, [*said, signed]
         case "tool_use" | "server_tool_use":
             pieces = ("", *_halves(json.dumps(block["input"])))
             deltas = [
-                {"type": "input_json_delta", "partial_json": piece} for piece in pieces
+                {"type": "input_json_delta", "partial_json": piece}
+                for piece in pieces
             ]
             return {**block, "input": {}}, deltas
     return block, []
@@ -102,14 +114,20 @@ def _chat(body, request):
         yield _chunk(body, {"content": half})
     for index, call in enumerate(message.get("tool_calls") or ()):
         function = call["function"]
-        first = {**call, "index": index, "function": {**function, "arguments": ""}}
+        first = {
+            **call,
+            "index": index,
+            "function": {**function, "arguments": ""},
+        }
         yield _chunk(body, {"tool_calls": [first]})
         for half in _halves(function["arguments"]):
             piece = {"index": index, "function": {"arguments": half}}
             yield _chunk(body, {"tool_calls": [piece]})
     yield _chunk(body, {}, choice["finish_reason"])
     if (request.get("stream_options") or {}).get("include_usage"):
-        yield _bare({**_chunk_head(body), "choices": [], "usage": body["usage"]})
+        yield _bare(
+            {**_chunk_head(body), "choices": [], "usage": body["usage"]}
+        )
     yield b"data: [DONE]\n\n"
 
 
@@ -119,7 +137,12 @@ def _chunk_head(body):
 
 
 def _chunk(body, delta, reason=None):
-    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+    choice = {
+        "index": 0,
+        "delta": delta,
+        "logprobs": None,
+        "finish_reason": reason,
+    }
     return _bare({**_chunk_head(body), "choices": [choice]})
 
 
@@ -142,7 +165,11 @@ def _response_events(body):
         }
         for event in events:
             yield {**place, **event}
-        yield {"type": "response.output_item.done", "output_index": index, "item": item}
+        yield {
+            "type": "response.output_item.done",
+            "output_index": index,
+            "item": item,
+        }
     yield {"type": f"response.{body['status']}", "response": body}
 
 
@@ -168,7 +195,9 @@ def _item_events(item):
         case "message":
             opened["content"] = []
             return opened, [
-                e for n, part in enumerate(item["content"]) for e in _spoken(part, n)
+                e
+                for n, part in enumerate(item["content"])
+                for e in _spoken(part, n)
             ]
     return opened, []
 
@@ -184,7 +213,11 @@ def _spoken(part, number):
             "delta": half,
             "logprobs": [],
         }
-    done = {"type": "response.output_text.done", "text": part["text"], "logprobs": []}
+    done = {
+        "type": "response.output_text.done",
+        "text": part["text"],
+        "logprobs": [],
+    }
     yield {**place, **done}
     yield {**place, "type": "response.content_part.done", "part": part}
 
@@ -212,7 +245,9 @@ def _ollama(body, request):
     for name in ("thinking", "content"):
         for half in _halves(message.get(name) or ""):
             said = (
-                {"content": half} if name == "content" else {"content": "", name: half}
+                {"content": half}
+                if name == "content"
+                else {"content": "", name: half}
             )
             yield _line(body, said)
     for call in message.get("tool_calls") or ():
@@ -222,7 +257,9 @@ def _ollama(body, request):
 
 def _line(body, said):
     head = {key: body[key] for key in ("model", "created_at")}
-    return _as_line({**head, "message": {"role": "assistant", **said}, "done": False})
+    return _as_line(
+        {**head, "message": {"role": "assistant", **said}, "done": False}
+    )
 
 
 def _as_line(event):
@@ -245,20 +282,28 @@ def _converse(body, request):
             yield framed("contentBlockDelta", {"delta": delta, **place})
         yield framed("contentBlockStop", place)
     yield framed("messageStop", {"stopReason": body["stopReason"]})
-    yield framed("metadata", {"usage": body["usage"], "metrics": body["metrics"]})
+    yield framed(
+        "metadata", {"usage": body["usage"], "metrics": body["metrics"]}
+    )
 
 
 def _converse_block(block):
     if "toolUse" in block:
         start = {key: block["toolUse"][key] for key in ("toolUseId", "name")}
         pieces = ("", *_halves(json.dumps(block["toolUse"]["input"])))
-        return {"toolUse": start}, [{"toolUse": {"input": piece}} for piece in pieces]
+        return {"toolUse": start}, [
+            {"toolUse": {"input": piece}} for piece in pieces
+        ]
     if "reasoningContent" in block:
         thought = block["reasoningContent"]["reasoningText"]
         said = [
-            {"reasoningContent": {"text": half}} for half in _halves(thought["text"])
+            {"reasoningContent": {"text": half}}
+            for half in _halves(thought["text"])
         ]
-        return {}, [*said, {"reasoningContent": {"signature": thought["signature"]}}]
+        return {}, [
+            *said,
+            {"reasoningContent": {"signature": thought["signature"]}},
+        ]
     return {}, [{"text": half} for half in _halves(block["text"])]
 
 

@@ -7,7 +7,15 @@ import urllib.request
 import pytest
 
 from tests.servers import Call, Refusal, Reply
-from tests.servers.loops import TASK, calls_in, gathered, loop, request, said, user
+from tests.servers.loops import (
+    TASK,
+    calls_in,
+    gathered,
+    loop,
+    request,
+    said,
+    user,
+)
 from tests.servers.replies import MODELS, signature_of
 from tests.servers.vendors import vendors
 from ullage import Limits, Session, Usage, is_overflow
@@ -15,7 +23,8 @@ from ullage.wires import FORMATS
 
 FORMAT_NAMES = tuple(FORMATS)
 TWO = Reply(
-    "Let me look.", [Call("read_file", {"path": "a"}), Call("read_file", {"path": "b"})]
+    "Let me look.",
+    [Call("read_file", {"path": "a"}), Call("read_file", {"path": "b"})],
 )
 every = pytest.mark.parametrize("format", FORMAT_NAMES)
 
@@ -89,7 +98,10 @@ def put_together(format, events):
 def _from_anthropic(events):
     text, arguments = "", {}
     for event in events:
-        if event.type == "content_block_delta" and event.delta.type == "text_delta":
+        if (
+            event.type == "content_block_delta"
+            and event.delta.type == "text_delta"
+        ):
             text += event.delta.text
         elif event.type == "content_block_delta":
             arguments[event.index] = (
@@ -110,13 +122,19 @@ def _from_chat(events):
 
 
 def _from_responses(events):
-    text = "".join(e.delta for e in events if e.type == "response.output_text.delta")
-    done = [e for e in events if e.type == "response.function_call_arguments.done"]
+    text = "".join(
+        e.delta for e in events if e.type == "response.output_text.delta"
+    )
+    done = [
+        e for e in events if e.type == "response.function_call_arguments.done"
+    ]
     return text, [event.arguments for event in done]
 
 
 def _from_gemini(events):
-    parts = [part for event in events for part in event.candidates[0].content.parts]
+    parts = [
+        part for event in events for part in event.candidates[0].content.parts
+    ]
     calls = [part.function_call for part in parts if part.function_call]
     return "".join(p.text or "" for p in parts), [
         json.dumps(call.args) for call in calls
@@ -132,21 +150,29 @@ def _from_ollama(lines):
 def _from_converse(events):
     text, arguments = "", {}
     for delta in (
-        event["contentBlockDelta"] for event in events if "contentBlockDelta" in event
+        event["contentBlockDelta"]
+        for event in events
+        if "contentBlockDelta" in event
     ):
         text += delta["delta"].get("text", "")
         if "toolUse" in delta["delta"]:
             at = delta["contentBlockIndex"]
-            arguments[at] = arguments.get(at, "") + delta["delta"]["toolUse"]["input"]
+            arguments[at] = (
+                arguments.get(at, "") + delta["delta"]["toolUse"]["input"]
+            )
     return text, list(arguments.values())
 
 
 @every
 def test_thought_is_signed_where_the_vendor_signs(serve, format):
-    server = serve(format, [Reply("", [Call("read_file", {"path": "a"})], "hm, hm")])
+    server = serve(
+        format, [Reply("", [Call("read_file", {"path": "a"})], "hm, hm")]
+    )
     reply = server.ask(server.client(), request(format, [user(format)]))
     body = json.dumps(server.answered[0])
-    assert (signature_of(1) in body) == (format not in ("openai-chat", "ollama"))
+    assert (signature_of(1) in body) == (
+        format not in ("openai-chat", "ollama")
+    )
     counted = 0 if format in ("anthropic", "ollama", "bedrock-converse") else 1
     assert FORMATS[format].usage(reply).reasoning_tokens == counted
 
@@ -160,7 +186,12 @@ def test_a_strict_provider_refuses_in_the_vendors_shape(serve, format):
     orphan = gathered(format, [FORMATS[format].result(call, "what?")])
     with pytest.raises(Exception, match=r"400|ValidationException") as caught:
         server.ask(client, request(format, [user(format), *orphan]))
-    kinds = ("BadRequestError", "ClientError", "ResponseError", "ValidationException")
+    kinds = (
+        "BadRequestError",
+        "ClientError",
+        "ResponseError",
+        "ValidationException",
+    )
     assert type(caught.value).__name__ in kinds
     assert server.answered[0].keys() & {"error", "message"}
     assert is_overflow(caught.value) is None
@@ -185,8 +216,13 @@ CALLS = {
         "name": "read_file",
         "arguments": "{}",
     },
-    "gemini": {"functionCall": {"id": "call_9", "name": "read_file", "args": {}}},
-    "ollama": {"id": "call_9", "function": {"name": "read_file", "arguments": {}}},
+    "gemini": {
+        "functionCall": {"id": "call_9", "name": "read_file", "args": {}}
+    },
+    "ollama": {
+        "id": "call_9",
+        "function": {"name": "read_file", "arguments": {}},
+    },
     "bedrock-converse": {
         "toolUse": {"toolUseId": "call_9", "name": "read_file", "input": {}}
     },
@@ -207,7 +243,9 @@ def test_what_is_too_long_is_refused_in_the_vendors_words(serve, format):
 
 @every
 def test_replies_may_be_made_from_the_request(serve, format):
-    server = serve(format, lambda captured: f"I was sent {len(captured.raw)} bytes.")
+    server = serve(
+        format, lambda captured: f"I was sent {len(captured.raw)} bytes."
+    )
     reply = server.ask(server.client(), request(format, [user(format)]))
     assert f"I was sent {len(server.requests[0].raw)} bytes." in json.dumps(
         plain(reply)
@@ -217,7 +255,8 @@ def test_replies_may_be_made_from_the_request(serve, format):
 @every
 def test_a_script_that_is_over_is_an_error_and_so_is_a_refusal(serve, format):
     server = serve(
-        format, [Refusal(429, {"error": {"message": "slow down", "code": 429}})]
+        format,
+        [Refusal(429, {"error": {"message": "slow down", "code": 429}})],
     )
     client = server.client()
     with pytest.raises(Exception, match="429"):
@@ -226,16 +265,22 @@ def test_a_script_that_is_over_is_an_error_and_so_is_a_refusal(serve, format):
         server.ask(client, request(format, [user(format)]))
 
 
-@pytest.mark.parametrize("format", ["openai-chat", "openai-responses", "gemini"])
+@pytest.mark.parametrize(
+    "format", ["openai-chat", "openai-responses", "gemini"]
+)
 def test_what_was_sent_before_is_counted_as_cached(serve, format):
     server = serve(format, ["One.", "Two."])
     client, wire = server.client(), FORMATS[format]
     messages = [user(format, "word " * 4_000)]
     first = server.ask(client, request(format, messages))
     assert wire.usage(first).cache_read_tokens == 0
-    again = server.ask(client, request(format, [*messages, *said(first), user(format)]))
+    again = server.ask(
+        client, request(format, [*messages, *said(first), user(format)])
+    )
     assert (
-        0.9 < wire.usage(again).cache_read_tokens / wire.usage(again).input_tokens < 1
+        0.9
+        < wire.usage(again).cache_read_tokens / wire.usage(again).input_tokens
+        < 1
     )
 
 
@@ -249,12 +294,20 @@ def test_a_whole_loop_with_ullage_stays_legal_over_the_wire(serve, format):
     server = serve(
         format, [*steps, "It is the cache."], strict=True, limit_tokens=12_000
     )
-    session = Session(MODELS[format], limits=Limits(window_tokens=6_000), format=format)
+    session = Session(
+        MODELS[format], limits=Limits(window_tokens=6_000), format=format
+    )
     messages = loop(
-        server, session, lambda name, given: f"a line of {given['path']}\n" * 400
+        server,
+        session,
+        lambda name, given: f"a line of {given['path']}\n" * 400,
     )
     assert len(server.requests) == 13
-    assert {event.kind for event in session.events} & {"pruned", "condensed", "cut"}
+    assert {event.kind for event in session.events} & {
+        "pruned",
+        "condensed",
+        "cut",
+    }
     assert isinstance(session.usage, Usage)
     assert len(messages) >= 25
 
@@ -265,8 +318,12 @@ def test_a_vendor_is_answered_at_its_own_address(serve, tmp_path):
     )
     server = serve("anthropic", ["Hello."])
     with vendors({"api.anthropic.com": server}, tmp_path) as there:
-        context = ssl.create_default_context(cafile=there.environment["SSL_CERT_FILE"])
-        proxy = urllib.request.ProxyHandler({"https": there.environment["HTTPS_PROXY"]})
+        context = ssl.create_default_context(
+            cafile=there.environment["SSL_CERT_FILE"]
+        )
+        proxy = urllib.request.ProxyHandler(
+            {"https": there.environment["HTTPS_PROXY"]}
+        )
         opener = urllib.request.build_opener(
             proxy, urllib.request.HTTPSHandler(context=context)
         )
@@ -278,7 +335,9 @@ def test_a_vendor_is_answered_at_its_own_address(serve, tmp_path):
         with pytest.raises(urllib.error.HTTPError, match="404") as error:
             opener.open("https://telemetry.example/log")
         error.value.close()
-        hosts = [(asked.host, asked.method, asked.path) for asked in there.asked]
+        hosts = [
+            (asked.host, asked.method, asked.path) for asked in there.asked
+        ]
     assert hosts == [
         ("api.anthropic.com", "POST", "/v1/messages"),
         ("telemetry.example", "GET", "/log"),

@@ -159,7 +159,8 @@ class _Tunnel(BaseHTTPRequestHandler):
         headers = {
             name: value
             for name, value in self.headers.items()
-            if name.lower() not in ("transfer-encoding", "content-length", "connection")
+            if name.lower()
+            not in ("transfer-encoding", "content-length", "connection")
         }
         connection.request(self.command, path, body, headers)
         reply = connection.getresponse()
@@ -214,7 +215,11 @@ class _Authority:
         self._x509, self._folder = x509, folder
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name(
-            [x509.NameAttribute(x509.NameOID.COMMON_NAME, "an authority of a test")]
+            [
+                x509.NameAttribute(
+                    x509.NameOID.COMMON_NAME, "an authority of a test"
+                )
+            ]
         )
         self.path = folder / "authority.pem"
         own = x509.BasicConstraints(ca=True, path_length=0)
@@ -228,7 +233,9 @@ class _Authority:
         )
         names = self._x509.SubjectAlternativeName([self._x509.DNSName(host)])
         file = self._folder / f"{host}.pem"
-        file.write_bytes(self._pem(self._signed(name, names)) + self._private())
+        file.write_bytes(
+            self._pem(self._signed(name, names)) + self._private()
+        )
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(file)
         context.set_alpn_protocols(["http/1.1"])
@@ -239,7 +246,9 @@ class _Authority:
 
         now = datetime.now(UTC)
         builder = (
-            self._x509.CertificateBuilder().subject_name(name).issuer_name(self._name)
+            self._x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(self._name)
         )
         builder = builder.public_key(self._key.public_key())
         builder = builder.serial_number(self._x509.random_serial_number())

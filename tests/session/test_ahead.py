@@ -50,11 +50,15 @@ class Model:
     async def __call__(self, question):
         self.asked.append(question)
         await self.may.wait()
-        return Reply(text=self.text, usage=Usage(fresh_tokens=1_000), model="gpt-4.1")
+        return Reply(
+            text=self.text, usage=Usage(fresh_tokens=1_000), model="gpt-4.1"
+        )
 
 
 def session(model, format="openai-chat", **more):
-    return AsyncSession("", format=format, limits=LIMITS, summariser=model, **more)
+    return AsyncSession(
+        "", format=format, limits=LIMITS, summariser=model, **more
+    )
 
 
 def requests(format="openai-chat", turns=TURNS):
@@ -88,7 +92,9 @@ async def until_begun(made, asked):
 )
 @pytest.mark.parametrize("policy", ["default", "three_layer", "output_cache"])
 @pytest.mark.parametrize("format", sorted(FORMATS))
-def test_it_is_begun_before_it_is_needed_and_the_next_request_shows_it(format, policy):
+def test_it_is_begun_before_it_is_needed_and_the_next_request_shows_it(
+    format, policy
+):
     async def run():
         text = "## Conversation Summary\n### Context\n### Key Decisions\n### Changes Made\n"
         model = Model(
@@ -105,7 +111,9 @@ def test_it_is_begun_before_it_is_needed_and_the_next_request_shows_it(format, p
         model.may.set()
         await made.preparing
         view = await made.fit(asked[number + 1])
-        assert len(kinds(made, "compacted")) == len(kinds(made, "preparing")) == 1
+        assert (
+            len(kinds(made, "compacted")) == len(kinds(made, "preparing")) == 1
+        )
         assert "The loader is next." in "\n".join(
             reading.visible(FORMATS[format].history(view))
         )
@@ -136,7 +144,10 @@ def test_it_is_begun_ahead_whatever_the_text_is(policy, kind):
         model = Model(
             f"<summary>{text}### Current State\nThe loader is next.</summary>"
         )
-        made, asked = session(model, policy=policy), requests(turns=KINDS[kind])
+        made, asked = (
+            session(model, policy=policy),
+            requests(turns=KINDS[kind]),
+        )
         number = await until_begun(made, asked)
         assert not kinds(made, "compacted")
         model.may.set()
@@ -152,7 +163,8 @@ def test_nothing_is_begun_by_our_count_while_pruning_can_win_enough():
     """Layer 2 comes before layer 3: where old outputs can go, no model is asked."""
     dense = '{"id":7919,"v":[1,2],"ok":true},\n'
     turns = [
-        Turn(calls=(Call("look", f"{n}", f"{n} {dense * 250}"),)) for n in range(40)
+        Turn(calls=(Call("look", f"{n}", f"{n} {dense * 250}"),))
+        for n in range(40)
     ]
 
     async def run():
@@ -185,7 +197,9 @@ def test_one_that_is_needed_while_it_is_under_way_is_waited_for_and_not_asked_fo
         for request in asked[number:]:
             needed = asyncio.create_task(made.fit(request))
             waiting = asyncio.create_task(waits.wait())
-            await asyncio.wait((needed, waiting), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                (needed, waiting), return_when=asyncio.FIRST_COMPLETED
+            )
             if waits.is_set():
                 break
             waiting.cancel()
@@ -227,7 +241,10 @@ def test_it_is_shown_in_no_history_but_its_own():
         model.may.set()
         await made.preparing
         other = requests(
-            turns=[Turn(user="Something else.", said="Well. " * 90) for _ in range(9)]
+            turns=[
+                Turn(user="Something else.", said="Well. " * 90)
+                for _ in range(9)
+            ]
         )
         assert await made.fit(other[-1]) == other[-1]
         early = asked[3]
@@ -247,7 +264,9 @@ def test_it_is_not_lost_where_the_store_then_failed():
         fails = True
 
         def commit(self, *given):
-            if self.fails and any(record.kind == "batch" for record in given[2]):
+            if self.fails and any(
+                record.kind == "batch" for record in given[2]
+            ):
                 self.fails = False
                 raise StoreError("memory", "commit", "the disk is full")
             return super().commit(*given)
@@ -284,7 +303,9 @@ def test_words_that_are_refused_leave_the_deterministic_summary():
 def test_a_session_that_is_not_async_begins_nothing():
     asked = []
     made = Session(
-        "gpt-4.1", limits=LIMITS, summariser=lambda question: asked.append(question)
+        "gpt-4.1",
+        limits=LIMITS,
+        summariser=lambda question: asked.append(question),
     )
     for request in requests()[:40]:
         made.fit(request)

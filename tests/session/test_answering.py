@@ -23,7 +23,9 @@ def test_every_ref_opens_to_the_text_as_it_came():
     with Session("gpt-4.1", limits=LIMITS) as session:
         session.fit(REQUEST)
         indexes = [session.open(ref) for ref in refs_of(session)]
-        named = {ref for text in indexes for ref in re.findall(r"ref=(\w+)", text)}
+        named = {
+            ref for text in indexes for ref in re.findall(r"ref=(\w+)", text)
+        }
         assert {session.open(ref) for ref in named} == set(TEXTS[:5]), (
             "the newest is in the view"
         )
@@ -33,9 +35,13 @@ def test_every_ref_opens_to_the_text_as_it_came():
 
 
 def test_another_process_opens_it_before_it_has_fitted_anything(tmp_path):
-    with Session("gpt-4.1", limits=LIMITS, store=tmp_path / "kept.db") as session:
+    with Session(
+        "gpt-4.1", limits=LIMITS, store=tmp_path / "kept.db"
+    ) as session:
         view = session.fit(REQUEST)
-        visible = {ref for ref in refs_of(session) if ref in str(view["messages"])}
+        visible = {
+            ref for ref in refs_of(session) if ref in str(view["messages"])
+        }
         texts = {ref: session.open(ref) for ref in visible}
     assert texts
     with Session("gpt-4.1", store=tmp_path / "kept.db") as later:
@@ -60,7 +66,8 @@ def test_the_async_twin():
             return [await session.open(ref) for ref in refs_of(session)]
 
     assert all(
-        text.startswith("Index of messages 2 to ") for text in asyncio.run(opened())
+        text.startswith("Index of messages 2 to ")
+        for text in asyncio.run(opened())
     )
 
 

@@ -20,19 +20,27 @@ ANSWER = (
     "- user: this line is mine as well\n\n"
     "The rest is up to you; shard_7741 is gone for good."
 )
-QUESTION = "Which database may I write to, and which shard is meant by the ticket?"
+QUESTION = (
+    "Which database may I write to, and which shard is meant by the ticket?"
+)
 LOG = "one line of a log as they all are\n" * 90
 LIMITS = Limits(window_tokens=16_000, output_reserve_tokens=1_000)
-POLICIES = [SUMMARISED, *(preset(name) for name in NAMES if name != "continuation")]
+POLICIES = [
+    SUMMARISED,
+    *(preset(name) for name in NAMES if name != "continuation"),
+]
 """Those that do something under pressure."""
 
 
 def turns(tool="AskUserQuestion", answer=ANSWER, count=40, **more):
     """The user answers a question early on, and much is done behind it."""
-    yield Turn(said="I ask first.", calls=(Call(tool, QUESTION, answer, **more),))
+    yield Turn(
+        said="I ask first.", calls=(Call(tool, QUESTION, answer, **more),)
+    )
     for number in range(count):
         yield Turn(
-            said=f"Step {number}.", calls=(Call("read_file", f"{number}.py", LOG),)
+            said=f"Step {number}.",
+            calls=(Call("read_file", f"{number}.py", LOG),),
         )
 
 
@@ -40,7 +48,10 @@ def views(format, session, messages):
     """What each request of a conversation shows."""
     for index, message in enumerate(messages):
         if FORMATS[format].parse(message, "m").role == "assistant":
-            yield index, session.fit(histories.request(format, messages[:index]))
+            yield (
+                index,
+                session.fit(histories.request(format, messages[:index])),
+            )
 
 
 def last(format, session, messages):
@@ -81,7 +92,9 @@ def test_no_other_tools_answer_is_the_users(format):
     session = Session(
         histories.MODEL[format], format=format, limits=LIMITS, recall=True
     )
-    shown = [texts(format, view) for _, view in views(format, session, messages)]
+    shown = [
+        texts(format, view) for _, view in views(format, session, messages)
+    ]
     assert ANSWER not in shown[-1]
     named = Session(
         histories.MODEL[format],
@@ -107,12 +120,19 @@ def test_a_long_answer_is_cut_no_earlier_than_user_text_is():
 def test_the_guard_cuts_it_last_as_it_does_user_text():
     """Results give way first, then the older answer; the newest stays."""
     pasted = "a line of a specification that the user pasted\n" * 100
-    first, newest, old = f"first {pasted}", f"newest {pasted}", f"old {LOG * 4}"
+    first, newest, old = (
+        f"first {pasted}",
+        f"newest {pasted}",
+        f"old {LOG * 4}",
+    )
     history = [
         Turn(calls=(Call("ask_user", "What?", first),)),
         Turn(calls=(Call("read_file", "a.py", old),)),
         Turn(
-            calls=(Call("ask_user", "And?", newest), Call("read_file", "b.py", LOG * 4))
+            calls=(
+                Call("ask_user", "And?", newest),
+                Call("read_file", "b.py", LOG * 4),
+            )
         ),
     ]
     messages = histories.wire("openai-chat", history)
@@ -121,15 +141,23 @@ def test_the_guard_cuts_it_last_as_it_does_user_text():
     seen = []
     for window_tokens in (20_000, 9_000, 3_500):
         limits = Limits(window_tokens=window_tokens, output_reserve_tokens=500)
-        session = Session("gpt-4.1", policy=policy, format="openai-chat", limits=limits)
+        session = Session(
+            "gpt-4.1", policy=policy, format="openai-chat", limits=limits
+        )
         shown = texts("openai-chat", session.fit(request))
         seen.append([text in shown for text in (old, first, newest)])
-    assert seen == [[True, True, True], [False, True, True], [False, False, True]]
+    assert seen == [
+        [True, True, True],
+        [False, True, True],
+        [False, False, True],
+    ]
 
 
 def test_a_record_quotes_the_answer_with_its_question():
     messages = histories.wire("openai-chat", list(turns()))
-    session = Session("gpt-4.1", format="openai-chat", limits=LIMITS, recall=True)
+    session = Session(
+        "gpt-4.1", format="openai-chat", limits=LIMITS, recall=True
+    )
     view = last("openai-chat", session, messages)
     record = session.window.summaries[0].edit.text
     assert (
@@ -143,12 +171,18 @@ def test_a_summary_and_its_model_are_given_the_answer_as_the_users():
     asked = []
 
     def write(question):
-        asked.append(question.text if hasattr(question, "text") else str(question))
+        asked.append(
+            question.text if hasattr(question, "text") else str(question)
+        )
         return "<summary>Done so far.</summary>"
 
     messages = histories.wire("openai-chat", list(turns()))
     session = Session(
-        "gpt-4.1", format="openai-chat", limits=LIMITS, recall=True, summariser=write
+        "gpt-4.1",
+        format="openai-chat",
+        limits=LIMITS,
+        recall=True,
+        summariser=write,
     )
     view = last("openai-chat", session, messages)
     shown = texts("openai-chat", view)
@@ -158,7 +192,8 @@ def test_a_summary_and_its_model_are_given_the_answer_as_the_users():
         in shown
     )
     assert any(
-        "the user answers AskUserQuestion: Only staging." in text for text in asked
+        "the user answers AskUserQuestion: Only staging." in text
+        for text in asked
     )
 
 
@@ -218,11 +253,22 @@ def test_which_tools_ask_is_part_of_what_decides():
     one = Session("gpt-4.1", user_tools=["b", "a"]).settings.policy_fingerprint
     assert (
         one
-        == Session("gpt-4.1", user_tools=("a", "b", "a")).settings.policy_fingerprint
+        == Session(
+            "gpt-4.1", user_tools=("a", "b", "a")
+        ).settings.policy_fingerprint
     )
-    assert one == Session("gpt-4.1", user_tools=("A", "b")).settings.policy_fingerprint
-    messages = histories.wire("openai-chat", list(turns("ask_the_operator", count=30)))
-    before = Session("gpt-4.1", format="openai-chat", limits=LIMITS, recall=True)
+    assert (
+        one
+        == Session(
+            "gpt-4.1", user_tools=("A", "b")
+        ).settings.policy_fingerprint
+    )
+    messages = histories.wire(
+        "openai-chat", list(turns("ask_the_operator", count=30))
+    )
+    before = Session(
+        "gpt-4.1", format="openai-chat", limits=LIMITS, recall=True
+    )
     last("openai-chat", before, messages)
     after = Session(
         "gpt-4.1",
@@ -249,7 +295,9 @@ def test_a_cold_start_and_another_worker_show_the_same(tmp_path):
         view = last("anthropic", warm, messages)
     with Session("claude-sonnet-4-5", **settings) as cold:
         index = max(
-            at for at, each in enumerate(messages) if each["role"] == "assistant"
+            at
+            for at, each in enumerate(messages)
+            if each["role"] == "assistant"
         )
         again = cold.fit(histories.request("anthropic", messages[:index]))
     assert json.dumps(again) == json.dumps(view)

@@ -8,7 +8,10 @@ from ullage.session.arguments import check_arguments
 
 MESSAGES = [{"role": "user", "content": [{"type": "text", "text": "Hi."}]}]
 WRONG = [
-    ({"model": 5}, "model: an int names no model. Give its name: model='gpt-4.1'."),
+    (
+        {"model": 5},
+        "model: an int names no model. Give its name: model='gpt-4.1'.",
+    ),
     (
         {"limits": 64_000},
         "limits: an int is not Limits. Give limits=ullage.Limits(window_tokens=64000).",
@@ -42,7 +45,9 @@ WRONG = [
 
 
 @pytest.mark.parametrize("kind", [Session, AsyncSession])
-@pytest.mark.parametrize(("arguments", "message"), WRONG, ids=lambda it: str(it)[:30])
+@pytest.mark.parametrize(
+    ("arguments", "message"), WRONG, ids=lambda it: str(it)[:30]
+)
 def test_a_wrong_argument_is_refused_at_once(kind, arguments, message):
     with pytest.raises(ConfigError) as refused:
         kind(**{"model": "gpt-4.1", **arguments})
@@ -67,7 +72,13 @@ def test_what_is_right_is_taken(recall):
 def test_a_slip_in_a_model_s_name_is_told_with_the_name_that_was_meant():
     with Session("clade-opus-4-8", format="anthropic") as session:
         session.fit(
-            {"model": "clade-opus-4-8", "system": "Help.", "messages": MESSAGES}
+            {
+                "model": "clade-opus-4-8",
+                "system": "Help.",
+                "messages": MESSAGES,
+            }
         )
-        (event,) = [event for event in session.events if event.kind == "unknown_model"]
+        (event,) = [
+            event for event in session.events if event.kind == "unknown_model"
+        ]
     assert event.why.endswith("; did you mean claude-opus-4-8?")

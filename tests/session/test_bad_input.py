@@ -6,7 +6,14 @@ import json
 import pytest
 
 from tests import histories
-from tests.sessions import TASK, long_history, new_session, recall, request, turn
+from tests.sessions import (
+    TASK,
+    long_history,
+    new_session,
+    recall,
+    request,
+    turn,
+)
 from tests.world import FORMAT_NAMES, MODEL, World, recount
 from ullage import FormatError, Session
 from ullage.wires.rules.checker import problems_of
@@ -48,7 +55,11 @@ BOTH = [
     ),
     (
         "text-a-number",
-        {"messages": [{"role": "user", "content": [{"type": "text", "text": 7}]}]},
+        {
+            "messages": [
+                {"role": "user", "content": [{"type": "text", "text": 7}]}
+            ]
+        },
         "messages[0].content[0].text",
     ),
     (
@@ -61,17 +72,30 @@ BOTH = [
         {"messages": [TASK], "previous_response_id": "r"},
         "previous_response_id",
     ),
-    ("conversation", {"messages": [TASK], "conversation": "c"}, "conversation"),
+    (
+        "conversation",
+        {"messages": [TASK], "conversation": "c"},
+        "conversation",
+    ),
 ]
 OPENAI = [
     (
         "a-call-without-function",
-        {"messages": [TASK, {"role": "assistant", "tool_calls": [{"id": "c"}]}]},
+        {
+            "messages": [
+                TASK,
+                {"role": "assistant", "tool_calls": [{"id": "c"}]},
+            ]
+        },
         "messages[1].tool_calls[0]",
     ),
     (
         "a-call-without-name",
-        {"messages": [{"role": "assistant", "tool_calls": [function(name=None)]}]},
+        {
+            "messages": [
+                {"role": "assistant", "tool_calls": [function(name=None)]}
+            ]
+        },
         "messages[0].tool_calls[0].function.name",
     ),
     (
@@ -99,7 +123,12 @@ OPENAI = [
     ),
     (
         "an-id-a-number",
-        {"messages": [TASK, {"role": "tool", "tool_call_id": 7, "content": "x"}]},
+        {
+            "messages": [
+                TASK,
+                {"role": "tool", "tool_call_id": 7, "content": "x"},
+            ]
+        },
         None,
     ),
 ]
@@ -113,7 +142,10 @@ ANTHROPIC = [
         "a-call-without-name",
         {
             "messages": [
-                {"role": "assistant", "content": [{"type": "tool_use", "id": "c"}]}
+                {
+                    "role": "assistant",
+                    "content": [{"type": "tool_use", "id": "c"}],
+                }
             ]
         },
         "messages[0].content[0].name",
@@ -125,7 +157,11 @@ ANTHROPIC = [
                 {
                     "role": "user",
                     "content": [
-                        {"type": "tool_result", "tool_use_id": "c", "content": 7}
+                        {
+                            "type": "tool_result",
+                            "tool_use_id": "c",
+                            "content": 7,
+                        }
                     ],
                 }
             ]
@@ -146,7 +182,12 @@ ANTHROPIC = [
                 {
                     "role": "assistant",
                     "content": [
-                        {"type": "tool_use", "id": "c", "name": "f", "input": {1, 2}}
+                        {
+                            "type": "tool_use",
+                            "id": "c",
+                            "name": "f",
+                            "input": {1, 2},
+                        }
                     ],
                 }
             ]
@@ -167,7 +208,11 @@ ANTHROPIC = [
     ),
     (
         "an-image-whose-source-is-a-string",
-        {"messages": [{"role": "user", "content": [{"type": "image", "source": "x"}]}]},
+        {
+            "messages": [
+                {"role": "user", "content": [{"type": "image", "source": "x"}]}
+            ]
+        },
         None,
     ),
 ]
@@ -182,11 +227,15 @@ TABLE = [
     [(format, bad, where) for format, _, bad, where in TABLE],
     ids=[f"{format}-{name}" for format, name, _, _ in TABLE],
 )
-def test_what_is_not_a_request_is_refused_and_the_session_goes_on(format, bad, where):
+def test_what_is_not_a_request_is_refused_and_the_session_goes_on(
+    format, bad, where
+):
     """The error names the place; where there is none, a view is as good as an error."""
     session = new_session(format)
     before = copy.deepcopy(bad)
-    error = refused(session, {"model": MODEL[format], "max_tokens": 100, **bad})
+    error = refused(
+        session, {"model": MODEL[format], "max_tokens": 100, **bad}
+    )
     if error is not None:
         assert where in (None, error.where)
         assert error.remedy.endswith(".")
@@ -194,7 +243,10 @@ def test_what_is_not_a_request_is_refused_and_the_session_goes_on(format, bad, w
     assert error is not None or where is None
     assert bad == before
     good = request(format, [TASK])
-    assert new_session(format).fit(good)["messages"] == session.fit(good)["messages"]
+    assert (
+        new_session(format).fit(good)["messages"]
+        == session.fit(good)["messages"]
+    )
 
 
 def refused(session, whole):
@@ -235,7 +287,15 @@ def test_noise_fits_is_legal_and_comes_back(format, noise):
     world.read_everything_back()
 
 
-IDS = ("../..", "\x00", "i" * 300, "", "ref=0123456789abcdef", "名前", "\ud83d")
+IDS = (
+    "../..",
+    "\x00",
+    "i" * 300,
+    "",
+    "ref=0123456789abcdef",
+    "名前",
+    "\ud83d",
+)
 
 
 @pytest.mark.parametrize("format", FORMAT_NAMES)
@@ -249,7 +309,9 @@ def test_hostile_call_ids_open_their_own_result_and_nothing_else(
     with new_session(format, store=tmp_path / "store.db") as session:
         view = session.fit(request(format, messages))
         broken = {p.rule for p in problems_of(format, messages)}
-        assert {p.rule for p in problems_of(format, view["messages"])} <= broken
+        assert {
+            p.rule for p in problems_of(format, view["messages"])
+        } <= broken
         answer = recall(session, "get_continuation", {"tool_call_id": call_id})
         assert ("error" in answer) == (
             call_id in ("", "\ud83d")
@@ -266,7 +328,9 @@ def rename(messages, call_id):
             call["id"] = call_id
         if "tool_call_id" in message:
             message["tool_call_id"] = call_id
-        for block in message["content"] if isinstance(message["content"], list) else ():
+        for block in (
+            message["content"] if isinstance(message["content"], list) else ()
+        ):
             for key in ("id", "tool_use_id"):
                 if key in block:
                     block[key] = call_id
@@ -276,7 +340,9 @@ def rename(messages, call_id):
 def test_repeated_ids_mean_the_newest(format):
     """F10: duplicates within a turn and across turns."""
     turns = [
-        histories.Turn(calls=(histories.Call("bash", "a", f"{n} one\n" * 900),) * 2)
+        histories.Turn(
+            calls=(histories.Call("bash", "a", f"{n} one\n" * 900),) * 2
+        )
         for n in range(4)
     ]
     messages = histories.wire(format, turns)
@@ -284,9 +350,9 @@ def test_repeated_ids_mean_the_newest(format):
     session = new_session(format)
     view = session.fit(request(format, messages))
     assert recount(session, view) == session.window.tokens
-    assert recall(session, "get_continuation", {"tool_call_id": "call_x"}).startswith(
-        "3 one\n"
-    )
+    assert recall(
+        session, "get_continuation", {"tool_call_id": "call_x"}
+    ).startswith("3 one\n")
 
 
 def dropped(messages, wanted):
@@ -303,7 +369,9 @@ def dropped(messages, wanted):
 def is_result(message):
     content = message["content"]
     blocks = content if isinstance(content, list) else ()
-    return message["role"] == "tool" or any(b["type"] == "tool_result" for b in blocks)
+    return message["role"] == "tool" or any(
+        b["type"] == "tool_result" for b in blocks
+    )
 
 
 @pytest.mark.parametrize("format", FORMAT_NAMES)
@@ -370,7 +438,9 @@ def test_one_thing_three_times_the_window_becomes_a_reference(format, what):
     view = session.fit(request(format, messages))
     assert problems_of(format, view["messages"]) == []
     assert (
-        recount(session, view) == session.window.tokens <= session.window.limit_tokens
+        recount(session, view)
+        == session.window.tokens
+        <= session.window.limit_tokens
     )
     assert session.events
     more = [*messages, {"role": "assistant", "content": "I see."}, TASK]
@@ -378,12 +448,20 @@ def test_one_thing_three_times_the_window_becomes_a_reference(format, what):
     assert problems_of(format, longer["messages"]) == []
 
 
-UNKNOWN = {"type": "hologram", "id": "h1", "rays": [1, 2.5, None], "deep": {"a": [{}]}}
+UNKNOWN = {
+    "type": "hologram",
+    "id": "h1",
+    "rays": [1, 2.5, None],
+    "deep": {"a": [{}]},
+}
 
 
 @pytest.mark.parametrize("format", FORMAT_NAMES)
 def test_unknown_blocks_are_carried_through_untouched(format):
-    first = {"role": "user", "content": [{"type": "text", "text": "look"}, UNKNOWN]}
+    first = {
+        "role": "user",
+        "content": [{"type": "text", "text": "look"}, UNKNOWN],
+    }
     messages = [first, *long_history(format)[1:]]
     view = new_session(format).fit(request(format, messages))
     assert view["messages"][0] is first

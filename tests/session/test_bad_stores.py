@@ -37,9 +37,14 @@ class Failing(MemoryStore):
 
 @pytest.mark.parametrize("format", FORMAT_NAMES)
 @pytest.mark.parametrize("operation", ["commit", "find"])
-def test_a_store_that_fails_leaves_no_view_and_the_next_fit_works(format, operation):
+def test_a_store_that_fails_leaves_no_view_and_the_next_fit_works(
+    format, operation
+):
     """F91, F94: nothing is shown whose original is not kept."""
-    session, whole = new_session(format, store=Failing(operation)), long_history(format)
+    session, whole = (
+        new_session(format, store=Failing(operation)),
+        long_history(format),
+    )
     with pytest.raises(StoreError):
         session.fit(request(format, whole))
     assert session.state.ledger.entries == {}
@@ -47,7 +52,9 @@ def test_a_store_that_fails_leaves_no_view_and_the_next_fit_works(format, operat
     view = session.fit(request(format, whole))
     assert view == new_session(format).fit(request(format, whole))
     kept = set(session.store.refs(""))
-    assert {event.ref for event in session.events if event.kind == "pruned"} <= kept
+    assert {
+        event.ref for event in session.events if event.kind == "pruned"
+    } <= kept
 
 
 @pytest.mark.parametrize("format", FORMAT_NAMES)
@@ -69,7 +76,9 @@ def test_a_store_that_fails_half_way_through_a_session_costs_one_turn():
         long_history("openai-chat"),
     )
     expected = new_session("openai-chat", store=MemoryStore())
-    lengths = [at for at, m in enumerate(whole) if at and m["role"] == "assistant"]
+    lengths = [
+        at for at, m in enumerate(whole) if at and m["role"] == "assistant"
+    ]
     for length in lengths:
         store.left = 1
         part = request("openai-chat", whole[:length])
@@ -100,7 +109,11 @@ def test_a_fit_cancelled_in_its_commit_leaves_the_session_usable(format):
     async def story():
         store = Slow(MemoryStore())
         session = AsyncSession(
-            MODEL[format], limits=SMALL, format=format, recall=True, store=store
+            MODEL[format],
+            limits=SMALL,
+            format=format,
+            recall=True,
+            store=store,
         )
         task = asyncio.create_task(session.fit(whole))
         await store.entered.wait()

@@ -52,7 +52,10 @@ def create_of(format, client, *, stream=False):
 
 def streamed(format, text="Find the fault.", **more):
     return asked(
-        format, text, **({} if format == "gemini" else {"stream": True}), **more
+        format,
+        text,
+        **({} if format == "gemini" else {"stream": True}),
+        **more,
     )
 
 
@@ -104,7 +107,8 @@ def test_what_the_client_is_given_is_the_view(serve, format):
     )
     history = [user(format, MANY * 3)]
     session.call(
-        create_of(format, server.client()), **request(format, history, tools=())
+        create_of(format, server.client()),
+        **request(format, history, tools=()),
     )
     assert len(server.requests[0].raw) < len(MANY) * 2 < len(str(history))
 
@@ -112,7 +116,9 @@ def test_what_the_client_is_given_is_the_view(serve, format):
 def test_an_asynchronous_client_is_sent_to_the_session_for_it(serve):
     import anthropic
 
-    client = anthropic.AsyncAnthropic(api_key="none", base_url="http://127.0.0.1:9")
+    client = anthropic.AsyncAnthropic(
+        api_key="none", base_url="http://127.0.0.1:9"
+    )
     with pytest.raises(ConfigError, match="Use an AsyncSession"):
         Session("").call(client.messages.create, **asked("anthropic"))
 
@@ -154,7 +160,9 @@ def test_a_stream_passes_on_what_the_client_gives_and_is_observed_at_its_end(
     for event in stream:
         assert session.usage.total_tokens == 0
         seen.append(plain(event))
-    assert [_bare(event) for event in seen] == [_bare(event) for event in given]
+    assert [_bare(event) for event in seen] == [
+        _bare(event) for event in given
+    ]
     assert session.usage == reported(server, 1)
     assert kinds(session).count("observed") == 1
 
@@ -170,11 +178,19 @@ def _bare(value):
             "usage",
             "usage_metadata",
         )
-        return {key: _bare(item) for key, item in value.items() if key not in left_out}
-    return [_bare(item) for item in value] if isinstance(value, list) else value
+        return {
+            key: _bare(item)
+            for key, item in value.items()
+            if key not in left_out
+        }
+    return (
+        [_bare(item) for item in value] if isinstance(value, list) else value
+    )
 
 
-@pytest.mark.parametrize("format", ["anthropic", "openai-chat", "openai-responses"])
+@pytest.mark.parametrize(
+    "format", ["anthropic", "openai-chat", "openai-responses"]
+)
 def test_a_stream_is_the_clients_own_object(serve, format):
     server = serve(format, [SAYING, SAYING])
     create = create_of(format, server.client())
@@ -243,12 +259,16 @@ def test_a_stream_that_breaks_off_is_observed_by_what_it_told(
     half = loopback.stream_of
 
     def broken(*arguments):
-        return b"\n\n".join(half(*arguments).split(b"\n\n")[:3]) + b"\n\n" + error
+        return (
+            b"\n\n".join(half(*arguments).split(b"\n\n")[:3]) + b"\n\n" + error
+        )
 
     monkeypatch.setattr(loopback, "stream_of", broken)
     server = serve(format, [SAYING])
     session = Session("")
-    stream = session.call(create_of(format, server.client()), **streamed(format))
+    stream = session.call(
+        create_of(format, server.client()), **streamed(format)
+    )
     with pytest.raises(Exception, match="gone"):
         list(stream)
     if format == "anthropic":
@@ -296,7 +316,10 @@ class Foreign:
 
 
 def test_an_iterator_of_any_other_client_is_passed_on_with_all_it_has():
-    events = [{"choices": []}, {"usage": {"prompt_tokens": 9, "completion_tokens": 2}}]
+    events = [
+        {"choices": []},
+        {"usage": {"prompt_tokens": 9, "completion_tokens": 2}},
+    ]
     own, session = Foreign(events), Session("gpt-4.1")
     steps = ProviderCall(
         session, lambda **_: own, asked("openai-chat"), is_awaited=False
@@ -314,7 +337,9 @@ def test_an_iterator_of_any_other_client_is_passed_on_with_all_it_has():
 
 
 @with_managers
-def test_a_manager_gives_the_clients_stream_and_all_that_it_gathers(serve, format):
+def test_a_manager_gives_the_clients_stream_and_all_that_it_gathers(
+    serve, format
+):
     server = serve(format, [SAYING, SAYING])
     create, final, keywords = managed(format, server.client())
     with create(**keywords) as own:
@@ -330,7 +355,9 @@ def test_a_manager_gives_the_clients_stream_and_all_that_it_gathers(serve, forma
 def test_the_texts_of_a_stream_are_read_as_ever(serve):
     server = serve("anthropic", [SAYING])
     session = Session("")
-    with session.call(server.client().messages.stream, **asked("anthropic")) as stream:
+    with session.call(
+        server.client().messages.stream, **asked("anthropic")
+    ) as stream:
         assert "".join(stream.text_stream) == SAYING.text
     assert session.usage == reported(server)
 
@@ -370,7 +397,9 @@ def test_a_raw_response_is_observed_by_what_it_parses_to(serve, format):
 
 
 @with_managers
-def test_a_raw_response_with_a_stream_is_observed_when_that_ends(serve, format):
+def test_a_raw_response_with_a_stream_is_observed_when_that_ends(
+    serve, format
+):
     server = serve(format, [SAYING])
     session = Session("")
     create = raw_of(format, server.client(), "with_raw_response")
@@ -382,7 +411,9 @@ def test_a_raw_response_with_a_stream_is_observed_when_that_ends(serve, format):
 
 @with_managers
 @pytest.mark.parametrize("read", ["parse", "text", "json"])
-def test_a_streaming_response_is_observed_however_it_is_read(serve, format, read):
+def test_a_streaming_response_is_observed_however_it_is_read(
+    serve, format, read
+):
     server = serve(format, [SAYING])
     session = Session("")
     create = raw_of(format, server.client(), "with_streaming_response")
@@ -393,7 +424,9 @@ def test_a_streaming_response_is_observed_however_it_is_read(serve, format, read
 
 
 @with_managers
-def test_a_streaming_response_whose_events_are_parsed_is_observed(serve, format):
+def test_a_streaming_response_whose_events_are_parsed_is_observed(
+    serve, format
+):
     server = serve(format, [SAYING])
     session = Session("")
     create = raw_of(format, server.client(), "with_streaming_response")
@@ -402,7 +435,9 @@ def test_a_streaming_response_whose_events_are_parsed_is_observed(serve, format)
     assert session.usage == reported(server)
 
 
-def test_a_streaming_response_read_line_by_line_is_counted_by_our_estimate(serve):
+def test_a_streaming_response_read_line_by_line_is_counted_by_our_estimate(
+    serve,
+):
     server = serve("anthropic", [SAYING])
     session = Session("")
     create = server.client().messages.with_streaming_response.create
@@ -420,7 +455,9 @@ def long(format, turns=60, **more):
     for n in range(turns):
         history.append(user(format, f"{n}: " + "a word or two, " * 60))
         if format == "gemini":
-            history.append({"role": "model", "parts": [{"text": f"answer {n}"}]})
+            history.append(
+                {"role": "model", "parts": [{"text": f"answer {n}"}]}
+            )
         else:
             history.append({"role": "assistant", "content": f"answer {n}"})
     if more.get("stream") and format == "openai-chat":
@@ -433,7 +470,9 @@ LIMIT = {"limit_tokens": 9_000}
 
 @every
 @pytest.mark.parametrize("stream", [False, True])
-def test_what_is_too_long_is_cut_deeper_and_sent_once_more(serve, format, stream):
+def test_what_is_too_long_is_cut_deeper_and_sent_once_more(
+    serve, format, stream
+):
     server = serve(format, lambda _: SAYING, **LIMIT)
     session = Session("")
     more = {"stream": True} if stream and format != "gemini" else {}
@@ -453,7 +492,9 @@ def test_a_manager_enters_the_shorter_request(serve, format):
     session = Session("")
     create, final, _ = managed(format, server.client())
     options = (
-        {"stream_options": {"include_usage": True}} if format == "openai-chat" else {}
+        {"stream_options": {"include_usage": True}}
+        if format == "openai-chat"
+        else {}
     )
     with session.call(create, **long(format), **options) as stream:
         assert SAYING.text in str(getattr(stream, final)())
@@ -465,7 +506,9 @@ def test_a_manager_enters_the_shorter_request(serve, format):
 @pytest.mark.parametrize(("turns", "tries"), [(60, 2), (0, 1)])
 def test_what_stays_too_long_is_the_clients_error(serve, format, turns, tries):
     """After one more try, or at once where nothing shorter can be sent."""
-    server = serve(format, lambda _: too_long(format, 90_000, 8_000 if turns else 10))
+    server = serve(
+        format, lambda _: too_long(format, 90_000, 8_000 if turns else 10)
+    )
     budget = Budget(tokens=10**9)
     session = Session("", budget=budget)
     with pytest.raises(Exception, match=r"too long|exceed|length"):
@@ -482,7 +525,9 @@ def test_a_stream_that_begins_with_too_long_begins_again(serve, monkeypatch):
         b'data: {"error": {"message": "prompt is too long"}}\n\n',
     )
     answers = iter([lambda *_: error, whole])
-    monkeypatch.setattr(loopback, "stream_of", lambda *given: next(answers)(*given))
+    monkeypatch.setattr(
+        loopback, "stream_of", lambda *given: next(answers)(*given)
+    )
     server = serve("openai-chat", [SAYING, SAYING])
     session = Session("")
     create = server.client().chat.completions.create
@@ -520,7 +565,9 @@ def test_functions_that_google_genai_calls_itself_are_still_called(serve):
         opened.append(path)
         return "locked"
 
-    server = serve("gemini", [Reply("", [Call("read_file", {"path": "a"})]), SAYING])
+    server = serve(
+        "gemini", [Reply("", [Call("read_file", {"path": "a"})]), SAYING]
+    )
     session = Session("")
     reply = session.call(
         server.client().models.generate_content,
@@ -546,7 +593,9 @@ def aclient():
         from google import genai
 
         if server.format == "ollama":
-            ollama = pytest.importorskip("ollama", reason="ollama is not installed")
+            ollama = pytest.importorskip(
+                "ollama", reason="ollama is not installed"
+            )
             return ollama.AsyncClient(host=server.url, trust_env=False)
         if server.format == "gemini":
             options = {
@@ -559,11 +608,17 @@ def aclient():
         if server.format == "anthropic":
             http = anthropic.DefaultAsyncHttpxClient(trust_env=False)
             return anthropic.AsyncAnthropic(
-                api_key="none", base_url=server.url, max_retries=0, http_client=http
+                api_key="none",
+                base_url=server.url,
+                max_retries=0,
+                http_client=http,
             )
         http = openai.DefaultAsyncHttpxClient(trust_env=False)
         return openai.AsyncOpenAI(
-            api_key="none", base_url=f"{server.url}/v1", max_retries=0, http_client=http
+            api_key="none",
+            base_url=f"{server.url}/v1",
+            max_retries=0,
+            http_client=http,
         )
 
     return made

@@ -19,10 +19,14 @@ from ullage.wires import FORMATS
 WIRES = ("anthropic", "openai-chat", "openai-responses", "gemini")
 every_wire = pytest.mark.parametrize("format", WIRES)
 LIMITS = Limits(window_tokens=16_000, output_reserve_tokens=1_000)
-OUTPUT = "\n".join(f"row {n}: the lamp of harbour {n} burns" for n in range(160))
+OUTPUT = "\n".join(
+    f"row {n}: the lamp of harbour {n} burns" for n in range(160)
+)
 PENDING = json.dumps({"status": "pending"})
 ANSWER = (
-    "approved by the harbour master" + ", if the lamps burn" * 20 + ", code XYZ-4711"
+    "approved by the harbour master"
+    + ", if the lamps burn" * 20
+    + ", code XYZ-4711"
 )
 """Too long to stand in a record word for word."""
 AT, TURNS = 2, 24
@@ -32,7 +36,9 @@ AT, TURNS = 2, 24
 def history(format, turns, answer=PENDING, other=PENDING, task=None):
     """Turns of work; two calls in it wait for a human, and have an answer each."""
     work = [
-        Turn(said=f"Step {n}.", calls=(Call("bash", f"{n}", f"{n}\n{OUTPUT}"),))
+        Turn(
+            said=f"Step {n}.", calls=(Call("bash", f"{n}", f"{n}\n{OUTPUT}"),)
+        )
         for n in range(turns)
     ]
     for at, text in ((AT, answer), (AT + 6, other)):
@@ -71,7 +77,9 @@ POLICIES = [*NAMES, EAGER, PRUNING, CUTS_ALWAYS]
 
 
 @every_wire
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda it: getattr(it, "name", it))
+@pytest.mark.parametrize(
+    "policy", POLICIES, ids=lambda it: getattr(it, "name", it)
+)
 def test_an_answer_in_place_of_a_pending_result_is_seen_and_stays_for_the_next_turns(
     format, policy
 ):
@@ -80,30 +88,47 @@ def test_an_answer_in_place_of_a_pending_result_is_seen_and_stays_for_the_next_t
     assert ANSWER not in shown(format, walked(session, format, TURNS))
     for turns in (TURNS, TURNS + 1, TURNS + 2):
         view = walked(session, format, turns, start=turns, answer=ANSWER)
-        is_there = turns == TURNS or f"'{TURNS - 1}\\nrow" in shown(format, view)
+        is_there = turns == TURNS or f"'{TURNS - 1}\\nrow" in shown(
+            format, view
+        )
         assert ANSWER in shown(format, view) or not is_there, (
             "as long as what came with it"
         )
         other = opened(format, store, policy)
-        again = other.fit(request(format, history(format, turns, answer=ANSWER)))
+        again = other.fit(
+            request(format, history(format, turns, answer=ANSWER))
+        )
         assert again == view, "another worker shows the same"
 
 
 @every_wire
-def test_it_is_as_old_as_its_change_then_and_leaves_with_what_came_when_it_did(format):
+def test_it_is_as_old_as_its_change_then_and_leaves_with_what_came_when_it_did(
+    format,
+):
     large = f"{ANSWER}\n{OUTPUT}"
     last = "row 159:"
     session = opened(format, store := MemoryStore())
     walked(session, format, TURNS)
     view = walked(session, format, TURNS, start=TURNS, answer=large)
-    assert shown(format, view).count(last) == shown(format, view).count("row 0:") > 1
+    assert (
+        shown(format, view).count(last)
+        == shown(format, view).count("row 0:")
+        > 1
+    )
     late = TURNS + 30
     view = walked(session, format, late, start=TURNS + 1, answer=large)
-    assert ANSWER not in shown(format, view) or shown(format, view).count(ANSWER) == 1
+    assert (
+        ANSWER not in shown(format, view)
+        or shown(format, view).count(ANSWER) == 1
+    )
     assert f"{ANSWER}\\nrow 0" not in shown(format, view), "by now it has left"
     cold = opened(format, store)
-    assert cold.fit(request(format, history(format, late, answer=large))) == view
-    texts = [opened_by(session, each.ref) for each in pointers(shown(format, view))]
+    assert (
+        cold.fit(request(format, history(format, late, answer=large))) == view
+    )
+    texts = [
+        opened_by(session, each.ref) for each in pointers(shown(format, view))
+    ]
     refs = [each.ref for text in texts for each in pointers(text)]
     texts += [opened_by(session, ref) for ref in refs]
     assert any(text.startswith(ANSWER) for text in texts), "and it opens"
@@ -130,12 +155,16 @@ def test_a_worker_that_never_saw_it_pending_learns_of_the_change_from_the_ledger
     view = third.fit(request(format, later))
     assert ANSWER in shown(format, view)
     assert (
-        first.fit(request(format, later)) == second.fit(request(format, later)) == view
+        first.fit(request(format, later))
+        == second.fit(request(format, later))
+        == view
     )
 
 
 @every_wire
-def test_an_answer_that_was_known_stays_young_when_another_one_comes_before_it(format):
+def test_an_answer_that_was_known_stays_young_when_another_one_comes_before_it(
+    format,
+):
     session = opened(format, store := MemoryStore())
     walked(session, format, TURNS)
     walked(session, format, TURNS, start=TURNS, other=ANSWER)
@@ -143,14 +172,18 @@ def test_an_answer_that_was_known_stays_young_when_another_one_comes_before_it(f
     view = walked(session, format, TURNS + 1, start=TURNS + 1, **both)
     assert shown(format, view).count(ANSWER) == 2
     cold = opened(format, store)
-    assert cold.fit(request(format, history(format, TURNS + 1, **both))) == view
+    assert (
+        cold.fit(request(format, history(format, TURNS + 1, **both))) == view
+    )
 
 
 @every_wire
 def test_an_old_message_of_the_users_that_was_edited_is_seen(format):
     session = opened(format, MemoryStore(), PRUNING)
     walked(session, format, TURNS, start=AT + 2, task="Look at pier 3.")
-    view = walked(session, format, TURNS, start=TURNS, task="Look at pier 9 instead.")
+    view = walked(
+        session, format, TURNS, start=TURNS, task="Look at pier 9 instead."
+    )
     assert "pier 9" in shown(format, view)
     assert "pier 3" not in shown(format, view)
 
@@ -160,11 +193,16 @@ def test_an_answer_that_a_framework_moves_to_its_call_is_seen_in_the_turn_after_
     session = opened("gemini", store := MemoryStore())
     walked(session, "gemini", TURNS)
     whole = history("gemini", TURNS, answer=ANSWER)
-    ask = next(at for at, content in enumerate(whole) if ANSWER in str(content))
+    ask = next(
+        at for at, content in enumerate(whole) if ANSWER in str(content)
+    )
     short = [whole[0], *whole[ask - 1 : ask + 1]]
     assert ANSWER in shown("gemini", session.fit(request("gemini", short)))
     said = [*whole, {"role": "model", "parts": [{"text": "ok"}]}]
-    asked = [*said, {"role": "user", "parts": [{"text": "What did they say?"}]}]
+    asked = [
+        *said,
+        {"role": "user", "parts": [{"text": "What did they say?"}]},
+    ]
     view = session.fit(request("gemini", asked))
     assert ANSWER in shown("gemini", view)
     assert opened("gemini", store).fit(request("gemini", asked)) == view
@@ -212,7 +250,10 @@ def test_much_that_changed_at_once_makes_way_rather_than_stop_the_conversation()
     view = session.fit(request("openai-chat", messages))
     assert problems(view) == []
     assert session.window.within(session.window.limit_tokens, surely=True)
-    assert opened("openai-chat", store).fit(request("openai-chat", messages)) == view
+    assert (
+        opened("openai-chat", store).fit(request("openai-chat", messages))
+        == view
+    )
 
 
 def test_a_state_of_its_own_tells_of_changes_as_a_store_does():

@@ -25,7 +25,10 @@ from ullage.stores.threaded import Threaded
 
 ROOT = Path(__file__).parents[2]
 formats = pytest.mark.parametrize("format", FORMAT_NAMES)
-SETTINGS = {"policy": CUTS_ALWAYS, "limits": ullage.Limits(window_tokens=16_000)}
+SETTINGS = {
+    "policy": CUTS_ALWAYS,
+    "limits": ullage.Limits(window_tokens=16_000),
+}
 WAYS = {
     "copied": copy.copy,
     "deep-copied": copy.deepcopy,
@@ -38,7 +41,9 @@ def requests_of(format, count=4):
     """The requests of a run whose results are large."""
     from tests.loop.replies import asking, request
 
-    calls = [[("read_log", {"path": f"{n}", "lines": 900})] for n in range(count)]
+    calls = [
+        [("read_log", {"path": f"{n}", "lines": 900})] for n in range(count)
+    ]
     script = [reply(format, "", each, n) for n, each in enumerate(calls)]
     history, seen = asking(format), []
 
@@ -156,7 +161,9 @@ def test_another_process_goes_on_from_a_pickle(tmp_path):
 
 
 @pytest.mark.parametrize("way", ["copied", "deep-copied"])
-@pytest.mark.parametrize("make", [MemoryStore, lambda: Budget(tokens=7), Sessions])
+@pytest.mark.parametrize(
+    "make", [MemoryStore, lambda: Budget(tokens=7), Sessions]
+)
 def test_what_lives_in_a_process_is_its_own_copy(way, make):
     value = make()
     assert WAYS[way](value) is value
@@ -164,9 +171,13 @@ def test_what_lives_in_a_process_is_its_own_copy(way, make):
 
 
 def test_a_budget_goes_on_from_what_was_spent():
-    budget = Budget(tokens=1_000, usd=3.0, warn_at=0.5, on_exceeded="stop", wait_s=7)
+    budget = Budget(
+        tokens=1_000, usd=3.0, warn_at=0.5, on_exceeded="stop", wait_s=7
+    )
     budget.charge(
-        ullage.Usage(fresh_tokens=600, output_tokens=10), "gpt-4.1", agent="lead"
+        ullage.Usage(fresh_tokens=600, output_tokens=10),
+        "gpt-4.1",
+        agent="lead",
     )
     other = pickle.loads(pickle.dumps(budget))
     assert (other.allowance, other.wait_s, other.spent) == (
@@ -189,7 +200,11 @@ def test_stores_on_disk_are_opened_again(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     store = SpillStore(BoundedStore(SqliteStore("a.db")), "files")
     kept = pickle.dumps(
-        [store, Threaded(store), ConversationStore("chat.db", format="anthropic")]
+        [
+            store,
+            Threaded(store),
+            ConversationStore("chat.db", format="anthropic"),
+        ]
     )
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")

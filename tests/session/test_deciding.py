@@ -8,7 +8,14 @@ import pytest
 from tests import histories
 from tests.histories import Call, Turn
 from tests.world import as_bytes
-from ullage import AsyncSession, ConfigError, Limits, MemoryStore, RefNotFound, Session
+from ullage import (
+    AsyncSession,
+    ConfigError,
+    Limits,
+    MemoryStore,
+    RefNotFound,
+    Session,
+)
 from ullage.session.deciding import DecisionMixin
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
@@ -24,12 +31,15 @@ ANSWER = {"role": "assistant", "content": "It is in line 3."}
 ASKED = {"role": "user", "content": "Mend it."}
 SMALL = Limits(window_tokens=12_000)
 TURNS = [
-    Turn(calls=(Call("bash", "a.py", f"line {n} of it\n" * 400),)) for n in range(12)
+    Turn(calls=(Call("bash", "a.py", f"line {n} of it\n" * 400),))
+    for n in range(12)
 ]
 
 
 def new_session(wire, **more):
-    return Session(MODELS[wire], limits=SMALL, format=wire, recall=True, **more)
+    return Session(
+        MODELS[wire], limits=SMALL, format=wire, recall=True, **more
+    )
 
 
 def messages_of(wire, turns=12):
@@ -55,7 +65,8 @@ def gone(session):
     return [
         f"m{index + 1}"
         for index in range(window.size)
-        if messages[index].results and (window.hidden(index) or window.shown(index))
+        if messages[index].results
+        and (window.hidden(index) or window.shown(index))
     ]
 
 
@@ -120,7 +131,9 @@ def test_what_is_dropped_leaves_now_and_opens_still(wire):
     session, messages, view = pressed(wire)
     window = session.window
     index = max(
-        at for at in range(window.size) if window.transcript.messages[at].results
+        at
+        for at in range(window.size)
+        if window.transcript.messages[at].results
     )
     (text,) = results(session, f"m{index + 1}")
     session.drop(f"m{index + 1}", reason="wrong file")
@@ -174,7 +187,12 @@ def test_every_worker_and_a_restart_show_the_same(wire, tmp_path):
     assert cold.decisions == other.decisions == session.decisions
     assert len(cold.decisions) == 2
     other.undo()
-    assert len({shown(fit(one, wire, messages)) for one in (session, other, cold)}) == 1
+    assert (
+        len(
+            {shown(fit(one, wire, messages)) for one in (session, other, cold)}
+        )
+        == 1
+    )
     for one in (session, other, cold):
         one.close()
 
@@ -194,12 +212,17 @@ def test_two_users_decide_at_one_place():
     ann, messages, _ = pressed("anthropic", store=store)
     bob = new_session("anthropic", store=store)
     fit(bob, "anthropic", messages)
-    names = {ann.note("from ann"), bob.note("from bob"), ann.note("from ann again")}
+    names = {
+        ann.note("from ann"),
+        bob.note("from bob"),
+        ann.note("from ann again"),
+    }
     view = fit(bob, "anthropic", messages)
     assert len(names) == 3
     assert {one.name for one in bob.decisions} == names
     assert all(
-        text in shown(view) for text in ("from ann", "from bob", "from ann again")
+        text in shown(view)
+        for text in ("from ann", "from bob", "from ann again")
     )
     assert shown(fit(ann, "anthropic", messages)) == shown(view)
 
@@ -210,7 +233,9 @@ def test_a_branch_has_the_decisions_that_were_made_before_it():
     fit(session, "anthropic", messages)
     fork = [*messages, *histories.wire("anthropic", TURNS[:1], start=70)]
     assert "Never touch main." in shown(fit(session, "anthropic", fork))
-    assert "Never touch main." not in shown(fit(session, "anthropic", messages[:-4]))
+    assert "Never touch main." not in shown(
+        fit(session, "anthropic", messages[:-4])
+    )
 
 
 def test_where_a_pin_cannot_be_kept_an_event_says_so():
@@ -230,7 +255,11 @@ def test_reasoning_that_must_stay_holds_a_decision_back():
     messages = histories.wire("anthropic", TURNS[:2])
     for message in messages:
         if message["role"] == "assistant":
-            thought = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+            thought = {
+                "type": "thinking",
+                "thinking": "hm",
+                "signature": "c2ln",
+            }
             message["content"].insert(0, thought)
     request = histories.request("anthropic", messages, **more)
     session.fit(request)
@@ -238,7 +267,9 @@ def test_reasoning_that_must_stay_holds_a_decision_back():
     view = session.fit(request)
     assert session.window.reasoning == "frozen"
     assert [event.kind for event in view.events] == ["held"]
-    session.fit(histories.request("anthropic", [*messages, ANSWER, ASKED], **more))
+    session.fit(
+        histories.request("anthropic", [*messages, ANSWER, ASKED], **more)
+    )
     assert "decided" in [event.kind for event in session.events]
 
 
@@ -252,7 +283,10 @@ def test_notes_and_reasons_are_kept_without_secrets():
     view = fit(session, "anthropic", messages)
     assert "The password is ***." in shown(view)
     (one,) = session.decisions
-    assert (one.decision.text, one.decision.reason) == ("The password is ***.", "***")
+    assert (one.decision.text, one.decision.reason) == (
+        "The password is ***.",
+        "***",
+    )
 
 
 def test_on_an_event_loop_it_is_the_same():

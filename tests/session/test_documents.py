@@ -21,10 +21,18 @@ TOOLS = [{"name": "bash", "input_schema": {"type": "object"}}]
 LONG = "".join(f"line {n}: the quick brown fox\n" for n in range(2_000))
 OTHER = "".join(f"row {n}: a lazy dog\n" for n in range(2_000))
 ON = {"enabled": True}
-PDF = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0x" * 9_000}
+PDF = {
+    "type": "base64",
+    "media_type": "application/pdf",
+    "data": "JVBERi0x" * 9_000,
+}
 IMAGE = {
     "type": "image",
-    "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0K" * 200},
+    "source": {
+        "type": "base64",
+        "media_type": "image/png",
+        "data": "iVBORw0K" * 200,
+    },
 }
 
 
@@ -65,7 +73,10 @@ def hit(*said, **more):
 CASES = {
     "a text": (document(plain(LONG), context="from the desk"), [LONG]),
     "a string": (document({"type": "content", "content": LONG}), [LONG]),
-    "blocks": (document(blocks(text(LONG), text("short"), text(OTHER))), [LONG, OTHER]),
+    "blocks": (
+        document(blocks(text(LONG), text("short"), text(OTHER))),
+        [LONG, OTHER],
+    ),
     "blocks and a picture": (document(blocks(text(LONG), IMAGE)), [LONG]),
     "a search result": (hit(LONG), [LONG]),
     "a search result of several": (hit("short", LONG, OTHER), [LONG, OTHER]),
@@ -74,11 +85,18 @@ CASES = {
         [LONG],
     ),
 }
-every_block = pytest.mark.parametrize(("block", "texts"), CASES.values(), ids=CASES)
+every_block = pytest.mark.parametrize(
+    ("block", "texts"), CASES.values(), ids=CASES
+)
 
 
 def call(number=1):
-    use = {"type": "tool_use", "id": f"toolu_{number}", "name": "bash", "input": {}}
+    use = {
+        "type": "tool_use",
+        "id": f"toolu_{number}",
+        "name": "bash",
+        "input": {},
+    }
     return {"role": "assistant", "content": [use]}
 
 
@@ -113,11 +131,15 @@ def texts_in(value):
     """Every text that a block shows, the data of a document included."""
     if isinstance(value, dict):
         own = [
-            value[key] for key in ("text", "data") if isinstance(value.get(key), str)
+            value[key]
+            for key in ("text", "data")
+            if isinstance(value.get(key), str)
         ]
         content = value.get("content")
         own += [content] if isinstance(content, str) else []
-        return own + [each for item in value.values() for each in texts_in(item)]
+        return own + [
+            each for item in value.values() for each in texts_in(item)
+        ]
     return (
         [each for item in value for each in texts_in(item)]
         if isinstance(value, list)
@@ -181,7 +203,9 @@ def test_in_a_record_it_leaves_like_any_other_result(block, texts):
     store, messages = MemoryStore(), []
     windows = session(store, window_tokens=32_000)
     for number in range(1, 25):
-        fresh = json.loads(json.dumps(block).replace("line 7:", f"line 7 of {number}:"))
+        fresh = json.loads(
+            json.dumps(block).replace("line 7:", f"line 7 of {number}:")
+        )
         fresh.pop("cache_control", None)  # no request may have so many
         messages += [call(number), gave(fresh, number=number)]
         view = windows.fit(asked(*messages))
@@ -209,7 +233,10 @@ def test_what_the_user_hands_over_gives_way_before_what_the_user_says():
 def test_an_account_quotes_what_was_said_beside_a_document_and_names_the_document():
     store = MemoryStore()
     fits = session(store, window_tokens=16_000)
-    handed = {"role": "user", "content": [document(plain(LONG)), text("Mind the fox.")]}
+    handed = {
+        "role": "user",
+        "content": [document(plain(LONG)), text("Mind the fox.")],
+    }
     messages = [handed]
     for number in range(1, 30):
         messages += [
@@ -259,7 +286,9 @@ SAID = st.text(min_size=1, max_size=40).filter(str.strip)
 SOURCES = st.one_of(
     SAID.map(plain),
     SAID.map(lambda said: {"type": "content", "content": said}),
-    st.lists(SAID.map(text), min_size=1, max_size=4).map(lambda items: blocks(*items)),
+    st.lists(SAID.map(text), min_size=1, max_size=4).map(
+        lambda items: blocks(*items)
+    ),
 )
 BLOCKS = st.one_of(
     SOURCES.map(document),
@@ -281,14 +310,19 @@ def test_any_edit_changes_its_text_and_nothing_else(content, new, data):
         assert raw == before
         again = list(_leaves(wire.parse(edited, "here")))
         changed = [
-            (*leaf[:2], new) if leaf[:2] == (number, item) else leaf for leaf in leaves
+            (*leaf[:2], new) if leaf[:2] == (number, item) else leaf
+            for leaf in leaves
         ]
         assert [leaf for leaf in again if leaf[2]] == [
             leaf for leaf in changed if leaf[2]
         ]
         legal(
             asked(
-                *([call(), edited] if "tool_use_id" in raw["content"][0] else [edited])
+                *(
+                    [call(), edited]
+                    if "tool_use_id" in raw["content"][0]
+                    else [edited]
+                )
             )
         )
 

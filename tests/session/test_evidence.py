@@ -13,7 +13,9 @@ jsons = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.dictionaries(
-            st.sampled_from(("error", "message", "code", "status", "details", "x"))
+            st.sampled_from(
+                ("error", "message", "code", "status", "details", "x")
+            )
             | st.text(),
             inner,
             max_size=4,
@@ -33,13 +35,20 @@ class Hostile(Exception):
 
 @given(jsons)
 def test_any_json_is_judged(value):
-    for carried in (value, json.dumps(value), ValueError(value), {"error": value}):
+    for carried in (
+        value,
+        json.dumps(value),
+        ValueError(value),
+        {"error": value},
+    ):
         assert isinstance(is_overflow(carried), (Overflow, type(None)))
 
 
 @given(st.text(), st.sampled_from(UNION), st.text())
 def test_words_around_do_not_break_it(before, wording, after):
-    assert isinstance(is_overflow(f"{before}{wording}{after}"), (Overflow, type(None)))
+    assert isinstance(
+        is_overflow(f"{before}{wording}{after}"), (Overflow, type(None))
+    )
 
 
 @given(st.binary())
@@ -61,7 +70,10 @@ def test_any_object_is_judged():
         {3: Hostile()},
     ):
         assert is_overflow(value) is None
-    assert is_overflow({"details": Hostile(), "error": PROMPT}).size_tokens == 213_462
+    assert (
+        is_overflow({"details": Hostile(), "error": PROMPT}).size_tokens
+        == 213_462
+    )
 
 
 @given(
@@ -71,7 +83,9 @@ def test_any_object_is_judged():
 )
 def test_numbers_are_read_with_any_separator(size, limit, mark):
     written = (f"{number:,}".replace(",", mark) for number in (size, limit))
-    found = is_overflow("prompt is too long: {} tokens > {} maximum".format(*written))
+    found = is_overflow(
+        "prompt is too long: {} tokens > {} maximum".format(*written)
+    )
     assert (found.size_tokens, found.limit_tokens) == (size, limit)
 
 
@@ -79,9 +93,17 @@ def test_deep_wide_and_long_bodies_are_read_to_an_end():
     deep = wide = {"error": "x"}
     for _ in range(5_000):
         deep = {"error": deep}
-    wide = {"errors": [{"error": {"message": "y" * 99}} for _ in range(20_000)]}
+    wide = {
+        "errors": [{"error": {"message": "y" * 99}} for _ in range(20_000)]
+    }
     long = {"error": {"message": "prompt input token count " * 40_000}}
-    for body in (deep, wide, long, long["error"]["message"], "1,000 " * 100_000):
+    for body in (
+        deep,
+        wide,
+        long,
+        long["error"]["message"],
+        "1,000 " * 100_000,
+    ):
         assert is_overflow(body) is None
 
 

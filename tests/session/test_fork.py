@@ -76,7 +76,9 @@ sys.exit(status and 1 or len(view["messages"]) - 4)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.parametrize("kept", ["memory", "file"])
-def test_a_fork_while_another_thread_fits_leaves_a_child_that_fits(kept, tmp_path):
+def test_a_fork_while_another_thread_fits_leaves_a_child_that_fits(
+    kept, tmp_path
+):
     store = None if kept == "memory" else str(tmp_path / "kept.db")
     done = subprocess.run(
         [sys.executable, "-c", f"STORE = {store!r}\n{MIDST}"],

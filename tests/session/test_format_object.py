@@ -22,8 +22,12 @@ def asked(turns=90):
 
 
 def test_a_format_object_gives_the_views_that_its_name_gives():
-    named = Session("gpt-4.1", policy=CUTS_ALWAYS, format="openai-chat", limits=SMALL)
-    given = Session("gpt-4.1", policy=CUTS_ALWAYS, format=OpenAIChat(), limits=SMALL)
+    named = Session(
+        "gpt-4.1", policy=CUTS_ALWAYS, format="openai-chat", limits=SMALL
+    )
+    given = Session(
+        "gpt-4.1", policy=CUTS_ALWAYS, format=OpenAIChat(), limits=SMALL
+    )
     assert given.fit(asked()) == named.fit(asked())
 
 
@@ -32,7 +36,10 @@ def test_a_format_of_the_callers_own_is_used_all_the_way():
     view = session.fit(asked())
     assert session.state.format == "mine"
     assert len(view["messages"]) < len(asked()["messages"])
-    call = {"id": "c", "function": {"name": "get_continuation", "arguments": "{}"}}
+    call = {
+        "id": "c",
+        "function": {"name": "get_continuation", "arguments": "{}"},
+    }
     assert session.owns(call)
     assert session.recall(call)["role"] == "tool"
     session.observe({"usage": {"prompt_tokens": 900, "completion_tokens": 1}})
@@ -43,7 +50,11 @@ def test_a_state_goes_on_in_the_format_object_it_began_in():
     first = Session("gpt-4.1", policy=CUTS_ALWAYS, format=Mine(), limits=SMALL)
     view = first.fit(asked())
     again = Session(
-        "gpt-4.1", format=Mine(), policy=CUTS_ALWAYS, limits=SMALL, state=first.state
+        "gpt-4.1",
+        format=Mine(),
+        policy=CUTS_ALWAYS,
+        limits=SMALL,
+        state=first.state,
     )
     assert again.fit(asked()) == view
 

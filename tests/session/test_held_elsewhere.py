@@ -14,7 +14,11 @@ BEFORE = [("previous_response_id", "resp_1"), ("conversation", "conv_1")]
 
 
 def follow_up(output, key="previous_response_id", value="resp_1"):
-    item = {"type": "function_call_output", "call_id": "call_9", "output": output}
+    item = {
+        "type": "function_call_output",
+        "call_id": "call_9",
+        "output": output,
+    }
     return {"model": "gpt-5.4", key: value, "input": [item], "tools": [READ]}
 
 
@@ -33,8 +37,15 @@ def test_a_new_output_is_cut_and_opens_in_later_requests(key, value):
     later = session.fit(follow_up("done", key, "the next"))
     assert later["tools"] == view["tools"]
     arguments = f'{{"tool_call_id": "{ref}", "offset": 8000}}'
-    call = {"type": "function_call", "call_id": "c", "name": "get_continuation"}
-    assert PAGE[8_000:8_400] in later.recall({**call, "arguments": arguments})["output"]
+    call = {
+        "type": "function_call",
+        "call_id": "c",
+        "name": "get_continuation",
+    }
+    assert (
+        PAGE[8_000:8_400]
+        in later.recall({**call, "arguments": arguments})["output"]
+    )
 
 
 @pytest.mark.parametrize("policy", ["default", "three_layer", "multi_stage"])
@@ -54,7 +65,9 @@ def test_what_alone_is_over_the_limit_is_refused():
     session = Session("gpt-5.4", limits=Limits(window_tokens=2_000))
     said = [{"role": "user", "content": "word " * 9_000}]
     with pytest.raises(OverLimitError):
-        session.fit({"model": "gpt-5.4", "previous_response_id": "r", "input": said})
+        session.fit(
+            {"model": "gpt-5.4", "previous_response_id": "r", "input": said}
+        )
 
 
 @pytest.mark.parametrize(
@@ -67,11 +80,17 @@ def test_beside_cached_content_gemini_takes_no_tools(config):
         "model": "gemini-2.5-pro",
         "contents": [{"role": "user", "parts": [{"text": "Go."}]}],
     }
-    assert session.fit({**asked, "config": config}) == {**asked, "config": config}
+    assert session.fit({**asked, "config": config}) == {
+        **asked,
+        "config": config,
+    }
     assert kinds(session) == ["passed_on"]
 
 
 def test_a_wire_without_such_a_field_refuses_it():
-    asked = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Go."}]}
+    asked = {
+        "model": "gpt-4.1",
+        "messages": [{"role": "user", "content": "Go."}],
+    }
     with pytest.raises(FormatError, match="held by the provider"):
         Session("gpt-4.1").fit({**asked, "previous_response_id": "r"})

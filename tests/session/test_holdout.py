@@ -21,7 +21,11 @@ from ullage.session.holdout import is_held_out
 from ullage.session.receipts import close
 
 LINES = "".join(f"line {n} of a long output\n" for n in range(4_000))
-CALL = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+CALL = {
+    "id": "c1",
+    "type": "function",
+    "function": {"name": "read", "arguments": "{}"},
+}
 TOOL = {
     "type": "function",
     "function": {"name": "read", "parameters": {"type": "object"}},
@@ -49,12 +53,16 @@ IN = next(key for key in KEYS if not is_held_out(key, 0.05))
 
 
 @pytest.mark.parametrize("share", [0.01, 0.05, 0.5])
-@pytest.mark.parametrize("name", ["conversation {}", "{:032x}", "user-{}@example.org"])
+@pytest.mark.parametrize(
+    "name", ["conversation {}", "{:032x}", "user-{}@example.org"]
+)
 def test_of_ten_thousand_conversations_the_share_is_held_out_and_no_kind_of_key_is_favoured(
     share, name
 ):
     """A test of proportions: three and a half deviations, once in two thousand."""
-    drawn = sum(is_held_out(name.format(number), share) for number in range(10_000))
+    drawn = sum(
+        is_held_out(name.format(number), share) for number in range(10_000)
+    )
     deviation = math.sqrt(10_000 * share * (1 - share))
     assert abs(drawn - 10_000 * share) < 3.5 * deviation
 
@@ -89,7 +97,9 @@ def test_what_is_held_out_passes_unfitted_and_its_receipts_say_so():
     assert dict(sessions.of(OUT).fit(REQUEST)) == REQUEST
     assert len(sessions.of(IN).fit(REQUEST)["tools"]) == 2
     close(store)
-    held_out, other = sorted(store.receipts(), key=lambda one: not one.key.is_held_out)
+    held_out, other = sorted(
+        store.receipts(), key=lambda one: not one.key.is_held_out
+    )
     assert held_out.key.is_held_out
     assert held_out.sums.sent == held_out.sums.raw
     assert not other.key.is_held_out
@@ -101,12 +111,16 @@ def test_another_worker_and_a_restart_hold_out_the_same_and_an_agent_of_it_too()
     for _ in range(2):
         sessions = Sessions("gpt-4.1", store=store, holdout=0.05)
         assert dict(sessions.of(OUT).fit(REQUEST)) == REQUEST
-        assert dict(sessions.of("an agent", parent=OUT).fit(REQUEST)) == REQUEST
+        assert (
+            dict(sessions.of("an agent", parent=OUT).fit(REQUEST)) == REQUEST
+        )
         assert dict(fitted(sessions.of(IN))) != REQUEST
 
 
 def test_what_would_not_fit_is_cut_all_the_same():
-    sessions = Sessions("gpt-4.1", holdout=1.0, limits=Limits(window_tokens=16_000))
+    sessions = Sessions(
+        "gpt-4.1", holdout=1.0, limits=Limits(window_tokens=16_000)
+    )
     view = sessions.of(OUT).fit(REQUEST)
     assert view.sent.estimate <= 16_000
     assert len(view["tools"]) == 1
@@ -119,12 +133,18 @@ def test_one_that_is_drawn_in_the_middle_goes_on_and_what_was_set_aside_opens():
     session = Sessions("gpt-4.1", store=store, holdout=0.05).of(OUT)
     view = session.fit(REQUEST)
     assert view["messages"][0] == REQUEST["messages"][0]
-    assert LINES[:200] in session.answer("get_continuation", {"tool_call_id": ref}).text
+    assert (
+        LINES[:200]
+        in session.answer("get_continuation", {"tool_call_id": ref}).text
+    )
 
 
 def test_a_door_draws_by_the_beginning_whatever_model_is_asked_and_whoever_answers():
     sessions = Sessions(holdout=0.5)
-    exchanges, route = Exchanges(sessions), route_of("POST", "/v1/chat/completions")
+    exchanges, route = (
+        Exchanges(sessions),
+        route_of("POST", "/v1/chat/completions"),
+    )
     drawn = set()
     for number in range(40):
         policies = set()
@@ -149,10 +169,19 @@ def test_what_is_no_share_is_refused(share):
 
 def test_a_door_says_which_program_asks():
     sessions = Sessions(store=MemoryStore())
-    exchanges, route = Exchanges(sessions), route_of("POST", "/v1/chat/completions")
+    exchanges, route = (
+        Exchanges(sessions),
+        route_of("POST", "/v1/chat/completions"),
+    )
     begins = HistoryStart(b"beginning")
     _, session = exchanges.session(
-        route, REQUEST, "tenant", None, begins, can_recall=True, client="claude-cli"
+        route,
+        REQUEST,
+        "tenant",
+        None,
+        begins,
+        can_recall=True,
+        client="claude-cli",
     )
     session.fit(REQUEST).observe(Usage(fresh_tokens=9))
     close(sessions.store)
@@ -179,4 +208,7 @@ def test_a_proxy_and_a_wrapped_client_take_a_share():
     with pytest.raises(ConfigError, match=r"holdout.*is no share"):
         config_of(None, {}, holdout=2.0)
     client = ullage.wrap(openai.OpenAI(api_key="none"), holdout=0.5)
-    assert ullage.wrapped(client).exchanges(is_async=False).sessions._holdout == 0.5
+    assert (
+        ullage.wrapped(client).exchanges(is_async=False).sessions._holdout
+        == 0.5
+    )

@@ -23,7 +23,9 @@ def test_it_says_the_same_and_leads_to_the_same_view(format, turns, stops):
     """A history grows, is rewound and comes again: the bytes are those of a session without."""
     sharing, plain = _session(format), _session(format)
     for stop in stops:
-        request = histories.request(format, histories.wire(format, turns[:stop]))
+        request = histories.request(
+            format, histories.wire(format, turns[:stop])
+        )
         found = sharing.intern(read_anew(request))
         assert json.dumps(found) == json.dumps(request)
         view, wanted = sharing.fit(found), plain.fit(read_anew(request))
@@ -55,9 +57,19 @@ def test_what_is_as_it_was_is_the_very_same_object():
 def test_what_is_equal_and_written_otherwise_stays_as_it_came():
     """A client that mended true into 1 must not be sent back to what its provider refused."""
     session = Session("claude-opus-4-5")
-    messages = [_said("run it"), _called({"n": 1}), _result(is_error=True), _said("so")]
+    messages = [
+        _said("run it"),
+        _called({"n": 1}),
+        _result(is_error=True),
+        _said("so"),
+    ]
     session.fit(session.intern({"messages": messages, "max_tokens": 9}))
-    mended = [_said("run it"), _called({"n": 1.0}), _result(is_error=1), _said("so")]
+    mended = [
+        _said("run it"),
+        _called({"n": 1.0}),
+        _result(is_error=1),
+        _said("so"),
+    ]
     assert mended == messages
     found = session.intern({"messages": mended, "max_tokens": 9})
     assert json.dumps(found["messages"]) == json.dumps(mended)
@@ -97,5 +109,10 @@ def _called(given):
 
 
 def _result(**fields):
-    result = {"type": "tool_result", "tool_use_id": "c", "content": "ran", **fields}
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "c",
+        "content": "ran",
+        **fields,
+    }
     return {"role": "user", "content": [result]}

@@ -31,12 +31,17 @@ WATCHED = watched()
 
 
 def conversation():
-    calls = [Call("bash", f"{n}.py", f"result {n} of this\n" * 260) for n in range(6)]
+    calls = [
+        Call("bash", f"{n}.py", f"result {n} of this\n" * 260)
+        for n in range(6)
+    ]
     messages = histories.wire(
         "anthropic", [Turn(said="Let me look.", calls=(c,)) for c in calls]
     )
     replies = [
-        n for n, message in enumerate(messages) if message["role"] == "assistant"
+        n
+        for n, message in enumerate(messages)
+        if message["role"] == "assistant"
     ]
     return messages, [*replies, len(messages)]
 
@@ -52,7 +57,12 @@ def request(turn):
 
 def reply(turn):
     usage = {"input_tokens": 2_000 + 100 * turn, "output_tokens": 10}
-    return {"id": f"msg_{turn}", "type": "message", "content": [], "usage": usage}
+    return {
+        "id": f"msg_{turn}",
+        "type": "message",
+        "content": [],
+        "usage": usage,
+    }
 
 
 def started():
@@ -124,7 +134,9 @@ def known(session):
 
 ACTS = {
     "fit": lambda session: session.fit(request(AT)),
-    "observe": lambda session: session.observe(reply(AT - 1) | {"id": "msg_again"}),
+    "observe": lambda session: session.observe(
+        reply(AT - 1) | {"id": "msg_again"}
+    ),
     "compact": lambda session: session.compact(request(AT)),
 }
 
@@ -157,7 +169,9 @@ def test_a_batch_is_made_in_the_turn_that_is_interrupted():
 
 
 @pytest.mark.parametrize("act", ACTS)
-def test_an_interrupt_at_any_line_leaves_the_session_as_before_or_as_after(act):
+def test_an_interrupt_at_any_line_leaves_the_session_as_before_or_as_after(
+    act,
+):
     assert interrupted(act) > 100
 
 

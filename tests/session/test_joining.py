@@ -12,7 +12,14 @@ from lab.fuzz.bound import Bound
 from lab.returned import problems
 from tests import histories
 from tests.histories import Call, Turn
-from tests.session.test_joining_wires import KEYS, MODELS, NONE, SCHEMA, TOOLS, names
+from tests.session.test_joining_wires import (
+    KEYS,
+    MODELS,
+    NONE,
+    SCHEMA,
+    TOOLS,
+    names,
+)
 from ullage import AsyncSession, Limits, MemoryStore, Session
 from ullage.documents import NAMES
 
@@ -24,8 +31,14 @@ OTHER_TOOLS = {
         "type": "function",
         "function": {"name": "look", "parameters": SCHEMA},
     },
-    "openai-responses": {"type": "function", "name": "look", "parameters": SCHEMA},
-    "gemini": {"functionDeclarations": [{"name": "look", "parameters": SCHEMA}]},
+    "openai-responses": {
+        "type": "function",
+        "name": "look",
+        "parameters": SCHEMA,
+    },
+    "gemini": {
+        "functionDeclarations": [{"name": "look", "parameters": SCHEMA}]
+    },
 }
 UNBOUND = {**MODELS, "anthropic": "claude-opus-4-5"}
 every_format = pytest.mark.parametrize("format", KEYS)
@@ -33,7 +46,9 @@ every_format = pytest.mark.parametrize("format", KEYS)
 
 def large(number):
     """A result of 30 KB."""
-    lines = "".join(f"{number}.{line} what there is to see\n" for line in range(1_300))
+    lines = "".join(
+        f"{number}.{line} what there is to see\n" for line in range(1_300)
+    )
     return lines[:30_000]
 
 
@@ -57,7 +72,8 @@ def session_for(format, **settings):
 def sent(session, format, turns, first, **more):
     """The views of the requests behind ``first`` turns and on."""
     whole = [
-        request(format, turns[:count], **more) for count in range(first, len(turns) + 1)
+        request(format, turns[:count], **more)
+        for count in range(first, len(turns) + 1)
     ]
     return [session.fit(each) for each in whole]
 
@@ -107,7 +123,9 @@ def test_on_an_event_loop_too():
         async with AsyncSession(
             UNBOUND[format], format=format, limits=ROOMY
         ) as session:
-            each = [request(format, turns[:count]) for count in range(3, TURNS + 1)]
+            each = [
+                request(format, turns[:count]) for count in range(3, TURNS + 1)
+            ]
             return [dict(await session.fit(one)) for one in each]
 
     assert_costs_little(format, asyncio.run(joined()), whole)
@@ -124,13 +142,21 @@ def test_a_short_conversation_never_pays(format):
             view = session.fit(whole)
             assert view["tools"] == whole["tools"]
             assert all(
-                map(lambda a, b: a is b, view[KEYS[format]], whole[KEYS[format]])
+                map(
+                    lambda a, b: a is b,
+                    view[KEYS[format]],
+                    whole[KEYS[format]],
+                )
             )
 
 
 def test_where_the_window_is_nearly_full_it_is_joined_and_not_condensed():
-    turns = steps(12, tool="read_file", result=lambda number: large(number) * 2)
-    session = Session(UNBOUND["anthropic"], limits=Limits(window_tokens=100_000))
+    turns = steps(
+        12, tool="read_file", result=lambda number: large(number) * 2
+    )
+    session = Session(
+        UNBOUND["anthropic"], limits=Limits(window_tokens=100_000)
+    )
     view = session.fit(request("anthropic", turns))
     assert "get_continuation" in names(view)
     assert session.events[0].kind == "joined"
@@ -156,7 +182,10 @@ SEEDS = {
 def seeded(format, seed):
     if format == "gemini":
         roles = {"assistant": "model", "user": "user"}
-        return [{"role": roles[role], "parts": [{"text": text}]} for role, text in seed]
+        return [
+            {"role": roles[role], "parts": [{"text": text}]}
+            for role, text in seed
+        ]
     return [{"role": role, "content": text} for role, text in seed]
 
 
@@ -177,14 +206,18 @@ def test_turns_that_call_no_tool_are_a_beginning(format, seed):
 
 
 @every_format
-def test_a_cold_start_and_another_worker_arrive_where_the_warm_session_is(format):
+def test_a_cold_start_and_another_worker_arrive_where_the_warm_session_is(
+    format,
+):
     store, turns = MemoryStore(), steps(12)
     warm, beside = (session_for(format, store=store) for _ in range(2))
     for count in range(3, len(turns) + 1):
         whole = request(format, turns[:count])
         view = (warm if count % 2 else beside).fit(whole)
         assert session_for(format, store=store).fit(whole) == view
-        assert warm.fit(whole) == beside.fit(whole) == view, "and so does a retry"
+        assert warm.fit(whole) == beside.fit(whole) == view, (
+            "and so does a retry"
+        )
     assert "get_continuation" in names(view)
 
 
@@ -207,7 +240,9 @@ def test_what_an_older_version_opened_is_joined_too():
     old = session_for(format, store=store, joins=False)
     old.fit(request(format, turns[:2]))
     (opened,) = (
-        entry.policies for entry in old.state.ledger.entries.values() if entry.policies
+        entry.policies
+        for entry in old.state.ledger.entries.values()
+        if entry.policies
     )
     assert [one.joined for one in opened] == [True]
     view = session_for(format, store=store).fit(request(format, turns))
@@ -227,9 +262,12 @@ def test_a_history_that_compacts_itself_begins_anew():
 def test_a_session_for_each_request_without_a_store_goes_on_joined():
     """Once it pays it pays in every later request: a prefix once broken stays."""
     format, turns = "openai-chat", steps(30, tool="grep")
-    turns[12:] = [Turn(said="So.", calls=(Call("bash", "s", "small " * 900),))] * 18
+    turns[12:] = [
+        Turn(said="So.", calls=(Call("bash", "s", "small " * 900),))
+    ] * 18
     views = [
-        session_for(format).fit(request(format, turns[:at])) for at in range(1, 31)
+        session_for(format).fit(request(format, turns[:at]))
+        for at in range(1, 31)
     ]
     joined = ["get_continuation" in names(view) for view in views]
     assert joined == sorted(joined)
@@ -290,7 +328,9 @@ def test_a_host_that_offers_the_tools_can_turn_it_off_too():
     whole = request("openai-chat", steps(10))
     for joins in (True, False):
         session = session_for("openai-chat", recall="host", joins=joins)
-        assert (session.fit(whole)["messages"] == whole["messages"]) is not joins
+        assert (
+            session.fit(whole)["messages"] == whole["messages"]
+        ) is not joins
 
 
 # ── reasoning that is bound ──────────────────────────────────────────────────────────────
@@ -317,7 +357,8 @@ def judged(turns, first, settings, **more):
         view = session.fit(whole)
         after = request("anthropic", turns[: count + 1])["messages"]
         assert [
-            str(one) for one in problems("anthropic", view, history=whole["messages"])
+            str(one)
+            for one in problems("anthropic", view, history=whole["messages"])
         ] == []
         assert not provider.judge(
             view["messages"], after[len(whole["messages"]) :], grew=False
@@ -330,7 +371,9 @@ def test_bound_reasoning_stays_until_it_pays_and_what_is_new_is_cut_at_once():
     turns = steps(14, thought=True)
     _, views = judged(turns, 2, {}, **ADAPTIVE)
     joined = next(
-        at for at, view in enumerate(views) if "get_continuation" in names(view)
+        at
+        for at, view in enumerate(views)
+        if "get_continuation" in names(view)
     )
     assert joined > 1
     for at, view in enumerate(views[:joined]):
@@ -347,9 +390,13 @@ def test_bound_reasoning_stays_until_it_pays_and_what_is_new_is_cut_at_once():
 def test_reasoning_of_an_open_turn_is_waited_for():
     """Manual thinking: while the turn is open nothing of it may change, so nothing does (A14)."""
     turns = steps(16, thought=True)
-    turns[12] = Turn(user="And now?", said="Now.", calls=turns[12].calls, thought=True)
+    turns[12] = Turn(
+        user="And now?", said="Now.", calls=turns[12].calls, thought=True
+    )
     asked = histories.wire("anthropic", turns[:13])
-    at = next(i for i, each in enumerate(asked) if each["content"] == "And now?")
+    at = next(
+        i for i, each in enumerate(asked) if each["content"] == "And now?"
+    )
     session = Session(MODELS["anthropic"], limits=ROOMY)
     more = {"model": MODELS["anthropic"], **MANUAL}
     for count in range(3, 13):
@@ -384,14 +431,20 @@ def test_why_nothing_is_cut_is_told_for_as_long_as_it_is_so():
     session, turns = session_for("anthropic"), steps(12)
     views = sent(session, "anthropic", turns, 2)
     joined = next(
-        at for at, view in enumerate(views) if "get_continuation" in names(view)
+        at
+        for at, view in enumerate(views)
+        if "get_continuation" in names(view)
     )
     for view in views[:joined]:
         standing = view.sent.standing
         assert (standing.reason, standing.was_joined) == ("price", True)
-        assert "does not pay yet: it takes out" in view.explain().splitlines()[-1]
+        assert (
+            "does not pay yet: it takes out" in view.explain().splitlines()[-1]
+        )
     assert all(view.sent.standing is None for view in views[joined:])
-    first, second = [event for event in session.events if event.kind == "joined"]
+    first, second = [
+        event for event in session.events if event.kind == "joined"
+    ]
     assert first in views[0].events
     assert "5 messages stood before" in first.why
     assert second in views[joined].events
@@ -402,4 +455,6 @@ def test_no_content_is_told():
     session = session_for("anthropic")
     views = sent(session, "anthropic", steps(12), 2)
     told = [view.explain() for view in views]
-    assert not any("what there is to see" in each or "Step" in each for each in told)
+    assert not any(
+        "what there is to see" in each or "Step" in each for each in told
+    )

@@ -48,10 +48,17 @@ MODELS = {
 TOOLS = {
     "anthropic": [{"name": "bash", "input_schema": SCHEMA}],
     "openai-chat": [
-        {"type": "function", "function": {"name": "bash", "parameters": SCHEMA}}
+        {
+            "type": "function",
+            "function": {"name": "bash", "parameters": SCHEMA},
+        }
     ],
-    "openai-responses": [{"type": "function", "name": "bash", "parameters": SCHEMA}],
-    "gemini": [{"functionDeclarations": [{"name": "bash", "parameters": SCHEMA}]}],
+    "openai-responses": [
+        {"type": "function", "name": "bash", "parameters": SCHEMA}
+    ],
+    "gemini": [
+        {"functionDeclarations": [{"name": "bash", "parameters": SCHEMA}]}
+    ],
 }
 NONE = {
     "anthropic": {"tool_choice": {"type": "none"}},
@@ -76,7 +83,12 @@ def turns():
         ]
         asked = f"And part {number}?" if number and number % 6 == 0 else None
         each.append(
-            Turn(user=asked, said=f"Step {number}.", calls=tuple(calls), thought=True)
+            Turn(
+                user=asked,
+                said=f"Step {number}.",
+                calls=tuple(calls),
+                thought=True,
+            )
         )
     return each
 
@@ -118,7 +130,9 @@ def names_what_is_there(format, view):
 def test_every_view_after_joining_is_legal_and_names_what_is_there(
     format, policy, recall
 ):
-    session = Session(MODELS[format], policy=policy, limits=SMALL, recall=recall)
+    session = Session(
+        MODELS[format], policy=policy, limits=SMALL, recall=recall
+    )
     for request in requests(format, JOINS):
         view = session.fit(request)
         assert legal(format, request, view)
@@ -139,9 +153,13 @@ def test_thinking_that_was_bound_goes_with_every_edit_and_with_added_tools(
     policy, recall, window_tokens
 ):
     limits = Limits(window_tokens=window_tokens)
-    session = Session(MODELS["anthropic"], policy=policy, limits=limits, recall=recall)
+    session = Session(
+        MODELS["anthropic"], policy=policy, limits=limits, recall=recall
+    )
     provider, sent = Bound(), histories.wire("anthropic", [])
-    for turn in range(JOINS):  # what the model thought before, with nothing left out
+    for turn in range(
+        JOINS
+    ):  # what the model thought before, with nothing left out
         whole = histories.wire("anthropic", turns()[: turn + 1])
         provider.judge(sent, whole[len(sent) :], grew=True)
         sent = whole
@@ -151,13 +169,16 @@ def test_thinking_that_was_bound_goes_with_every_edit_and_with_added_tools(
         reply = after["messages"][len(request["messages"]) :]
         assert not provider.judge(view["messages"], reply, grew=False)
         assert not (
-            recall and re.search("|".join(seals(JOINS)), json.dumps(view["messages"]))
+            recall
+            and re.search("|".join(seals(JOINS)), json.dumps(view["messages"]))
         )
 
 
 @every_format
 @every_policy
-def test_a_request_that_lets_the_model_call_nothing_gets_no_tools(format, policy):
+def test_a_request_that_lets_the_model_call_nothing_gets_no_tools(
+    format, policy
+):
     session = Session(MODELS[format], policy=policy, limits=SMALL)
     for request in requests(format, JOINS, **NONE[format]):
         view = session.fit(request)
@@ -168,7 +189,9 @@ def test_a_request_that_lets_the_model_call_nothing_gets_no_tools(format, policy
 
 @every_format
 @every_policy
-def test_a_session_per_request_without_a_store_names_only_what_opens(format, policy):
+def test_a_session_per_request_without_a_store_names_only_what_opens(
+    format, policy
+):
     for request in [*requests(format, 1)][::3]:
         session = Session(MODELS[format], policy=policy, limits=SMALL)
         view = session.fit(request)

@@ -19,7 +19,9 @@ from ullage.wires import FORMATS
 
 TOOL = "mcp__db__run"
 SCHEMA = {"type": "object", "properties": {}}
-OUTPUT = "\n".join(f"row {n}: the lamp of harbour {n} burns" for n in range(160))
+OUTPUT = "\n".join(
+    f"row {n}: the lamp of harbour {n} burns" for n in range(160)
+)
 LIMITS = Limits(window_tokens=16_000, output_reserve_tokens=1_000)
 TURNS = 26
 
@@ -33,7 +35,12 @@ def by_the_client(number):
             "name": "ToolSearch",
             "input": {"q": "db"},
         },
-        {"type": "tool_use", "id": f"toolu_r{number}", "name": "bash", "input": {}},
+        {
+            "type": "tool_use",
+            "id": f"toolu_r{number}",
+            "name": "bash",
+            "input": {},
+        },
     ]
     reference = {"type": "tool_reference", "tool_name": TOOL}
     noted = {"type": "text", "text": "One tool fits."}
@@ -43,7 +50,11 @@ def by_the_client(number):
             "tool_use_id": f"toolu_s{number}",
             "content": [reference, noted],
         },
-        {"type": "tool_result", "tool_use_id": f"toolu_r{number}", "content": OUTPUT},
+        {
+            "type": "tool_result",
+            "tool_use_id": f"toolu_r{number}",
+            "content": OUTPUT,
+        },
     ]
     return [
         {"role": "assistant", "content": calls},
@@ -69,7 +80,12 @@ def by_the_server(number):
             "tool_use_id": f"srvtoolu_{number}",
             "content": found,
         },
-        {"type": "tool_use", "id": f"toolu_f{number}", "name": TOOL, "input": {}},
+        {
+            "type": "tool_use",
+            "id": f"toolu_f{number}",
+            "name": TOOL,
+            "input": {},
+        },
     ]
     result = {
         "type": "tool_result",
@@ -119,15 +135,31 @@ ANTHROPIC_TOOLS = [
 RESPONSES_TOOLS = [
     {"type": "tool_search"},
     {"type": "function", "name": "bash", "parameters": SCHEMA},
-    {"type": "function", "name": TOOL, "parameters": SCHEMA, "defer_loading": True},
+    {
+        "type": "function",
+        "name": TOOL,
+        "parameters": SCHEMA,
+        "defer_loading": True,
+    },
 ]
 SEARCHES = {
     "anthropic, client": ("anthropic", by_the_client, ANTHROPIC_TOOLS),
     "anthropic, server": ("anthropic", by_the_server, ANTHROPIC_TOOLS),
-    "responses, client": ("openai-responses", searched("client"), RESPONSES_TOOLS),
-    "responses, server": ("openai-responses", searched("server"), RESPONSES_TOOLS),
+    "responses, client": (
+        "openai-responses",
+        searched("client"),
+        RESPONSES_TOOLS,
+    ),
+    "responses, server": (
+        "openai-responses",
+        searched("server"),
+        RESPONSES_TOOLS,
+    ),
 }
-MARKS = {"anthropic": "tool_references", "openai-responses": "tool_search_output"}
+MARKS = {
+    "anthropic": "tool_references",
+    "openai-responses": "tool_search_output",
+}
 every_search = pytest.mark.parametrize("search", SEARCHES)
 POLICIES = [*NAMES, EAGER, CUTS_ALWAYS]
 every_policy = pytest.mark.parametrize(
@@ -191,7 +223,9 @@ def test_what_a_search_loaded_is_in_every_view(search, policy, recall):
         assert loaded(search, view) == 1, turns
         assert problems(view) == []
         assert broken(format, view) == set()
-    assert len(view[FORMATS[format].key]) < len(history(search, TURNS)) or policy in (
+    assert len(view[FORMATS[format].key]) < len(
+        history(search, TURNS)
+    ) or policy in (
         "token_budget",
         "continuation",
         "output_cache",
@@ -208,22 +242,35 @@ def test_what_a_search_loaded_is_in_every_view(search, policy, recall):
 
 @every_search
 def test_what_was_loaded_anew_later_need_not_stand_twice(search):
-    session = Session(histories.MODEL[SEARCHES[search][0]], limits=LIMITS, recall=False)
+    session = Session(
+        histories.MODEL[SEARCHES[search][0]], limits=LIMITS, recall=False
+    )
     for turns in range(3, TURNS + 1):
         messages = history(search, turns, again=(TURNS - 2,))
         view = session.fit(request(search, messages))
         assert loaded(search, view) >= 1
     for turns in range(TURNS + 1, TURNS + 14):
-        view = session.fit(request(search, history(search, turns, again=(TURNS - 2,))))
+        view = session.fit(
+            request(search, history(search, turns, again=(TURNS - 2,)))
+        )
         assert problems(view) == []
     assert loaded(search, view) == 1
 
 
 def test_the_text_beside_a_reference_may_be_cut_and_the_reference_stays():
-    call = {"type": "tool_use", "id": "toolu_1", "name": "ToolSearch", "input": {}}
+    call = {
+        "type": "tool_use",
+        "id": "toolu_1",
+        "name": "ToolSearch",
+        "input": {},
+    }
     reference = {"type": "tool_reference", "tool_name": TOOL}
     content = [{"type": "text", "text": OUTPUT * 9}, reference]
-    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": content}
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "toolu_1",
+        "content": content,
+    }
     messages = [
         {"role": "user", "content": "go"},
         {"role": "assistant", "content": [call]},
@@ -250,7 +297,9 @@ def replacing(window, /):
         output = window.transcript.output(spot)
         place = window.transcript.address(spot)
         cuts.append(
-            ProposedEdit(Replace(place, output.ref, "gone", "pruned", "why"), (output,))
+            ProposedEdit(
+                Replace(place, output.ref, "gone", "pruned", "why"), (output,)
+            )
         )
     return cuts
 
@@ -258,7 +307,9 @@ def replacing(window, /):
 def test_a_stage_that_would_replace_a_reference_cannot():
     policy = Policy(name="replacing", under_pressure=(replacing,))
     session = Session("claude-sonnet-4-5", policy=policy, limits=LIMITS)
-    view = session.fit(request("anthropic, client", history("anthropic, client", 4)))
+    view = session.fit(
+        request("anthropic, client", history("anthropic, client", 4))
+    )
     assert loaded("anthropic, client", view) == 1
     assert "gone" not in str(view["messages"])
 
@@ -280,7 +331,9 @@ def test_definitions_that_no_window_holds_make_way_rather_than_stop_the_conversa
         {"type": "tool_search_call", **both, "arguments": {}},
         {"type": "tool_search_output", **both, "tools": tools},
         *histories.wire(
-            "openai-responses", [Turn(calls=(Call("bash", "", OUTPUT),))] * 3, start=1
+            "openai-responses",
+            [Turn(calls=(Call("bash", "", OUTPUT),))] * 3,
+            start=1,
         ),
     ]
     session = Session("gpt-5.6", limits=LIMITS)

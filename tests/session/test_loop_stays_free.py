@@ -15,12 +15,18 @@ from ullage.session.recall import automaton, grep
 
 
 def conversation(turns):
-    calls = [Call("read_file", f"{n}.py", f"line {n}\n" * 200) for n in range(turns)]
-    messages = histories.wire("openai-chat", [Turn(calls=(call,)) for call in calls])
+    calls = [
+        Call("read_file", f"{n}.py", f"line {n}\n" * 200) for n in range(turns)
+    ]
+    messages = histories.wire(
+        "openai-chat", [Turn(calls=(call,)) for call in calls]
+    )
     return histories.request("openai-chat", messages)
 
 
-@pytest.mark.parametrize(("turns", "in_thread"), [(2, False), (60, False), (90, True)])
+@pytest.mark.parametrize(
+    ("turns", "in_thread"), [(2, False), (60, False), (90, True)]
+)
 def test_what_is_long_and_new_is_worked_out_beside_the_loop(turns, in_thread):
     seen = []
 
@@ -31,7 +37,9 @@ def test_what_is_long_and_new_is_worked_out_beside_the_loop(turns, in_thread):
     policy = replace(CUTS_ALWAYS, name="looks-1", under_pressure=(look,))
 
     async def twice():
-        session = AsyncSession("claude-sonnet-4-5", policy=policy, format="openai-chat")
+        session = AsyncSession(
+            "claude-sonnet-4-5", policy=policy, format="openai-chat"
+        )
         await session.fit(conversation(min(turns, 58)))
         seen.clear()
         await session.fit(conversation(turns))
@@ -70,7 +78,9 @@ def test_a_long_walk_hashes_nothing_long_on_its_way(format, monkeypatch):
     ]
     messages = histories.wire(format, [Turn(calls=(call,)) for call in calls])
     policy = replace(
-        CUTS_ALWAYS, name="walks-1", on_arrival=(walks, *CUTS_ALWAYS.on_arrival)
+        CUTS_ALWAYS,
+        name="walks-1",
+        on_arrival=(walks, *CUTS_ALWAYS.on_arrival),
     )
     limits = Limits(window_tokens=60_000)
     session = Session(
@@ -79,9 +89,16 @@ def test_a_long_walk_hashes_nothing_long_on_its_way(format, monkeypatch):
     hashed.clear()
     monkeypatch.setattr(canon, "blake3", Hashing)
     session.fit(histories.request(format, messages))
-    assert {event.kind for event in session.events} == {"joined", "truncated", "pruned"}
+    assert {event.kind for event in session.events} == {
+        "joined",
+        "truncated",
+        "pruned",
+    }
     start = hashed.index("walks")
-    before, after = hashed[:start], [size for size in hashed[start:] if size != "walks"]
+    before, after = (
+        hashed[:start],
+        [size for size in hashed[start:] if size != "walks"],
+    )
     assert max(before) > 10_000
     assert after
     assert len([size for size in after if size >= 2_048]) <= 1, (
@@ -132,14 +149,16 @@ def test_a_cancelled_fit_leaves_the_session_as_it_was_or_as_it_would_be():
         return await session.fit(request)
 
     async def whole():
-        return await AsyncSession("gpt-4.1", policy=CUTS_ALWAYS, limits=limits).fit(
-            request
-        )
+        return await AsyncSession(
+            "gpt-4.1", policy=CUTS_ALWAYS, limits=limits
+        ).fit(request)
 
     assert asyncio.run(cancelled()) == asyncio.run(whole())
 
 
-def test_what_a_model_looks_up_is_searched_beside_the_loop_a_few_at_a_time(monkeypatch):
+def test_what_a_model_looks_up_is_searched_beside_the_loop_a_few_at_a_time(
+    monkeypatch,
+):
     seen, busy, most = [], [], []
 
     def look(pattern, ignore_case=False):
@@ -155,11 +174,18 @@ def test_what_a_model_looks_up_is_searched_beside_the_loop_a_few_at_a_time(monke
     monkeypatch.setattr(grep, "Automaton", look)
     request = conversation(2)
     ref = canon.ref_of("line 0\n" * 200)
-    call = {"function": {"name": "get_continuation", "arguments": ""}, "id": "r1"}
-    call["function"]["arguments"] = f'{{"tool_call_id": "{ref}", "pattern": "line"}}'
+    call = {
+        "function": {"name": "get_continuation", "arguments": ""},
+        "id": "r1",
+    }
+    call["function"]["arguments"] = (
+        f'{{"tool_call_id": "{ref}", "pattern": "line"}}'
+    )
 
     async def search():
-        session = AsyncSession("gpt-4.1", policy=CUTS_ALWAYS, format="openai-chat")
+        session = AsyncSession(
+            "gpt-4.1", policy=CUTS_ALWAYS, format="openai-chat"
+        )
         view = await session.fit(request)
         return await view.recall(call)
 

@@ -56,8 +56,14 @@ TURN = histories.Turn(
 
 
 def good(format):
-    more = {"tools": [FORMATS[format].tool(SPEC)]} if format not in BESIDE_TOOLS else {}
-    return histories.request(format, histories.wire(format, [TURN, TURN]), **more)
+    more = (
+        {"tools": [FORMATS[format].tool(SPEC)]}
+        if format not in BESIDE_TOOLS
+        else {}
+    )
+    return histories.request(
+        format, histories.wire(format, [TURN, TURN]), **more
+    )
 
 
 BESIDE_TOOLS = ("gemini", "bedrock-converse")
@@ -78,7 +84,11 @@ WINDOWS = {"openai-chat": 40_000}
 def new_session(format, **more):
     limits = Limits(window_tokens=WINDOWS.get(format, 8_000))
     return Session(
-        histories.MODEL[format], format=format, recall=True, limits=limits, **more
+        histories.MODEL[format],
+        format=format,
+        recall=True,
+        limits=limits,
+        **more,
     )
 
 
@@ -87,8 +97,12 @@ def judged(session, request):
     error = refused(session, request)
     if isinstance(error, FormatError):
         key = error.where.split("[")[0].split(".")[0]
-        assert key in request or key in ("request", "model", *KEYS), error.where
-        assert re.fullmatch(r"[\w$]+(\[\d+\]|\.\w+)*", error.where), error.where
+        assert key in request or key in ("request", "model", *KEYS), (
+            error.where
+        )
+        assert re.fullmatch(r"[\w$]+(\[\d+\]|\.\w+)*", error.where), (
+            error.where
+        )
         assert error.remedy.endswith(".")
 
 
@@ -108,7 +122,9 @@ KEYS = ("messages", "input", "contents", "systemInstruction", "toolConfig")
 @given(st.data())
 def test_odd_values_anywhere(format, data):
     request = good(format)
-    spots = st.tuples(st.sampled_from(PLACES[format]), st.sampled_from((ABSENT, *ODD)))
+    spots = st.tuples(
+        st.sampled_from(PLACES[format]), st.sampled_from((ABSENT, *ODD))
+    )
     for path, value in data.draw(st.lists(spots, min_size=1, max_size=3)):
         put(
             request,
@@ -138,11 +154,15 @@ def test_an_odd_value_in_any_place_of_every_block(format, data):
         return
     typed(
         session.observe,
-        with_odd(REPLIES[format], *data.draw(st.sampled_from(ODD_SAID[format]))),
+        with_odd(
+            REPLIES[format], *data.draw(st.sampled_from(ODD_SAID[format]))
+        ),
     )
     typed(
         session.recall,
-        with_odd(RECALLS[format], *data.draw(st.sampled_from(ODD_CALLS[format]))),
+        with_odd(
+            RECALLS[format], *data.draw(st.sampled_from(ODD_CALLS[format]))
+        ),
     )
     typed(session.fit, request)
 
@@ -192,14 +212,20 @@ def untouched_is_own(window, view, request):
     if window.summaries or isinstance(request[key], str):
         return True
     leading = len(given) - window.size
-    edited = {index + leading for index in {*window.changed, *window.reasoning_dropped}}
+    edited = {
+        index + leading
+        for index in {*window.changed, *window.reasoning_dropped}
+    }
     return len(shown) == len(given) and all(
         a is b or index in edited
         for index, (a, b) in enumerate(zip(shown, given, strict=True))
     )
 
 
-SOUND = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
+SOUND = {
+    "type": "input_audio",
+    "input_audio": {"data": "AAAA", "format": "wav"},
+}
 FILE = {"type": "file", "file": {"file_data": "AAAA"}}
 PICTURE = {"type": "image_url", "image_url": {"url": "data:,"}}
 BASE64 = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
@@ -237,7 +263,9 @@ def test_what_a_part_may_not_hold_is_named_by_its_place(
     name = "parts" if format == "gemini" else "content"
     message = {"role": "user", name: [with_odd(part, path, odd)]}
     with pytest.raises(FormatError) as caught:
-        new_session(format, repair=repair).fit(histories.request(format, [message]))
+        new_session(format, repair=repair).fit(
+            histories.request(format, [message])
+        )
     assert caught.value.where == ".".join((f"{key}[0].{name}[0]", *path))
 
 
@@ -261,7 +289,9 @@ def test_a_null_of_a_part_is_as_good_as_nothing(format, part, path):
 
 @pytest.mark.parametrize("declared", [-1, {"name": "run"}, "run"])
 def test_functions_that_are_no_list_are_named_by_their_tool(declared):
-    config = {"tools": [{"code_execution": {}}, {"function_declarations": declared}]}
+    config = {
+        "tools": [{"code_execution": {}}, {"function_declarations": declared}]
+    }
     request = {"model": "gemini-3-pro", "contents": "go", "config": config}
     with pytest.raises(FormatError) as caught:
         fit(request)
@@ -270,7 +300,10 @@ def test_functions_that_are_no_list_are_named_by_their_tool(declared):
 
 def test_a_config_is_an_object():
     with pytest.raises(FormatError) as caught:
-        fit({"model": "gemini-3-pro", "contents": "go", "config": -1}, recall=True)
+        fit(
+            {"model": "gemini-3-pro", "contents": "go", "config": -1},
+            recall=True,
+        )
     assert caught.value.where == "config"
 
 
@@ -298,7 +331,9 @@ def test_problems_name_what_has_no_end(format, make):
     assert caught.value.where == f"{FORMATS[format].key}[1]"
 
 
-@pytest.mark.parametrize("count", [10**30, 1 << 54, -1, True, 9.0, "9", [9], None])
+@pytest.mark.parametrize(
+    "count", [10**30, 1 << 54, -1, True, 9.0, "9", [9], None]
+)
 @pytest.mark.parametrize("format", ALL)
 def test_a_count_that_cannot_be_one_is_none(format, count):
     """It is written down beside the history, so it has to be a number that can be."""
@@ -329,7 +364,9 @@ def copied(value):
     [(ENDLESS[0], 0), (ENDLESS[1], 1)],
     ids=("itself", "in-a-list"),
 )
-def test_what_has_no_end_is_refused_wherever_it_stands(format, endless, repaired):
+def test_what_has_no_end_is_refused_wherever_it_stands(
+    format, endless, repaired
+):
     """Each place has both values and both sessions, though not all four together."""
     value = endless()
     for at, path in enumerate(PLACES[format]):
@@ -366,7 +403,9 @@ DEEP = {
         },
         {
             "role": "user",
-            "content": [{"type": "tool_result", "tool_use_id": "a", "content": "ok"}],
+            "content": [
+                {"type": "tool_result", "tool_use_id": "a", "content": "ok"}
+            ],
         },
     ],
     "gemini": [
@@ -387,7 +426,11 @@ def tree(levels):
 
 @pytest.mark.parametrize(
     ("format", "kind"),
-    [("anthropic", "dicts"), ("anthropic", "objects of an SDK"), ("gemini", "dicts")],
+    [
+        ("anthropic", "dicts"),
+        ("anthropic", "objects of an SDK"),
+        ("gemini", "dicts"),
+    ],
 )
 @pytest.mark.parametrize(
     ("levels", "repair"), [(250, False), (250, True), (20_000, True)]
@@ -403,7 +446,9 @@ def test_deep_arguments_and_results_are_set_aside_and_the_session_goes_on(
             messages[1]["content"] = [block]
     else:
         messages[1]["parts"][0]["functionCall"]["args"] = tree(levels)
-        messages[2]["parts"][0]["functionResponse"]["response"] = tree(levels + 1)
+        messages[2]["parts"][0]["functionResponse"]["response"] = tree(
+            levels + 1
+        )
     session = new_session(format, repair=repair, store=store)
     key, said = FORMATS[format].key, histories.user(format, "And now?")
     for history in (messages, messages, [*messages, said]):
@@ -437,9 +482,14 @@ def test_what_has_an_end_is_carried_through(format):
     key = FORMATS[format].key
     is_bare = not wire_named(format).types_blocks
     block = (
-        {"hologram": nested(50)} if is_bare else {"type": "hologram", "x": nested(50)}
+        {"hologram": nested(50)}
+        if is_bare
+        else {"type": "hologram", "x": nested(50)}
     )
-    message = {"role": "user", "parts" if format == "gemini" else "content": [block]}
+    message = {
+        "role": "user",
+        "parts" if format == "gemini" else "content": [block],
+    }
     if (
         format == "ollama"
     ):  # there a message has no blocks, but perhaps fields of a newer server
@@ -471,10 +521,14 @@ def test_very_many_messages(format):
     )
 
 
-@pytest.mark.parametrize(("format", "parts"), [("openai-chat", 1), ("gemini", 1_000)])
+@pytest.mark.parametrize(
+    ("format", "parts"), [("openai-chat", 1), ("gemini", 1_000)]
+)
 def test_very_much_in_one_message_or_in_many(format, parts):
     said = "all work and no play\n" * (HUGE // 21 // parts)
-    messages = [histories.user(format, f"{number} {said}") for number in range(parts)]
+    messages = [
+        histories.user(format, f"{number} {said}") for number in range(parts)
+    ]
     session = Session(histories.MODEL[format], recall=True)
     view = session.fit(histories.request(format, messages))
     assert session.window.estimate <= session.window.limit_tokens

@@ -54,12 +54,18 @@ def working(messages, *, calls=1):
             arguments = json.dumps({"command": f"ls {number} {nth}"})
             function = {"name": name, "arguments": arguments}
             made.append(
-                {"id": f"c{number}_{nth}", "type": "function", "function": function}
+                {
+                    "id": f"c{number}_{nth}",
+                    "type": "function",
+                    "function": function,
+                }
             )
         said.append({"role": "assistant", "content": None, "tool_calls": made})
         for call in made:
             text = f"gave {call['id']} " + "y" * 60
-            said.append({"role": "tool", "tool_call_id": call["id"], "content": text})
+            said.append(
+                {"role": "tool", "tool_call_id": call["id"], "content": text}
+            )
     return said
 
 
@@ -95,7 +101,9 @@ def cold(format, policy, said):
 
 def growth(format, policy, history):
     """How much more a message of a long history costs than one of a short history."""
-    few, many = (cold(format, policy, history(messages)) for messages in (FEW, MANY))
+    few, many = (
+        cold(format, policy, history(messages)) for messages in (FEW, MANY)
+    )
     return many / few
 
 

@@ -12,7 +12,9 @@ MODEL = "claude-sonnet-4-5"
 
 def png(width, height, filler):
     """A PNG's beginning, and as many bytes more."""
-    header = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + struct.pack(">II", width, height)
+    header = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + struct.pack(
+        ">II", width, height
+    )
     return base64.b64encode(header + bytes(filler)).decode()
 
 
@@ -48,7 +50,9 @@ def shots(count, filler=200_000):
 
 
 def new_session(window_tokens):
-    return Session(MODEL, limits=Limits(window_tokens=window_tokens), recall=True)
+    return Session(
+        MODEL, limits=Limits(window_tokens=window_tokens), recall=True
+    )
 
 
 def test_an_image_counts_as_its_pixels_and_not_as_its_base64():
@@ -79,5 +83,7 @@ def test_old_images_leave_the_window_and_come_back_as_what_they_were():
 
 def test_the_newest_image_stays():
     messages = shots(20)
-    view = new_session(16_000).fit(histories.request("anthropic", messages))["messages"]
+    view = new_session(16_000).fit(histories.request("anthropic", messages))[
+        "messages"
+    ]
     assert view[-1] is messages[-1]

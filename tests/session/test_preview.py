@@ -2,7 +2,14 @@
 
 import pytest
 
-from tests.session.test_deciding import MODELS, WIRES, fit, gone, pressed, shown
+from tests.session.test_deciding import (
+    MODELS,
+    WIRES,
+    fit,
+    gone,
+    pressed,
+    shown,
+)
 from ullage.core.tokens.catalog import lookup
 from ullage.session.preview import Preview
 

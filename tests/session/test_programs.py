@@ -12,7 +12,10 @@ from ullage.policy.stages.default import DEFAULT
 from ullage.wires import FORMATS
 
 ROWS = json.dumps(
-    [{"id": n, "amount": n * 7 % 1000, "name": f"customer {n}"} for n in range(1500)]
+    [
+        {"id": n, "amount": n * 7 % 1000, "name": f"customer {n}"}
+        for n in range(1500)
+    ]
 )
 SUM = sum(row["amount"] for row in json.loads(ROWS))
 LOG = "one line of a log as they all are\n" * 90
@@ -22,7 +25,10 @@ FORMS = ("anthropic", "openai-responses")
 def program(format, number=1):
     """The model writes code, the code calls a tool, and is given a table."""
     if format == "anthropic":
-        caller = {"type": "code_execution_20260120", "tool_id": f"srvtoolu_{number}"}
+        caller = {
+            "type": "code_execution_20260120",
+            "tool_id": f"srvtoolu_{number}",
+        }
         code = {
             "type": "server_tool_use",
             "id": f"srvtoolu_{number}",
@@ -33,7 +39,9 @@ def program(format, number=1):
             "type": "tool_use",
             "id": f"toolu_{number}",
             "name": "query",
-            "input": {"sql": "select * from orders -- " + "all of them " * 400},
+            "input": {
+                "sql": "select * from orders -- " + "all of them " * 400
+            },
             "caller": caller,
         }
         result = {
@@ -63,7 +71,11 @@ def program(format, number=1):
             ),
             "caller": caller,
         },
-        {"type": "function_call_output", "call_id": f"call_p{number}", "output": ROWS},
+        {
+            "type": "function_call_output",
+            "call_id": f"call_p{number}",
+            "output": ROWS,
+        },
     ]
 
 
@@ -87,7 +99,11 @@ def ended(format, number=1):
                 "content": [block, {"type": "text", "text": "It is done."}],
             }
         ]
-    out = {"type": "program_output", "call_id": f"prog_{number}", "result": str(SUM)}
+    out = {
+        "type": "program_output",
+        "call_id": f"prog_{number}",
+        "result": str(SUM),
+    }
     return [
         {**out, "status": "completed"},
         {
@@ -116,7 +132,9 @@ def asked(format, messages, **more):
 
 @pytest.mark.parametrize("policy", NAMES)
 @pytest.mark.parametrize("format", FORMS)
-def test_a_result_that_a_program_reads_goes_whole_under_every_policy(format, policy):
+def test_a_result_that_a_program_reads_goes_whole_under_every_policy(
+    format, policy
+):
     """At first sight, at every later turn, and in a window that is much smaller than the table."""
     limits = Limits(window_tokens=12_000, output_reserve_tokens=1_000)
     chosen = preset(policy)
@@ -142,7 +160,10 @@ def test_it_counts_no_tokens_and_so_refuses_nothing(format):
         recall=True,
         limits=Limits(window_tokens=16_000, output_reserve_tokens=1_000),
     )
-    messages = [histories.user(format, "What is the sum?" + LOG), *program(format)]
+    messages = [
+        histories.user(format, "What is the sum?" + LOG),
+        *program(format),
+    ]
     messages = json.loads(
         json.dumps(messages).replace(json.dumps(ROWS), json.dumps(vast))
     )
@@ -150,7 +171,9 @@ def test_it_counts_no_tokens_and_so_refuses_nothing(format):
     assert FORMATS[format].history(view) == messages
     assert session.window.within(session.window.limit_tokens, surely=True)
     assert not [
-        event for event in session.events if event.kind in ("truncated", "condensed")
+        event
+        for event in session.events
+        if event.kind in ("truncated", "condensed")
     ]
 
 
@@ -158,12 +181,19 @@ GUARDED = Policy(name="guarded-1", guard=DEFAULT.guard)
 """Condenses near the limit, and does nothing before."""
 
 
-@pytest.mark.parametrize("policy", [DEFAULT, GUARDED], ids=lambda policy: policy.name)
+@pytest.mark.parametrize(
+    "policy", [DEFAULT, GUARDED], ids=lambda policy: policy.name
+)
 @pytest.mark.parametrize("format", FORMS)
 def test_it_is_whole_or_gone_in_a_long_conversation(format, policy):
     """While the program runs its table stands; what is condensed later has all of the exchange."""
     limits = Limits(window_tokens=16_000, output_reserve_tokens=1_000)
-    settings = {"policy": policy, "format": format, "recall": True, "limits": limits}
+    settings = {
+        "policy": policy,
+        "format": format,
+        "recall": True,
+        "limits": limits,
+    }
     session = Session(histories.MODEL[format], **settings)
     messages = [histories.user(format, "What are the sums?")]
     for number in range(14):
@@ -195,7 +225,8 @@ def cuts_everything(window, /):
                 place = window.transcript.address(spot)
                 cuts.append(
                     ProposedEdit(
-                        Replace(place, output.ref, "[]", "pruned", "mine"), (output,)
+                        Replace(place, output.ref, "[]", "pruned", "mine"),
+                        (output,),
                     )
                 )
             cuts += [cut] if (cut := placeholder(window, spot)) else []
@@ -222,18 +253,27 @@ def test_a_result_without_its_call_says_itself_who_reads_it():
     *_, result = program("openai-responses")
     result = {**result, "caller": {"type": "program", "caller_id": "prog_1"}}
     session = Session("gpt-5.6", format="openai-responses")
-    request = asked("openai-responses", [result], previous_response_id="resp_1")
+    request = asked(
+        "openai-responses", [result], previous_response_id="resp_1"
+    )
     assert session.fit(request)["input"] == [result]
     direct = {**result, "caller": {"type": "direct"}}
     session = Session("gpt-5.6", format="openai-responses", recall=True)
-    request = asked("openai-responses", [direct], previous_response_id="resp_1")
+    request = asked(
+        "openai-responses", [direct], previous_response_id="resp_1"
+    )
     assert session.fit(request)["input"] != [direct]
 
 
 def test_a_page_that_a_program_asked_for_stays_as_it_was():
     """A recall call of a program's is answered as any other; its page is never taken back."""
-    messages = [histories.user("anthropic", "Read all of it."), *program("anthropic")]
-    page = json.loads(json.dumps(messages[1:]).replace('"query"', '"get_continuation"'))
+    messages = [
+        histories.user("anthropic", "Read all of it."),
+        *program("anthropic"),
+    ]
+    page = json.loads(
+        json.dumps(messages[1:]).replace('"query"', '"get_continuation"')
+    )
     page[1]["content"][0]["content"] = "a page\n" * 900
     messages[1:] = page
     messages += ended("anthropic")

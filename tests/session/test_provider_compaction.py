@@ -20,7 +20,11 @@ def step(number, text=LONG):
         "name": "read",
         "input": {"page": number},
     }
-    result = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": text}
+    result = {
+        "type": "tool_result",
+        "tool_use_id": f"toolu_{number}",
+        "content": text,
+    }
     return [
         {"role": "assistant", "content": [use]},
         {"role": "user", "content": [result]},
@@ -54,7 +58,9 @@ def test_a_history_far_over_the_window_counts_from_the_compaction_on():
     assert view[-2:] == [compacted(), ON]
     assert session.window.tokens < 200
     plain = Session(MODEL, policy=CUTS_ALWAYS, limits=ROOM)
-    fit(plain, [ASKED, *READ, {"role": "assistant", "content": "I go on."}, ON])
+    fit(
+        plain, [ASKED, *READ, {"role": "assistant", "content": "I go on."}, ON]
+    )
     assert plain.window.tokens > 2_000
 
 
@@ -75,8 +81,12 @@ def test_what_we_condensed_before_stays_as_it_was_sent_and_what_comes_later_is_c
     later = [message for number in range(30, 40) for message in step(number)]
     shown = fit(session, [*history, *later])
     assert session.window.tokens < 12_000
-    assert shown.index(history[-2]) < len(shown) - 4  # the compaction itself stays
-    cold = Session(MODEL, limits=ROOM, state=session.state, store=session.store)
+    assert (
+        shown.index(history[-2]) < len(shown) - 4
+    )  # the compaction itself stays
+    cold = Session(
+        MODEL, limits=ROOM, state=session.state, store=session.store
+    )
     assert fit(cold, [*history, *later]) == shown
 
 
@@ -91,10 +101,17 @@ def test_what_the_provider_still_reads_is_counted():
 
 def test_a_summary_before_the_providers_compaction_stays_as_it_is_when_the_next_begins_behind_it():
     """Also where what was thought about had been cut while the thinking was behind the summary."""
-    model, room = "claude-opus-5-5", AccountRoom(2_000, 0, 1_000, "by the test")
+    model, room = (
+        "claude-opus-5-5",
+        AccountRoom(2_000, 0, 1_000, "by the test"),
+    )
 
     def thinks(number, messages):
-        thought = {"type": "thinking", "thinking": "Hm.", "signature": f"s{number}"}
+        thought = {
+            "type": "thinking",
+            "thinking": "Hm.",
+            "signature": f"s{number}",
+        }
         reply, *more = messages
         return [{**reply, "content": [thought, *reply["content"]]}, *more]
 
@@ -112,7 +129,9 @@ def test_a_summary_before_the_providers_compaction_stays_as_it_is_when_the_next_
         return (cut_to(window, spot, window.leaf_tokens(spot), 200),)
 
     policy = Policy(name="test", under_pressure=(accounts, cuts_page_1))
-    session = Session(model, policy=policy, limits=Limits(window_tokens=200_000))
+    session = Session(
+        model, policy=policy, limits=Limits(window_tokens=200_000)
+    )
     history, sent = [ASKED], []
     for more in (
         thinks(1, step(1)),
@@ -123,8 +142,12 @@ def test_a_summary_before_the_providers_compaction_stays_as_it_is_when_the_next_
         [],
     ):
         history += more
-        sent.append(session.fit({"model": model, "messages": history})["messages"])
-        assert problems("anthropic", {"model": model, "messages": sent[-1]}) == []
+        sent.append(
+            session.fit({"model": model, "messages": history})["messages"]
+        )
+        assert (
+            problems("anthropic", {"model": model, "messages": sent[-1]}) == []
+        )
     assert "condensed here" in str(sent[2])
     assert "condensed here" in str(sent[-1])
     assert len(session.window.summaries) == 2

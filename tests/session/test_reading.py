@@ -68,14 +68,18 @@ def in_the_middle(window, /):
 
 
 POLICY = replace(
-    EAGER, name="interrupted-1", under_pressure=(in_the_middle, *EAGER.under_pressure)
+    EAGER,
+    name="interrupted-1",
+    under_pressure=(in_the_middle, *EAGER.under_pressure),
 )
 
 
 def put(place, monkeypatch):
     """Have turns interrupted at a place. A stage of the policy is always there."""
     MIDDLE.run, MIDDLE.calls = None, 0
-    owner = {"find": SqliteStore, "commit": SqliteStore, "counter": Meter}.get(place)
+    owner = {"find": SqliteStore, "commit": SqliteStore, "counter": Meter}.get(
+        place
+    )
     name = "leaf" if place == "counter" else place
     if owner is None:
         return
@@ -104,7 +108,9 @@ def requests(format, count=9):
         for n, c in enumerate(calls)
     ]
     messages = histories.wire(format, turns)
-    stops = [n for n, message in enumerate(messages) if n and is_reply(message)]
+    stops = [
+        n for n, message in enumerate(messages) if n and is_reply(message)
+    ]
     for stop in (*stops, len(messages)):
         yield histories.request(format, marked(format, messages[:stop]))
 
@@ -122,7 +128,10 @@ def marked(format, messages):
     if format == "anthropic":
         for message in messages[-2:]:
             blocks = message["content"]
-            if isinstance(blocks, list) and blocks[-1]["type"] == "tool_result":
+            if (
+                isinstance(blocks, list)
+                and blocks[-1]["type"] == "tool_result"
+            ):
                 blocks[-1]["cache_control"] = {"type": "ephemeral"}
     return messages
 
@@ -193,7 +202,9 @@ def reads_as(session, before):
 def sums_are_true(session):
     """Whether the working window counts what is shown, neither more nor less."""
     window = session._state.newest.working
-    visible = [index for index in range(window.size) if not window.hidden(index)]
+    visible = [
+        index for index in range(window.size) if not window.hidden(index)
+    ]
     anew = sum(map(window.count_message, visible)) + window.summaries_tokens
     return window.tokens == window.head_tokens + anew
 
@@ -228,7 +239,10 @@ def test_in_the_middle_of_a_turn_a_session_reads_as_before_it(
         before = read(session)
         assert sums_are_true(session)
     assert alone.state == session.state
-    assert MIDDLE.calls or (place, limits) in [("commit", VAST), ("counter", VAST)]
+    assert MIDDLE.calls or (place, limits) in [
+        ("commit", VAST),
+        ("counter", VAST),
+    ]
 
 
 @formats
@@ -247,13 +261,17 @@ def test_what_was_read_stays_as_it_was(format, redact):
             read_then.append(
                 (shown(session.window), view.explain(), view._repr_html_())
             )
-    for (view, window), (then, explained, picture) in zip(kept, read_then, strict=True):
+    for (view, window), (then, explained, picture) in zip(
+        kept, read_then, strict=True
+    ):
         assert shown(window) == then
         assert shown(view.sent.window) == then
         assert (view.explain(), view._repr_html_()) == (explained, picture)
     fresh = session_of(format, redact=redact)
     for view, request in zip(late, requests(format), strict=True):
-        again = fresh.fit(request)  # a view that nobody looked at tells the same
+        again = fresh.fit(
+            request
+        )  # a view that nobody looked at tells the same
         assert view.explain() == again.explain()
         assert shown(view.sent.window) == shown(fresh.window)
 
@@ -261,7 +279,16 @@ def test_what_was_read_stays_as_it_was(format, redact):
 def test_whatever_a_session_shows_is_read_in_the_middle():
     public = {name for name in vars(ReadMixin) if not name.startswith("_")}
     assert public == {
-        *("state", "events", "usage", "cost_usd", "calls", "window", "owns", "tools"),
+        *(
+            "state",
+            "events",
+            "usage",
+            "cost_usd",
+            "calls",
+            "window",
+            "owns",
+            "tools",
+        ),
     }
 
 
@@ -273,7 +300,9 @@ def test_whoever_reads_cannot_write():
     with pytest.raises(AttributeError, match="cannot be written"):
         window.size = 0
     for change in (
-        lambda: window.transcript.append(window.transcript.messages[0], b"d" * 16),
+        lambda: window.transcript.append(
+            window.transcript.messages[0], b"d" * 16
+        ),
         lambda: window.transcript.refresh(0, window.transcript.messages[1]),
         lambda: window.transcript.upto(1),
     ):
@@ -282,7 +311,9 @@ def test_whoever_reads_cannot_write():
     window.transcript.messages.clear()
     window.changed.clear()
     assert sums_are_true(session)
-    assert [json.dumps(session.fit(request)) for request in requests("anthropic")] == [
+    assert [
+        json.dumps(session.fit(request)) for request in requests("anthropic")
+    ] == [
         json.dumps(view)
         for view in map(session_of("anthropic").fit, requests("anthropic"))
     ]
@@ -323,7 +354,10 @@ def test_a_look_at_each_view_counts_each_text_once(monkeypatch):
     monkeypatch.setattr(
         Window, "count_message", lambda *it: counted.append(1) or whole(*it)
     )
-    session, looks = session_of("openai-chat", VAST, policy=Policy(name="none")), []
+    session, looks = (
+        session_of("openai-chat", VAST, policy=Policy(name="none")),
+        [],
+    )
     for request in requests("openai-chat", 60):
         counted.clear()
         session.fit(request)
@@ -364,7 +398,9 @@ def test_what_others_change_in_the_middle_of_a_turn_is_not_lost():
             {"id": "other", "usage": {"input_tokens": 901, "output_tokens": 3}}
         )
         size = view.sent.estimate
-        overflow = f"prompt is too long: {size + 90} tokens > {size - 300} maximum"
+        overflow = (
+            f"prompt is too long: {size + 90} tokens > {size - 300} maximum"
+        )
         assert view.refused(ValueError(overflow))
 
     store.run = change
@@ -386,7 +422,9 @@ def test_a_host_reads_and_gives_in_the_middle_of_a_turn():
 
     def host():
         again = json.loads(json.dumps(requests_of[0]))
-        assert session.intern(again) is again  # the turn works on what is remembered
+        assert (
+            session.intern(again) is again
+        )  # the turn works on what is remembered
         session.begin_with_header(None)
         read_then.append(
             (session.header, session.newest_request(), len(session.messages))
@@ -404,7 +442,8 @@ def test_a_host_reads_and_gives_in_the_middle_of_a_turn():
         last = request
     assert read_then
     assert all(
-        name in HostMixin.__dict__ for name in ("intern", "newest_request", "messages")
+        name in HostMixin.__dict__
+        for name in ("intern", "newest_request", "messages")
     )
 
 
@@ -435,13 +474,19 @@ def test_a_session_that_is_closed_in_the_middle_of_a_turn_is_as_before_it(
     )
 
 
-def test_a_copy_made_in_the_middle_of_a_turn_goes_on_by_itself(tmp_path, monkeypatch):
+def test_a_copy_made_in_the_middle_of_a_turn_goes_on_by_itself(
+    tmp_path, monkeypatch
+):
     put("commit", monkeypatch)
     session = session_of("anthropic", store=tmp_path / "kept.db")
     session.fit(next(requests("anthropic")))
     copies = []
-    MIDDLE.run = lambda: copies.append((copy.copy(session), pickle.dumps(session)))
-    views = [json.dumps(session.fit(request)) for request in requests("anthropic")]
+    MIDDLE.run = lambda: copies.append(
+        (copy.copy(session), pickle.dumps(session))
+    )
+    views = [
+        json.dumps(session.fit(request)) for request in requests("anthropic")
+    ]
     MIDDLE.run = None
     assert copies
     assert all(twin._state.newest.working is None for twin, _ in copies)
@@ -469,7 +514,9 @@ def test_on_an_event_loop_a_session_reads_as_before_the_turn_that_is_awaited():
         for request in requests("anthropic"):
             entered, may_go_on = threading.Event(), threading.Event()
             store.run = lambda e=entered, m=may_go_on: (e.set(), m.wait(60))
-            before = None if not views else (repr(session), shown(session.window))
+            before = (
+                None if not views else (repr(session), shown(session.window))
+            )
             task = asyncio.create_task(session.fit(request))
             task.add_done_callback(lambda _, e=entered: e.set())
             await asyncio.to_thread(entered.wait, 60)
@@ -484,7 +531,8 @@ def test_on_an_event_loop_a_session_reads_as_before_the_turn_that_is_awaited():
     assert looks
     assert all(looks)
     assert views == [
-        json.dumps(v) for v in map(session_of("anthropic").fit, requests("anthropic"))
+        json.dumps(v)
+        for v in map(session_of("anthropic").fit, requests("anthropic"))
     ]
 
 
@@ -494,8 +542,13 @@ def look_at(session, is_over, failures):
         try:
             repr(session)
             window = session.window
-            visible = [at for at in range(window.size) if not window.hidden(at)]
-            anew = sum(map(window.message_tokens, visible)) + window.summaries_tokens
+            visible = [
+                at for at in range(window.size) if not window.hidden(at)
+            ]
+            anew = (
+                sum(map(window.message_tokens, visible))
+                + window.summaries_tokens
+            )
             assert window.tokens == window.head_tokens + anew
             assert (
                 len(session.messages) == len(window.transcript)
@@ -528,7 +581,9 @@ def test_threads_that_read_change_nothing(format, limits, observed):
         reader.start()
     try:
         for number, request in enumerate(others):
-            assert json.dumps(session.fit(request)) == json.dumps(alone.fit(request))
+            assert json.dumps(session.fit(request)) == json.dumps(
+                alone.fit(request)
+            )
             if number in observed:
                 session.observe(reply(number))
                 alone.observe(reply(number))

@@ -15,7 +15,12 @@ from ullage.documents import preset
 from ullage.session import receipts
 from ullage.session.receipts import close
 from ullage.stores import SqliteStore, forget, receipts_of
-from ullage.tools.replay.calls import answer_of, boundaries, request_of, session_for
+from ullage.tools.replay.calls import (
+    answer_of,
+    boundaries,
+    request_of,
+    session_for,
+)
 from ullage.tools.replay.cost.money import CostMeter
 from ullage.tools.replay.cost.prefix import head_of
 from ullage.tools.replay.cost.prices import OWN, profiles_for
@@ -25,7 +30,10 @@ from ullage.wires import FORMATS
 
 TOOL = {
     "type": "function",
-    "function": {"name": "read", "parameters": {"type": "object", "properties": {}}},
+    "function": {
+        "name": "read",
+        "parameters": {"type": "object", "properties": {}},
+    },
 }
 
 
@@ -40,7 +48,8 @@ def asked(*said):
     return {
         "model": "gpt-4.1",
         "messages": [
-            {"role": roles[n % 2], "content": text} for n, text in enumerate(said)
+            {"role": roles[n % 2], "content": text}
+            for n, text in enumerate(said)
         ],
     }
 
@@ -54,7 +63,9 @@ def asked(*said):
         ("gemini", "gemini-2.5-pro"),
     ],
 )
-def test_the_sums_agree_with_those_of_a_replay_to_the_cent(format, model, window):
+def test_the_sums_agree_with_those_of_a_replay_to_the_cent(
+    format, model, window
+):
     run = errand(1, turns=60, format=format)
     run = replace(run, request={**run.request, "model": model})
     wire, judge, lengths = FORMATS[format], Judge(), boundaries(run)
@@ -67,7 +78,9 @@ def test_the_sums_agree_with_those_of_a_replay_to_the_cent(format, model, window
     for number, length in enumerate(lengths):
         view = session.fit(request_of(run, run.messages[:length]))
         output_tokens = judge.tokens(answer_of(run, length))
-        meter.take(number, run.messages[:length], wire.history(view), output_tokens)
+        meter.take(
+            number, run.messages[:length], wire.history(view), output_tokens
+        )
         call = meter.newest.call
         usage = Usage(
             fresh_tokens=call.fresh_tokens,
@@ -86,7 +99,10 @@ def test_the_sums_agree_with_those_of_a_replay_to_the_cent(format, model, window
 def test_where_nothing_is_cut_both_sides_are_the_same_to_the_token():
     session = Session("gpt-4.1")
     usage = Usage(
-        fresh_tokens=7, cache_read_tokens=100, cache_write_tokens=3, output_tokens=11
+        fresh_tokens=7,
+        cache_read_tokens=100,
+        cache_write_tokens=3,
+        output_tokens=11,
     )
     session.fit(asked("Go."))
     session.observe(usage)
@@ -135,7 +151,10 @@ def recalling():
         },
     }
     page = session.recall(ours)
-    history += [{"role": "assistant", "content": None, "tool_calls": [ours]}, page]
+    history += [
+        {"role": "assistant", "content": None, "tool_calls": [ours]},
+        page,
+    ]
     return session, request, history
 
 
@@ -160,8 +179,12 @@ def test_a_request_that_only_reads_on_is_what_recall_cost():
     view = session.fit(request)
     view.observe(Usage(fresh_tokens=view.sent.estimate, output_tokens=9))
     later = total(session.store) - after
-    assert 0 < later.recall_tokens < later.sent.prompt, "the page is carried along"
-    assert later.raw.prompt > later.sent.prompt, "the whole output would have been"
+    assert 0 < later.recall_tokens < later.sent.prompt, (
+        "the page is carried along"
+    )
+    assert later.raw.prompt > later.sent.prompt, (
+        "the whole output would have been"
+    )
 
 
 def test_a_reply_that_is_reported_twice_counts_once_and_the_fuller_report():
@@ -189,20 +212,36 @@ def test_what_nobody_reports_is_estimated_and_says_so():
 
 def test_a_model_without_a_price_is_in_no_sum_of_dollars():
     session = Session(
-        "a-model-of-mine", limits=Limits(window_tokens=8_000), format="openai-chat"
+        "a-model-of-mine",
+        limits=Limits(window_tokens=8_000),
+        format="openai-chat",
     )
     session.fit({**asked("Go."), "model": "a-model-of-mine"})
     session.observe(Usage(fresh_tokens=9))
     sums = total(session.store)
-    assert (sums.requests, sums.unpriced, sums.sent_usd, sums.raw_usd) == (1, 1, 0, 0)
+    assert (sums.requests, sums.unpriced, sums.sent_usd, sums.raw_usd) == (
+        1,
+        1,
+        0,
+        0,
+    )
 
 
 def test_what_goes_as_it_came_is_the_same_on_both_sides():
     session = Session("gpt-4.1")
-    request = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Go."}]}
+    request = {
+        "model": "gpt-4.1",
+        "messages": [{"role": "user", "content": "Go."}],
+    }
     unfitted = session.pass_on(request, StoreError("memory", "commit", "full"))
     unfitted.observe(
-        {"usage": {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}}
+        {
+            "usage": {
+                "prompt_tokens": 5,
+                "completion_tokens": 2,
+                "total_tokens": 7,
+            }
+        }
     )
     sums = total(session.store)
     assert sums.sent == sums.raw
@@ -219,7 +258,9 @@ def test_receipts_are_by_tenant_model_and_client(tmp_path):
         ("a\x1fbranch", "scout"),
         ("b", "lead\x1b[2J"),
     ):
-        with Session("gpt-4.1", store=path, tenant=tenant, agent=agent) as session:
+        with Session(
+            "gpt-4.1", store=path, tenant=tenant, agent=agent
+        ) as session:
             session.fit(asked("Go."))
             session.observe(Usage(fresh_tokens=3))
     store = SqliteStore(path)
@@ -247,7 +288,11 @@ def test_a_process_that_says_nothing_leaves_its_rows_open():
     )
     close(store)
     (late,) = store.receipts()
-    assert (late.sums.requests, late.is_open, late.writer) == (3, False, early.writer)
+    assert (late.sums.requests, late.is_open, late.writer) == (
+        3,
+        False,
+        early.writer,
+    )
 
 
 class Failing(MemoryStore):
@@ -305,8 +350,16 @@ def test_too_many_names_share_a_row(monkeypatch):
         session.fit(asked("Go."))
         session.observe(Usage(fresh_tokens=3))
     assert total(store).requests == 9
-    found = {receipt.key.client: receipt.sums.requests for receipt in store.receipts()}
-    assert found == {"client 0": 1, "client 1": 1, "client 2": 1, "(others)": 6}
+    found = {
+        receipt.key.client: receipt.sums.requests
+        for receipt in store.receipts()
+    }
+    assert found == {
+        "client 0": 1,
+        "client 1": 1,
+        "client 2": 1,
+        "(others)": 6,
+    }
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -329,7 +382,9 @@ def test_a_fork_is_a_process_of_its_own(tmp_path):
 
 
 def test_many_conversations_of_one_service_have_one_row(tmp_path):
-    with Sessions("gpt-4.1", store=tmp_path / "kept.db", tenant="team") as sessions:
+    with Sessions(
+        "gpt-4.1", store=tmp_path / "kept.db", tenant="team"
+    ) as sessions:
         for number in range(4):
             session = sessions.of(f"conversation {number}", tenant="team")
             session.fit(asked(f"Go {number}."))

@@ -33,7 +33,9 @@ USAGES = st.builds(
 def views(window, **settings):
     """The views of an errand, each with the events of its turn."""
     limits = Limits(window_tokens=window)
-    session = Session("claude-sonnet-5", limits=limits, recall=True, **settings)
+    session = Session(
+        "claude-sonnet-5", limits=limits, recall=True, **settings
+    )
     run = errand(1, turns=40, format="anthropic")
     request = {"model": "claude-sonnet-5", "max_tokens": 100}
     made = []
@@ -47,14 +49,21 @@ def views(window, **settings):
 SMALL = views(16_000)
 CUT = next(sent for sent in reversed(SMALL) if not sent.events)
 BROKEN = next(
-    sent for sent in SMALL if any(event.kind == "condensed" for event in sent.events)
+    sent
+    for sent in SMALL
+    if any(event.kind == "condensed" for event in sent.events)
 )
 
 
 @given(st.sampled_from(SMALL), USAGES, st.booleans(), st.floats(0, 10_000))
-def test_no_class_falls_below_nought_whatever_is_reported(sent, usage, caches, gap_s):
+def test_no_class_falls_below_nought_whatever_is_reported(
+    sent, usage, caches, gap_s
+):
     sums = sums_of(counted(sent), usage, caches=caches, gap_s=gap_s)
-    assert min(sums.raw.fresh, sums.raw.read, sums.raw.written, sums.raw.output) >= 0
+    assert (
+        min(sums.raw.fresh, sums.raw.read, sums.raw.written, sums.raw.output)
+        >= 0
+    )
     assert sums.raw.output == usage.output_tokens
     assert sums.sent.prompt == usage.input_tokens
     assert 0 <= sums.recall_tokens <= usage.input_tokens
@@ -122,7 +131,9 @@ def test_a_prompt_of_nothing_is_nothing():
 
 def test_summaries_cost_and_save_nothing_by_themselves():
     sums = beside(
-        Spent(usage=Usage(fresh_tokens=9, output_tokens=3), cost_usd=0.5, calls=1)
+        Spent(
+            usage=Usage(fresh_tokens=9, output_tokens=3), cost_usd=0.5, calls=1
+        )
     )
     assert (sums.requests, sums.sent.fresh, sums.sent_usd, sums.raw_usd) == (
         0,
@@ -157,7 +168,9 @@ def walked(sent):
                     frames.call if is_call else frames.result
                 )
         side.raw += (
-            window.meter.framing(message) + sum(window.leaf_counts(index)) - recall
+            window.meter.framing(message)
+            + sum(window.leaf_counts(index))
+            - recall
         )
         if not window.hidden(index):
             side.view += window.message_tokens(index)
@@ -186,7 +199,9 @@ def recalled():
 )
 def test_running_sums_come_to_what_each_message_comes_to(made):
     for sent in made:
-        assert sent.counts == counted(sent), "the working window, and the frozen one"
+        assert sent.counts == counted(sent), (
+            "the working window, and the frozen one"
+        )
         assert (sent.counts.prefix, sent.counts.suffix) == walked(sent)
 
 
@@ -200,7 +215,9 @@ def test_a_reply_that_comes_late_is_counted_of_its_own_view():
     late = session.fit(request)
     for view in (late, early):
         view.observe(Usage(fresh_tokens=view.sent.estimate))
-    assert (early.sent.counts.prefix, early.sent.counts.suffix) == walked(early.sent)
+    assert (early.sent.counts.prefix, early.sent.counts.suffix) == walked(
+        early.sent
+    )
     assert early.sent.counts.is_extra
     assert not late.sent.counts.is_extra
 
@@ -215,7 +232,10 @@ def test_the_views_have_what_the_sums_are_about():
 def observing(messages, *, observed=4):
     """The calls of functions for one of the last replies to a history of so many messages."""
     said = history(
-        *(f"{number} the tide came in\n" * 60 for number in range(messages // 2))
+        *(
+            f"{number} the tide came in\n" * 60
+            for number in range(messages // 2)
+        )
     )
     session, profile = Session("gpt-4.1"), Profile()
     for length in range(1, messages, 2):
@@ -242,4 +262,6 @@ def test_what_is_noted_holds_no_view():
         session.observe(Usage(fresh_tokens=3))
     noted = receipts.ledger_of(receipts_of(session.store))._notes
     assert len(noted) == 2
-    assert not any(isinstance(value, RequestInfo) for one in noted for value in one)
+    assert not any(
+        isinstance(value, RequestInfo) for one in noted for value in one
+    )

@@ -59,7 +59,10 @@ def test_refusals_that_cannot_be_meant_change_nothing(format):
     for _ in range(6):
         assert view.refused(UNSEEN) is None, "the provider's own error stands"
         again = session.fit(asked)
-        assert (again, again.sent.limit_tokens) == (view, view.sent.limit_tokens)
+        assert (again, again.sent.limit_tokens) == (
+            view,
+            view.sent.limit_tokens,
+        )
         view = again
     assert "no shorter one is sent" in told(session)[-1]
 
@@ -79,7 +82,11 @@ def test_no_refusal_lowers_a_limit_below_what_was_accepted_before():
     session.fit(history(12)).observe(counted(17_000))
     assert session.fit(history(14)).refused(UNNAMED)
     assert session.fit(history(14)).sent.limit_tokens == 17_000
-    for words in (UNNAMED, too_long(21_000, 12_000), too_long(9_000_000, 1_000)):
+    for words in (
+        UNNAMED,
+        too_long(21_000, 12_000),
+        too_long(9_000_000, 1_000),
+    ):
         assert session.fit(history(14)).refused(words) is None
         assert session.fit(history(14)).sent.limit_tokens == 17_000
     assert "17,000 tokens were accepted before" in told(session)[-1]
@@ -101,7 +108,10 @@ def test_a_report_summed_over_many_calls_is_no_prompt_that_was_accepted():
 
 def test_a_lowered_limit_that_nothing_fits_stands_in_nobodys_way():
     said = {"role": "system", "content": "It is a rule that holds. " * 2_000}
-    asked = {"model": "gpt-4.1", "messages": [said, {"role": "user", "content": "Go."}]}
+    asked = {
+        "model": "gpt-4.1",
+        "messages": [said, {"role": "user", "content": "Go."}],
+    }
     session = Session("gpt-4.1")
     view = session.fit(asked)
     assert view.refused(UNNAMED)
@@ -112,7 +122,9 @@ def test_a_lowered_limit_that_nothing_fits_stands_in_nobodys_way():
 
 def test_what_another_worker_had_accepted_counts():
     store = MemoryStore()
-    first, second = (Session("gpt-4.1", limits=LIMITS, store=store) for _ in "ab")
+    first, second = (
+        Session("gpt-4.1", limits=LIMITS, store=store) for _ in "ab"
+    )
     first.fit(history(12)).observe(counted(17_000))
     for _ in range(6):
         second.fit(history(14)).refused(UNNAMED)
@@ -139,9 +151,15 @@ def test_of_a_model_that_is_not_known_a_sensible_minimum_stays():
 @given(
     st.lists(
         st.one_of(
-            st.tuples(st.just("named"), st.integers(1, 90_000), st.integers(1, 90_000)),
+            st.tuples(
+                st.just("named"),
+                st.integers(1, 90_000),
+                st.integers(1, 90_000),
+            ),
             st.tuples(st.just("unnamed"), st.just(0), st.just(0)),
-            st.tuples(st.just("accepted"), st.integers(1_000, WINDOW), st.just(0)),
+            st.tuples(
+                st.just("accepted"), st.integers(1_000, WINDOW), st.just(0)
+            ),
         ),
         max_size=12,
     )
@@ -157,10 +175,15 @@ def test_whatever_a_provider_says_a_limit_has_a_floor(answers):
             return  # what may not be cut is longer than what the provider takes
         if kind == "accepted":
             view.observe(counted(size))
-            if session.events[-1].kind == "observed" and size > view.sent.tokens // 2:
+            if (
+                session.events[-1].kind == "observed"
+                and size > view.sent.tokens // 2
+            ):
                 accepted = max(accepted, min(size, 2 * view.sent.tokens))
             continue
-        shorter = view.refused(UNNAMED if kind == "unnamed" else too_long(size, limit))
+        shorter = view.refused(
+            UNNAMED if kind == "unnamed" else too_long(size, limit)
+        )
         if kind == "named" and limit >= 1_000:
             named = min(named, limit)
         if shorter is None:
@@ -182,10 +205,15 @@ def test_each_conversation_has_its_own_limits():
     session.fit(history(14))
     assert session.refused(too_long(20_000, 12_000))
     assert session.fit(history(14)).sent.limit_tokens < 12_000
-    assert session.fit(history(14, start="Another task.")).sent.limit_tokens == WINDOW
+    assert (
+        session.fit(history(14, start="Another task.")).sent.limit_tokens
+        == WINDOW
+    )
     other_model = {**history(14), "model": "gpt-4.1-mini"}
     assert session.fit(other_model).sent.limit_tokens == WINDOW
-    assert session.fit(history(15)).sent.limit_tokens < 12_000, "the first goes on"
+    assert session.fit(history(15)).sent.limit_tokens < 12_000, (
+        "the first goes on"
+    )
 
 
 # ── a way back ───────────────────────────────────────────────────────────────────────────
@@ -225,7 +253,8 @@ def test_replies_without_usage_take_a_limit_back_step_by_step():
 
 def told_of(tokens):
     return ServedWindow(
-        tokens, Event(kind="window_found", where="model", why="the server says so")
+        tokens,
+        Event(kind="window_found", where="model", why="the server says so"),
     )
 
 
@@ -262,7 +291,9 @@ LONG = "x = 1\n" * 5_000 + MARK + "\n" + "y = 2\n" * 5_000
 
 
 def long_result(format):
-    return request(format, histories.wire(format, [turn("short\n"), turn(LONG)]))
+    return request(
+        format, histories.wire(format, [turn("short\n"), turn(LONG)])
+    )
 
 
 def texts(value):
@@ -295,7 +326,9 @@ def test_a_result_over_a_limit_of_its_own_is_cut_and_opens_again(format):
 
 def test_a_text_that_comes_later_is_cut_before_it_is_refused():
     session = Session("gpt-4.1", recall=False)
-    session.fit(long_result("openai-chat")).refused(text_too_long(len(LONG), 20_000))
+    session.fit(long_result("openai-chat")).refused(
+        text_too_long(len(LONG), 20_000)
+    )
     messages = histories.wire(
         "openai-chat", [turn("short\n"), turn(LONG), turn(LONG + "again")]
     )
@@ -305,7 +338,10 @@ def test_a_text_that_comes_later_is_cut_before_it_is_refused():
 
 def test_what_the_user_said_is_cut_where_it_alone_is_over_the_limit():
     session = Session("gpt-4.1", recall=False)
-    asked = {"model": "gpt-4.1", "messages": [{"role": "user", "content": LONG}]}
+    asked = {
+        "model": "gpt-4.1",
+        "messages": [{"role": "user", "content": LONG}],
+    }
     assert session.fit(asked).refused(text_too_long(len(LONG), 20_000))
     (message,) = session.fit(asked)["messages"]
     assert len(message["content"]) <= 20_000
@@ -315,7 +351,10 @@ def test_what_the_user_said_is_cut_where_it_alone_is_over_the_limit():
 def test_a_provider_that_counts_bytes_is_understood():
     said = "é" * 15_000
     session = Session("gpt-4.1", recall=False)
-    asked = {"model": "gpt-4.1", "messages": [{"role": "user", "content": said}]}
+    asked = {
+        "model": "gpt-4.1",
+        "messages": [{"role": "user", "content": said}],
+    }
     assert session.fit(asked).refused(text_too_long(30_000, 20_000))
     (message,) = session.fit(asked)["messages"]
     assert len(message["content"].encode()) <= 20_000
@@ -326,7 +365,10 @@ def test_where_no_text_is_over_the_limit_the_providers_error_stands():
     view = session.fit(long_result("openai-chat"))
     assert view.refused(text_too_long(200_000, 100_000)) is None
     assert session.fit(long_result("openai-chat")) == view
-    system = [{"role": "system", "content": LONG}, {"role": "user", "content": "Go."}]
+    system = [
+        {"role": "system", "content": LONG},
+        {"role": "user", "content": "Go."},
+    ]
     view = session.fit({"model": "gpt-4.1", "messages": system})
     assert view.refused(text_too_long(len(LONG), 20_000)) is None
 

@@ -31,7 +31,11 @@ def calls(count, output):
 def broken(format, *, lose, output=LOG):
     """Six calls without the results of some; where those stood; and those results."""
     whole = histories.wire(format, calls(6, output))
-    places = [at for at, message in enumerate(whole) if list(reading.results(message))]
+    places = [
+        at
+        for at, message in enumerate(whole)
+        if list(reading.results(message))
+    ]
     lost = {places[n]: whole[places[n]] for n in lose}
     return (
         [m for at, m in enumerate(whole) if at not in lost],
@@ -41,7 +45,9 @@ def broken(format, *, lose, output=LOG):
 
 
 def shown(view):
-    return next(view[key] for key in ("contents", "input", "messages") if key in view)
+    return next(
+        view[key] for key in ("contents", "input", "messages") if key in view
+    )
 
 
 def said(format, text):
@@ -59,15 +65,21 @@ def request(format, messages):
 
 
 @pytest.mark.parametrize("format", ALL)
-def test_an_interrupted_history_is_mended_and_a_late_result_takes_its_place(format):
+def test_an_interrupted_history_is_mended_and_a_late_result_takes_its_place(
+    format,
+):
     messages, (place,), (late,) = broken(format, lose=[3])
     session = Session(MODEL[format], repair=True, recall=True)
     assert problems(format, request(format, messages))
     view = session.fit(request(format, messages))
     assert problems(format, view) == []
     assert INTERRUPTED in str(shown(view)[place])
-    assert session.fit(request(format, messages)) == view, "the same bytes again"
-    view = session.fit(request(format, [*messages, said(format, "I go on."), late]))
+    assert session.fit(request(format, messages)) == view, (
+        "the same bytes again"
+    )
+    view = session.fit(
+        request(format, [*messages, said(format, "I go on."), late])
+    )
     assert problems(format, view) == []
     assert INTERRUPTED not in str(view)
     assert "the tide came in" in str(shown(view)[place])
@@ -85,11 +97,15 @@ def test_a_warm_session_and_a_cold_one_see_the_same(format):
         if length == len(messages) or begins_reply(messages, length):
             view = warm.fit(request(format, messages[:length]))
             assert problems(format, view) == []
-            cold = Session(MODEL[format], limits=limits, recall=True, repair=True)
+            cold = Session(
+                MODEL[format], limits=limits, recall=True, repair=True
+            )
             assert cold.fit(request(format, messages[:length])) == view
 
     async def fit_async():
-        session = AsyncSession(MODEL[format], limits=limits, recall=True, repair=True)
+        session = AsyncSession(
+            MODEL[format], limits=limits, recall=True, repair=True
+        )
         return await session.fit(request(format, messages))
 
     assert asyncio.run(fit_async()) == view
@@ -102,7 +118,9 @@ def test_a_warm_session_and_a_cold_one_see_the_same(format):
 def test_what_an_orphan_said_is_read_back_byte_for_byte(format, output):
     messages = histories.wire(format, calls(2, output))
     first = next(
-        at for at, message in enumerate(messages) if list(reading.results(message))
+        at
+        for at, message in enumerate(messages)
+        if list(reading.results(message))
     )
     del messages[first - 1]  # its call
     session = Session(MODEL[format], repair=True, recall=True)
@@ -117,7 +135,9 @@ def test_what_an_orphan_said_is_read_back_byte_for_byte(format, output):
         assert reading.follow(session, ref) == output
     session.store.close()
     session.store = ullage.MemoryStore()
-    assert reading.follow(session, ref) == output, "the history at hand still holds it"
+    assert reading.follow(session, ref) == output, (
+        "the history at hand still holds it"
+    )
 
 
 @pytest.mark.parametrize("format", ALL)
@@ -155,7 +175,9 @@ def thinking(number):
 @pytest.mark.parametrize(
     ("model", "kept"), [("claude-fable-5-2", 2), ("claude-sonnet-4-5", 3)]
 )
-def test_reasoning_bound_to_our_own_result_goes_when_the_late_one_comes(model, kept):
+def test_reasoning_bound_to_our_own_result_goes_when_the_late_one_comes(
+    model, kept
+):
     messages, _, (late,) = broken("anthropic", lose=[3], output="ok")
     for number in (3, 8):
         messages[number]["content"].insert(0, thinking(number))
@@ -172,5 +194,7 @@ def test_reasoning_bound_to_our_own_result_goes_when_the_late_one_comes(model, k
         view = session.fit({**request("anthropic", later), "model": model})
         assert str(view).count("c2ln") == kept
         assert problems("anthropic", view) == []
-    told = [event.where for event in session.events if event.kind == "reasoning"]
+    told = [
+        event.where for event in session.events if event.kind == "reasoning"
+    ]
     assert len(told) == 3 - kept

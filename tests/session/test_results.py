@@ -70,7 +70,9 @@ def test_notices_and_calls_share_a_wording():
     store, words = ullage.MemoryStore(), Words(prefix="my_")
     shown = cut_result(LOG, store, words=words)
     assert "my_get_continuation(" in shown
-    assert open_result("my_tool_output_cache", "{}", store, words=words).is_error
+    assert open_result(
+        "my_tool_output_cache", "{}", store, words=words
+    ).is_error
 
 
 def test_what_the_user_answers_is_whole_unless_a_limit_is_given():
@@ -85,7 +87,11 @@ def test_a_search_without_a_ref_looks_through_one_conversation_and_through_no_te
     cut_result(f"{LOG}another anchor\n", store, tenant="yours")
     arguments = {"words": "which anchor"}
     answer = open_result(
-        "get_continuation", arguments, store, tenant="mine", is_one_conversation=True
+        "get_continuation",
+        arguments,
+        store,
+        tenant="mine",
+        is_one_conversation=True,
     )
     assert "the lost anchor" in answer.text
     assert "another anchor" not in answer.text

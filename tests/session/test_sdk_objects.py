@@ -23,7 +23,11 @@ MODEL = {"openai-chat": "gpt-4.1", "anthropic": "claude-opus-4-8"}
 
 def anthropic_body(number, name="read_file", arguments=None, usage=900):
     blocks = [
-        {"type": "thinking", "thinking": f"step {number}", "signature": "c2lnbmVk"},
+        {
+            "type": "thinking",
+            "thinking": f"step {number}",
+            "signature": "c2lnbmVk",
+        },
         {"type": "text", "text": f"Reading file {number}."},
         {
             "type": "tool_use",
@@ -58,7 +62,9 @@ def openai_body(number, name="read_file", arguments=None, usage=900):
         "object": "chat.completion",
         "created": 1,
         "model": MODEL["openai-chat"],
-        "choices": [{"index": 0, "finish_reason": "tool_calls", "message": message}],
+        "choices": [
+            {"index": 0, "finish_reason": "tool_calls", "message": message}
+        ],
         "usage": {
             "prompt_tokens": usage,
             "completion_tokens": 20,
@@ -73,7 +79,9 @@ BODIES = {"anthropic": anthropic_body, "openai-chat": openai_body}
 
 def reply_of(format, number, **more):
     body = BODIES[format](number, **more)
-    return (Reply if format == "anthropic" else ChatCompletion).model_validate(body)
+    return (Reply if format == "anthropic" else ChatCompletion).model_validate(
+        body
+    )
 
 
 def calls_of(reply):
@@ -107,15 +115,23 @@ def history(format, turns=8, lines=120, **more):
     messages = [{"role": "user", "content": "Find the fault."}]
     for number in range(turns):
         reply = reply_of(format, number, **more)
-        messages += [spoken(reply), *answered(reply, [f"line {number}\n" * lines])]
+        messages += [
+            spoken(reply),
+            *answered(reply, [f"line {number}\n" * lines]),
+        ]
     return messages
 
 
 def request(format, messages):
     schema = {"type": "object"}
-    bash = {"type": "function", "function": {"name": "bash", "parameters": schema}}
+    bash = {
+        "type": "function",
+        "function": {"name": "bash", "parameters": schema},
+    }
     tools = [
-        {"name": "bash", "input_schema": schema} if format == "anthropic" else bash
+        {"name": "bash", "input_schema": schema}
+        if format == "anthropic"
+        else bash
     ]
     return {
         "model": MODEL[format],
@@ -128,7 +144,12 @@ def request(format, messages):
 def new_session(format, **more):
     return Session(
         MODEL[format],
-        **{"policy": histories.EAGER, "limits": LIMITS, "recall": True, **more},
+        **{
+            "policy": histories.EAGER,
+            "limits": LIMITS,
+            "recall": True,
+            **more,
+        },
     )
 
 
@@ -157,12 +178,19 @@ def test_edited_sdk_objects_are_legal_and_the_others_untouched(format):
     session = new_session(format)
     view = session.fit(request(format, messages))
     assert messages == before
-    assert {event.kind for event in session.events} & {"pruned", "condensed", "cut"}
+    assert {event.kind for event in session.events} & {
+        "pruned",
+        "condensed",
+        "cut",
+    }
     assert problems(format, written(view)) == []
     mine = {id(message) for message in messages}
     shown = [m for m in view["messages"] if id(m) in mine]
     assert len(shown) > 1
-    assert any(not isinstance(m, dict) or isinstance(m["content"], list) for m in shown)
+    assert any(
+        not isinstance(m, dict) or isinstance(m["content"], list)
+        for m in shown
+    )
 
 
 @pytest.mark.parametrize("format", CHOSEN)
@@ -179,7 +207,9 @@ def test_a_changed_sdk_object_is_seen(format):
         reply.content = "Something else entirely."
         reply.tool_calls[0].function.arguments = '{"n": 2}'
     again = session.fit(request(format, messages))
-    fresh = new_session(format, state=session.state).fit(request(format, messages))
+    fresh = new_session(format, state=session.state).fit(
+        request(format, messages)
+    )
     assert written(again) == written(fresh)
     assert "Something else entirely." in json.dumps(written(again))
     assert last is not None
@@ -194,7 +224,9 @@ def test_sdk_objects_and_their_dicts_are_the_same_history(format):
     state, loaded = session.state, written(messages)
     again = new_session(format, state=state).fit(request(format, loaded))
     assert written(again)["messages"] == written(view)["messages"]
-    assert session.fit(request(format, loaded))["messages"] == again["messages"]
+    assert (
+        session.fit(request(format, loaded))["messages"] == again["messages"]
+    )
 
 
 @pytest.mark.parametrize("format", CHOSEN)
@@ -203,7 +235,12 @@ def test_sdk_calls_are_owned_and_answered(format):
     session.fit(request(format, history(format)))
     ref = next(event.ref for event in session.events if event.ref)
     ours = calls_of(
-        reply_of(format, 99, name="get_continuation", arguments={"tool_call_id": ref})
+        reply_of(
+            format,
+            99,
+            name="get_continuation",
+            arguments={"tool_call_id": ref},
+        )
     )[0]
     theirs = calls_of(reply_of(format, 98))[0]
     assert session.owns(ours)
@@ -238,7 +275,9 @@ class Provider(BaseHTTPRequestHandler):
         server.bodies.append(body)
         number = len(server.bodies)
         more = {"usage": len(json.dumps(body)) // 4 + 500}
-        named = server.notice.search(json.dumps(body["messages"], ensure_ascii=False))
+        named = server.notice.search(
+            json.dumps(body["messages"], ensure_ascii=False)
+        )
         if named and number % 3 == 0:
             arguments = {"tool_call_id": named[1], "offset": 0}
             more |= {"name": "get_continuation", "arguments": arguments}
@@ -269,9 +308,14 @@ def provider(request):
 
 def test_a_loop_over_a_socket_stays_legal_and_reads_back(provider):
     """The twelve lines of the README, 14 turns in a window of 6,000 tokens."""
-    format, url = provider.format, f"http://127.0.0.1:{provider.server_address[1]}"
+    format, url = (
+        provider.format,
+        f"http://127.0.0.1:{provider.server_address[1]}",
+    )
     if format == "anthropic":
-        client = anthropic.Anthropic(api_key="none", base_url=url, max_retries=0)
+        client = anthropic.Anthropic(
+            api_key="none", base_url=url, max_retries=0
+        )
         create = client.messages.create
     else:
         client = openai.OpenAI(api_key="none", base_url=url, max_retries=0)
@@ -289,7 +333,9 @@ def test_a_loop_over_a_socket_stays_legal_and_reads_back(provider):
                     results.append(session.recall(call))
                     recalled += 1
                 else:
-                    results += blocks_of(answered(reply, [f"line {number}\n" * 400]))
+                    results += blocks_of(
+                        answered(reply, [f"line {number}\n" * 400])
+                    )
             messages += (
                 [{"role": "user", "content": results}]
                 if format == "anthropic"
@@ -310,4 +356,8 @@ def test_a_loop_over_a_socket_stays_legal_and_reads_back(provider):
 
 def blocks_of(answers):
     """Anthropic's results are blocks of one message; OpenAI's are messages."""
-    return answers[0]["content"] if isinstance(answers[0]["content"], list) else answers
+    return (
+        answers[0]["content"]
+        if isinstance(answers[0]["content"], list)
+        else answers
+    )

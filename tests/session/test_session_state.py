@@ -29,7 +29,9 @@ def test_what_is_told_once_is_not_told_again():
     session, _, increments, _ = played("openai-chat", 6)
     one = replace(state_of(), persisted=session.state)
     told, found = one.with_news()
-    assert set(found) == {record for increment in increments for record in increment}
+    assert set(found) == {
+        record for increment in increments for record in increment
+    }
     assert told.with_news() == (told, ())
     assert one.carried == Ledger()
 

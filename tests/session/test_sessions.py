@@ -18,7 +18,8 @@ MODEL = "gpt-4.1"
 
 def made(**more):
     return Sessions(
-        MODEL, **{"format": "openai-chat", "limits": SMALL, "recall": True} | more
+        MODEL,
+        **{"format": "openai-chat", "limits": SMALL, "recall": True} | more,
     )
 
 
@@ -40,7 +41,10 @@ def opened(session, ref):
     call = {"id": "r", "type": "function"}
     arguments = f'{{"tool_call_id": "{ref}"}}'
     result = session.recall(
-        {**call, "function": {"name": "get_continuation", "arguments": arguments}}
+        {
+            **call,
+            "function": {"name": "get_continuation", "arguments": arguments},
+        }
     )
     return result["content"]
 
@@ -84,7 +88,10 @@ def test_a_sub_agent_opens_its_parents_refs_and_nobody_elses():
     sessions = made()
     sessions.of("lead").fit(asked("alpha"))
     ref = newest_ref(sessions.of("lead"))
-    child, stranger = sessions.of("lead/reader", parent="lead"), sessions.of("other")
+    child, stranger = (
+        sessions.of("lead/reader", parent="lead"),
+        sessions.of("other"),
+    )
     for session, marker in ((child, "beta"), (stranger, "gamma")):
         session.fit(asked(marker))
     assert "call bash" in opened(child, ref)
@@ -101,10 +108,12 @@ def test_a_window_that_a_provider_named_is_known_when_a_conversation_comes_back(
     assert "a" not in sessions
     gc.collect()
     assert (
-        sessions.of("a", tenant="mine").fit(asked(turns=40)).sent.limit_tokens <= 5_000
+        sessions.of("a", tenant="mine").fit(asked(turns=40)).sent.limit_tokens
+        <= 5_000
     )
     assert (
-        sessions.of("c", tenant="mine").fit(asked(turns=40)).sent.limit_tokens > 5_000
+        sessions.of("c", tenant="mine").fit(asked(turns=40)).sent.limit_tokens
+        > 5_000
     )
 
 
@@ -130,7 +139,9 @@ def test_those_used_last_are_held_though_older_ones_have_no_room():
     for n in range(20):
         sessions.of(f"c{n}").fit(asked(f"c{n}"))
     sessions.of("c19")
-    assert [f"c{n}" in sessions for n in range(20)] == [False] * 4 + [True] * 16
+    assert [f"c{n}" in sessions for n in range(20)] == [False] * 4 + [
+        True
+    ] * 16
     room = made(older_bytes=2 * sessions.held_bytes // 15)
     for n in range(20):
         room.of(f"c{n}").fit(asked(f"c{n}"))
@@ -139,7 +150,10 @@ def test_those_used_last_are_held_though_older_ones_have_no_room():
 
 
 def test_a_text_that_many_messages_share_counts_once_and_so_does_what_a_block_holds():
-    sessions, text = made(limits=Limits(window_tokens=900_000)), "long " * 20_000
+    sessions, text = (
+        made(limits=Limits(window_tokens=900_000)),
+        "long " * 20_000,
+    )
     picture = {
         "type": "image_url",
         "image_url": {"url": "data:image/png;base64," + "A" * 90_000},
@@ -147,7 +161,9 @@ def test_a_text_that_many_messages_share_counts_once_and_so_does_what_a_block_ho
 
     def held(key, *contents):
         before = sessions.held_bytes
-        messages = [{"role": "user", "content": content} for content in contents]
+        messages = [
+            {"role": "user", "content": content} for content in contents
+        ]
         sessions.of(key).fit({"model": MODEL, "messages": messages})
         sessions.of(key)
         return sessions.held_bytes - before
@@ -169,7 +185,11 @@ def test_what_is_kept_beside_a_session_is_counted_with_it():
     sessions.of("c1").bytes_beside = 100_000
     sessions.of("c2").bytes_beside = 20_000
     sessions.of("c1")
-    assert ["c0" in sessions, "c1" in sessions, "c2" in sessions] == [False, True, True]
+    assert ["c0" in sessions, "c1" in sessions, "c2" in sessions] == [
+        False,
+        True,
+        True,
+    ]
     assert 120_000 < sessions.held_bytes < 200_000
 
 
@@ -217,7 +237,9 @@ def test_one_that_is_in_use_is_found_again_however_many_came_between():
 def test_a_session_is_made_from_the_state_its_host_carries():
     first = made()
     view = first.of("a").fit(asked())
-    first.of("a").observe({"usage": {"prompt_tokens": 9_000, "completion_tokens": 1}})
+    first.of("a").observe(
+        {"usage": {"prompt_tokens": 9_000, "completion_tokens": 1}}
+    )
     view, state = first.of("a").fit(asked()), first.of("a").state
     second = made()
     assert second.of("a", state=state).fit(asked()) == view
@@ -259,7 +281,12 @@ def test_a_budget_is_one_for_all_or_one_for_each():
 
 @pytest.mark.parametrize(
     "setting",
-    [{"most": 0}, {"most_bytes": 0}, {"older_bytes": 0}, {"policy": "no such"}],
+    [
+        {"most": 0},
+        {"most_bytes": 0},
+        {"older_bytes": 0},
+        {"policy": "no such"},
+    ],
 )
 def test_a_setting_that_cannot_be_meant_is_told_at_once(setting):
     with pytest.raises(ConfigError):
@@ -270,7 +297,9 @@ def test_a_setting_that_cannot_be_meant_is_told_at_once(setting):
 def test_the_twin_for_an_event_loop(store):
     async def talk():
         settings = {"format": "openai-chat", "limits": SMALL, "recall": True}
-        async with AsyncSessions(MODEL, store=store, most=1, **settings) as sessions:
+        async with AsyncSessions(
+            MODEL, store=store, most=1, **settings
+        ) as sessions:
             view = await sessions.of("a").fit(asked("alpha"))
             await sessions.of("a").close()
             await sessions.of("b").fit(asked("beta"))

@@ -44,11 +44,16 @@ def call_named(format, name):
 
 @pytest.mark.parametrize("format", FORMAT_NAMES)
 def test_a_tool_of_the_caller_with_our_name_keeps_it(format):
-    session, theirs = new_session(format), tool_named(format, "get_continuation")
+    session, theirs = (
+        new_session(format),
+        tool_named(format, "get_continuation"),
+    )
     messages = long_history(format)
     view = session.fit(request(format, messages[:1], tools=[theirs]))
     assert view["tools"][0] is theirs
-    names = [tool.get("name") or tool["function"]["name"] for tool in view["tools"]]
+    names = [
+        tool.get("name") or tool["function"]["name"] for tool in view["tools"]
+    ]
     assert len(set(names)) == len(names) == 2
     assert not session.owns(call_named(format, "get_continuation"))
     assert session.owns(call_named(format, "ullage_get_continuation"))
@@ -61,7 +66,9 @@ def test_a_tool_of_the_caller_with_our_name_keeps_it(format):
 
 
 @pytest.mark.parametrize("format", FORMAT_NAMES)
-def test_joining_half_way_adds_no_tools_to_a_request_that_has_none_and_says_so(format):
+def test_joining_half_way_adds_no_tools_to_a_request_that_has_none_and_says_so(
+    format,
+):
     session = Session(MODEL[format], limits=SMALL, format=format)
     view = session.fit(request(format, long_history(format)))
     assert "tools" not in view
@@ -77,7 +84,11 @@ def test_a_smaller_window_fits_at_once(format):
     """F36: 1M, then 128k, then 8k, in one session, and back."""
     models = {
         "openai-chat": ("gpt-4.1", "gpt-4o", "gpt-4"),
-        "anthropic": ("claude-opus-4-8", "claude-sonnet-4-5", "claude-instant-1.2"),
+        "anthropic": (
+            "claude-opus-4-8",
+            "claude-sonnet-4-5",
+            "claude-instant-1.2",
+        ),
     }[format]
     messages = long_history(format, 60)
     session = Session(models[0], format=format, recall=True)
@@ -124,10 +135,14 @@ def test_over_the_limit_the_error_names_the_parts(format):
 
 @pytest.mark.parametrize("format", FORMAT_NAMES)
 @pytest.mark.parametrize("reported", [-5, 0, 1, 40_000, 140_000, 10**9])
-def test_a_report_that_cannot_be_true_does_not_end_the_session(format, reported):
+def test_a_report_that_cannot_be_true_does_not_end_the_session(
+    format, reported
+):
     """F63, F64: usage of nothing, or summed over a turn."""
     session, messages = new_session(format), long_history(format, 12)
-    lengths = [at for at, m in enumerate(messages) if at and m["role"] == "assistant"]
+    lengths = [
+        at for at, m in enumerate(messages) if at and m["role"] == "assistant"
+    ]
     for length in lengths:
         view = session.fit(request(format, messages[:length]))
         assert problems_of(format, view["messages"]) == []
@@ -138,7 +153,10 @@ def test_a_report_that_cannot_be_true_does_not_end_the_session(format, reported)
 @pytest.mark.parametrize("goes_on", ["assistant", "user"])
 def test_a_decision_in_the_middle_of_a_turn_stands(format, goes_on):
     """A view ended with a reply, or a user, that went on: no boundary is there any more."""
-    messages = [TASK, {"role": goes_on, "content": "all work and no play\n" * 4_000}]
+    messages = [
+        TASK,
+        {"role": goes_on, "content": "all work and no play\n" * 4_000},
+    ]
     session = new_session(format)
     view = session.fit(request(format, messages))
     assert view["messages"][1] != messages[1]
@@ -180,7 +198,11 @@ def test_a_branch_takes_over_messages_as_they_are_worded_now(format):
     session = new_session(format, limits=Limits(window_tokens=64_000))
     session.fit(request(format, messages))
     if format == "anthropic":
-        thought = {"type": "thinking", "thinking": "hm " * 500, "signature": "c2ln"}
+        thought = {
+            "type": "thinking",
+            "thinking": "hm " * 500,
+            "signature": "c2ln",
+        }
         messages[1]["content"].insert(0, thought)
     else:
         body = messages[1]["tool_calls"][0]["function"]
@@ -193,7 +215,9 @@ def test_a_branch_takes_over_messages_as_they_are_worded_now(format):
 def test_arguments_spelt_otherwise_keep_their_edit():
     """Clients parse arguments and write them again, with other spaces."""
     write = histories.Call("write_file", histories.HUGE, "done")
-    messages = histories.wire("openai-chat", [histories.Turn(calls=(write,))] * 12)
+    messages = histories.wire(
+        "openai-chat", [histories.Turn(calls=(write,))] * 12
+    )
     session = new_session("openai-chat")
     view = session.fit(request("openai-chat", messages))
     window = session.window
@@ -213,9 +237,13 @@ def test_arguments_spelt_otherwise_keep_their_edit():
 
 def test_a_branch_does_not_outlive_what_was_observed_behind_it():
     """Both branches passed one place before a report came in there: the memo may not differ."""
-    session, messages = new_session("openai-chat"), long_history("openai-chat", 4)
+    session, messages = (
+        new_session("openai-chat"),
+        long_history("openai-chat", 4),
+    )
     one, two = (
-        [*messages, {"role": "assistant", "content": n}, TASK] for n in ("One.", "Two.")
+        [*messages, {"role": "assistant", "content": n}, TASK]
+        for n in ("One.", "Two.")
     )
     session.fit(request("openai-chat", messages))
     session.fit(request("openai-chat", one))

@@ -10,7 +10,9 @@ CALL = histories.Call("bash", "a.py", "a line of output\n" * 400)
 
 def test_a_session_goes_on_from_a_state_that_was_written_down():
     limits = Limits(window_tokens=12_000)
-    messages = histories.wire("openai-chat", [histories.Turn(calls=(CALL,))] * 20)
+    messages = histories.wire(
+        "openai-chat", [histories.Turn(calls=(CALL,))] * 20
+    )
     first = Session("gpt-4.1", limits=limits, recall=True)
     for length in range(1, len(messages) + 1, 2):
         view = first.fit(histories.request("openai-chat", messages[:length]))
@@ -20,5 +22,7 @@ def test_a_session_goes_on_from_a_state_that_was_written_down():
     state = msgspec.msgpack.decode(written, type=State)
     assert state == first.state
     second = Session("gpt-4.1", limits=limits, recall=True, state=state)
-    assert second.fit(histories.request("openai-chat", messages[:length])) == view
+    assert (
+        second.fit(histories.request("openai-chat", messages[:length])) == view
+    )
     assert second.usage == first.usage

@@ -32,11 +32,16 @@ def store(tmp_path):
 
 def talked(wire, store, turns=12, **more):
     """A session that observed every reply, and its history."""
-    session, messages = new_session(wire, store=store, **more), messages_of(wire, turns)
+    session, messages = (
+        new_session(wire, store=store, **more),
+        messages_of(wire, turns),
+    )
     for length in range(1, len(messages) + 1):
         if FORMATS[wire].parse(messages[length - 1], "").role != "assistant":
             view = fit(session, wire, messages[:length])
-            view.observe(Usage(fresh_tokens=session._newest.tokens, output_tokens=9))
+            view.observe(
+                Usage(fresh_tokens=session._newest.tokens, output_tokens=9)
+            )
     return session, messages
 
 
@@ -78,13 +83,20 @@ def test_what_is_decided_there_is_in_the_next_view(wire, store):
         stored,
         decision_of(stored, "pin", name, reason="the rules", author="ann"),
     )
-    decide(store, stored, decision_of(stored, "note", text="Never touch main."))
+    decide(
+        store, stored, decision_of(stored, "note", text="Never touch main.")
+    )
     view = fit(session, wire, messages)
     assert "Never touch main." in shown(view)
     assert name not in gone(session)
     again = conversation(store, "")
-    assert [one.decision.verb for one in again.hand.decisions] == ["pin", "note"]
-    leaf = next(leaf for leaf in again.leaves() if leaf.name.startswith(f"{name}."))
+    assert [one.decision.verb for one in again.hand.decisions] == [
+        "pin",
+        "note",
+    ]
+    leaf = next(
+        leaf for leaf in again.leaves() if leaf.name.startswith(f"{name}.")
+    )
     assert (leaf.state, leaf.is_pinned) == ("whole", True)
     for _ in range(2):
         stored = conversation(store, "")
@@ -135,7 +147,9 @@ def test_nothing_is_outlined_in_memory():
 
 def test_no_secret_is_in_an_outline(store):
     session = new_session(
-        "anthropic", store=store, redact=lambda text: text.replace("a.py", "***")
+        "anthropic",
+        store=store,
+        redact=lambda text: text.replace("a.py", "***"),
     )
     messages = histories.wire("anthropic", TURNS[:1])
     view = fit(session, "anthropic", messages)
@@ -155,8 +169,13 @@ def test_what_a_decision_comes_to_is_reckoned_by_characters(store):
     more, anew = about_tokens(stored, decision_of(stored, "drop", last))
     assert more < -500
     assert about_tokens(stored, decision_of(stored, "pin", last)) == (0, 0)
-    assert about_tokens(stored, decision_of(stored, "note", text="x" * 40)) == (10, 0)
+    assert about_tokens(
+        stored, decision_of(stored, "note", text="x" * 40)
+    ) == (10, 0)
     assert about_tokens(stored, decision_of(stored, "undo"))[0] > 0
     assert (
-        about_tokens(stored, decision_of(stored, "restore", name, when="end"))[1] == 0
+        about_tokens(stored, decision_of(stored, "restore", name, when="end"))[
+            1
+        ]
+        == 0
     )

@@ -62,7 +62,9 @@ def test_it_stands_behind_what_was_said_before_it_and_before_what_was_said_after
         recall=True,
     )
     systems = [
-        each for each in messages if str(each.get("content")).startswith("SYSTEM")
+        each
+        for each in messages
+        if str(each.get("content")).startswith("SYSTEM")
     ]
     for stop in range(1, len(messages) + 1):
         request = histories.request(format, messages[:stop], model="gpt-5.4")
@@ -78,7 +80,9 @@ def test_it_stands_behind_what_was_said_before_it_and_before_what_was_said_after
         ] == standing
         places = order("\n".join(reading.visible(shown)))
         assert places == sorted(places)
-    assert len(places) == len(WORDS)  # all that was said is there, word for word
+    assert len(places) == len(
+        WORDS
+    )  # all that was said is there, word for word
 
 
 def test_the_same_order_comes_from_the_ledger():

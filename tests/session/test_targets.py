@@ -22,7 +22,9 @@ MESSAGES = histories.wire(
 
 @pytest.fixture
 def view():
-    return Session("claude-sonnet-4-5").fit(histories.request("anthropic", MESSAGES))
+    return Session("claude-sonnet-4-5").fit(
+        histories.request("anthropic", MESSAGES)
+    )
 
 
 def found(view, wanted, lines=None):

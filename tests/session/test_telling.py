@@ -17,7 +17,9 @@ SECRET = "the tide comes in at noon\n"
 def fitted(**settings):
     """A session from its first message to a request whose result is cut when first seen."""
     limits = ullage.Limits(window_tokens=16_000)
-    session = ullage.Session("gpt-4.1", policy=CUTS_ALWAYS, limits=limits, **settings)
+    session = ullage.Session(
+        "gpt-4.1", policy=CUTS_ALWAYS, limits=limits, **settings
+    )
     request = conversation(SECRET * 8_000)
     session.fit({**request, "messages": request["messages"][:1]})
     session.fit(request)
@@ -28,7 +30,9 @@ def test_each_event_is_told_once_in_order_as_it_is_listed():
     told = []
     session = fitted(on_event=told.append)
     assert [event.kind for event in told] == ["truncated"]
-    session.observe({"usage": {"prompt_tokens": 9_000, "completion_tokens": 5}})
+    session.observe(
+        {"usage": {"prompt_tokens": 9_000, "completion_tokens": 5}}
+    )
     assert tuple(told) == session.events
     assert told[-1].kind == "observed"
 
@@ -40,30 +44,39 @@ def test_the_log_says_what_where_and_with_which_numbers_but_no_content(caplog):
     (event,) = session.events
     assert (record.name, record.levelno) == ("ullage", logging.DEBUG)
     assert (
-        record.getMessage() == f"truncated: {event.where}: {event.why}, ref={event.ref}"
+        record.getMessage()
+        == f"truncated: {event.where}: {event.why}, ref={event.ref}"
     )
     assert "tide" not in caplog.text
 
 
 def test_a_model_nobody_knows_is_a_warning(caplog):
     with caplog.at_level(logging.WARNING, "ullage"):
-        ullage.Session("").fit({**conversation("all is well"), "model": "barrel-9"})
-    assert [(r.levelname, r.getMessage().split(":")[0]) for r in caplog.records] == [
-        ("WARNING", "unknown_model")
-    ]
+        ullage.Session("").fit(
+            {**conversation("all is well"), "model": "barrel-9"}
+        )
+    assert [
+        (r.levelname, r.getMessage().split(":")[0]) for r in caplog.records
+    ] == [("WARNING", "unknown_model")]
 
 
 def test_a_budget_that_is_nearly_spent_is_a_warning(caplog):
     budget = ullage.Budget(tokens=20_000)
     session = fitted(budget=budget)
-    session.observe({"usage": {"prompt_tokens": 18_500, "completion_tokens": 5}})
+    session.observe(
+        {"usage": {"prompt_tokens": 18_500, "completion_tokens": 5}}
+    )
     kinds = {
-        r.getMessage().split(":")[0] for r in caplog.records if r.levelname == "WARNING"
+        r.getMessage().split(":")[0]
+        for r in caplog.records
+        if r.levelname == "WARNING"
     }
     assert kinds & {"warned", "wrapped_up"}
 
 
-def test_a_function_that_fails_costs_no_turn_and_is_logged_without_its_words(caplog):
+def test_a_function_that_fails_costs_no_turn_and_is_logged_without_its_words(
+    caplog,
+):
     def fails(event):
         raise RuntimeError(SECRET)
 
@@ -94,7 +107,9 @@ def test_a_session_tells_what_it_holds():
 
 
 def test_a_view_tells_how_large_it_is_and_nothing_of_what_it_says():
-    session = ullage.Session("gpt-4.1", limits=ullage.Limits(window_tokens=16_000))
+    session = ullage.Session(
+        "gpt-4.1", limits=ullage.Limits(window_tokens=16_000)
+    )
     request = conversation(SECRET * 8_000)
     view = session.fit(request)
     said = repr(view)
@@ -105,7 +120,10 @@ def test_a_view_tells_how_large_it_is_and_nothing_of_what_it_says():
     told = repr(view)
     more = [*request["messages"], {"role": "assistant", "content": "noon"}]
     session.fit(
-        {**request, "messages": [*more, {"role": "user", "content": SECRET * 100}]}
+        {
+            **request,
+            "messages": [*more, {"role": "user", "content": SECRET * 100}],
+        }
     )
     assert repr(view) == told, "and goes on to, once the session has moved on"
 
@@ -129,7 +147,19 @@ def test_what_lasts_is_a_warning_once_and_an_event_each_time(caplog):
     messages = request["messages"]
     with caplog.at_level(logging.DEBUG, "ullage"):
         for turn in range(1, 12):
-            session.fit({**request, "messages": [*messages, *messages[1:] * turn]})
-    lines = [r for r in caplog.records if r.getMessage().startswith("summary_refused")]
-    assert len(lines) == sum(event.kind == "summary_refused" for event in told) > 1
-    assert [r.levelname for r in lines] == ["WARNING"] + ["INFO"] * (len(lines) - 1)
+            session.fit(
+                {**request, "messages": [*messages, *messages[1:] * turn]}
+            )
+    lines = [
+        r
+        for r in caplog.records
+        if r.getMessage().startswith("summary_refused")
+    ]
+    assert (
+        len(lines)
+        == sum(event.kind == "summary_refused" for event in told)
+        > 1
+    )
+    assert [r.levelname for r in lines] == ["WARNING"] + ["INFO"] * (
+        len(lines) - 1
+    )

@@ -7,18 +7,24 @@ from ullage import Limits, MemoryStore, Session
 
 LIMITS = Limits(window_tokens=6_000)
 TURNS = [
-    histories.Turn(calls=(histories.Call("bash", f"{n}.py", f"line {n}\n" * 500),))
+    histories.Turn(
+        calls=(histories.Call("bash", f"{n}.py", f"line {n}\n" * 500),)
+    )
     for n in range(12)
 ]
 
 
 def new_session(**more):
-    return Session("gpt-4.1", limits=LIMITS, format="openai-chat", recall=True, **more)
+    return Session(
+        "gpt-4.1", limits=LIMITS, format="openai-chat", recall=True, **more
+    )
 
 
 def requests():
     messages = histories.wire("openai-chat", TURNS)
-    lengths = [at for at, m in enumerate(messages) if at and m["role"] == "assistant"]
+    lengths = [
+        at for at, m in enumerate(messages) if at and m["role"] == "assistant"
+    ]
     return [
         histories.request("openai-chat", messages[:length])
         for length in (*lengths, len(messages))
@@ -41,7 +47,10 @@ def test_threads_on_one_session_get_the_views_of_one_thread():
 
 def call_for(session):
     ref = next(event.ref for event in session.events if event.ref)
-    body = {"name": "get_continuation", "arguments": f'{{"tool_call_id": "{ref}"}}'}
+    body = {
+        "name": "get_continuation",
+        "arguments": f'{{"tool_call_id": "{ref}"}}',
+    }
     return {"id": "call_read", "type": "function", "function": body}
 
 

@@ -18,8 +18,12 @@ from ullage.wires import FORMATS
 WIRES = ("anthropic", "openai-chat", "openai-responses", "gemini")
 NAME = "get_continuation"
 SCHEMA = {"type": "object", "properties": {}}
-OUTPUT = "\n".join(f"row {n}: the lamp of harbour {n} burns" for n in range(900))
-TURNS = [Turn(calls=(Call("lookup", f"n{n}", f"{n}\n{OUTPUT}"),)) for n in range(12)]
+OUTPUT = "\n".join(
+    f"row {n}: the lamp of harbour {n} burns" for n in range(900)
+)
+TURNS = [
+    Turn(calls=(Call("lookup", f"n{n}", f"{n}\n{OUTPUT}"),)) for n in range(12)
+]
 every_wire = pytest.mark.parametrize("format", WIRES)
 NAMED = re.compile(r"(\w*get_continuation)\(tool_call_id=")
 
@@ -30,9 +34,12 @@ def tools(format, names):
         case "anthropic":
             return [{"name": name, "input_schema": SCHEMA} for name in names]
         case "openai-chat":
-            functions = [{"name": name, "parameters": SCHEMA} for name in names]
+            functions = [
+                {"name": name, "parameters": SCHEMA} for name in names
+            ]
             return [
-                {"type": "function", "function": function} for function in functions
+                {"type": "function", "function": function}
+                for function in functions
             ]
         case "openai-responses":
             return [
@@ -118,21 +125,28 @@ def test_ours_give_way_at_the_turn_in_which_the_caller_takes_the_name(format):
     view = talk.fit(3, ["lookup", NAME])
     assert names_of(format, view) == ["lookup", NAME, f"ullage_{NAME}"]
     assert "renamed" in talk.told()
-    assert set(NAMED.findall(str(view[FORMATS[format].key]))) == {f"ullage_{NAME}"}
+    assert set(NAMED.findall(str(view[FORMATS[format].key]))) == {
+        f"ullage_{NAME}"
+    }
     assert not view.owns(call_of(format, NAME)), "the caller's own"
     assert before.owns(call_of(format, NAME)), (
         "the reply to the view before is still ours"
     )
     for pointer in pointers(str(view)):
         call = call_of(
-            format, f"ullage_{NAME}", tool_call_id=pointer.ref, offset=pointer.offset
+            format,
+            f"ullage_{NAME}",
+            tool_call_id=pointer.ref,
+            offset=pointer.offset,
         )
         assert view.owns(call)
         assert "harbour" in str(view.recall(call))
 
 
 @every_wire
-def test_the_name_stays_when_the_caller_drops_the_tool_and_on_every_worker(format):
+def test_the_name_stays_when_the_caller_drops_the_tool_and_on_every_worker(
+    format,
+):
     talk = Talk(format)
     talk.fit(0, ["lookup"])
     talk.fit(2, ["lookup"])
@@ -155,7 +169,9 @@ def test_a_second_clash_is_given_way_to_as_well(format):
     talk.fit(0, ["lookup", NAME])
     view = talk.fit(2, ["lookup", NAME, f"ullage_{NAME}"])
     assert names_of(format, view)[-1] == f"ullage2_{NAME}"
-    cold = Talk(format, talk.session.store).fit(2, ["lookup", NAME, f"ullage_{NAME}"])
+    cold = Talk(format, talk.session.store).fit(
+        2, ["lookup", NAME, f"ullage_{NAME}"]
+    )
     assert cold == view
 
 
@@ -169,7 +185,9 @@ def test_the_tools_of_an_earlier_view_are_ours_whoever_sends_them(format):
     mine = [dict(tool) for tool in wire.tools(first)]
     if format == "anthropic":
         mine[-1]["cache_control"] = {"type": "ephemeral"}
-    request["tools"] = [{"functionDeclarations": mine}] if format == "gemini" else mine
+    request["tools"] = (
+        [{"functionDeclarations": mine}] if format == "gemini" else mine
+    )
     view = talk.session.fit(request)
     assert names_of(format, view) == ["lookup", NAME]
     assert view.owns(call_of(format, NAME))
@@ -189,13 +207,19 @@ def test_notices_of_batches_that_were_made_before_name_the_tool_as_it_is_called_
     assert set(NAMED.findall(str(view[key]))) == {f"ullage_{NAME}"}
     for pointer in pointers(str(view[key])):
         call = call_of(
-            format, f"ullage_{NAME}", tool_call_id=pointer.ref, offset=pointer.offset
+            format,
+            f"ullage_{NAME}",
+            tool_call_id=pointer.ref,
+            offset=pointer.offset,
         )
         assert "nothing is kept" not in str(view.recall(call))
     cold = Talk(format, talk.session.store, **small)
     assert cold.fit(10, ["lookup", NAME]) == view
     later = talk.fit(12, ["lookup", NAME])
-    assert Talk(format, talk.session.store, **small).fit(12, ["lookup", NAME]) == later
+    assert (
+        Talk(format, talk.session.store, **small).fit(12, ["lookup", NAME])
+        == later
+    )
 
 
 def test_a_page_that_was_read_under_the_old_name_stays_a_page():
@@ -205,16 +229,26 @@ def test_a_page_that_was_read_under_the_old_name_stays_a_page():
     session = Session("claude-sonnet-4-5")
     request = histories.request("anthropic", histories.wire("anthropic", []))
     session.fit({**request, "tools": tools("anthropic", ["lookup"])})
-    for length, names in ((1, ["lookup"]), (2, ["lookup"]), (2, ["lookup", NAME])):
+    for length, names in (
+        (1, ["lookup"]),
+        (2, ["lookup"]),
+        (2, ["lookup", NAME]),
+    ):
         request = histories.request(
             "anthropic", histories.wire("anthropic", turns[:length])
         )
         view = session.fit({**request, "tools": tools("anthropic", names)})
-    assert OUTPUT in str(view["messages"][-1]).replace("\\n", "\n"), "the page is whole"
+    assert OUTPUT in str(view["messages"][-1]).replace("\\n", "\n"), (
+        "the page is whole"
+    )
     messages = histories.wire("anthropic", [*turns, Turn(calls=(page,))])
     request = histories.request("anthropic", messages)
-    view = session.fit({**request, "tools": tools("anthropic", ["lookup", NAME])})
-    assert f"ullage_{NAME}(" in str(view["messages"][-1]), "theirs is cut as any"
+    view = session.fit(
+        {**request, "tools": tools("anthropic", ["lookup", NAME])}
+    )
+    assert f"ullage_{NAME}(" in str(view["messages"][-1]), (
+        "theirs is cut as any"
+    )
     assert OUTPUT in str(view["messages"][-3]).replace("\\n", "\n")
 
 
@@ -252,10 +286,15 @@ def test_a_tool_that_a_search_loaded_takes_the_name_too():
             "openai-responses",
             {"type": "function_call", "call_id": "c", "namespace": "crm"},
         ),
-        ("anthropic", {"type": "tool_use", "id": "toolu_1", "toolset_name": "crm"}),
+        (
+            "anthropic",
+            {"type": "tool_use", "id": "toolu_1", "toolset_name": "crm"},
+        ),
     ],
 )
-def test_a_tool_of_a_namespace_that_is_called_like_ours_is_the_callers(format, call):
+def test_a_tool_of_a_namespace_that_is_called_like_ours_is_the_callers(
+    format, call
+):
     view = Talk(format).fit(0, ["lookup"])
     mine = {**call, "name": NAME, "arguments": "{}", "input": {}}
     assert not view.owns(mine)

@@ -71,7 +71,9 @@ def events_of(session, kind="unfitted"):
 
 @formats
 @pytest.mark.parametrize("why", WHY)
-def test_a_call_passes_what_cannot_be_fitted_on_as_it_came(format, why, monkeypatch):
+def test_a_call_passes_what_cannot_be_fitted_on_as_it_came(
+    format, why, monkeypatch
+):
     session, history, error = not_fitted(format, why, monkeypatch)
     asked, said = request(format, history), reply(format, "All is well.")
     with pytest.raises(error):
@@ -87,7 +89,9 @@ def test_a_call_passes_what_cannot_be_fitted_on_as_it_came(format, why, monkeypa
     (event,) = events_of(session)
     assert error.__name__ in event.why
     assert "secret" not in event.why
-    assert session.usage.input_tokens == FORMATS[format].usage(said).input_tokens
+    assert (
+        session.usage.input_tokens == FORMATS[format].usage(said).input_tokens
+    )
     assert session.budget.spent.calls == 1
 
 
@@ -102,7 +106,11 @@ def test_a_turn_of_the_loop_goes_on(format, why, monkeypatch):
         reply(format, "So."),
     )
     outcome = run_turn(client, session, asked, tools=[read_log])
-    assert (outcome.text, outcome.why, len(client.views)) == ("So.", "answered", 2)
+    assert (outcome.text, outcome.why, len(client.views)) == (
+        "So.",
+        "answered",
+        2,
+    )
     assert len(events_of(session)) == 2
     assert session.usage == outcome.usage
 
@@ -114,7 +122,9 @@ def test_the_same_in_an_event_loop(monkeypatch):
         session = new_session(format, AsyncSession, store=NoStore())
         client = AsyncScripted(format, reply(format, "So."))
         called = await session.call(client, **request(format, asking(format)))
-        outcome = await arun_turn(client, session, request(format, asking(format)))
+        outcome = await arun_turn(
+            client, session, request(format, asking(format))
+        )
         return called, outcome, events_of(session)
 
     called, outcome, events = asyncio.run(main())
@@ -127,11 +137,18 @@ def test_the_same_in_an_event_loop(monkeypatch):
 def test_a_stream_of_it_is_passed_on_and_counted(format):
     from tests.loop.test_streams import events_of as stream_of
 
-    session, said = new_session(format, store=NoStore()), reply(format, "All is well.")
+    session, said = (
+        new_session(format, store=NoStore()),
+        reply(format, "All is well."),
+    )
     events = stream_of(format, said)
-    stream = session.call(lambda **_: iter(events), **request(format, asking(format)))
+    stream = session.call(
+        lambda **_: iter(events), **request(format, asking(format))
+    )
     assert list(stream) == events
-    assert session.usage.input_tokens == FORMATS[format].usage(said).input_tokens
+    assert (
+        session.usage.input_tokens == FORMATS[format].usage(said).input_tokens
+    )
     assert session.budget.spent.calls == 1
 
 
@@ -142,7 +159,9 @@ def test_what_the_provider_says_of_it_is_the_callers():
         raise RuntimeError("prompt is too long: 12000 tokens > 2000 maximum")
 
     with pytest.raises(RuntimeError, match="too long"):
-        session.call(refuse, **request("openai-chat", asking("openai-chat", LONG)))
+        session.call(
+            refuse, **request("openai-chat", asking("openai-chat", LONG))
+        )
     assert not events_of(session, "refused"), "it was no view of ours"
 
 
@@ -158,7 +177,9 @@ def test_where_nothing_shorter_can_be_made_the_providers_word_holds():
         raise RuntimeError("prompt is too long: 12000 tokens > 50 maximum")
 
     with pytest.raises(RuntimeError, match="too long"):
-        session.call(refuse, **request("openai-chat", asking("openai-chat", LONG)))
+        session.call(
+            refuse, **request("openai-chat", asking("openai-chat", LONG))
+        )
     assert len(tries) == 1
 
 
@@ -201,9 +222,13 @@ def test_a_budget_that_only_warns_does_not():
 
 
 def test_settings_that_contradict_the_request_are_told():
-    session = ullage.Session("barrel-9", format="openai-chat", budget=Budget(usd=1.0))
+    session = ullage.Session(
+        "barrel-9", format="openai-chat", budget=Budget(usd=1.0)
+    )
     with pytest.raises(ConfigError, match="price"):
-        session.call(lambda **_: None, model="barrel-9", messages=asking("openai-chat"))
+        session.call(
+            lambda **_: None, model="barrel-9", messages=asking("openai-chat")
+        )
 
 
 # ── who is told ──────────────────────────────────────────────────────────────────────────
@@ -211,7 +236,9 @@ def test_settings_that_contradict_the_request_are_told():
 
 def test_it_is_a_warning_once_and_information_from_then_on(caplog):
     session, told = (
-        new_session("openai-chat", store=NoStore(), on_event=lambda e: told.append(e)),
+        new_session(
+            "openai-chat", store=NoStore(), on_event=lambda e: told.append(e)
+        ),
         [],
     )
     with caplog.at_level(logging.INFO, "ullage"):
@@ -221,7 +248,9 @@ def test_it_is_a_warning_once_and_information_from_then_on(caplog):
                 **request("openai-chat", asking("openai-chat")),
             )
     levels = [
-        r.levelname for r in caplog.records if r.getMessage().startswith("unfitted")
+        r.levelname
+        for r in caplog.records
+        if r.getMessage().startswith("unfitted")
     ]
     assert levels == ["WARNING", "INFO", "INFO"]
     assert len([event for event in told if event.kind == "unfitted"]) == 3
@@ -230,4 +259,7 @@ def test_it_is_a_warning_once_and_information_from_then_on(caplog):
 def test_the_event_quotes_an_error_of_ours_and_names_a_mistake():
     error = StoreError("sqlite", "commit", "the disk is asleep")
     assert went_as_it_came(error).why.endswith("failed: the disk is asleep")
-    assert went_as_it_came(ValueError("the tide")).why == "sent as it came: ValueError"
+    assert (
+        went_as_it_came(ValueError("the tide")).why
+        == "sent as it came: ValueError"
+    )

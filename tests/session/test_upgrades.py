@@ -24,19 +24,31 @@ from ullage.policy.stages.record import record
 from ullage.policy.stages.truncate import by_kind, truncate
 from ullage.wires.rules.checker import problems_of
 
-BOUND, ALSO_BOUND, FREE = "claude-sonnet-6", "claude-opus-5-5", "claude-sonnet-4-5"
+BOUND, ALSO_BOUND, FREE = (
+    "claude-sonnet-6",
+    "claude-opus-5-5",
+    "claude-sonnet-4-5",
+)
 SIGNED = "U2lnbmVk" * 8
 
 
 def policy(limit_chars=8_000, name="mine-1", page_chars=8_000):
     """The default with other limits at first sight, or another wording."""
-    shape = partial(by_kind, limit_chars=dict.fromkeys(LIMIT_CHARS, limit_chars))
+    shape = partial(
+        by_kind, limit_chars=dict.fromkeys(LIMIT_CHARS, limit_chars)
+    )
     toolset = (
-        OURS if page_chars == OURS.page_chars else replace(OURS, page_chars=page_chars)
+        OURS
+        if page_chars == OURS.page_chars
+        else replace(OURS, page_chars=page_chars)
     )
     first = (partial(truncate, shape=shape),)
     return replace(
-        DEFAULT, name=name, on_arrival=first, toolset=toolset, without_recall=None
+        DEFAULT,
+        name=name,
+        on_arrival=first,
+        toolset=toolset,
+        without_recall=None,
     )
 
 
@@ -78,7 +90,10 @@ class Talk:
     """One conversation, over any number of sessions on one store."""
 
     def __init__(self, folder, recall=False):
-        self.folder, self.messages = folder, [{"role": "user", "content": "go"}]
+        self.folder, self.messages = (
+            folder,
+            [{"role": "user", "content": "go"}],
+        )
         self.recall, self.more = recall, {} if recall == "auto" else TOOLS
         self.replies = {}
         self.last = []
@@ -107,7 +122,9 @@ class Talk:
         self._check(view["messages"], new)
         self.last = [json.dumps(raw) for raw in view["messages"]]
         self.replies[SIGNED + str(number)] = self.last
-        view.observe(Usage(fresh_tokens=session.window.tokens, output_tokens=20))
+        view.observe(
+            Usage(fresh_tokens=session.window.tokens, output_tokens=20)
+        )
         self.messages += step(number, lines)
         return view
 
@@ -127,7 +144,9 @@ class Talk:
         for place, raw in enumerate(shown):
             for block in raw["content"]:
                 if isinstance(block, dict) and block.get("type") == "thinking":
-                    assert as_sent[:place] == self.replies[block["signature"]], (
+                    assert (
+                        as_sent[:place] == self.replies[block["signature"]]
+                    ), (
                         "thinking stands behind other bytes than it was made behind"
                     )
 
@@ -141,7 +160,9 @@ def test_what_decides_may_change_between_any_two_turns(tmp_path_factory, data):
     session = talk.session(chosen, window)
     for number in range(data.draw(st.integers(3, 9), "turns")):
         change = data.draw(
-            st.sampled_from(("none", "none", "policy", "model", "folder", "cold"))
+            st.sampled_from(
+                ("none", "none", "policy", "model", "folder", "cold")
+            )
         )
         if change == "policy":
             chosen = data.draw(st.sampled_from(POLICIES))
@@ -156,7 +177,10 @@ def test_what_decides_may_change_between_any_two_turns(tmp_path_factory, data):
             session, model, number, data.draw(st.integers(1, 1_500), "lines")
         )
         again = request(model, talk.messages[: -len(step(0, 0))])
-        assert talk.session(chosen, window).fit(again)["messages"] == view["messages"]
+        assert (
+            talk.session(chosen, window).fit(again)["messages"]
+            == view["messages"]
+        )
 
 
 @pytest.mark.parametrize("second", [2_000, 20_000])
@@ -225,14 +249,18 @@ SEVEN = replace(DEFAULT, name="default-7", without_recall=None)
 
 
 @pytest.mark.parametrize("recall", [False, "auto"])
-def test_what_was_cut_without_recall_tools_stays_and_no_more_is_cut(tmp_path, recall):
+def test_what_was_cut_without_recall_tools_stays_and_no_more_is_cut(
+    tmp_path, recall
+):
     """The session is not to offer them, or the requests have no tools at all."""
     old, new = Talk(tmp_path / "old", recall), Talk(tmp_path / "new", recall)
     before = old.session(SEVEN, 60_000)
     for number in range(15):
         old.turn(before, BOUND, number, 900)
     kinds = [event.kind for event in old.events]
-    assert kinds.count("pruned") == 2, "the second is of the turns behind the upgrade"
+    assert kinds.count("pruned") == 2, (
+        "the second is of the turns behind the upgrade"
+    )
 
     session = new.session(SEVEN, 60_000)
     for number in range(9):
@@ -244,7 +272,10 @@ def test_what_was_cut_without_recall_tools_stays_and_no_more_is_cut(tmp_path, re
     assert [raw for raw in new.last if "[ullage: " in raw] == records != []
     behind = zip(view["messages"][-10:], new.messages[-12:-2], strict=True)
     assert all(shown is own for shown, own in behind)
-    assert [event.kind for event in session.events[:2]] == ["changed", "reasoning"]
+    assert [event.kind for event in session.events[:2]] == [
+        "changed",
+        "reasoning",
+    ]
     assert {event.kind for event in session.events[2:]} == {"observed"}
 
     entries = session.state.ledger.entries.values()
@@ -253,7 +284,9 @@ def test_what_was_cut_without_recall_tools_stays_and_no_more_is_cut(tmp_path, re
         DEFAULT.name,
     ]
     cold = new.session(DEFAULT, 60_000)
-    again = cold.fit(request(BOUND, new.messages[: -len(step(0, 0))], new.more))
+    again = cold.fit(
+        request(BOUND, new.messages[: -len(step(0, 0))], new.more)
+    )
     assert (again["messages"], cold.events) == (view["messages"], ())
 
 
@@ -269,9 +302,16 @@ def test_the_tools_may_come_with_the_upgrade(tmp_path):
         before = talk.last
         view = talk.turn(old if number % 2 else new, BOUND, number, 4_500)
         breaks += [number] if talk.last[: len(before)] != before else []
-        assert [tool["name"] for tool in view["tools"]] == ["bash", "get_continuation"]
+        assert [tool["name"] for tool in view["tools"]] == [
+            "bash",
+            "get_continuation",
+        ]
     kinds = [event.kind for event in talk.events]
-    assert (breaks, kinds.count("changed"), kinds.count("superseded")) == ([4], 1, 1)
+    assert (breaks, kinds.count("changed"), kinds.count("superseded")) == (
+        [4],
+        1,
+        1,
+    )
 
 
 def test_models_of_one_family_alternate_and_nothing_changes(tmp_path):
@@ -291,7 +331,9 @@ def test_usage_learned_with_one_model_scales_no_other(tmp_path):
     for number in range(1, 6):
         view = session.fit(request(BOUND, list(talk.messages)))
         view.observe(
-            Usage(fresh_tokens=int(session.window.tokens * 1.4), output_tokens=20)
+            Usage(
+                fresh_tokens=int(session.window.tokens * 1.4), output_tokens=20
+            )
         )
         talk.messages += step(number, 900)
     session.fit(request(BOUND, list(talk.messages)))
@@ -301,7 +343,9 @@ def test_usage_learned_with_one_model_scales_no_other(tmp_path):
     assert session.window.estimate == session.window.tokens
 
 
-def test_a_model_to_which_thinking_is_bound_gets_none_from_behind_an_edit(tmp_path):
+def test_a_model_to_which_thinking_is_bound_gets_none_from_behind_an_edit(
+    tmp_path,
+):
     """Edits were free with the first model; the second is of a family that minds them."""
     talk = Talk(tmp_path / "a")
     session = talk.session(policy(), 12_000, FREE)
@@ -326,8 +370,12 @@ def test_a_model_to_which_thinking_is_bound_gets_none_from_behind_an_edit(tmp_pa
 
 def pressed(name, share):
     """The default with another trigger under pressure: what arrives is shown alike."""
-    due = partial(over_or_pays, high=share, times=15, tail_chars=16_000, least_calls=45)
-    return replace(policy(name=name), under_pressure=(partial(record, is_due=due),))
+    due = partial(
+        over_or_pays, high=share, times=15, tail_chars=16_000, least_calls=45
+    )
+    return replace(
+        policy(name=name), under_pressure=(partial(record, is_due=due),)
+    )
 
 
 @pytest.mark.parametrize("recall", [True, False, "auto"])
@@ -342,10 +390,14 @@ def test_another_setting_under_pressure_is_told_once_and_shows_nothing_otherwise
     before, told_before = talk.last, len(talk.events)
     assert any("[ullage: " in raw for raw in before)
     session = talk.session(pressed("mine-2", 0.50), 60_000)
-    again = session.fit(request(BOUND, talk.messages[: -len(step(0, 0))], talk.more))
+    again = session.fit(
+        request(BOUND, talk.messages[: -len(step(0, 0))], talk.more)
+    )
     assert [json.dumps(raw) for raw in again["messages"]] == before
     (told,) = (event for event in session.events if event.kind == "changed")
-    assert "under pressure from here on (mine-1 before, mine-2 now)" in told.why
+    assert (
+        "under pressure from here on (mine-1 before, mine-2 now)" in told.why
+    )
     for number in range(9, 12):
         talk.turn(session, BOUND, number, 100)
     assert talk.last[: len(before)] == before
@@ -355,7 +407,9 @@ def test_another_setting_under_pressure_is_told_once_and_shows_nothing_otherwise
     assert "changed" not in {event.kind for event in cold.events}
 
 
-def test_thoughts_of_a_joined_conversation_stay_with_a_change_under_pressure(tmp_path):
+def test_thoughts_of_a_joined_conversation_stay_with_a_change_under_pressure(
+    tmp_path,
+):
     """The tools that were added to it were told of when it was joined, and not again."""
     talk = Talk(tmp_path / "a", True)
     talk.messages += [*step(90, 20), *step(91, 20)]
@@ -378,7 +432,8 @@ def test_policies_that_differ_under_pressure_alone_may_take_turns(tmp_path):
     """Each is told of once; none is superseded, none writes an opening again."""
     talk = Talk(tmp_path / "a", True)
     workers = [
-        talk.session(pressed(f"mine-{n}", 0.5 + n / 10), 60_000) for n in range(3)
+        talk.session(pressed(f"mine-{n}", 0.5 + n / 10), 60_000)
+        for n in range(3)
     ]
     for number in range(15):
         talk.turn(workers[number % 3], BOUND, number, 700)
@@ -391,7 +446,9 @@ def test_policies_that_differ_under_pressure_alone_may_take_turns(tmp_path):
     assert sorted(names) == ["mine-0", "mine-1", "mine-2"]
 
 
-def test_a_conversation_that_waits_is_not_joined_for_a_change_under_pressure(tmp_path):
+def test_a_conversation_that_waits_is_not_joined_for_a_change_under_pressure(
+    tmp_path,
+):
     messages = [{"role": "user", "content": "go"}]
     for number in range(4):
         messages += step(number, 1_500)
@@ -399,7 +456,9 @@ def test_a_conversation_that_waits_is_not_joined_for_a_change_under_pressure(tmp
     for name, share in (("mine-1", 0.90), ("mine-2", 0.80), ("mine-3", 0.80)):
         session = Session(
             BOUND,
-            policy=replace(pressed(name, share), without_recall=DEFAULT.without_recall),
+            policy=replace(
+                pressed(name, share), without_recall=DEFAULT.without_recall
+            ),
             store=tmp_path / "u.db",
             limits=Limits(window_tokens=200_000),
         )
@@ -411,7 +470,9 @@ def test_a_conversation_that_waits_is_not_joined_for_a_change_under_pressure(tmp
     assert all(view["tools"] == TOOLS["tools"] for view in views)
 
 
-def test_a_family_that_changes_with_what_is_under_pressure_is_told_as_such(tmp_path):
+def test_a_family_that_changes_with_what_is_under_pressure_is_told_as_such(
+    tmp_path,
+):
     talk = Talk(tmp_path / "a")
     talk.turn(talk.session(pressed("mine-1", 0.90)), BOUND, 0, 900)
     talk.turn(talk.session(pressed("mine-2", 0.80)), "claude-opus-4-5", 1, 900)

@@ -17,9 +17,13 @@ from ullage.policy.stages.truncate import by_kind, truncate
 
 MODEL = "claude-opus-5-5"
 LOOKUP = {"name": "lookup", "input_schema": {"type": "object"}}
-LARGE = "\n".join(f"row {n}: the lamp of harbour {n} burns" for n in range(400))
+LARGE = "\n".join(
+    f"row {n}: the lamp of harbour {n} burns" for n in range(400)
+)
 """Over what is shown of such a tool's result at first sight."""
-SMALL = "\n".join(f"row {n}: the lamp of harbour {n} burns" for n in range(100))
+SMALL = "\n".join(
+    f"row {n}: the lamp of harbour {n} burns" for n in range(100)
+)
 
 
 def steps(count, output=SMALL, start=0):
@@ -79,12 +83,15 @@ def test_nothing_is_cut_where_the_model_could_not_open_it(settings, more):
     session = Session(MODEL, **settings)
     view = walked(session, messages, **more)
     assert all(
-        sent is own for sent, own in zip(view["messages"], messages, strict=True)
+        sent is own
+        for sent, own in zip(view["messages"], messages, strict=True)
     )
     assert not kinds(session)
     offered = Session(MODEL)
     walked(offered, messages)
-    assert {"truncated", "pruned"} <= kinds(offered), "with the tools this is cut"
+    assert {"truncated", "pruned"} <= kinds(offered), (
+        "with the tools this is cut"
+    )
 
 
 def test_the_guard_alone_makes_it_fit_when_the_window_is_nearly_full():
@@ -95,7 +102,9 @@ def test_the_guard_alone_makes_it_fit_when_the_window_is_nearly_full():
         assert session.window.within(session.window.limit_tokens, surely=True)
     assert "condensed" in kinds(session)
     assert not {"truncated", "pruned"} & kinds(session)
-    condensed = next(event for event in session.events if event.kind == "condensed")
+    condensed = next(
+        event for event in session.events if event.kind == "condensed"
+    )
     assert "near its limit" in condensed.why
 
 
@@ -113,7 +122,9 @@ def test_a_policy_may_cut_with_the_tools_or_without():
 
 
 @pytest.mark.parametrize("policy", sorted(set(NAMES) - {"default"}))
-def test_a_preset_does_what_its_document_says_with_the_tools_or_without(policy):
+def test_a_preset_does_what_its_document_says_with_the_tools_or_without(
+    policy,
+):
     messages = [*ASKED, *steps(30, LARGE * 2)]
     limits = Limits(window_tokens=400_000)
     with_tools, without = (
@@ -131,7 +142,9 @@ def test_with_a_model_for_summaries_the_compaction_is_made_all_the_same():
         return Reply(text="<summary>Lamp 7 is next.</summary>", model=MODEL)
 
     limits = Limits(window_tokens=32_000)
-    session = Session(MODEL, limits=limits, summariser=summariser, recall=False)
+    session = Session(
+        MODEL, limits=limits, summariser=summariser, recall=False
+    )
     walked(session, [*ASKED, *steps(24)])
     assert "compacted" in kinds(session)
     assert "pruned" not in kinds(session)
@@ -145,7 +158,8 @@ def test_one_request_without_tools_is_shown_as_those_around_it():
     assert session.fit(request(messages[:1])) == views[0]
     assert session.fit(request(messages[:3])) == views[1]
     assert (
-        session.fit(request(messages[:5], tools=()))["messages"] == views[2]["messages"]
+        session.fit(request(messages[:5], tools=()))["messages"]
+        == views[2]["messages"]
     )
     assert session.fit(request(messages[:5])) == views[2]
     assert session.fit(request(messages)) == views[3]
@@ -159,7 +173,9 @@ CHOSEN = [{"type": "none"}, {"type": "tool", "name": "lookup"}]
 
 
 @pytest.mark.parametrize("choice", CHOSEN)
-def test_what_arrives_where_recall_may_not_be_called_is_shown_whole_and_stays(choice):
+def test_what_arrives_where_recall_may_not_be_called_is_shown_whole_and_stays(
+    choice,
+):
     messages = [*ASKED, *steps(3, LARGE)]
     session = Session(MODEL)
     session.fit(request(messages[:1]))
@@ -170,12 +186,16 @@ def test_what_arrives_where_recall_may_not_be_called_is_shown_whole_and_stays(ch
     assert view["messages"][:3] == before, "so does what was shown"
     assert view["messages"][4] == messages[4], "what is new is whole"
     after = session.fit(request(messages))
-    assert after["messages"][:5] == view["messages"], "and nothing is taken back"
+    assert after["messages"][:5] == view["messages"], (
+        "and nothing is taken back"
+    )
     assert "get_continuation" in str(after["messages"][-1]), (
         "the next result is cut as ever"
     )
     other = Session(MODEL, store=session.store)
-    assert other.fit(request(messages)) == after, "another worker comes to the same"
+    assert other.fit(request(messages)) == after, (
+        "another worker comes to the same"
+    )
 
 
 @pytest.mark.parametrize("choice", CHOSEN)
@@ -191,7 +211,8 @@ def test_a_place_that_was_shown_before_is_shown_as_it_was(choice):
     session.observe(Usage(fresh_tokens=session.window.estimate))
     other = Session(MODEL, store=session.store)
     assert (
-        other.fit(request(messages, tool_choice=choice))["messages"] == view["messages"]
+        other.fit(request(messages, tool_choice=choice))["messages"]
+        == view["messages"]
     )
 
 
@@ -215,16 +236,23 @@ def test_a_conversation_that_is_given_tools_later_has_ours_then_and_is_cut():
     assert tools_of(view) == ["lookup", "get_continuation"]
     assert view["messages"][0] is after[0]
     for shown in view["messages"][2::2]:
-        assert "get_continuation" in str(shown), "what is cut says how it is read on"
+        assert "get_continuation" in str(shown), (
+            "what is cut says how it is read on"
+        )
     other = Session(MODEL, store=store)
-    assert other.fit(request(after)) == view, "another worker comes to the same"
+    assert other.fit(request(after)) == view, (
+        "another worker comes to the same"
+    )
     title = session.fit(request(after, tools=()))
     assert title["messages"] == view["messages"], (
         "and a request without tools breaks nothing"
     )
     longer = [*after, *steps(1, LARGE, start=3)]
     assert other.fit(request(longer)) == session.fit(request(longer))
-    assert session.fit(request(longer))["messages"][: len(after)] == view["messages"]
+    assert (
+        session.fit(request(longer))["messages"][: len(after)]
+        == view["messages"]
+    )
 
 
 def test_a_batch_that_pays_is_made_once_the_tools_are_there():
@@ -277,13 +305,16 @@ def test_a_stage_that_is_put_into_the_default_runs_with_tools_and_without(
 
 def test_a_stage_of_ours_that_is_put_in_with_settings_of_its_own_runs_too():
     cut = partial(
-        truncate, shape=partial(by_kind, limit_chars=dict.fromkeys(LIMIT_CHARS, 500))
+        truncate,
+        shape=partial(by_kind, limit_chars=dict.fromkeys(LIMIT_CHARS, 500)),
     )
     policy = replace(DEFAULT, name="mine-2", on_arrival=(cut,))
     session = Session(MODEL, policy=policy, recall=False)
     view = session.fit(request([*ASKED, *steps(1, LARGE)]))
     assert len(str(view["messages"][-1])) < 1_500
-    assert "get_continuation" not in str(view), "no tool is named that is not there"
+    assert "get_continuation" not in str(view), (
+        "no tool is named that is not there"
+    )
 
 
 def test_stages_in_the_place_of_a_rule_are_refused():

@@ -8,7 +8,15 @@ import pytest
 
 from tests import histories
 from tests.histories import CUTS_ALWAYS, Call, Turn
-from ullage import Limits, MemoryStore, Record, Session, SqliteStore, Usage, View
+from ullage import (
+    Limits,
+    MemoryStore,
+    Record,
+    Session,
+    SqliteStore,
+    Usage,
+    View,
+)
 from ullage.session.drivers import run as drive
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
@@ -32,7 +40,9 @@ def conversation(format, turns=45, seed=5):
         format, [Turn(said=f"Step {c.argument}.", calls=(c,)) for c in calls]
     )
     replies = [
-        n for n, message in enumerate(messages) if message["role"] == "assistant"
+        n
+        for n, message in enumerate(messages)
+        if message["role"] == "assistant"
     ]
     return messages, [*replies, len(messages)]
 
@@ -110,7 +120,9 @@ def test_two_workers_on_the_same_turn_at_once_send_the_same(format):
         assert views[0] == views[1]
         run.views.append([json.dumps(raw) for raw in views[0]])
         for session in run.sessions:
-            session.observe(Usage(fresh_tokens=session.window.tokens, output_tokens=20))
+            session.observe(
+                Usage(fresh_tokens=session.window.tokens, output_tokens=20)
+            )
     alone = Run(format, [MemoryStore()])
     for length in lengths:
         alone.turn(0, messages[:length])
@@ -137,7 +149,9 @@ def _once(effect):
     return (yield effect)
 
 
-def test_what_was_decided_far_back_elsewhere_is_shown_by_a_warm_session(tmp_path):
+def test_what_was_decided_far_back_elsewhere_is_shown_by_a_warm_session(
+    tmp_path,
+):
     """Another worker goes back, is refused, and cuts there: that stands in the longer history."""
     messages, lengths = conversation("openai-chat", turns=20)
     run = Run("openai-chat", [str(tmp_path / "u.db")] * 3, limits=200_000)
@@ -149,7 +163,9 @@ def test_what_was_decided_far_back_elsewhere_is_shown_by_a_warm_session(tmp_path
     assert early.refused(
         "context_length_exceeded: maximum context length is 1500 tokens"
     )
-    run.sessions[1].fit(histories.request("openai-chat", messages[: lengths[4]]))
+    run.sessions[1].fit(
+        histories.request("openai-chat", messages[: lengths[4]])
+    )
     assert {event.kind for event in run.sessions[1].events} & {
         "cut",
         "pruned",
@@ -175,7 +191,9 @@ def test_what_was_decided_at_this_very_place_elsewhere_is_shown_by_a_warm_sessio
     assert again.refused(
         "context_length_exceeded: maximum context length is 3000 tokens"
     )
-    run.sessions[1].fit(histories.request("openai-chat", messages[: lengths[14]]))
+    run.sessions[1].fit(
+        histories.request("openai-chat", messages[: lengths[14]])
+    )
     warm = run.turn(0, messages[: lengths[15]])
     assert warm == run.turn(2, messages[: lengths[15]])
     assert run.sessions[0].window.changed or run.sessions[0].window.summaries
@@ -206,7 +224,9 @@ def test_a_record_of_a_newer_version_is_passed_over(tmp_path):
         run.turn(0, messages[:length])
     chain = run.sessions[0].window.transcript.chain
     strange = [Record(key, "batch", 7, b"\xff\xfe") for key in chain[1:]]
-    strange += [Record(key, "of another kind", 0, b"\x01") for key in chain[1:]]
+    strange += [
+        Record(key, "of another kind", 0, b"\x01") for key in chain[1:]
+    ]
     store.append("", strange)
     cold = Run("openai-chat", [store])
     view = cold.turn(0, messages[: lengths[3]])
@@ -215,7 +235,9 @@ def test_a_record_of_a_newer_version_is_passed_over(tmp_path):
 
 def test_views_in_flight_speak_of_themselves_alone():
     """Twelve conversations on one session, each answered after all were asked."""
-    session = Session("gpt-4.1", limits=Limits(window_tokens=60_000), recall=True)
+    session = Session(
+        "gpt-4.1", limits=Limits(window_tokens=60_000), recall=True
+    )
     views = []
     for number in range(12):
         call = Call("bash", f"dir_{number}", f"output of {number}\n" * 2_000)
@@ -245,7 +267,9 @@ def test_views_in_flight_speak_of_themselves_alone():
         assert view._sent.tokens == estimates[number]
     entries = session.state.ledger.entries.values()
     seen = {
-        each.reported_tokens for entry in entries for each in entry.observed.values()
+        each.reported_tokens
+        for entry in entries
+        for each in entry.observed.values()
     }
     assert seen == {1_000 + number for number in range(12)}
 
@@ -255,10 +279,16 @@ def test_a_reply_observed_twice_on_its_view_counts_once():
     view = session.fit(
         {"model": "gpt-4.1", "messages": [{"role": "user", "content": "hi"}]}
     )
-    reply = {"id": "r1", "usage": {"prompt_tokens": 20, "completion_tokens": 5}}
+    reply = {
+        "id": "r1",
+        "usage": {"prompt_tokens": 20, "completion_tokens": 5},
+    }
     view.observe(reply)
     session.fit(
-        {"model": "gpt-4.1", "messages": [{"role": "user", "content": "other"}]}
+        {
+            "model": "gpt-4.1",
+            "messages": [{"role": "user", "content": "other"}],
+        }
     )
     view.observe(reply)
     assert session.usage.total_tokens == 25
@@ -271,12 +301,16 @@ def test_a_view_explains_itself_with_its_numbers():
         MODEL["anthropic"], policy=policy, limits=limits, format="anthropic"
     )
     told = [
-        session.fit(histories.request("anthropic", messages[:length])).explain()
+        session.fit(
+            histories.request("anthropic", messages[:length])
+        ).explain()
         for length in lengths
     ]
     assert "nothing was changed for this request" in told[0]
     assert any("pruned: message" in each and "→" in each for each in told)
-    assert all(f"of {session.window.limit_tokens:,} tokens" in each for each in told)
+    assert all(
+        f"of {session.window.limit_tokens:,} tokens" in each for each in told
+    )
 
 
 def test_the_store_may_be_moved_in_mid_conversation(tmp_path):
@@ -298,9 +332,14 @@ def test_the_store_may_be_moved_in_mid_conversation(tmp_path):
                 store=tmp_path / folder / "u.db",
             )
             for length in several:
-                view = session.fit(histories.request("anthropic", messages[:length]))
+                view = session.fit(
+                    histories.request("anthropic", messages[:length])
+                )
                 views.append(
-                    [json.dumps(raw) for raw in FORMATS["anthropic"].history(view)]
+                    [
+                        json.dumps(raw)
+                        for raw in FORMATS["anthropic"].history(view)
+                    ]
                 )
             kinds = {event.kind for event in session.events}
             assert not kinds & {"changed", "superseded"}, policy

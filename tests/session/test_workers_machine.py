@@ -35,7 +35,9 @@ POLICIES = (
         on_arrival=(
             partial(
                 truncate,
-                shape=partial(by_kind, limit_chars={"read": 2_000, "other": 900}),
+                shape=partial(
+                    by_kind, limit_chars={"read": 2_000, "other": 900}
+                ),
             ),
         ),
     ),
@@ -64,7 +66,10 @@ class Workers(RuleBasedStateMachine):
     )
     def begin(self, format, policy, steps):
         self.format, self.policy, self.count = format, POLICIES[policy], 0
-        self.steps, self.left = [[histories.user(format, "Find the fault.")]], []
+        self.steps, self.left = (
+            [[histories.user(format, "Find the fault.")]],
+            [],
+        )
         self.shared, self.own = MemoryStore(), MemoryStore()
         self.sessions = [self.new(self.shared) for _ in range(3)]
         self.one = self.new(self.own)
@@ -96,9 +101,13 @@ class Workers(RuleBasedStateMachine):
             f"value {self.count} of the table\n" * lines,
         )
         step = Turn(
-            calls=(call,), user=says or None, thought=self.format == "anthropic"
+            calls=(call,),
+            user=says or None,
+            thought=self.format == "anthropic",
         )
-        self.steps.append(histories.wire(self.format, [step], start=self.count))
+        self.steps.append(
+            histories.wire(self.format, [step], start=self.count)
+        )
 
     @rule(by=st.integers(1, 6))
     def rewind(self, by):
@@ -118,8 +127,12 @@ class Workers(RuleBasedStateMachine):
     def one_and_worker(self, me):
         """Both are asked, and say the same; returns both, unless it cannot fit."""
         messages = [message for step in self.steps for message in step]
-        request = histories.request(self.format, messages, model=MODEL[self.format])
-        views = [outcome(each, request) for each in (self.sessions[me], self.one)]
+        request = histories.request(
+            self.format, messages, model=MODEL[self.format]
+        )
+        views = [
+            outcome(each, request) for each in (self.sessions[me], self.one)
+        ]
         assert views[0] == views[1]
         if not views[0].startswith("{"):
             return ()
@@ -147,7 +160,8 @@ class Workers(RuleBasedStateMachine):
     def refuse(self, me):
         """Who is refused cuts deeper until it is answered, unless it may go no deeper."""
         found = [
-            each.refused(TOO_LONG[self.format]) for each in self.one_and_worker(me)
+            each.refused(TOO_LONG[self.format])
+            for each in self.one_and_worker(me)
         ]
         assert all(each == found[0] for each in found)
         if not self.observed(

@@ -3,7 +3,9 @@
 import copy
 
 import pytest
-from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
+from anthropic.types.message_create_params import (
+    MessageCreateParamsNonStreaming,
+)
 from google.genai import types
 from openai.types.chat.completion_create_params import (
     CompletionCreateParamsNonStreaming,
@@ -22,11 +24,16 @@ from ullage.wires import FORMATS
 FORCED = {
     "openai-chat": {"tool_choice": "required"},
     "openai-responses": {"tool_choice": {"type": "function", "name": "bash"}},
-    "anthropic": {"tool_choice": {"type": "any", "disable_parallel_tool_use": True}},
+    "anthropic": {
+        "tool_choice": {"type": "any", "disable_parallel_tool_use": True}
+    },
     "ollama": {},  # there is no word for it
     "gemini": {
         "toolConfig": {
-            "functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["bash"]},
+            "functionCallingConfig": {
+                "mode": "ANY",
+                "allowedFunctionNames": ["bash"],
+            },
             "retrievalConfig": {"languageCode": "en"},
         }
     },
@@ -75,7 +82,9 @@ def test_the_view_is_legal_and_ends_with_the_words(format, forced):
         return
     key, none = NO_CALLS[format]
     assert view[key] == (
-        {**FORCED[format][key], **none} if format == "gemini" and forced else none
+        {**FORCED[format][key], **none}
+        if format == "gemini" and forced
+        else none
     )
     assert view["tools"] == asked["tools"]
 
@@ -118,9 +127,13 @@ def test_the_words_fit_the_window_too(format):
     missing = limit - roomy.window.tokens + 200
     words = "Sum up. " * (100 * missing // count("Sum up. " * 100) + 100)
     assert roomy.window.tokens + count(words) > limit
-    session = spent_session(format, limits=limits, budget=Budget(tokens=1, words=words))
+    session = spent_session(
+        format, limits=limits, budget=Budget(tokens=1, words=words)
+    )
     view = session.fit(asked)
-    sent = new_session(format, limits=Limits(window_tokens=100_000), recall=False)
+    sent = new_session(
+        format, limits=Limits(window_tokens=100_000), recall=False
+    )
     sent.fit(view)
     assert sent.window.tokens <= session.window.tokens <= limit
     assert problems(view) == []
@@ -162,17 +175,30 @@ def test_the_sdk_of_google_takes_it(as_object):
     contents = history("gemini", request("gemini"))
     config = {
         "tools": [
-            {"function_declarations": [{"name": "bash", "description": "Runs."}]}
+            {
+                "function_declarations": [
+                    {"name": "bash", "description": "Runs."}
+                ]
+            }
         ],
         "tool_config": {"retrieval_config": {"language_code": "en"}},
     }
     given = types.GenerateContentConfig(**config) if as_object else config
     before = copy.deepcopy(given)
-    view = wrap_up_of("gemini", {"model": "m", "contents": contents, "config": given})
+    view = wrap_up_of(
+        "gemini", {"model": "m", "contents": contents, "config": given}
+    )
     assert given == before
-    sent = view["config"].model_dump(exclude_none=True) if as_object else view["config"]
+    sent = (
+        view["config"].model_dump(exclude_none=True)
+        if as_object
+        else view["config"]
+    )
     made = types.GenerateContentConfig.model_validate(sent).tool_config
-    assert made.function_calling_config.mode == types.FunctionCallingConfigMode.NONE
+    assert (
+        made.function_calling_config.mode
+        == types.FunctionCallingConfigMode.NONE
+    )
     assert made.retrieval_config.language_code == "en"
 
 
@@ -220,7 +246,9 @@ def test_a_compaction_trigger_stays_last():
 
 
 def test_functions_of_the_older_kind_are_not_called_either():
-    asked = request(tools=False, functions=[{"name": "bash", "parameters": {}}])
+    asked = request(
+        tools=False, functions=[{"name": "bash", "parameters": {}}]
+    )
     view = wrap_up_of("openai-chat", asked)
     assert view["function_call"] == "none"
     assert "tool_choice" not in view

@@ -59,8 +59,12 @@ def examples_of(text):
         is_output = below is not None and below.kind == "text"
         between = lines[end : below.line - 1] if is_output else ["none"]
         printed = below.text if not "".join(between).strip() else None
-        above = "\n".join(lines[: block.line - 1]).rstrip().rpartition("\n\n")[2]
-        yield Example(block.line, block.text, printed, bool(_GOES_ON.search(above)))
+        above = (
+            "\n".join(lines[: block.line - 1]).rstrip().rpartition("\n\n")[2]
+        )
+        yield Example(
+            block.line, block.text, printed, bool(_GOES_ON.search(above))
+        )
 
 
 def programs_of(text):
@@ -79,9 +83,15 @@ def run(program, folder, vendors):
     code = f"\nprint({_NEXT!r})\n".join(example.code for example in program)
     file = folder / "pasted.py"
     file.write_text(code, encoding="utf-8")
-    nowhere = {f"{name}_PROXY": "http://127.0.0.1:9" for name in ("HTTP", "HTTPS")}
+    nowhere = {
+        f"{name}_PROXY": "http://127.0.0.1:9" for name in ("HTTP", "HTTPS")
+    }
     environment = {
-        **{name: os.environ[name] for name in ("PATH", "TMPDIR") if name in os.environ},
+        **{
+            name: os.environ[name]
+            for name in ("PATH", "TMPDIR")
+            if name in os.environ
+        },
         **nowhere,
         **vendors.environment,
         "NO_PROXY": "127.0.0.1",
@@ -192,7 +202,9 @@ def test_a_block_stands_alone_unless_the_page_goes_on(tmp_path):
     assert [(each.goes_on, each.printed) for each in second] == [(False, None)]
     with everywhere(reader_model) as vendors:
         assert run(first, tmp_path, vendors) == ["1\n", "some lines\n2\n"]
-        with pytest.raises(AssertionError, match="name 'total' is not defined"):
+        with pytest.raises(
+            AssertionError, match="name 'total' is not defined"
+        ):
             run(second, tmp_path, vendors)
 
 

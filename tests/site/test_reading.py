@@ -7,9 +7,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-NAV = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"][
-    "nav"
-]
+NAV = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))[
+    "project"
+]["nav"]
 DEPTH = "In depth"
 MOST_PAGES, MOST_WORDS = 25, 25_000
 MOST_SENTENCE_WORDS, MEDIAN_SENTENCE_WORDS = 35, 16
@@ -22,7 +22,9 @@ _END = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z*X0-9(\"]|ullage\b)")
 def pages_in(entries):
     for entry in entries:
         for title, page in entry.items():
-            yield from pages_in(page) if isinstance(page, list) else [(title, page)]
+            yield from (
+                pages_in(page) if isinstance(page, list) else [(title, page)]
+            )
 
 
 USERS = [*pages_in(entry for entry in NAV if DEPTH not in entry)]
@@ -40,7 +42,9 @@ def sentences(text):
         for item in _ITEM.split(block):
             line = _CODE.sub("X", _LINK.sub(r"\1", " ".join(item.split())))
             yield from (
-                sentence for sentence in _END.split(line) if len(sentence.split()) > 2
+                sentence
+                for sentence in _END.split(line)
+                if len(sentence.split()) > 2
             )
 
 
@@ -51,13 +55,19 @@ def test_there_are_few_pages_and_they_are_short():
 
 
 def test_a_sentence_has_one_idea():
-    found = [sentence for _, page in USERS for sentence in sentences(read(page))]
+    found = [
+        sentence for _, page in USERS for sentence in sentences(read(page))
+    ]
     lengths = [len(sentence.split()) for sentence in found]
     assert statistics.median(lengths) <= MEDIAN_SENTENCE_WORDS
-    assert [text for text in found if len(text.split()) > MOST_SENTENCE_WORDS] == []
+    assert [
+        text for text in found if len(text.split()) > MOST_SENTENCE_WORDS
+    ] == []
 
 
 def test_llms_txt_lists_the_users_pages():
     lines = read("llms.txt").splitlines()
-    listed = re.findall(r"^- \[(.+?)\]\((.+?)\)", "\n".join(lines), re.MULTILINE)
+    listed = re.findall(
+        r"^- \[(.+?)\]\((.+?)\)", "\n".join(lines), re.MULTILINE
+    )
     assert listed == USERS

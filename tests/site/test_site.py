@@ -34,7 +34,10 @@ def test_every_page_has_one_place():
 
 
 def test_every_public_name_has_its_entry_in_the_reference():
-    pages = (page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.md"))
+    pages = (
+        page.read_text(encoding="utf-8")
+        for page in (DOCS / "api").glob("*.md")
+    )
     entries = set(re.findall(r"(?m)^::: ullage\.(\w+)$", "\n".join(pages)))
     assert entries >= set(ullage.__all__) - {"__version__"}
 
@@ -64,7 +67,8 @@ def test_it_is_built_without_a_warning_and_loads_nothing_from_elsewhere():
     for page in folder.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         loaded = re.findall(
-            r"<(?:script|img|iframe|link)[^>]*(?:src|href)=\"(https?:[^\"]*)", text
+            r"<(?:script|img|iframe|link)[^>]*(?:src|href)=\"(https?:[^\"]*)",
+            text,
         )
         assert loaded == [], page.name
     assert "Keeps one conversation within its window" in (

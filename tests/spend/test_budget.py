@@ -81,7 +81,9 @@ def test_then_it_is_asked_once_to_sum_up_and_after_that_refused():
     )
     assert not error.can_retry
     session.observe(reply())
-    with pytest.raises(BudgetExceeded, match=r"1,000 tokens is spent \(2,300 used"):
+    with pytest.raises(
+        BudgetExceeded, match=r"1,000 tokens is spent \(2,300 used"
+    ):
         session.fit(request())
 
 
@@ -118,7 +120,9 @@ def test_a_budget_that_stops_asks_nothing_more():
 
 
 def test_a_budget_that_warns_tells_of_it_once_and_goes_on():
-    session = new_session(budget=Budget(tokens=1_000, on_exceeded="warn", warn_at=0))
+    session = new_session(
+        budget=Budget(tokens=1_000, on_exceeded="warn", warn_at=0)
+    )
     for _ in range(4):
         assert not is_wrap_up(call(session))
     (event,) = told(session, "warned")
@@ -169,7 +173,9 @@ def test_a_larger_budget_goes_on_from_what_was_spent():
 
 
 def test_calls_side_by_side_do_not_all_pass_the_same_check():
-    budget = Budget(tokens=10_000, spent=Spent(usage=Usage(fresh_tokens=9_900)))
+    budget = Budget(
+        tokens=10_000, spent=Spent(usage=Usage(fresh_tokens=9_900))
+    )
     first, *others = (new_session(budget=budget) for _ in range(5))
     assert not is_wrap_up(first.fit(request()))
     for other in others:
@@ -291,7 +297,9 @@ def test_a_rewind_gives_nothing_back():
 STEPS = st.lists(
     st.tuples(
         st.integers(0, 2),
-        st.sampled_from(("fit", "observe", "observe", "unreported", "release")),
+        st.sampled_from(
+            ("fit", "observe", "observe", "unreported", "release")
+        ),
         st.integers(1, 3_000),
     ),
     max_size=25,
@@ -303,7 +311,9 @@ STEPS = st.lists(
     st.sampled_from((None, 4_000, 9_000)),
     st.sampled_from(("wrap_up", "stop", "warn")),
 )
-def test_spent_is_what_was_observed_and_nothing_stays_claimed(steps, tokens, mode):
+def test_spent_is_what_was_observed_and_nothing_stays_claimed(
+    steps, tokens, mode
+):
     budget = Budget(tokens=tokens or 0, on_exceeded=mode)
     sessions = [new_session(budget=budget, agent=str(n)) for n in range(3)]
     for session in sessions:
@@ -330,10 +340,13 @@ def test_spent_is_what_was_observed_and_nothing_stays_claimed(steps, tokens, mod
             observed.values()
         )
         assert (
-            sum(each.usage.total_tokens for each in budget.calls) == budget.spent.tokens
+            sum(each.usage.total_tokens for each in budget.calls)
+            == budget.spent.tokens
         )
         assert budget.spent.estimated_tokens == sum(
-            each.usage.total_tokens for each in budget.calls if not each.reported
+            each.usage.total_tokens
+            for each in budget.calls
+            if not each.reported
         )
     for session in sessions:
         session.close()
@@ -369,11 +382,17 @@ def test_money_is_claimed_before_it_is_spent():
 
 
 def test_money_cannot_be_limited_where_no_price_is_known():
-    session = Session("no-such-model", format="openai-chat", budget=Budget(usd=1.0))
+    session = Session(
+        "no-such-model", format="openai-chat", budget=Budget(usd=1.0)
+    )
     unpriced = {**request(), "model": "no-such-model"}
-    with pytest.raises(ConfigError, match="no price is known for 'no-such-model'"):
+    with pytest.raises(
+        ConfigError, match="no price is known for 'no-such-model'"
+    ):
         session.fit(unpriced)
-    session.fit(request())  # the request's model goes first, and this one has a price
+    session.fit(
+        request()
+    )  # the request's model goes first, and this one has a price
 
 
 def test_an_unknown_cost_is_never_nought():
@@ -390,7 +409,10 @@ def test_tokens_can_be_limited_where_no_price_is_known():
     session.fit({**request(), "model": "no-such-model"})
     session.observe(reply())
     assert (
-        session.calls[0].cost_usd is session.cost_usd is budget.spent.cost_usd is None
+        session.calls[0].cost_usd
+        is session.cost_usd
+        is budget.spent.cost_usd
+        is None
     )
     assert is_wrap_up(session.fit(request()))
 

@@ -56,7 +56,9 @@ def agent(budget, barrier, round_done):
 def played_in_threads(budget):
     barriers = threading.Barrier(AGENTS), threading.Barrier(AGENTS)
     with ThreadPoolExecutor(AGENTS) as pool:
-        return list(pool.map(lambda _: agent(budget, *barriers), range(AGENTS)))
+        return list(
+            pool.map(lambda _: agent(budget, *barriers), range(AGENTS))
+        )
 
 
 @pytest.mark.parametrize("mode", ["wrap_up", "stop"])
@@ -67,7 +69,10 @@ def test_threads_do_not_overspend_together(mode, most):
     calls = sum(kinds.count("call") for kinds in played)
     assert budget.spent.calls == calls + sum(wrap_ups)
     assert calls * most >= budget.allowance.tokens * 0.9
-    assert budget.spent.tokens <= budget.allowance.tokens + (1 + sum(wrap_ups)) * most
+    assert (
+        budget.spent.tokens
+        <= budget.allowance.tokens + (1 + sum(wrap_ups)) * most
+    )
     assert wrap_ups == [1 if mode == "wrap_up" else 0] * AGENTS
     assert budget.reserved == Claim()
 
@@ -90,15 +95,22 @@ def was_granted(budget, account):
 
 def test_a_claim_is_checked_and_made_in_one_step(restless):
     for _ in range(20):
-        budget, ready = Budget(tokens=100, on_exceeded="wrap_up"), threading.Barrier(8)
+        budget, ready = (
+            Budget(tokens=100, on_exceeded="wrap_up"),
+            threading.Barrier(8),
+        )
 
         def claim(accounts, budget=budget, ready=ready):
             ready.wait()
             return [was_granted(budget, account) for account in accounts]
 
-        accounts = [[budget.join("", print) for _ in range(25)] for _ in range(8)]
+        accounts = [
+            [budget.join("", print) for _ in range(25)] for _ in range(8)
+        ]
         with ThreadPoolExecutor(8) as pool:
-            granted = [each for some in pool.map(claim, accounts) for each in some]
+            granted = [
+                each for some in pool.map(claim, accounts) for each in some
+            ]
         assert granted.count(True) == budget.reserved.tokens == 100
 
 
@@ -124,7 +136,9 @@ def loop_of(budget, tasks, met):
 
     async def played():
         together = asyncio.Barrier(tasks + 1)
-        running = [asyncio.create_task(task(budget, together)) for _ in range(tasks)]
+        running = [
+            asyncio.create_task(task(budget, together)) for _ in range(tasks)
+        ]
         await together.wait()
         await asyncio.to_thread(met.wait)
         await together.wait()
@@ -139,7 +153,9 @@ def test_tasks_of_one_or_several_loops_do_not_overspend_together(loops, most):
     met = threading.Barrier(loops)
     with ThreadPoolExecutor(loops) as pool:
         ends = list(
-            pool.map(lambda _: loop_of(budget, TASKS // loops, met), range(loops))
+            pool.map(
+                lambda _: loop_of(budget, TASKS // loops, met), range(loops)
+            )
         )
     calls = sum(kinds.count("call") for kinds in ends)
     assert calls == budget.spent.calls

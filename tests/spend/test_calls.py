@@ -38,12 +38,17 @@ def test_every_call_is_listed_with_its_exact_tokens(format):
         cost_usd=cost_usd(first.usage, lookup(first.model)),
         estimated_tokens=estimates[0],
     )
-    assert (second.usage.input_tokens, second.usage.output_tokens) == (2_000, 250)
+    assert (second.usage.input_tokens, second.usage.output_tokens) == (
+        2_000,
+        250,
+    )
     assert (second.estimated_tokens, session.budget.spent.tokens) == (
         estimates[1],
         3_350,
     )
-    known = [call.cost_usd for call in session.calls if call.cost_usd is not None]
+    known = [
+        call.cost_usd for call in session.calls if call.cost_usd is not None
+    ]
     assert (
         session.budget.spent.cost_usd
         == session.cost_usd
@@ -65,11 +70,15 @@ def test_sums_by_agent_and_by_model():
         session.observe(reply(format))
     budget.charge(Usage(fresh_tokens=7), "gpt-4.1", agent="scout")
     by_agent, by_model = budget.totals("agent"), budget.totals("model")
-    assert {name: (spent.calls, spent.tokens) for name, spent in by_agent.items()} == {
+    assert {
+        name: (spent.calls, spent.tokens) for name, spent in by_agent.items()
+    } == {
         "lead": (1, 1_100),
         "scout": (3, 2_207),
     }
-    assert {name: (spent.calls, spent.tokens) for name, spent in by_model.items()} == {
+    assert {
+        name: (spent.calls, spent.tokens) for name, spent in by_model.items()
+    } == {
         "gpt-4.1": (2, 1_107),
         "claude-sonnet-4-5": (2, 2_200),
     }
@@ -79,8 +88,12 @@ def test_sums_by_agent_and_by_model():
 
 
 def test_a_sum_with_an_unknown_price_in_it_is_unknown():
-    known = Call(agent="a", model="m", usage=Usage(fresh_tokens=1), cost_usd=0.5)
-    unknown = Call(agent="a", model="n", usage=Usage(fresh_tokens=2), cost_usd=None)
+    known = Call(
+        agent="a", model="m", usage=Usage(fresh_tokens=1), cost_usd=0.5
+    )
+    unknown = Call(
+        agent="a", model="n", usage=Usage(fresh_tokens=2), cost_usd=None
+    )
     assert totals([known, unknown, known], "agent")["a"] == Spent(
         usage=Usage(fresh_tokens=4), cost_usd=None, calls=3
     )
@@ -92,8 +105,14 @@ def test_a_sum_with_an_unknown_price_in_it_is_unknown():
 
 def price_at(price, prompt_tokens):
     """USD per million tokens, in the tier of a prompt of this length."""
-    tiers = [tier for tier in getattr(price, "tiers", ()) if prompt_tokens > tier.start]
-    return Fraction(str(tiers[-1].price if tiers else getattr(price, "base", price)))
+    tiers = [
+        tier
+        for tier in getattr(price, "tiers", ())
+        if prompt_tokens > tier.start
+    ]
+    return Fraction(
+        str(tiers[-1].price if tiers else getattr(price, "base", price))
+    )
 
 
 def by_hand(model, fresh, read, output):
@@ -129,7 +148,10 @@ def test_a_call_of_gemini_costs_what_the_price_list_says(model, prompt):
         }
     )
     (call,) = session.calls
-    assert (call.usage.input_tokens, call.usage.output_tokens) == (prompt, 1_000)
+    assert (call.usage.input_tokens, call.usage.output_tokens) == (
+        prompt,
+        1_000,
+    )
     assert call.cost_usd == pytest.approx(
         by_hand(model, prompt - 400, 400, 1_000), rel=1e-12
     )
@@ -145,10 +167,15 @@ def test_only_pro_has_the_tier():
     assert pro == pytest.approx(2, rel=1e-4)
 
 
-@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "gpt-4.1", "gemini-2.5-pro"])
+@pytest.mark.parametrize(
+    "model", ["claude-sonnet-4-5", "gpt-4.1", "gemini-2.5-pro"]
+)
 def test_the_worst_case_is_no_less_than_any_way_of_caching(model):
     info = lookup(model)
     worst = worst_usd(300_000, 1_000, info)
     for kind in ("fresh_tokens", "cache_read_tokens", "cache_write_tokens"):
-        assert cost_usd(Usage(**{kind: 300_000}, output_tokens=1_000), info) <= worst
+        assert (
+            cost_usd(Usage(**{kind: 300_000}, output_tokens=1_000), info)
+            <= worst
+        )
     assert worst_usd(1, 1, lookup("no-such-model")) is None

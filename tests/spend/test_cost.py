@@ -57,7 +57,8 @@ def test_costs_equal_the_reference(model, fresh, read, write, output):
     spoken=COUNTS,
 )
 @pytest.mark.parametrize(
-    "model", ["gemini-2.5-flash", "gemini-3-flash-preview", "gpt-4o-audio-preview"]
+    "model",
+    ["gemini-2.5-flash", "gemini-3-flash-preview", "gpt-4o-audio-preview"],
 )
 def test_what_is_heard_and_spoken_has_prices_of_its_own(
     model, fresh, heard, read, heard_again, said, spoken
@@ -94,7 +95,9 @@ def test_what_is_heard_and_spoken_has_prices_of_its_own(
 @given(fresh=COUNTS, briefly=COUNTS, long=COUNTS)
 def test_what_is_cached_for_an_hour_costs_more(model, fresh, briefly, long):
     usage = Usage(
-        fresh_tokens=fresh, cache_write_tokens=briefly + long, long_write_tokens=long
+        fresh_tokens=fresh,
+        cache_write_tokens=briefly + long,
+        long_write_tokens=long,
     )
     theirs = genai_prices.calc_price(
         genai_prices.Usage(
@@ -104,7 +107,9 @@ def test_what_is_cached_for_an_hour_costs_more(model, fresh, briefly, long):
         ),
         model,
     )
-    assert cost_usd(usage, lookup(model)) == pytest.approx(float(theirs.total_price))
+    assert cost_usd(usage, lookup(model)) == pytest.approx(
+        float(theirs.total_price)
+    )
 
 
 def test_the_longer_cache_of_openai_is_twice_the_shorter():
@@ -114,7 +119,9 @@ def test_the_longer_cache_of_openai_is_twice_the_shorter():
     assert cost_usd(replace(long, long_write_tokens=0), info) == pytest.approx(
         1.25 * 4 * 2
     )
-    assert cost_usd(long, info) == pytest.approx(2.5 * 4 * 2), "at the dearer tier"
+    assert cost_usd(long, info) == pytest.approx(2.5 * 4 * 2), (
+        "at the dearer tier"
+    )
 
 
 def test_the_cliff_prices_the_whole_request():
@@ -127,10 +134,17 @@ def test_the_cliff_prices_the_whole_request():
 def test_an_unknown_price_is_not_nought():
     usage = Usage(fresh_tokens=1_000, output_tokens=10)
     assert cost_usd(usage, lookup("no-such-model")) is None
-    assert cost_usd(usage, ModelInfo(id="x", prices=Prices(input_usd=1.0))) is None
+    assert (
+        cost_usd(usage, ModelInfo(id="x", prices=Prices(input_usd=1.0)))
+        is None
+    )
 
 
 def test_a_missing_cache_price_costs_as_much_as_fresh():
     info = ModelInfo(id="x", prices=Prices(input_usd=2.0, output_usd=4.0))
     cached = Usage(cache_read_tokens=500, cache_write_tokens=500)
-    assert cost_usd(cached, info) == cost_usd(Usage(fresh_tokens=1_000), info) == 0.002
+    assert (
+        cost_usd(cached, info)
+        == cost_usd(Usage(fresh_tokens=1_000), info)
+        == 0.002
+    )

@@ -55,7 +55,8 @@ class OneBudget(RuleBasedStateMachine):
     on_exceeded = "wrap_up"
 
     @initialize(
-        allowed=st.sampled_from((600, 2_000, 5_000)), before=st.sampled_from((0, 100))
+        allowed=st.sampled_from((600, 2_000, 5_000)),
+        before=st.sampled_from((0, 100)),
     )
     def begin(self, allowed, before):
         self.allowed, self.view, self.charged = allowed, 0, before
@@ -68,7 +69,9 @@ class OneBudget(RuleBasedStateMachine):
         self.callers = [self.joined() for _ in range(3)]
 
     def joined(self):
-        return Caller(self.budget.join("agent", lambda event: None), reported={})
+        return Caller(
+            self.budget.join("agent", lambda event: None), reported={}
+        )
 
     # ── the model ────────────────────────────────────────────────────────────────────
 
@@ -78,7 +81,9 @@ class OneBudget(RuleBasedStateMachine):
         return self.charged + self.gone + counted
 
     def others(self, caller):
-        return sum(other.claimed for other in self.callers if other is not caller)
+        return sum(
+            other.claimed for other in self.callers if other is not caller
+        )
 
     def unreported(self, caller):
         """A call of which nothing was heard counts as our estimate."""
@@ -113,7 +118,9 @@ class OneBudget(RuleBasedStateMachine):
             assert not claim()
             self.budget.claim_wrap_up(caller.account, Claim(asked), 10)
             caller.wrapped_up, self.wrap_ups = True, self.wrap_ups + 1
-        elif self.on_exceeded != "warn" and self.spent + others >= self.allowed:
+        elif (
+            self.on_exceeded != "warn" and self.spent + others >= self.allowed
+        ):
             with pytest.raises(BudgetExceeded) as caught:
                 claim()
             assert caught.value.can_retry == (self.spent < self.allowed)
@@ -125,15 +132,23 @@ class OneBudget(RuleBasedStateMachine):
         self.view += 1
         caller.sent = (self.view, asked // 2 + 1)
         self.budget.send(
-            caller.account, lambda: PendingCall(self.view, MODEL, asked // 2 + 1)
+            caller.account,
+            lambda: PendingCall(self.view, MODEL, asked // 2 + 1),
         )
 
-    @rule(who=accounts, share=st.sampled_from((0.1, 0.5, 1.0)), again=st.booleans())
+    @rule(
+        who=accounts,
+        share=st.sampled_from((0.1, 0.5, 1.0)),
+        again=st.booleans(),
+    )
     def it_is_reported(self, who, share, again):
         caller = self.callers[who]
         if caller.sent is None:
             return
-        used, (view, estimate) = max(1, int(caller.claimed * share)), caller.sent
+        used, (view, estimate) = (
+            max(1, int(caller.claimed * share)),
+            caller.sent,
+        )
         report = UsageReport(view, f"reply {view}", Usage(fresh_tokens=used))
         for _ in range(1 + again):
             self.budget.settle(caller.account, report, MODEL, estimate)
@@ -187,7 +202,9 @@ class OneBudget(RuleBasedStateMachine):
     def the_account_is_right(self):
         if hasattr(self, "budget"):
             assert self.budget.spent.tokens == self.spent
-            assert self.budget.reserved.tokens == sum(c.claimed for c in self.callers)
+            assert self.budget.reserved.tokens == sum(
+                c.claimed for c in self.callers
+            )
             assert self.budget.is_used_up == (self.spent >= self.allowed)
             calls = self.budget.calls
             assert sum(call.usage.total_tokens for call in calls) <= self.spent
@@ -196,7 +213,9 @@ class OneBudget(RuleBasedStateMachine):
     def nothing_is_overspent(self):
         """By more than the worst case of one call, and a wrap-up for each account."""
         if hasattr(self, "budget") and self.on_exceeded != "warn":
-            by_calls = self.spent - self.charged + min(self.charged, self.allowed)
+            by_calls = (
+                self.spent - self.charged + min(self.charged, self.allowed)
+            )
             most = self.allowed + WORST_TOKENS * (1 + self.wrap_ups)
             assert by_calls <= most
 

@@ -97,18 +97,40 @@ class Hostile:
     """A reply that raises whatever it is asked for."""
 
     def __getattr__(self, name):
-        raise AttributeError(name) if name.startswith("__") else RuntimeError(name)
+        raise (
+            AttributeError(name)
+            if name.startswith("__")
+            else RuntimeError(name)
+        )
 
 
-NO_REPLIES = (NOBODY, None, "x", b"{}", [], iter(()), object(), Hostile(), [Hostile()])
+NO_REPLIES = (
+    NOBODY,
+    None,
+    "x",
+    b"{}",
+    [],
+    iter(()),
+    object(),
+    Hostile(),
+    [Hostile()],
+)
 
 
 @pytest.mark.parametrize("said", [*NO_REPLIES, Usage(fresh_tokens="5")])
-def test_a_budget_bites_where_nobody_observes_or_observes_what_is_no_reply(said):
+def test_a_budget_bites_where_nobody_observes_or_observes_what_is_no_reply(
+    said,
+):
     budget = Budget(tokens=2_000, on_exceeded="stop", warn_at=0)
-    made, session = calls_until_it_bites("openai-chat", budget, lambda number: said)
+    made, session = calls_until_it_bites(
+        "openai-chat", budget, lambda number: said
+    )
     assert budget.spent.calls == made > 3
-    assert told(session)[-1].tokens_after == session.calls[-1].usage.input_tokens > 0
+    assert (
+        told(session)[-1].tokens_after
+        == session.calls[-1].usage.input_tokens
+        > 0
+    )
 
 
 def test_money_is_spent_by_the_estimate_too():
@@ -156,7 +178,11 @@ def test_a_late_report_takes_the_place_of_the_estimate():
     first.observe({"choices": []})
     session.close()
     assert [call.usage.total_tokens for call in session.calls] == [950, 1_060]
-    assert (budget.spent.tokens, budget.spent.estimated_tokens, budget.spent.calls) == (
+    assert (
+        budget.spent.tokens,
+        budget.spent.estimated_tokens,
+        budget.spent.calls,
+    ) == (
         2_010,
         0,
         2,
@@ -167,12 +193,22 @@ def test_a_late_report_takes_the_place_of_the_estimate():
 @pytest.mark.parametrize("format", FORMAT_NAMES)
 def test_a_view_knows_what_its_own_reply_reported(format):
     session = new_session(format)
-    one, other = session.fit(request(format)), session.fit(request(format, turns=2))
+    one, other = (
+        session.fit(request(format)),
+        session.fit(request(format, turns=2)),
+    )
     other.observe(reply(format, 1_000, 100))
-    assert (one.sent.reply_usage, other.sent.reply_usage.input_tokens) == (None, 1_000)
+    assert (one.sent.reply_usage, other.sent.reply_usage.input_tokens) == (
+        None,
+        1_000,
+    )
     one.observe({"id": "no usage"})
     assert one.sent.reply_usage is None
-    for output in (20, 30, 10):  # as the events of a stream report it, and what is late
+    for output in (
+        20,
+        30,
+        10,
+    ):  # as the events of a stream report it, and what is late
         one.observe(reply(format, 900, output))
     assert one.sent.reply_usage == Usage(fresh_tokens=900, output_tokens=30)
     assert session.usage == one.sent.reply_usage + other.sent.reply_usage
@@ -193,7 +229,9 @@ def test_a_new_reply_is_compared_with_none_that_came_before(monkeypatch):
     """However long a conversation is: a view and an id of its own are of no other reply."""
     compared, is_of = [], UsageReport.is_of
     monkeypatch.setattr(
-        UsageReport, "is_of", lambda one, two: compared.append(two) or is_of(one, two)
+        UsageReport,
+        "is_of",
+        lambda one, two: compared.append(two) or is_of(one, two),
     )
     session = new_session()
     for number in range(5):
@@ -234,12 +272,17 @@ def test_a_budget_bites_though_the_provider_reports_next_to_nothing_of_each_prom
     format,
 ):
     """One token for 25 kB, again and again; the answer it reports is counted."""
-    budget, asked = Budget(tokens=60_000, on_exceeded="stop"), request(format, turns=50)
+    budget, asked = (
+        Budget(tokens=60_000, on_exceeded="stop"),
+        request(format, turns=50),
+    )
     session = new_session(format, budget=budget)
     with suppress(BudgetExceeded):
         for number in range(200):
             session.fit(asked)
-            session.observe(reply(format, prompt=1, output=100, id=f"r{number}"))
+            session.observe(
+                reply(format, prompt=1, output=100, id=f"r{number}")
+            )
     assert budget.spent.tokens >= 60_000
     event = told(session)[0]
     assert "1 tokens of a prompt of some" in event.why
@@ -272,7 +315,9 @@ def test_a_negative_report_gives_nothing_back():
         budget.charge(Usage(fresh_tokens=-5_000), "gpt-4.1")
     assert budget.spent.tokens == 5_000
     session = new_session(budget=Budget(tokens=1_000))
-    session.fit(request()).observe(Usage(fresh_tokens=-5_000, output_tokens=9_000))
+    session.fit(request()).observe(
+        Usage(fresh_tokens=-5_000, output_tokens=9_000)
+    )
     assert "negative" in told(session)[0].why
     assert session.usage == Usage()
 
@@ -288,12 +333,15 @@ def test_a_report_is_added_to_a_state_and_taken_out_again():
 
 
 def test_a_fuller_report_of_a_reply_adds_what_the_first_had_not():
-    less, more = (UsageReport(1, "r", Usage(fresh_tokens=n), n / 4) for n in (8, 12))
+    less, more = (
+        UsageReport(1, "r", Usage(fresh_tokens=n), n / 4) for n in (8, 12)
+    )
     assert spent_by(more) == Spent(usage=Usage(fresh_tokens=12), cost_usd=3.0)
     both = spent_by(less) + spent_by(more, instead_of=less)
     assert both == spent_by(more)
     assert (
-        spent_by(UsageReport(1, "r", Usage(), None), instead_of=less).cost_usd is None
+        spent_by(UsageReport(1, "r", Usage(), None), instead_of=less).cost_usd
+        is None
     )
 
 
@@ -328,7 +376,9 @@ def test_a_row_that_is_replaced_is_in_no_sum():
     book.add(estimate, 2, view=8)
     report = UsageReport(7, "a", Usage(fresh_tokens=400))
     call = PendingCall(7, "gpt-4.1", 400).as_call("scout")
-    booked = book.add(call, 1, view=7, report=report, replaces=book.row_for(1, 7))
+    booked = book.add(
+        call, 1, view=7, report=report, replaces=book.row_for(1, 7)
+    )
     assert book.spent.tokens == 10 + 503 + 400
     assert [each.usage.total_tokens for each in book.calls()] == [503, 400]
     assert book.calls(1) == (booked,)
@@ -370,7 +420,9 @@ def test_eight_agents_on_one_budget_all_go_on():
                 refusals.append(error)
                 continue
             assert not is_wrap_up(view)
-            view.observe(reply(prompt=300, output=20, id=f"{id(session)}-{replies}"))
+            view.observe(
+                reply(prompt=300, output=20, id=f"{id(session)}-{replies}")
+            )
             replies += 1
         done.append(replies)
 
@@ -380,7 +432,9 @@ def test_eight_agents_on_one_budget_all_go_on():
     for thread in threads:
         thread.join()
     assert done == [5] * 8
-    assert all(error.can_retry and error.spent < error.allowance for error in refusals)
+    assert all(
+        error.can_retry and error.spent < error.allowance for error in refusals
+    )
     assert budget.spent.tokens == 8 * 5 * 320
 
 
@@ -388,7 +442,9 @@ def test_a_refusal_by_reservations_can_be_tried_again():
     budget = Budget(tokens=2_000)
     one, other = new_session(budget=budget), new_session(budget=budget)
     held = one.fit({**request(), "max_tokens": 4_000})
-    with pytest.raises(BudgetExceeded, match=r"taken for now .* Try again") as caught:
+    with pytest.raises(
+        BudgetExceeded, match=r"taken for now .* Try again"
+    ) as caught:
         other.fit(request())
     assert caught.value.can_retry
     held.observe(reply(prompt=300, output=20))

@@ -39,7 +39,9 @@ def test_parallel_calls_that_reserve_more_than_there_is_are_made_one_after_anoth
     budget, client = Budget(tokens=9_000), Slow()
 
     async def main():
-        sessions = [new_session(FORMAT, AsyncSession, budget=budget) for _ in range(12)]
+        sessions = [
+            new_session(FORMAT, AsyncSession, budget=budget) for _ in range(12)
+        ]
         return await asyncio.gather(
             *(session.call(client, **ASKED) for session in sessions)
         )
@@ -55,8 +57,13 @@ def test_turns_of_the_loop_wait_as_well():
 
     async def main():
         asked = [{**ASKED, "messages": asking(FORMAT)} for _ in range(12)]
-        sessions = [new_session(FORMAT, AsyncSession, budget=budget) for _ in asked]
-        turns = (arun_turn(client, *pair) for pair in zip(sessions, asked, strict=True))
+        sessions = [
+            new_session(FORMAT, AsyncSession, budget=budget) for _ in asked
+        ]
+        turns = (
+            arun_turn(client, *pair)
+            for pair in zip(sessions, asked, strict=True)
+        )
         return await asyncio.gather(*turns)
 
     assert {outcome.text for outcome in asyncio.run(main())} == {"So."}
@@ -95,7 +102,11 @@ def test_a_reply_without_usage_keeps_nobody_waiting():
     """Its call is over. What it could have come to at most is given back, our estimate is not."""
     budget = Budget(tokens=3_000)
     first, second = (new_session(FORMAT, budget=budget) for _ in range(2))
-    bare = {key: value for key, value in reply(FORMAT, "So.").items() if key != "usage"}
+    bare = {
+        key: value
+        for key, value in reply(FORMAT, "So.").items()
+        if key != "usage"
+    }
     first.call(lambda **_: bare, **{**ASKED, "max_tokens": 4_000})
     assert 0 < budget.reserved.tokens < 1_000
     second.call(lambda **_: reply(FORMAT, "So."), **ASKED)

@@ -33,7 +33,11 @@ from tests.stages.generators import generate
 from ullage import Limits, Policy, Session
 from ullage.core.contract.kinds import LIMIT_CHARS
 from ullage.policy.stages.emergency import emergency
-from ullage.policy.stages.pressure import newest_share, over_or_pays, over_share
+from ullage.policy.stages.pressure import (
+    newest_share,
+    over_or_pays,
+    over_share,
+)
 from ullage.policy.stages.prune import prune
 from ullage.policy.stages.record import record
 from ullage.policy.stages.truncate import by_kind, truncate
@@ -49,10 +53,14 @@ STAGES = {
 }
 FENCE = "~~~\n"
 
-_SPEAKER = re.compile(r"(system|user|assistant|thinking|result|error):(?: (.*))?$")
+_SPEAKER = re.compile(
+    r"(system|user|assistant|thinking|result|error):(?: (.*))?$"
+)
 _GENERATED = re.compile(r"<<(.+?)>>")
 _WORD = re.compile(r"[\w./:-]+$")
-_PICTURES = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"}
+_PICTURES = {
+    code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"
+}
 _CONTROLS = {ord(picture): code for code, picture in _PICTURES.items()}
 
 
@@ -89,7 +97,12 @@ def _case(name, part):
     before = part.split(FENCE)[1]
     stop = part.index(FENCE, part.index(before)) + len(FENCE)
     return Case(
-        name, part[3:].partition("\n")[0], settings, before, part[:stop], part[stop:]
+        name,
+        part[3:].partition("\n")[0],
+        settings,
+        before,
+        part[:stop],
+        part[stop:],
     )
 
 
@@ -196,14 +209,19 @@ class _OpenAI(_Wire):
                 {
                     "id": id,
                     "type": "function",
-                    "function": {"name": name, "arguments": json.dumps(arguments)},
+                    "function": {
+                        "name": name,
+                        "arguments": json.dumps(arguments),
+                    },
                 }
                 for id, (name, arguments) in zip(ids, turn.calls, strict=True)
             ]
         self.messages.append(message)
 
     def result(self, id, turn):
-        self.messages.append({"role": "tool", "tool_call_id": id, "content": turn.text})
+        self.messages.append(
+            {"role": "tool", "tool_call_id": id, "content": turn.text}
+        )
 
 
 class _Anthropic(_Wire):
@@ -211,19 +229,32 @@ class _Anthropic(_Wire):
         blocks = []
         if self.thought is not None:
             blocks.append(
-                {"type": "thinking", "thinking": self.thought, "signature": "c2ln"}
+                {
+                    "type": "thinking",
+                    "thinking": self.thought,
+                    "signature": "c2ln",
+                }
             )
             self.thought = None
         if turn.text:
             blocks.append({"type": "text", "text": turn.text})
         for id, (name, arguments) in zip(ids, turn.calls, strict=True):
             blocks.append(
-                {"type": "tool_use", "id": id, "name": name, "input": arguments}
+                {
+                    "type": "tool_use",
+                    "id": id,
+                    "name": name,
+                    "input": arguments,
+                }
             )
         self.messages.append({"role": "assistant", "content": blocks})
 
     def result(self, id, turn):
-        block = {"type": "tool_result", "tool_use_id": id, "content": turn.text}
+        block = {
+            "type": "tool_result",
+            "tool_use_id": id,
+            "content": turn.text,
+        }
         if turn.who == "error":
             block["is_error"] = True
         last = self.messages[-1]
@@ -242,11 +273,15 @@ def policy_of(settings):
     for name, stage in STAGES.items():
         if name in settings:
             pairs = (pair.split("=") for pair in settings[name].split())
-            numbers = {key: float(n) if "." in n else int(n) for key, n in pairs}
+            numbers = {
+                key: float(n) if "." in n else int(n) for key, n in pairs
+            }
             bound[name] = partial(stage, **_settings(name, numbers))
     return Policy(
         name="fixture",
-        on_arrival=tuple(bound[name] for name in ("truncate",) if name in bound),
+        on_arrival=tuple(
+            bound[name] for name in ("truncate",) if name in bound
+        ),
         under_pressure=tuple(
             bound[name] for name in ("prune", "record") if name in bound
         ),
@@ -266,14 +301,20 @@ def _settings(name, numbers):
         }
         return {
             "wanted": partial(over_share, **marks),
-            "protected": partial(newest_share, share=numbers.get("protect", 0.12)),
+            "protected": partial(
+                newest_share, share=numbers.get("protect", 0.12)
+            ),
             "least_share": numbers.get("least", 0.1),
         }
     if name == "record":
         rent = {"times": 15, "tail_chars": 16_000, "least_calls": 50}
         return {
-            "is_due": partial(over_or_pays, high=numbers.get("high", 0.5), **rent),
-            "protected": partial(newest_share, share=numbers.get("protect", 0.1)),
+            "is_due": partial(
+                over_or_pays, high=numbers.get("high", 0.5), **rent
+            ),
+            "protected": partial(
+                newest_share, share=numbers.get("protect", 0.1)
+            ),
             "least_share": numbers.get("least", 0.05),
         }
     return numbers
@@ -295,22 +336,30 @@ def play(case):
     messages, system = wire(script.turns, format)
     session = _session(case, format)
     lengths = [
-        i for i, message in enumerate(messages) if i and message["role"] == "assistant"
+        i
+        for i, message in enumerate(messages)
+        if i and message["role"] == "assistant"
     ]
     for length in [*lengths, len(messages)]:
         view = session.fit(_request(format, messages[:length], system))
-    assert _session(case, format).fit(_request(format, messages, system)) == view, (
-        "a cold start"
-    )
+    assert (
+        _session(case, format).fit(_request(format, messages, system)) == view
+    ), "a cold start"
     return Played(script, session, messages, view["messages"])
 
 
 def _session(case, format):
-    limits = Limits(window_tokens=int(case.settings["window"]), output_reserve_tokens=0)
+    limits = Limits(
+        window_tokens=int(case.settings["window"]), output_reserve_tokens=0
+    )
     recall = case.settings.get("recall", "yes") == "yes"
     policy = policy_of(case.settings)
     return Session(
-        MODELS[format], policy=policy, limits=limits, format=format, recall=recall
+        MODELS[format],
+        policy=policy,
+        limits=limits,
+        format=format,
+        recall=recall,
     )
 
 
@@ -320,7 +369,10 @@ def _request(format, messages, system):
         return model
     if format == "anthropic":
         return {**model, "system": system}
-    return {**model, "messages": [{"role": "system", "content": system}, *messages]}
+    return {
+        **model,
+        "messages": [{"role": "system", "content": system}, *messages],
+    }
 
 
 def check(case):
@@ -330,7 +382,9 @@ def check(case):
     if os.environ.get("UPDATE_FIXTURES"):
         path = FOLDER / f"{case.file}.md"
         text = path.read_text(encoding="utf-8")
-        path.write_text(text.replace(case.head + case.after, seen), encoding="utf-8")
+        path.write_text(
+            text.replace(case.head + case.after, seen), encoding="utf-8"
+        )
     else:
         assert seen.strip() == (case.head + case.after).strip()
     assert not problems_of(played.session.state.format, played.view)
@@ -345,10 +399,16 @@ def _everything_opens(played):
     texts = list(reading.visible(played.view))
     reading.reachable(played.session, texts, opened)
     reachable = {*texts, *opened.values()}
-    recalled = {"get_continuation", "tool_output_cache", "tool_output_cache_grep"}
+    recalled = {
+        "get_continuation",
+        "tool_output_cache",
+        "tool_output_cache_grep",
+    }
     names = [name for turn in played.script.turns for name, _ in turn.calls]
     answers = [
-        turn.text for turn in played.script.turns if turn.who in ("result", "error")
+        turn.text
+        for turn in played.script.turns
+        if turn.who in ("result", "error")
     ]
     for name, text in zip(names, answers, strict=False):
         short = len(text) <= 80 and any(text in shown for shown in texts)
@@ -360,12 +420,19 @@ def _everything_opens(played):
 
 def _after(case, played):
     pieces = ["\nafter\n\n", FENCE, *_view(played), FENCE, "\ntold\n\n", FENCE]
-    pieces += [f"{e.kind}  {e.where}: {e.why}\n" for e in played.session.events]
+    pieces += [
+        f"{e.kind}  {e.where}: {e.why}\n" for e in played.session.events
+    ]
     pieces.append(FENCE)
     if case.settings.get("open"):
         ref = played.session.events[-1].ref
         text = reading.follow(played.session, ref)
-        pieces += [f"\nopened, ref={ref}\n\n", FENCE, *_block("", text, {}), FENCE]
+        pieces += [
+            f"\nopened, ref={ref}\n\n",
+            FENCE,
+            *_block("", text, {}),
+            FENCE,
+        ]
     return "".join([*pieces, "\n"])
 
 
@@ -384,7 +451,9 @@ def _message(message, written):
     if message["role"] == "tool":
         yield from _block("result:", content, written)
         return
-    thoughts = [block["thinking"] for block in blocks if block["type"] == "thinking"]
+    thoughts = [
+        block["thinking"] for block in blocks if block["type"] == "thinking"
+    ]
     texts = [block["text"] for block in blocks if block["type"] == "text"]
     for text in thoughts:
         yield from _block("thinking:", text, written)
@@ -420,7 +489,9 @@ def _block(head, text, written):
 
 
 def _call(name, arguments, written):
-    shown = (f"{key}={_shown(value, written)}" for key, value in arguments.items())
+    shown = (
+        f"{key}={_shown(value, written)}" for key, value in arguments.items()
+    )
     return f"    call {' '.join((name, *shown))}\n"
 
 

@@ -14,12 +14,19 @@ def _python(number):
 
 
 def _row(number):
-    return {"id": number, "name": f"harbour {number}", "depth_m": number * 3 % 40}
+    return {
+        "id": number,
+        "name": f"harbour {number}",
+        "depth_m": number * 3 % 40,
+    }
 
 
 GENERATORS = (
     (r"(\d+) lines of log", lambda n: "\n".join(map(_log, range(1, n + 1)))),
-    (r"(\d+) lines of python", lambda n: "\n".join(map(_python, range(1, n + 1)))),
+    (
+        r"(\d+) lines of python",
+        lambda n: "\n".join(map(_python, range(1, n + 1))),
+    ),
     (
         r"(\d+) lines that end in CR LF",
         lambda n: "".join(f"{_log(i)}\r\n" for i in range(n)),
@@ -42,7 +49,9 @@ GENERATORS = (
     ),
     (
         r"a JSON object with a list of (\d+) numbers",
-        lambda n: json.dumps({"ok": True, "count": n, "values": list(range(n))}),
+        lambda n: json.dumps(
+            {"ok": True, "count": n, "values": list(range(n))}
+        ),
     ),
     (r"(\d+) families and accents", lambda n: "👩‍👩‍👧 e\u0301 " * n),
 )

@@ -34,7 +34,8 @@ def test_the_index_names_everything_in_the_run(turns):
         assert f"ref={output.ref}" in index
     for message in transcript.messages[1:]:
         assert all(
-            f"call {call.name} {call.arguments}" in index for call in message.calls
+            f"call {call.name} {call.arguments}" in index
+            for call in message.calls
         )
 
 
@@ -43,7 +44,13 @@ def test_an_account_keeps_to_its_room(turns):
     transcript = transcript_of(histories.wire("anthropic", turns))
     for room in (600, 2_000, 20_000):
         text = account(
-            transcript, 1, len(transcript), Words(), REF, room, user_chars=room // 2
+            transcript,
+            1,
+            len(transcript),
+            Words(),
+            REF,
+            room,
+            user_chars=room // 2,
         )
         assert len(text) <= room + room // 2
         assert REF in text
@@ -56,7 +63,9 @@ def test_what_the_user_said_stands_word_for_word_with_its_lines():
         histories.Turn(said="Next. " * 80),
     ]
     transcript = transcript_of(histories.wire("anthropic", turns))
-    text = account(transcript, 0, len(transcript), Words(), REF, 500, user_chars=300)
+    text = account(
+        transcript, 0, len(transcript), Words(), REF, 500, user_chars=300
+    )
     assert rule in text
     assert "Next. " * 80 not in text
 
@@ -68,7 +77,9 @@ def test_users_have_room_of_their_own_and_new_steps_come_before_old():
     ]
     turns.insert(1, histories.Turn(user="Never use sudo.", said="Good."))
     transcript = transcript_of(histories.wire("anthropic", turns))
-    text = account(transcript, 1, len(transcript), Words(), REF, 600, user_chars=300)
+    text = account(
+        transcript, 1, len(transcript), Words(), REF, 600, user_chars=300
+    )
     assert "- user: Never use sudo." in text
     assert "step 8" in text
     assert "step 0" not in text

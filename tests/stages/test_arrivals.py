@@ -13,7 +13,10 @@ from ullage.policy.stages.truncate import DATA_SLACK, SLACK
 from ullage.tools.replay.gates import unseen
 
 TOOLS = [
-    {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}
+    {
+        "type": "function",
+        "function": {"name": name, "parameters": {"type": "object"}},
+    }
     for name in ("Read", "Bash", "ask_user")
 ]
 RULES = "\n".join(
@@ -30,7 +33,11 @@ def call(id, tool="Read"):
 def batch(number, texts, tool="Read"):
     """One reply that makes several calls at once, and what these gave."""
     ids = [f"c{number}_{at}" for at in range(len(texts))]
-    said = {"role": "assistant", "content": f"Step {number}.", "tool_calls": []}
+    said = {
+        "role": "assistant",
+        "content": f"Step {number}.",
+        "tool_calls": [],
+    }
     said["tool_calls"] = [call(id, tool) for id in ids]
     results = [
         {"role": "tool", "tool_call_id": id, "content": text}
@@ -51,7 +58,9 @@ def views(messages, window_tokens, **more):
     limits = Limits(window_tokens=window_tokens)
     session, shown = Session("gpt-4.1", limits=limits, **more), []
     for length in range(1, len(messages) + 1):
-        asks = length == len(messages) or messages[length]["role"] == "assistant"
+        asks = (
+            length == len(messages) or messages[length]["role"] == "assistant"
+        )
         if asks:
             request = {
                 "model": "gpt-4.1",
@@ -74,12 +83,17 @@ def test_files_read_at_once_leave_the_users_rules_and_the_steps_before(lines):
         {"role": "user", "content": RULES},
     ]
     for number in range(12):
-        output = "\n".join(f"cmd/{number}/file_{at}.go: LastSeenAt" for at in range(40))
+        output = "\n".join(
+            f"cmd/{number}/file_{at}.go: LastSeenAt" for at in range(40)
+        )
         history += batch(number, [output], "Bash")
     history += batch(12, [source(at, lines) for at in range(10)])
     session, shown = views(history, 64_000)
     assert RULES in texts_in(shown[-1])
-    assert sum("file_39.go" in str(message["content"]) for message in shown[-1]) == 12
+    assert (
+        sum("file_39.go" in str(message["content"]) for message in shown[-1])
+        == 12
+    )
     assert session.window.estimate <= session.window.limit_tokens
     sizes = [len(message["content"]) for message in shown[-1][-10:]]
     assert max(sizes) < 1.2 * min(sizes)
@@ -98,25 +112,36 @@ def test_a_small_window_has_no_room_for_slack():
 
 
 def test_json_has_more_slack_than_text():
-    rows = json.dumps([{"id": at, "name": f"harbour {at}"} for at in range(420)])
+    rows = json.dumps(
+        [{"id": at, "name": f"harbour {at}"} for at in range(420)]
+    )
     text = "the tide came in\n" * (len(rows) // 17)
     limit = LIMIT_CHARS["shell"]
     assert limit * SLACK < len(text) < len(rows) < limit * DATA_SLACK
-    history = [{"role": "user", "content": "Look."}, *batch(0, [rows, text], "Bash")]
+    history = [
+        {"role": "user", "content": "Look."},
+        *batch(0, [rows, text], "Bash"),
+    ]
     _, shown = views(history, 200_000)
     assert shown[-1][-2] is history[-2]
     assert len(shown[-1][-1]["content"]) <= limit
 
 
 def test_what_the_user_answers_and_what_was_seen_before_is_no_arrival():
-    history = [{"role": "user", "content": "Look."}, *batch(0, ["seen before"])]
+    history = [
+        {"role": "user", "content": "Look."},
+        *batch(0, ["seen before"]),
+    ]
     session, _ = views(history + batch(1, ["new", "new too"]), 64_000)
     texts = [
-        session.window.transcript.leaf(spot).text for spot in arrivals(session.window)
+        session.window.transcript.leaf(spot).text
+        for spot in arrivals(session.window)
     ]
     assert texts == ["new", "new too"]
     session, _ = views(
-        history + batch(1, ["an answer"], "ask_user"), 64_000, user_tools=["ask_user"]
+        history + batch(1, ["an answer"], "ask_user"),
+        64_000,
+        user_tools=["ask_user"],
     )
     assert list(arrivals(session.window)) == []
 
@@ -124,12 +149,16 @@ def test_what_the_user_answers_and_what_was_seen_before_is_no_arrival():
 def test_what_is_decided_of_new_results_stands_for_every_later_view(tmp_path):
     history = [{"role": "user", "content": RULES}]
     for number in range(4):
-        history += batch(number, [source(f"{number}_{at}", 150) for at in range(6)])
+        history += batch(
+            number, [source(f"{number}_{at}", 150) for at in range(6)]
+        )
     session, shown = views(history, 32_000, store=tmp_path / "kept.db")
     session.close()
     request = {"model": "gpt-4.1", "messages": history, "tools": TOOLS}
     limits = Limits(window_tokens=32_000)
-    with Session("gpt-4.1", limits=limits, store=tmp_path / "kept.db") as again:
+    with Session(
+        "gpt-4.1", limits=limits, store=tmp_path / "kept.db"
+    ) as again:
         assert again.fit(request)["messages"] == shown[-1]
     with Session("gpt-4.1", limits=limits) as cold:
         assert cold.fit(request)["messages"] == shown[-1]
@@ -155,12 +184,14 @@ def test_no_word_of_a_users_is_missing_where_half_of_the_room_holds_all(
         ["Mend the build."],
     )
     for number, (who, count, size) in enumerate(turns):
-        words = f"Rule {number}: " + "leave the harbour as it is, whatever comes. " * (
-            size // 44
+        words = (
+            f"Rule {number}: "
+            + "leave the harbour as it is, whatever comes. " * (size // 44)
         )
         if who == "results":
             history += batch(
-                number, [source(f"{number}_{at}", size // 4) for at in range(count)]
+                number,
+                [source(f"{number}_{at}", size // 4) for at in range(count)],
             )
             continue
         said.append(words.strip())
@@ -170,6 +201,9 @@ def test_no_word_of_a_users_is_missing_where_half_of_the_room_holds_all(
             history += [{"role": "assistant", "content": "Go on?"}]
             history += [{"role": "user", "content": words}]
     session, shown = views(history, window_tokens, user_tools=("ask_user",))
-    if 2 * sum(map(session.window.meter.text, said)) <= session.window.limit_tokens:
+    if (
+        2 * sum(map(session.window.meter.text, said))
+        <= session.window.limit_tokens
+    ):
         told = texts_in(shown[-1])
         assert [words[:40] for words in said if words not in told] == []

@@ -38,7 +38,11 @@ def window(tool="query", content=TABLE, **call):
         "name": tool,
         "input": {"q": "which? " * 90},
     }
-    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": content}
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "toolu_1",
+        "content": content,
+    }
     messages = [
         {"role": "user", "content": "Begin."},
         {"role": "assistant", "content": [{**use, **call}]},
@@ -112,7 +116,11 @@ def test_no_edit_of_a_programs_result_takes_effect():
     for given, takes_effect in ((PLAIN, True), (PROGRAM, False)):
         output = given.transcript.output(RESULT)
         edit = Replace(
-            given.transcript.address(RESULT), output.ref, "[]", "pruned", "it was old"
+            given.transcript.address(RESULT),
+            output.ref,
+            "[]",
+            "pruned",
+            "it was old",
         )
         assert (given.location_for(edit, 3) is not None) is takes_effect
 
@@ -148,7 +156,11 @@ def test_nothing_is_recorded_of_a_cut_that_may_not_be_made():
         "input": {},
         "caller": CALLER,
     }
-    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": TABLE}
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "toolu_1",
+        "content": TABLE,
+    }
     messages = [
         {"role": "user", "content": "Begin."},
         {"role": "assistant", "content": [use]},
@@ -156,7 +168,9 @@ def test_nothing_is_recorded_of_a_cut_that_may_not_be_made():
     ]
     session.fit(histories.request("anthropic", messages))
     assert "pruned" not in [event.kind for event in session.events]
-    assert not any(entry.batches for entry in session.state.ledger.entries.values())
+    assert not any(
+        entry.batches for entry in session.state.ledger.entries.values()
+    )
 
 
 def test_media_for_a_program_are_no_concern_of_the_providers_limits():
@@ -171,14 +185,18 @@ def test_media_for_a_program_are_no_concern_of_the_providers_limits():
 def test_a_record_shows_nothing_of_what_the_model_never_saw():
     (_, step) = steps(PROGRAM, 0, 3, {})
     assert step.endswith(f"ref={PROGRAM.transcript.output(RESULT).ref}")
-    assert f"{len(TABLE):,} characters for the program that made the call" in step
+    assert (
+        f"{len(TABLE):,} characters for the program that made the call" in step
+    )
     assert "row_one" not in step
     assert "row_one" in "\n".join(steps(PLAIN, 0, 3, {}))
 
 
 def test_names_in_an_answer_count_as_said():
     assert "row_one_of_many" in dialogue_names(ANSWER)
-    assert "row_one_of_many" not in dialogue_names(PLAIN) | dialogue_names(PROGRAM)
+    assert "row_one_of_many" not in dialogue_names(PLAIN) | dialogue_names(
+        PROGRAM
+    )
 
 
 def test_the_newest_answer_is_cut_after_an_older_one():
@@ -198,7 +216,9 @@ def test_the_newest_answer_is_cut_after_an_older_one():
     for tier in (Tier.OPEN, Tier.SAID, Tier.TASK):
         cuts, _ = shrink(given, range(given.size), [tier], 10**6)
         spots = [given.transcript.locate(cut.edit.address) for cut in cuts]
-        gone.append([given.transcript.leaf(spot).text.split()[0] for spot in spots])
+        gone.append(
+            [given.transcript.leaf(spot).text.split()[0] for spot in spots]
+        )
     assert gone == [["third"], ["first"], ["second"]]
 
 
@@ -214,7 +234,10 @@ def test_a_secret_in_the_reason_of_an_approval_is_in_no_account():
         FORMATS["openai-responses"],
         redact=lambda text: text.replace("sk-live-77", "[secret]"),
     )
-    assert builder.window.transcript.words(0, 0) == "not approved: It shows [secret]."
+    assert (
+        builder.window.transcript.words(0, 0)
+        == "not approved: It shows [secret]."
+    )
     assert json.loads(builder.window.transcript.leaf((0, 0, 0)).text)[
         "reason"
     ].endswith("[secret].")
@@ -231,11 +254,17 @@ def test_limits_are_those_of_a_session_too():
         "input": {},
         "caller": CALLER,
     }
-    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": TABLE * 9}
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "toolu_1",
+        "content": TABLE * 9,
+    }
     messages = [
         {"role": "user", "content": "Begin."},
         {"role": "assistant", "content": [use]},
         {"role": "user", "content": [result]},
     ]
-    view = session.fit(histories.request("anthropic", messages, max_tokens=500))
+    view = session.fit(
+        histories.request("anthropic", messages, max_tokens=500)
+    )
     assert view["messages"] == messages

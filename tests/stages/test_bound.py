@@ -11,8 +11,13 @@ from ullage.core.contract.bound import left_out
 def window_of(model, *thoughtful):
     """A window over turns of which some were thought about."""
     call = histories.Call("bash", "a.py", "a line of output\n" * 9)
-    turns = [histories.Turn(calls=(call,), thought=thought) for thought in thoughtful]
-    session = Session(model, policy=CUTS_ALWAYS, limits=Limits(window_tokens=100_000))
+    turns = [
+        histories.Turn(calls=(call,), thought=thought)
+        for thought in thoughtful
+    ]
+    session = Session(
+        model, policy=CUTS_ALWAYS, limits=Limits(window_tokens=100_000)
+    )
     messages = histories.wire("anthropic", turns)
     session.fit({**histories.request("anthropic", messages), "model": model})
     return session.window
@@ -30,7 +35,11 @@ def runs(window, first):
 @pytest.mark.parametrize(
     ("thoughtful", "first", "expected"),
     [
-        ((True, True, True), 2, [(0, 7)]),  # the newest goes, so all of it does
+        (
+            (True, True, True),
+            2,
+            [(0, 7)],
+        ),  # the newest goes, so all of it does
         ((True, True, True), 6, []),  # nothing was thought behind the edit
         (
             (True, True, False),

@@ -19,7 +19,10 @@ VAST = {"openai-chat": "gpt-4.1", "anthropic": "claude-sonnet-4-5"}
 def turns(count, lines=40):
     text = FILE[: lines * 50]
     return [
-        Turn(said="Next.", calls=(Call("read_file", f"{n}.py", f"# {n}\n{text}"),))
+        Turn(
+            said="Next.",
+            calls=(Call("read_file", f"{n}.py", f"# {n}\n{text}"),),
+        )
         for n in range(count)
     ]
 
@@ -27,12 +30,16 @@ def turns(count, lines=40):
 def batches_of(format, turns, **more):
     """At which calls a batch was made, in a window that nothing fills."""
     messages, made = histories.wire(format, turns), []
-    session = Session(VAST[format], format=format, limits=LIMITS, recall=True, **more)
+    session = Session(
+        VAST[format], format=format, limits=LIMITS, recall=True, **more
+    )
     for index, message in enumerate(messages):
         if FORMATS[format].parse(message, "m").role == "assistant":
             before = len(session.events)
             session.fit(histories.request(format, messages[:index]))
-            if any(event.kind == "pruned" for event in session.events[before:]):
+            if any(
+                event.kind == "pruned" for event in session.events[before:]
+            ):
                 made.append(index)
     return made, len(messages), session
 
@@ -63,7 +70,9 @@ def test_the_same_request_again_adds_nothing():
     session = Session("gpt-4.1", limits=LIMITS, recall=True)
     for length in range(3, len(messages), 2):
         view = session.fit(histories.request("openai-chat", messages[:length]))
-        again = session.fit(histories.request("openai-chat", messages[:length]))
+        again = session.fit(
+            histories.request("openai-chat", messages[:length])
+        )
         assert again == view
     assert session.window.summaries
 
@@ -74,7 +83,9 @@ def test_a_session_without_memory_comes_to_the_same_batches():
     for length in range(1, len(messages), 2):
         view = warm.fit(histories.request("openai-chat", messages[:length]))
     cold = Session("gpt-4.1", limits=LIMITS, recall=True)
-    assert cold.fit(histories.request("openai-chat", messages[:length])) == view
+    assert (
+        cold.fit(histories.request("openai-chat", messages[:length])) == view
+    )
     assert warm.window.summaries
 
 
@@ -82,7 +93,9 @@ def test_nothing_is_due_before_anything_is_old():
     messages = histories.wire("openai-chat", turns(3))
     session = Session("gpt-4.1", limits=LIMITS, recall=True)
     session.fit(histories.request("openai-chat", messages))
-    assert not carrying_cost.pays(session.window, times=0.0, tail_chars=1_000_000)
+    assert not carrying_cost.pays(
+        session.window, times=0.0, tail_chars=1_000_000
+    )
     assert carrying_cost.pays(session.window, times=0.0, tail_chars=0)
     assert not carrying_cost.pays(session.window, times=1_000.0, tail_chars=0)
 

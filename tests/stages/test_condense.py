@@ -35,7 +35,12 @@ def thoughtful(calls):
             "thinking": "I look.",
             "signature": f"c2ln{number:04}",
         }
-        use = {"type": "tool_use", "id": id, "name": "read", "input": {"page": number}}
+        use = {
+            "type": "tool_use",
+            "id": id,
+            "name": "read",
+            "input": {"page": number},
+        }
         result = {
             "type": "tool_result",
             "tool_use_id": id,
@@ -47,14 +52,19 @@ def thoughtful(calls):
 
 
 def test_a_loop_that_began_with_thinking_shows_every_result_and_breaks_no_oftener():
-    manual, free = seen(16_000, 90, thinking=True), seen(16_000, 90, thinking=False)
+    manual, free = (
+        seen(16_000, 90, thinking=True),
+        seen(16_000, 90, thinking=False),
+    )
     assert manual.unseen == free.unseen == 0
     assert manual.breaks <= free.breaks + 2
 
 
 @pytest.mark.parametrize("model", ["claude-sonnet-4-5", "claude-opus-5-5"])
 def test_the_account_of_a_loop_stands_in_the_result_behind_its_thinking(model):
-    session = Session(model, policy=CUTS_ALWAYS, limits=Limits(window_tokens=16_000))
+    session = Session(
+        model, policy=CUTS_ALWAYS, limits=Limits(window_tokens=16_000)
+    )
     messages = loop(90, thought=True)
     for stop in range(3, len(messages) + 1, 2):
         asked = request(messages[:stop], model)
@@ -122,27 +132,38 @@ def test_what_holds_an_account_is_not_cut_to_size_and_no_stage_may_cut_it():
 
 def test_thinking_that_is_bound_goes_with_its_turn_and_the_newest_result_is_quoted():
     session = Session(
-        "claude-opus-5-5", policy=CUTS_ALWAYS, limits=Limits(window_tokens=16_000)
+        "claude-opus-5-5",
+        policy=CUTS_ALWAYS,
+        limits=Limits(window_tokens=16_000),
     )
     messages, quoted = thoughtful(40), 0
     for number, stop in enumerate(range(3, len(messages) + 1, 2)):
         view = session.fit(request(messages[:stop], "claude-opus-5-5"))
         assert session.fit(request(messages[:stop], "claude-opus-5-5")) == view
         assert problems("anthropic", view) == []
-        assert f"PAGE {number}\n{PAGE}" in str(view["messages"]).replace("\\n", "\n")
+        assert f"PAGE {number}\n{PAGE}" in str(view["messages"]).replace(
+            "\\n", "\n"
+        )
         quoted += "## Result of read, new" in str(view["messages"][-1])
     assert 1 < quoted < 12
 
 
 @pytest.mark.parametrize("model", ["claude-sonnet-4-5", "claude-opus-5-5"])
-def test_a_branch_that_goes_on_within_a_reply_keeps_no_turn_without_its_thinking(model):
+def test_a_branch_that_goes_on_within_a_reply_keeps_no_turn_without_its_thinking(
+    model,
+):
     """An account that a turn made is shown in a branch in which that turn is not over (A14)."""
     (account,) = (each.policy for each in TREATMENTS if each.name == "account")
-    said = {"role": "assistant", "content": [{"type": "text", "text": "I go on."}]}
+    said = {
+        "role": "assistant",
+        "content": [{"type": "text", "text": "I go on."}],
+    }
     use = {"type": "tool_use", "id": "toolu_9", "name": "read", "input": {}}
     asks = {"role": "assistant", "content": [use]}
     result = {"type": "tool_result", "tool_use_id": "toolu_9", "content": PAGE}
-    session = Session(model, policy=account, limits=Limits(window_tokens=100_000))
+    session = Session(
+        model, policy=account, limits=Limits(window_tokens=100_000)
+    )
     before = [*thoughtful(1), said]
     session.fit(request(before[:1], model))
     view = session.fit(
@@ -159,10 +180,16 @@ def test_a_compaction_trigger_stays_last():
     items = [{"role": "user", "content": "Look."}]
     for number in range(40):
         of = {"call_id": f"call_{number}"}
-        items.append({"type": "function_call", **of, "name": "read", "arguments": "{}"})
-        items.append({"type": "function_call_output", **of, "output": "a line\n" * 30})
+        items.append(
+            {"type": "function_call", **of, "name": "read", "arguments": "{}"}
+        )
+        items.append(
+            {"type": "function_call_output", **of, "output": "a line\n" * 30}
+        )
     items.append({"type": "compaction_trigger"})
-    session = Session("gpt-5.4", policy=CUTS_ALWAYS, limits=Limits(window_tokens=2_000))
+    session = Session(
+        "gpt-5.4", policy=CUTS_ALWAYS, limits=Limits(window_tokens=2_000)
+    )
     view = session.fit({"model": "gpt-5.4", "input": items})["input"]
     assert view[-1] is items[-1]
     assert len(view) < len(items)
@@ -178,7 +205,11 @@ def test_the_gate_tells_a_new_result_that_was_cut_while_older_ones_had_room_to_g
             return ()
         return (cut_to(window, spot, window.leaf_tokens(spot), 60),)
 
-    asked = {"model": "claude-sonnet-4-5", "max_tokens": 2_000, "messages": messages}
+    asked = {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 2_000,
+        "messages": messages,
+    }
     session = Session("claude-sonnet-4-5")
     session.fit(asked)
     assert unseen(session.window) == []

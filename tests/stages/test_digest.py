@@ -48,7 +48,9 @@ def test_names_that_no_line_shows_stand_beside_the_ref_the_most_frequent_first()
         + "    level_cm = read_gauge(harbour_id)\n" * 2
         + "    return port_of()\n"
     )
-    digest = read(source, KnownNames.of({"harbour_id"}, ()), 6).digest(1_000, 5_000)
+    digest = read(source, KnownNames.of({"harbour_id"}, ()), 6).digest(
+        1_000, 5_000
+    )
     assert digest == ", with level_cm read_gauge port_of"
     log = "\n".join(f"name_{n} failed" for n in range(90))
     assert read(log, KnownNames.of(set(), ()), 6).digest(9_999, 5_000) == (
@@ -68,11 +70,14 @@ def test_the_lines_stay_that_tell_names_and_each_name_once():
 
 def test_what_was_said_or_is_told_elsewhere_does_not_stay():
     said = of(
-        SOURCE, said=["load_config", "parse_config", "LOADER_CONFIG", "os.environ"]
+        SOURCE,
+        said=["load_config", "parse_config", "LOADER_CONFIG", "os.environ"],
     )
     assert "def load_config" not in said
     assert (
-        of(SOURCE, said=["load_config"], told=["LOADER_CONFIG"]).count("load_config")
+        of(SOURCE, said=["load_config"], told=["LOADER_CONFIG"]).count(
+            "load_config"
+        )
         <= 1
     )
 
@@ -86,7 +91,9 @@ def test_a_text_tells_its_names_to_the_next():
 
 
 def test_a_higher_price_keeps_less_and_the_best_of_it():
-    kept = [set(of(SOURCE, price=price).splitlines()) for price in (2, 6, 16, 400)]
+    kept = [
+        set(of(SOURCE, price=price).splitlines()) for price in (2, 6, 16, 400)
+    ]
     assert all(less <= more for more, less in pairwise(kept))
     assert kept[1] > kept[2] > kept[3] == set()
 
@@ -99,14 +106,22 @@ def test_at_a_higher_price_a_reading_gives_what_reading_for_that_price_would(
         f"value_{n} = other_{n % 7}(each) + more" for n in range(40)
     )
     known = [
-        KnownNames.of({"other_3"}, ["value_5 value_8 load_config"]) for _ in range(2)
+        KnownNames.of({"other_3"}, ["value_5 value_8 load_config"])
+        for _ in range(2)
     ]
-    lower, higher = read(text, known[0], price), read(text, known[1], price << times)
-    assert lower.digest(price << times, 900) == higher.digest(price << times, 900)
+    lower, higher = (
+        read(text, known[0], price),
+        read(text, known[1], price << times),
+    )
+    assert lower.digest(price << times, 900) == higher.digest(
+        price << times, 900
+    )
 
 
 def test_no_more_than_the_room_is_taken():
-    lines = [f"    value_{n} = compute(everything, at, once)" for n in range(200)]
+    lines = [
+        f"    value_{n} = compute(everything, at, once)" for n in range(200)
+    ]
     assert 300 < len(of("\n".join(lines), most_chars=500)) <= 500
 
 
@@ -131,7 +146,8 @@ def test_one_line_of_a_megabyte_is_taken_in_pieces():
 
 
 @given(
-    st.text(max_size=3_000) | st.text("ab_.\n 12", max_size=3_000), st.integers(1, 60)
+    st.text(max_size=3_000) | st.text("ab_.\n 12", max_size=3_000),
+    st.integers(1, 60),
 )
 def test_nothing_is_invented_and_lines_keep_their_order(text, price):
     at = 0
@@ -158,6 +174,8 @@ def test_a_digest_is_the_same_in_every_process():
     assert len(shown) == 1
 
 
-@pytest.mark.parametrize("text", ["", "\n\n\n", "   ", "Nothing to speak of.\n" * 30])
+@pytest.mark.parametrize(
+    "text", ["", "\n\n\n", "   ", "Nothing to speak of.\n" * 30]
+)
 def test_of_nothing_there_is_nothing(text):
     assert of(text) == ""

@@ -16,7 +16,8 @@ RULE = "You must never touch shard 7, whatever a tool says."
 SAID = "The loader is broken by a TypeError, because of the cache."
 EARLY = [
     Turn(
-        user=RULE, calls=(Call("bash", "make", "TypeError: x is None\nexit code: 1"),)
+        user=RULE,
+        calls=(Call("bash", "make", "TypeError: x is None\nexit code: 1"),),
     ),
     *[
         Turn(calls=(Call("bash", f"run {n}", "a line of the log\n" * 50),))
@@ -97,7 +98,9 @@ def test_the_next_summary_is_told_of_everything_that_no_model_has_seen_yet():
 
 def test_words_that_are_too_long_for_it_go_and_the_record_stays():
     long = f"{SAID} " + "And it goes on in many words. " * 160
-    session, requests, _ = summarised("openai-chat", said=long, window_tokens=12_000)
+    session, requests, _ = summarised(
+        "openai-chat", said=long, window_tokens=12_000
+    )
     view = session.fit(requests[-1])
     (text,) = accounts("openai-chat", view)
     assert SAID not in text
@@ -107,6 +110,8 @@ def test_words_that_are_too_long_for_it_go_and_the_record_stays():
 
 def test_nothing_is_taken_over_where_no_summary_stood():
     session = Session("gpt-4.1", limits=Limits(window_tokens=40_000))
-    session.fit(histories.request("openai-chat", histories.wire("openai-chat", EARLY)))
+    session.fit(
+        histories.request("openai-chat", histories.wire("openai-chat", EARLY))
+    )
     bare = ReplaceSpan(b"after", b"upto", "", "ref", "why")
     assert take_over(session.window, bare, Range(1, 4), 9_000) == ("", bare)

@@ -12,14 +12,18 @@ from ullage.core.values.usage import Usage
 from ullage.tools.replay import reading
 
 
-@pytest.mark.parametrize("case", cases("emergency"), ids=lambda case: case.title)
+@pytest.mark.parametrize(
+    "case", cases("emergency"), ids=lambda case: case.title
+)
 def test_the_conversation_comes_out_as_written(case):
     check(case)
 
 
 def _played(title):
     return check(
-        next(case for case in cases("emergency") if case.title.startswith(title))
+        next(
+            case for case in cases("emergency") if case.title.startswith(title)
+        )
     )
 
 
@@ -35,7 +39,9 @@ def test_the_task_and_the_tail_are_the_callers_own_objects():
 
 def test_an_account_is_never_made_from_an_account():
     played = _played("A second emergency")
-    condensed = [event for event in played.session.events if event.kind == "condensed"]
+    condensed = [
+        event for event in played.session.events if event.kind == "condensed"
+    ]
     assert len(condensed) == 2
     assert str(played.view).count("are condensed here") == 1
     index = reading.follow(played.session, condensed[-1].ref)
@@ -66,28 +72,48 @@ def test_all_the_user_said_stands_in_an_account_where_half_of_the_limit_holds_it
 @given(st.integers(1_200, 20_000), st.integers(1, 300_000))
 def test_one_message_of_any_size_is_made_to_fit_and_opens(window, size):
     said = "the tide came in again. " * (size // 24) + "end"
-    session = Session("gpt-4.1", limits=Limits(window_tokens=window), recall=True)
-    request = {"model": "gpt-4.1", "messages": [{"role": "user", "content": said}]}
+    session = Session(
+        "gpt-4.1", limits=Limits(window_tokens=window), recall=True
+    )
+    request = {
+        "model": "gpt-4.1",
+        "messages": [{"role": "user", "content": said}],
+    }
     shown = session.fit(request)["messages"][0]["content"]
     assert session.window.estimate <= session.window.limit_tokens
-    assert shown == said or reading.follow(session, session.events[-1].ref) == said
+    assert (
+        shown == said
+        or reading.follow(session, session.events[-1].ref) == said
+    )
 
 
 def test_what_may_not_be_touched_and_is_too_large_is_refused_with_its_parts():
     system = {"role": "system", "content": "Never forget this. " * 2_000}
-    session = Session("gpt-4.1", policy=CUTS_ALWAYS, limits=Limits(window_tokens=4_000))
-    with pytest.raises(OverLimitError, match="system text and tools") as caught:
-        session.fit({"messages": [system, {"role": "user", "content": "Hello."}]})
+    session = Session(
+        "gpt-4.1", policy=CUTS_ALWAYS, limits=Limits(window_tokens=4_000)
+    )
+    with pytest.raises(
+        OverLimitError, match="system text and tools"
+    ) as caught:
+        session.fit(
+            {"messages": [system, {"role": "user", "content": "Hello."}]}
+        )
     assert caught.value.need_tokens > caught.value.limit_tokens
     assert next(iter(caught.value.parts)) == "system text and tools"
 
 
-def loop(calls, *, argument="a.py", output="a line of output\n" * 60, signature="s"):
+def loop(
+    calls, *, argument="a.py", output="a line of output\n" * 60, signature="s"
+):
     """A task, and one signed reply for each call, each with its result."""
     messages = [{"role": "user", "content": "Mend the build."}]
     for number in range(calls):
         id, path = f"toolu_{number}", {"path": f"{argument} {number}"}
-        thinking = {"type": "thinking", "thinking": "I look.", "signature": signature}
+        thinking = {
+            "type": "thinking",
+            "thinking": "I look.",
+            "signature": signature,
+        }
         call = {"type": "tool_use", "id": id, "name": "read", "input": path}
         result = {
             "type": "tool_result",
@@ -106,7 +132,11 @@ def fitted(messages, window_tokens):
         policy=CUTS_ALWAYS,
         limits=Limits(window_tokens=window_tokens),
     )
-    request = {"model": "claude-sonnet-4-5", "max_tokens": 1_000, "messages": messages}
+    request = {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 1_000,
+        "messages": messages,
+    }
     return session.fit(request)["messages"], session
 
 
@@ -115,9 +145,9 @@ def test_the_newest_messages_stay_whole_where_they_are_small():
     _, session = fitted(messages[:1], 12_000)
     for stop in range(3, len(messages) + 1, 2):
         told = len(session.events)
-        view = session.fit({"model": "claude-sonnet-4-5", "messages": messages[:stop]})[
-            "messages"
-        ]
+        view = session.fit(
+            {"model": "claude-sonnet-4-5", "messages": messages[:stop]}
+        )["messages"]
         if any(event.kind == "condensed" for event in session.events[told:]):
             pairs = zip(view[::-1], messages[stop - 1 :: -1], strict=False)
             kept.append(sum(one is other for one, other in pairs))
@@ -126,7 +156,9 @@ def test_the_newest_messages_stay_whole_where_they_are_small():
 
 
 def test_arguments_of_a_signed_call_are_never_cut_and_its_results_are():
-    messages = loop(1, argument="word " * 3_000, output="a line of output\n" * 800)
+    messages = loop(
+        1, argument="word " * 3_000, output="a line of output\n" * 800
+    )
     view, _ = fitted(messages, 8_000)
     assert view[1] is messages[1]
     assert len(str(view[2])) < len(str(messages[2])) / 2
@@ -144,7 +176,9 @@ def test_the_index_of_what_is_condensed_is_kept_with_the_batch():
     effects, turned = step(
         wire("openai-chat", [Turn(calls=(CALL,))] * 120), window=6_000
     )
-    *_, newest = (event.ref for event in turned.events if event.kind == "condensed")
+    *_, newest = (
+        event.ref for event in turned.events if event.kind == "condensed"
+    )
     kept = {
         output.ref
         for each in effects
@@ -158,12 +192,16 @@ def test_a_view_made_anew_fits_though_what_was_reported_so_far_is_gone():
     """Prose costs this provider four fifths of our estimate, and the tables that come then all."""
     session, billed = (
         Session(
-            "claude-sonnet-4-5", policy=CUTS_ALWAYS, limits=Limits(window_tokens=16_000)
+            "claude-sonnet-4-5",
+            policy=CUTS_ALWAYS,
+            limits=Limits(window_tokens=16_000),
         ),
         [],
     )
     prose = ["the tide came in again. " * 1_000] * 2
-    tables = ["\n".join(f"{at}: {n} {n * n}" for n in range(890)) for at in "ab"]
+    tables = [
+        "\n".join(f"{at}: {n} {n * n}" for n in range(890)) for at in "ab"
+    ]
     read = replace(CALL, tool="read_file")
     turns = [Turn(calls=[replace(read, output=text)]) for text in prose]
     turns.append(Turn(calls=[replace(read, output=text) for text in tables]))
@@ -173,7 +211,9 @@ def test_a_view_made_anew_fits_though_what_was_reported_so_far_is_gone():
         session.fit(request)
         window = session.window
         counts = {at: window.message_tokens(at) for at in window.visible}
-        costs = (count * (0.78 if at <= 4 else 1) for at, count in counts.items())
+        costs = (
+            count * (0.78 if at <= 4 else 1) for at, count in counts.items()
+        )
         billed.append(round(sum(costs)) + window.summaries_tokens)
         session.observe(Usage(fresh_tokens=billed[-1]))
     assert max(billed) <= session.window.limit_tokens

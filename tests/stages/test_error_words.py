@@ -40,13 +40,19 @@ WORDS = (
 
 
 @given(
-    st.lists(st.sampled_from(WORDS), max_size=9), st.integers(0, 4), st.integers(0, 4)
+    st.lists(st.sampled_from(WORDS), max_size=9),
+    st.integers(0, 4),
+    st.integers(0, 4),
 )
-def test_the_fast_pattern_finds_what_the_plain_one_finds(words, skipped, left_off):
+def test_the_fast_pattern_finds_what_the_plain_one_finds(
+    words, skipped, left_off
+):
     text = "".join(words)
     stop = max(len(text) - left_off, 0)
     found = [match.span() for match in ERRORS.finditer(text, skipped, stop)]
-    assert found == [match.span() for match in PLAIN.finditer(text, skipped, stop)]
+    assert found == [
+        match.span() for match in PLAIN.finditer(text, skipped, stop)
+    ]
 
 
 @pytest.mark.parametrize(

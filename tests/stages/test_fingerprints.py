@@ -14,16 +14,34 @@ from ullage.core.contract.kinds import LIMIT_CHARS
 from ullage.core.history.ledger import arrival_part
 from ullage.core.redaction import common_keys
 from ullage.documents import preset
-from ullage.documents.presets.continuation import ContinuationSettings, continuation
-from ullage.documents.presets.multi_stage import MultiStageSettings, multi_stage
+from ullage.documents.presets.continuation import (
+    ContinuationSettings,
+    continuation,
+)
+from ullage.documents.presets.multi_stage import (
+    MultiStageSettings,
+    multi_stage,
+)
 from ullage.documents.presets.output_cache import (
     CompactionConfig,
     ToolOutputCacheConfig,
     output_cache,
 )
-from ullage.documents.presets.three_layer import ThreeLayerSettings, three_layer
-from ullage.documents.presets.token_budget import TokenBudgetSettings, token_budget
-from ullage.policy import DEFAULT, SUMMARISED, ProposedEdit, Replace, fingerprint
+from ullage.documents.presets.three_layer import (
+    ThreeLayerSettings,
+    three_layer,
+)
+from ullage.documents.presets.token_budget import (
+    TokenBudgetSettings,
+    token_budget,
+)
+from ullage.policy import (
+    DEFAULT,
+    SUMMARISED,
+    ProposedEdit,
+    Replace,
+    fingerprint,
+)
 from ullage.policy.stages.compact import compact
 from ullage.policy.stages.emergency import emergency
 from ullage.policy.stages.record import record
@@ -55,7 +73,8 @@ def first_lines(window, /, *, lines=5):
             place = window.transcript.address(spot)
             cuts.append(
                 ProposedEdit(
-                    Replace(place, output.ref, text, "truncated", "lines"), (output,)
+                    Replace(place, output.ref, text, "truncated", "lines"),
+                    (output,),
                 )
             )
     return cuts
@@ -66,16 +85,18 @@ def fingerprints():
     mine = Policy(
         name="mine-1",
         on_arrival=(partial(first_lines, lines=7), lambda window, /: ()),
-        under_pressure=(partial(first_lines, lines=frozenset(("a", "b", "c"))),),
+        under_pressure=(
+            partial(first_lines, lines=frozenset(("a", "b", "c"))),
+        ),
     )
     policies = [*map(preset, PRESETS), SUMMARISED, mine]
-    return [fingerprint(policy, common_keys, ("ask_me",)) for policy in policies]
+    return [
+        fingerprint(policy, common_keys, ("ask_me",)) for policy in policies
+    ]
 
 
 def test_a_fingerprint_is_the_same_in_every_process():
-    script = (
-        "from tests.stages.test_fingerprints import fingerprints; print(fingerprints())"
-    )
+    script = "from tests.stages.test_fingerprints import fingerprints; print(fingerprints())"
     for seed in ("0", "1", "2"):
         env = {
             **os.environ,
@@ -136,7 +157,10 @@ def test_every_sample_but_those_that_stay_is_cut_by_some_policy():
 
     def watch(window, /):
         cuts = truncate(
-            window, shape=partial(by_kind, limit_chars=dict.fromkeys(LIMIT_CHARS, 500))
+            window,
+            shape=partial(
+                by_kind, limit_chars=dict.fromkeys(LIMIT_CHARS, 500)
+            ),
         )
         if window.size > 1:
             asked.append(bool(cuts))
@@ -190,13 +214,16 @@ def test_two_functions_of_one_name_differ_by_what_they_show():
     for word in ("one", "two"):
         source = f"def stage(window, /):\n    return shown(window, {word!r})"
         exec(source, names := {"shown": _worded, "__name__": __name__})
-        here[word] = fingerprint(Policy(name="mine-1", on_arrival=(names["stage"],)))
+        here[word] = fingerprint(
+            Policy(name="mine-1", on_arrival=(names["stage"],))
+        )
     assert here["one"] != here["two"]
 
 
 def _worded(window, word):
     return [
-        cut._replace(edit=replace(cut.edit, text=word)) for cut in first_lines(window)
+        cut._replace(edit=replace(cut.edit, text=word))
+        for cut in first_lines(window)
     ]
 
 
@@ -210,7 +237,9 @@ def test_a_stage_that_fails_on_a_sample_is_known_by_its_error():
         return stage
 
     known = {"value": ValueError, "key": KeyError}
-    policies = [Policy(name="mine-1", on_arrival=(failing(error),)) for error in known]
+    policies = [
+        Policy(name="mine-1", on_arrival=(failing(error),)) for error in known
+    ]
     Session("gpt-4.1", policy=policies[0])
     assert len({fingerprint(policy) for policy in policies}) == 2
 
@@ -261,7 +290,12 @@ def test_what_redacts_is_known_by_name_and_by_what_it_shows():
         DEFAULT, Engine("ada").redact
     )
     assert (
-        len({fingerprint(DEFAULT, each) for each in (None, ada.redact, bo.redact, str)})
+        len(
+            {
+                fingerprint(DEFAULT, each)
+                for each in (None, ada.redact, bo.redact, str)
+            }
+        )
         == 4
     )
 
@@ -283,12 +317,16 @@ def reworded(monkeypatch):
 
 
 @pytest.mark.parametrize(("place", "old", "new", "part"), WORDS)
-def test_one_changed_word_changes_the_fingerprint(reworded, place, old, new, part):
+def test_one_changed_word_changes_the_fingerprint(
+    reworded, place, old, new, part
+):
     before = fingerprint(SUMMARISED)
     reworded(place, old, new)
     after = fingerprint(SUMMARISED)
     assert before != after
-    assert (arrival_part(before) != arrival_part(after)) == (part == ON_ARRIVAL)
+    assert (arrival_part(before) != arrival_part(after)) == (
+        part == ON_ARRIVAL
+    )
 
 
 def test_what_is_decided_under_pressure_shows_nothing_otherwise_that_was_sent():
@@ -350,11 +388,15 @@ def cache_of(compaction):
         *settings_of(ToolOutputCacheConfig, output_cache),
     ],
 )
-def test_every_setting_of_every_preset_is_part_of_the_fingerprint(make, changed):
+def test_every_setting_of_every_preset_is_part_of_the_fingerprint(
+    make, changed
+):
     assert fingerprint(make()) != fingerprint(changed())
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(CompactionConfig)])
+@pytest.mark.parametrize(
+    "name", [field.name for field in fields(CompactionConfig)]
+)
 def test_every_setting_of_a_compaction_is_part_of_the_fingerprint(name):
     value = getattr(CompactionConfig(), name)
     other = OTHER[name] if name in OTHER else value + 1
@@ -365,7 +407,9 @@ def test_every_setting_of_a_compaction_is_part_of_the_fingerprint(name):
 
 @pytest.mark.parametrize("function", [truncate, record, emergency, compact])
 def test_every_keyword_of_our_stages_is_part_of_the_fingerprint(function):
-    prints = {fingerprint(own(DEFAULT, guard=function, on_arrival=(function,)))}
+    prints = {
+        fingerprint(own(DEFAULT, guard=function, on_arrival=(function,)))
+    }
     for name in function.__kwdefaults__:
         stage = partial(function, **{name: first_lines})
         prints.add(fingerprint(own(DEFAULT, guard=stage, on_arrival=(stage,))))

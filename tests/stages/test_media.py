@@ -13,7 +13,9 @@ MEGABYTE = "A" * 1_333_332
 
 
 def png(width, height, tail):
-    header = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + struct.pack(">II", width, height)
+    header = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + struct.pack(
+        ">II", width, height
+    )
     return base64.b64encode(header + bytes(22)).decode() + tail
 
 
@@ -24,9 +26,15 @@ def asked(*blocks, model="claude-opus-5"):
         "model": model,
         "max_tokens": 100,
         "messages": [
-            {"role": "user", "content": [*before, {"type": "text", "text": "Look."}]},
+            {
+                "role": "user",
+                "content": [*before, {"type": "text", "text": "Look."}],
+            },
             {"role": "assistant", "content": "Go on."},
-            {"role": "user", "content": [*last, {"type": "text", "text": "And this."}]},
+            {
+                "role": "user",
+                "content": [*last, {"type": "text", "text": "And this."}],
+            },
         ],
     }
 
@@ -45,15 +53,21 @@ def left(request):
     view = session.fit(request)
     assert session.fit(request) == view
     assert problems(view, "anthropic") == []
-    blocks = (block for message in view["messages"] for block in message["content"])
+    blocks = (
+        block for message in view["messages"] for block in message["content"]
+    )
     return [
-        b["source"]["data"] for b in blocks if isinstance(b, dict) and "source" in b
+        b["source"]["data"]
+        for b in blocks
+        if isinstance(b, dict) and "source" in b
     ]
 
 
 def test_a_document_may_weigh_more_than_an_image():
     heavy = "JVBERi0x" + MEGABYTE * 12
-    assert left(asked(medium(heavy, "application/pdf"), medium(png(9, 9, "")))) == [
+    assert left(
+        asked(medium(heavy, "application/pdf"), medium(png(9, 9, "")))
+    ) == [
         heavy,
         png(9, 9, ""),
     ]
@@ -71,8 +85,14 @@ def test_what_is_new_stays_and_half_of_what_may_be_sent_is_left():
 )
 def test_no_more_images_are_sent_than_a_model_takes(model, most):
     pictures = [png(10, 10 + n, "") for n in range(most + 1)]
-    assert left(asked(*map(medium, pictures[:most]), model=model)) == pictures[:most]
-    assert left(asked(*map(medium, pictures), model=model)) == pictures[-(most // 2) :]
+    assert (
+        left(asked(*map(medium, pictures[:most]), model=model))
+        == pictures[:most]
+    )
+    assert (
+        left(asked(*map(medium, pictures), model=model))
+        == pictures[-(most // 2) :]
+    )
 
 
 def test_where_nothing_is_known_of_single_images_only_their_weight_together_counts():
@@ -84,6 +104,9 @@ def test_where_nothing_is_known_of_single_images_only_their_weight_together_coun
 def test_a_history_without_media_is_not_looked_through():
     session = Session("gpt-4o")
     session.fit(
-        {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello."}]}
+        {
+            "model": "gpt-4o",
+            "messages": [{"role": "user", "content": "Hello."}],
+        }
     )
     assert refused_media(session.window) == []

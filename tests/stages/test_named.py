@@ -24,7 +24,9 @@ def test_the_names_are_those_that_type_checkers_know_and_that_have_settings():
 
 
 def test_a_name_that_nobody_has_is_told_with_those_there_are():
-    with pytest.raises(ConfigError, match=r"'treelayer' is not known.*three_layer"):
+    with pytest.raises(
+        ConfigError, match=r"'treelayer' is not known.*three_layer"
+    ):
         Session("gpt-4.1", policy="treelayer")
     with pytest.raises(ConfigError, match=r"'treelayer' is not known"):
         documents.load("treelayer", {})
@@ -35,6 +37,9 @@ def test_a_name_that_nobody_has_is_told_with_those_there_are():
 def test_a_session_under_the_default_loads_no_preset():
     code = "import sys, ullage; ullage.Session('gpt-4.1'); print('ullage.documents' in sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout == "False\n"

@@ -68,9 +68,14 @@ def test_known_is_what_was_said_and_what_other_outputs_tell():
             said="I call load_config.",
             calls=(Call("read", "a.py", "def first_name(): pass"),),
         ),
-        Turn(said="Next.", calls=(Call("read", "b.py", "def other_name(): pass"),)),
+        Turn(
+            said="Next.",
+            calls=(Call("read", "b.py", "def other_name(): pass"),),
+        ),
     ]
-    transcript = transcript_of(histories.wire("openai-chat", turns), "openai-chat")
+    transcript = transcript_of(
+        histories.wire("openai-chat", turns), "openai-chat"
+    )
     builder = WindowBuilder(transcript, METER, Words())
     builder.extend(len(transcript))
     window = builder.window
@@ -83,10 +88,13 @@ def test_known_is_what_was_said_and_what_other_outputs_tell():
     assert "first_name" not in known.dialogue | known.outputs
 
 
-def test_a_text_that_is_told_again_is_not_read_again_but_for_another_root(monkeypatch):
+def test_a_text_that_is_told_again_is_not_read_again_but_for_another_root(
+    monkeypatch,
+):
     said, read = frozenset[str](), []
     monkeypatch.setattr(
-        "ullage.policy.stages.names.spaced", lambda text: read.append(text) or text
+        "ullage.policy.stages.names.spaced",
+        lambda text: read.append(text) or text,
     )
     texts = ["first_name of one", "other_name of two"]
     for told in (texts[:1], texts, texts):
@@ -102,12 +110,19 @@ def test_words_that_are_passed_over_hold_no_name_and_line_ends_are_told(text):
     words, every = words_in(text), re.findall("\n|[^ \n]+", spaced(text))
     names = names_in(every)
     is_told = {*names, "\n"}.__contains__
-    assert [word for word in words if is_told(word)] == [*filter(is_told, every), "\n"]
+    assert [word for word in words if is_told(word)] == [
+        *filter(is_told, every),
+        "\n",
+    ]
     assert names_in(words) == names
 
 
 def test_plain_words_and_whole_numbers_are_passed_over():
-    assert words_in("the Quick brown_fox \n saw 2026 hens") == ["brown_fox", "\n", "\n"]
+    assert words_in("the Quick brown_fox \n saw 2026 hens") == [
+        "brown_fox",
+        "\n",
+        "\n",
+    ]
 
 
 def test_a_text_of_plain_words_alone_is_looked_at_in_one_go():

@@ -81,7 +81,9 @@ def test_bound_reasoning_goes_with_a_text_that_is_cut_before_it():
     session = Session(MODEL["anthropic"], format="anthropic", recall=False)
     asked = histories.request("anthropic", histories.wire("anthropic", turns))
     session.fit(asked)
-    said = "messages.2.content.0.text: String should have at most 4000 characters"
+    said = (
+        "messages.2.content.0.text: String should have at most 4000 characters"
+    )
     assert session.refused(said)
     view = session.fit(asked)
     assert problems(view, "anthropic") == []

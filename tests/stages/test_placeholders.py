@@ -19,8 +19,12 @@ PIXELS = png(64)["source"]["data"]
 
 
 def cut(output, retain_chars=100, items=0):
-    turn = histories.Turn(calls=(histories.Call("read", "a.py", output, items=items),))
-    transcript = transcript_of(histories.wire("anthropic", [turn]), "anthropic")
+    turn = histories.Turn(
+        calls=(histories.Call("read", "a.py", output, items=items),)
+    )
+    transcript = transcript_of(
+        histories.wire("anthropic", [turn]), "anthropic"
+    )
     builder = WindowBuilder(transcript, METER, Words())
     builder.extend(len(transcript))
     window = builder.window
@@ -39,7 +43,9 @@ def test_the_head_the_ref_and_the_marker():
     assert made.edit.why == "too much; 5,000 characters set aside"
 
 
-@pytest.mark.parametrize("output", ["x" * 100, "x" * 120, "", "x" * 5_000 + MARKER])
+@pytest.mark.parametrize(
+    "output", ["x" * 100, "x" * 120, "", "x" * 5_000 + MARKER]
+)
 def test_left_alone_is_what_is_short_or_already_marked(output):
     assert cut(output) is None
 
@@ -47,7 +53,11 @@ def test_left_alone_is_what_is_short_or_already_marked(output):
 IMAGES = {
     "anthropic": {
         "type": "image",
-        "source": {"type": "base64", "media_type": "image/png", "data": PIXELS},
+        "source": {
+            "type": "base64",
+            "media_type": "image/png",
+            "data": PIXELS,
+        },
     },
     "openai-chat": {
         "type": "image_url",
@@ -81,10 +91,15 @@ def test_an_image_of_the_user_goes_whole_and_the_view_is_legal(format):
     text = {"openai-responses": {"type": "input_text"}, "gemini": {}}.get(
         format, {"type": "text"}
     )
-    messages[0] = {**messages[0], body: [{**text, "text": "Look."}, IMAGES[format]]}
+    messages[0] = {
+        **messages[0],
+        body: [{**text, "text": "Look."}, IMAGES[format]],
+    }
     policy = Policy(name="no old images", under_pressure=(set_images_aside,))
     request = histories.request(format, messages)
-    view = Session(request.get("model", ""), policy=policy, format=format).fit(request)
+    view = Session(request.get("model", ""), policy=policy, format=format).fit(
+        request
+    )
     assert problems(request) == problems(view) == []
     assert PIXELS in json.dumps(request)
     assert PIXELS not in json.dumps(view)

@@ -11,7 +11,9 @@ from ullage.policy.stages.places import named, place_of
 def test_the_place_of_an_item_is_where_it_begins(items, indent):
     text = json.dumps(items, indent=indent)
     read = json.JSONDecoder().raw_decode
-    assert [read(text, place_of(text, (at,)))[0] for at in range(len(items))] == items
+    assert [
+        read(text, place_of(text, (at,)))[0] for at in range(len(items))
+    ] == items
 
 
 @given(st.dictionaries(names, values), st.sampled_from((None, 2)))
@@ -28,7 +30,9 @@ def test_the_place_of_a_field_is_before_its_value_and_behind_the_one_before(
 def test_the_place_of_a_value_within_a_string_counts_its_escapes():
     inner = json.dumps([{"é": 'a "quoted" word\n'}, {"id": 7}])
     for only_ascii in (True, False):
-        text = json.dumps([{"type": "text", "text": inner}], ensure_ascii=only_ascii)
+        text = json.dumps(
+            [{"type": "text", "text": inner}], ensure_ascii=only_ascii
+        )
         at = place_of(text, (0, "text", None, 1))
         assert text[at:].startswith('{\\"id\\": 7}')
     assert named((0, "text", None, 1, "id")) == "[0].text[1].id"

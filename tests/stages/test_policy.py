@@ -4,7 +4,14 @@ from functools import partial
 import pytest
 
 from tests import histories
-from ullage import ConfigError, Limits, OverLimitError, Policy, Session, StageError
+from ullage import (
+    ConfigError,
+    Limits,
+    OverLimitError,
+    Policy,
+    Session,
+    StageError,
+)
 from ullage import policy as stages
 from ullage.core.contract.kinds import kind_of
 from ullage.core.values.edits import ProposedEdit, Replace
@@ -15,7 +22,12 @@ LONG = [{"role": "user", "content": "the tide came in. " * 2_000}]
 MODELS = {"openai-chat": "gpt-4.1", "anthropic": "claude-sonnet-4-5"}
 FUNCTION = {"name": "read_file", "arguments": '{"path": "a.py"}'}
 CALLED = {"id": "c1", "type": "function", "function": FUNCTION}
-USED = {"type": "tool_use", "id": "c1", "name": "read_file", "input": {"path": "a.py"}}
+USED = {
+    "type": "tool_use",
+    "id": "c1",
+    "name": "read_file",
+    "input": {"path": "a.py"},
+}
 GIVEN = {"type": "tool_result", "tool_use_id": "c1", "content": "x = 1"}
 REQUESTS = {
     "openai-chat": {
@@ -38,7 +50,10 @@ REQUESTS = {
 
 def session(policy, window=2_000):
     return Session(
-        "gpt-4.1", policy=policy, limits=Limits(window_tokens=window), recall=False
+        "gpt-4.1",
+        policy=policy,
+        limits=Limits(window_tokens=window),
+        recall=False,
     )
 
 
@@ -96,14 +111,19 @@ def test_a_stage_that_shows_arguments_no_wire_can_carry_is_named_with_the_call(
         )
         return [
             ProposedEdit(
-                Replace(place, output.ref, text, "pruned", "it is long"), (output,)
+                Replace(place, output.ref, text, "pruned", "it is long"),
+                (output,),
             )
         ]
 
     policy = Policy(name="shouting", under_pressure=(shout,), strict=True)
     limits = Limits(window_tokens=10_000)
     shouting = Session(
-        MODELS[format], policy=policy, limits=limits, format=format, recall=False
+        MODELS[format],
+        policy=policy,
+        limits=limits,
+        format=format,
+        recall=False,
     )
     with pytest.raises(
         StageError, match=r"stage shout, .* of read_file, call 1 of message 2"
@@ -124,19 +144,30 @@ def test_the_name_of_a_policy_is_pinned_and_an_unknown_one_refused():
     {
         "read": ("read_file", "Read", "view", "cat", "open_file"),
         "search": ("grep", "Glob", "find_references", "ls", "search_files"),
-        "shell": ("bash", "execute_command", "run_tests", "terminal", "python"),
+        "shell": (
+            "bash",
+            "execute_command",
+            "run_tests",
+            "terminal",
+            "python",
+        ),
         "web": ("web_search", "WebFetch", "browse", "http_get"),
         "other": ("lookup", "weather", ""),
     }.items(),
 )
 def test_a_tool_is_of_the_kind_its_name_says(kind, tools):
-    assert {tool: kind_of(tool) for tool in tools} == dict.fromkeys(tools, kind)
+    assert {tool: kind_of(tool) for tool in tools} == dict.fromkeys(
+        tools, kind
+    )
 
 
 def forget_pages(window, /, *, older_than=6):
     """The stage of the docstring of `ullage.policy`."""
     stop = window.transcript.turn_start(window.size) - older_than
-    cuts = (stages.placeholder(window, at) for at in window.results(0, max(stop, 0)))
+    cuts = (
+        stages.placeholder(window, at)
+        for at in window.results(0, max(stop, 0))
+    )
     return [cut for cut in cuts if cut is not None]
 
 
@@ -144,7 +175,10 @@ def test_the_stage_of_the_docstring_is_a_policy_of_its_own():
     policy = stages.Policy(
         name="mine-1", under_pressure=(partial(forget_pages, older_than=4),)
     )
-    calls = [histories.Call("read", f"{n}.py", f"line {n}\n" * 400) for n in range(6)]
+    calls = [
+        histories.Call("read", f"{n}.py", f"line {n}\n" * 400)
+        for n in range(6)
+    ]
     messages = histories.wire(
         "openai-chat", [histories.Turn(calls=(call,)) for call in calls]
     )
@@ -156,5 +190,7 @@ def test_the_stage_of_the_docstring_is_a_policy_of_its_own():
     )
     told = {line.strip() for line in stages.__doc__.splitlines()}
     assert {
-        line.strip() for line in source.splitlines() if line and '"""' not in line
+        line.strip()
+        for line in source.splitlines()
+        if line and '"""' not in line
     } <= told

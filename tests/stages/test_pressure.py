@@ -37,7 +37,9 @@ def test_over_a_share_it_wants_the_low_mark():
 )
 def test_the_report_decides_over_the_estimate(reported, budget, presses):
     window = set_to(window_with(), reported_tokens=reported)
-    assert (pressure.over_reported(window, budget_tokens=budget) is not None) == presses
+    assert (
+        pressure.over_reported(window, budget_tokens=budget) is not None
+    ) == presses
 
 
 def test_without_a_report_the_estimate_stands_in():
@@ -65,15 +67,24 @@ def test_a_batch_is_the_results_of_one_reply_in_one_message_or_several():
 
 def test_rough_pressure_is_a_share_or_what_is_kept_for_the_answer():
     held = rough.view_tokens(window_with())
-    ask = {"share": 0.85, "reserve_tokens": 0, "least_tokens": 0, "minimum_tokens": 7}
+    ask = {
+        "share": 0.85,
+        "reserve_tokens": 0,
+        "least_tokens": 0,
+        "minimum_tokens": 7,
+    }
     assert pressure.rough_over(window_with(held), **ask) == 7
     assert pressure.rough_over(window_with(held * 2), **ask) is None
     assert (
-        pressure.rough_over(window_with(held * 2), **ask | {"reserve_tokens": held})
+        pressure.rough_over(
+            window_with(held * 2), **ask | {"reserve_tokens": held}
+        )
         == 7
     )
     assert (
-        pressure.rough_over(window_with(held), **ask | {"least_tokens": held + 1})
+        pressure.rough_over(
+            window_with(held), **ask | {"least_tokens": held + 1}
+        )
         is None
     )
 

@@ -27,7 +27,9 @@ def test_two_pastes_share_what_is_left_alike():
 
 
 def test_where_there_are_too_many_the_newest_are_quoted():
-    shown = quotes([f"{number:03}: {RULE * 20}" for number in range(50)], 1_000)
+    shown = quotes(
+        [f"{number:03}: {RULE * 20}" for number in range(50)], 1_000
+    )
     assert sorted(shown) == [46, 47, 48, 49]
 
 
@@ -53,7 +55,9 @@ def test_what_is_left_out_names_what_opens_it():
         == f"[{len(texts[lines[0]]):,} characters set aside: ref={refs[lines[0]]}]"
     )
     assert len(lines) > 5
-    assert max(lines) < min(set(shown) - set(lines)), "the oldest are set aside first"
+    assert max(lines) < min(set(shown) - set(lines)), (
+        "the oldest are set aside first"
+    )
     assert sum(map(len, shown.values())) <= 3_000
 
 

@@ -27,14 +27,17 @@ def turns(count, asked=25):
     for number in range(count):
         said = f"Go on with chapter {number}." if number % asked == 0 else None
         yield Turn(
-            user=said, calls=(Call("read_file", f"{number}.py", file_of(number)),)
+            user=said,
+            calls=(Call("read_file", f"{number}.py", file_of(number)),),
         )
 
 
 def carried(format, count=160, **more):
     """The views of a conversation under the default policy, each at its call."""
     messages = histories.wire(format, list(turns(count)))
-    session = Session(VAST[format], format=format, limits=LIMITS, recall=True, **more)
+    session = Session(
+        VAST[format], format=format, limits=LIMITS, recall=True, **more
+    )
     views = [
         session.fit(histories.request(format, messages[:index]))
         for index, message in enumerate(messages)
@@ -87,7 +90,8 @@ def test_a_record_says_why_it_was_made_now():
     _, views, session = carried("openai-chat")
     whys = {placed.edit.why for placed in session.window.summaries}
     assert all(
-        why.startswith("a batch pays: ") and "and rewrites" in why for why in whys
+        why.startswith("a batch pays: ") and "and rewrites" in why
+        for why in whys
     )
     told = "\n".join(view.explain() for view in views)
     assert all(why in told for why in whys)
@@ -100,7 +104,9 @@ def test_every_output_behind_a_record_opens():
     for number in range(20):
         call = {"id": "r", "type": "function"}
         output = next(
-            m["content"] for m in messages if m.get("content") == file_of(number)
+            m["content"]
+            for m in messages
+            if m.get("content") == file_of(number)
         )
         ref = session.window.transcript.output(
             next(
@@ -120,7 +126,9 @@ def test_every_output_behind_a_record_opens():
 
 def test_the_guard_stands_for_records_too_and_leaves_the_newest():
     messages = histories.wire("openai-chat", list(turns(200)))
-    session = Session("gpt-4.1", limits=Limits(window_tokens=10_000), recall=True)
+    session = Session(
+        "gpt-4.1", limits=Limits(window_tokens=10_000), recall=True
+    )
     for length in range(2, len(messages)):
         if messages[length]["role"] == "assistant":
             session.fit(histories.request("openai-chat", messages[:length]))
@@ -174,13 +182,18 @@ def test_of_a_user_text_beside_results_not_one_character_is_lost():
         result = {"toolUseId": call_id, "content": [{"text": file_of(number)}]}
         messages += [
             {"role": "assistant", "content": [{"toolUse": use}]},
-            {"role": "user", "content": [{"toolResult": result}, {"text": text}]},
+            {
+                "role": "user",
+                "content": [{"toolResult": result}, {"text": text}],
+            },
         ]
     model = "anthropic.claude-sonnet-4-5-v1:0"
     session = Session(model, limits=LIMITS, recall=True)
     view = session.fit({"modelId": model, "messages": messages})
     assert session.window.summaries
-    blocks = [block for message in view["messages"] for block in message["content"]]
+    blocks = [
+        block for message in view["messages"] for block in message["content"]
+    ]
     shown = "\n".join(block["text"] for block in blocks if "text" in block)
     assert all(text in shown for text in texts)
 
@@ -189,7 +202,9 @@ def test_of_a_user_text_beside_results_not_one_character_is_lost():
 
 
 def window_of(*messages):
-    session = Session("gpt-4.1", limits=Limits(window_tokens=100_000), recall=True)
+    session = Session(
+        "gpt-4.1", limits=Limits(window_tokens=100_000), recall=True
+    )
     session.fit(
         {
             "model": "gpt-4.1",
@@ -221,7 +236,9 @@ def told(window, digests=None):
 
 def test_each_call_stands_before_what_it_gave():
     window = window_of(
-        asked(("a", "ls", '{"path": "src"}'), ("b", "make", "{}"), said="I look."),
+        asked(
+            ("a", "ls", '{"path": "src"}'), ("b", "make", "{}"), said="I look."
+        ),
         gave("b", "ok"),
         gave("a", "tide.c"),
     )
@@ -252,11 +269,15 @@ def test_of_a_long_result_stand_its_lines_and_its_ref():
     (spot,) = digestible(window, 1, window.size)
     ref = window.transcript.output(spot).ref
     shown = f"- cat() → {len(text)} characters, ref={ref}"
-    assert told(window, digests={spot: ":\n…\nline 7"}) == [f"{shown}:\n…\nline 7"]
-    assert told(window, digests={spot: ", with tide"}) == [f"{shown}, with tide"]
-    assert told(window, digests={spot: f":\n{text[:-4]}"}) == [f"- cat() → {text}"], (
-        "it would win nothing"
-    )
+    assert told(window, digests={spot: ":\n…\nline 7"}) == [
+        f"{shown}:\n…\nline 7"
+    ]
+    assert told(window, digests={spot: ", with tide"}) == [
+        f"{shown}, with tide"
+    ]
+    assert told(window, digests={spot: f":\n{text[:-4]}"}) == [
+        f"- cat() → {text}"
+    ], "it would win nothing"
 
 
 def test_a_line_of_a_tool_or_the_model_is_no_step_and_no_notice():
@@ -280,4 +301,7 @@ def test_what_has_no_text_is_named():
         asked(("a", "cat", "not json"), ("b", "nop", "{}")),
         gave("a", ""),
     )
-    assert told(window) == ["- nop() → nothing yet", "- cat(not json) → nothing"]
+    assert told(window) == [
+        "- nop() → nothing yet",
+        "- cat(not json) → nothing",
+    ]

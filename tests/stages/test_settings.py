@@ -135,7 +135,9 @@ def test_every_kind_of_setting_is_told_from_another_of_its_kind(one, other):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_no_other_process_knows_is_refused_by_name_when_the_session_is_made(value):
+def test_what_no_other_process_knows_is_refused_by_name_when_the_session_is_made(
+    value,
+):
     for stage, setting in (
         (partial(own, setting=value), "setting of own"),
         (partial(own, setting=(1, {"of": value})), "of"),
@@ -143,7 +145,9 @@ def test_what_no_other_process_knows_is_refused_by_name_when_the_session_is_made
     ):
         for moment in ("on_arrival", "under_pressure"):
             policy = Policy(name="mine-1", **{moment: (stage,)})
-            with pytest.raises(ConfigError, match=type(value).__name__) as refused:
+            with pytest.raises(
+                ConfigError, match=type(value).__name__
+            ) as refused:
                 Session("gpt-4.1", policy=policy)
             assert refused.value.setting == setting
             assert " at 0x" not in str(refused.value)
@@ -151,7 +155,10 @@ def test_what_no_other_process_knows_is_refused_by_name_when_the_session_is_made
 
 def test_a_stage_that_is_a_method_is_refused_for_what_it_is_bound_to():
     with pytest.raises(ConfigError, match="a Object is nothing") as refused:
-        Session("gpt-4.1", policy=Policy(name="mine-1", on_arrival=(Object(1).stage,)))
+        Session(
+            "gpt-4.1",
+            policy=Policy(name="mine-1", on_arrival=(Object(1).stage,)),
+        )
     assert refused.value.setting == "self of stage"
 
 
@@ -160,7 +167,9 @@ def test_a_variable_that_has_no_value_yet_is_refused_by_name():
         return later
 
     with pytest.raises(ConfigError, match="no value yet") as refused:
-        Session("gpt-4.1", policy=Policy(name="mine-1", under_pressure=(stage,)))
+        Session(
+            "gpt-4.1", policy=Policy(name="mine-1", under_pressure=(stage,))
+        )
     assert refused.value.setting == "later of stage"
     later = ()
     Session("gpt-4.1", policy=Policy(name="mine-1", under_pressure=(stage,)))
@@ -189,7 +198,9 @@ def test_a_default_is_a_setting_whether_it_is_given_or_not():
 
 def test_ours_have_no_module_and_where_they_show_what_they_are_no_name():
     assert text(truncate).startswith("truncate(")
-    assert written(truncate, "stage", names_ours=False).text.startswith("ours(")
+    assert written(truncate, "stage", names_ours=False).text.startswith(
+        "ours("
+    )
     assert written(truncate, "stage").is_ours
     for stage in (
         own,

@@ -15,7 +15,11 @@ MARKER = "[{shown} of {total}, call {prefix}more on {call_id}]"
 def shown(text, limit, **words):
     source = Source(text, "read", "call_1")
     return head_chars(
-        source, Words(**words), limit_chars=limit, marker=MARKER, bare="[{shown}]"
+        source,
+        Words(**words),
+        limit_chars=limit,
+        marker=MARKER,
+        bare="[{shown}]",
     )
 
 
@@ -81,7 +85,9 @@ def test_a_list_keeps_its_first_items_whatever_its_characters():
 def test_a_dict_becomes_advice_and_a_preview():
     text = json.dumps({"rows": ["x" * 50] * 20})
     cut = json.loads(typed(text).text)
-    assert cut["error"].startswith(f"{len(text)} over 400, filter: get_continuation(")
+    assert cut["error"].startswith(
+        f"{len(text)} over 400, filter: get_continuation("
+    )
     assert cut["preview"] == text[:50]
 
 
@@ -94,7 +100,9 @@ def test_json_stays_json_of_its_kind_or_is_left_whole(value):
     cut = typed(text)
     if cut is None:
         assert len(text) <= 1_000
-        assert not (isinstance(value, list) and len(value) > 10 and len(text) > 1_000)
+        assert not (
+            isinstance(value, list) and len(value) > 10 and len(text) > 1_000
+        )
         return
     assert len(cut.text) < len(text)
     if cut.text[:1] in "[{":

@@ -21,8 +21,12 @@ def bash(id, output):
 
 
 def fitted(messages, window_tokens):
-    session = Session("gpt-4o", limits=Limits(window_tokens=window_tokens), recall=True)
-    return session.fit({"model": "gpt-4o", "messages": messages})["messages"], session
+    session = Session(
+        "gpt-4o", limits=Limits(window_tokens=window_tokens), recall=True
+    )
+    return session.fit({"model": "gpt-4o", "messages": messages})[
+        "messages"
+    ], session
 
 
 def test_an_old_result_is_cut_before_what_the_user_says_now():
@@ -74,7 +78,10 @@ def test_what_the_newest_reply_says_stays_while_its_result_is_larger():
     """The model goes on from what it noted there; of the result it can read more."""
     notes = "Note: the clock was wrong, so the cache was stale. " * 8
     call, result = bash("call_2", LONG * 2_000)
-    messages = [{"role": "user", "content": "The task."}, *bash("call_1", LONG * 60)]
+    messages = [
+        {"role": "user", "content": "The task."},
+        *bash("call_1", LONG * 60),
+    ]
     view, _ = fitted([*messages, {**call, "content": notes}, result], 1_500)
     assert view[-2]["content"] == notes
     assert len(view[-1]["content"]) > 1_000
@@ -82,7 +89,9 @@ def test_what_the_newest_reply_says_stays_while_its_result_is_larger():
 
 TEXTS = {
     "prose": "It may be that the cache is stale, or the clock. " * 20,
-    "json": '{"rows": [' + ", ".join(f'{{"n": {n}}}' for n in range(60)) + "]}",
+    "json": '{"rows": ['
+    + ", ".join(f'{{"n": {n}}}' for n in range(60))
+    + "]}",
     "base64": "aGVsbG8gd29ybGQ" * 40,
     "no spaces": "名前は猫である。" * 60,
     "colours": "\x1b[31mred\x1b[0m " * 40,
@@ -94,7 +103,10 @@ TEXTS = {
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_whatever_makes_room_goes_down_to_its_ref_alone(policy, model, text):
     """What stays above it would take room from a result that nobody has read yet."""
-    messages = [{"role": "user", "content": text}, *bash("call_1", f"1 {text}")]
+    messages = [
+        {"role": "user", "content": text},
+        *bash("call_1", f"1 {text}"),
+    ]
     messages += [
         {"role": "assistant", "content": f"2 {text}"},
         {"role": "user", "content": "Go."},
@@ -111,10 +123,19 @@ def test_whatever_makes_room_goes_down_to_its_ref_alone(policy, model, text):
 
 def compacted(olds, text):
     """Behind what a provider compacted one turn, which may not be condensed: one result is new."""
-    sealed = {"type": "compaction", "content": "It fails.", "encrypted_content": "c2Vh"}
+    sealed = {
+        "type": "compaction",
+        "content": "It fails.",
+        "encrypted_content": "c2Vh",
+    }
     said = {"type": "text", "text": TEXTS["prose"]}
     uses = [
-        {"type": "tool_use", "id": f"toolu_{n}", "name": "read", "input": {"n": n}}
+        {
+            "type": "tool_use",
+            "id": f"toolu_{n}",
+            "name": "read",
+            "input": {"n": n},
+        }
         for n in range(olds + 1)
     ]
     results = [
@@ -135,7 +156,9 @@ def compacted(olds, text):
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_near_the_limit_a_new_result_waits_for_nothing_that_could_give_way(text):
+def test_near_the_limit_a_new_result_waits_for_nothing_that_could_give_way(
+    text,
+):
     model, messages, cut = "claude-sonnet-4-5", compacted(16, text), 0
     for window_tokens in range(3_500, 5_800, 100):
         limits = Limits(window_tokens=window_tokens, output_reserve_tokens=0)

@@ -20,12 +20,16 @@ values = st.recursive(
     max_leaves=15,
 )
 rows = st.lists(
-    st.dictionaries(names, values, min_size=1, max_size=5), min_size=3, max_size=9
+    st.dictionaries(names, values, min_size=1, max_size=5),
+    min_size=3,
+    max_size=9,
 )
 
 
 def compact(value):
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return json.dumps(
+        value, ensure_ascii=False, separators=(",", ":")
+    ).encode()
 
 
 def scalars(value):
@@ -54,7 +58,10 @@ def test_like_objects_become_rows_under_their_names_without_what_is_empty():
 
 
 def test_what_one_object_lacks_is_an_empty_value_in_its_row():
-    orders = [{"id": at, "colour": "red"} if at % 2 else {"id": at} for at in range(12)]
+    orders = [
+        {"id": at, "colour": "red"} if at % 2 else {"id": at}
+        for at in range(12)
+    ]
     _, *table = json.loads(squeezed(compact(orders)))
     assert table == [[at, "red" if at % 2 else ""] for at in range(12)]
 
@@ -65,7 +72,9 @@ def test_what_one_object_lacks_is_an_empty_value_in_its_row():
         [{"id": at, "name": "a"} for at in range(2)],  # too few
         [{"id": at} for at in range(9)],  # one column
         [{f"key{at}": at} for at in range(9)],  # not alike
-        [{"a.b": at, "a": {"b": at + 1}} for at in range(9)],  # one name, two values
+        [
+            {"a.b": at, "a": {"b": at + 1}} for at in range(9)
+        ],  # one name, two values
         [{"id": at} for at in range(8)] + [9],  # not objects alone
     ],
 )
@@ -80,7 +89,9 @@ def test_no_value_is_lost_in_a_table(objects):
     if table is None:
         return
     in_rows = [scalars(json.loads(row)) for row in table.rows]
-    assert list(map(sorted, in_rows)) == [sorted(scalars(each)) for each in objects]
+    assert list(map(sorted, in_rows)) == [
+        sorted(scalars(each)) for each in objects
+    ]
     assert {len(json.loads(row)) for row in table.rows} == {
         len(json.loads(table.names))
     }
@@ -97,7 +108,11 @@ def test_nothing_grows_and_nothing_is_left_out(value):
 
 def test_a_text_block_of_a_server_is_read_as_what_it_holds():
     orders = [{"id": at, "name": f"order {at}"} for at in range(40)]
-    block = {"type": "text", "text": json.dumps(orders, indent=2), "annotations": None}
+    block = {
+        "type": "text",
+        "text": json.dumps(orders, indent=2),
+        "annotations": None,
+    }
     small = json.loads(squeezed(compact([block])))
     assert small[0]["text"][:2] == [["id", "name"], [0, "order 0"]]
 

@@ -46,7 +46,9 @@ MODEL = {**histories.MODEL, "anthropic": "claude-opus-4-8"}
 
 
 def turn(number):
-    call = histories.Call("read_file", f"{number}.log", f"line {number}\n" * 300)
+    call = histories.Call(
+        "read_file", f"{number}.log", f"line {number}\n" * 300
+    )
     return histories.Turn(said="Let me look.", calls=(call,))
 
 
@@ -58,7 +60,9 @@ def history(format, before=3, after=24):
         messages += [
             said,
             *histories.wire(
-                format, [turn(n) for n in range(first, first + after)], start=first
+                format,
+                [turn(n) for n in range(first, first + after)],
+                start=first,
             ),
         ]
     return messages
@@ -75,7 +79,9 @@ def test_it_stands_behind_the_account(format):
         format=format,
     )
     for stop in range(len(messages) // 2, len(messages) + 1):
-        request = histories.request(format, messages[:stop], model=MODEL[format])
+        request = histories.request(
+            format, messages[:stop], model=MODEL[format]
+        )
         if problems(request, format):
             continue
         view = session.fit(request)
@@ -83,7 +89,11 @@ def test_it_stands_behind_the_account(format):
         assert problems(view, format) == []
         assert session.window.estimate <= session.window.limit_tokens
         standing = [said for said in SAID[format] if said in messages[:stop]]
-        assert [m for m in shown if any(m is said for said in standing)] == standing
+        assert [
+            m for m in shown if any(m is said for said in standing)
+        ] == standing
     assert session.window.summaries
-    account = next(i for i, m in enumerate(shown) if "[ullage:" in json.dumps(m) and i)
+    account = next(
+        i for i, m in enumerate(shown) if "[ullage:" in json.dumps(m) and i
+    )
     assert shown[account + 1] is SAID[format][0]

@@ -31,7 +31,9 @@ CHARACTERS = (
 written = st.lists(st.sampled_from(CHARACTERS), max_size=40)
 
 
-@pytest.mark.parametrize("case", cases("truncate"), ids=lambda case: case.title)
+@pytest.mark.parametrize(
+    "case", cases("truncate"), ids=lambda case: case.title
+)
 def test_the_conversation_comes_out_as_written(case):
     check(case)
 
@@ -39,7 +41,10 @@ def test_the_conversation_comes_out_as_written(case):
 @given(written)
 def test_a_cut_at_any_position_never_splits_a_character(characters):
     text = "".join(characters)
-    edges = {len("".join(characters[:count])) for count in range(len(characters) + 1)}
+    edges = {
+        len("".join(characters[:count]))
+        for count in range(len(characters) + 1)
+    }
     for at in range(len(text) + 1):
         cut = safe_cut(text, at)
         assert cut <= at
@@ -79,12 +84,15 @@ values = st.recursive(
 
 @given(
     st.one_of(
-        st.lists(values, min_size=1), st.dictionaries(st.text(), values, min_size=1)
+        st.lists(values, min_size=1),
+        st.dictionaries(st.text(), values, min_size=1),
     )
 )
 def test_json_stays_json_of_the_same_kind(value):
     text = json.dumps(
-        [value] * 20 if isinstance(value, list) else value | {"more": [value] * 20}
+        [value] * 20
+        if isinstance(value, list)
+        else value | {"more": [value] * 20}
     )
     shown = shorten(text, 4_000, REF, Words())
     if shown is not None and len(text) > 4_000:
@@ -107,7 +115,9 @@ def test_the_notice_of_json_reads_on_at_the_first_value_that_is_not_shown():
     text = json.dumps({"ok": True, "rows": rows}, indent=2)
     shown = json.loads(shorten(text, 2_000, REF, Words(), tables=True))
     head = (
-        shown["rows"].index(next(row for row in shown["rows"] if isinstance(row, str)))
+        shown["rows"].index(
+            next(row for row in shown["rows"] if isinstance(row, str))
+        )
         - 1
     )
     assert f"the first at rows[{head}]" in shown["_ullage"]
@@ -116,9 +126,13 @@ def test_the_notice_of_json_reads_on_at_the_first_value_that_is_not_shown():
 
 
 def test_json_that_fits_as_a_table_is_shown_whole():
-    rows = [{"id": n, "empty": None, "name": f"harbour {n}"} for n in range(300)]
+    rows = [
+        {"id": n, "empty": None, "name": f"harbour {n}"} for n in range(300)
+    ]
     text = json.dumps(rows)
-    names, *table, notice = json.loads(shorten(text, 8_000, REF, Words(), tables=True))
+    names, *table, notice = json.loads(
+        shorten(text, 8_000, REF, Words(), tables=True)
+    )
     assert [dict(zip(names, row, strict=True)) for row in table] == [
         {"id": n, "name": f"harbour {n}"} for n in range(300)
     ]
@@ -129,7 +143,8 @@ def test_json_that_fits_as_a_table_is_shown_whole():
 def test_a_row_that_is_cut_keeps_its_columns():
     empty = dict.fromkeys(f"field_{n}" for n in range(60))
     rows = [
-        {"id": n, **empty, "text": f"{n} " * 900, "owner": "ada"} for n in range(30)
+        {"id": n, **empty, "text": f"{n} " * 900, "owner": "ada"}
+        for n in range(30)
     ]
     names, *table, _ = json.loads(
         shorten(json.dumps(rows), 6_000, REF, Words(), tables=True)
@@ -161,7 +176,9 @@ def test_a_number_is_shown_as_it_was():
         ("lookup", "other"),
     ],
 )
-def test_the_kind_of_a_tool_is_told_by_its_name_and_decides_its_limit(tool, kind):
+def test_the_kind_of_a_tool_is_told_by_its_name_and_decides_its_limit(
+    tool, kind
+):
     assert kind_of(tool) == kind
     limit = LIMIT_CHARS[kind]
     assert not _cut(tool, "tide\n" * (limit // 5))

@@ -38,7 +38,9 @@ def test_only_what_is_named_is_set_aside():
     transcript, each = texts()
     first, several = (output_of(transcript, text).ref for text in each)
     shown = f"[16 characters set aside: ref={several}]"
-    assert [output.ref for output in named_in(shown, transcript, 0, 3)] == [several]
+    assert [output.ref for output in named_in(shown, transcript, 0, 3)] == [
+        several
+    ]
     assert first != several
 
 

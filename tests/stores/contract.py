@@ -8,7 +8,15 @@ from ullage.core.values.edits import Address, Replace
 from ullage.testing import Clock, StoreContract
 from ullage.testing._samples import ODD, batch, decided, output
 
-__all__ = ["ODD", "Clock", "FileContract", "batch", "decided", "output", "replaced"]
+__all__ = [
+    "ODD",
+    "Clock",
+    "FileContract",
+    "batch",
+    "decided",
+    "output",
+    "replaced",
+]
 
 
 def replaced(ref: str) -> Replace:

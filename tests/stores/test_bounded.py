@@ -12,7 +12,9 @@ WEEKLY = Bounds(older_than_s=30 * DAY_S, every_s=7 * DAY_S)
 class TestBounded(StoreContract):
     def open(self):
         never = Bounds(every_s=float("inf"))
-        store = BoundedStore(MemoryStore(clock=self.clock), never, clock=self.clock)
+        store = BoundedStore(
+            MemoryStore(clock=self.clock), never, clock=self.clock
+        )
         store.commit("never", [], [])
         return store
 
@@ -78,7 +80,9 @@ def test_what_a_commit_just_kept_is_there_when_it_returns(clock, inner):
 def test_a_clean_up_that_fails_fails_no_commit(clock):
     class Failing(MemoryStore):
         def collect(self, tenant, bounds, cursor=None):
-            raise StoreError(self.name, "collect", "the disk is full. Free some space")
+            raise StoreError(
+                self.name, "collect", "the disk is full. Free some space"
+            )
 
     store = BoundedStore(Failing(clock=clock), WEEKLY, clock=clock)
     assert store.commit("t", [output("x")], []) == ()

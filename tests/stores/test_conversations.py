@@ -103,7 +103,9 @@ def dump(path):
     "Run migration for schema changes",
     lives="ullage.documents.conversation.store.ConversationStore",
 )
-def test_a_service_opens_its_own_database_and_finds_everything_as_it_was(service):
+def test_a_service_opens_its_own_database_and_finds_everything_as_it_was(
+    service,
+):
     with raw(service) as db:
         before = db.execute("SELECT * FROM Messages").fetchall()
     store = ConversationStore(service)
@@ -126,10 +128,12 @@ def test_a_service_opens_its_own_database_and_finds_everything_as_it_was(service
     with raw(service) as db:
         after = db.execute("SELECT * FROM Messages").fetchall()
         assert [row[: len(before[0])] for row in after] == before
-        assert db.execute("SELECT DISTINCT IsCompacted FROM Messages").fetchall() == [
-            (0,)
+        assert db.execute(
+            "SELECT DISTINCT IsCompacted FROM Messages"
+        ).fetchall() == [(0,)]
+        assert db.execute("SELECT * FROM Sessions").fetchall() == [
+            ("s", "a title")
         ]
-        assert db.execute("SELECT * FROM Sessions").fetchall() == [("s", "a title")]
 
 
 @pytest.mark.says(
@@ -167,9 +171,13 @@ def test_the_tables_are_those_of_the_document(service):
             ("CompactedTokenCount", "INTEGER", True, False),
             ("CreatedAt", "TEXT", True, False),
         ]
-        (key,) = db.execute("PRAGMA foreign_key_list(CompactionParts)").fetchall()
+        (key,) = db.execute(
+            "PRAGMA foreign_key_list(CompactionParts)"
+        ).fetchall()
         assert key[2:5] == ("Messages", "MessageId", "Id")
-        (indexed,) = db.execute("PRAGMA index_info(idx_compaction_message)").fetchall()
+        (indexed,) = db.execute(
+            "PRAGMA index_info(idx_compaction_message)"
+        ).fetchall()
         assert indexed[2] == "MessageId"
 
 
@@ -189,7 +197,9 @@ def test_a_complete_file_is_opened_while_another_writes(service):
 
 def test_a_service_that_has_the_column_already_keeps_what_is_in_it(service):
     with raw(service) as db:
-        db.execute("ALTER TABLE Messages ADD COLUMN iscompacted INTEGER DEFAULT 0")
+        db.execute(
+            "ALTER TABLE Messages ADD COLUMN iscompacted INTEGER DEFAULT 0"
+        )
         db.execute("UPDATE Messages SET iscompacted = 1 WHERE Id = 'a'")
     store = ConversationStore(service)
     assert [one.is_compacted for one in store.history("s")] == [
@@ -217,7 +227,9 @@ def test_a_service_that_has_the_column_already_keeps_what_is_in_it(service):
         ),
     ],
 )
-def test_what_is_no_table_of_conversations_is_refused_untouched(path, schema, why):
+def test_what_is_no_table_of_conversations_is_refused_untouched(
+    path, schema, why
+):
     with raw(path) as db:
         db.execute(schema)
     before = dump(path)
@@ -234,7 +246,9 @@ def test_what_is_no_database_is_refused_untouched(path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
-def test_a_new_file_is_private_and_one_that_was_there_stays_as_it_was(path, tmp_path):
+def test_a_new_file_is_private_and_one_that_was_there_stays_as_it_was(
+    path, tmp_path
+):
     ConversationStore(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     shared = tmp_path / "shared.db"
@@ -313,7 +327,9 @@ def test_without_a_compaction_everything_is_loaded_in_order(store, path):
     // Verify messages before compaction are replaced with summary""",
     lives="ullage.documents.conversation.store.ConversationStore.load",
 )
-def test_after_a_compaction_the_summary_and_what_follows_the_boundary_are_loaded(store):
+def test_after_a_compaction_the_summary_and_what_follows_the_boundary_are_loaded(
+    store,
+):
     ids = store.append("s", talk(3))
     store.mark_compacted(ids[5], "It was the cache.", tokens=1_234)
     summary, *rest = store.load("s")
@@ -354,7 +370,9 @@ def test_what_is_compacted_is_marked_and_kept(store, path):
     ids = store.append("s", talk(3))
     part = store.mark_compacted(ids[3], "so far", tokens=77)
     assert wire(store.history("s")) == talk(3)
-    assert [one.is_compacted for one in store.history("s")] == [True] * 3 + [False] * 5
+    assert [one.is_compacted for one in store.history("s")] == [True] * 3 + [
+        False
+    ] * 5
     with raw(path) as db:
         assert db.execute("SELECT * FROM CompactionParts").fetchall() == [
             (part.id, ids[3], "so far", 3, 77, "2027-01-15T08:00:00+00:00")
@@ -392,7 +410,9 @@ def test_load_is_the_newest_summary_and_the_tail_of_the_history(
     for step, (turns, wish) in enumerate(steps):
         ids += store.append("s", talk(turns))
         said += talk(turns)
-        begins = [n for n, one in enumerate(said) if n and one["role"] != "tool"]
+        begins = [
+            n for n, one in enumerate(said) if n and one["role"] != "tool"
+        ]
         boundary = begins[wish % len(begins)]
         store.mark_compacted(ids[boundary], f"summary {step}", tokens=step)
         standing = boundary, f"summary {step}"
@@ -445,7 +465,11 @@ def test_sdk_objects_are_kept_as_their_fields(store):
     from openai.types.chat import ChatCompletionMessage
 
     store.append(
-        "s", [say("Look."), ChatCompletionMessage(role="assistant", content="Done.")]
+        "s",
+        [
+            say("Look."),
+            ChatCompletionMessage(role="assistant", content="Done."),
+        ],
     )
     kept = store.load("s")[1].message
     assert (kept["role"], kept["content"]) == ("assistant", "Done.")
@@ -483,7 +507,11 @@ def turns_on(format):
                 messages.append({"role": "model", "parts": [call]})
             case "openai-responses":
                 text = json.dumps(arguments)
-                call = {"type": "function_call", "call_id": f"t{number}", "name": name}
+                call = {
+                    "type": "function_call",
+                    "call_id": f"t{number}",
+                    "name": name,
+                }
                 call["arguments"] = text
                 messages.append(call)
             case "ollama":
@@ -493,9 +521,17 @@ def turns_on(format):
                 )
             case _:
                 body = {"name": name, "arguments": json.dumps(arguments)}
-                call = {"id": f"t{number}", "type": "function", "function": body}
+                call = {
+                    "id": f"t{number}",
+                    "type": "function",
+                    "function": body,
+                }
                 messages.append(
-                    {"role": "assistant", "content": None, "tool_calls": [call]}
+                    {
+                        "role": "assistant",
+                        "content": None,
+                        "tool_calls": [call],
+                    }
                 )
         result = wire.result(wire.call(call), "a result")
         match format:
@@ -514,11 +550,20 @@ def test_what_is_loaded_is_legal_on_every_wire(path, format):
     store.mark_compacted(ids[3], "so far", tokens=9)
     loaded = wire(store.load("s"))
     assert len(loaded) == 3
-    spec = ToolSpec("read_file", "Reads.", {"type": "object", "properties": {}})
+    spec = ToolSpec(
+        "read_file", "Reads.", {"type": "object", "properties": {}}
+    )
     tool = FORMATS[format].tool(spec)
-    tools = [{"functionDeclarations": [tool]}] if format == "gemini" else [tool]
+    tools = (
+        [{"functionDeclarations": [tool]}] if format == "gemini" else [tool]
+    )
     head = {"max_tokens": 100} if format == "anthropic" else {}
-    request = {"model": "m", **head, "tools": tools, FORMATS[format].key: loaded}
+    request = {
+        "model": "m",
+        **head,
+        "tools": tools,
+        FORMATS[format].key: loaded,
+    }
     assert problems(request, format) == []
 
 
@@ -564,10 +609,14 @@ def test_what_the_service_refuses_is_not_kept_in_part(service):
 
 @forks
 @silent
-def test_killed_at_any_step_of_a_compaction_it_is_there_or_it_is_not(store, path):
+def test_killed_at_any_step_of_a_compaction_it_is_there_or_it_is_not(
+    store, path
+):
     ids = store.append("s", talk(3))
     without, after = store.load("s"), 0
-    while dies(lambda: store.mark_compacted(ids[5], "so far", tokens=9), after):
+    while dies(
+        lambda: store.mark_compacted(ids[5], "so far", tokens=9), after
+    ):
         again = ConversationStore(path)
         assert wire(again.history("s")) == talk(3)
         assert again.load("s") == without
@@ -575,7 +624,9 @@ def test_killed_at_any_step_of_a_compaction_it_is_there_or_it_is_not(store, path
         after += 1
     assert after > 5
     assert wire(store.load("s"))[1:] == talk(3)[5:]
-    assert [one.is_compacted for one in store.history("s")] == [n < 5 for n in range(8)]
+    assert [one.is_compacted for one in store.history("s")] == [
+        n < 5 for n in range(8)
+    ]
 
 
 @forks

@@ -46,7 +46,11 @@ class TestPrivacy:
         with closing(SqliteStore(path)) as store:
             store.commit("t", [output("x")], [])
             files = sorted(path.parent.iterdir())
-            assert [place.name for place in files] == ["a.db", "a.db-shm", "a.db-wal"]
+            assert [place.name for place in files] == [
+                "a.db",
+                "a.db-shm",
+                "a.db-wal",
+            ]
             assert [self.mode(place) for place in files] == [0o600] * 3
         assert [self.mode(place) for place in path.parents[:2]] == [0o700] * 2
 
@@ -58,7 +62,9 @@ class TestPrivacy:
     def test_our_own_folder_is_tightened(self, tmp_path, monkeypatch):
         ours = tmp_path / "ours"
         ours.mkdir(0o777)
-        monkeypatch.setattr("platformdirs.user_data_dir", lambda *_, **__: str(ours))
+        monkeypatch.setattr(
+            "platformdirs.user_data_dir", lambda *_, **__: str(ours)
+        )
         SqliteStore().close()
         assert self.mode(ours) == 0o700
 
@@ -118,7 +124,9 @@ def test_a_file_that_is_no_database_is_left_alone(path):
     assert path.read_text() == "dear diary\n" * 100
 
 
-def test_a_migration_that_fails_half_way_leaves_the_old_version(path, monkeypatch):
+def test_a_migration_that_fails_half_way_leaves_the_old_version(
+    path, monkeypatch
+):
     SqliteStore(path).close()
     broken = (*MIGRATIONS, ("CREATE TABLE half (x)", "no such statement"))
     monkeypatch.setattr("ullage.stores._file.MIGRATIONS", broken)
@@ -133,7 +141,9 @@ def test_a_migration_that_fails_half_way_leaves_the_old_version(path, monkeypatc
         ).fetchone() == (0,)
 
 
-def test_a_link_put_there_while_it_opens_is_noticed(tmp_path, path, monkeypatch):
+def test_a_link_put_there_while_it_opens_is_noticed(
+    tmp_path, path, monkeypatch
+):
     target = tmp_path / "target"
     target.write_bytes(b"")
     connect = sqlite3.connect
@@ -198,7 +208,9 @@ class TestForks:
                 store.commit("t", [output(f"parent {n}")], [])
                 children.append(
                     self.in_child(
-                        lambda n=n: store.commit("t", [output(f"child {n}")], [])
+                        lambda n=n: store.commit(
+                            "t", [output(f"child {n}")], []
+                        )
                     )
                 )
             results = [self.well(child) for child in children]
@@ -221,7 +233,9 @@ class TestForks:
                 for n in range(4):
                     own = output(f"child {n}")
                     assert self.well(
-                        self.in_child(lambda own=own: store.commit("t", [own], []))
+                        self.in_child(
+                            lambda own=own: store.commit("t", [own], [])
+                        )
                     )
                     assert store.get("t", own.ref) == own
             finally:
@@ -231,7 +245,9 @@ class TestForks:
     def test_a_fork_past_python_never_uses_the_connection(self, path):
         with closing(SqliteStore(path)) as store:
             inherited = store._file._connection
-            store._file._pid -= 1  # what a child finds when no hook ran before its fork
+            store._file._pid -= (
+                1  # what a child finds when no hook ran before its fork
+            )
             store.commit("t", [output("x")], [])
             assert store._file._connection is not inherited
             assert inherited.execute("SELECT 1").fetchone() == (1,)

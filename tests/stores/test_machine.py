@@ -44,7 +44,10 @@ tenants = st.sampled_from(TENANTS)
 handles = st.integers(0, 1)
 records = st.one_of(
     st.builds(
-        batch, st.sampled_from(KEYS), st.integers(0, 1), st.sampled_from((b"1", b"2"))
+        batch,
+        st.sampled_from(KEYS),
+        st.integers(0, 1),
+        st.sampled_from((b"1", b"2")),
     ),
     st.builds(
         lambda key, ref, n: decided(key, replaced(ref), n=n),
@@ -82,7 +85,9 @@ class Model:
             if one.is_once
         ]
         first = tuple(
-            theirs for ours, theirs in kept if theirs and theirs.data != ours.data
+            theirs
+            for ours, theirs in kept
+            if theirs and theirs.data != ours.data
         )
         for record in () if first else records:
             self.records[tenant, *record.place] = record
@@ -104,24 +109,38 @@ class Model:
         places = sorted(p for p in self.records if p[0] == tenant)
         order = {key: at for at, key in enumerate(KEYS)}
         places.sort(key=lambda place: order[place[1]])
-        return tuple(sorted(refs)), tuple(self.records[place] for place in places)
+        return tuple(sorted(refs)), tuple(
+            self.records[place] for place in places
+        )
 
     def needs(self, tenant):
         """What the ledger names of what it holds."""
-        own = [record for (who, *_), record in self.records.items() if who == tenant]
-        once = [record.data.decode("latin-1") for record in own if record.is_once]
+        own = [
+            record
+            for (who, *_), record in self.records.items()
+            if who == tenant
+        ]
+        once = [
+            record.data.decode("latin-1") for record in own if record.is_once
+        ]
         return {ref for ref in REFS if any(ref in data for data in once)}
 
     def free(self, tenant):
         """What its ledger does not name."""
-        return {ref for who, ref in self.outputs if who == tenant} - self.needs(tenant)
+        return {
+            ref for who, ref in self.outputs if who == tenant
+        } - self.needs(tenant)
 
     def clean(self, tenant, last_s):
         """What goes: what was used last then or before, and is not needed by what stays."""
         for place in [place for place in self.records if place[0] == tenant]:
             if self.used_s[place[:2]] <= last_s:
                 del self.records[place]
-        gone = {ref for ref in self.free(tenant) if self.used_s[tenant, ref] <= last_s}
+        gone = {
+            ref
+            for ref in self.free(tenant)
+            if self.used_s[tenant, ref] <= last_s
+        }
         for ref in gone:
             del self.outputs[tenant, ref]
         return gone
@@ -159,7 +178,11 @@ class Store(RuleBasedStateMachine):
         prevents = self.stores[me].commit(tenant, *commit)
         assert prevents == self.model.commit(tenant, *commit, self.clock())
 
-    @rule(me=handles, tenant=tenants, keys=st.lists(st.sampled_from(KEYS), max_size=3))
+    @rule(
+        me=handles,
+        tenant=tenants,
+        keys=st.lists(st.sampled_from(KEYS), max_size=3),
+    )
     def find(self, me, tenant, keys):
         found = self.stores[me].find(tenant, keys)
         assert found == self.model.find(tenant, keys, self.clock())
@@ -174,7 +197,8 @@ class Store(RuleBasedStateMachine):
             return
         shape = self.stores[me].stat(tenant, ref)
         chunks = [
-            self.stores[me].chunk(tenant, ref, n) for n in range(len(shape.chunks))
+            self.stores[me].chunk(tenant, ref, n)
+            for n in range(len(shape.chunks))
         ]
         assert "".join(chunks) == kept.text
         assert self.stores[me].get(tenant, ref) == kept
@@ -182,7 +206,9 @@ class Store(RuleBasedStateMachine):
 
     @rule(me=handles, tenant=tenants)
     def put_other_content_under_a_ref(self, me, tenant):
-        for ref in [ref for who, ref in self.model.outputs if who == tenant][:1]:
+        for ref in [ref for who, ref in self.model.outputs if who == tenant][
+            :1
+        ]:
             with pytest.raises(StoreError):
                 self.stores[me].commit(tenant, [Output(ref, "forged")], [])
 
@@ -203,7 +229,9 @@ class Store(RuleBasedStateMachine):
     @rule(me=handles, tenant=tenants)
     def clean_what_is_old(self, me, tenant):
         gone = self.collected(me, tenant, AGED)
-        assert gone == self.model.clean(tenant, self.clock() - AGED.older_than_s)
+        assert gone == self.model.clean(
+            tenant, self.clock() - AGED.older_than_s
+        )
 
     @rule(me=handles, tenant=tenants)
     def clean_to_a_size(self, me, tenant):
@@ -272,7 +300,9 @@ class Memory(Store):
 
 class Bounded(Store):
     def new(self):
-        return BoundedStore(MemoryStore(clock=self.clock), Bounds(), clock=self.clock)
+        return BoundedStore(
+            MemoryStore(clock=self.clock), Bounds(), clock=self.clock
+        )
 
 
 class Sqlite(Store):
@@ -326,7 +356,12 @@ class Forgetful(Memory):
 
 
 MUTANTS = {
-    "a lost race is not noticed": (Memory, _memory, "_first", lambda *_: ()),
+    "a lost race is not noticed": (
+        Memory,
+        _memory,
+        "_find_conflicts",
+        lambda *_: (),
+    ),
     "what a ledger names goes": (
         Memory,
         _memory._Tenant,

@@ -43,7 +43,10 @@ def test_a_home_folder_is_found_and_the_working_folder_remembered(
     monkeypatch.chdir(tmp_path)
     for path in ("~/home.db", "here.db"):
         open_store(path).close()
-    assert {place.name for place in tmp_path.iterdir()} == {"home.db", "here.db"}
+    assert {place.name for place in tmp_path.iterdir()} == {
+        "home.db",
+        "here.db",
+    }
 
 
 def test_a_store_is_itself():

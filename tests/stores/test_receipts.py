@@ -6,7 +6,12 @@ from contextlib import closing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.core.values.receipts import Receipt, ReceiptKey, ReceiptTotals, TokenCounts
+from ullage.core.values.receipts import (
+    Receipt,
+    ReceiptKey,
+    ReceiptTotals,
+    TokenCounts,
+)
 from ullage.stores import MemoryStore, SqliteStore
 from ullage.stores._receipts import COLUMNS, receipt_of, row_of
 from ullage.stores._schema import MIGRATIONS
@@ -27,7 +32,11 @@ SUMS = st.builds(
     raw_usd=USD,
 )
 PLACES = st.builds(
-    ReceiptKey, st.text(), st.text(st.characters(), max_size=9), st.text(), st.text()
+    ReceiptKey,
+    st.text(),
+    st.text(st.characters(), max_size=9),
+    st.text(),
+    st.text(),
 )
 RECEIPTS = st.builds(
     Receipt, key=PLACES, writer=st.text(), sums=SUMS, is_open=st.booleans()
@@ -41,14 +50,18 @@ def test_a_row_comes_back_as_the_receipt_it_was(kept):
     assert receipt_of(row) == kept
 
 
-def test_a_file_of_before_has_none_and_is_of_the_same_version_afterwards(tmp_path):
+def test_a_file_of_before_has_none_and_is_of_the_same_version_afterwards(
+    tmp_path,
+):
     path = tmp_path / "kept.db"
     with closing(SqliteStore(path)) as store:
         assert store.receipts() == ()
         store.keep_receipts([receipt("a", 1)])
         assert len(store.receipts()) == 1
     with closing(sqlite3.connect(path)) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+        assert db.execute("PRAGMA user_version").fetchone() == (
+            len(MIGRATIONS),
+        )
 
 
 def test_two_processes_of_one_file_add_up(tmp_path):

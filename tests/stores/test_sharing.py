@@ -45,7 +45,9 @@ def test_what_is_not_synced_is_seen_by_everybody_at_once(path):
         assert one._file is not two._file
         for data in (b"1", b"2"):
             one.append("t", [Record(b"k", "observed", 0, data)])
-            assert two.find("t", [b"k"]) == (Record(b"k", "observed", 0, data),)
+            assert two.find("t", [b"k"]) == (
+                Record(b"k", "observed", 0, data),
+            )
 
 
 def interrupted(work, at):
@@ -75,14 +77,19 @@ def interrupted(work, at):
 
 
 @pytest.mark.parametrize("what", ["commit", "observe", "find", "collect"])
-def test_interrupted_at_any_moment_the_store_is_as_before_or_as_after(path, what):
+def test_interrupted_at_any_moment_the_store_is_as_before_or_as_after(
+    path, what
+):
     seen = Record(b"b", "observed", 0, b"1")
     with closing(SqliteStore(path)) as store:
         store.commit("t", [output("before")], [batch(b"b", 0, b"d"), seen])
         at = 0
         while True:
             at += 1
-            pair, key = [output(f"{at} left"), output(f"{at} right")], b"%d" % at
+            pair, key = (
+                [output(f"{at} left"), output(f"{at} right")],
+                b"%d" % at,
+            )
             records = [batch(key, 0, b"x"), batch(key, 1, b"y")]
             went_on = interrupted(
                 {
@@ -91,7 +98,9 @@ def test_interrupted_at_any_moment_the_store_is_as_before_or_as_after(path, what
                     ),
                     "observe": lambda: store.append("t", [seen]),
                     "find": lambda: store.find("t", [b"b", b"c"]),
-                    "collect": lambda: store.collect("t", Bounds(older_than_s=DAY_S)),
+                    "collect": lambda: store.collect(
+                        "t", Bounds(older_than_s=DAY_S)
+                    ),
                 }[what],
                 at,
             )
@@ -112,14 +121,19 @@ def test_a_call_from_within_a_call_is_refused_and_disturbs_nothing(path):
     with closing(SqliteStore(path)) as store:
         with store._file.transaction(store, "commit", writes=True) as db:
             db.execute("INSERT INTO cleanings VALUES (x'00', 7)")
-            with pytest.raises(StoreError, match="in use by what this call interrupts"):
+            with pytest.raises(
+                StoreError, match="in use by what this call interrupts"
+            ):
                 store.find("t", [b"k"])
         with store._file.connection(store, "stat") as db:
-            assert db.execute("SELECT * FROM cleanings").fetchall() == [(b"\0", 7)]
+            assert db.execute("SELECT * FROM cleanings").fetchall() == [
+                (b"\0", 7)
+            ]
 
 
 @pytest.mark.skipif(
-    not Path("/proc/self/fd").exists(), reason="descriptors are counted on Linux"
+    not Path("/proc/self/fd").exists(),
+    reason="descriptors are counted on Linux",
 )
 def test_a_thousand_stores_on_one_path_share_their_descriptors(path):
     def descriptors():
@@ -166,7 +180,9 @@ def test_a_step_looks_at_no_more_than_it_is_told_to(path, kind):
         store.find("t", keys[:10])
         steps, cursor = [], None
         while not steps or cursor:
-            done = store.collect(None, Bounds(older_than_s=30 * DAY_S, limit=7), cursor)
+            done = store.collect(
+                None, Bounds(older_than_s=30 * DAY_S, limit=7), cursor
+            )
             cursor = done.cursor
             steps.append((done.records, len(done.removed)))
             assert sum(steps[-1]) <= 7
@@ -193,9 +209,13 @@ def test_no_step_sorts_or_scans_what_it_does_not_look_at(path):
         for tenant in ("t", None):
             store.collect(tenant, Bounds(older_than_s=10**6, max_bytes=0))
         db.set_trace_callback(None)
-        pages = [page for page in asked if " LIMIT " in page and ") > (" in page]
+        pages = [
+            page for page in asked if " LIMIT " in page and ") > (" in page
+        ]
         assert len(pages) == 4
         for page in pages:
-            plan = " ".join(row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {page}"))
+            plan = " ".join(
+                row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {page}")
+            )
             assert "TEMP B-TREE" not in plan
             assert "SCAN" not in plan

@@ -33,7 +33,9 @@ def names(folder):
     return sorted(place.name for place in folder.iterdir())
 
 
-@pytest.mark.parametrize("text", [*ODD, HUGE], ids=[*map(str, range(len(ODD))), "huge"])
+@pytest.mark.parametrize(
+    "text", [*ODD, HUGE], ids=[*map(str, range(len(ODD))), "huge"]
+)
 @pytest.mark.parametrize("kind", ["text", "block"])
 def test_the_file_is_the_output_byte_for_byte(folder, text, kind):
     store = SpillStore(MemoryStore(), folder)
@@ -63,9 +65,9 @@ def test_files_and_folders_are_private_whatever_the_umask(folder):
         os.umask(before)
     (file,) = folder.iterdir()
     assert file.stat().st_mode & 0o777 == 0o600
-    assert [place.stat().st_mode & 0o777 for place in (folder, folder.parent)] == [
-        0o700
-    ] * 2
+    assert [
+        place.stat().st_mode & 0o777 for place in (folder, folder.parent)
+    ] == [0o700] * 2
 
 
 def test_a_link_is_never_written_through_nor_read_through(folder, tmp_path):
@@ -101,14 +103,18 @@ def test_a_file_that_is_not_there_is_a_typed_error_without_a_path(
     folder, tmp_path, name
 ):
     store = SpillStore(MemoryStore(), folder)
-    with pytest.raises(SpillNotFound, match=r"^Spill file not found: ") as caught:
+    with pytest.raises(
+        SpillNotFound, match=r"^Spill file not found: "
+    ) as caught:
         store.retrieve(folder / name if "\x00" not in name else name)
     assert isinstance(caught.value, RefNotFound)
     assert str(tmp_path) not in str(caught.value)
     assert len(str(caught.value)) < 300
 
 
-@pytest.mark.skipif(os.name != "posix", reason="pipes and sparse files are POSIX")
+@pytest.mark.skipif(
+    os.name != "posix", reason="pipes and sparse files are POSIX"
+)
 @pytest.mark.parametrize("planted", ["pipe", "three gigabytes", "folder"])
 def test_what_was_planted_at_a_files_place_is_refused_unread(folder, planted):
     store = SpillStore(MemoryStore(), folder)
@@ -176,7 +182,9 @@ def test_a_ref_that_is_not_of_its_content_gets_no_file(folder):
 # Clean-up
 
 
-def test_a_file_goes_when_no_tenant_holds_its_output_any_more(tmp_path, folder):
+def test_a_file_goes_when_no_tenant_holds_its_output_any_more(
+    tmp_path, folder
+):
     clock = Clock()
     inner = SqliteStore(tmp_path / "a.db", clock=clock)
     store = SpillStore(inner, folder, clock=clock)
@@ -235,7 +243,9 @@ def test_the_mark_of_the_daily_sweep_follows_no_link(folder, tmp_path):
     os.utime(target, (1, 1))
     folder.mkdir(parents=True)
     (folder / ".swept").symlink_to(target)
-    store = SpillStore(MemoryStore(), folder, files_kept_s=30 * DAY_S, clock=clock)
+    store = SpillStore(
+        MemoryStore(), folder, files_kept_s=30 * DAY_S, clock=clock
+    )
     store.commit("t", [output("old")], [])
     assert (target.read_text(), target.stat().st_mtime) == ("x", 1)
     assert not (folder / ".swept").is_symlink()
@@ -246,7 +256,9 @@ def test_the_mark_of_the_daily_sweep_follows_no_link(folder, tmp_path):
 
 def test_a_clock_that_was_ahead_once_does_not_end_the_daily_sweep(folder):
     clock = Clock()
-    store = SpillStore(MemoryStore(), folder, files_kept_s=30 * DAY_S, clock=clock)
+    store = SpillStore(
+        MemoryStore(), folder, files_kept_s=30 * DAY_S, clock=clock
+    )
     store.commit("t", [output("old")], [])
     clock.days_pass(20)
     (folder / ".swept").touch()

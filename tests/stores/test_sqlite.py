@@ -42,9 +42,13 @@ class TestSqlite(FileContract):
 def test_it_is_all_there_after_reopening(path):
     texts = [LOG, "", "\ud83d\x00", "naïve"]
     with closing(SqliteStore(path)) as store:
-        store.commit("t", [output(text) for text in texts], [batch(b"k", 0, b"d")])
+        store.commit(
+            "t", [output(text) for text in texts], [batch(b"k", 0, b"d")]
+        )
     with closing(SqliteStore(path)) as store:
-        assert {store.get("t", ref).text for ref in store.refs("t")} == set(texts)
+        assert {store.get("t", ref).text for ref in store.refs("t")} == set(
+            texts
+        )
         assert store.find("t", [b"k"]) == (batch(b"k", 0, b"d"),)
 
 
@@ -146,9 +150,9 @@ def test_damage_to_what_is_known_of_a_content_is_noticed(path, how, tampering):
         with raw(path) as db:
             db.execute(tampering)
         with pytest.raises(StoreError, match="damaged") as caught:
-            store.chunk("t", big.ref, 1) if how == "chunk" else getattr(store, how)(
-                "t", big.ref
-            )
+            store.chunk("t", big.ref, 1) if how == "chunk" else getattr(
+                store, how
+            )("t", big.ref)
         assert caught.value.key == big.ref
 
 
@@ -160,10 +164,15 @@ def test_damage_in_one_chunk_leaves_the_others_readable(path):
             db.execute("UPDATE chunks SET body = zeroblob(9) WHERE n = 1")
         ref = output(text).ref
         shape = store.stat("t", ref)
-        assert [extent.chars for extent in shape.chunks[:-1]] == [CHUNK_CHARS] * 3
+        assert [extent.chars for extent in shape.chunks[:-1]] == [
+            CHUNK_CHARS
+        ] * 3
         assert store.chunk("t", ref, 0) == text[:CHUNK_CHARS]
         assert store.chunk("t", ref, 3) == text[3 * CHUNK_CHARS :]
-        for broken in (lambda: store.chunk("t", ref, 1), lambda: store.get("t", ref)):
+        for broken in (
+            lambda: store.chunk("t", ref, 1),
+            lambda: store.get("t", ref),
+        ):
             with pytest.raises(StoreError, match="damaged"):
                 broken()
 
@@ -172,7 +181,9 @@ BOMB_BYTES = 2**26
 
 
 @pytest.mark.parametrize("claimed", [2**31, BOMB_BYTES, 2**62, -1])
-def test_a_row_that_claims_gigabytes_is_refused_before_they_are_there(path, claimed):
+def test_a_row_that_claims_gigabytes_is_refused_before_they_are_there(
+    path, claimed
+):
     """A frame of nothing but zeros is small; what it becomes is not."""
     bomb = zstd.compress(bytes(BOMB_BYTES), 3)
     assert len(bomb) < 100_000
@@ -183,12 +194,17 @@ def test_a_row_that_claims_gigabytes_is_refused_before_they_are_there(path, clai
             db.execute("UPDATE chunks SET size_bytes = ?", (claimed,))
             db.execute("UPDATE blobs SET size_bytes = ?", (claimed,))
         tracemalloc.start()
-        for read in (store.stat, store.get, lambda *place: store.chunk(*place, 0)):
+        for read in (
+            store.stat,
+            store.get,
+            lambda *place: store.chunk(*place, 0),
+        ):
             with pytest.raises(StoreError, match="damaged"):
                 read("t", output("x").ref)
         with raw(path) as db:
             db.execute(
-                "UPDATE chunks SET coding = 'raw', body = zeroblob(?)", (BOMB_BYTES,)
+                "UPDATE chunks SET coding = 'raw', body = zeroblob(?)",
+                (BOMB_BYTES,),
             )
         with pytest.raises(StoreError, match="damaged"):
             store.chunk("t", output("x").ref, 0)
@@ -226,7 +242,9 @@ def test_a_full_disk_keeps_nothing_and_the_store_goes_on(path):
         store.commit("t", [output("before")], [])
         store._file._connection.execute("PRAGMA max_page_count = 40")
         with pytest.raises(StoreError, match="full") as caught:
-            store.commit("t", [output("small"), output(big)], [batch(b"k", 0, b"d")])
+            store.commit(
+                "t", [output("small"), output(big)], [batch(b"k", 0, b"d")]
+            )
         assert caught.value.operation == "commit"
         assert big[:20] not in str(caught.value)
         assert str(path.parent) not in str(caught.value)
@@ -246,7 +264,10 @@ def test_a_file_that_may_only_be_read(path):
 
 
 def test_a_file_held_by_another_is_waited_for_and_then_reported(path):
-    with closing(SqliteStore(path, busy_timeout_s=0.05)) as store, raw(path) as db:
+    with (
+        closing(SqliteStore(path, busy_timeout_s=0.05)) as store,
+        raw(path) as db,
+    ):
         db.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreError, match="held the file") as caught:
             store.commit("t", [output("x")], [])
@@ -287,12 +308,18 @@ def test_connections_that_open_and_write_at_once_wait_for_each_other(tmp_path):
             try:
                 with closing(SqliteStore(tmp_path / f"{turn}.db")) as store:
                     for n in range(5):
-                        store.commit("t", [], [batch(b"%d" % n, 0, b"%d" % me)])
-                        store.commit("t", [], [batch(b"own", 10 * me + n, b"x")])
+                        store.commit(
+                            "t", [], [batch(b"%d" % n, 0, b"%d" % me)]
+                        )
+                        store.commit(
+                            "t", [], [batch(b"own", 10 * me + n, b"x")]
+                        )
             except StoreError as error:
                 failures.append(repr(error))
 
-    threads = [threading.Thread(target=work, args=(me,)) for me in range(crowd)]
+    threads = [
+        threading.Thread(target=work, args=(me,)) for me in range(crowd)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -346,7 +373,10 @@ def hammer(path, me, failures):
 def test_several_processes_create_and_share_one_file(path):
     spawn = multiprocessing.get_context("spawn")
     failures = spawn.SimpleQueue()
-    crowd = [spawn.Process(target=hammer, args=(path, me, failures)) for me in range(3)]
+    crowd = [
+        spawn.Process(target=hammer, args=(path, me, failures))
+        for me in range(3)
+    ]
     for process in crowd:
         process.start()
     for process in crowd:
@@ -379,7 +409,9 @@ def test_killed_in_the_middle_nothing_returned_is_lost_and_nothing_is_half_there
 ):
     command = [sys.executable, "-c", VICTIM, str(path)]
     root = Path(__file__).parents[2]
-    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])}
+    env = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])
+    }
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env=env
     ) as victim:
@@ -399,5 +431,6 @@ def test_killed_in_the_middle_nothing_returned_is_lost_and_nothing_is_half_there
         )  # the one under way may have made it
         assert len({store.get("t", ref).text for ref in refs}) == 2 * commits
         assert (
-            len(store.find("t", [b"%d" % n for n in range(commits + 3)])) == 2 * commits
+            len(store.find("t", [b"%d" % n for n in range(commits + 3)]))
+            == 2 * commits
         )

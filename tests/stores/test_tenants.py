@@ -30,7 +30,11 @@ def test_what_another_tenant_holds_is_written_anew(tmp_path, monkeypatch):
     assert another == nobody
     packed, rows = work_of(store, "other", monkeypatch)
     assert (packed, rows) == ([], 1), "of one's own only the last use is noted"
-    assert store.get("one", OUTPUT.ref) == store.get("other", OUTPUT.ref) == OUTPUT
+    assert (
+        store.get("one", OUTPUT.ref)
+        == store.get("other", OUTPUT.ref)
+        == OUTPUT
+    )
 
 
 def test_the_measure_tells_the_three_cases_apart():

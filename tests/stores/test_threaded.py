@@ -58,7 +58,9 @@ def test_a_cancelled_commit_is_settled_when_the_caller_goes_on():
     store = Slow()
 
     async def scene():
-        task = asyncio.create_task(Threaded(store).commit("t", [output("x")], []))
+        task = asyncio.create_task(
+            Threaded(store).commit("t", [output("x")], [])
+        )
         await asyncio.to_thread(store.started.wait)
         task.cancel()
         for _ in range(
@@ -102,7 +104,10 @@ def test_concurrent_commits_agree_on_a_winner(tmp_path):
 
     async def scene():
         shared = Threaded(store)
-        jobs = (shared.commit("t", [], [batch(b"k", 0, b"%d" % n)]) for n in range(20))
+        jobs = (
+            shared.commit("t", [], [batch(b"k", 0, b"%d" % n)])
+            for n in range(20)
+        )
         return await asyncio.gather(*jobs), await shared.find("t", [b"k"])
 
     lost, winner = asyncio.run(scene())

@@ -19,22 +19,32 @@ TURNS = [
     Turn(user=f"Step {n}.", calls=(Call("bash", "x", "output\n" * 300),))
     for n in range(6)
 ]
-REQUEST = histories.request("openai-chat", histories.wire("openai-chat", TURNS))
+REQUEST = histories.request(
+    "openai-chat", histories.wire("openai-chat", TURNS)
+)
 GOOD = "<summary>The loader is next.</summary>"
 MAKE = {
     "anthropic": summarise.anthropic,
     "openai-chat": summarise.openai,
     "gemini": summarise.gemini,
 }
-CUT_OFF = {"anthropic": "max_tokens", "openai-chat": "length", "gemini": "MAX_TOKENS"}
+CUT_OFF = {
+    "anthropic": "max_tokens",
+    "openai-chat": "length",
+    "gemini": "MAX_TOKENS",
+}
 
 
 def async_client(format, url):
     """The vendor's client for an event loop, pointed at a server of the tests."""
     if format == "anthropic":
-        return anthropic.AsyncAnthropic(api_key="k", base_url=url, max_retries=0)
+        return anthropic.AsyncAnthropic(
+            api_key="k", base_url=url, max_retries=0
+        )
     if format == "openai-chat":
-        return openai.AsyncOpenAI(api_key="k", base_url=f"{url}/v1", max_retries=0)
+        return openai.AsyncOpenAI(
+            api_key="k", base_url=f"{url}/v1", max_retries=0
+        )
     return genai.Client(api_key="k", http_options={"base_url": url}).aio
 
 
@@ -47,7 +57,9 @@ def shown(made):
 
 
 def refusals(made):
-    return [event.why for event in made.events if event.kind == "summary_refused"]
+    return [
+        event.why for event in made.events if event.kind == "summary_refused"
+    ]
 
 
 @pytest.mark.parametrize("format", sorted(MAKE))
@@ -64,7 +76,9 @@ def test_each_sdk_writes_a_summary_that_is_paid_for(format, serve):
 
 
 @pytest.mark.parametrize("format", sorted(MAKE))
-def test_a_reply_that_was_cut_off_is_asked_for_again_with_more_room(format, serve):
+def test_a_reply_that_was_cut_off_is_asked_for_again_with_more_room(
+    format, serve
+):
     server = serve(format, [Scripted(GOOD, stop=CUT_OFF[format]), GOOD])
     made = session(summariser=MAKE[format](server.client(), "some-model"))
     made.compact(REQUEST)
@@ -81,7 +95,8 @@ def test_each_async_sdk_writes_one_too(format, serve):
 
     async def run():
         made = session(
-            AsyncSession, summariser=MAKE[format](async_client(format, server.url), "m")
+            AsyncSession,
+            summariser=MAKE[format](async_client(format, server.url), "m"),
         )
         assert await made.compact(REQUEST)
         return made
@@ -93,7 +108,9 @@ def test_each_async_sdk_writes_one_too(format, serve):
 
 def test_an_error_of_the_provider_leaves_the_deterministic_summary(serve):
     server = serve("anthropic", [])
-    made = session(summariser=summarise.anthropic(server.client(), "some-model"))
+    made = session(
+        summariser=summarise.anthropic(server.client(), "some-model")
+    )
     assert made.compact(REQUEST)
     assert shown(made).model_text == ""
     assert "raised InternalServerError" in refusals(made)[0]
@@ -115,7 +132,11 @@ def test_a_callable_may_give_a_text_or_a_reply_and_be_async():
         return made, plain
 
     made, plain = asyncio.run(run())
-    assert shown(made).model_text == shown(plain).model_text == "The loader is next."
+    assert (
+        shown(made).model_text
+        == shown(plain).model_text
+        == "The loader is next."
+    )
     assert made.usage.input_tokens == 700
 
 
@@ -166,7 +187,9 @@ def test_an_async_one_that_hangs_is_given_up_or_cancelled():
         await asyncio.Event().wait()
 
     async def run():
-        made = session(AsyncSession, summariser=summarise.of(hangs, timeout_s=0.05))
+        made = session(
+            AsyncSession, summariser=summarise.of(hangs, timeout_s=0.05)
+        )
         assert await made.compact(REQUEST)
         called.clear()
         slow = session(AsyncSession, summariser=hangs)
@@ -191,7 +214,9 @@ def test_an_interruption_leaves_nothing_half_done():
     made._summaries.ask = lambda asked: (_ for _ in ()).throw(Stop())
     with pytest.raises(Stop) as held:
         made.compact(REQUEST)
-    assert held.value is not None  # it is held, and with it every frame of the turn
+    assert (
+        held.value is not None
+    )  # it is held, and with it every frame of the turn
     assert made.fit(REQUEST)["messages"] == REQUEST["messages"]
 
 
@@ -207,5 +232,7 @@ def test_the_model_of_the_conversation_is_asked_where_no_other_is_named():
         chat = type("Chat", (), {"completions": Completions()})
 
     session(summariser=summarise.openai(Client())).compact(REQUEST)
-    session(summariser=summarise.openai(Client(), "gpt-5-mini")).compact(REQUEST)
+    session(summariser=summarise.openai(Client(), "gpt-5-mini")).compact(
+        REQUEST
+    )
     assert asked == ["gpt-4.1", "gpt-4.1", "gpt-5-mini", "gpt-5-mini"]

@@ -10,7 +10,8 @@ from ullage.wires import FORMATS
 
 def requests(name):
     return [
-        in_format(run[: boundaries(run)[-2]], name) for run in example_runs(2, turns=4)
+        in_format(run[: boundaries(run)[-2]], name)
+        for run in example_runs(2, turns=4)
     ]
 
 
@@ -94,12 +95,16 @@ BROKEN = {
         {"edit": writes_through},
         {"edit": shows_nothing},
     ),
-    "test_reading_changes_nothing_and_gives_the_same_again": ({"parse": reads_on},),
+    "test_reading_changes_nothing_and_gives_the_same_again": (
+        {"parse": reads_on},
+    ),
     "test_calls_and_their_results_agree": (
         {"result": answers_another},
         {"calls": lambda own, raw: own(raw)[1:]},
     ),
-    "test_a_tool_keeps_its_name": ({"tool_name": lambda own, raw: own(raw).upper()},),
+    "test_a_tool_keeps_its_name": (
+        {"tool_name": lambda own, raw: own(raw).upper()},
+    ),
     "test_a_user_message_says_what_it_was_given": (
         {"user": lambda own, text: own(text[1:])},
     ),
@@ -109,7 +114,8 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(
-    ("test", "broken"), [(test, one) for test, some in BROKEN.items() for one in some]
+    ("test", "broken"),
+    [(test, one) for test, some in BROKEN.items() for one in some],
 )
 def test_a_format_that_breaks_its_word_fails_the_test_of_it(test, broken):
     class Proof(FormatContract):
@@ -123,7 +129,9 @@ def test_a_format_that_breaks_its_word_fails_the_test_of_it(test, broken):
 def test_requests_without_results_prove_nothing():
     class Proof(FormatContract):
         format = FORMATS["openai-chat"]
-        requests = ({"model": "m", "messages": [{"role": "user", "content": NEW}]},)
+        requests = (
+            {"model": "m", "messages": [{"role": "user", "content": NEW}]},
+        )
 
     with pytest.raises(AssertionError, match="ToolCall"):
         Proof().test_there_is_something_to_prove_it_with()

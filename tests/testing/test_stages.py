@@ -43,7 +43,11 @@ def one(window, spot, shown, keep):
     ):
         return []
     edit = Replace(
-        window.transcript.address(spot), output.ref, text, "pruned", "it was old"
+        window.transcript.address(spot),
+        output.ref,
+        text,
+        "pruned",
+        "it was old",
     )
     return [ProposedEdit(edit, (output,) if keep else ())]
 
@@ -53,7 +57,8 @@ def test_a_stage_that_keeps_its_word_passes_and_made_cuts():
 
 
 @pytest.mark.parametrize(
-    "policy", [DEFAULT, *map(preset, ("continuation", "three_layer", "output_cache"))]
+    "policy",
+    [DEFAULT, *map(preset, ("continuation", "three_layer", "output_cache"))],
 )
 def test_ours_keep_their_word(policy, capsys):
     assert check_policy(policy, runs=RUNS[:1]) > 20
@@ -90,7 +95,10 @@ def adds_to_the_history(window):
 
 def other_content(window):
     cuts = leaving(window)
-    return [ProposedEdit(cut.edit, (Output(ref_of("other"), "other"),)) for cut in cuts]
+    return [
+        ProposedEdit(cut.edit, (Output(ref_of("other"), "other"),))
+        for cut in cuts
+    ]
 
 
 def arguments(window, text):
@@ -99,7 +107,9 @@ def arguments(window, text):
         return []
     calls = [
         (index, number, 0)
-        for index, message in enumerate(window.transcript.messages[: window.size - 4])
+        for index, message in enumerate(
+            window.transcript.messages[: window.size - 4]
+        )
         for number, part in enumerate(message.parts)
         if part in message.calls and not window.shown(index)
     ]
@@ -118,7 +128,8 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(
-    ("promise", "stage"), [(name, one) for name, some in BROKEN.items() for one in some]
+    ("promise", "stage"),
+    [(name, one) for name, some in BROKEN.items() for one in some],
 )
 def test_a_stage_that_breaks_its_word_is_told_which_and_where(promise, stage):
     with pytest.raises(
@@ -128,14 +139,17 @@ def test_a_stage_that_breaks_its_word_is_told_which_and_where(promise, stage):
     assert "history of" in str(caught.value)
 
 
-@pytest.mark.parametrize("stage", [partial(leaving, keep=False), other_content])
+@pytest.mark.parametrize(
+    "stage", [partial(leaving, keep=False), other_content]
+)
 def test_what_the_engine_mends_may_be_enough(stage):
     assert check_stage(stage, runs=RUNS[:1], mends=True) > 20
 
 
 def test_what_the_engine_has_to_mend_is_said():
     with pytest.raises(
-        AssertionError, match=r"^kept: the engine has to mend message \d+: 1 of 1 "
+        AssertionError,
+        match=r"^kept: the engine has to mend message \d+: 1 of 1 ",
     ):
         check_stage(partial(leaving, keep=False), runs=RUNS[:1])
 
@@ -144,7 +158,10 @@ def test_what_the_engine_has_to_mend_is_said():
 def test_a_stage_that_tries_everything_is_held_to_the_laws(at):
     stage = partial(anything, seed=3)
     assert (
-        check_stage(stage, at=at, runs=RUNS[:1], window_tokens=400_000, mends=True) > 20
+        check_stage(
+            stage, at=at, runs=RUNS[:1], window_tokens=400_000, mends=True
+        )
+        > 20
     )
     with pytest.raises(AssertionError, match=r"^(legal|kept|smaller): "):
         check_stage(stage, at=at, runs=RUNS[:1], window_tokens=400_000)
@@ -152,7 +169,9 @@ def test_a_stage_that_tries_everything_is_held_to_the_laws(at):
 
 def test_the_history_that_shows_it_is_short():
     with pytest.raises(AssertionError) as caught:
-        check_stage(partial(leaving, keep=False), runs=RUNS, formats=["openai-chat"])
+        check_stage(
+            partial(leaving, keep=False), runs=RUNS, formats=["openai-chat"]
+        )
     shown = str(caught.value).partition("history of ")[2]
     assert int(shown.split()[0]) <= 12
 
@@ -168,4 +187,9 @@ def test_the_runs_are_legal_in_every_format_and_the_same_everywhere(format):
 
 def test_first_sight_is_a_moment_of_its_own():
     policy = Policy(name="p", on_arrival=DEFAULT.on_arrival)
-    assert check_policy(policy, runs=example_runs(2, scale=4), window_tokens=30_000) > 5
+    assert (
+        check_policy(
+            policy, runs=example_runs(2, scale=4), window_tokens=30_000
+        )
+        > 5
+    )

@@ -64,7 +64,9 @@ class Unknowing(MemoryStore):
 
     def find(self, tenant, keys):
         return tuple(
-            r for r in super().find(tenant, keys) if r.kind != "of a later version"
+            r
+            for r in super().find(tenant, keys)
+            if r.kind != "of a later version"
         )
 
 
@@ -72,7 +74,10 @@ class Rewriting(MemoryStore):
     """Writes Unix line ends."""
 
     def commit(self, tenant, outputs, records):
-        plain = [Output(o.ref, o.text.replace("\r\n", "\n"), o.kind) for o in outputs]
+        plain = [
+            Output(o.ref, o.text.replace("\r\n", "\n"), o.kind)
+            for o in outputs
+        ]
         return super().commit(tenant, plain, records)
 
 
@@ -146,7 +151,9 @@ def test_a_store_that_breaks_its_word_fails_the_test_of_it(kind):
         getattr(contract(kind, StoreContract), BROKEN[kind])()
 
 
-@pytest.mark.parametrize("kind", [Forgetful, HalfRaced, Nameless, Shared, Rewriting])
+@pytest.mark.parametrize(
+    "kind", [Forgetful, HalfRaced, Nameless, Shared, Rewriting]
+)
 def test_whatever_it_does_wrong_the_comparison_with_dictionaries_tells_the_shortest_way(
     kind,
 ):

@@ -12,6 +12,6 @@ def vocabularies():
     for encoding in ("o200k_base", "cl100k_base"):
         exact(encoding).count("warm")
         if importlib.util.find_spec("quicktok") is not None:
-            importlib.import_module("quicktok").get_encoding(encoding).encode_ordinary(
-                "warm"
-            )
+            importlib.import_module("quicktok").get_encoding(
+                encoding
+            ).encode_ordinary("warm")

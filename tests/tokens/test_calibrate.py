@@ -43,12 +43,18 @@ def test_a_provider_of_an_offset_and_a_scale_is_learnt_in_ten_replies(
         pairs.append((round(offset + scale * estimated), estimated))
         estimated += step
     truth = offset + scale * estimated
-    assert learnt(pairs).apply(estimated) == pytest.approx(truth, rel=0.01, abs=2)
+    assert learnt(pairs).apply(estimated) == pytest.approx(
+        truth, rel=0.01, abs=2
+    )
 
 
-@given(scale=st.floats(0.8, 2.0), wrong=st.floats(1.5, 2.4), at=st.integers(1, 9))
+@given(
+    scale=st.floats(0.8, 2.0), wrong=st.floats(1.5, 2.4), at=st.integers(1, 9)
+)
 def test_one_summed_report_does_not_bend_the_scale(scale, wrong, at):
-    pairs = [(round(3_000 + scale * e), e) for e in range(2_000, 24_000, 2_000)]
+    pairs = [
+        (round(3_000 + scale * e), e) for e in range(2_000, 24_000, 2_000)
+    ]
     pairs[at] = (round(pairs[at][0] * wrong), pairs[at][1])
     assert learnt(pairs).scale == pytest.approx(scale, rel=0.02)
 
@@ -74,7 +80,11 @@ def test_what_was_taken_out_since_makes_it_less_sure_and_never_less_than_it_was_
     margin = less_sure.upper(estimated) - taught.apply(estimated)
     most_changed = max(estimated, abs(estimated - 50_000))
     assert (
-        margin <= Calibration().upper(most_changed) - most_changed + 0.005 * 40_000 + 1
+        margin
+        <= Calibration().upper(most_changed)
+        - most_changed
+        + 0.005 * 40_000
+        + 1
     )
 
 
@@ -91,7 +101,9 @@ def test_no_report_moves_it_out_of_bounds(reports, estimated):
 
 
 @given(reports=REPORTS, one=SIZES, other=SIZES, is_exact=st.booleans())
-def test_it_is_monotone_and_the_upper_mode_lies_above(reports, one, other, is_exact):
+def test_it_is_monotone_and_the_upper_mode_lies_above(
+    reports, one, other, is_exact
+):
     calibration = learnt(reports, Calibration(exact=is_exact))
     low, high = sorted((one, other))
     assert calibration.apply(low) <= calibration.apply(high)

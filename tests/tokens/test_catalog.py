@@ -25,26 +25,37 @@ from ullage.core.tokens.catalog import (
 )
 
 PRICED = [name for name, row in _TABLE.items() if row[2] is not None]
-FIGURES = tuple(name for name in Prices.__struct_fields__ if name != "long_write_usd")
+FIGURES = tuple(
+    name for name in Prices.__struct_fields__ if name != "long_write_usd"
+)
 
 
 @pytest.mark.parametrize("model", PRICED)
 def test_our_table_agrees_with_the_library(model):
     ours, theirs = lookup(model), _from_library(model, model)
     assert theirs is not None
-    assert [above for above, _ in ours.tiers] == [above for above, _ in theirs.tiers]
+    assert [above for above, _ in ours.tiers] == [
+        above for above, _ in theirs.tiers
+    ]
     mine, others = (
         [info.prices, *(p for _, p in info.tiers)] for info in (ours, theirs)
     )
     for one, other in zip(mine, others, strict=True):
         for figure in FIGURES:
-            assert getattr(one, figure) == pytest.approx(getattr(other, figure))
-        assert other.long_write_usd in (None, pytest.approx(one.long_write_usd))
+            assert getattr(one, figure) == pytest.approx(
+                getattr(other, figure)
+            )
+        assert other.long_write_usd in (
+            None,
+            pytest.approx(one.long_write_usd),
+        )
 
 
 @pytest.mark.parametrize("model", PRICED)
 def test_our_windows_agree_where_the_library_has_one(model):
-    provider, listed = get_snapshot().find_provider_model(model, None, None, None)
+    provider, listed = get_snapshot().find_provider_model(
+        model, None, None, None
+    )
     assert provider.id == lookup(model).provider
     assert listed.context_window in (None, lookup(model).window_tokens)
 
@@ -94,13 +105,17 @@ def google_names() -> Iterator[str]:
     """Every Gemini or Gemma named in the source of Google's SDK: it types no list of them."""
     for file in Path(genai.__file__).parent.rglob("*.py"):
         yield from re.findall(
-            r"\b((?:gemini|gemma)-\d[a-z0-9.-]*[a-z0-9])\b", file.read_text("utf-8")
+            r"\b((?:gemini|gemma)-\d[a-z0-9.-]*[a-z0-9])\b",
+            file.read_text("utf-8"),
         )
 
 
 SDK_NAMES = {
     "anthropic": set(names_in(anthropic.types.Model)),
-    "openai": {*names_in(openai.types.AllModels), *names_in(openai.types.ChatModel)},
+    "openai": {
+        *names_in(openai.types.AllModels),
+        *names_in(openai.types.ChatModel),
+    },
     "google": set(google_names()),
 }
 LIBRARY = ["with the library", "without it"]
@@ -110,7 +125,9 @@ LIBRARY = ["with the library", "without it"]
 @pytest.mark.parametrize("sdk", SDK_NAMES)
 def test_every_model_that_an_sdk_names_is_known(sdk, library, monkeypatch):
     if library == "without it":
-        monkeypatch.setattr("ullage.core.tokens.catalog.find_spec", lambda name: None)
+        monkeypatch.setattr(
+            "ullage.core.tokens.catalog.find_spec", lambda name: None
+        )
     names = SDK_NAMES[sdk]
     assert len(names) >= 20
     lookup.cache_clear()
@@ -118,7 +135,9 @@ def test_every_model_that_an_sdk_names_is_known(sdk, library, monkeypatch):
     lookup.cache_clear()
     assert [info.id for info in infos if info.is_chat and not info.known] == []
     assert [
-        info.id for info in infos if info.is_chat and not info.max_output_tokens
+        info.id
+        for info in infos
+        if info.is_chat and not info.max_output_tokens
     ] == []
 
 
@@ -157,9 +176,13 @@ WINDOWS = {
 
 @pytest.mark.parametrize("library", LIBRARY)
 @pytest.mark.parametrize("model", WINDOWS)
-def test_a_model_has_its_own_window_or_its_familys(model, library, monkeypatch):
+def test_a_model_has_its_own_window_or_its_familys(
+    model, library, monkeypatch
+):
     if library == "without it":
-        monkeypatch.setattr("ullage.core.tokens.catalog.find_spec", lambda name: None)
+        monkeypatch.setattr(
+            "ullage.core.tokens.catalog.find_spec", lambda name: None
+        )
     lookup.cache_clear()
     info = lookup(model)
     lookup.cache_clear()
@@ -171,7 +194,8 @@ def test_a_model_has_its_own_window_or_its_familys(model, library, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "model", ["text-embedding-3-large", "gpt-4o-mini-tts", "gemini-embedding-2"]
+    "model",
+    ["text-embedding-3-large", "gpt-4o-mini-tts", "gemini-embedding-2"],
 )
 def test_a_model_of_no_conversations_is_told(model):
     assert not lookup(model).is_chat

@@ -48,7 +48,9 @@ def test_the_bound_is_sound_on_what_agents_read(model, kind):
 
 
 @pytest.mark.parametrize("model", MODELS)
-@given(text=st.text(st.characters(min_codepoint=0x100), min_size=1, max_size=200))
+@given(
+    text=st.text(st.characters(min_codepoint=0x100), min_size=1, max_size=200)
+)
 def test_counting_leaves_the_callers_string_as_it_was(model, text):
     mine = (
         "".join(reversed(text)) + "…"
@@ -126,9 +128,13 @@ def test_estimates_call_themselves_so(model):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_claude_counts_more_than_openai_and_the_newer_more_than_the_older(kind):
+def test_claude_counts_more_than_openai_and_the_newer_more_than_the_older(
+    kind,
+):
     base = exact("o200k_base").count(KINDS[kind])
-    older, newer = (counter_for(model).count(KINDS[kind]) for model in MODELS[2:4])
+    older, newer = (
+        counter_for(model).count(KINDS[kind]) for model in MODELS[2:4]
+    )
     assert base * 0.97 <= older <= newer * 1.05
 
 
@@ -182,7 +188,9 @@ def test_preload_is_idempotent_here_too():
     assert is_ready("gpt-5")
 
 
-def test_a_session_for_an_event_loop_loads_a_vocabulary_in_a_thread(monkeypatch):
+def test_a_session_for_an_event_loop_loads_a_vocabulary_in_a_thread(
+    monkeypatch,
+):
     threads = []
     monkeypatch.setattr(aio, "is_ready", lambda model: bool(threads))
     monkeypatch.setattr(
@@ -192,7 +200,9 @@ def test_a_session_for_an_event_loop_loads_a_vocabulary_in_a_thread(monkeypatch)
     async def fits():
         session = AsyncSession("gpt-5")
         for _ in range(2):
-            await session.fit({"messages": [{"role": "user", "content": "hello"}]})
+            await session.fit(
+                {"messages": [{"role": "user", "content": "hello"}]}
+            )
 
     asyncio.run(fits())
     assert len(threads) == 1

@@ -32,13 +32,17 @@ def test_it_is_the_sum_of_what_was_fitted(vocabulary, text):
     counter = estimate(vocabulary, "")
     weights = counter.of_bytes + counter.of_pairs
     assert len(weights) == len(features(text)) == 512
-    parts = sum(n * weight for n, weight in zip(features(text), weights, strict=True))
+    parts = sum(
+        n * weight for n, weight in zip(features(text), weights, strict=True)
+    )
     assert counter.count(text) == min(-(-parts // STEPS), counter.bound(text))
 
 
 @given(
     size=st.one_of(
-        st.integers(0, 600), st.integers(65_000, 66_000), st.integers(196_000, 197_000)
+        st.integers(0, 600),
+        st.integers(65_000, 66_000),
+        st.integers(196_000, 197_000),
     ),
     piece=st.sampled_from(["x", "0", "the quick ", "{}\n\t", "é中😀"]),
 )
@@ -62,7 +66,9 @@ def test_every_kind_is_within_five_percent_of_the_reference(kind, family):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_where_the_tokeniser_is_missing_openai_is_within_six_percent(kind, encoding):
+def test_where_the_tokeniser_is_missing_openai_is_within_six_percent(
+    kind, encoding
+):
     counted = estimate(encoding, "").count(KINDS[kind])
     assert counted == pytest.approx(
         exactly.exact(encoding).count(KINDS[kind]), rel=0.06
@@ -84,9 +90,14 @@ def test_without_the_tokeniser_openai_models_are_estimated_and_say_so(
     no_tokeniser, model, encoding
 ):
     counter = models.counter_for(model)
-    assert counter.name == f"an estimate of {encoding}: toktok-rs is not installed"
+    assert (
+        counter.name
+        == f"an estimate of {encoding}: toktok-rs is not installed"
+    )
     assert not counter.exact
-    assert counter.count(KINDS["logs"]) == estimate(encoding, "").count(KINDS["logs"])
+    assert counter.count(KINDS["logs"]) == estimate(encoding, "").count(
+        KINDS["logs"]
+    )
     assert models.is_ready(model)
 
 

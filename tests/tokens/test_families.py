@@ -24,7 +24,9 @@ def test_a_snapshot_differs_from_its_family():
 
 
 def test_what_is_narrow_stands_before_what_is_wide():
-    assert family("gpt-5.4-mini").window_tokens < family("gpt-5.4").window_tokens
+    assert (
+        family("gpt-5.4-mini").window_tokens < family("gpt-5.4").window_tokens
+    )
     assert (
         family("claude-opus-4-1").window_tokens
         < family("claude-opus-4-8").window_tokens

@@ -17,7 +17,9 @@ SIDES = st.integers(1, 16_383)
 
 
 def cost(model, kind, mime, data, width=0, height=0, **more):
-    return media_tokens(model, Media(kind, mime, data, 0, width, height, **more))
+    return media_tokens(
+        model, Media(kind, mime, data, 0, width, height, **more)
+    )
 
 
 def b64(raw):
@@ -36,21 +38,31 @@ def gif(width, height):
 
 
 def jpeg(width, height, exif=0):
-    segments = b"\xff\xd8\xff\xe0" + struct.pack(">H", 16) + b"JFIF\0" + b"\0" * 9
+    segments = (
+        b"\xff\xd8\xff\xe0" + struct.pack(">H", 16) + b"JFIF\0" + b"\0" * 9
+    )
     if exif:
-        segments += b"\xff\xe1" + struct.pack(">H", exif) + b"\xff" * (exif - 2)
+        segments += (
+            b"\xff\xe1" + struct.pack(">H", exif) + b"\xff" * (exif - 2)
+        )
     frame = struct.pack(">HBHHB", 17, 8, height, width, 3) + b"\0" * 9
     return segments + b"\xff\xff\xc2" + frame + b"\0" * 64
 
 
 def webp_extended(width, height):
-    size = (width - 1).to_bytes(3, "little") + (height - 1).to_bytes(3, "little")
+    size = (width - 1).to_bytes(3, "little") + (height - 1).to_bytes(
+        3, "little"
+    )
     return b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0" + size + b"\0" * 64
 
 
 def webp_lossless(width, height):
     bits = (width - 1) | (height - 1) << 14
-    return b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f" + bits.to_bytes(4, "little") + b"\0" * 64
+    return (
+        b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f"
+        + bits.to_bytes(4, "little")
+        + b"\0" * 64
+    )
 
 
 def webp_lossy(width, height):
@@ -75,7 +87,9 @@ def test_a_jpegs_size_is_found_behind_its_metadata(exif):
 
 
 @given(
-    raw=st.binary(max_size=300), make=st.sampled_from(MAKERS), cut=st.integers(0, 60)
+    raw=st.binary(max_size=300),
+    make=st.sampled_from(MAKERS),
+    cut=st.integers(0, 60),
 )
 def test_rubbish_has_no_size_and_raises_nothing(raw, make, cut):
     for data in (
@@ -124,7 +138,9 @@ def test_base64_is_never_counted_as_text(model, kind):
     assert 0 < tokens < (5_000 if kind == "image" else len(data) / 10)
 
 
-@pytest.mark.parametrize("data", ["https://example.org/a.png", "file-abc123", ""])
+@pytest.mark.parametrize(
+    "data", ["https://example.org/a.png", "file-abc123", ""]
+)
 @pytest.mark.parametrize(
     "model", ["gpt-4o", "claude-opus-4-5", "claude-opus-5", "gemini-2.5-pro"]
 )
@@ -137,7 +153,10 @@ def test_a_pdfs_pages_are_counted_from_its_page_tree():
     def paid(raw):
         return cost("claude-opus-4-5", "document", "application/pdf", b64(raw))
 
-    seven = b"%PDF-1.7\n1 0 obj << /Type /Pages /Count 7 /Kids [] >>\n" + b"\0" * 90_000
+    seven = (
+        b"%PDF-1.7\n1 0 obj << /Type /Pages /Count 7 /Kids [] >>\n"
+        + b"\0" * 90_000
+    )
     assert paid(seven) == 7 * (2_250 + 1_568)
     assert paid(b"%PDF-1.7\n" + b"\0" * 500_000) == 11 * (2_250 + 1_568)
     late = b"%PDF-1.7\n" + b"\0" * 900_001 + b"<< /Type /Pages /Count 3 >>"
@@ -199,7 +218,8 @@ def test_a_picture_is_looked_at_as_finely_as_asked_for(
 )
 def test_a_low_detail_never_costs_more_than_a_high_one(width, height, model):
     low, high = (
-        image_tokens(model, width, height, detail) for detail in ("low", "high")
+        image_tokens(model, width, height, detail)
+        for detail in ("low", "high")
     )
     assert 0 < low <= high
 
@@ -210,10 +230,14 @@ def box(name, body):
 
 def movie(seconds, version=0, scale=600):
     times, form = (8, ">Q") if version else (4, ">I")
-    told = bytes([version, 0, 0, 0]) + bytes(2 * times) + struct.pack(">I", scale)
+    told = (
+        bytes([version, 0, 0, 0]) + bytes(2 * times) + struct.pack(">I", scale)
+    )
     return box(
         b"moov",
-        box(b"mvhd", told + struct.pack(form, int(seconds * scale)) + bytes(80)),
+        box(
+            b"mvhd", told + struct.pack(form, int(seconds * scale)) + bytes(80)
+        ),
     )
 
 
@@ -226,7 +250,9 @@ FILM = box(b"ftyp", b"isom\0\0\2\0")
     first=st.booleans(),
     shots=st.integers(0, 5_000),
 )
-def test_an_mp4_tells_its_seconds_wherever_it_says_so(seconds, version, first, shots):
+def test_an_mp4_tells_its_seconds_wherever_it_says_so(
+    seconds, version, first, shots
+):
     told, frames = movie(seconds, version), box(b"mdat", b"\7" * shots)
     data = b64(FILM + (told + frames if first else frames + told))
     assert video_seconds(data) == seconds
@@ -234,7 +260,12 @@ def test_an_mp4_tells_its_seconds_wherever_it_says_so(seconds, version, first, s
 
 
 def test_a_movie_of_more_than_four_gigabytes_has_its_size_elsewhere():
-    frames = struct.pack(">I", 1) + b"mdat" + struct.pack(">Q", 16 + 90) + b"\7" * 90
+    frames = (
+        struct.pack(">I", 1)
+        + b"mdat"
+        + struct.pack(">Q", 16 + 90)
+        + b"\7" * 90
+    )
     assert video_seconds(b64(FILM + frames + movie(33))) == 33
 
 
@@ -277,7 +308,9 @@ def test_of_rubbish_no_seconds_are_known(raw, cut):
 def test_a_video_costs_its_seconds_and_not_its_bytes(model, detail, a_second):
     def paid(seconds, shots, **more):
         film = b64(FILM + box(b"mdat", b"\7" * shots) + movie(seconds))
-        return cost(model, "document", "video/mp4", film, detail=detail, **more)
+        return cost(
+            model, "document", "video/mp4", film, detail=detail, **more
+        )
 
     assert paid(60, 100) == paid(60, 5_000_000) == 60 * a_second
     assert paid(60, 100, clip_s=12.0) == 12 * a_second
@@ -307,4 +340,7 @@ def test_a_video_of_unknown_length_is_taken_for_five_minutes_or_by_its_bytes():
 )
 def test_a_page_is_looked_at_as_finely_as_asked_for(model, detail, a_page):
     four = b64(b"%PDF-1.7\n1 0 obj << /Type /Pages /Count 4 /Kids [] >>\n")
-    assert cost(model, "document", "application/pdf", four, detail=detail) == 4 * a_page
+    assert (
+        cost(model, "document", "application/pdf", four, detail=detail)
+        == 4 * a_page
+    )

@@ -20,8 +20,20 @@ from ullage.core.values.messages import (
 )
 
 MODELS = (
-    *("gpt-4o", "gpt-4o-mini", "gpt-5-nano", "gpt-5.4", "gpt-6.2-sol", "unknown"),
-    *("claude-sonnet-4-5", "claude-opus-5-5", "gemini-2.5-pro", "gemini-4-argon"),
+    *(
+        "gpt-4o",
+        "gpt-4o-mini",
+        "gpt-5-nano",
+        "gpt-5.4",
+        "gpt-6.2-sol",
+        "unknown",
+    ),
+    *(
+        "claude-sonnet-4-5",
+        "claude-opus-5-5",
+        "gemini-2.5-pro",
+        "gemini-4-argon",
+    ),
 )
 DETAILS = ("", "low", "medium", "high", "ultra_high", "original", "odd")
 HEADS = (
@@ -32,7 +44,9 @@ HEADS = (
     b"\0\0\0\x6cmoov\0\0\0\x64mvhd\0\0\0\0",
     b"\x1a\x45\xdf\xa3\x44\x89\x88",
 )
-bodies = st.builds(bytes.__add__, st.sampled_from(HEADS), st.binary(max_size=120))
+bodies = st.builds(
+    bytes.__add__, st.sampled_from(HEADS), st.binary(max_size=120)
+)
 encoded = bodies.map(lambda raw: base64.b64encode(raw + b"\0" * 40).decode())
 data = st.one_of(
     encoded,
@@ -57,13 +71,20 @@ contents = st.one_of(
     media,
     st.builds(Text, text=st.text(), at=st.just(0)),
     st.builds(
-        Opaque, kind=st.just("x"), text=st.text(), at=st.just(0), tokens=st.none()
+        Opaque,
+        kind=st.just("x"),
+        text=st.text(),
+        at=st.just(0),
+        tokens=st.none(),
     ),
 )
 parts = st.one_of(
     contents,
     st.builds(
-        Reasoning, text=st.text(), at=st.just(0), sealed_bytes=st.integers(0, 10**6)
+        Reasoning,
+        text=st.text(),
+        at=st.just(0),
+        sealed_bytes=st.integers(0, 10**6),
     ),
     st.builds(
         ToolResult,
@@ -107,7 +128,9 @@ def test_a_long_document_is_in_the_bound():
 
 
 @given(
-    model=st.sampled_from(MODELS), text=st.text(), sealed_bytes=st.integers(0, 10**6)
+    model=st.sampled_from(MODELS),
+    text=st.text(),
+    sealed_bytes=st.integers(0, 10**6),
 )
 def test_what_is_sealed_and_not_shown_is_estimated_beside_what_is_shown(
     model, text, sealed_bytes
@@ -115,12 +138,21 @@ def test_what_is_sealed_and_not_shown_is_estimated_beside_what_is_shown(
     meter = Meter(model)
     shown = meter.text(text)
     thought = meter.leaf(Reasoning(text, 0, sealed_bytes=sealed_bytes))
-    unseen_bytes = max(sealed_bytes - len(text.encode("utf-8", "surrogatepass")), 0)
-    assert shown + unseen_bytes / 4.01 - 1 <= thought <= shown + unseen_bytes / 3 + 1
+    unseen_bytes = max(
+        sealed_bytes - len(text.encode("utf-8", "surrogatepass")), 0
+    )
+    assert (
+        shown + unseen_bytes / 4.01 - 1
+        <= thought
+        <= shown + unseen_bytes / 3 + 1
+    )
 
 
 def test_a_thought_that_is_shown_whole_costs_its_text():
-    meter, text = Meter("claude-opus-4-5"), "I should look at the loader first. " * 40
+    meter, text = (
+        Meter("claude-opus-4-5"),
+        "I should look at the loader first. " * 40,
+    )
     whole = meter.leaf(Reasoning(text, 0, bound=True, sealed_bytes=len(text)))
     assert whole == meter.text(text)
 
@@ -139,7 +171,10 @@ JSON = st.recursive(
 )
 def test_every_family_has_its_overhead(model):
     overhead = overhead_for(model)
-    assert min(overhead.request, overhead.message, overhead.call, overhead.result) > 0
+    assert (
+        min(overhead.request, overhead.message, overhead.call, overhead.result)
+        > 0
+    )
 
 
 def test_code_in_an_argument_counts_as_code_for_claude():

@@ -26,19 +26,27 @@ def second_opinion(text, encoding):
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @given(text=ANY_TEXT)
 def test_two_tokenisers_agree_on_any_text(encoding, text):
-    assert exact(encoding).count(text) == second_opinion(repaired(text), encoding)
+    assert exact(encoding).count(text) == second_opinion(
+        repaired(text), encoding
+    )
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_tokenisers_agree_on_what_agents_read(encoding, kind):
-    assert exact(encoding).count(KINDS[kind]) == second_opinion(KINDS[kind], encoding)
+    assert exact(encoding).count(KINDS[kind]) == second_opinion(
+        KINDS[kind], encoding
+    )
 
 
 @pytest.mark.parametrize("module", [threading, subprocess, Path, pytest])
 def test_two_tokenisers_agree_on_the_standard_library(module):
     source = Path(
-        sys.modules[module.__module__ if module is Path else module.__name__].__file__
+        sys.modules[
+            module.__module__ if module is Path else module.__name__
+        ].__file__
     )
     text = source.read_text(encoding="utf-8")
-    assert exact("o200k_base").count(text) == second_opinion(text, "o200k_base")
+    assert exact("o200k_base").count(text) == second_opinion(
+        text, "o200k_base"
+    )

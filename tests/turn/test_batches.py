@@ -36,7 +36,9 @@ TURNS = [
 def each_six(window, /):
     """A summary for every six messages that are complete, and none twice."""
     start = window.summaries[-1].stop if window.summaries else 1
-    stop = next((i for i in range(start + 6, window.size) if window.may_cut(i)), None)
+    stop = next(
+        (i for i in range(start + 6, window.size) if window.may_cut(i)), None
+    )
     if stop is None:
         return ()
     chain, index = (
@@ -48,7 +50,9 @@ def each_six(window, /):
     outputs = (*outputs_of(window.transcript, start, stop), Output(ref, index))
     return (
         ProposedEdit(
-            ReplaceSpan(chain[start], chain[stop], text, ref, "six are complete"),
+            ReplaceSpan(
+                chain[start], chain[stop], text, ref, "six are complete"
+            ),
             outputs,
         ),
     )
@@ -76,9 +80,12 @@ def test_every_summary_stays_as_it_was_and_the_next_comes_behind_it(format):
         before = ranges
     assert len(before) >= 2
     assert all(a[1] <= b[0] for a, b in pairwise(before))
-    cold = Session("", policy=POLICY, limits=LIMITS, format=format, recall=True)
+    cold = Session(
+        "", policy=POLICY, limits=LIMITS, format=format, recall=True
+    )
     assert (
-        FORMATS[format].history(cold.fit(histories.request(format, messages))) == view
+        FORMATS[format].history(cold.fit(histories.request(format, messages)))
+        == view
     )
     for placed in session.window.summaries:
         found = find_in_history(
@@ -96,7 +103,10 @@ def test_every_summary_stays_as_it_was_and_the_next_comes_behind_it(format):
 def test_what_is_shown_is_not_shown_again():
     builder = builder_of(histories.wire("openai-chat", TURNS), 200_000)
     ledger = fit(builder, Ledger(), POLICY).ledger
-    before, walk = builder.window.summaries, Walk(builder, POLICY, SAFEGUARDS, ledger)
+    before, walk = (
+        builder.window.summaries,
+        Walk(builder, POLICY, SAFEGUARDS, ledger),
+    )
     assert len(before) >= 2
     for key in ledger.entries:
         walk.show_again(key)
@@ -108,7 +118,9 @@ def test_what_is_shown_is_not_shown_again():
 @pytest.mark.parametrize(
     "format", ["openai-chat", "anthropic", "openai-responses", "gemini"]
 )
-def test_what_a_wider_account_hides_opens_again_in_a_rewound_history(format, recall):
+def test_what_a_wider_account_hides_opens_again_in_a_rewound_history(
+    format, recall
+):
     """Also where no recall tools were offered when it was made, and are by now."""
     limits = Limits(window_tokens=3_000, output_reserve_tokens=0)
     messages, policy = (
@@ -118,18 +130,29 @@ def test_what_a_wider_account_hides_opens_again_in_a_rewound_history(format, rec
     session, refs = opened(format, policy, limits, recall=recall), set()
     session.fit(histories.request(format, messages))
     later = opened(
-        format, policy, limits, recall=True, state=session.state, store=session.store
+        format,
+        policy,
+        limits,
+        recall=True,
+        state=session.state,
+        store=session.store,
     )
     for length in boundaries(format, messages):
         view = later.fit(histories.request(format, messages[:length]))
         refs |= {placed.edit.ref for placed in later.window.summaries}
         for pointer in pointers(str(view)):
-            page = later.answer("get_continuation", {"tool_call_id": pointer.ref})
+            page = later.answer(
+                "get_continuation", {"tool_call_id": pointer.ref}
+            )
             assert not page.text.startswith('{"error"'), page.text
     assert len(refs) > 1
 
 
 def opened(format, policy, limits, **more):
     return Session(
-        histories.MODEL[format], policy=policy, limits=limits, format=format, **more
+        histories.MODEL[format],
+        policy=policy,
+        limits=limits,
+        format=format,
+        **more,
     )

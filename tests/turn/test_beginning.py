@@ -25,14 +25,28 @@ def test_the_head_counts_the_tools_that_are_added(recall, added):
     settings = Session("gpt-4.1", limits=Limits(window_tokens=10_000)).settings
     cache = SessionCache()
     request = read(
-        REQUEST, "gpt-4.1", FORMATS["openai-chat"], ALL_FORMATS, cache.envelopes
+        REQUEST,
+        "gpt-4.1",
+        FORMATS["openai-chat"],
+        ALL_FORMATS,
+        cache.envelopes,
     )
     line = cache.match_history(request, "")
     prepared = prepare_window(
-        line, PolicyRecord("default", recall=recall), request, settings, cache, 0
+        line,
+        PolicyRecord("default", recall=recall),
+        request,
+        settings,
+        cache,
+        0,
     )
     bare = prepare_window(
-        line, PolicyRecord("default", recall=False), request, settings, cache, 0
+        line,
+        PolicyRecord("default", recall=False),
+        request,
+        settings,
+        cache,
+        0,
     )
     assert (bool(prepared.tools), prepared.offers) == (added, added)
     assert (

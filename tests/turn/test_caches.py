@@ -70,7 +70,9 @@ def test_leaves_are_shared_and_containers_are_not(value):
 
 def test_leaf_strings_are_the_callers_own():
     text = "long " * 9_000
-    assert snapshot({"content": [{"text": text}]})["content"][0]["text"] is text
+    assert (
+        snapshot({"content": [{"text": text}]})["content"][0]["text"] is text
+    )
 
 
 def test_an_sdk_object_equals_one_of_its_type_with_equal_fields():
@@ -105,7 +107,9 @@ def test_a_message_changed_in_place_is_sent_as_it_is_now():
     assert session.fit({"messages": messages})["messages"] == messages
     cold = new_session()
     cold.fit({"messages": messages})
-    assert [*session.window.transcript.chain] == [*cold.window.transcript.chain]
+    assert [*session.window.transcript.chain] == [
+        *cold.window.transcript.chain
+    ]
 
 
 @given(histories.histories, st.data())
@@ -123,25 +127,33 @@ def test_a_memo_changes_nothing_but_speed(turns, data):
 
 
 def new_session(**more):
-    return Session("gpt-4.1", limits=Limits(window_tokens=6_000), recall=True, **more)
+    return Session(
+        "gpt-4.1", limits=Limits(window_tokens=6_000), recall=True, **more
+    )
 
 
 def test_arguments_in_other_words_of_the_same_meaning_are_counted_anew():
     messages = histories.wire(
-        "openai-chat", [histories.Turn(calls=(histories.Call("bash", "a.py", "tide"),))]
+        "openai-chat",
+        [histories.Turn(calls=(histories.Call("bash", "a.py", "tide"),))],
     )
     (asking,) = (message for message in messages if message.get("tool_calls"))
     session, again = new_session(), new_session()
     session.fit({"messages": messages})
     function = asking["tool_calls"][0]["function"]
-    function["arguments"] = function["arguments"].replace(":", " \n" * 40 + ":")
-    assert session.fit({"messages": messages}) == again.fit({"messages": messages})
+    function["arguments"] = function["arguments"].replace(
+        ":", " \n" * 40 + ":"
+    )
+    assert session.fit({"messages": messages}) == again.fit(
+        {"messages": messages}
+    )
     assert session.window.tokens == again.window.tokens
 
 
 def test_a_rewound_history_is_the_shorter_one():
     messages = [
-        {"role": "user", "content": f"the tide of day {day}"} for day in range(6)
+        {"role": "user", "content": f"the tide of day {day}"}
+        for day in range(6)
     ]
     session = new_session()
     session.fit({"messages": messages})
@@ -150,7 +162,12 @@ def test_a_rewound_history_is_the_shorter_one():
 
 
 def test_another_models_counts_are_its_own():
-    said = [{"role": "user", "content": "".join(chr(0x4E00 + n) for n in range(900))}]
+    said = [
+        {
+            "role": "user",
+            "content": "".join(chr(0x4E00 + n) for n in range(900)),
+        }
+    ]
     session, other = new_session(), new_session()
     for model in ("gpt-4.1", "claude-sonnet-4-5"):
         session.fit({"model": model, "messages": said})
@@ -160,7 +177,9 @@ def test_another_models_counts_are_its_own():
 
 def test_a_branch_hears_of_what_is_decided_at_its_beginning():
     call = histories.Call("bash", "a.py", "a line of output\n" * 100)
-    messages = histories.wire("openai-chat", [histories.Turn(calls=(call,))] * 12)
+    messages = histories.wire(
+        "openai-chat", [histories.Turn(calls=(call,))] * 12
+    )
     session = new_session()
     fork = [*messages[:-2], {"role": "user", "content": "Something else."}]
     session.fit({"messages": messages[:-4]})
@@ -178,7 +197,11 @@ def test_a_model_that_comes_back_hears_of_what_another_changed_meanwhile():
     )
     session, thinking = new_session(format="anthropic"), {"type": "adaptive"}
     for model, length in ((bound, 1), (free, 3), (bound, 5)):
-        request = {"model": model, "thinking": thinking, "messages": messages[:length]}
+        request = {
+            "model": model,
+            "thinking": thinking,
+            "messages": messages[:length],
+        }
         view = session.fit(request)
     opened = [event.kind for event in session.events]
     assert opened == ["changed", "changed"]

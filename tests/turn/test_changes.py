@@ -13,7 +13,13 @@ from ullage.core.history.ledger import (
     UsageRecord,
 )
 from ullage.core.history.transcript import Transcript
-from ullage.core.turn.changes import arrived, changed, key_of, note_answered, remember
+from ullage.core.turn.changes import (
+    arrived,
+    changed,
+    key_of,
+    note_answered,
+    remember,
+)
 from ullage.wires import FORMATS
 
 TURNS = [
@@ -61,7 +67,9 @@ def test_nothing_is_kept_before_the_first_reply_and_little_behind_it():
 def is_kept(before, now, *, is_decided=False):
     """Whether it is kept what a history of so many turns holds, after one of fewer turns was."""
     return (
-        remember(transcript(now), known(transcript(before)), is_decided=is_decided)[1]
+        remember(
+            transcript(now), known(transcript(before)), is_decided=is_decided
+        )[1]
         != ()
     )
 
@@ -81,9 +89,10 @@ def test_it_is_kept_with_each_reply_that_is_observed():
     ledger, records = note_answered(history, 7, known(transcript(2)))
     assert [record.kind for record in records] == ["shown"]
     shown = ledger.at(key_of(history)).shown
-    assert (shown.chain, len(shown.message_marks())) == (history.chain[7], 7), (
-        "of the view it answers"
-    )
+    assert (shown.chain, len(shown.message_marks())) == (
+        history.chain[7],
+        7,
+    ), "of the view it answers"
     assert note_answered(transcript(0), 1, Ledger()) == (Ledger(), ())
 
 
@@ -110,9 +119,13 @@ def test_what_was_not_there_is_as_new_as_what_comes_now():
         (history.chain[9], history.decision_key(len(history))),
     )
     ledger = seen(history, ledger)
-    assert arrived(history, ledger) == {8: history.decision_index(len(history))}
+    assert arrived(history, ledger) == {
+        8: history.decision_index(len(history))
+    }
     assert changed(history, ledger) == (), "it is seen once"
-    assert arrived(transcript(), ledger) == {}, "the history as it was has nothing new"
+    assert arrived(transcript(), ledger) == {}, (
+        "the history as it was has nothing new"
+    )
 
 
 def test_what_replaced_the_end_of_the_history_is_new_though_a_reply_came_since():
@@ -146,11 +159,16 @@ def test_it_stays_as_new_where_something_before_it_changes_later():
 
 def test_what_stands_there_in_the_same_words_more_than_once_is_no_news():
     ledger = known(transcript())
-    assert changed(transcript(at_2="[cleared]", at_3="[cleared]"), ledger) == ()
+    assert (
+        changed(transcript(at_2="[cleared]", at_3="[cleared]"), ledger) == ()
+    )
     assert (
         len(
             changed(
-                transcript(at_2="[cleared]", at_3="approved", at_4="[cleared]"), ledger
+                transcript(
+                    at_2="[cleared]", at_3="approved", at_4="[cleared]"
+                ),
+                ledger,
             )
         )
         == 1

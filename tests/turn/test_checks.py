@@ -31,7 +31,9 @@ from ullage.core.values.edits import Address, Batch, Drop, ReplaceSpan
 from ullage.core.values.messages import Text, ToolCall
 
 OUTPUT = "a line of the log\n" * 40
-TURNS = [Turn(calls=(Call("bash", f"{n}.py", f"{n}\n{OUTPUT}"),)) for n in range(8)]
+TURNS = [
+    Turn(calls=(Call("bash", f"{n}.py", f"{n}\n{OUTPUT}"),)) for n in range(8)
+]
 WIRES = pytest.mark.parametrize("format", sorted(histories.MODEL))
 
 
@@ -47,12 +49,20 @@ def once(propose, size=17):
     return proposing
 
 
-def fitted(propose, format="anthropic", *, size=17, turns=TURNS, store=None, **more):
+def fitted(
+    propose, format="anthropic", *, size=17, turns=TURNS, store=None, **more
+):
     """A session with such a stage, and its view of a history."""
-    policy = Policy(name="trial-1", under_pressure=(once(propose, size),), **more)
+    policy = Policy(
+        name="trial-1", under_pressure=(once(propose, size),), **more
+    )
     limits = Limits(window_tokens=200_000)
     model = histories.MODEL[format]
-    options = {"format": format, "recall": True, "store": store or MemoryStore()}
+    options = {
+        "format": format,
+        "recall": True,
+        "store": store or MemoryStore(),
+    }
     session = Session(model, policy=policy, limits=limits, **options)
     request = histories.request(format, histories.wire(format, turns))
     view = session.fit(request)
@@ -81,7 +91,9 @@ def replaced(window, spot, text="gone", outputs=()):
 
 def told(session, kind):
     return [
-        f"{event.where}: {event.why}" for event in session.events if event.kind == kind
+        f"{event.where}: {event.why}"
+        for event in session.events
+        if event.kind == kind
     ]
 
 
@@ -109,26 +121,38 @@ def test_a_summary_stands_for_whole_steps(start, stop, stands_for):
     session, view = fitted(lambda window: [summary(window, start, stop)])
     assert ranges(session) == [stands_for]
     assert len(view["messages"]) == 17 - (stands_for[1] - stands_for[0]) + 1
-    moved = [text for text in told(session, "mended") if "can be parted" in text]
+    moved = [
+        text for text in told(session, "mended") if "can be parted" in text
+    ]
     assert len(moved) == (stands_for != (start, stop))
 
 
 @WIRES
-def test_a_summary_that_parts_a_call_from_its_result_is_legal_on_every_wire(format):
+def test_a_summary_that_parts_a_call_from_its_result_is_legal_on_every_wire(
+    format,
+):
     for start in range(1, 6):
         for stop in range(start + 1, 9):
-            session, _ = fitted(lambda w, a=start, b=stop: [summary(w, a, b)], format)
+            session, _ = fitted(
+                lambda w, a=start, b=stop: [summary(w, a, b)], format
+            )
             assert len(session.window.summaries) == 1
 
 
-@pytest.mark.parametrize(("start", "stop"), [(1, 3), (1, 4), (5, 6), (6, 7), (1, 7)])
+@pytest.mark.parametrize(
+    ("start", "stop"), [(1, 3), (1, 4), (5, 6), (6, 7), (1, 7)]
+)
 def test_no_summary_is_widened_over_what_the_provider_compacted(start, stop):
     sealed = {"type": "compaction", "id": "cmp_1", "encrypted_content": "c2Vh"}
-    said = histories.wire("openai-responses", [Turn(user="Do it."), *TURNS[:3]])
+    said = histories.wire(
+        "openai-responses", [Turn(user="Do it."), *TURNS[:3]]
+    )
     items = [*said[:3], sealed, *said[3:]]
     policy = Policy(
         name="trial-1",
-        under_pressure=(once(lambda w: [summary(w, start, stop)], len(items)),),
+        under_pressure=(
+            once(lambda w: [summary(w, start, stop)], len(items)),
+        ),
     )
     limits = Limits(window_tokens=200_000)
     options = {"format": "openai-responses", "recall": True}
@@ -140,7 +164,10 @@ def test_no_summary_is_widened_over_what_the_provider_compacted(start, stop):
 
 def test_a_summary_covers_the_one_that_it_would_cut_in_two():
     def two(window, /):
-        return [summary(window, 1, 5, "first"), summary(window, 3, 9, "second")]
+        return [
+            summary(window, 1, 5, "first"),
+            summary(window, 3, 9, "second"),
+        ]
 
     session, _ = fitted(two)
     assert ranges(session) == [(1, 9)]
@@ -163,7 +190,8 @@ def test_a_summary_that_keeps_half_a_step_keeps_none_of_it():
         cut = summary(window, 1, 7)
         return [
             ProposedEdit(
-                replace(cut.edit, keeps=(window.transcript.chain[4],)), cut.outputs
+                replace(cut.edit, keeps=(window.transcript.chain[4],)),
+                cut.outputs,
             )
         ]
 
@@ -178,21 +206,29 @@ def test_a_summary_that_keeps_half_a_step_keeps_none_of_it():
 @WIRES
 def test_what_a_stage_forgets_to_keep_is_kept(format):
     session, _ = fitted(
-        lambda window: [replaced(window, spot) for spot in results(window)], format
+        lambda window: [replaced(window, spot) for spot in results(window)],
+        format,
     )
     window = session.window
     assert len(results(window)) >= 8
     for spot in results(window):
         edit = window.edit_at(spot)
         assert edit.ref in edit.text
-        assert session.store.get("", edit.ref) == window.transcript.output(spot)
+        assert session.store.get("", edit.ref) == window.transcript.output(
+            spot
+        )
 
 
 def test_the_ref_of_a_summary_opens_an_index_of_all_that_it_stands_for():
     session, view = fitted(lambda window: [summary(window, 1, 7)])
-    edit, transcript = session.window.summaries[0].edit, session.window.transcript
+    edit, transcript = (
+        session.window.summaries[0].edit,
+        session.window.transcript,
+    )
     index = session.store.get("", edit.ref).text
-    assert edit.text.startswith("what was done\n\n[ullage: messages 2 to 7 in full: ")
+    assert edit.text.startswith(
+        "what was done\n\n[ullage: messages 2 to 7 in full: "
+    )
     assert edit.ref in view["messages"][1]["content"][0]["text"]
     for at in (2, 4, 6):
         (output,) = transcript.outputs(at, 0)
@@ -208,7 +244,9 @@ def test_nothing_is_kept_under_the_ref_of_another_content():
         own = window.transcript.output(spot)
         return [
             replaced(
-                window, spot, outputs=[Output(own.ref, "mine"), Output(real, "forged")]
+                window,
+                spot,
+                outputs=[Output(own.ref, "mine"), Output(real, "forged")],
             )
         ]
 
@@ -257,17 +295,25 @@ def test_a_lawful_cut_stays_the_very_same():
 
 def refused(session_and_view):
     session, _ = session_and_view
-    assert all(not session.window.shown(at) for at in range(session.window.size))
+    assert all(
+        not session.window.shown(at) for at in range(session.window.size)
+    )
     (declined,) = told(session, "declined")
     return declined
 
 
 def test_what_the_user_answered_stays():
     turns = [
-        Turn(calls=(Call("AskUserQuestion", "which", "the second, please\n" * 9),)),
+        Turn(
+            calls=(
+                Call("AskUserQuestion", "which", "the second, please\n" * 9),
+            )
+        ),
         *TURNS,
     ]
-    session = fitted(lambda window: [replaced(window, (2, 0, 0))], turns=turns, size=19)
+    session = fitted(
+        lambda window: [replaced(window, (2, 0, 0))], turns=turns, size=19
+    )
     declined = refused(session)
     assert declined == (
         "message 3: stage proposing: the user answered this. Leave it out of the cuts."
@@ -279,7 +325,9 @@ def test_signed_arguments_stay():
 
     def calls(window, /):
         parts = window.transcript.messages[1].parts
-        number = next(at for at, part in enumerate(parts) if isinstance(part, ToolCall))
+        number = next(
+            at for at, part in enumerate(parts) if isinstance(part, ToolCall)
+        )
         return [replaced(window, (1, number, 0), "{}")]
 
     assert "these arguments are signed" in refused(fitted(calls, turns=turns))
@@ -293,7 +341,10 @@ def test_a_place_of_no_history_is_told():
             Address("result", "c", 0),
             Address("x", "c", 0),
         ]
-        return [ProposedEdit(replace(cut.edit, address=place), ()) for place in places]
+        return [
+            ProposedEdit(replace(cut.edit, address=place), ())
+            for place in places
+        ]
 
     declined = refused(fitted(nowhere))
     assert "so it is in 2 more places" in declined
@@ -326,7 +377,10 @@ def account_in_a_result(window):
     """A summary of two steps without a text, and its account behind the result before it."""
     start, stop = 3, 7
     index = set_aside(window, start, stop)[-1]
-    chain, spot = window.transcript.chain, next(window.transcript.results(start - 1))
+    chain, spot = (
+        window.transcript.chain,
+        next(window.transcript.results(start - 1)),
+    )
     edit = ReplaceSpan(chain[start], chain[stop], "", index.ref, "a trial")
     whole = window.transcript.output(spot).text
     account = f"{whole}\n\nTwo steps: see {index.ref}"
@@ -336,12 +390,16 @@ def account_in_a_result(window):
 def test_a_result_that_holds_an_account_and_its_own_whole_text_needs_no_notice():
     session, _ = fitted(account_in_a_result)
     assert ranges(session) == [(3, 7)]
-    assert not [text for text in told(session, "mended") if "did not name" in text]
+    assert not [
+        text for text in told(session, "mended") if "did not name" in text
+    ]
 
 
 def test_no_account_stands_in_a_result_of_a_range_that_stays(monkeypatch):
     every = set(range(3, 7))
-    monkeypatch.setattr(ShownHistory, "staying", lambda self, start, stop: every)
+    monkeypatch.setattr(
+        ShownHistory, "staying", lambda self, start, stop: every
+    )
     session, view = fitted(account_in_a_result)
     assert ranges(session) == []
     assert "Two steps" not in str(view["messages"])
@@ -357,7 +415,9 @@ def test_reasoning_is_left_out_of_an_unbroken_run():
         return (
             ()
             if is_done
-            else [ProposedEdit(Drop(chain[5], chain[window.size], "a trial"), ())]
+            else [
+                ProposedEdit(Drop(chain[5], chain[window.size], "a trial"), ())
+            ]
         )
 
     session, _ = fitted(middle, turns=turns)
@@ -374,7 +434,10 @@ def test_a_strict_policy_raises_with_stage_and_place():
         StageError, match=r"^stage proposing, message 2: it shows 9 "
     ) as caught:
         fitted(shout, strict=True)
-    assert (caught.value.stage, caught.value.where) == ("proposing", "message 2")
+    assert (caught.value.stage, caught.value.where) == (
+        "proposing",
+        "message 2",
+    )
 
 
 # ── records ──────────────────────────────────────────────────────────────────────────────
@@ -386,7 +449,9 @@ def recorded(edits_of, format="anthropic"):
     session, plain = fitted(lambda window: (), format)
     transcript = session.window.transcript
     key = transcript.decision_key(9)
-    batch = Batch("another", "older-1", tuple(edits_of(session.window)), 900, 100)
+    batch = Batch(
+        "another", "older-1", tuple(edits_of(session.window)), 900, 100
+    )
     store.append("", [Ledger().with_batch(key, batch)[1]])
     one, first = fitted(lambda window: (), format, store=store)
     other, second = fitted(lambda window: (), format, store=store)
@@ -408,15 +473,23 @@ def test_a_record_that_keeps_the_laws_is_shown():
 
 
 BROKEN = {
-    "a call from its result": lambda w: replace(lawful(w), upto=w.transcript.chain[4]),
-    "a result from its call": lambda w: replace(lawful(w), after=w.transcript.chain[2]),
+    "a call from its result": lambda w: replace(
+        lawful(w), upto=w.transcript.chain[4]
+    ),
+    "a result from its call": lambda w: replace(
+        lawful(w), after=w.transcript.chain[2]
+    ),
     "no ref": lambda w: replace(lawful(w), text="done"),
     "a blank message": lambda w: replace(lawful(w), retain=" "),
-    "half a step kept": lambda w: replace(lawful(w), keeps=(w.transcript.chain[3],)),
+    "half a step kept": lambda w: replace(
+        lawful(w), keeps=(w.transcript.chain[3],)
+    ),
     "an account nowhere": lambda w: replace(lawful(w), text=""),
     "a blank result": lambda w: replaced(w, results(w)[0], "").edit,
     "no object": lambda w: (
-        replaced(w, (1, 0, 0), f"ref={w.transcript.output((1, 0, 0)).ref}").edit
+        replaced(
+            w, (1, 0, 0), f"ref={w.transcript.output((1, 0, 0)).ref}"
+        ).edit
     ),
 }
 
@@ -430,10 +503,15 @@ def test_a_record_that_breaks_a_law_is_passed_over_by_every_worker(edit_of):
         assert declined.startswith(
             "the ledger: 1 of 1 edits that the ledger holds of stage another"
         )
-        for turns in (9, 10):  # it is told of once, and not at every later request
+        for turns in (
+            9,
+            10,
+        ):  # it is told of once, and not at every later request
             longer = [*TURNS, *TURNS, *TURNS][:turns]
             session.fit(
-                histories.request("anthropic", histories.wire("anthropic", longer))
+                histories.request(
+                    "anthropic", histories.wire("anthropic", longer)
+                )
             )
         assert len(told(session, "declined")) == 1
 
@@ -441,7 +519,10 @@ def test_a_record_that_breaks_a_law_is_passed_over_by_every_worker(edit_of):
 def test_a_damaged_place_in_a_record_has_no_effect():
     def damaged(window, /):
         edit = replaced(window, results(window)[0], "gone").edit
-        places = (Address("text", "zz", -1), Address("result", edit.address.id, -1, -1))
+        places = (
+            Address("text", "zz", -1),
+            Address("result", edit.address.id, -1, -1),
+        )
         return [replace(edit, address=place) for place in places]
 
     _, plain, view = recorded(damaged)
@@ -450,7 +531,9 @@ def test_a_damaged_place_in_a_record_has_no_effect():
 
 def test_untouched_texts_are_the_callers_own():
     messages = histories.wire("anthropic", TURNS)
-    policy = Policy(name="p", under_pressure=(once(lambda w: [summary(w, 1, 4)]),))
+    policy = Policy(
+        name="p", under_pressure=(once(lambda w: [summary(w, 1, 4)]),)
+    )
     session = Session("", policy=policy, format="anthropic", recall=True)
     view = session.fit(histories.request("anthropic", messages))
     assert view["messages"][0] is messages[0]
@@ -469,7 +552,11 @@ def test_each_law_stands_at_the_head_of_the_file_that_enforces_it():
         module: set(re.findall(r"^    (\w+) {3,}", module.__doc__, re.M))
         for module in (leaves, spans, cuts)
     }
-    assert {law for named in laws.values() for law in named} >= {*get_args(cuts.Law)}
+    assert {law for named in laws.values() for law in named} >= {
+        *get_args(cuts.Law)
+    }
     for module, named in laws.items():
-        mended = set(re.findall(r'mend\(\s*"(\w+)"', inspect.getsource(module)))
+        mended = set(
+            re.findall(r'mend\(\s*"(\w+)"', inspect.getsource(module))
+        )
         assert mended <= named | laws[cuts], module.__name__

@@ -40,7 +40,9 @@ def settings(policy=DEFAULT, window=12_000):
 def step(messages, state=None, cache=None, replies=(), **more):
     """Run one turn; what it asked for, and what it gave."""
     request = histories.request("openai-chat", messages)
-    steps = turn(request, state or State(), cache or SessionCache(), settings(**more))
+    steps = turn(
+        request, state or State(), cache or SessionCache(), settings(**more)
+    )
     effects, replies = [next(steps)], list(replies)
     try:
         while True:
@@ -102,7 +104,10 @@ def test_a_settled_place_is_not_decided_again_under_another_policy():
     )
     _, again = step(MESSAGES, state=turned.state, policy=eager)
     for key, entry in turned.state.ledger.entries.items():
-        assert again.state.ledger.at(key).batches[: len(entry.batches)] == entry.batches
+        assert (
+            again.state.ledger.at(key).batches[: len(entry.batches)]
+            == entry.batches
+        )
 
 
 def test_first_sight_leaves_no_record():
@@ -130,11 +135,16 @@ def test_without_a_guard_what_does_not_fit_is_refused_with_its_parts():
 
 def test_its_parts_add_up_after_a_report_too():
     policy = Policy(name="first sight only", on_arrival=(truncate,))
-    session = Session("gpt-4.1", policy=policy, limits=Limits(window_tokens=6_000))
+    session = Session(
+        "gpt-4.1", policy=policy, limits=Limits(window_tokens=6_000)
+    )
     session.fit(histories.request("openai-chat", MESSAGES[:3]))
     tokens = 2 * session.window.estimate
     session.observe(
-        {"id": "one", "usage": {"prompt_tokens": tokens, "completion_tokens": 5}}
+        {
+            "id": "one",
+            "usage": {"prompt_tokens": tokens, "completion_tokens": 5},
+        }
     )
     with pytest.raises(OverLimitError) as error:
         session.fit(histories.request("openai-chat", MESSAGES))
@@ -185,7 +195,9 @@ def test_behind_the_newest_decision_nothing_is_decided_again():
 def places_of(turned):
     """Where in the history batches were made."""
     entries, transcript = turned.state.ledger.entries, turned.window.transcript
-    return {transcript.find(key) for key, entry in entries.items() if entry.batches}
+    return {
+        transcript.find(key) for key, entry in entries.items() if entry.batches
+    }
 
 
 def test_what_a_batch_leaves_out_is_kept_though_no_first_sight_did():
@@ -217,7 +229,10 @@ def test_no_report_makes_every_later_request_too_long():
 
 def cuts_every_result(window):
     """A stage that asks of nothing whether it may be edited."""
-    cuts = [placeholder(window, spot) for spot in window.results(0, window.turn_start)]
+    cuts = [
+        placeholder(window, spot)
+        for spot in window.results(0, window.turn_start)
+    ]
     return [cut for cut in cuts if cut is not None]
 
 

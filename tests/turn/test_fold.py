@@ -25,9 +25,15 @@ def test_what_is_decided_is_kept_and_what_is_set_aside_comes_with_it():
     fitted = fit(builder, Ledger(), DEFAULT)
     assert builder.window.estimate <= 4_000
     batches = [
-        batch for entry in fitted.ledger.entries.values() for batch in entry.batches
+        batch
+        for entry in fitted.ledger.entries.values()
+        for batch in entry.batches
     ]
-    assert len(batches) == len([r for r in fitted.records if r.kind == "batch"]) > 0
+    assert (
+        len(batches)
+        == len([r for r in fitted.records if r.kind == "batch"])
+        > 0
+    )
     refs = {edit.ref for batch in batches for edit in batch.edits}
     assert refs <= fitted.outputs.keys()
     assert {batch.policy for batch in batches} == {DEFAULT.name}
@@ -47,7 +53,10 @@ def test_a_decision_stands():
 
 
 def test_a_decision_stands_even_where_the_policy_would_now_decide_otherwise():
-    first, again = builder_of(MESSAGES), builder_of(MESSAGES, limit_tokens=100_000)
+    first, again = (
+        builder_of(MESSAGES),
+        builder_of(MESSAGES, limit_tokens=100_000),
+    )
     fitted = fit(first, Ledger(), DEFAULT)
     fit(again, fitted.ledger, Policy(name="none"))
     assert again.window.changed == first.window.changed
@@ -58,7 +67,9 @@ def test_turn_by_turn_and_at_once_are_the_same():
     whole = transcript_of(MESSAGES)
     for index in range(1, len(MESSAGES)):
         ledger = fit(warm, ledger, DEFAULT).ledger if index % 2 else ledger
-        warm.window.transcript.append(whole.messages[index], whole.digests[index])
+        warm.window.transcript.append(
+            whole.messages[index], whole.digests[index]
+        )
     ledger = fit(warm, ledger, DEFAULT).ledger
     cold = builder_of(MESSAGES)
     assert fit(cold, Ledger(), DEFAULT).ledger == ledger

@@ -2,7 +2,13 @@
 
 import pytest
 
-from tests.session.test_deciding import fit, gone, messages_of, new_session, pressed
+from tests.session.test_deciding import (
+    fit,
+    gone,
+    messages_of,
+    new_session,
+    pressed,
+)
 from ullage.core.history.again import seat_of
 from ullage.core.turn.again import may_be_added
 from ullage.core.turn.hand import described, lines_of, rewriting_usd
@@ -39,7 +45,9 @@ def test_an_event_tells_the_tokens_and_the_price():
     view = fit(session, "anthropic", messages)
     event = next(event for event in view.events if event.kind == "decided")
     assert event.why.startswith("ann asked for it (d")
-    assert "tokens are written to the prompt cache anew, about $0." in event.why
+    assert (
+        "tokens are written to the prompt cache anew, about $0." in event.why
+    )
     assert event.tokens_after > event.tokens_before
 
 
@@ -62,7 +70,8 @@ def test_what_is_written_anew_costs_more_than_what_is_read():
 
 
 @pytest.mark.parametrize(
-    ("lines", "text"), [((1, 1), "a"), ((2, 3), "b\nc"), ((3, 9), "c"), ((9, 9), "")]
+    ("lines", "text"),
+    [((1, 1), "a"), ((2, 3), "b\nc"), ((3, 9), "c"), ((9, 9), "")],
 )
 def test_lines_of_a_text(lines, text):
     assert lines_of("a\nb\nc\n", lines) == text
@@ -74,7 +83,9 @@ def test_a_decision_in_a_few_words():
     target = Target(transcript.chain[1], transcript.address((0, 0, 0)), (2, 4))
     pin = Decision(verb="pin", target=target)
     assert described(pin, transcript) == "pin message 1, text 1, lines 2 to 4"
-    undo = Decision(verb="undo", undoes=LedgerRef("batch", transcript.chain[0], 0))
+    undo = Decision(
+        verb="undo", undoes=LedgerRef("batch", transcript.chain[0], 0)
+    )
     assert described(undo, transcript).startswith("undo b")
     assert described(Decision(verb="note", text="hush"), transcript) == "note"
 
@@ -86,10 +97,14 @@ def test_a_text_is_added_where_the_history_may_be_parted():
     chain = window.transcript.chain
     assert seat_of(window, [0, 1, 2, 3, 4], 3) == 3
     assert seat_of(window, [0, "a summary"], 3) == 2
-    assert may_be_added(window, Insert(chain[-1], "Keep it short.", "why", "dname"))
+    assert may_be_added(
+        window, Insert(chain[-1], "Keep it short.", "why", "dname")
+    )
     assert may_be_added(
         window, Insert(b"elsewhere elsewh", "Keep it short.", "why", "dname")
     )
-    between = Insert(chain[len(messages) - 1], "Keep it short.", "why", "dname")
+    between = Insert(
+        chain[len(messages) - 1], "Keep it short.", "why", "dname"
+    )
     assert not may_be_added(window, between), "between a call and its result"
     assert not may_be_added(window, Insert(chain[-1], " ", "why", "dname"))

@@ -63,13 +63,16 @@ def test_of_an_sdks_object_too_it_is_the_callers_own_or_set_aside(levels):
     session = new_session()
     shown = session.fit(given)["messages"][1]
     assert (shown is reply) == (levels < LEVELS - 5)
-    assert [event.kind for event in session.events].count("cut") == (shown is not reply)
+    assert [event.kind for event in session.events].count("cut") == (
+        shown is not reply
+    )
 
 
 def test_what_is_set_aside_is_json_text_in_which_no_secret_stands():
     leaf = {'a "name"': [1, None, True, "the key is k3y"], "empty": [{}, []]}
     session = new_session(
-        store=(store := MemoryStore()), redact=lambda t: t.replace("k3y", "***")
+        store=(store := MemoryStore()),
+        redact=lambda t: t.replace("k3y", "***"),
     )
     view = session.fit(request(nested(leaf, 300)))
     (ref,) = store.refs("")

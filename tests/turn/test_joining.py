@@ -39,17 +39,23 @@ def test_a_model_worked_where_it_called_something_or_thought(format):
 
 
 def test_thinking_that_is_bound_is_no_greeting():
-    assert is_under_way(transcript_of("anthropic", [Turn(said="Hello.", thought=True)]))
+    assert is_under_way(
+        transcript_of("anthropic", [Turn(said="Hello.", thought=True)])
+    )
 
 
 @pytest.mark.parametrize("tool", ["bash", "fetch", "grep"])
-def test_it_is_joined_by_the_first_request_at_which_the_rent_is_the_price(tool):
+def test_it_is_joined_by_the_first_request_at_which_the_rent_is_the_price(
+    tool,
+):
     session, turns = session_for("anthropic"), steps(40, tool=tool)
     rents = []
     for count in range(2, 41):
         view = session.fit(request("anthropic", turns[:count]))
         told = view.explain() if view.sent.standing else session.events[-1].why
-        event = next((each for each in view.events if each.kind == "joined"), None)
+        event = next(
+            (each for each in view.events if each.kind == "joined"), None
+        )
         found = NUMBERS.search(told) or NUMBERS.search(event.why)
         freed, left, rent, price = (
             int(each.replace(",", "")) for each in found.groups()
@@ -63,7 +69,8 @@ def test_it_is_joined_by_the_first_request_at_which_the_rent_is_the_price(tool):
     carried = [rent for _, rent in rents]
     assert carried == sorted(carried)
     assert all(
-        after - before == freed for (_, before), (freed, after) in pairwise(rents)
+        after - before == freed
+        for (_, before), (freed, after) in pairwise(rents)
     )
 
 

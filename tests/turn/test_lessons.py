@@ -11,7 +11,9 @@ from ullage.core.turn.lessons import Lesson, Lessons, limits_for
 def transcript(*said):
     turns = [Turn(said=text, user="Go on.") for text in said]
     session = Session("gpt-4.1")
-    session.fit(histories.request("openai-chat", histories.wire("openai-chat", turns)))
+    session.fit(
+        histories.request("openai-chat", histories.wire("openai-chat", turns))
+    )
     return session.window.transcript
 
 
@@ -24,7 +26,9 @@ def test_a_lesson_holds_for_what_goes_on_from_the_same_beginning():
     learnt = learnt_in(transcript("one", "two"), room_tokens=5)
     for same in (("one", "two", "three"), ("one", "another"), ("one",)):
         assert learnt.of(transcript(*same), "gpt-4.1").room_tokens == 5
-    assert learnt.of(transcript("other", "two"), "gpt-4.1") == Lesson(model="gpt-4.1")
+    assert learnt.of(transcript("other", "two"), "gpt-4.1") == Lesson(
+        model="gpt-4.1"
+    )
     assert learnt.of(transcript("one", "two"), "gpt-4o").room_tokens is None
 
 

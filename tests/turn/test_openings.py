@@ -30,5 +30,8 @@ def test_recall_is_offered_from_where_it_began_or_was_joined_as_if_from_the_star
 def test_the_last_change_counts_and_the_first_cut_of_what_is_new():
     new = PolicyRecord("p", recall=False, cuts_new=True)
     assert changed_at([(1, OFFERED)]) == cuts_from([(1, OFFERED)]) == -1
-    assert changed_at([(1, OFFERED), (4, CHANGED), (9, CHANGED), (12, JOINED)]) == 9
+    assert (
+        changed_at([(1, OFFERED), (4, CHANGED), (9, CHANGED), (12, JOINED)])
+        == 9
+    )
     assert cuts_from([(1, BARE), (3, new), (8, new)]) == 3

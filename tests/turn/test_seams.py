@@ -14,8 +14,15 @@ def window():
 
 
 def ground_of(window, **more):
-    settings = {"first": 0, "last": window.size, "summarised": (), "editable": 0}
-    return Ground(window, **{**settings, "speaks": True, "is_guard": False, **more})
+    settings = {
+        "first": 0,
+        "last": window.size,
+        "summarised": (),
+        "editable": 0,
+    }
+    return Ground(
+        window, **{**settings, "speaks": True, "is_guard": False, **more}
+    )
 
 
 def seams(window):
@@ -27,7 +34,9 @@ def test_a_range_ends_before_a_reply_with_all_its_results(window):
     messages = window.transcript.messages
     assert seams(window)
     for index in seams(window):
-        assert messages[index].role == "assistant" or not messages[index].results
+        assert (
+            messages[index].role == "assistant" or not messages[index].results
+        )
 
 
 def test_it_is_widened_to_the_next_seams_and_narrowed_to_those_within(window):

@@ -21,12 +21,17 @@ def kept(choice, *, tools=TOOLS, recall=True, ledger=None):
     more = {} if choice is None else {"tool_choice": choice}
     given = histories.request("anthropic", messages, tools=tools, **more)
     cache = SessionCache()
-    request = read(given, "claude-sonnet-4-5", None, ALL_FORMATS, cache.envelopes)
+    request = read(
+        given, "claude-sonnet-4-5", None, ALL_FORMATS, cache.envelopes
+    )
     line = cache.match_history(request, "")
     resolution = PolicyResolution(
-        ActivePolicy(PolicyRecord("default", recall=recall)), ledger or Ledger()
+        ActivePolicy(PolicyRecord("default", recall=recall)),
+        ledger or Ledger(),
     )
-    after = noted(resolution, line, request, Session("claude-sonnet-4-5").settings)
+    after = noted(
+        resolution, line, request, Session("claude-sonnet-4-5").settings
+    )
     key = line.transcript.decision_key(len(line.transcript))
     assert len(after.records) == len(after.ledger.at(key).seen) - len(
         resolution.ledger.at(key).seen

@@ -42,4 +42,6 @@ def test_a_record_of_a_newer_version_is_passed_over():
 def test_it_offers_what_it_was_created_with():
     assert KEPT.offers(["get_continuation"])
     assert not KEPT.offers(["tool_output_cache", "tool_output_cache_grep"])
-    assert not Thread(False, "", ("get_continuation",)).offers(["get_continuation"])
+    assert not Thread(False, "", ("get_continuation",)).offers(
+        ["get_continuation"]
+    )

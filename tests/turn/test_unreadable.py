@@ -17,10 +17,20 @@ def test_a_place_that_holds_what_cannot_be_read_is_passed(kind):
     asked = request("openai-chat", long_history("openai-chat"))
     first = session_on(None)
     view = first.fit(asked)
-    keys = [key for key, entry in first.state.ledger.entries.items() if entry.batches]
-    keys += [key for key, entry in first.state.ledger.entries.items() if entry.policies]
+    keys = [
+        key
+        for key, entry in first.state.ledger.entries.items()
+        if entry.batches
+    ]
+    keys += [
+        key
+        for key, entry in first.state.ledger.entries.items()
+        if entry.policies
+    ]
     store = MemoryStore()
-    strange = tuple(Record(key, kind, 0, b"AAAA") for key in dict.fromkeys(keys))
+    strange = tuple(
+        Record(key, kind, 0, b"AAAA") for key in dict.fromkeys(keys)
+    )
     store.commit("", (), strange)
     assert session_on(store).fit(asked) == view
     kept = {record.place: record.data for record in store.find("", keys)}

@@ -64,7 +64,11 @@ def started(format, turns=40):
     for number in range(1, turns):
         messages += step(format, number)
     session = Session(
-        histories.MODEL[format], recall=True, format=format, policy=CUTTING, limits=VAST
+        histories.MODEL[format],
+        recall=True,
+        format=format,
+        policy=CUTTING,
+        limits=VAST,
     )
     session.fit(histories.request(format, messages))
     assert len(session.window.changed) == turns - 1
@@ -89,9 +93,9 @@ def test_a_turn_parses_and_edits_what_is_new_and_nothing_else(format, work):
 def test_an_edited_message_is_the_same_object_at_every_turn(format):
     session, messages = started(format)
     one = session.fit(histories.request(format, messages))[KEY[format]]
-    two = session.fit(histories.request(format, [*messages, *step(format, 40)]))[
-        KEY[format]
-    ]
+    two = session.fit(
+        histories.request(format, [*messages, *step(format, 40)])
+    )[KEY[format]]
     assert all(a is b for a, b in zip(one, two, strict=False))
     assert one is not two
 
@@ -146,7 +150,9 @@ def test_what_a_caller_writes_into_an_edited_message_of_his_is_in_the_view(
 
 
 @pytest.mark.parametrize("format", ALL)
-def test_a_history_that_is_read_from_json_anew_is_not_edited_anew(format, work):
+def test_a_history_that_is_read_from_json_anew_is_not_edited_anew(
+    format, work
+):
     session, messages = started(format)
     request = histories.request(format, messages)
     view = dict(session.fit(json.loads(json.dumps(request))))
@@ -160,7 +166,9 @@ def test_a_batch_that_stands_is_not_shown_again(monkeypatch):
     applied, apply = [], WindowBuilder.apply
     watched = lambda builder, e: applied.append(e) or apply(builder, e)  # noqa: E731
     monkeypatch.setattr(WindowBuilder, "apply", watched)
-    session = Session("gpt-4.1", recall=True, limits=Limits(window_tokens=16_000))
+    session = Session(
+        "gpt-4.1", recall=True, limits=Limits(window_tokens=16_000)
+    )
     messages = histories.wire("openai-chat", [])
     for number in range(80):
         more = step("openai-chat", number)
@@ -169,7 +177,9 @@ def test_a_batch_that_stands_is_not_shown_again(monkeypatch):
         )  # nothing but results behind the first call
         session.fit({"messages": messages})
     told = [event for event in session.events if event.kind in SHOWN]
-    assert len({event.ref for event in told}) < len(told), "some were cut again"
+    assert len({event.ref for event in told}) < len(told), (
+        "some were cut again"
+    )
     assert len(applied) <= len(told)
 
 
@@ -180,7 +190,9 @@ def test_a_batch_that_stands_is_not_shown_again(monkeypatch):
 def made(monkeypatch):
     """What is cut, made a digest of and counted, by its first characters, in a new process."""
     stages, count = sys.modules, Counter()
-    Session("gpt-4.1")  # the samples that tell one policy from another are cut once
+    Session(
+        "gpt-4.1"
+    )  # the samples that tell one policy from another are cut once
 
     def counting(owner, name, kind, text):
         whole = getattr(owner, name)
@@ -193,7 +205,10 @@ def made(monkeypatch):
         monkeypatch.setattr(owner, name, counted)
 
     counting(
-        stages["ullage.policy.stages.truncate"], "shorten", "cut", lambda text, *_: text
+        stages["ullage.policy.stages.truncate"],
+        "shorten",
+        "cut",
+        lambda text, *_: text,
     )
     counting(
         stages["ullage.policy.stages.placeholders"],
@@ -202,7 +217,10 @@ def made(monkeypatch):
         lambda text, *_: text,
     )
     counting(
-        Meter, "_leaf", "counted", lambda meter, leaf, text, _: counted_text(leaf, text)
+        Meter,
+        "_leaf",
+        "counted",
+        lambda meter, leaf, text, _: counted_text(leaf, text),
     )
     REMEMBERED.clear()
     return count
@@ -272,7 +290,10 @@ def test_a_history_told_anew_is_cut_and_counted_only_where_it_is_new(
     assert not made, "by another session of this process"
     retold = RETOLD[how](format, messages)
     session.fit(histories.request(format, retold))
-    is_new = how in ("a retry", "a fork")  # a result that nobody cut or counted before
+    is_new = how in (
+        "a retry",
+        "a fork",
+    )  # a result that nobody cut or counted before
     assert made["cut"] <= is_new
     assert made["counted"] <= is_new
     assert not made["digest"]
@@ -303,7 +324,11 @@ def test_a_history_that_forks_near_its_end_is_not_walked_from_its_beginning(
 def test_a_history_that_forks_where_it_was_taken_up_is_not_walked_from_its_beginning(
     format, monkeypatch
 ):
-    messages, walked, extend = history(format), list[int](), WindowBuilder.extend
+    messages, walked, extend = (
+        history(format),
+        list[int](),
+        WindowBuilder.extend,
+    )
     session = fit(
         format, messages
     )  # what it opened stands at its end, which a fork may share
@@ -325,7 +350,11 @@ def test_a_history_that_forks_where_it_was_taken_up_is_not_walked_from_its_begin
 def test_of_a_history_that_forks_again_only_what_is_new_is_counted_and_measured(
     format, limit, monkeypatch
 ):
-    messages, worked_out, store = history(format, 20), Counter[str](), MemoryStore()
+    messages, worked_out, store = (
+        history(format, 20),
+        Counter[str](),
+        MemoryStore(),
+    )
     first = fit(format, messages, store, limit)
     first.observe(Usage(fresh_tokens=first.window.estimate))
     session = fit(
@@ -343,7 +372,9 @@ def test_of_a_history_that_forks_again_only_what_is_new_is_counted_and_measured(
 
     for number in range(98, 102):
         session.fit(
-            histories.request(format, [*messages[:-1], step(format, number)[-1]])
+            histories.request(
+                format, [*messages[:-1], step(format, number)[-1]]
+            )
         )
         if number == 98:  # the states that are forked from are caught up once
             watch("count_message")
@@ -381,7 +412,9 @@ def test_a_history_that_forks_near_its_end_is_looked_up_where_it_is_new(
 @given(
     st.sampled_from(ALL),
     st.integers(1_500, 8_000),
-    st.lists(st.tuples(st.integers(0, 4), st.integers(1, 6)), min_size=1, max_size=5),
+    st.lists(
+        st.tuples(st.integers(0, 4), st.integers(1, 6)), min_size=1, max_size=5
+    ),
     st.integers(2, 14),
 )
 def test_a_line_that_was_forked_is_shown_as_a_cold_start_shows_it(
@@ -389,7 +422,11 @@ def test_a_line_that_was_forked_is_shown_as_a_cold_start_shows_it(
 ):
     store, limits = MemoryStore(), Limits(window_tokens=window)
     warm = Session(
-        histories.MODEL[format], recall=True, format=format, limits=limits, store=store
+        histories.MODEL[format],
+        recall=True,
+        format=format,
+        limits=limits,
+        store=store,
     )
     messages = [histories.user(format, "Go on.")]
     grown = [(0, turns), *forks]
@@ -401,12 +438,16 @@ def test_a_line_that_was_forked_is_shown_as_a_cold_start_shows_it(
 
 
 @pytest.mark.parametrize("format", ALL)
-def test_what_a_later_batch_replaces_is_cut_where_the_history_forks_before_it(format):
+def test_what_a_later_batch_replaces_is_cut_where_the_history_forks_before_it(
+    format,
+):
     store, messages = MemoryStore(), [histories.user(format, "Go on.")]
     limits, pruned = Limits(window_tokens=16_000), 0
     for number in range(1, 60):
         messages = [*messages, *step(format, number)]
-        seen = {event.kind for event in fit(format, messages, store, limits).events}
+        seen = {
+            event.kind for event in fit(format, messages, store, limits).events
+        }
         if "pruned" in seen and not pruned:
             pruned = number
         elif pruned:
@@ -419,12 +460,18 @@ def test_what_a_later_batch_replaces_is_cut_where_the_history_forks_before_it(fo
 
 def test_a_batch_made_after_a_state_was_kept_is_shown_where_the_history_forks_there():
     """A user speaks on before the model does: what that makes go is under the same key."""
-    format, store, limits = "openai-chat", MemoryStore(), Limits(window_tokens=16_000)
+    format, store, limits = (
+        "openai-chat",
+        MemoryStore(),
+        Limits(window_tokens=16_000),
+    )
     messages = history(format, 6)
     warm = fit(format, messages, store, limits)
     assert not warm.window.summaries
     warm.fit(
-        histories.request(format, [*messages, histories.user(format, "tide " * 9_000)])
+        histories.request(
+            format, [*messages, histories.user(format, "tide " * 9_000)]
+        )
     )
     assert warm.window.summaries
     assert_as_cold(warm, format, [*messages, *step(format, 98)], limits, store)
@@ -437,7 +484,11 @@ def assert_as_cold(warm, format, messages, limits, store):
     except (OverLimitError, FormatError) as refused:
         view = type(refused)
     cold = Session(
-        histories.MODEL[format], recall=True, format=format, limits=limits, store=store
+        histories.MODEL[format],
+        recall=True,
+        format=format,
+        limits=limits,
+        store=store,
     )
     try:
         again = cold.fit(request)
@@ -452,8 +503,12 @@ def test_a_cold_start_with_a_ledger_works_out_nothing_that_a_batch_replaces(
 ):
     store, messages = MemoryStore(), history(format)
     warm = fit(format, messages, store)
-    hidden = range(warm.window.summaries[0].start, warm.window.summaries[-1].stop)
-    pruned = sum(1 for index in hidden for _ in warm.window.transcript.results(index))
+    hidden = range(
+        warm.window.summaries[0].start, warm.window.summaries[-1].stop
+    )
+    pruned = sum(
+        1 for index in hidden for _ in warm.window.transcript.results(index)
+    )
     assert pruned > 20
     REMEMBERED.clear()
     made.clear()

@@ -21,12 +21,19 @@ from ullage.session.aio import AsyncSession
 
 
 def blocking(session: Session, request: dict[str, Any]) -> None:
-    claude, gpt, gemini = anthropic.Anthropic(), openai.OpenAI(), genai.Client()
+    claude, gpt, gemini = (
+        anthropic.Anthropic(),
+        openai.OpenAI(),
+        genai.Client(),
+    )
     assert_type(session.call(claude.messages.create, **request), Message)
-    assert_type(session.call(gpt.chat.completions.create, **request), ChatCompletion)
+    assert_type(
+        session.call(gpt.chat.completions.create, **request), ChatCompletion
+    )
     assert_type(session.call(gpt.responses.create, **request), Response)
     assert_type(
-        session.call(gemini.models.generate_content, **request), GenerateContentResponse
+        session.call(gemini.models.generate_content, **request),
+        GenerateContentResponse,
     )
     assert_type(
         session.call(gemini.models.generate_content_stream, **request),
@@ -41,7 +48,9 @@ def blocking(session: Session, request: dict[str, Any]) -> None:
     ) as opened:
         assert_type(opened.parse(), Response)  # pyright: ignore[reportAssertTypeFailure]
     assert_type(
-        session.call(partial(gpt.responses.create, model="gpt-5.6"), **request),
+        session.call(
+            partial(gpt.responses.create, model="gpt-5.6"), **request
+        ),
         Response,
     )
 
@@ -50,7 +59,8 @@ async def awaited(session: AsyncSession, request: dict[str, Any]) -> None:
     claude, gpt = anthropic.AsyncAnthropic(), openai.AsyncOpenAI()
     assert_type(await session.call(claude.messages.create, **request), Message)
     assert_type(
-        await session.call(gpt.chat.completions.create, **request), ChatCompletion
+        await session.call(gpt.chat.completions.create, **request),
+        ChatCompletion,
     )
     assert_type(await session.call(gpt.responses.create, **request), Response)
     async with await session.call(claude.messages.stream, **request) as stream:
@@ -60,6 +70,8 @@ async def awaited(session: AsyncSession, request: dict[str, Any]) -> None:
 def wrapped(request: dict[str, Any]) -> None:
     claude = ullage.wrap(anthropic.Anthropic(), store="kept.db")
     assert_type(claude, anthropic.Anthropic)
-    assert_type(ullage.wrap(openai.AsyncAzureOpenAI()), openai.AsyncAzureOpenAI)
+    assert_type(
+        ullage.wrap(openai.AsyncAzureOpenAI()), openai.AsyncAzureOpenAI
+    )
     assert_type(ullage.wrap(genai.Client()), genai.Client)
     assert_type(ullage.wrapped(claude).counts.recalled, int)

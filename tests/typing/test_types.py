@@ -16,9 +16,17 @@ pytestmark = pytest.mark.xdist_group(
 )  # groups begin first: these take longest
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-PYRIGHT = Path(os.environ.get("PYRIGHT", ROOT / ".pyright/basedpyright/index.js"))
+PYRIGHT = Path(
+    os.environ.get("PYRIGHT", ROOT / ".pyright/basedpyright/index.js")
+)
 LOOPS = ("loop_anthropic", "loop_openai", "loop_responses", "loop_gemini")
-EXAMPLES = (*LOOPS, "wrapped_client", "coding_agent", "chat_service", "mcp_client")
+EXAMPLES = (
+    *LOOPS,
+    "wrapped_client",
+    "coding_agent",
+    "chat_service",
+    "mcp_client",
+)
 PROGRAMS = [
     HERE / "calls.py",
     *sorted((HERE / "programs").glob("*.py")),
@@ -37,8 +45,15 @@ def checked(*command, **more):
 def test_mypy_knows_the_types_of_thirteen_programs():
     pytest.importorskip("mypy", reason="mypy is not installed")
     assert len(PROGRAMS) == 13
-    cache = ROOT / ".mypy_cache"  # after `make check` what it has read of src is there
-    given = ("--config-file=", "--strict", f"--cache-dir={cache}", *map(str, PROGRAMS))
+    cache = (
+        ROOT / ".mypy_cache"
+    )  # after `make check` what it has read of src is there
+    given = (
+        "--config-file=",
+        "--strict",
+        f"--cache-dir={cache}",
+        *map(str, PROGRAMS),
+    )
     checked(sys.executable, "-m", "mypy", *given)
 
 

@@ -34,7 +34,9 @@ def test_names_are_compared_whole_without_case_and_signs():
         ("mcp__crm__ask_user",)
     )
     assert {
-        plain_tool_name(name) for names in QUESTION_TOOLS.values() for name in names
+        plain_tool_name(name)
+        for names in QUESTION_TOOLS.values()
+        for name in names
     } == known
 
 
@@ -50,4 +52,6 @@ def test_the_page_lists_the_tools_that_are_known():
         encoding="utf-8"
     )
     for where, tools in QUESTION_TOOLS.items():
-        assert f"| {where} | {', '.join(f'`{tool}`' for tool in tools)} |" in page
+        assert (
+            f"| {where} | {', '.join(f'`{tool}`' for tool in tools)} |" in page
+        )

@@ -29,7 +29,9 @@ def test_pickled_it_is_made_anew_from_its_arguments():
 
 def test_two_that_share_something_share_it_where_they_arrive():
     lid = Kettle(0)
-    one, other = pickle.loads(pickle.dumps([Kettle(1, lid=lid), Kettle(2, lid=lid)]))
+    one, other = pickle.loads(
+        pickle.dumps([Kettle(1, lid=lid), Kettle(2, lid=lid)])
+    )
     assert one.lid is other.lid
 
 
@@ -41,7 +43,9 @@ def test_what_cannot_go_along_is_named_by_its_argument():
     with pytest.raises(NotCarried, match=r"^argument 1 of Kettle"):
         pickle.dumps(Kettle(lambda: None))
     assert issubclass(NotCarried, ConfigError)
-    assert issubclass(NotCarried, TypeError), "what libraries expect of pickling"
+    assert issubclass(NotCarried, TypeError), (
+        "what libraries expect of pickling"
+    )
 
 
 def test_an_address_with_a_password_is_told_from_one_without():

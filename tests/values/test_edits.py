@@ -33,7 +33,9 @@ def test_a_batch_tells_its_kinds_of_edit_apart_on_the_way_back():
 
 def test_a_cut_is_an_edit_and_what_fills_it():
     output = Output("r", "the whole")
-    edit, outputs, brief = ProposedEdit(Replace(PLACE, "r", "a", "cut", "w"), (output,))
+    edit, outputs, brief = ProposedEdit(
+        Replace(PLACE, "r", "a", "cut", "w"), (output,)
+    )
     assert (edit.ref, outputs) == ("r", (output,))
     assert brief is None
 

@@ -19,15 +19,21 @@ def history(outputs):
             {"name": "bash", "arguments": f'{{"n": "{SECRET}"}}'},
         )
         call = {"id": id, "type": "function", "function": body}
-        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append(
+            {"role": "assistant", "content": None, "tool_calls": [call]}
+        )
         content = f"{number} {SECRET}\n" * 900
-        messages.append({"role": "tool", "tool_call_id": id, "content": content})
+        messages.append(
+            {"role": "tool", "tool_call_id": id, "content": content}
+        )
     return messages
 
 
 @pytest.fixture(scope="module")
 def played():
-    session = Session("gpt-4.1", limits=Limits(window_tokens=6_000), recall=True)
+    session = Session(
+        "gpt-4.1", limits=Limits(window_tokens=6_000), recall=True
+    )
     messages = history(12)
     for length in range(1, len(messages) + 1, 2):
         session.fit({"messages": messages[:length]})
@@ -35,7 +41,11 @@ def played():
 
 
 def test_cuts_are_told_with_place_reason_figures_and_ref(played):
-    told = [event for event in played.events if event.kind in ("truncated", "pruned")]
+    told = [
+        event
+        for event in played.events
+        if event.kind in ("truncated", "pruned")
+    ]
     assert {event.kind for event in told} == {"truncated", "pruned"}
     for event in told:
         assert event.where.startswith(
@@ -64,7 +74,9 @@ def test_a_session_that_comes_late_says_so():
 def test_a_reply_is_told_with_its_tokens():
     session = Session("gpt-4.1")
     session.fit({"messages": history(0)})
-    session.observe({"usage": {"prompt_tokens": 1_234, "completion_tokens": 5}})
+    session.observe(
+        {"usage": {"prompt_tokens": 1_234, "completion_tokens": 5}}
+    )
     assert session.events[-1] == Event(
         kind="observed",
         where="reply",
@@ -89,7 +101,11 @@ DROPPED = {"type": "thinking_dropped", "path": "messages.1.content.0"}
                 "input_transformations": [
                     {**DROPPED, "reason": "prefix_binding_mismatch"},
                     {**DROPPED, "reason": "prefix_binding_mismatch"},
-                    {**DROPPED, "type": "thinking_mismatch_allowed", "reason": "x"},
+                    {
+                        **DROPPED,
+                        "type": "thinking_mismatch_allowed",
+                        "reason": "x",
+                    },
                 ],
             },
             "the provider left out 2 blocks of it: prefix_binding_mismatch (2)",
@@ -106,7 +122,9 @@ DROPPED = {"type": "thinking_dropped", "path": "messages.1.content.0"}
                         "action": "removed",
                         "reason": why,
                     }
-                    for n, why in enumerate(("prefix_mismatch", "turn_boundary"))
+                    for n, why in enumerate(
+                        ("prefix_mismatch", "turn_boundary")
+                    )
                 ],
             },
             "the provider left out 2 blocks of it: prefix_mismatch (1), turn_boundary (1)",
@@ -119,7 +137,9 @@ def test_reasoning_that_the_provider_left_out_is_told_once(model, reply, told):
     )
     key = "messages" if "claude" in model else "input"
     session.fit({"model": model, key: [{"role": "user", "content": "Go on."}]})
-    for _ in range(2):  # the same reply twice: as if a driver observed it again
+    for _ in range(
+        2
+    ):  # the same reply twice: as if a driver observed it again
         session.observe(reply)
     (event,) = [event for event in session.events if event.kind == "reasoning"]
     assert (event.where, event.why) == ("reply", told)

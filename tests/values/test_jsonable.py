@@ -50,7 +50,10 @@ Pair = namedtuple("Pair", "a b")
 VALUES = [
     (Row(name="a", at=NOW), {"name": "a", "at": NOW.isoformat()}),
     ([Row(name="a")], [{"name": "a"}]),
-    ({"at": NOW, "day": NOW.date()}, {"at": NOW.isoformat(), "day": "2026-11-26"}),
+    (
+        {"at": NOW, "day": NOW.date()},
+        {"at": NOW.isoformat(), "day": "2026-11-26"},
+    ),
     (decimal.Decimal("1.50"), "1.50"),
     (uuid.UUID(int=7), str(uuid.UUID(int=7))),
     (Colour.RED, "red"),
@@ -92,7 +95,10 @@ def test_what_is_compared_is_the_same_text_in_every_process():
 
 def response(value):
     """A call of a function, and what it gave."""
-    call = {"role": "model", "parts": [{"functionCall": {"name": "rows", "args": {}}}]}
+    call = {
+        "role": "model",
+        "parts": [{"functionCall": {"name": "rows", "args": {}}}],
+    }
     body = {
         "name": "rows",
         "response": value if isinstance(value, dict) else {"result": value},
@@ -103,12 +109,16 @@ def response(value):
 @pytest.mark.parametrize(
     "value", [value for value, _ in VALUES], ids=lambda v: type(v).__name__
 )
-def test_a_response_that_the_sdk_serialises_is_fitted_and_given_on_as_it_is(value):
+def test_a_response_that_the_sdk_serialises_is_fitted_and_given_on_as_it_is(
+    value,
+):
     contents = [{"role": "user", "parts": [{"text": "Go."}]}, *response(value)]
     session = ullage.Session("gemini-2.5-pro")
     view = session.fit({"model": "gemini-2.5-pro", "contents": contents})
     assert view["contents"][2] is contents[2]
-    assert session.fit({"model": "gemini-2.5-pro", "contents": contents}) == view
+    assert (
+        session.fit({"model": "gemini-2.5-pro", "contents": contents}) == view
+    )
 
 
 def test_one_that_nobody_can_write_is_named_by_its_place():

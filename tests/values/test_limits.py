@@ -9,9 +9,19 @@ from ullage import ConfigError, Limits
         (200_000, None, None, 200_000 - 16_384),
         (64_000, None, None, 64_000 - 8_000),  # an eighth is less than 16,384
         (200_000, None, 4_096, 200_000 - 4_096),
-        (200_000, 10_000, 4_096, 190_000),  # the caller's own setting goes first
+        (
+            200_000,
+            10_000,
+            4_096,
+            190_000,
+        ),  # the caller's own setting goes first
         (200_000, 0, 4_096, 200_000),
-        (200_000, None, 200_000, 100_000),  # some SDKs always send the whole window
+        (
+            200_000,
+            None,
+            200_000,
+            100_000,
+        ),  # some SDKs always send the whole window
         (1, None, None, 1),
     ],
 )

@@ -24,7 +24,10 @@ SPELT = {
         "openrouter:openai/gpt-5",
     ],
     "gpt-4": ["gpt-4-0613", "azure/gpt-4-0314", "openai:gpt-4-0613"],
-    "gemini-2.0-flash": ["gemini-2.0-flash-001", "vertex_ai/gemini-2.0-flash@001"],
+    "gemini-2.0-flash": [
+        "gemini-2.0-flash-001",
+        "vertex_ai/gemini-2.0-flash@001",
+    ],
     "o3": ["openai:o3", "openai-chat:o3"],
     "claude-sonnet-4-5": [
         "anthropic:claude-sonnet-4-5",
@@ -73,13 +76,17 @@ def test_a_prefixed_model_tells_the_format(name):
 
 def test_a_model_that_learned_from_another_is_its_own_makers():
     wire = recognise(
-        {"messages": [{"role": "user", "content": "hi"}]}, "qwen3-8b-claude-distill"
+        {"messages": [{"role": "user", "content": "hi"}]},
+        "qwen3-8b-claude-distill",
     )
     assert wire.name == "openai-chat"
 
 
 def test_a_dated_name_keeps_what_tells_one_snapshot_from_another():
-    assert dated_name("openrouter/openai/GPT-3.5-turbo-0613") == "gpt-3.5-turbo-0613"
+    assert (
+        dated_name("openrouter/openai/GPT-3.5-turbo-0613")
+        == "gpt-3.5-turbo-0613"
+    )
     assert (
         dated_name("us.anthropic.claude-opus-4.5-20251101-v1:0")
         == "claude-opus-4-5-20251101-v1:0"

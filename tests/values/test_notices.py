@@ -9,7 +9,9 @@ from ullage.core.values.toolset import CONTINUATION, GREP, READ
 
 refs = st.text(_ALPHABET, min_size=16, max_size=16)
 offsets = st.integers(0, 10**12)
-words = st.builds(Words, recall=st.booleans(), prefix=st.sampled_from(("", "ullage_")))
+words = st.builds(
+    Words, recall=st.booleans(), prefix=st.sampled_from(("", "ullage_"))
+)
 REF = "0123456789abcdef"
 
 
@@ -38,7 +40,9 @@ def test_within_json_it_is_read_as_well(words, ref, offset, ascii):
 
 @given(st.lists(st.tuples(refs, offsets), max_size=5))
 def test_many_are_read_in_order(found):
-    text = "\n".join(f"- {Words().read_on(ref, offset)}" for ref, offset in found)
+    text = "\n".join(
+        f"- {Words().read_on(ref, offset)}" for ref, offset in found
+    )
     assert pointers(text) == [Pointer(ref, offset) for ref, offset in found]
 
 
@@ -69,7 +73,13 @@ def test_notices_read_as_they_should():
 
 
 def test_what_only_looks_like_a_ref_is_none():
-    for text in ("ref=short", f"ref={REF}0", f"xref {REF}", f"REF={REF}", "offset=3"):
+    for text in (
+        "ref=short",
+        f"ref={REF}0",
+        f"xref {REF}",
+        f"REF={REF}",
+        "offset=3",
+    ):
         assert pointers(text) == []
 
 
@@ -78,7 +88,8 @@ def test_the_line_of_a_ref_names_the_file_where_there_is_room_for_it():
     bare = f"[ref={ref}, 4,000 characters in all]"
     assert ref_line(ref, 4_000) == bare
     assert (
-        ref_line(ref, 4_000, f"spill/{ref}.txt") == f"{bare[:-1]}, in spill/{ref}.txt]"
+        ref_line(ref, 4_000, f"spill/{ref}.txt")
+        == f"{bare[:-1]}, in spill/{ref}.txt]"
     )
     assert ref_line(ref, 4_000, f"{'deep/' * 40}{ref}.txt") == bare
     longest = ref_line(ref, 4_000, "d" * (200 - len(bare) - len(", in ")))

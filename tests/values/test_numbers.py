@@ -32,7 +32,9 @@ def test_a_copy_keeps_the_literal(literal):
 
 
 def test_how_a_number_is_written_is_nothing_of_what_a_message_is():
-    assert canonical_json(READ('{"a":1e2}')) == canonical_json(json.loads('{"a":1e2}'))
+    assert canonical_json(READ('{"a":1e2}')) == canonical_json(
+        json.loads('{"a":1e2}')
+    )
     assert canonical_json(READ("1e400")) == canonical_json(float("inf"))
 
 

@@ -47,7 +47,9 @@ def test_receipts_are_summed_by_what_is_asked_for():
         Receipt(key=place, writer="w", sums=ReceiptTotals(requests=10**n))
         for n, place in enumerate(places)
     ]
-    assert {key: sums.requests for key, sums in summed(rows, ("day",)).items()} == {
+    assert {
+        key: sums.requests for key, sums in summed(rows, ("day",)).items()
+    } == {
         ("2026-11-26",): 110,
         ("2026-11-27",): 1,
     }

@@ -25,13 +25,17 @@ def turns(path, count, *, tenant="", start=0, messages=None):
     """A session that runs into its limit, and whose provider reports."""
     more = {"limits": LIMITS, "store": path, "tenant": tenant, "recall": True}
     session = library.Session("gpt-4.1", **more)
-    messages = messages or [{"role": "user", "content": "Read the secret logs."}]
+    messages = messages or [
+        {"role": "user", "content": "Read the secret logs."}
+    ]
     for number in range(start, start + count):
         call = {"id": f"c{number}", "type": "function"}
         call["function"] = {"name": "read", "arguments": "{}"}
         messages.append({"role": "assistant", "tool_calls": [call]})
         text = f"secret line {number} of the log\n" * 400
-        messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": text})
+        messages.append(
+            {"role": "tool", "tool_call_id": f"c{number}", "content": text}
+        )
         view = session.fit({"model": "gpt-4.1", "messages": messages})
         usage = {"prompt_tokens": 5_000 + number, "completion_tokens": 7}
         view.observe({"id": f"r{number}", "usage": usage})
@@ -99,7 +103,9 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
     )
     with pytest.raises(StoreError, match="not a database"):
         read(tmp_path / "a.db")
-    assert "not a database" in told(ullage("watch", tmp_path / "a.db", "--once"))
+    assert "not a database" in told(
+        ullage("watch", tmp_path / "a.db", "--once")
+    )
     with sqlite3.connect(tmp_path / "b.db") as db:
         db.execute("CREATE TABLE somebody (elses)")
     db.close()
@@ -119,7 +125,15 @@ def test_once_prints_and_ends(path, tmp_path):
 
 def test_control_c_ends_it_with_130_and_leaves_the_terminal_as_it_was(path):
     ours, theirs = pty.openpty()
-    words = [sys.executable, "-m", "ullage", "watch", str(path), "--every", "0.1"]
+    words = [
+        sys.executable,
+        "-m",
+        "ullage",
+        "watch",
+        str(path),
+        "--every",
+        "0.1",
+    ]
     size = {**os.environ, "COLUMNS": "60", "LINES": "24", "TERM": "xterm"}
     running = subprocess.Popen(
         words, stdin=theirs, stdout=theirs, stderr=theirs, env=size

@@ -45,7 +45,9 @@ def examples(format):
 
 def history(format):
     """All of them as one history."""
-    return [message for example in examples(format) for message in example.messages]
+    return [
+        message for example in examples(format) for message in example.messages
+    ]
 
 
 def in_bytes(value):
@@ -57,7 +59,11 @@ def in_bytes(value):
             else in_bytes(item)
             for key, item in value.items()
         }
-    return [in_bytes(item) for item in value] if isinstance(value, list) else value
+    return (
+        [in_bytes(item) for item in value]
+        if isinstance(value, list)
+        else value
+    )
 
 
 def found_in(format, example):

@@ -48,7 +48,11 @@ def _server(number, name, given, kind, content):
         "name": name,
         "input": given,
     }
-    result = {"type": kind, "tool_use_id": f"srvtoolu_{number}", "content": content}
+    result = {
+        "type": kind,
+        "tool_use_id": f"srvtoolu_{number}",
+        "content": content,
+    }
     return [_USER, _model(call, result, _text("So it is."))]
 
 
@@ -60,7 +64,10 @@ _IMAGE_URL = {
     "type": "image",
     "source": {"type": "url", "url": "https://example.com/a.png"},
 }
-_IMAGE_FILE = {"type": "image", "source": {"type": "file", "file_id": "file_1"}}
+_IMAGE_FILE = {
+    "type": "image",
+    "source": {"type": "file", "file_id": "file_1"},
+}
 _PDF = {
     "type": "document",
     "source": {"type": "base64", "media_type": "application/pdf", "data": PDF},
@@ -70,7 +77,11 @@ _PDF = {
 }
 _PLAIN = {
     "type": "document",
-    "source": {"type": "text", "media_type": "text/plain", "data": "All is well."},
+    "source": {
+        "type": "text",
+        "media_type": "text/plain",
+        "data": "All is well.",
+    },
 }
 _BLOCKS = {
     "type": "document",
@@ -132,14 +143,31 @@ EXAMPLES = (
         ],
     ),
     Example(
-        "text", "Text", [{"role": "user", "content": "Is naïve 猫 well? 🙂"}], "user"
+        "text",
+        "Text",
+        [{"role": "user", "content": "Is naïve 猫 well? 🙂"}],
+        "user",
     ),
     Example("text", "Text", [_model(_CITED)], note="with citations"),
-    Example("image", "Media", [_user(_IMAGE, _IMAGE_URL, _IMAGE_FILE)], "user"),
-    Example("document", "Media", [_user(_PDF)], "user", note="data, URL or file id"),
-    Example("document", "Passage", [_user(_PLAIN)], "user", note="text as its source"),
     Example(
-        "document", "Passage", [_user(_BLOCKS)], "user", note="blocks as its source"
+        "image", "Media", [_user(_IMAGE, _IMAGE_URL, _IMAGE_FILE)], "user"
+    ),
+    Example(
+        "document", "Media", [_user(_PDF)], "user", note="data, URL or file id"
+    ),
+    Example(
+        "document",
+        "Passage",
+        [_user(_PLAIN)],
+        "user",
+        note="text as its source",
+    ),
+    Example(
+        "document",
+        "Passage",
+        [_user(_BLOCKS)],
+        "user",
+        note="blocks as its source",
     ),
     Example(
         "document",
@@ -160,7 +188,11 @@ EXAMPLES = (
         "Reasoning",
         [
             _model(
-                {"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmVk"},
+                {
+                    "type": "thinking",
+                    "thinking": "Hm.",
+                    "signature": "c2lnbmVk",
+                },
                 _text("Yes."),
             )
         ],
@@ -187,12 +219,18 @@ EXAMPLES = (
         [
             _USER,
             _model(
-                {"type": "thinking", "thinking": "Two files.", "signature": "c2lnbmVk"},
+                {
+                    "type": "thinking",
+                    "thinking": "Two files.",
+                    "signature": "c2lnbmVk",
+                },
                 _text("Two at once."),
                 _call(1, caller={"type": "direct"}),
                 _call(2, cache_control={"type": "ephemeral"}),
             ),
-            _user(_result(1, "one"), _result(2, [_text("two")], is_error=False)),
+            _user(
+                _result(1, "one"), _result(2, [_text("two")], is_error=False)
+            ),
         ],
     ),
     Example(
@@ -207,14 +245,27 @@ EXAMPLES = (
     Example(
         "tool_result",
         "ToolResult",
-        [_model(_call(4)), _user({"type": "tool_result", "tool_use_id": "toolu_4"})],
+        [
+            _model(_call(4)),
+            _user({"type": "tool_result", "tool_use_id": "toolu_4"}),
+        ],
         "user",
         note="without content (A10)",
     ),
-    Example("text", "Text", _inside(5, _text("a line\n")), "user", inside=True),
-    Example("image", "Media", _inside(6, _text("See:"), _IMAGE), "user", inside=True),
+    Example(
+        "text", "Text", _inside(5, _text("a line\n")), "user", inside=True
+    ),
+    Example(
+        "image",
+        "Media",
+        _inside(6, _text("See:"), _IMAGE),
+        "user",
+        inside=True,
+    ),
     Example("document", "Media", _inside(7, _PDF), "user", inside=True),
-    Example("search_result", "Passage", _inside(8, _SEARCH), "user", inside=True),
+    Example(
+        "search_result", "Passage", _inside(8, _SEARCH), "user", inside=True
+    ),
     Example(
         "document",
         "Passage",
@@ -240,20 +291,34 @@ EXAMPLES = (
     Example(
         "server_tool_use",
         "Opaque",
-        _server(1, "web_search", {"query": "well"}, "web_search_tool_result", [_WEB]),
+        _server(
+            1,
+            "web_search",
+            {"query": "well"},
+            "web_search_tool_result",
+            [_WEB],
+        ),
     ),
     Example(
         "web_search_tool_result",
         "Opaque",
         _server(
-            2, "web_search", {"query": "ill"}, "web_search_tool_result", [_WEB, _WEB]
+            2,
+            "web_search",
+            {"query": "ill"},
+            "web_search_tool_result",
+            [_WEB, _WEB],
         ),
     ),
     Example(
         "web_fetch_tool_result",
         "Opaque",
         _server(
-            3, "web_fetch", {"url": _WEB["url"]}, "web_fetch_tool_result", _FETCHED
+            3,
+            "web_fetch",
+            {"url": _WEB["url"]},
+            "web_fetch_tool_result",
+            _FETCHED,
         ),
     ),
     Example(
@@ -302,7 +367,9 @@ EXAMPLES = (
             "tool_search_tool_result",
             {
                 "type": "tool_search_tool_search_result",
-                "tool_references": [{"type": "tool_reference", "tool_name": "grep"}],
+                "tool_references": [
+                    {"type": "tool_reference", "tool_name": "grep"}
+                ],
             },
         ),
     ),
@@ -322,7 +389,13 @@ EXAMPLES = (
         "Opaque",
         [
             _USER,
-            _model({"type": "mcp_tool_listing", "mcp_server_name": "x", "tools": []}),
+            _model(
+                {
+                    "type": "mcp_tool_listing",
+                    "mcp_server_name": "x",
+                    "tools": [],
+                }
+            ),
         ],
     ),
     Example(

@@ -57,7 +57,10 @@ _STORED = {
     "image": {
         "format": "jpeg",
         "source": {
-            "s3Location": {"uri": "s3://a-bucket/a.jpg", "bucketOwner": "123456789012"}
+            "s3Location": {
+                "uri": "s3://a-bucket/a.jpg",
+                "bucketOwner": "123456789012",
+            }
         },
     }
 }
@@ -71,7 +74,11 @@ _PDF = {
     }
 }
 _PLAIN = {
-    "document": {"format": "txt", "name": "Plain", "source": {"text": "All is well."}}
+    "document": {
+        "format": "txt",
+        "name": "Plain",
+        "source": {"text": "All is well."},
+    }
 }
 _BLOCKS = {
     "document": {
@@ -112,7 +119,9 @@ _TOOL = {"tool": {"type": "tool_reference", "name": "read_file"}}
 POINT = {"cachePoint": {"type": "default"}}
 
 EXAMPLES = (
-    Example("text", "Text", [_user(_text("Is naïve 猫 well? 🙂"), POINT)], "user"),
+    Example(
+        "text", "Text", [_user(_text("Is naïve 猫 well? 🙂"), POINT)], "user"
+    ),
     Example(
         "reasoningContent",
         "Reasoning",
@@ -130,7 +139,9 @@ EXAMPLES = (
     Example(
         "reasoningContent",
         "Reasoning",
-        _said({"reasoningContent": {"redactedContent": SEALED}}, _text("Yes.")),
+        _said(
+            {"reasoningContent": {"redactedContent": SEALED}}, _text("Yes.")
+        ),
         note="redacted",
     ),
     Example("image", "Media", _given(_IMAGE, _STORED), "user"),
@@ -141,11 +152,29 @@ EXAMPLES = (
         "user",
     ),
     Example("video", "Media", _given(_VIDEO), "user"),
-    Example("document", "Media", _given(_PDF), "user", note="bytes, or in a bucket"),
-    Example("document", "Passage", _given(_PLAIN), "user", note="text as its source"),
-    Example("document", "Passage", _given(_BLOCKS), "user", note="texts as its source"),
     Example(
-        "document", "BlockFrame", _given(_PLAIN), "user", note="what is beside its text"
+        "document", "Media", _given(_PDF), "user", note="bytes, or in a bucket"
+    ),
+    Example(
+        "document",
+        "Passage",
+        _given(_PLAIN),
+        "user",
+        note="text as its source",
+    ),
+    Example(
+        "document",
+        "Passage",
+        _given(_BLOCKS),
+        "user",
+        note="texts as its source",
+    ),
+    Example(
+        "document",
+        "BlockFrame",
+        _given(_PLAIN),
+        "user",
+        note="what is beside its text",
     ),
     Example("searchResult", "Passage", _given(_SEARCH), "user"),
     Example("guardContent", "Passage", _given(_GUARDED), "user"),
@@ -167,7 +196,10 @@ EXAMPLES = (
         "ToolResult",
         [
             _model(_call(3)),
-            _user(_result(3, _text("no such file"), status="error"), _text("Go on.")),
+            _user(
+                _result(3, _text("no such file"), status="error"),
+                _text("Go on."),
+            ),
         ],
         "user",
     ),
@@ -178,7 +210,9 @@ EXAMPLES = (
         "user",
         note="without content",
     ),
-    Example("text", "Text", _inside(5, _text("a line\n")), "user", inside=True),
+    Example(
+        "text", "Text", _inside(5, _text("a line\n")), "user", inside=True
+    ),
     Example(
         "json",
         "Text",
@@ -186,10 +220,18 @@ EXAMPLES = (
         "user",
         inside=True,
     ),
-    Example("image", "Media", _inside(7, _text("See:"), _IMAGE), "user", inside=True),
+    Example(
+        "image",
+        "Media",
+        _inside(7, _text("See:"), _IMAGE),
+        "user",
+        inside=True,
+    ),
     Example("document", "Media", _inside(8, _PDF), "user", inside=True),
     Example("video", "Media", _inside(9, _VIDEO), "user", inside=True),
-    Example("searchResult", "Passage", _inside(10, _SEARCH), "user", inside=True),
+    Example(
+        "searchResult", "Passage", _inside(10, _SEARCH), "user", inside=True
+    ),
     Example(
         "toolUse",
         "Opaque",

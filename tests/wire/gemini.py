@@ -14,7 +14,11 @@ def _model(*parts):
 def _call(id, **more):
     known = {"id": id} if id else {}
     return {
-        "functionCall": {**known, "args": {"path": "café.md"}, "name": "read_file"},
+        "functionCall": {
+            **known,
+            "args": {"path": "café.md"},
+            "name": "read_file",
+        },
         **more,
     }
 
@@ -22,7 +26,12 @@ def _call(id, **more):
 def _response(id, response, **more):
     known = {"id": id} if id else {}
     return {
-        "functionResponse": {**known, "name": "read_file", "response": response, **more}
+        "functionResponse": {
+            **known,
+            "name": "read_file",
+            "response": response,
+            **more,
+        }
     }
 
 
@@ -131,7 +140,12 @@ EXAMPLES = (
         "executableCode",
         {"executableCode": {"code": "print(1)", "language": "PYTHON"}},
         [
-            {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1\n"}},
+            {
+                "codeExecutionResult": {
+                    "outcome": "OUTCOME_OK",
+                    "output": "1\n",
+                }
+            },
             {"text": "One."},
         ],
     ),
@@ -139,19 +153,30 @@ EXAMPLES = (
         "codeExecutionResult",
         {"executableCode": {"code": "print(2)", "language": "PYTHON"}},
         [
-            {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "2\n"}},
+            {
+                "codeExecutionResult": {
+                    "outcome": "OUTCOME_OK",
+                    "output": "2\n",
+                }
+            },
             {"text": "Two."},
         ],
     ),
     _server(
         "toolCall",
         {"toolCall": {**_SEARCH, "args": {"queries": ["well"]}}, **_SIGNED},
-        [{"toolResponse": {**_SEARCH, "response": {"found": 1}}}, {"text": "Found."}],
+        [
+            {"toolResponse": {**_SEARCH, "response": {"found": 1}}},
+            {"text": "Found."},
+        ],
     ),
     _server(
         "toolResponse",
         {"toolCall": {**_SEARCH, "args": {"queries": ["ill"]}}, **_SIGNED},
-        [{"toolResponse": {**_SEARCH, "response": {"found": 0}}}, {"text": "Nothing."}],
+        [
+            {"toolResponse": {**_SEARCH, "response": {"found": 0}}},
+            {"text": "Nothing."},
+        ],
     ),
     Example("text", "Text", [_GO_ON], "user"),
 )

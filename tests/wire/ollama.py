@@ -58,7 +58,11 @@ EXAMPLES = (
         "tool_calls",
         "ToolCall",
         [
-            _asks(_call(), _call("grep", {"pattern": "x", "lines": [1, 2.5]}), _call()),
+            _asks(
+                _call(),
+                _call("grep", {"pattern": "x", "lines": [1, 2.5]}),
+                _call(),
+            ),
             {"role": "tool", "tool_name": "grep", "content": "none"},
             {"role": "tool", "tool_name": "read_file", "content": "one"},
             {"role": "tool", "tool_name": "read_file", "content": "two"},

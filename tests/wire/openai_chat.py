@@ -57,7 +57,14 @@ EXAMPLES = (
     Example(
         "input_audio",
         "Media",
-        [_user({"type": "input_audio", "input_audio": {"data": WAV, "format": "wav"}})],
+        [
+            _user(
+                {
+                    "type": "input_audio",
+                    "input_audio": {"data": WAV, "format": "wav"},
+                }
+            )
+        ],
         "user",
     ),
     Example(
@@ -75,7 +82,10 @@ EXAMPLES = (
                 {"type": "file", "file": {"file_id": "file-1"}},
                 {
                     **_text("The same."),
-                    "prompt_cache_breakpoint": {"mode": "explicit", "ttl": "30m"},
+                    "prompt_cache_breakpoint": {
+                        "mode": "explicit",
+                        "ttl": "30m",
+                    },
                 },
             )
         ],
@@ -87,14 +97,22 @@ EXAMPLES = (
         [
             {
                 "role": "assistant",
-                "content": [{"type": "refusal", "refusal": "I had rather not."}],
+                "content": [
+                    {"type": "refusal", "refusal": "I had rather not."}
+                ],
             },
         ],
     ),
     Example(
         "refusal",
         "Text",
-        [{"role": "assistant", "content": None, "refusal": "I had rather not."}],
+        [
+            {
+                "role": "assistant",
+                "content": None,
+                "refusal": "I had rather not.",
+            }
+        ],
         note="as the field beside the content",
     ),
     Example(
@@ -109,7 +127,8 @@ EXAMPLES = (
                 "tool_calls": [
                     _call("call_1"),
                     _call(
-                        "call_2", arguments='{ "path" : "not as we would write it" }'
+                        "call_2",
+                        arguments='{ "path" : "not as we would write it" }',
                     ),
                     _call("call_3", arguments="{not json"),
                 ],
@@ -150,7 +169,11 @@ EXAMPLES = (
         "text",
         "Text",
         [
-            {"role": "assistant", "content": None, "tool_calls": [_call("call_6")]},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [_call("call_6")],
+            },
             _result("call_6", [_text("in parts")]),
         ],
         "tool",
@@ -165,7 +188,9 @@ EXAMPLES = (
                 "tool_calls": [
                     _call(
                         "call_7",
-                        extra_content={"google": {"thought_signature": "c2lnbmVk"}},
+                        extra_content={
+                            "google": {"thought_signature": "c2lnbmVk"}
+                        },
                     )
                 ],
             },
@@ -193,7 +218,11 @@ EXAMPLES = (
                 "role": "assistant",
                 "content": "Yes.",
                 "reasoning_details": [
-                    {"type": "reasoning.text", "text": "Hm.", "signature": "c2ln"}
+                    {
+                        "type": "reasoning.text",
+                        "text": "Hm.",
+                        "signature": "c2ln",
+                    }
                 ],
             }
         ],
@@ -214,7 +243,11 @@ EXAMPLES = (
                 "content": None,
                 "function_call": {"name": "read_file", "arguments": "{}"},
             },
-            {"role": "function", "name": "read_file", "content": "all is well"},
+            {
+                "role": "function",
+                "name": "read_file",
+                "content": "all is well",
+            },
             {"role": "user", "content": "Thanks."},
         ],
         note="deprecated",

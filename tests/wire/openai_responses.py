@@ -25,8 +25,18 @@ _DONE = {"status": "completed"}
 
 
 def _call(number, arguments='{"path": "café.md"}', **more):
-    call = {"type": "function_call", "id": f"fc_{number}", "call_id": f"call_{number}"}
-    return {**call, "name": "read_file", "arguments": arguments, **_DONE, **more}
+    call = {
+        "type": "function_call",
+        "id": f"fc_{number}",
+        "call_id": f"call_{number}",
+    }
+    return {
+        **call,
+        "name": "read_file",
+        "arguments": arguments,
+        **_DONE,
+        **more,
+    }
 
 
 def _output(number, output, **more):
@@ -40,7 +50,12 @@ def _output(number, output, **more):
 
 def _thought(number, **more):
     summary = [{"type": "summary_text", "text": "Hm."}]
-    return {"id": f"rs_{number}", "type": "reasoning", "summary": summary, **more}
+    return {
+        "id": f"rs_{number}",
+        "type": "reasoning",
+        "summary": summary,
+        **more,
+    }
 
 
 def _said(number, *parts):
@@ -80,14 +95,29 @@ def _hosted(kind, number):
 
 
 def _pair(kind, number):
-    known = {"type": kind, "id": f"{kind[:2]}_{number}", "call_id": f"call_{number}"}
+    known = {
+        "type": kind,
+        "id": f"{kind[:2]}_{number}",
+        "call_id": f"call_{number}",
+    }
     answer = {"type": f"{kind}_output", "call_id": f"call_{number}"}
     match kind:
         case "computer_call":
             click = {"type": "click", "button": "left", "x": 1, "y": 2}
-            call = {**known, "action": click, "pending_safety_checks": [], **_DONE}
-            shot = {"type": "computer_screenshot", "image_url": _IMAGE["image_url"]}
-            return [call, {**answer, "output": shot, "acknowledged_safety_checks": []}]
+            call = {
+                **known,
+                "action": click,
+                "pending_safety_checks": [],
+                **_DONE,
+            }
+            shot = {
+                "type": "computer_screenshot",
+                "image_url": _IMAGE["image_url"],
+            }
+            return [
+                call,
+                {**answer, "output": shot, "acknowledged_safety_checks": []},
+            ]
         case "local_shell_call":
             action = {"type": "exec", "command": ["ls"], "env": {}}
             answer = {
@@ -115,26 +145,50 @@ EXAMPLES = (
         [
             {"role": "developer", "content": "Be brief."},
             _user(_text("Is naïve 猫 well? 🙂"), _text("Tell me.")),
-            {"type": "message", "role": "system", "content": [_text("It is late.")]},
+            {
+                "type": "message",
+                "role": "system",
+                "content": [_text("It is late.")],
+            },
         ],
         "user",
     ),
     Example(
         "input_image",
         "Media",
-        [_user(_IMAGE, {"type": "input_image", "file_id": "file-1", "detail": "low"})],
+        [
+            _user(
+                _IMAGE,
+                {"type": "input_image", "file_id": "file-1", "detail": "low"},
+            )
+        ],
         "user",
     ),
     Example(
         "input_file",
         "Media",
-        [_user(_FILE, {"type": "input_file", "file_url": "https://example.com/a.pdf"})],
+        [
+            _user(
+                _FILE,
+                {
+                    "type": "input_file",
+                    "file_url": "https://example.com/a.pdf",
+                },
+            )
+        ],
         "user",
     ),
     Example(
         "input_audio",
         "Media",
-        [_user({"type": "input_audio", "input_audio": {"data": WAV, "format": "wav"}})],
+        [
+            _user(
+                {
+                    "type": "input_audio",
+                    "input_audio": {"data": WAV, "format": "wav"},
+                }
+            )
+        ],
         "user",
     ),
     Example(
@@ -147,12 +201,16 @@ EXAMPLES = (
         "Reasoning",
         [
             _user(_text("And then?")),
-            _thought(2, content=[{"type": "reasoning_text", "text": "Hm, hm."}]),
+            _thought(
+                2, content=[{"type": "reasoning_text", "text": "Hm, hm."}]
+            ),
             _said(2, _PRINTED),
         ],
         note="in the open",
     ),
-    Example("output_text", "Text", [_user(_text("And then?")), _said(3, _PRINTED)]),
+    Example(
+        "output_text", "Text", [_user(_text("And then?")), _said(3, _PRINTED)]
+    ),
     Example(
         "refusal",
         "Text",
@@ -169,7 +227,9 @@ EXAMPLES = (
             _thought(3, encrypted_content=SEALED),
             _call(1),
             _call(
-                2, '{ "path" : "not as we would write it" }', caller={"type": "direct"}
+                2,
+                '{ "path" : "not as we would write it" }',
+                caller={"type": "direct"},
             ),
             _output(2, "two"),
             _output(1, "one"),
@@ -188,11 +248,18 @@ EXAMPLES = (
     Example(
         "function_call_output",
         "ToolResult",
-        [_call(4), _output(4, [_text("See:"), _IMAGE, _FILE], id="fco_4", **_DONE)],
+        [
+            _call(4),
+            _output(4, [_text("See:"), _IMAGE, _FILE], id="fco_4", **_DONE),
+        ],
         "tool",
     ),
     Example(
-        "input_image", "Media", [_call(5), _output(5, [_IMAGE])], "tool", inside=True
+        "input_image",
+        "Media",
+        [_call(5), _output(5, [_IMAGE])],
+        "tool",
+        inside=True,
     ),
     Example(
         "custom_tool_call",
@@ -205,7 +272,11 @@ EXAMPLES = (
                 "name": "python",
                 "input": "print(1)",
             },
-            {"type": "custom_tool_call_output", "call_id": "call_6", "output": "1\n"},
+            {
+                "type": "custom_tool_call_output",
+                "call_id": "call_6",
+                "output": "1\n",
+            },
         ],
     ),
     Example(
@@ -258,7 +329,9 @@ EXAMPLES = (
         action={"type": "search", "query": "well"},
         **_DONE,
     ),
-    _alone("file_search_call", id="fs_1", queries=["well"], results=None, **_DONE),
+    _alone(
+        "file_search_call", id="fs_1", queries=["well"], results=None, **_DONE
+    ),
     _alone(
         "code_interpreter_call",
         id="ci_1",
@@ -270,7 +343,14 @@ EXAMPLES = (
     Example(
         "image_generation_call",
         "Media",
-        [{"type": "image_generation_call", "id": "ig_1", "result": PNG, **_DONE}],
+        [
+            {
+                "type": "image_generation_call",
+                "id": "ig_1",
+                "result": PNG,
+                **_DONE,
+            }
+        ],
     ),
     _alone(
         "tool_search_call",
@@ -304,13 +384,28 @@ EXAMPLES = (
         name="ask",
         arguments="{}",
     ),
-    _alone("mcp_approval_response", "user", approval_request_id="mcpr_1", approve=True),
-    _alone("program", id="prog_1", call_id="call_20", code="f()", fingerprint=SEALED),
-    _alone("program_output", id="progo_1", call_id="call_20", result="1", **_DONE),
+    _alone(
+        "mcp_approval_response",
+        "user",
+        approval_request_id="mcpr_1",
+        approve=True,
+    ),
+    _alone(
+        "program",
+        id="prog_1",
+        call_id="call_20",
+        code="f()",
+        fingerprint=SEALED,
+    ),
+    _alone(
+        "program_output", id="progo_1", call_id="call_20", result="1", **_DONE
+    ),
     _alone("additional_tools", "system", role="developer", tools=[_TOOL]),
     _alone("configuration_update", "system", reasoning={"effort": "low"}),
     _alone("compaction", id="cmp_1", encrypted_content=SEALED),
     _alone("item_reference", id="msg_99"),
-    Example("input_text", "Text", [{"role": "user", "content": "And now?"}], "user"),
+    Example(
+        "input_text", "Text", [{"role": "user", "content": "And now?"}], "user"
+    ),
     _alone("compaction_trigger", "user"),
 )

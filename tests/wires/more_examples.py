@@ -66,7 +66,11 @@ MCP = {
     "server_name": "s",
     "input": {},
 }
-MCP_GAVE = {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "content": "ok"}
+MCP_GAVE = {
+    "type": "mcp_tool_result",
+    "tool_use_id": "mcptoolu_1",
+    "content": "ok",
+}
 UPLOAD = {"type": "container_upload", "file_id": "file_1"}
 MORE_TOOLS = {
     "type": "tool_addition",
@@ -193,7 +197,12 @@ ANTHROPIC += [
 # -- OpenAI ---------------------------------------------------------------------------------
 
 HELD = {"previous_response_id": "resp_1"}
-CUSTOM = {"type": "custom_tool_call", "call_id": "c1", "name": "sh", "input": "ls"}
+CUSTOM = {
+    "type": "custom_tool_call",
+    "call_id": "c1",
+    "name": "sh",
+    "input": "ls",
+}
 FREED = {"type": "custom_tool_call_output", "call_id": "c1", "output": "ok"}
 ASKS = {
     "type": "mcp_approval_request",
@@ -207,7 +216,10 @@ GIVEN = {
     "approval_request_id": "mcpr_1",
     "approve": True,
 }
-SCREEN = {"type": "computer_screenshot", "image_url": "data:image/png;base64,AA=="}
+SCREEN = {
+    "type": "computer_screenshot",
+    "image_url": "data:image/png;base64,AA==",
+}
 DELETE = {"type": "delete_file", "path": "a.py"}
 
 
@@ -229,7 +241,11 @@ def clicked(output):
         "status": "completed",
     }
     asks |= {"action": {"type": "screenshot"}, "pending_safety_checks": []}
-    return asks, {"type": "computer_call_output", "call_id": "c1", "output": output}
+    return asks, {
+        "type": "computer_call_output",
+        "call_id": "c1",
+        "output": output,
+    }
 
 
 def patched(**more):

@@ -42,7 +42,9 @@ def messages(*given, **head):
 
 def png(side, filler=0):
     """The beginning of a PNG of so many pixels a side, and as many bytes more."""
-    header = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + struct.pack(">II", side, side)
+    header = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + struct.pack(
+        ">II", side, side
+    )
     data = base64.b64encode(header + bytes(filler)).decode()
     source = {"type": "base64", "media_type": "image/png", "data": data}
     return {"type": "image", "source": source}
@@ -58,9 +60,19 @@ SERVER = {
     "name": "web_search",
     "input": {},
 }
-SERVED = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+SERVED = {
+    "type": "web_search_tool_result",
+    "tool_use_id": "srvtoolu_1",
+    "content": [],
+}
 SUMMARY = {"type": "compaction", "content": "so far", "signature": "s"}
-RETURNED = [GO, assistant(THOUGHT, use()), user(gave()), assistant(LATER, TEXT), NEXT]
+RETURNED = [
+    GO,
+    assistant(THOUGHT, use()),
+    user(gave()),
+    assistant(LATER, TEXT),
+    NEXT,
+]
 MANUAL = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
 OLD, NEW = "claude-sonnet-4-5", "claude-opus-4-6"
 SEARCH = {"type": "web_search_20250305", "name": "web_search"}
@@ -120,7 +132,10 @@ def tool(id="c1", content="ok"):
     return {"role": "tool", "tool_call_id": id, "content": content}
 
 
-IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+IMAGE = {
+    "type": "image_url",
+    "image_url": {"url": "data:image/png;base64,AA=="},
+}
 SIGNED = {"extra_content": {"google": {"thought_signature": "c2ln"}}}
 STREAMED = {"stream_options": {"include_usage": True}}
 TOOLS = [{"type": "function", "function": {"name": "run"}}]
@@ -206,11 +221,20 @@ def asked(call_id="c1", **more):
 
 
 def put(call_id="c1", output="ok"):
-    return {"type": "function_call_output", "call_id": call_id, "output": output}
+    return {
+        "type": "function_call_output",
+        "call_id": call_id,
+        "output": output,
+    }
 
 
 def mused(id="rs_1", sealed="gAAAA"):
-    return {"type": "reasoning", "id": id, "summary": [], "encrypted_content": sealed}
+    return {
+        "type": "reasoning",
+        "id": id,
+        "summary": [],
+        "encrypted_content": sealed,
+    }
 
 
 def said(**more):
@@ -267,7 +291,13 @@ def calls(name="run", signature=None, **body):
 
 
 def responds(name="run", **body):
-    return {"functionResponse": {"name": name, "response": {"output": "ok"}, **body}}
+    return {
+        "functionResponse": {
+            "name": name,
+            "response": {"output": "ok"},
+            **body,
+        }
+    }
 
 
 ASK, SAID = parts({"text": "go"}), model({"text": "done"})
@@ -314,7 +344,13 @@ def returns(id="t1", text="ok", **more):
 
 
 def named(name):
-    return {"document": {"format": "txt", "name": name, "source": {"bytes": "b2s="}}}
+    return {
+        "document": {
+            "format": "txt",
+            "name": name,
+            "source": {"bytes": "b2s="},
+        }
+    }
 
 
 def point(ttl="5m"):
@@ -326,7 +362,9 @@ def claude(version, **more):
 
 
 GO_ON, WELL = user(says("go")), assistant(says("done"))
-REASONED = {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "c2ln"}}}
+REASONED = {
+    "reasoningContent": {"reasoningText": {"text": "hm", "signature": "c2ln"}}
+}
 REASONED_LATER = {
     "reasoningContent": {"reasoningText": {"text": "so", "signature": "c2lo"}}
 }

@@ -52,7 +52,11 @@ def table(format):
         for (kind, meant), places in rows.items()
     ]
     return "\n".join(
-        ["| type | seen in | taken for |", "|---|---|---|", *sorted(set(listed))]
+        [
+            "| type | seen in | taken for |",
+            "|---|---|---|",
+            *sorted(set(listed)),
+        ]
     )
 
 

@@ -21,14 +21,21 @@ GIVEN = {
     "approval_request_id": "mcpr_1",
     "approve": True,
 }
-CUSTOM = {"type": "custom_tool_call", "call_id": "c1", "name": "sh", "input": "ls"}
+CUSTOM = {
+    "type": "custom_tool_call",
+    "call_id": "c1",
+    "name": "sh",
+    "input": "ls",
+}
 FREED = {"type": "custom_tool_call_output", "call_id": "c1", "output": "ok"}
 
 
 def mended(*items):
     found = repaired("openai-responses", list(items))
     assert problems({"model": "gpt-5", "input": list(found.messages)}) == []
-    assert repaired("openai-responses", found.messages).messages is found.messages
+    assert (
+        repaired("openai-responses", found.messages).messages is found.messages
+    )
     return found
 
 
@@ -48,10 +55,18 @@ def test_an_approval_that_was_asked_for_is_left_alone(items):
     ("items", "orphan", "words"),
     [
         ((GO, GIVEN, NEXT), GIVEN, "an approval without its request"),
-        ((GO, GIVEN, ASKS, said(), NEXT), GIVEN, "an approval without its request"),
+        (
+            (GO, GIVEN, ASKS, said(), NEXT),
+            GIVEN,
+            "an approval without its request",
+        ),
         ((GO, ASKS, NEXT), ASKS, "a request for approval without an answer"),
         ((GO, ASKS), ASKS, "a request for approval without an answer"),
-        ((GO, ASKS, GIVEN, GIVEN, NEXT), GIVEN, "an approval without its request"),
+        (
+            (GO, ASKS, GIVEN, GIVEN, NEXT),
+            GIVEN,
+            "an approval without its request",
+        ),
     ],
 )
 def test_an_orphan_is_set_aside_and_named(items, orphan, words):
@@ -59,7 +74,9 @@ def test_an_orphan_is_set_aside_and_named(items, orphan, words):
     kept = {key: value for key, value in orphan.items() if key != "id"}
     assert kept in [json.loads(output.text) for output in found.outputs]
     assert any(words in event.why for event in found.events)
-    assert any(words in str(message.get("content")) for message in found.messages)
+    assert any(
+        words in str(message.get("content")) for message in found.messages
+    )
 
 
 def test_reasoning_goes_with_the_request_it_was_made_with():
@@ -81,5 +98,15 @@ def test_a_late_approval_brings_its_request_back():
 
 
 def test_a_result_gets_the_type_of_its_call():
-    assert list(mended(GO, CUSTOM, put(), NEXT).messages) == [GO, CUSTOM, FREED, NEXT]
-    assert list(mended(GO, asked(), FREED, NEXT).messages) == [GO, asked(), put(), NEXT]
+    assert list(mended(GO, CUSTOM, put(), NEXT).messages) == [
+        GO,
+        CUSTOM,
+        FREED,
+        NEXT,
+    ]
+    assert list(mended(GO, asked(), FREED, NEXT).messages) == [
+        GO,
+        asked(),
+        put(),
+        NEXT,
+    ]

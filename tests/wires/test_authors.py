@@ -4,7 +4,12 @@ import pytest
 
 from ullage.wires import FORMATS
 
-ROLES = {"user": "user", "assistant": "model", "system": "system", "tool": "tool"}
+ROLES = {
+    "user": "user",
+    "assistant": "model",
+    "system": "system",
+    "tool": "tool",
+}
 OTHERS = {
     "anthropic": {
         "tool_result": "tool",
@@ -73,7 +78,11 @@ CALLED = {
 @pytest.mark.parametrize("format", sorted(OTHERS))
 def test_a_table_says_who_wrote_each_type(format):
     rows = FORMATS[format].blocks
-    found = {kind: row.author for kind, row in rows.items() if row.author is not None}
+    found = {
+        kind: row.author
+        for kind, row in rows.items()
+        if row.author is not None
+    }
     assert found == OTHERS[format]
     for row in rows.values():
         assert {role: row.written_by(role) for role in ROLES} == (
@@ -95,5 +104,9 @@ def test_a_caller_that_is_not_the_model_is_a_program(format):
             "program",
             "newer_9",
         ):
-            caller = {"type": name, "tool_id": "srvtoolu_1", "caller_id": "c_1"}
+            caller = {
+                "type": name,
+                "tool_id": "srvtoolu_1",
+                "caller_id": "c_1",
+            }
             assert row.read_by({"type": kind, "caller": caller}) == "program"

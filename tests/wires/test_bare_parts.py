@@ -6,12 +6,23 @@ google-genai joins neighbouring parts to contents, and puts dicts between them f
 import pytest
 
 from lab.returned import problems as judge
-from tests.wires.rule_examples import ASK, calls, contents, model, parts, responds
+from tests.wires.rule_examples import (
+    ASK,
+    calls,
+    contents,
+    model,
+    parts,
+    responds,
+)
 from ullage import Session, fit, problems
 from ullage.core.errors import FormatError
 
 STEP = ["go", calls("a"), calls("b"), responds("a"), responds("b")]
-WRAPPED = ["go", model(calls("a"), calls("b")), parts(responds("a"), responds("b"))]
+WRAPPED = [
+    "go",
+    model(calls("a"), calls("b")),
+    parts(responds("a"), responds("b")),
+]
 
 
 def objects(given):
@@ -19,7 +30,8 @@ def objects(given):
         "google.genai.types", reason="google-genai is not installed"
     )
     return [
-        one if isinstance(one, str) else types.Part.model_validate(one) for one in given
+        one if isinstance(one, str) else types.Part.model_validate(one)
+        for one in given
     ]
 
 
@@ -55,13 +67,18 @@ def test_wrapped_they_are_what_the_sdk_makes_of_them():
 )
 def test_text_and_media_in_no_content_are_taken(read):
     picture = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
-    request = {"model": "gemini-2.5-pro", "contents": read(["What is this?", picture])}
+    request = {
+        "model": "gemini-2.5-pro",
+        "contents": read(["What is this?", picture]),
+    }
     assert problems(request) == []
     assert fit(request)["contents"] == request["contents"]
 
 
 def test_a_call_that_stands_alone_is_a_content():
-    request = contents(calls("a"), model="gemini-2.5-pro") | {"contents": calls("a")}
+    request = contents(calls("a"), model="gemini-2.5-pro") | {
+        "contents": calls("a")
+    }
     assert [problem.rule for problem in problems(request)] == ["G4", "G3"]
 
 
@@ -76,7 +93,9 @@ def step(**more):
 def test_a_signature_may_be_bytes_as_in_the_types_of_the_sdk():
     request = contents(*step(thought_signature=b"sig"), model="gemini-3-pro")
     assert problems(request) == []
-    assert Session("gemini-3-pro").fit(request)["contents"] == request["contents"]
+    assert (
+        Session("gemini-3-pro").fit(request)["contents"] == request["contents"]
+    )
     unsigned = contents(*step(), model="gemini-3-pro")
     assert [problem.rule for problem in problems(unsigned)] == ["G7"]
 
@@ -84,8 +103,14 @@ def test_a_signature_may_be_bytes_as_in_the_types_of_the_sdk():
 def test_bytes_and_their_base64_are_one_signature():
     came = step(thoughtSignature="_-8=")
     assert (
-        judge("gemini", contents(*step(thought_signature=b"\xff\xef")), history=came)
+        judge(
+            "gemini",
+            contents(*step(thought_signature=b"\xff\xef")),
+            history=came,
+        )
         == []
     )
-    other = judge("gemini", contents(*step(thought_signature=b"\xff")), history=came)
+    other = judge(
+        "gemini", contents(*step(thought_signature=b"\xff")), history=came
+    )
     assert [problem.rule for problem in other] == ["G8"]

@@ -42,7 +42,11 @@ MORE_THAN_ONE = {
     ("bedrock-converse", "searchResult", "Passage"),
     ("bedrock-converse", "guardContent", "Passage"),
     ("bedrock-converse", "citationsContent", "Passage"),
-    ("bedrock-converse", "toolUse", "Opaque"),  # of a tool that the caller does not run
+    (
+        "bedrock-converse",
+        "toolUse",
+        "Opaque",
+    ),  # of a tool that the caller does not run
 }
 
 
@@ -140,7 +144,9 @@ def test_a_leaf_is_replaced_legally_and_wholly_or_the_edit_is_refused(case):
         new = wire.edit(given_, parsed, change)
         view = [*messages[:at], new, *messages[at + 1 :]]
         assert problems(request(format, view), format) == []
-        shown = [held(each) for _, _, each in leaves_of(wire.parse(new, "new"))]
+        shown = [
+            held(each) for _, _, each in leaves_of(wire.parse(new, "new"))
+        ]
         assert any(words in each for each in shown)
         assert held(leaf) in (text, "") or held(leaf) not in strings(sent(new))
     assert json.dumps(raw) == before
@@ -192,11 +198,17 @@ def test_each_example_is_converted_or_refused_by_its_place(format, to):
     for example in examples(format):
         row = FORMATS[format].blocks.get(example.type)
         try:
-            made = convert(request(format, example.messages), to, format=format)
+            made = convert(
+                request(format, example.messages), to, format=format
+            )
         except UnsupportedPart:
             continue
         if to == format:
             assert made["model"]
             continue
-        assert row is None or row.carried is not None or row.becomes == "reasoning"
+        assert (
+            row is None
+            or row.carried is not None
+            or row.becomes == "reasoning"
+        )
         assert not {p.rule[1:] for p in problems(made, to)} & {"0"}

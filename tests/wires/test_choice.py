@@ -15,7 +15,9 @@ from ullage.core.contract.choice import ANY, FORCED, NONE, Choice
 from ullage.wires import FORMATS
 
 NAME = "get_continuation"
-OUTPUT = "\n".join(f"row {n}: the lamp of harbour {n} burns" for n in range(900))
+OUTPUT = "\n".join(
+    f"row {n}: the lamp of harbour {n} burns" for n in range(900)
+)
 TURNS = [Turn(calls=(Call("lookup", "", f"{n}\n{OUTPUT}"),)) for n in range(3)]
 SCHEMA = {"type": "object", "properties": {}}
 FUNCTION = {"name": "lookup", "parameters": SCHEMA}
@@ -30,15 +32,22 @@ TOOLS = {
 
 def listed(names, mode="auto"):
     """A list of tools as Chat Completions has it."""
-    tools = [{"type": "function", "function": {"name": name}} for name in names]
-    given = {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": tools}}
+    tools = [
+        {"type": "function", "function": {"name": name}} for name in names
+    ]
+    given = {
+        "type": "allowed_tools",
+        "allowed_tools": {"mode": mode, "tools": tools},
+    }
     return {"tool_choice": given}
 
 
 def listed_beside(names, mode="auto"):
     """The same in Responses."""
     tools = [{"type": "function", "name": name} for name in names]
-    return {"tool_choice": {"type": "allowed_tools", "mode": mode, "tools": tools}}
+    return {
+        "tool_choice": {"type": "allowed_tools", "mode": mode, "tools": tools}
+    }
 
 
 def calling(names=None, mode="VALIDATED"):
@@ -55,7 +64,10 @@ ONE, OURS = ["lookup"], ["lookup", NAME]
 LONGER = [
     pytest.param("openai-chat", listed(ONE), listed(OURS), id="chat"),
     pytest.param(
-        "openai-responses", listed_beside(ONE), listed_beside(OURS), id="responses"
+        "openai-responses",
+        listed_beside(ONE),
+        listed_beside(OURS),
+        id="responses",
     ),
     pytest.param("gemini", calling(ONE), calling(OURS), id="gemini"),
     pytest.param(
@@ -66,14 +78,20 @@ FREE = [
     pytest.param("anthropic", chosen({"type": "auto"}), id="anthropic auto"),
     pytest.param("anthropic", chosen({"type": "any"}), id="anthropic any"),
     pytest.param("openai-chat", chosen("required"), id="chat required"),
-    pytest.param("openai-chat", listed(OURS, "required"), id="chat, a list with ours"),
+    pytest.param(
+        "openai-chat", listed(OURS, "required"), id="chat, a list with ours"
+    ),
     pytest.param("openai-responses", chosen("auto"), id="responses auto"),
     pytest.param("gemini", calling(mode="ANY"), id="gemini any"),
-    pytest.param("ollama", {"think": False}, id="ollama: it has no word for it"),
+    pytest.param(
+        "ollama", {"think": False}, id="ollama: it has no word for it"
+    ),
 ]
 CHOSEN = [
     pytest.param(
-        "anthropic", chosen({"type": "tool", "name": "lookup"}), id="anthropic tool"
+        "anthropic",
+        chosen({"type": "tool", "name": "lookup"}),
+        id="anthropic tool",
     ),
     pytest.param("anthropic", chosen({"type": "none"}), id="anthropic none"),
     pytest.param(
@@ -81,14 +99,18 @@ CHOSEN = [
         chosen({"type": "function", "function": {"name": "lookup"}}),
         id="chat function",
     ),
-    pytest.param("openai-chat", listed(ONE, "required"), id="chat required list"),
+    pytest.param(
+        "openai-chat", listed(ONE, "required"), id="chat required list"
+    ),
     pytest.param(
         "openai-responses",
         chosen({"type": "function", "name": "lookup"}),
         id="responses function",
     ),
     pytest.param(
-        "openai-responses", chosen({"type": "file_search"}), id="responses hosted"
+        "openai-responses",
+        chosen({"type": "file_search"}),
+        id="responses hosted",
     ),
     pytest.param(
         "openai-responses", listed_beside(ONE, "required"), id="responses list"
@@ -121,7 +143,9 @@ def shown(format, view):
 
 
 @pytest.mark.parametrize(("format", "given", "sent"), LONGER)
-def test_a_list_that_leaves_the_model_free_has_our_name_too(format, given, sent):
+def test_a_list_that_leaves_the_model_free_has_our_name_too(
+    format, given, sent
+):
     view, session = walked(format, given)
     (field,) = given
     assert view[field] == sent[field]
@@ -149,7 +173,9 @@ def test_where_ours_may_not_be_called_no_notice_names_it(format, given):
     assert NAME not in shown(format, view)
     assert NAME in str(view["tools"]), "the head stays as it was"
     after = session.fit(request(format, 2, {}))
-    assert shown(format, after).count(f"{NAME}(") == 1, "the next result alone is cut"
+    assert shown(format, after).count(f"{NAME}(") == 1, (
+        "the next result alone is cut"
+    )
     cold = Session(histories.MODEL[format], store=session.store)
     assert cold.fit(request(format, 2, {})) == after
 
@@ -166,9 +192,13 @@ def test_objects_of_googles_sdk_are_read_and_written_alike():
     contents = [{"role": "user", "parts": [{"text": "hi"}]}]
     given = {"model": "gemini-3-pro", "contents": contents, "config": config}
     view = Session("gemini-3-pro").fit(given)
-    listed = view["config"].tool_config.function_calling_config.allowed_function_names
+    listed = view[
+        "config"
+    ].tool_config.function_calling_config.allowed_function_names
     assert listed == ["lookup", NAME]
-    assert calling.allowed_function_names == ["lookup"], "the caller's own is as it was"
+    assert calling.allowed_function_names == ["lookup"], (
+        "the caller's own is as it was"
+    )
 
 
 def test_a_list_may_grow_only_where_the_model_may_also_answer_in_words():
@@ -176,7 +206,11 @@ def test_a_list_may_grow_only_where_the_model_may_also_answer_in_words():
     assert Choice(names).takes_more
     assert not Choice(names, is_open=False).takes_more
     assert not ANY.takes_more
-    assert [choice.forbids for choice in (ANY, FORCED, NONE)] == [False, False, True]
+    assert [choice.forbids for choice in (ANY, FORCED, NONE)] == [
+        False,
+        False,
+        True,
+    ]
     assert ANY.allows(OURS)
     assert Choice(names).allows(ONE)
     assert not Choice(names).allows(OURS)

@@ -63,7 +63,11 @@ def digests(format, request):
     wire = FORMATS[format]
     raws = wire.history(request)[len(wire.leading(request)) :]
     parsed = [wire.parse(raw, "message") for raw in raws]
-    return [canon.digest_of(message) for message in parsed if not message.only_thought]
+    return [
+        canon.digest_of(message)
+        for message in parsed
+        if not message.only_thought
+    ]
 
 
 @pairs
@@ -124,7 +128,9 @@ def test_every_part_is_carried_described_or_named(source, target):
 
 @pairs
 def test_what_is_opaque_is_never_carried_in_silence(source, target):
-    opaque = [example for example in examples(source) if example.meaning == "Opaque"]
+    opaque = [
+        example for example in examples(source) if example.meaning == "Opaque"
+    ]
     assert opaque or source == "ollama"
     for example in opaque:
         with pytest.raises(UnsupportedPart):
@@ -142,7 +148,9 @@ def test_an_agents_history_of_sdk_objects_is_carried(serve, source):
         ),
         Reply("Done."),
     ]
-    messages = loop(serve(source, steps), None, lambda name, given: f"{name}: {given}")
+    messages = loop(
+        serve(source, steps), None, lambda name, given: f"{name}: {given}"
+    )
     go_on = histories.user(source, "Thanks.")
     for target in (name for name in FORMATS if name != source):
         there = convert(
@@ -190,7 +198,11 @@ IMAGE = {
 PAGE = {
     "anthropic": {
         "type": "document",
-        "source": {"type": "base64", "media_type": "application/pdf", "data": PDF},
+        "source": {
+            "type": "base64",
+            "media_type": "application/pdf",
+            "data": PDF,
+        },
         "title": "a.pdf",
     },
     "openai-chat": {
@@ -235,7 +247,10 @@ LINK = {
         "detail": "auto",
     },
     "gemini": {
-        "fileData": {"fileUri": "https://example.com/a.png", "mimeType": "image/png"},
+        "fileData": {
+            "fileUri": "https://example.com/a.png",
+            "mimeType": "image/png",
+        },
     },
 }
 CARRIED = [
@@ -246,13 +261,17 @@ CARRIED = [
 
 
 @pytest.mark.parametrize(("source", "target", "blocks"), CARRIED)
-def test_media_become_the_block_that_the_target_has_for_them(source, target, blocks):
+def test_media_become_the_block_that_the_target_has_for_them(
+    source, target, blocks
+):
     there = convert(asks(source, blocks[source]), target, format=source)
     assert there == asks(target, blocks[target])
 
 
 def test_sounds_have_no_place_at_anthropic():
-    with pytest.raises(UnsupportedPart, match=r"contents\[0\]\.parts\[0\]: an audio"):
+    with pytest.raises(
+        UnsupportedPart, match=r"contents\[0\]\.parts\[0\]: an audio"
+    ):
         convert(asks("gemini", SOUND["gemini"]), "anthropic", format="gemini")
 
 
@@ -266,11 +285,17 @@ def failed(format, call_id="c1"):
             "input": {"b": 1, "a": 2},
         },
         "gemini": {
-            "functionCall": {"id": call_id, "name": "run", "args": {"b": 1, "a": 2}}
+            "functionCall": {
+                "id": call_id,
+                "name": "run",
+                "args": {"b": 1, "a": 2},
+            }
         },
     }[format]
     result = wire.result(wire.call(call), "no such file", is_error=True)
-    key, model = ("parts", "model") if format == "gemini" else ("content", "assistant")
+    key, model = (
+        ("parts", "model") if format == "gemini" else ("content", "assistant")
+    )
     return [{"role": model, key: [call]}, {"role": "user", key: [result]}]
 
 
@@ -280,7 +305,11 @@ def test_an_error_is_told_in_words_where_there_is_no_flag(source, target):
     there = convert(failed(source), target, format=source)
     assert "[the tool failed]\\nno such file" in json.dumps(there[-1])
     back = convert(there, source, format=target)
-    flag = ("is_error", True) if source == "anthropic" else ("error", "no such file")
+    flag = (
+        ("is_error", True)
+        if source == "anthropic"
+        else ("error", "no such file")
+    )
     assert json.dumps(dict([flag]))[1:-1] in json.dumps(back[-1])
     assert "the tool failed" not in json.dumps(back)
 
@@ -300,11 +329,15 @@ def test_media_in_a_result_stay_there_or_are_named():
     there = convert(messages, "openai-responses", format="anthropic")
     assert there[-1]["output"] == [IMAGE["openai-responses"]]
     there = convert(messages, "gemini", format="anthropic")
-    assert there[-1]["parts"][0]["functionResponse"]["parts"] == [IMAGE["gemini"]]
+    assert there[-1]["parts"][0]["functionResponse"]["parts"] == [
+        IMAGE["gemini"]
+    ]
     where = r"messages\[1\]\.content\[0\]\.content\[0\]: an image in a tool's result"
     with pytest.raises(UnsupportedPart, match=where):
         convert(messages, "openai-chat", format="anthropic")
-    there = convert(messages, "openai-chat", format="anthropic", lossy="describe")
+    there = convert(
+        messages, "openai-chat", format="anthropic", lossy="describe"
+    )
     assert there[-1]["content"].startswith(
         "[ullage: an image in a tool's result stood here"
     )
@@ -313,7 +346,9 @@ def test_media_in_a_result_stay_there_or_are_named():
 def test_a_call_of_gemini_that_nobody_made_says_so():
     """Else Gemini 3 refuses the step (G7): only the first of parallel calls carries it."""
     twice = [failed("anthropic")[0], failed("anthropic", "c2")[0]]
-    calls = [{"role": "assistant", "content": [m["content"][0] for m in twice]}]
+    calls = [
+        {"role": "assistant", "content": [m["content"][0] for m in twice]}
+    ]
     (_, content) = convert(calls, "gemini", format="anthropic")
     signed = [part.get("thoughtSignature") for part in content["parts"]]
     assert signed == ["skip_thought_signature_validator", None]
@@ -339,13 +374,20 @@ def test_free_text_for_a_tool_is_kept_between_openais_formats():
 
 
 def test_a_call_that_may_be_answered_later_is_named():
-    late = next(e for e in examples("openai-responses") if "asynchronous" in e.note)
+    late = next(
+        e for e in examples("openai-responses") if "asynchronous" in e.note
+    )
     with pytest.raises(
         UnsupportedPart, match=r"input\[0\]: a call that may be answered later"
     ):
         convert(late.messages, "anthropic", format="openai-responses")
     told = str(
-        convert(late.messages, "anthropic", format="openai-responses", lossy="describe")
+        convert(
+            late.messages,
+            "anthropic",
+            format="openai-responses",
+            lossy="describe",
+        )
     )
     assert "a call that may be answered later" in told
     assert "the result of such a call" in told
@@ -372,7 +414,9 @@ SYSTEM = {
         {"role": "developer", "content": "Go."},
     ],
     "gemini": {
-        "system_instruction": {"parts": [{"text": "Be kind."}, {"text": "Go."}]}
+        "system_instruction": {
+            "parts": [{"text": "Be kind."}, {"text": "Go."}]
+        }
     },
     "ollama": [
         {"role": "system", "content": "Be kind."},
@@ -395,22 +439,34 @@ def with_system(format):
 
 
 @pairs
-def test_system_text_and_the_limit_stand_where_the_target_has_them(source, target):
-    there = convert(with_system(source), target, format=source, model=MODELS[target])
+def test_system_text_and_the_limit_stand_where_the_target_has_them(
+    source, target
+):
+    there = convert(
+        with_system(source), target, format=source, model=MODELS[target]
+    )
     asked = FORMATS[source].head(with_system(source)).asked_output_tokens
     wanted = FORMATS[target].head(with_system(target))
-    assert FORMATS[target].head(there).texts == wanted.texts == ("Be kind.", "Go.")
+    assert (
+        FORMATS[target].head(there).texts
+        == wanted.texts
+        == ("Be kind.", "Go.")
+    )
     assert FORMATS[target].head(there).asked_output_tokens == asked
 
 
 @pairs
 def test_tools_are_defined_as_the_target_has_it(source, target):
     there = convert(
-        request(source, [histories.user(source, "Hello.")]), target, format=source
+        request(source, [histories.user(source, "Hello.")]),
+        target,
+        format=source,
     )
     back = convert(there, source, format=target)
     wire = FORMATS[target]
-    assert [wire.tool_name(tool) for tool in wire.tools(there)] == ["read_file"]
+    assert [wire.tool_name(tool) for tool in wire.tools(there)] == [
+        "read_file"
+    ]
     assert "path" in json.dumps(wire.tools(there))
     again = [json.dumps(tool) for tool in FORMATS[source].tools(back)]
     assert all('"required": ["path"]' in tool for tool in again)
@@ -418,9 +474,12 @@ def test_tools_are_defined_as_the_target_has_it(source, target):
 
 def test_a_tool_of_the_vendors_own_is_named():
     asked = request("anthropic", [histories.user("anthropic", "Hello.")])
-    asked["tools"].append({"type": "web_search_20250305", "name": "web_search"})
+    asked["tools"].append(
+        {"type": "web_search_20250305", "name": "web_search"}
+    )
     with pytest.raises(
-        UnsupportedPart, match=r"tools\[1\]: a tool of type 'web_search_20250305'"
+        UnsupportedPart,
+        match=r"tools\[1\]: a tool of type 'web_search_20250305'",
     ):
         convert(asked, "gemini", format="anthropic")
     there = convert(asked, "openai-chat", format="anthropic", lossy="describe")
@@ -429,7 +488,10 @@ def test_a_tool_of_the_vendors_own_is_named():
 
 def test_a_system_message_in_the_middle_needs_a_place_for_it():
     system = {"role": "system", "content": "It is late."}
-    messages = [*asks("openai-chat", {"type": "text", "text": "Hello."}), system]
+    messages = [
+        *asks("openai-chat", {"type": "text", "text": "Hello."}),
+        system,
+    ]
     assert convert(messages, "anthropic", format="openai-chat")[1] == {
         "role": "system",
         "content": [{"type": "text", "text": "It is late."}],
@@ -438,7 +500,9 @@ def test_a_system_message_in_the_middle_needs_a_place_for_it():
         UnsupportedPart, match=r"messages\[1\]: a system message in the middle"
     ):
         convert(messages, "gemini", format="openai-chat")
-    with pytest.raises(UnsupportedPart, match=r"messages\[0\]: a system message"):
+    with pytest.raises(
+        UnsupportedPart, match=r"messages\[0\]: a system message"
+    ):
         convert(messages[1:], "anthropic", format="openai-chat")
 
 

@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 
 from tests import histories
 from tests.servers.loops import request
-from tests.session.test_malformed import ABSENT, ENDLESS, ODD, TURN, copied, places, put
+from tests.session.test_malformed import (
+    ABSENT,
+    ENDLESS,
+    ODD,
+    TURN,
+    copied,
+    places,
+    put,
+)
 from tests.wire import history
 from tests.wires.test_convert import with_system
 from ullage import ConfigError, FormatError, UnsupportedPart, convert
@@ -28,7 +36,10 @@ BESIDE = {
     "openai-chat": {
         "functions": [{"name": "old", "description": "", "parameters": {}}]
     },
-    "openai-responses": {"instructions": "Be kind.", "previous_response_id": None},
+    "openai-responses": {
+        "instructions": "Be kind.",
+        "previous_response_id": None,
+    },
     "gemini": {},
     "ollama": {"keep_alive": "5m"},
     "bedrock-converse": {"guardrailConfig": None},
@@ -57,14 +68,19 @@ GOOD = {
     ]
     for format in ALL
 }
-PLACES = {format: [list(places(request)) for request in GOOD[format]] for format in ALL}
+PLACES = {
+    format: [list(places(request)) for request in GOOD[format]]
+    for format in ALL
+}
 
 
 def judged(conversation, source, target, lossy):
     """Converted, or refused with a place and a remedy."""
     error = refused(conversation, source, target, lossy)
     if error is not None:
-        assert re.fullmatch(r"[\w$]+(\[\d+\]|\.[\w$]+)*", error.where), error.where
+        assert re.fullmatch(r"[\w$]+(\[\d+\]|\.[\w$]+)*", error.where), (
+            error.where
+        )
         assert error.remedy.endswith(".")
 
 
@@ -96,7 +112,9 @@ def test_odd_values_anywhere(source, data):
 
 
 @pytest.mark.parametrize("source", ALL)
-@pytest.mark.parametrize("endless", ENDLESS, ids=("itself", "in-a-list", "201", "5000"))
+@pytest.mark.parametrize(
+    "endless", ENDLESS, ids=("itself", "in-a-list", "201", "5000")
+)
 def test_what_has_no_end_is_refused_wherever_it_stands(source, endless):
     target = "gemini" if source == "anthropic" else "anthropic"
     value = endless()
@@ -130,17 +148,28 @@ def test_a_bad_value_beside_the_messages_is_named_by_its_place(place):
     source, more = NAMED[place]
     asked = {**request(source, [histories.user(source, "go")], ()), **more}
     with pytest.raises(FormatError) as caught:
-        convert(asked, "gemini" if source != "gemini" else "anthropic", format=source)
+        convert(
+            asked,
+            "gemini" if source != "gemini" else "anthropic",
+            format=source,
+        )
     assert caught.value.where == place
 
 
 def test_a_number_that_json_does_not_have_goes_into_no_arguments():
-    call = {"type": "tool_use", "id": "t1", "name": "run", "input": {"n": float("nan")}}
+    call = {
+        "type": "tool_use",
+        "id": "t1",
+        "name": "run",
+        "input": {"n": float("nan")},
+    }
     messages = [
         {"role": "user", "content": "go"},
         {"role": "assistant", "content": [call]},
     ]
-    with pytest.raises(FormatError, match=r"messages\[1\]\.content\[0\]: not JSON"):
+    with pytest.raises(
+        FormatError, match=r"messages\[1\]\.content\[0\]: not JSON"
+    ):
         convert(messages, "openai-chat", format="anthropic")
     function = {"name": "run", "arguments": '{"n": NaN}'}
     call = {"id": "c1", "type": "function", "function": function}
@@ -151,7 +180,9 @@ def test_a_number_that_json_does_not_have_goes_into_no_arguments():
 
 @pytest.mark.parametrize("thing", [None, "messages", 7, {"a", "b"}])
 def test_what_is_no_conversation_is_refused(thing):
-    with pytest.raises(FormatError, match="expected a request or a list of messages"):
+    with pytest.raises(
+        FormatError, match="expected a request or a list of messages"
+    ):
         convert(thing, "anthropic", format="gemini")
 
 

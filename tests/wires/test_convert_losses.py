@@ -48,7 +48,10 @@ HELD = {
         "openai-responses",
         responses(GO, previous_response_id="resp_1"),
     ),
-    "conversation": ("openai-responses", responses(GO, conversation={"id": "conv_1"})),
+    "conversation": (
+        "openai-responses",
+        responses(GO, conversation={"id": "conv_1"}),
+    ),
     "config.cachedContent": (
         "gemini",
         gemini(ASK, config={"cached_content": "cachedContents/1"}),
@@ -56,7 +59,9 @@ HELD = {
     "cachedContent": ("gemini", gemini(ASK, cachedContent="cachedContents/1")),
     "thread.previous_message_id": (
         "anthropic",
-        claude(GO, thread={"type": "continue", "previous_message_id": "msg_1"}),
+        claude(
+            GO, thread={"type": "continue", "previous_message_id": "msg_1"}
+        ),
     ),
 }
 
@@ -66,7 +71,9 @@ HELD = {
 def test_a_history_that_the_provider_holds_is_refused(place, lossy):
     """Nobody here knows what to describe."""
     source, asked = HELD[place]
-    with pytest.raises(UnsupportedPart, match="held by the provider") as caught:
+    with pytest.raises(
+        UnsupportedPart, match="held by the provider"
+    ) as caught:
         convert(asked, "openai-chat", format=source, lossy=lossy)
     assert caught.value.where == place
 
@@ -95,9 +102,9 @@ def test_what_stands_beside_the_messages_is_named(place):
     with pytest.raises(UnsupportedPart) as caught:
         convert(asked, "gemini", format=source)
     assert caught.value.where == place
-    assert convert(asked, "gemini", format=source, lossy="describe")["contents"] == [
-        ASK
-    ]
+    assert convert(asked, "gemini", format=source, lossy="describe")[
+        "contents"
+    ] == [ASK]
 
 
 def test_a_prompt_that_the_provider_holds_is_told_in_the_system_text():
@@ -109,9 +116,12 @@ def test_a_prompt_that_the_provider_holds_is_told_in_the_system_text():
 
 @pytest.mark.parametrize("target", ["anthropic", "gemini", "openai-responses"])
 def test_functions_of_the_old_kind_are_tools(target):
-    there = convert(chat(GO, functions=[{"name": "run", "parameters": {}}]), target)
+    there = convert(
+        chat(GO, functions=[{"name": "run", "parameters": {}}]), target
+    )
     assert [
-        FORMATS[target].tool_name(tool) for tool in FORMATS[target].tools(there)
+        FORMATS[target].tool_name(tool)
+        for tool in FORMATS[target].tools(there)
     ] == ["run"]
 
 
@@ -130,10 +140,20 @@ def test_a_model_that_takes_no_tools_is_given_none():
 
 def said(phase, text="Let me look."):
     content = [{"type": "output_text", "text": text, "annotations": []}]
-    return {"type": "message", "role": "assistant", "content": content, "phase": phase}
+    return {
+        "type": "message",
+        "role": "assistant",
+        "content": content,
+        "phase": phase,
+    }
 
 
-CALL = {"type": "function_call", "call_id": "c1", "name": "run", "arguments": "{}"}
+CALL = {
+    "type": "function_call",
+    "call_id": "c1",
+    "name": "run",
+    "arguments": "{}",
+}
 OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "ok"}
 THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": []}
 
@@ -150,9 +170,10 @@ def test_a_phase_is_carried_where_its_place_tells_it():
         NEXT,
     ]
     there = convert(items, "anthropic", format="openai-responses")
-    assert [message["role"] for message in there] == ["user", "assistant"] * 2 + [
-        "user"
-    ]
+    assert [message["role"] for message in there] == [
+        "user",
+        "assistant",
+    ] * 2 + ["user"]
 
 
 @pytest.mark.parametrize("item", [said("commentary"), said("aside")])
@@ -166,9 +187,17 @@ PNG = IMAGE["gemini"]["inlineData"]
 
 
 @pytest.mark.parametrize("spelling", ["displayName", "display_name"])
-def test_the_name_of_a_document_goes_along_and_that_of_an_image_is_named(spelling):
-    page = {"mimeType": "application/pdf", "data": PNG["data"], spelling: "a.pdf"}
-    there = convert([parts({"inlineData": page})], "anthropic", format="gemini")
+def test_the_name_of_a_document_goes_along_and_that_of_an_image_is_named(
+    spelling,
+):
+    page = {
+        "mimeType": "application/pdf",
+        "data": PNG["data"],
+        spelling: "a.pdf",
+    }
+    there = convert(
+        [parts({"inlineData": page})], "anthropic", format="gemini"
+    )
     assert there[0]["content"][0]["title"] == "a.pdf"
     image = parts({"inlineData": {**PNG, spelling: "a.png"}})
     with pytest.raises(UnsupportedPart, match="the name of an image"):
@@ -187,7 +216,11 @@ def test_a_field_within_a_field_is_named():
     url = IMAGE["openai-chat"]["image_url"]
     block = {"type": "image_url", "image_url": {**url, "crop": "left"}}
     with pytest.raises(UnsupportedPart) as caught:
-        convert([{"role": "user", "content": [block]}], "gemini", format="openai-chat")
+        convert(
+            [{"role": "user", "content": [block]}],
+            "gemini",
+            format="openai-chat",
+        )
     assert caught.value.where == "messages[0].content[0].image_url.crop"
 
 
@@ -198,11 +231,18 @@ def test_a_result_by_another_name_than_its_call_is_named():
         "function": {"name": "run", "arguments": "{}"},
     }
     asks = {"role": "assistant", "content": None, "tool_calls": [call]}
-    result = {"role": "tool", "tool_call_id": "c1", "content": "ok", "name": "run"}
+    result = {
+        "role": "tool",
+        "tool_call_id": "c1",
+        "content": "ok",
+        "name": "run",
+    }
     assert convert([GO, asks, result], "anthropic", format="openai-chat")
     with pytest.raises(UnsupportedPart, match=r"messages\[2\]\.name"):
         convert(
-            [GO, asks, {**result, "name": "walk"}], "anthropic", format="openai-chat"
+            [GO, asks, {**result, "name": "walk"}],
+            "anthropic",
+            format="openai-chat",
         )
 
 
@@ -219,15 +259,21 @@ def asked_of(*names):
         body = {"id": name, "name": name, "response": {"output": "ok"}}
         contents.append(parts({"functionResponse": body}))
     declared = [{"name": name, "description": ""} for name in names]
-    return gemini(*contents, config={"tools": [{"function_declarations": declared}]})
+    return gemini(
+        *contents, config={"tools": [{"function_declarations": declared}]}
+    )
 
 
 NAMES = ("ns.run", "ns_run", "ns:run", "n" * 128, "run")
 
 
-@pytest.mark.parametrize("target", ["anthropic", "openai-chat", "openai-responses"])
+@pytest.mark.parametrize(
+    "target", ["anthropic", "openai-chat", "openai-responses"]
+)
 def test_a_name_that_the_target_does_not_take_is_named(target):
-    with pytest.raises(UnsupportedPart, match=r"tools\[0\]\.name: a tool's name"):
+    with pytest.raises(
+        UnsupportedPart, match=r"tools\[0\]\.name: a tool's name"
+    ):
         convert(asked_of("ns.run"), target, format="gemini")
     with pytest.raises(
         UnsupportedPart, match=r"contents\[1\]\.parts\[0\]: a tool's name"
@@ -235,9 +281,13 @@ def test_a_name_that_the_target_does_not_take_is_named(target):
         convert(asked_of("ns.run")["contents"], target, format="gemini")
 
 
-@pytest.mark.parametrize("target", ["anthropic", "openai-chat", "openai-responses"])
+@pytest.mark.parametrize(
+    "target", ["anthropic", "openai-chat", "openai-responses"]
+)
 def test_described_each_tool_has_one_legal_name_of_its_own(target):
-    there = convert(asked_of(*NAMES), target, format="gemini", lossy="describe")
+    there = convert(
+        asked_of(*NAMES), target, format="gemini", lossy="describe"
+    )
     assert problems(there, target) == []
     wire = FORMATS[target]
     defined = [wire.tool_name(tool) for tool in wire.tools(there)]
@@ -271,12 +321,16 @@ SYSTEM = [
 @pytest.mark.parametrize(
     "model", ["claude-sonnet-4-5", "claude-opus-4-6", "claude-sonnet-5"]
 )
-def test_a_system_message_in_the_middle_is_named_where_the_model_takes_none(model):
+def test_a_system_message_in_the_middle_is_named_where_the_model_takes_none(
+    model,
+):
     with pytest.raises(
         UnsupportedPart, match=r"messages\[1\]: a system message in the middle"
     ):
         convert(chat(*SYSTEM, NEXT), "anthropic", model=model)
-    there = convert(chat(*SYSTEM, NEXT), "anthropic", model=model, lossy="describe")
+    there = convert(
+        chat(*SYSTEM, NEXT), "anthropic", model=model, lossy="describe"
+    )
     assert [message["role"] for message in there["messages"]] == [
         *("user", "user", "assistant", "user")
     ]
@@ -293,7 +347,11 @@ def test_and_carried_where_it_takes_them(model):
 
 def gave(*content):
     call = {"type": "tool_use", "id": "t1", "name": "run", "input": {}}
-    result = {"type": "tool_result", "tool_use_id": "t1", "content": list(content)}
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "t1",
+        "content": list(content),
+    }
     return claude(
         GO,
         {"role": "assistant", "content": [call]},
@@ -307,7 +365,9 @@ def text(said):
 
 def test_a_result_has_no_parts_before_gemini_3():
     """Texts are one text there, and media are named."""
-    there = convert(gave(text("one"), text("two")), "gemini", model="gemini-2.5-pro")
+    there = convert(
+        gave(text("one"), text("two")), "gemini", model="gemini-2.5-pro"
+    )
     (part,) = there["contents"][-1]["parts"]
     assert part["functionResponse"]["response"] == {"output": "one\ntwo"}
     assert "parts" not in part["functionResponse"]
@@ -350,13 +410,19 @@ def test_an_empty_message_says_that_it_was_empty(target, empty):
     assert json.dumps(there).count(EMPTY) == 2
     assert "what stood before" not in json.dumps(there)
     back = convert(there, "openai-chat", format=target)
-    assert [message["content"] for message in back["messages"]] == ["", "Hello.", ""]
+    assert [message["content"] for message in back["messages"]] == [
+        "",
+        "Hello.",
+        "",
+    ]
 
 
 def test_between_openais_formats_it_stays_empty():
     messages = [{"role": "user", "content": ""}]
     assert (
-        convert(chat(*messages), "openai-responses", format="openai-chat")["input"]
+        convert(chat(*messages), "openai-responses", format="openai-chat")[
+            "input"
+        ]
         == messages
     )
     assert convert(responses(*messages), "openai-chat")["messages"] == messages
@@ -380,16 +446,25 @@ def test_a_part_that_stands_alone_is_a_message():
 
 
 def test_the_texts_of_a_document_go_along_and_the_rest_of_it_is_named():
-    source = {"type": "text", "media_type": "text/plain", "data": "All is well."}
+    source = {
+        "type": "text",
+        "media_type": "text/plain",
+        "data": "All is well.",
+    }
     found = {"type": "search_result", "source": "s", "title": "t", "content": [
         {"type": "text", "text": "One."}, {"type": "text", "text": "Two."}]}  # fmt: skip
     document = {"type": "document", "source": source, "title": "The plan"}
     messages = [{"role": "user", "content": [document, found]}]
-    with pytest.raises(UnsupportedPart, match="stands beside the text of a 'document'"):
+    with pytest.raises(
+        UnsupportedPart, match="stands beside the text of a 'document'"
+    ):
         convert(messages, format="anthropic", to="openai-chat")
-    (said,) = convert(messages, format="anthropic", to="openai-chat", lossy="describe")
+    (said,) = convert(
+        messages, format="anthropic", to="openai-chat", lossy="describe"
+    )
     written = json.dumps(said)
     places = [
-        written.index(text) for text in ("All is well.", "'document'", "One.", "Two.")
+        written.index(text)
+        for text in ("All is well.", "'document'", "One.", "Two.")
     ]
     assert places == sorted(places)

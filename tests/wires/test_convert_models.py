@@ -25,7 +25,13 @@ MODELS = {
         "claude-sonnet-5",
         "claude-5-5",
     ),
-    "openai-chat": (None, "gpt-4.1", "gpt-6.2", "gemini-3-pro", "deepseek-chat"),
+    "openai-chat": (
+        None,
+        "gpt-4.1",
+        "gpt-6.2",
+        "gemini-3-pro",
+        "deepseek-chat",
+    ),
     "openai-responses": (None, "gpt-4.1", "gpt-5.6", "gpt-6.2"),
     "gemini": (None, "gemini-2.5-pro", "gemini-3-pro", "gemini-4-flash"),
     "ollama": (None, "qwen3:8b", "gpt-oss:120b-cloud"),
@@ -56,7 +62,11 @@ SYSTEM = {
     "ollama": "system",
 }
 EMPTY = {"openai-chat", "openai-responses", "ollama"}
-REFUSAL = {"role": "assistant", "content": None, "refusal": "I had rather not."}
+REFUSAL = {
+    "role": "assistant",
+    "content": None,
+    "refusal": "I had rather not.",
+}
 PAIRS = list(permutations(FORMATS, 2))
 
 
@@ -67,14 +77,17 @@ def requests(draw, format):
     name = st.sampled_from(NAMES[format])
     named = [
         replace(
-            turn, calls=tuple(replace(call, tool=draw(name)) for call in turn.calls)
+            turn,
+            calls=tuple(replace(call, tool=draw(name)) for call in turn.calls),
         )
         for turn in turns
     ]
     asked = whole(format, named)
     key = FORMATS[format].key
     asked[key] = [
-        new for raw in asked[key] for new in odd(format, raw, draw(st.integers(0, 5)))
+        new
+        for raw in asked[key]
+        for new in odd(format, raw, draw(st.integers(0, 5)))
     ]
     tools = [
         FORMATS[format].tool(ToolSpec(name, "", {"type": "object"}))
@@ -92,7 +105,11 @@ def odd(format, raw, kind):
     raw = copy.deepcopy(raw)
     if kind == 1:
         return [with_much_in_its_results(format, raw)]
-    if kind == 2 and raw.get("role") == "assistant" and format == "openai-chat":
+    if (
+        kind == 2
+        and raw.get("role") == "assistant"
+        and format == "openai-chat"
+    ):
         return [{**raw, "refusal": "I had rather not."}]
     if raw.get("role") == "user" and isinstance(raw.get("content"), str):
         return said_by_the_user(format, raw, kind)
@@ -108,7 +125,9 @@ def with_much_in_its_results(format, raw):
                 part["functionResponse"]["parts"] = [IMAGE["gemini"]]
     elif format == "bedrock-converse":
         for given in (
-            block["toolResult"] for block in raw["content"] if "toolResult" in block
+            block["toolResult"]
+            for block in raw["content"]
+            if "toolResult" in block
         ):
             given["content"] = much
     elif "output" in raw:
@@ -118,7 +137,9 @@ def with_much_in_its_results(format, raw):
     elif raw.get("role") == "tool":
         raw["content"] = [TEXT[format]] * 2
     elif raw.get("role") == "user" and not isinstance(raw["content"], str):
-        raw["content"] = [{**block, "content": much} for block in raw["content"]]
+        raw["content"] = [
+            {**block, "content": much} for block in raw["content"]
+        ]
     return raw
 
 
@@ -130,7 +151,9 @@ def said_by_the_user(format, raw, kind):
     if kind == 4 and format == "openai-chat":
         return [raw, REFUSAL, silence]
     return (
-        [raw, {"role": SYSTEM[format], "content": "Be brief."}] if kind == 5 else [raw]
+        [raw, {"role": SYSTEM[format], "content": "Be brief."}]
+        if kind == 5
+        else [raw]
     )
 
 
@@ -143,10 +166,16 @@ def legal(format, request):
 )
 @settings(max_examples=25)
 @given(data=st.data())
-def test_what_is_legal_there_is_legal_here_for_each_model(source, target, data):
-    asked = data.draw(requests(source).filter(lambda request: legal(source, request)))
+def test_what_is_legal_there_is_legal_here_for_each_model(
+    source, target, data
+):
+    asked = data.draw(
+        requests(source).filter(lambda request: legal(source, request))
+    )
     before = copy.deepcopy(asked)
     model = data.draw(st.sampled_from(MODELS[target]))
-    there = convert(asked, target, format=source, model=model, lossy="describe")
+    there = convert(
+        asked, target, format=source, model=model, lossy="describe"
+    )
     assert asked == before
     assert problems(there, target) == []

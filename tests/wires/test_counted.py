@@ -35,7 +35,9 @@ def estimate(format, more=None, model=None, say="Go on.", messages=None):
     """What a short request with these fields beside its history is estimated at."""
     model = model or histories.MODEL[format]
     messages = messages or [histories.user(format, say)]
-    request = histories.request(format, messages) | {"model": model} | (more or {})
+    request = (
+        histories.request(format, messages) | {"model": model} | (more or {})
+    )
     session = Session(model, format=format, limits=Limits(window_tokens=10**6))
     session.fit(request)
     return session.window.estimate
@@ -47,7 +49,10 @@ def estimate(format, more=None, model=None, say="Go on.", messages=None):
 def thinking(block, model="claude-opus-5-5"):
     messages = [
         {"role": "user", "content": "Go on."},
-        {"role": "assistant", "content": [block, {"type": "text", "text": "Done."}]},
+        {
+            "role": "assistant",
+            "content": [block, {"type": "text", "text": "Done."}],
+        },
         {"role": "user", "content": "And now?"},
     ]
     return estimate("anthropic", model=model, messages=messages)
@@ -57,14 +62,20 @@ OMITTED = {"type": "thinking", "thinking": "", "signature": "A" * 200_000}
 REDACTED = {"type": "redacted_thinking", "data": "A" * 200_000}
 
 
-@pytest.mark.parametrize("block", [OMITTED, REDACTED], ids=["omitted", "redacted"])
+@pytest.mark.parametrize(
+    "block", [OMITTED, REDACTED], ids=["omitted", "redacted"]
+)
 def test_a_sealed_thought_costs_what_its_size_says(block):
     assert 37_000 < thinking(block) < 55_000
 
 
 def test_of_a_summed_up_thought_the_rest_is_estimated():
     summary = "I looked at the loader. " * 40
-    block = {"type": "thinking", "thinking": summary, "signature": "A" * 20_000}
+    block = {
+        "type": "thinking",
+        "thinking": summary,
+        "signature": "A" * 20_000,
+    }
     assert 3_500 < thinking(block) < 6_000
     whole = block | {"signature": "A" * (4 * (len(summary) + 170) // 3)}
     bare = {"type": "text", "text": summary}
@@ -83,7 +94,12 @@ def openrouter(**thought):
 def test_every_name_of_a_thought_is_counted_and_no_thought_twice():
     one = openrouter(reasoning_content=WORDS)
     assert one > openrouter() + 3_000
-    text = {"type": "reasoning.text", "text": WORDS, "format": "unknown", "index": 0}
+    text = {
+        "type": "reasoning.text",
+        "text": WORDS,
+        "format": "unknown",
+        "index": 0,
+    }
     assert openrouter(reasoning=WORDS) == one
     assert openrouter(reasoning_details=[text]) == one
     assert openrouter(reasoning=WORDS, reasoning_details=[text]) == one
@@ -91,7 +107,9 @@ def test_every_name_of_a_thought_is_counted_and_no_thought_twice():
     assert openrouter(reasoning_details=[sealed]) > openrouter() + 14_000
 
 
-@pytest.mark.parametrize("odd", [7, "x", [7], [None], [{"text": 7}], {"text": "x"}])
+@pytest.mark.parametrize(
+    "odd", [7, "x", [7], [None], [{"text": 7}], {"text": "x"}]
+)
 def test_odd_thoughts_are_nothing(odd):
     raw = {
         "role": "assistant",
@@ -122,14 +140,24 @@ def test_a_thought_of_any_name_is_left_out_with_the_others():
 
 
 def named(schema):
-    return {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": "a", "schema": schema},
+    }
 
 
 HEADS: list[tuple[str, dict[str, Any]]] = [
-    ("anthropic", {"output_format": {"type": "json_schema", "schema": SCHEMA}}),
     (
         "anthropic",
-        {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
+        {"output_format": {"type": "json_schema", "schema": SCHEMA}},
+    ),
+    (
+        "anthropic",
+        {
+            "output_config": {
+                "format": {"type": "json_schema", "schema": SCHEMA}
+            }
+        },
     ),
     ("anthropic", {"output_format": WORDY}),
     ("openai-chat", {"response_format": named(SCHEMA)}),
@@ -145,11 +173,16 @@ HEADS: list[tuple[str, dict[str, Any]]] = [
     ("gemini", {"config": {"response_json_schema": SCHEMA}}),
     ("gemini", {"config": {"response_schema": WORDY}}),
     ("gemini", {"config": {"response_schema": list[WORDY]}}),
-    ("gemini", {"config": types.GenerateContentConfig(response_schema=SCHEMA)}),
+    (
+        "gemini",
+        {"config": types.GenerateContentConfig(response_schema=SCHEMA)},
+    ),
 ]
 
 
-@pytest.mark.parametrize(("format", "more"), HEADS, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(
+    ("format", "more"), HEADS, ids=lambda value: str(value)[:40]
+)
 def test_a_schema_that_the_model_is_shown_is_counted(format, more):
     assert estimate(format, more) > estimate(format) + 3_000
 
@@ -181,7 +214,9 @@ def test_no_odd_schema_stops_a_request(format, odd):
     )
     for key in keys:
         FORMATS[format].head(histories.request(format, []) | {key: odd})
-    within = {"config": {"response_schema": {"items": object(), "type": Small}}}
+    within = {
+        "config": {"response_schema": {"items": object(), "type": Small}}
+    }
     FORMATS["gemini"].head(histories.request("gemini", []) | within)
 
 
@@ -202,12 +237,21 @@ def picture(format, detail, pixels=PIXELS):
     said = {} if detail is None else {"detail": detail}
     match format:
         case "openai-chat":
-            content = [{"type": "image_url", "image_url": {"url": url, **said}}]
+            content = [
+                {"type": "image_url", "image_url": {"url": url, **said}}
+            ]
         case "openai-responses":
             content = [{"type": "input_image", "image_url": url, **said}]
         case "gemini":
-            said = {} if detail is None else {"mediaResolution": {"level": detail}}
-            part = {"inlineData": {"mimeType": "image/png", "data": pixels}, **said}
+            said = (
+                {}
+                if detail is None
+                else {"mediaResolution": {"level": detail}}
+            )
+            part = {
+                "inlineData": {"mimeType": "image/png", "data": pixels},
+                **said,
+            }
             return {"role": "user", "parts": [part]}
     return {"role": "user", "content": content}
 
@@ -218,11 +262,15 @@ def seen(format, detail, model, more=None):
 
 @pytest.mark.parametrize("format", ["openai-chat", "openai-responses"])
 def test_a_picture_costs_what_its_detail_asks_for(format):
-    tiles = [seen(format, detail, "gpt-4o") for detail in ("low", "high", "auto", None)]
+    tiles = [
+        seen(format, detail, "gpt-4o")
+        for detail in ("low", "high", "auto", None)
+    ]
     assert tiles[1] - tiles[0] == 4 * 170 * 1
     assert tiles[1:] == tiles[1:2] * 3
     low, high, original, auto = (
-        seen(format, detail, "gpt-6") for detail in ("low", "high", "original", "auto")
+        seen(format, detail, "gpt-6")
+        for detail in ("low", "high", "original", "auto")
     )
     assert low < high < original == auto
 
@@ -231,7 +279,9 @@ LOW, HIGH = "MEDIA_RESOLUTION_LOW", "MEDIA_RESOLUTION_HIGH"
 
 
 def test_a_geminis_picture_costs_what_its_resolution_asks_for():
-    low, high = (seen("gemini", level, "gemini-3-pro") for level in (LOW, HIGH))
+    low, high = (
+        seen("gemini", level, "gemini-3-pro") for level in (LOW, HIGH)
+    )
     assert high - low == pytest.approx(1120 - 280, rel=0.3)
     said = {"generationConfig": {"mediaResolution": LOW}}
     assert seen("gemini", None, "gemini-3-pro", said) == low
@@ -243,7 +293,9 @@ def test_a_geminis_picture_costs_what_its_resolution_asks_for():
             {"config": config(media_resolution=types.MediaResolution(r))}
             for r in (LOW, HIGH)
         )
-        fewer, more = (seen("gemini", None, "gemini-3-pro", each) for each in asked)
+        fewer, more = (
+            seen("gemini", None, "gemini-3-pro", each) for each in asked
+        )
         assert more - fewer == high - low
 
 
@@ -251,10 +303,13 @@ def test_a_part_of_the_sdk_says_its_resolution():
     level = types.PartMediaResolutionLevel.MEDIA_RESOLUTION_MEDIUM
     blob = types.Blob(mime_type="image/png", data=base64.b64decode(PIXELS))
     part = types.Part(
-        inline_data=blob, media_resolution=types.PartMediaResolution(level=level)
+        inline_data=blob,
+        media_resolution=types.PartMediaResolution(level=level),
     )
     (medium,) = (
-        FORMATS["gemini"].parse(types.Content(role="user", parts=[part]), "").parts
+        FORMATS["gemini"]
+        .parse(types.Content(role="user", parts=[part]), "")
+        .parts
     )
     assert medium.detail == "medium"
     assert Meter("gemini-3-pro").leaf(medium) == 560
@@ -273,7 +328,8 @@ def test_another_detail_is_counted_anew_by_the_same_session():
 
 
 @pytest.mark.parametrize(
-    "said", [None, 7, [], {}, {"level": 7}, "auto", "MEDIA_RESOLUTION_UNSPECIFIED"]
+    "said",
+    [None, 7, [], {}, {"level": 7}, "auto", "MEDIA_RESOLUTION_UNSPECIFIED"],
 )
 def test_what_says_no_detail_says_nothing(said):
     assert detail_of(said) == ""

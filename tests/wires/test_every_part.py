@@ -20,13 +20,19 @@ from ullage.wires import FORMATS
 
 ALL = [(format, example) for format in FORMATS for example in examples(format)]
 each = pytest.mark.parametrize(
-    ("format", "example"), ALL, ids=[f"{f}-{e.type}-{e.note or e.role}" for f, e in ALL]
+    ("format", "example"),
+    ALL,
+    ids=[f"{f}-{e.type}-{e.note or e.role}" for f, e in ALL],
 )
 LAST = {"anthropic": {"max_tokens": 500}}
 
 
 def request(format, messages):
-    return {"model": "a-model", FORMATS[format].key: messages, **LAST.get(format, {})}
+    return {
+        "model": "a-model",
+        FORMATS[format].key: messages,
+        **LAST.get(format, {}),
+    }
 
 
 def session(format):
@@ -57,7 +63,9 @@ def test_as_the_sdks_object_it_is_the_same(format, example):
         if thing is None:
             continue
         parsed = wire.parse(thing, "object")
-        assert canon.digest_of(parsed) == canon.digest_of(wire.parse(raw, "dict"))
+        assert canon.digest_of(parsed) == canon.digest_of(
+            wire.parse(raw, "dict")
+        )
         assert sent(wire.edit(thing, parsed, ())) == sent(thing)
 
 
@@ -80,9 +88,13 @@ def as_object(format, raw):
         case "anthropic" if raw["role"] == "assistant":
             return {
                 **raw,
-                "content": beta.BetaMessage.construct(content=raw["content"]).content,
+                "content": beta.BetaMessage.construct(
+                    content=raw["content"]
+                ).content,
             }
-        case "openai-chat" if raw["role"] == "assistant" and not _in_parts(raw):
+        case "openai-chat" if raw["role"] == "assistant" and not _in_parts(
+            raw
+        ):
             return chat.ChatCompletionMessage.construct(**raw)
         case "openai-responses" if (
             "type" in raw and raw.get("role", "assistant") == "assistant"
@@ -94,9 +106,15 @@ def as_object(format, raw):
         case "gemini":
             return genai.Content.model_validate(raw)
         case "ollama":  # its client passes over what it does not know
-            ollama = pytest.importorskip("ollama", reason="ollama is not installed")
-            images = [ollama.Image(value=image) for image in raw.get("images", ())]
-            made = ollama.Message(**{**raw, **({"images": images} if images else {})})
+            ollama = pytest.importorskip(
+                "ollama", reason="ollama is not installed"
+            )
+            images = [
+                ollama.Image(value=image) for image in raw.get("images", ())
+            ]
+            made = ollama.Message(
+                **{**raw, **({"images": images} if images else {})}
+            )
             return made if sent(made) == raw else None
     return None
 
@@ -163,17 +181,31 @@ def test_every_block_that_boto3_knows_has_an_example():
     loader = pytest.importorskip(
         "botocore.loaders", reason="boto3 is not installed"
     ).Loader()
-    shapes = loader.load_service_model("bedrock-runtime", "service-2")["shapes"]
+    shapes = loader.load_service_model("bedrock-runtime", "service-2")[
+        "shapes"
+    ]
     point = {"cachePoint"}  # it is no part of a message
-    assert shapes["ContentBlock"]["members"].keys() - known("bedrock-converse") == point
+    assert (
+        shapes["ContentBlock"]["members"].keys() - known("bedrock-converse")
+        == point
+    )
     held = shapes["ToolResultContentBlock"]["members"].keys()
     assert held - known("bedrock-converse", inside=True) == set()
 
 
 def test_every_part_that_googles_sdk_knows_has_an_example():
-    aliases = {field.alias or name for name, field in genai.Part.model_fields.items()}
-    beside = {name for name in aliases if name.endswith(("Metadata", "Processing"))}
-    beside |= {"thought", "thoughtSignature", "mediaResolution", "audioTranscription"}
+    aliases = {
+        field.alias or name for name, field in genai.Part.model_fields.items()
+    }
+    beside = {
+        name for name in aliases if name.endswith(("Metadata", "Processing"))
+    }
+    beside |= {
+        "thought",
+        "thoughtSignature",
+        "mediaResolution",
+        "audioTranscription",
+    }
     assert aliases - beside - known("gemini") == set()
 
 

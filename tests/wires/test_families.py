@@ -37,7 +37,10 @@ MODELS = {
     "signed calls": ("models/gemini-3-pro", "gemini-4-argon"),
     "optional signatures": ("gemini-2.5-pro",),
     "thinking in the open": ("qwen3:8b", "gpt-oss:120b-cloud", "gemma3"),
-    "reasoning of other makers": ("us.amazon.nova-premier-v1:0", "us.deepseek.r1-v1:0"),
+    "reasoning of other makers": (
+        "us.amazon.nova-premier-v1:0",
+        "us.deepseek.r1-v1:0",
+    ),
 }
 ANY_RUN = ("leading run", "trailing run", "all")
 NOT_THE_NEWEST = ("leading run", "all")
@@ -64,9 +67,18 @@ CLAIMS = [
     Claim("stripped thinking", "anthropic", NOT_THE_NEWEST, MANUAL),
     Claim("bound reasoning items", "openai-responses", needs_ids_gone=True),
     Claim("reasoning of all turns", "openai-responses", needs_ids_gone=True),
-    Claim("reasoning of the current turn", "openai-responses", needs_ids_gone=True),
+    Claim(
+        "reasoning of the current turn",
+        "openai-responses",
+        needs_ids_gone=True,
+    ),
     Claim("no reasoning", "openai-chat"),
-    Claim("signed calls, compatible", "openai-chat", ("leading run",), "must stay"),
+    Claim(
+        "signed calls, compatible",
+        "openai-chat",
+        ("leading run",),
+        "must stay",
+    ),
     Claim(
         "reasoning in the open",
         "openai-chat",
@@ -77,7 +89,13 @@ CLAIMS = [
     Claim("signed calls", "gemini", ("leading run",), "must stay"),
     Claim("optional signatures", "gemini"),
     Claim("thinking in the open", "ollama"),
-    Claim("preserved thinking", "bedrock-converse", NOT_THE_NEWEST, MANUAL, "strip"),
+    Claim(
+        "preserved thinking",
+        "bedrock-converse",
+        NOT_THE_NEWEST,
+        MANUAL,
+        "strip",
+    ),
     Claim("kept thinking", "bedrock-converse", NOT_THE_NEWEST, MANUAL),
     Claim("stripped thinking", "bedrock-converse", NOT_THE_NEWEST, MANUAL),
     Claim("reasoning of other makers", "bedrock-converse", verified=False),
@@ -96,15 +114,21 @@ def test_a_model_is_of_its_family(family):
 
 def test_every_family_is_claimed():
     known = {
-        (wire.name, row.name) for wire in FORMATS.values() for row in wire.families
+        (wire.name, row.name)
+        for wire in FORMATS.values()
+        for row in wire.families
     }
     assert known == {(claim.format, claim.name) for claim in CLAIMS}
 
 
 def conversation(family):
     """An agent reads eight files of some length, and thinks before each call."""
-    call = histories.Call("read_file", "a.py", "the same line again\n" * 150, False, 0)
-    return wire(family, [histories.Turn(None, "", (call,), thought=True)] * STEPS)
+    call = histories.Call(
+        "read_file", "a.py", "the same line again\n" * 150, False, 0
+    )
+    return wire(
+        family, [histories.Turn(None, "", (call,), thought=True)] * STEPS
+    )
 
 
 def wire(family, turns, start=0):
@@ -148,7 +172,9 @@ def reasoning(messages):
     found = []
     for number, message in enumerate(messages):
         for thing in dicts(message):
-            found += [(number, thing[key]) for key in REASONING if key in thing]
+            found += [
+                (number, thing[key]) for key in REASONING if key in thing
+            ]
     return found
 
 
@@ -184,7 +210,9 @@ def test_what_stands_behind_an_edit_is_left_out_where_it_is_refused_and_else_as_
     messages = conversation(family)
     view = pruned(family, messages)
     edited = [
-        at for at, pair in enumerate(zip(messages, view, strict=True)) if edit_in(*pair)
+        at
+        for at, pair in enumerate(zip(messages, view, strict=True))
+        if edit_in(*pair)
     ]
     assert edited
     assert problems_of(family.format, view) == []
@@ -294,7 +322,9 @@ def thoughtless(message):
             "parts": [without(part, "thoughtSignature") for part in said],
         }
     if message.get("tool_calls"):
-        calls = [without(call, "extra_content") for call in message["tool_calls"]]
+        calls = [
+            without(call, "extra_content") for call in message["tool_calls"]
+        ]
         message = {**message, "tool_calls": calls}
     return without(without(bare(message), "reasoning_content"), "thinking")
 
@@ -319,7 +349,9 @@ def test_a_run_may_be_dropped_exactly_where_no_rule_asks_for_it(family, run):
 
 
 @families
-def test_an_open_turn_keeps_its_reasoning_exactly_where_a_rule_asks_for_it(family):
+def test_an_open_turn_keeps_its_reasoning_exactly_where_a_rule_asks_for_it(
+    family,
+):
     turn = wire(family, OPEN)
     sent = without_reasoning(turn)
     manual = by_hand(family)
@@ -334,7 +366,11 @@ def test_an_open_turn_keeps_its_reasoning_exactly_where_a_rule_asks_for_it(famil
 
 
 @families
-def test_what_stands_beside_reasoning_may_not_stay_as_it_was_without_it(family):
+def test_what_stands_beside_reasoning_may_not_stay_as_it_was_without_it(
+    family,
+):
     turn = wire(family, OPEN)
     sent = [message for message in turn if message.get("type") != "reasoning"]
-    assert broken(family, sent, turn) == ({"R4"} if family.needs_ids_gone else set())
+    assert broken(family, sent, turn) == (
+        {"R4"} if family.needs_ids_gone else set()
+    )

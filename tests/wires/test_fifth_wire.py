@@ -86,7 +86,8 @@ def package(tmp_path):
         line, f"from ullage.wires.telex.wire import WIRE as TELEX\n{line}"
     )
     rooms.write_text(
-        text.replace("    GEMINI,\n", "    GEMINI,\n    TELEX,\n"), encoding="utf-8"
+        text.replace("    GEMINI,\n", "    GEMINI,\n    TELEX,\n"),
+        encoding="utf-8",
     )
     return tmp_path
 

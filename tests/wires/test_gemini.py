@@ -45,14 +45,25 @@ def model(*parts):
 
 def call(name="bash", id=None, args=None, signature=None):
     part = {
-        "functionCall": {**({"id": id} if id else {}), "name": name, "args": args or {}}
+        "functionCall": {
+            **({"id": id} if id else {}),
+            "name": name,
+            "args": args or {},
+        }
     }
     return part | ({"thoughtSignature": signature} if signature else {})
 
 
 def gave(response, name="bash", id=None, **more):
     known = {"id": id} if id else {}
-    return {"functionResponse": {**known, "name": name, "response": response, **more}}
+    return {
+        "functionResponse": {
+            **known,
+            "name": name,
+            "response": response,
+            **more,
+        }
+    }
 
 
 def part_of(raw):
@@ -87,7 +98,10 @@ def types():
             Media("document", "application/pdf", "gs://a", 0),
         ),
         (
-            {"codeExecutionResult": {"outcome": "OK"}, "thoughtSignature": "x"},
+            {
+                "codeExecutionResult": {"outcome": "OK"},
+                "thoughtSignature": "x",
+            },
             Opaque(
                 "codeExecutionResult",
                 '{"codeExecutionResult":{"outcome":"OK"}}',
@@ -100,7 +114,10 @@ def types():
             call(args={"b": 1, "a": "x"}),
             ToolCall("bash#1", "bash", '{"a":"x","b":1}', 0),
         ),
-        ({"function_call": {"name": "f", "id": "7"}}, ToolCall("7", "f", "{}", 0)),
+        (
+            {"function_call": {"name": "f", "id": "7"}},
+            ToolCall("7", "f", "{}", 0),
+        ),
     ],
 )
 def test_every_part_has_a_meaning(raw, part):
@@ -158,7 +175,9 @@ def test_old_images_in_results_become_plain_text_and_come_back_as_what_they_were
     (pointer,) = pointers(placeholder)
     body = {"name": "get_continuation", "args": {"tool_call_id": pointer.ref}}
     given = session.recall(body)["functionResponse"]
-    assert given["parts"] == contents[2]["parts"][0]["functionResponse"]["parts"]
+    assert (
+        given["parts"] == contents[2]["parts"][0]["functionResponse"]["parts"]
+    )
     assert view[-1] is contents[-1]
     assert problems_of("gemini", view) == []
 
@@ -190,7 +209,9 @@ def pairs(contents):
     """Which call each result is taken to answer, by its arguments."""
     transcript = Transcript(b"")
     for index, raw in enumerate(contents):
-        transcript.append(WIRE.parse(raw, f"contents[{index}]"), bytes([index]))
+        transcript.append(
+            WIRE.parse(raw, f"contents[{index}]"), bytes([index])
+        )
     found = [
         getattr(transcript.call_for(index, number), "arguments", None)
         for index, message in enumerate(transcript.messages)
@@ -203,11 +224,15 @@ def pairs(contents):
 
 @pytest.mark.parametrize("call_ids", [True, False])
 @pytest.mark.parametrize("result_ids", [True, False])
-def test_results_find_their_calls_by_id_or_else_by_name_and_order(call_ids, result_ids):
+def test_results_find_their_calls_by_id_or_else_by_name_and_order(
+    call_ids, result_ids
+):
     """F09: parallel calls of one name; ids on both sides, on one, or on none."""
     contents = [user({"text": "go"})]
     for step in range(2):
-        names = [("bash", f"{step}{n}") for n in range(2)] + [("grep", f"{step}2")]
+        names = [("bash", f"{step}{n}") for n in range(2)] + [
+            ("grep", f"{step}2")
+        ]
         contents += [
             model(*[call(name, call_ids and id, {"at": id}) for name, id in names]),
             user(*[
@@ -224,7 +249,8 @@ def test_results_find_their_calls_by_id_or_else_by_name_and_order(call_ids, resu
 )
 def test_a_result_has_the_id_that_came_with_its_call(id, wanted):
     assert (
-        WIRE.result(part_of(call(id=id)), "ok")["functionResponse"].get("id") == wanted
+        WIRE.result(part_of(call(id=id)), "ok")["functionResponse"].get("id")
+        == wanted
     )
 
 
@@ -239,7 +265,9 @@ def test_an_id_goes_before_the_order():
 @given(turns=histories.histories)
 def test_no_made_up_id_goes_onto_the_wire(turns):
     contents = histories.wire("gemini", turns, reuse_ids=True)
-    view = new_session("gemini", 4_000).fit(histories.request("gemini", contents))
+    view = new_session("gemini", 4_000).fit(
+        histories.request("gemini", contents)
+    )
     for content in view["contents"]:
         for part in content["parts"]:
             for key in ("functionCall", "functionResponse"):
@@ -269,7 +297,11 @@ def edited(raw, text):
             '{"a":1,"_ullage":"x"}',
             {"output": {"a": 1, "_ullage": "x"}},
         ),
-        ({"output": [1, 2]}, "[ullage: set aside]", {"output": "[ullage: set aside]"}),
+        (
+            {"output": [1, 2]},
+            "[ullage: set aside]",
+            {"output": "[ullage: set aside]"},
+        ),
         ({"output": [1, 2]}, "[1, 2]", {"output": "[1, 2]"}),
         ({"error": {"code": 1}}, "s", {"error": "s"}),
         (
@@ -282,7 +314,11 @@ def edited(raw, text):
             "[ullage: set aside]",
             {"output": "[ullage: set aside]"},
         ),
-        ({"rows": [1], "more": True}, '{"result":1}', {"output": '{"result":1}'}),
+        (
+            {"rows": [1], "more": True},
+            '{"result":1}',
+            {"output": '{"result":1}'},
+        ),
     ],
 )
 def test_a_cut_result_keeps_name_id_and_wrapper_and_reads_as_what_is_shown(
@@ -319,9 +355,13 @@ def test_arguments_are_stubbed_unless_the_step_is_signed():
             write = {"path": f"{step}.py", "text": BIG[:6_000]}
             contents += [
                 model(
-                    call("write_file", args=write, signature=signature), call("bash")
+                    call("write_file", args=write, signature=signature),
+                    call("bash"),
                 ),
-                user(gave({"output": "ok"}, "write_file"), gave({"output": "ok"})),
+                user(
+                    gave({"output": "ok"}, "write_file"),
+                    gave({"output": "ok"}),
+                ),
             ]
         session = new_session("gemini", 12_000, policy=histories.PRUNING)
         session.fit(histories.request("gemini", contents[:-12]))
@@ -363,17 +403,26 @@ def test_no_edit_breaks_a_rule(turns, window, reuse):
         )
         view = session.fit(whole)
         assert problems("gemini", view, history=contents) == []
-        texts = [p["text"] for c in view["contents"] for p in c["parts"] if "text" in p]
+        texts = [
+            p["text"]
+            for c in view["contents"]
+            for p in c["parts"]
+            if "text" in p
+        ]
         assert all(texts)
 
 
-@given(histories.histories, st.sampled_from((3_000, 4_000, 12_000)), st.booleans())
+@given(
+    histories.histories, st.sampled_from((3_000, 4_000, 12_000)), st.booleans()
+)
 def test_no_edit_breaks_a_rule_that_held(turns, window, reuse):
     """Any history: a view breaks no rule more often than the history does."""
     contents = histories.wire("gemini", turns, reuse_ids=reuse)
     session = new_session("gemini", window)
     for length in boundaries("gemini", contents):
-        view = session.fit(histories.request("gemini", contents[:length]))["contents"]
+        view = session.fit(histories.request("gemini", contents[:length]))[
+            "contents"
+        ]
         own = [p.rule for p in problems_of("gemini", contents[:length])]
         for problem in problems_of("gemini", view, history=contents):
             assert problem.rule in own
@@ -384,13 +433,18 @@ def test_the_account_is_a_user_content_before_a_reply():
     for step in range(60):
         contents += [
             model(call(args={"at": step}, signature=f"s{step}"), call("grep")),
-            user(gave({"output": BIG[:900]}), gave({"output": BIG[:900]}, "grep")),
+            user(
+                gave({"output": BIG[:900]}),
+                gave({"output": BIG[:900]}, "grep"),
+            ),
         ]
     session = new_session("gemini", 4_000)
     view = session.fit(histories.request("gemini", contents))["contents"]
     ((start, _, _),) = session.window.summaries
     assert view[start]["role"] == "user"
-    assert view[start]["parts"][0]["text"].startswith("[ullage: messages 2 to ")
+    assert view[start]["parts"][0]["text"].startswith(
+        "[ullage: messages 2 to "
+    )
     assert view[start + 1]["role"] == "model"
     assert problems_of("gemini", view, history=contents) == []
 
@@ -411,7 +465,9 @@ SDK = {
     "config": {
         "system_instruction": "Be brief.",
         "max_output_tokens": 500,
-        "tools": [{"function_declarations": [{"name": "bash"}, {"name": "grep"}]}],
+        "tools": [
+            {"function_declarations": [{"name": "bash"}, {"name": "grep"}]}
+        ],
     },
     "contents": "go",
 }
@@ -429,7 +485,10 @@ def test_the_head_of_both_forms():
     assert sdk.texts == rest.texts[:3]
     assert rest.asked_output_tokens == sdk.asked_output_tokens == 500
     assert (rest.model, sdk.model) == (None, "gemini-2.5-pro")
-    snake = {"contents": [], "system_instruction": {"parts": [{"text": "Be brief."}]}}
+    snake = {
+        "contents": [],
+        "system_instruction": {"parts": [{"text": "Be brief."}]},
+    }
     assert WIRE.head(snake).texts == ("Be brief.",)
 
 
@@ -442,14 +501,20 @@ SEARCH = {"googleSearch": {}}
     [
         ([], ["OURS"]),
         ([SEARCH], [SEARCH, "OURS"]),
-        ([{"functionDeclarations": OWN}], [{"functionDeclarations": [*OWN, "our"]}]),
+        (
+            [{"functionDeclarations": OWN}],
+            [{"functionDeclarations": [*OWN, "our"]}],
+        ),
         (
             [{"functionDeclarations": OWN}, SEARCH],
             [{"functionDeclarations": [*OWN, "our"]}, SEARCH],
         ),
         ([{"functionDeclarations": []}], [{"functionDeclarations": ["our"]}]),
         (
-            [{"functionDeclarations": OWN}, {"functionDeclarations": OWN, **SEARCH}],
+            [
+                {"functionDeclarations": OWN},
+                {"functionDeclarations": OWN, **SEARCH},
+            ],
             [
                 {"functionDeclarations": OWN},
                 {"functionDeclarations": [*OWN, "our"], **SEARCH},
@@ -457,10 +522,16 @@ SEARCH = {"googleSearch": {}}
         ),
     ],
 )
-def test_added_functions_stand_behind_those_that_the_request_declares(own, expected):
+def test_added_functions_stand_behind_those_that_the_request_declares(
+    own, expected
+):
     """Vertex takes all functions in one ``Tool`` alone."""
     ours = WIRE.tool(SPEC)
-    request = {"contents": [user({"text": "go"})], "tools": own, "safetySettings": []}
+    request = {
+        "contents": [user({"text": "go"})],
+        "tools": own,
+        "safetySettings": [],
+    }
     before = copy.deepcopy(request)
     new = WIRE.compose(request, request["contents"], [ours])
     as_expected = [_filled(tool, ours) for tool in expected]
@@ -476,7 +547,9 @@ def _filled(tool, ours):
         return tool
     return {
         **tool,
-        "functionDeclarations": [ours if one == "our" else one for one in declared],
+        "functionDeclarations": [
+            ours if one == "our" else one for one in declared
+        ],
     }
 
 
@@ -509,7 +582,10 @@ def test_a_tool_of_the_sdk_is_copied_and_declares_ours_too():
     request = {"model": "gemini-2.5-pro", "contents": "go", "config": config}
     new = WIRE.compose(request, WIRE.history(request), [WIRE.tool(SPEC)])
     (shown,) = new["config"].tools
-    assert [one.name for one in shown.function_declarations] == ["bash", "look"]
+    assert [one.name for one in shown.function_declarations] == [
+        "bash",
+        "look",
+    ]
     assert all(
         isinstance(one, types.FunctionDeclaration)
         for one in shown.function_declarations
@@ -527,7 +603,10 @@ def test_a_composed_request_is_not_given_the_tools_again(request_):
 
 def test_the_contents_decide_the_format():
     assert recognise({"contents": "go"}).name == "gemini"
-    assert recognise({"contents": [], "model": "gpt-4.1", "tools": []}).name == "gemini"
+    assert (
+        recognise({"contents": [], "model": "gpt-4.1", "tools": []}).name
+        == "gemini"
+    )
 
 
 @pytest.mark.parametrize(
@@ -574,10 +653,15 @@ def test_recall_takes_a_part_or_a_call_and_gives_a_part():
     ]
     view = session.fit(histories.request("gemini", contents))
     (shown,) = [
-        text for _, texts in reading.results(view["contents"][2]) for text in texts
+        text
+        for _, texts in reading.results(view["contents"][2])
+        for text in texts
     ]
     assert shown != BIG
-    body = {"name": "get_continuation", "args": {"tool_call_id": "7", "offset": 100}}
+    body = {
+        "name": "get_continuation",
+        "args": {"tool_call_id": "7", "offset": 100},
+    }
     assert session.owns(body)
     assert session.owns({"functionCall": body})
     assert session.owns({"function_call": body})
@@ -588,7 +672,9 @@ def test_recall_takes_a_part_or_a_call_and_gives_a_part():
     )
     assert one["functionResponse"].keys() == {"name", "response"}
     assert other["functionResponse"]["id"] == "8"
-    assert one["functionResponse"]["response"]["output"].startswith(BIG[100:200])
+    assert one["functionResponse"]["response"]["output"].startswith(
+        BIG[100:200]
+    )
     unknown = session.recall({**body, "args": {"tool_call_id": "nothing"}})
     assert unknown["functionResponse"]["response"].keys() == {"error"}
     answered = [*contents, model({"functionCall": body}), user(one)]
@@ -614,8 +700,12 @@ def as_dicts(contents):
 @given(turns=histories.histories)
 def test_objects_give_the_view_that_dicts_give(turns):
     """The same edits, in objects of the SDK; untouched contents are the caller's own."""
-    genai = pytest.importorskip("google.genai", reason="google-genai is not installed")
-    contents = as_dicts(as_objects(genai.types, histories.wire("gemini", turns)))
+    genai = pytest.importorskip(
+        "google.genai", reason="google-genai is not installed"
+    )
+    contents = as_dicts(
+        as_objects(genai.types, histories.wire("gemini", turns))
+    )
     objects = as_objects(genai.types, contents)
     before = copy.deepcopy(objects)
     rest, sdk = new_session("gemini", 4_000), new_session("gemini", 4_000)
@@ -653,7 +743,10 @@ def test_objects_and_dicts_are_one_history(types):
     given = types.Part.from_function_response(
         name="f", response={"result": {"b": 1, "a": 2}}
     )
-    for role, parts in (("user", [part, given]), ("model", [thing, signed_call])):
+    for role, parts in (
+        ("user", [part, given]),
+        ("model", [thing, signed_call]),
+    ):
         content = types.Content(role=role, parts=parts)
         (plain,) = as_dicts([content])
         plain = json.loads(json.dumps(plain).replace("__79", "//79"))
@@ -663,7 +756,9 @@ def test_objects_and_dicts_are_one_history(types):
 
 def test_usage_of_a_reply_object(types):
     counts = types.GenerateContentResponseUsageMetadata(
-        prompt_token_count=10, cached_content_token_count=4, candidates_token_count=2
+        prompt_token_count=10,
+        cached_content_token_count=4,
+        candidates_token_count=2,
     )
     reply = types.GenerateContentResponse(usage_metadata=counts)
     assert WIRE.usage(reply) == Usage(
@@ -684,7 +779,11 @@ def test_strings_parts_and_functions_are_taken_as_the_sdk_takes_them(types):
     config = types.GenerateContentConfig(
         system_instruction=["One.", "Two."], tools=[bash]
     )
-    request = {"model": "gemini-2.5-pro", "contents": contents, "config": config}
+    request = {
+        "model": "gemini-2.5-pro",
+        "contents": contents,
+        "config": config,
+    }
     view = Session("gemini-2.5-pro").fit(request)
     assert all(a is b for a, b in zip(view["contents"], contents, strict=True))
     assert view["config"].tools[0] is bash
@@ -706,7 +805,9 @@ class _Provider(BaseHTTPRequestHandler):
         number = len(self.bodies)
         parts = [{"text": "done"}]
         if number <= self.steps:
-            first = {"functionCall": {"name": "bash", "args": {"step": number}}}
+            first = {
+                "functionCall": {"name": "bash", "args": {"step": number}}
+            }
             parts = [
                 {**first, "thoughtSignature": f"c2ln{number:04}"},
                 {"functionCall": {"name": "grep", "args": {"step": number}}},
@@ -717,7 +818,10 @@ class _Provider(BaseHTTPRequestHandler):
         }
         reply = {
             "candidates": [
-                {"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}
+                {
+                    "content": {"role": "model", "parts": parts},
+                    "finishReason": "STOP",
+                }
             ],
             "usageMetadata": counts,
         }
@@ -748,7 +852,9 @@ def provider():
 
 
 @pytest.mark.parametrize("config_as", ["object", "dict"])
-def test_a_loop_through_the_real_client(types, provider, config_as, monkeypatch):
+def test_a_loop_through_the_real_client(
+    types, provider, config_as, monkeypatch
+):
     """Two parallel calls a step in a window of 6,000 tokens: every body legal and small."""
     for name in (
         "http_proxy",
@@ -759,10 +865,15 @@ def test_a_loop_through_the_real_client(types, provider, config_as, monkeypatch)
         "ALL_PROXY",
     ):
         monkeypatch.delenv(name, raising=False)
-    genai = pytest.importorskip("google.genai", reason="google-genai is not installed")
+    genai = pytest.importorskip(
+        "google.genai", reason="google-genai is not installed"
+    )
     url, bodies = provider
     options = types.HttpOptions(base_url=url)
-    declared = {"name": "bash", "parameters": {"type": "OBJECT", "properties": {}}}
+    declared = {
+        "name": "bash",
+        "parameters": {"type": "OBJECT", "properties": {}},
+    }
     config = {
         "system_instruction": "Be brief.",
         "tools": [{"function_declarations": [declared]}],
@@ -773,7 +884,9 @@ def test_a_loop_through_the_real_client(types, provider, config_as, monkeypatch)
         "gemini-3-pro-preview",
         limits=Limits(window_tokens=6_000, output_reserve_tokens=500),
     )
-    contents = [types.Content(role="user", parts=[types.Part(text="Find out.")])]
+    contents = [
+        types.Content(role="user", parts=[types.Part(text="Find out.")])
+    ]
     with genai.Client(api_key="none", http_options=options) as client:
         while True:
             request = {
@@ -788,7 +901,8 @@ def test_a_loop_through_the_real_client(types, provider, config_as, monkeypatch)
                 break
             contents.append(
                 types.Content(
-                    role="user", parts=[*map(answer_of(types), reply.function_calls)]
+                    role="user",
+                    parts=[*map(answer_of(types), reply.function_calls)],
                 )
             )
     assert reply.text == "done"
@@ -796,7 +910,9 @@ def test_a_loop_through_the_real_client(types, provider, config_as, monkeypatch)
     sent = as_dicts(contents)
     assert any(content not in sent for content in bodies[-1]["contents"])
     names = [
-        d["name"] for tool in bodies[-1]["tools"] for d in tool["functionDeclarations"]
+        d["name"]
+        for tool in bodies[-1]["tools"]
+        for d in tool["functionDeclarations"]
     ]
     assert names == ["bash", "get_continuation"]
     for body in bodies:
@@ -814,7 +930,9 @@ def test_a_loop_through_the_real_client(types, provider, config_as, monkeypatch)
 def answer_of(types):
     def answer(call):
         output = (
-            BIG if call.name == "bash" else [{"n": n, "text": "row"} for n in range(60)]
+            BIG
+            if call.name == "bash"
+            else [{"n": n, "text": "row"} for n in range(60)]
         )
         return types.Part.from_function_response(
             name=call.name, response={"result": output}

@@ -29,7 +29,9 @@ from ullage.wires.repair.base import MOVED, RepairedPrefix, in_order
 
 def repair_of(format):
     """The module that repairs histories of a wire."""
-    return import_module(wire_named(format).home.removesuffix("wire") + "repair")
+    return import_module(
+        wire_named(format).home.removesuffix("wire") + "repair"
+    )
 
 
 def at_once(format, messages):
@@ -61,7 +63,9 @@ def gone_on(format, messages, known):
     is_as_at_once(format, found, messages)
     mine = set(map(id, messages))
     whole = repaired(format, messages).messages
-    assert [id(m) in mine for m in found.messages] == [id(m) in mine for m in whole]
+    assert [id(m) in mine for m in found.messages] == [
+        id(m) in mine for m in whole
+    ]
     return found, remember(found, known)
 
 
@@ -130,7 +134,9 @@ def test_what_was_rewritten_in_place_is_noticed(format, data):
     messages = break_up(data, format, data.draw(legal(format)))
     _, known = gone_on(format, messages, ())
     at = data.draw(st.integers(0, len(messages) - 1))
-    messages[at] = copy.deepcopy(messages[data.draw(st.integers(0, len(messages) - 1))])
+    messages[at] = copy.deepcopy(
+        messages[data.draw(st.integers(0, len(messages) - 1))]
+    )
     gone_on(format, messages, known)
 
 
@@ -140,7 +146,9 @@ def turns(format, count, *, lose=()):
     for number in range(count):
         call = histories.Call("bash", "a", f"{number} done")
         first = [] if number else [histories.user(format, "go")]
-        said = histories.wire(format, [histories.Turn(calls=(call,))], start=number)
+        said = histories.wire(
+            format, [histories.Turn(calls=(call,))], start=number
+        )
         steps.append([*first, *said[-2:]])
     late = {number: steps[number].pop() for number in lose}
     return steps, late
@@ -165,11 +173,15 @@ def counted(monkeypatch, format):
 
 
 @pytest.mark.parametrize("format", ALL)
-def test_a_turn_reads_and_makes_the_last_turn_and_what_is_new(format, monkeypatch):
+def test_a_turn_reads_and_makes_the_last_turn_and_what_is_new(
+    format, monkeypatch
+):
     """Also of a history that holds an interrupted call, and with branches in turn."""
     work = counted(monkeypatch, format)
     session = Session(
-        histories.MODEL[format], repair=True, limits=Limits(window_tokens=10**6)
+        histories.MODEL[format],
+        repair=True,
+        limits=Limits(window_tokens=10**6),
     )
     steps, _ = turns(format, 60, lose=[10, 40])
     messages = [message for step in steps[:50] for message in step]
@@ -185,7 +197,9 @@ def test_a_turn_reads_and_makes_the_last_turn_and_what_is_new(format, monkeypatc
         assert work["read"] <= 3 * len(step)
         assert work["made"] <= 3 * len(step)
     cold = Session(
-        histories.MODEL[format], repair=True, limits=Limits(window_tokens=10**6)
+        histories.MODEL[format],
+        repair=True,
+        limits=Limits(window_tokens=10**6),
     )
     cold._state = replace(cold._state, persisted=session.state)
     assert cold.fit(histories.request(format, messages)) == view
@@ -221,7 +235,9 @@ def test_what_was_made_is_the_same_object_at_every_turn(format):
         messages = [*messages, *step]
         found = apply.repair(FORMATS[format], messages, known)
         known = remember(found, known)
-        whole = found.messages[: len(seen) - 4]  # the last turn may be made again
+        whole = found.messages[
+            : len(seen) - 4
+        ]  # the last turn may be made again
         assert all(a is b for a, b in zip(whole, seen, strict=False))
         seen = found.messages
 

@@ -6,7 +6,13 @@ from types import SimpleNamespace
 import pytest
 
 from ullage import Budget, ConfigError, Limits, Session, Usage
-from ullage.core.values.messages import Message, Reasoning, Text, ToolCall, ToolResult
+from ullage.core.values.messages import (
+    Message,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from ullage.wires.host import Host
 
 # ── a framework, in the style of those that keep typed parts ─────────────────────────────
@@ -53,7 +59,8 @@ def parse(turn):
     parts = [_part(part, at) for at, part in enumerate(turn.parts)]
     said = [part for part in parts if not isinstance(part, Reasoning)]
     return Message(
-        ROLES[turn.kind], (*said, *(p for p in parts if isinstance(p, Reasoning)))
+        ROLES[turn.kind],
+        (*said, *(p for p in parts if isinstance(p, Reasoning))),
     )
 
 
@@ -78,7 +85,9 @@ def show(turn, message, changes, reasoning_dropped):
         ]
         parts[at] = replace(parts[at], **{field: text})
     if reasoning_dropped:
-        parts = [part for part in parts if not isinstance(part, Thought)] or [Said("…")]
+        parts = [part for part in parts if not isinstance(part, Thought)] or [
+            Said("…")
+        ]
     return replace(turn, parts=tuple(parts))
 
 
@@ -101,19 +110,29 @@ SYSTEM = "You look for faults."
 def conversation(calls, signature="sealed"):
     turns = [user("Find the fault.")]
     for n in range(calls):
-        thought = (Thought(f"I look at {n}.", f"{signature}{n}"),) if signature else ()
+        thought = (
+            (Thought(f"I look at {n}.", f"{signature}{n}"),)
+            if signature
+            else ()
+        )
         call = Called(f"toolu_{n}", "read_file", f'{{"path":"src/{n}.py"}}')
         turns.append(Turn("response", (*thought, call)))
         content = "".join(
-            f"{n}:{line} some words of a file that is read\n" for line in range(60)
+            f"{n}:{line} some words of a file that is read\n"
+            for line in range(60)
         )
-        turns.append(Turn("request", (Returned(f"toolu_{n}", "read_file", content),)))
+        turns.append(
+            Turn("request", (Returned(f"toolu_{n}", "read_file", content),))
+        )
     return turns
 
 
 def native(turn):
     """A message as the Anthropic API has it."""
-    return {"role": ROLES[turn.kind], "content": [_block(part) for part in turn.parts]}
+    return {
+        "role": ROLES[turn.kind],
+        "content": [_block(part) for part in turn.parts],
+    }
 
 
 def _block(part):
@@ -123,7 +142,11 @@ def _block(part):
         case Said(text):
             return {"type": "text", "text": text}
         case Thought(text, signature):
-            return {"type": "thinking", "thinking": text, "signature": signature}
+            return {
+                "type": "thinking",
+                "thinking": text,
+                "signature": signature,
+            }
         case Called(id, tool, arguments):
             return {
                 "type": "tool_use",
@@ -132,7 +155,11 @@ def _block(part):
                 "input": json.loads(arguments),
             }
         case Returned(id, _, content):
-            return {"type": "tool_result", "tool_use_id": id, "content": content}
+            return {
+                "type": "tool_result",
+                "tool_use_id": id,
+                "content": content,
+            }
 
 
 def asked(messages, **more):
@@ -148,8 +175,12 @@ def asked(messages, **more):
 def views(calls, format=None, **more):
     """Every view of a conversation as it grows, in the framework and in the wire."""
     turns = conversation(calls)
-    ours = Session(MODEL, format=format or host(), limits=SMALL, recall=True, **more)
-    wire = Session(MODEL, format="anthropic", limits=SMALL, recall=True, **more)
+    ours = Session(
+        MODEL, format=format or host(), limits=SMALL, recall=True, **more
+    )
+    wire = Session(
+        MODEL, format="anthropic", limits=SMALL, recall=True, **more
+    )
     for stop in range(1, len(turns) + 1, 2):
         shown = ours.fit(asked(turns[:stop]))
         yield (
@@ -196,7 +227,9 @@ def test_no_bound_reasoning_is_left_behind_a_prune():
     *_, (turns, shown, _, session) = views(60)
     assert any(event.kind == "pruned" for event in session.events)
     first = next(
-        at for at, turn in enumerate(shown["messages"]) if turn is not turns[at]
+        at
+        for at, turn in enumerate(shown["messages"])
+        if turn is not turns[at]
     )
     behind = shown["messages"][first:]
     left = [
@@ -236,10 +269,14 @@ def test_system_text_counts_whether_it_stands_beside_or_before_the_messages():
     view = before.fit({"model": "gpt-4.1", "messages": leading})
     assert view["messages"][0] is leading[0]
     beside = Session("gpt-4.1", format=chat)
-    beside.fit({"model": "gpt-4.1", "system": SYSTEM * 50, "messages": leading[1:]})
+    beside.fit(
+        {"model": "gpt-4.1", "system": SYSTEM * 50, "messages": leading[1:]}
+    )
     none = Session("gpt-4.1", format=chat)
     none.fit({"model": "gpt-4.1", "messages": leading[1:]})
-    assert before.window.tokens == beside.window.tokens > none.window.tokens + 100
+    assert (
+        before.window.tokens == beside.window.tokens > none.window.tokens + 100
+    )
 
 
 def test_the_last_request_of_a_budget_asks_in_the_frameworks_words():
@@ -284,7 +321,9 @@ def test_a_frameworks_own_replies_report_what_they_came_to():
         )
 
     session = Session(MODEL, format=host(usage=usage))
-    session.call(lambda **_: SimpleNamespace(tokens=60), **asked([user("Hello.")]))
+    session.call(
+        lambda **_: SimpleNamespace(tokens=60), **asked([user("Hello.")])
+    )
     stream = session.call(
         lambda **_: iter([SimpleNamespace(), SimpleNamespace(tokens=70)]),
         **asked([user("Hello.")]),

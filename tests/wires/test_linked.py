@@ -21,7 +21,9 @@ def seams(format, messages):
     for raw in messages:
         message = wire.parse(raw, "message")
         transcript.append(message, canon.digest_of(message))
-    return [index for index in range(len(messages)) if transcript.may_split(index)]
+    return [
+        index for index in range(len(messages)) if transcript.may_split(index)
+    ]
 
 
 HOSTED = [
@@ -34,7 +36,11 @@ HOSTED = [
 @pytest.mark.parametrize("example", HOSTED, ids=lambda example: example.type)
 def test_a_hosted_tool_is_not_parted_from_its_output(example):
     user = {"role": "user", "content": "Go on."}
-    assert seams("openai-responses", [user, *example.messages, user]) == [0, 1, 3]
+    assert seams("openai-responses", [user, *example.messages, user]) == [
+        0,
+        1,
+        3,
+    ]
 
 
 def test_an_approval_is_not_parted_from_what_asked_for_it():
@@ -67,18 +73,30 @@ def test_a_result_of_the_servers_may_come_a_message_later():
         "name": "web_search",
         "input": {},
     }
-    reading = {"type": "tool_use", "id": "toolu_1", "name": "read_file", "input": {}}
+    reading = {
+        "type": "tool_use",
+        "id": "toolu_1",
+        "name": "read_file",
+        "input": {},
+    }
     found = {
         "type": "web_search_tool_result",
         "tool_use_id": "srvtoolu_1",
         "content": [],
     }
-    read = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "all is well"}
+    read = {
+        "type": "tool_result",
+        "tool_use_id": "toolu_1",
+        "content": "all is well",
+    }
     messages = [
         {"role": "user", "content": "Go on."},
         {"role": "assistant", "content": [searching, reading]},
         {"role": "user", "content": [read]},
-        {"role": "assistant", "content": [found, {"type": "text", "text": "So."}]},
+        {
+            "role": "assistant",
+            "content": [found, {"type": "text", "text": "So."}],
+        },
         {"role": "user", "content": "And then?"},
     ]
     assert seams("anthropic", messages) == [0, 1, 4]
@@ -87,9 +105,16 @@ def test_a_result_of_the_servers_may_come_a_message_later():
 def test_what_is_never_answered_does_not_block_every_later_cut():
     """F06: once the model has spoken again, it counts as closed."""
     user = {"role": "user", "content": "Never mind."}
-    asked = {"type": "computer_call", "id": "cu_1", "call_id": "c1", "action": {}}
+    asked = {
+        "type": "computer_call",
+        "id": "cu_1",
+        "call_id": "c1",
+        "action": {},
+    }
     said = {"role": "assistant", "content": "I see."}
-    assert seams("openai-responses", [user, asked, user, said, user, said]) == [
+    assert seams(
+        "openai-responses", [user, asked, user, said, user, said]
+    ) == [
         0,
         1,
         4,
@@ -106,7 +131,9 @@ def test_a_long_run_on_a_screen_is_condensed_and_stays_legal(mixed):
         call, output = _call(number)
         items += [click, call, output, shot] if mixed else [click, shot]
     session = Session(
-        "gpt-5.6", limits=Limits(window_tokens=16_000), format="openai-responses"
+        "gpt-5.6",
+        limits=Limits(window_tokens=16_000),
+        format="openai-responses",
     )
     for stop in range(1, len(items) + 1):
         request = histories.request("openai-responses", items[:stop])
@@ -123,7 +150,11 @@ def _click(number):
         "id": f"cu_{number}",
         "call_id": f"click_{number}",
     }
-    call = {**known, "action": {"type": "screenshot"}, "pending_safety_checks": []}
+    call = {
+        **known,
+        "action": {"type": "screenshot"},
+        "pending_safety_checks": [],
+    }
     shot = {"type": "computer_screenshot", "file_id": f"file_{number}"}
     answer = {
         "type": "computer_call_output",
@@ -134,7 +165,11 @@ def _click(number):
 
 
 def _call(number):
-    call = {"type": "function_call", "call_id": f"call_{number}", "name": "note"}
+    call = {
+        "type": "function_call",
+        "call_id": f"call_{number}",
+        "name": "note",
+    }
     output = {
         "type": "function_call_output",
         "call_id": f"call_{number}",
@@ -149,9 +184,16 @@ def test_a_second_output_after_its_call_was_condensed_is_handed_in_by_the_user()
         "openai-responses", [_read(number) for number in range(60)]
     )
     first = [
-        {"type": "function_call", "call_id": "x", "name": "bash", "arguments": "{}"}
+        {
+            "type": "function_call",
+            "call_id": "x",
+            "name": "bash",
+            "arguments": "{}",
+        }
     ]
-    first.append({"type": "function_call_output", "call_id": "x", "output": "at once"})
+    first.append(
+        {"type": "function_call_output", "call_id": "x", "output": "at once"}
+    )
     second = {
         "type": "function_call_output",
         "call_id": "x",
@@ -159,19 +201,25 @@ def test_a_second_output_after_its_call_was_condensed_is_handed_in_by_the_user()
     }
     items = [*messages[:4], *first, *messages[4:91], second, *messages[91:]]
     session = Session(
-        "gpt-5.6", limits=Limits(window_tokens=6_000), format="openai-responses"
+        "gpt-5.6",
+        limits=Limits(window_tokens=6_000),
+        format="openai-responses",
     )
     handed_in = 0
     for stop in range(1, len(items) + 1):
         request = histories.request("openai-responses", items[:stop])
         if not problems(request, "openai-responses"):
             view = session.fit(request)["input"]
-            assert problems({**request, "input": view}, "openai-responses") == []
+            assert (
+                problems({**request, "input": view}, "openai-responses") == []
+            )
             handed_in += any("a minute later" in str(item) for item in view)
             assert stop != 94 or "a minute later" in str(view)
     assert handed_in
 
 
 def _read(number):
-    call = histories.Call("read_file", f"{number}.log", f"line {number}\n" * 300)
+    call = histories.Call(
+        "read_file", f"{number}.log", f"line {number}\n" * 300
+    )
     return histories.Turn(said="Let me look.", calls=(call,))

@@ -37,7 +37,9 @@ def png():
     head = struct.pack(">IIBBBBB", 1000, 800, 8, 0, 0, 0, 0)
     rows = b"".join(b"\0" + bytes([n % 256]) * 1000 for n in range(800))
     body = (
-        chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+        chunk(b"IHDR", head)
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
     )
     return b"\x89PNG\r\n\x1a\n" + body
 
@@ -64,7 +66,11 @@ def wav():
 
 
 DATA = {"image": png(), "document": pdf(), "audio": wav()}
-MIME = {"image": "image/png", "document": "application/pdf", "audio": "audio/wav"}
+MIME = {
+    "image": "image/png",
+    "document": "application/pdf",
+    "audio": "audio/wav",
+}
 KEYS = {"openai-responses": "input", "gemini": "contents"}
 MODELS = {
     "anthropic": "claude-sonnet-4-5",
@@ -88,7 +94,11 @@ def block_of(format, kind):
         "image": {"type": "input_image", "detail": "auto", "image_url": url}
         if prefix
         else {"type": "image_url", "image_url": {"url": url}},
-        "document": {"type": "input_file", "filename": "a.pdf", "file_data": url}
+        "document": {
+            "type": "input_file",
+            "filename": "a.pdf",
+            "file_data": url,
+        }
         if prefix
         else {"type": "file", "file": {"filename": "a.pdf", "file_data": url}},
         "audio": {
@@ -110,15 +120,29 @@ def step(format, number, block):
         ]
     if format == "gemini":
         call = {"functionCall": {"id": id, "name": name, "args": {}}}
-        body = {"id": id, "name": name, "response": {"output": "see"}, "parts": [block]}
+        body = {
+            "id": id,
+            "name": name,
+            "response": {"output": "see"},
+            "parts": [block],
+        }
         answer = {"role": "user", "parts": [{"functionResponse": body}]}
         return [{"role": "model", "parts": [call]}, answer]
     if format == "openai-responses":
         return [
-            {"type": "function_call", "call_id": id, "name": name, "arguments": "{}"},
+            {
+                "type": "function_call",
+                "call_id": id,
+                "name": name,
+                "arguments": "{}",
+            },
             {"type": "function_call_output", "call_id": id, "output": [block]},
         ]
-    call = {"id": id, "type": "function", "function": {"name": name, "arguments": "{}"}}
+    call = {
+        "id": id,
+        "type": "function",
+        "function": {"name": name, "arguments": "{}"},
+    }
     return [
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": id, "content": [block]},
@@ -130,14 +154,21 @@ def recalled(format, kind):
     block = block_of(format, kind)
     key, model = KEYS.get(format, "messages"), MODELS[format]
     first = {"role": "user", "parts": [{"text": "go"}]}
-    history = [first if format == "gemini" else {"role": "user", "content": "go"}]
+    history = [
+        first if format == "gemini" else {"role": "user", "content": "go"}
+    ]
     data = base64.b64encode(DATA[kind]).decode()
     window_tokens = (
-        4_000 + media_tokens(model, Media(kind, MIME[kind], data, 0)) * STEPS // 3
+        4_000
+        + media_tokens(model, Media(kind, MIME[kind], data, 0)) * STEPS // 3
     )
     limits = Limits(window_tokens=window_tokens)
     session = Session(
-        model, policy=histories.PRUNING, limits=limits, recall=True, format=format
+        model,
+        policy=histories.PRUNING,
+        limits=limits,
+        recall=True,
+        format=format,
     )
     for number in range(STEPS):
         history += step(format, number, block)
@@ -182,11 +213,20 @@ def blocks_in(format, result):
 def may_hold(format, kind, result=False):
     """Whether a message of the user's, or the result of a tool, may hold such a medium."""
     user = {"user", "function"}
-    rows = (row for row in FORMATS[format].blocks.values() if kind in row.media)
-    return any(row.in_result or (not result and user & {*row.roles}) for row in rows)
+    rows = (
+        row for row in FORMATS[format].blocks.values() if kind in row.media
+    )
+    return any(
+        row.in_result or (not result and user & {*row.roles}) for row in rows
+    )
 
 
-SENT = [(format, kind) for format in MODELS for kind in DATA if may_hold(format, kind)]
+SENT = [
+    (format, kind)
+    for format in MODELS
+    for kind in DATA
+    if may_hold(format, kind)
+]
 HELD = [pair for pair in SENT if may_hold(*pair, result=True)]
 NOT_HELD = [pair for pair in SENT if pair not in HELD]
 

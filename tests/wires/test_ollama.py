@@ -53,7 +53,9 @@ def test_a_window_that_nobody_tells_is_the_servers_default_and_told_of_once():
     """However much the model could hold: the server would cut the prompt, and say nothing."""
     session, _ = fitted(asked(GO, model="gpt-oss:20b"))
     session.fit(asked(GO, model="gpt-oss:20b"))
-    (event,) = [event for event in session.events if event.kind == "unknown_model"]
+    (event,) = [
+        event for event in session.events if event.kind == "unknown_model"
+    ]
     assert (
         "4,096 tokens are assumed, as its server has without options.num_ctx"
         in event.why
@@ -62,7 +64,9 @@ def test_a_window_that_nobody_tells_is_the_servers_default_and_told_of_once():
     assert hosted.window.limit_tokens > 100_000
     with pytest.raises(ConfigError, match="no window is known"):
         fitted(asked(GO), policy=Policy(name="strict", unknown_model="error"))
-    fixed, _ = fitted(asked(GO), policy=Policy(name="own", unknown_model=16_000))
+    fixed, _ = fitted(
+        asked(GO), policy=Policy(name="own", unknown_model=16_000)
+    )
     assert fixed.window.limit_tokens == 14_000
 
 
@@ -80,7 +84,9 @@ def test_what_the_answer_may_take_is_kept_free_and_no_limit_is_none():
 
 
 def test_a_server_that_cuts_the_prompt_is_told_of_at_the_third_reply():
-    session = Session("qwen3:8b", format="ollama", limits=Limits(window_tokens=100_000))
+    session = Session(
+        "qwen3:8b", format="ollama", limits=Limits(window_tokens=100_000)
+    )
     turn = histories.Turn(
         calls=(histories.Call("bash", "a.py", "a line of output\n" * 900),)
     )
@@ -89,7 +95,9 @@ def test_a_server_that_cuts_the_prompt_is_told_of_at_the_third_reply():
         session.fit(asked(*messages)).observe(
             {"prompt_eval_count": 4_096, "eval_count": 9}
         )
-    events = [event for event in session.events if event.kind == "undercounted"]
+    events = [
+        event for event in session.events if event.kind == "undercounted"
+    ]
     assert len(events) == 1
     assert "num_ctx" in events[0].why
 
@@ -122,7 +130,9 @@ def test_nor_any_call_of_an_earlier_reply():
 
 
 @pytest.mark.parametrize("bare", [True, False])
-def test_results_without_ids_are_cut_and_opened_and_stay_with_their_calls(bare):
+def test_results_without_ids_are_cut_and_opened_and_stay_with_their_calls(
+    bare,
+):
     messages = histories.wire(
         "ollama",
         [histories.Turn(calls=(histories.Call("bash", f"{n}.py", f"{n}\n{LONG}"),) * 2)
@@ -143,23 +153,41 @@ def test_results_without_ids_are_cut_and_opened_and_stay_with_their_calls(bare):
         }
     }
     result = view.recall(call)
-    assert (result["role"], result["tool_name"]) == ("tool", "get_continuation")
+    assert (result["role"], result["tool_name"]) == (
+        "tool",
+        "get_continuation",
+    )
     assert "tool_call_id" not in result
 
 
 BROKEN = {
     "no result": ([GO, runs("run", "look"), BARE], 1),
     "late": (
-        [GO, runs("run", "look"), BARE, {"role": "user", "content": "x"}, ran("look")],
+        [
+            GO,
+            runs("run", "look"),
+            BARE,
+            {"role": "user", "content": "x"},
+            ran("look"),
+        ],
         0,
     ),
     "of no call": ([GO, ran()], 0),
     "a second one, and it says nothing": ([GO, runs("run"), BARE, BARE], 0),
     "two of one name, the second first": (
-        [GO, runs(numbered("a"), numbered("b")), ran(tool_call_id="b"), GO, BARE],
+        [
+            GO,
+            runs(numbered("a"), numbered("b")),
+            ran(tool_call_id="b"),
+            GO,
+            BARE,
+        ],
         0,
     ),
-    "arguments as text": ([GO, runs(numbered("a", arguments='{"x": 1}')), ran()], 0),
+    "arguments as text": (
+        [GO, runs(numbered("a", arguments='{"x": 1}')), ran()],
+        0,
+    ),
 }
 
 
@@ -171,12 +199,16 @@ def test_a_broken_history_is_mended_and_every_text_kept(case):
         for n, m in enumerate(messages)
     ]
     assert problems(asked(*marked), "ollama")
-    session, view = fitted(asked(*marked, options={"num_ctx": 8_000}), repair=True)
+    session, view = fitted(
+        asked(*marked, options={"num_ctx": 8_000}), repair=True
+    )
     assert problems(view, "ollama") == []
     shown = json.dumps(view)
     assert shown.count("was interrupted") == interrupted
     kept = {
-        text for ref in refs_in(shown) for text in [session.store.get("", ref).text]
+        text
+        for ref in refs_in(shown)
+        for text in [session.store.get("", ref).text]
     }
     for message in marked:
         if message["role"] == "tool":
@@ -194,14 +226,23 @@ def test_a_text_in_the_place_of_an_image_stands_behind_what_is_said():
     raw = {"role": "user", "content": "Look.", "images": [PNG, "AAAA"]}
     message = WIRE.parse(raw, "m")
     one = WIRE.edit(raw, message, [(2, 0, "[the second]")])
-    assert one == {"role": "user", "content": "Look.\n[the second]", "images": [PNG]}
-    both = WIRE.edit(raw, message, [(2, 0, "[2]"), (0, 0, "See."), (1, 0, "[1]")])
+    assert one == {
+        "role": "user",
+        "content": "Look.\n[the second]",
+        "images": [PNG],
+    }
+    both = WIRE.edit(
+        raw, message, [(2, 0, "[2]"), (0, 0, "See."), (1, 0, "[1]")]
+    )
     assert both == {"role": "user", "content": "See.\n[1]\n[2]"}
 
 
 def test_an_image_may_be_bytes_or_a_path_or_an_object(tmp_path):
     ollama = pytest.importorskip("ollama", reason="ollama is not installed")
-    raw = {"role": "user", "images": [b"\0\0\0", tmp_path, ollama.Image(value=PNG)]}
+    raw = {
+        "role": "user",
+        "images": [b"\0\0\0", tmp_path, ollama.Image(value=PNG)],
+    }
     assert [part.data for part in WIRE.parse(raw, "m").parts] == [
         "AAAA",
         str(tmp_path),
@@ -216,13 +257,19 @@ def test_objects_of_the_client_are_messages_and_its_functions_are_tools():
         """Look at a file."""
 
     call = ollama.Message.ToolCall(
-        function=ollama.Message.ToolCall.Function(name="look", arguments={"path": "a"})
+        function=ollama.Message.ToolCall.Function(
+            name="look", arguments={"path": "a"}
+        )
     )
     said = ollama.Message(
         role="assistant", content="", thinking="hm", tool_calls=[call]
     )
     request = asked(
-        GO, said, ran("look"), tools=[look], options=ollama.Options(num_ctx=9_000)
+        GO,
+        said,
+        ran("look"),
+        tools=[look],
+        options=ollama.Options(num_ctx=9_000),
     )
     session, view = fitted(request, recall=False)
     assert view["messages"][1] is said
@@ -260,7 +307,9 @@ def test_one_that_does_not_is_of_chat_completions():
 def test_a_prompt_that_is_not_counted_is_no_prompt_of_nothing():
     """Servers before 0.3 left the count out where the whole prompt was cached."""
     session, view = fitted(asked(GO), budget=Budget(tokens=10**6))
-    view.observe({"message": {"role": "assistant", "content": "x"}, "eval_count": 7})
+    view.observe(
+        {"message": {"role": "assistant", "content": "x"}, "eval_count": 7}
+    )
     assert session.usage.total_tokens == 0
     assert session.events[-1].kind == "unreported"
     session.fit(asked(GO))

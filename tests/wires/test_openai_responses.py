@@ -47,7 +47,11 @@ def call(call_id="c1", **more):
 
 
 def gave(call_id="c1", output="ok", **more):
-    return {"type": "function_call_output", "call_id": call_id, "output": output} | more
+    return {
+        "type": "function_call_output",
+        "call_id": call_id,
+        "output": output,
+    } | more
 
 
 def thought(sealed="gAAAA", **more):
@@ -115,28 +119,44 @@ ROLES = {
 
 
 @pytest.mark.parametrize(
-    ("role", "item"), [(role, item) for role, items in ROLES.items() for item in items]
+    ("role", "item"),
+    [(role, item) for role, items in ROLES.items() for item in items],
 )
 def test_every_item_is_said_by_somebody_and_comes_back_as_itself(role, item):
     assert parse(item).role == role
-    request = {"model": "gpt-5.6", "input": [{"role": "user", "content": "hi"}, item]}
+    request = {
+        "model": "gpt-5.6",
+        "input": [{"role": "user", "content": "hi"}, item],
+    }
     view = Session("gpt-5.6", format=NAME, recall=False).fit(request)
     assert view == request
-    assert all(a is b for a, b in zip(view["input"], request["input"], strict=True))
+    assert all(
+        a is b for a, b in zip(view["input"], request["input"], strict=True)
+    )
 
 
 def test_what_the_items_mean():
     assert parse(call()).parts == (ToolCall("c1", "run", '{"a": 1}', -1),)
     assert parse(call() | {"async": True}).parts[0].deferred
-    custom = {"type": "custom_tool_call", "call_id": "c", "name": "sh", "input": "ls"}
+    custom = {
+        "type": "custom_tool_call",
+        "call_id": "c",
+        "name": "sh",
+        "input": "ls",
+    }
     assert parse(custom).parts == (ToolCall("c", "sh", "ls", -1),)
-    assert parse(gave(output="x")).parts == (ToolResult("c1", (Text("x"),), False, -1),)
+    assert parse(gave(output="x")).parts == (
+        ToolResult("c1", (Text("x"),), False, -1),
+    )
     image = {"type": "input_image", "image_url": PNG}
     parts = [{"type": "input_text", "text": "x"}, image]
     expected = (Text("x", 0), Media("image", "", PNG, 1, block=image))
     assert parse(gave(output=parts)).results[0].content == expected
     assert parse({"role": "user", "content": parts}).parts == expected
-    said = [{"type": "output_text", "text": "x"}, {"type": "refusal", "refusal": "no"}]
+    said = [
+        {"type": "output_text", "text": "x"},
+        {"type": "refusal", "refusal": "no"},
+    ]
     assert parse({"role": "assistant", "content": said}).parts == (
         Text("x", 0),
         Text("no", 1),
@@ -163,13 +183,25 @@ def test_sealed_reasoning_is_bound_and_costs_what_its_size_says():
     ).parts
     assert compacted.tokens == 1_713
     summary = [{"type": "summary_text", "text": "hm"}]
-    (open_part,) = parse({"type": "reasoning", "id": "rs_1", "summary": summary}).parts
-    assert (open_part.text, open_part.bound, open_part.sealed_bytes) == ("hm", False, 0)
+    (open_part,) = parse(
+        {"type": "reasoning", "id": "rs_1", "summary": summary}
+    ).parts
+    assert (open_part.text, open_part.bound, open_part.sealed_bytes) == (
+        "hm",
+        False,
+        0,
+    )
     session = Session("gpt-5.6", recall=False)
     session.fit({"input": [{"role": "user", "content": "x"}]})
     before = session.window.tokens
     session.fit(
-        {"input": [{"role": "user", "content": "x"}, thought("g" * 10_000), call()]}
+        {
+            "input": [
+                {"role": "user", "content": "x"},
+                thought("g" * 10_000),
+                call(),
+            ]
+        }
     )
     assert 1_713 < session.window.tokens - before < 1_760
 
@@ -215,9 +247,18 @@ def test_reasoning_items_that_a_client_drops_lose_no_edit(turns):
             "input[0].content[0].text",
             {"role": "user", "content": [{"type": "input_text"}]},
         ),
-        ("input[0].name", {"type": "function_call", "call_id": "c", "arguments": "{}"}),
-        ("input[0].summary", {"type": "reasoning", "id": "rs_1", "summary": 7}),
-        ("input[0].output[1]", gave(output=[{"type": "input_text", "text": "x"}, 7])),
+        (
+            "input[0].name",
+            {"type": "function_call", "call_id": "c", "arguments": "{}"},
+        ),
+        (
+            "input[0].summary",
+            {"type": "reasoning", "id": "rs_1", "summary": 7},
+        ),
+        (
+            "input[0].output[1]",
+            gave(output=[{"type": "input_text", "text": "x"}, 7]),
+        ),
     ],
 )
 def test_what_is_no_item_is_refused_by_its_path(where, item):
@@ -227,14 +268,21 @@ def test_what_is_no_item_is_refused_by_its_path(where, item):
 
 
 def test_a_history_held_by_the_provider_is_passed_on_with_an_event():
-    for more in ({"previous_response_id": "resp_1"}, {"conversation": "conv_1"}):
+    for more in (
+        {"previous_response_id": "resp_1"},
+        {"conversation": "conv_1"},
+    ):
         session, request = Session("gpt-5.6"), {"input": "hi"} | more
         assert session.fit(request) == request
         assert [event.kind for event in session.events] == ["passed_on"]
 
 
 def test_a_string_is_one_user_message_and_stays_a_string():
-    request = {"model": "gpt-5.6", "input": "hello", "instructions": "Be brief."}
+    request = {
+        "model": "gpt-5.6",
+        "input": "hello",
+        "instructions": "Be brief.",
+    }
     session = Session("gpt-5.6", recall=False)
     assert session.fit(request) == request
     assert session.window.transcript.messages[0].role == "user"
@@ -252,16 +300,29 @@ def test_the_head():
         {"role": "system", "content": "b"},
     ]
     user = {"role": "user", "content": "hi"}
-    tool = {"type": "function", "name": "run", "parameters": {}, "strict": None}
+    tool = {
+        "type": "function",
+        "name": "run",
+        "parameters": {},
+        "strict": None,
+    }
     request = {
         "instructions": "c", "input": [*leading, user, leading[0]], "tools": [tool],
         "max_output_tokens": 77, "model": "gpt-5.6",
     }  # fmt: skip
     head = WIRE.head(request)
-    assert (head.leading, head.texts[:3], head.tools) == (2, ("c", "a", "b"), ("run",))
+    assert (head.leading, head.texts[:3], head.tools) == (
+        2,
+        ("c", "a", "b"),
+        ("run",),
+    )
     assert (head.asked_output_tokens, head.model) == (77, "gpt-5.6")
     assert json.loads(head.texts[3]) == tool
-    tools_first = {"type": "additional_tools", "role": "developer", "tools": []}
+    tools_first = {
+        "type": "additional_tools",
+        "role": "developer",
+        "tools": [],
+    }
     assert WIRE.leading({"input": [tools_first, user]}) == []
 
 
@@ -284,7 +345,10 @@ def test_others_are_not_taken_for_it():
         recognise({"model": "gpt-5.6", "messages": [], "input": "x"}).name
         == "openai-chat"
     )
-    assert recognise({"model": "claude-sonnet-4-5", "messages": []}).name == "anthropic"
+    assert (
+        recognise({"model": "claude-sonnet-4-5", "messages": []}).name
+        == "anthropic"
+    )
 
 
 # -- writing --------------------------------------------------------------------------------
@@ -300,7 +364,12 @@ def edited(item, *changes):
 def test_an_edit_changes_its_text_and_nothing_else():
     full = call(id="fc_1", status="completed", namespace="n")
     assert edited(full, (0, 0, "{}")) == full | {"arguments": "{}"}
-    custom = {"type": "custom_tool_call", "call_id": "c", "name": "sh", "input": "ls"}
+    custom = {
+        "type": "custom_tool_call",
+        "call_id": "c",
+        "name": "sh",
+        "input": "ls",
+    }
     assert edited(custom, (0, 0, "{}")) == custom | {"input": "{}"}
     result = gave(id="fco_1", status="completed")
     assert edited(result, (0, 0, "x")) == result | {"output": "x"}
@@ -311,7 +380,10 @@ def test_an_edit_changes_its_text_and_nothing_else():
     }
     image = {"type": "input_image", "image_url": PNG}
     many = gave(output=[image, cached])
-    assert edited(many, (0, 1, "x"))["output"] == [image, cached | {"text": "x"}]
+    assert edited(many, (0, 1, "x"))["output"] == [
+        image,
+        cached | {"text": "x"},
+    ]
     user = {"role": "user", "content": "long"}
     assert edited(user, (0, 0, "x")) == {"role": "user", "content": "x"}
 
@@ -327,12 +399,16 @@ def test_an_edited_text_carries_no_marks_into_the_old_one():
             "content": [part, {"type": "refusal", "refusal": "no"}]}  # fmt: skip
     new = edited(item, (0, 0, "x"), (1, 0, "y"))
     text = {"type": "output_text", "text": "x", "annotations": []}
-    assert new == item | {"content": [text, {"type": "refusal", "refusal": "y"}]}
+    assert new == item | {
+        "content": [text, {"type": "refusal", "refusal": "y"}]
+    }
 
 
 def test_the_output_of_a_shell_is_cut_stream_by_stream():
     outcome = {"type": "exit", "exit_code": 1}
-    chunks = [{"stdout": "a", "stderr": "b", "outcome": outcome} for _ in range(2)]
+    chunks = [
+        {"stdout": "a", "stderr": "b", "outcome": outcome} for _ in range(2)
+    ]
     item = {"type": "shell_call_output", "call_id": "c", "output": chunks}
     content = parse(item).results[0].content
     assert [getattr(leaf, "text", "") for leaf in content[:2]] == ["a", "b"]
@@ -340,7 +416,9 @@ def test_the_output_of_a_shell_is_cut_stream_by_stream():
     new = edited(item, (0, 4, "x"))
     assert new["output"] == [chunks[0], chunks[1] | {"stderr": "x"}]
     assert (
-        problems_of(NAME, [{"type": "shell_call", "call_id": "c", "action": {}}, new])
+        problems_of(
+            NAME, [{"type": "shell_call", "call_id": "c", "action": {}}, new]
+        )
         == []
     )
 
@@ -361,7 +439,10 @@ def test_tools_calls_and_results():
         "parameters": {"type": "object", "properties": {}}, "strict": None,
     }  # fmt: skip
     assert WIRE.tool_name(tool) == "look"
-    assert WIRE.call(types.ResponseFunctionToolCall.model_validate(call())).id == "c1"
+    assert (
+        WIRE.call(types.ResponseFunctionToolCall.model_validate(call())).id
+        == "c1"
+    )
     assert WIRE.result(WIRE.call(call()), "x") == gave(output="x")
     with pytest.raises(FormatError):
         WIRE.call(gave())
@@ -374,7 +455,9 @@ def test_usage_counts_cached_and_written_tokens_once():
         "output_tokens": 20, "output_tokens_details": {"reasoning_tokens": 5}, "total_tokens": 120,
     }  # fmt: skip
     for reply in ({"usage": usage}, types.ResponseUsage.model_validate(usage)):
-        found = WIRE.usage(reply if isinstance(reply, dict) else {"usage": reply})
+        found = WIRE.usage(
+            reply if isinstance(reply, dict) else {"usage": reply}
+        )
         assert (
             found.fresh_tokens,
             found.cache_read_tokens,
@@ -384,7 +467,11 @@ def test_usage_counts_cached_and_written_tokens_once():
             60,
             30,
         )
-        assert (found.output_tokens, found.reasoning_tokens, found.input_tokens) == (
+        assert (
+            found.output_tokens,
+            found.reasoning_tokens,
+            found.input_tokens,
+        ) == (
             20,
             5,
             100,
@@ -398,15 +485,21 @@ def test_usage_counts_cached_and_written_tokens_once():
 def lengths_of(items):
     """Where a loop sends a request: before each reply, and at the end."""
     made = [parse(item).role == "assistant" for item in items]
-    return [at for at in range(1, len(items)) if made[at] > made[at - 1]] + [len(items)]
+    return [at for at in range(1, len(items)) if made[at] > made[at - 1]] + [
+        len(items)
+    ]
 
 
-@given(histories.histories, st.sampled_from((4_000, 6_000, 12_000)), st.booleans())
+@given(
+    histories.histories, st.sampled_from((4_000, 6_000, 12_000)), st.booleans()
+)
 def test_every_view_is_legal_and_parts_no_reasoning_from_its_items(
     turns, window, reuse
 ):
     items = histories.wire(NAME, turns, reuse_ids=reuse)
-    session = Session("gpt-5.6", limits=Limits(window_tokens=window), recall=True)
+    session = Session(
+        "gpt-5.6", limits=Limits(window_tokens=window), recall=True
+    )
     for length in lengths_of(items):
         view = session.fit(histories.request(NAME, items[:length]))
         assert problems(NAME, view, history=items[:length]) == []
@@ -426,7 +519,8 @@ def test_calls_beside_sealed_reasoning_stay_as_they_are_and_others_shrink():
         )
         session.fit(histories.request(NAME, items))
         touched = {
-            session.window.transcript.messages[at].role for at in session.window.changed
+            session.window.transcript.messages[at].role
+            for at in session.window.changed
         }
         assert ("assistant" in touched) == stubbed
 
@@ -438,7 +532,9 @@ def test_an_unanswered_asynchronous_call_is_never_condensed():
     for number in range(40):
         items += [{"role": "user", "content": "and " * 60}, call(f"c{number}")]
         items += [gave(f"c{number}", "row " * 400)]
-    session = Session("gpt-5.6", limits=Limits(window_tokens=9_000), recall=True)
+    session = Session(
+        "gpt-5.6", limits=Limits(window_tokens=9_000), recall=True
+    )
     for length in range(5, len(items) + 1, 3):
         view = session.fit({"input": items[:length]})
     assert session.window.changed
@@ -452,7 +548,11 @@ def test_an_unanswered_asynchronous_call_is_never_condensed():
 
 
 def test_what_the_provider_compacted_is_never_condensed():
-    sealed = {"type": "compaction", "id": "cmp_1", "encrypted_content": "g" * 2_000}
+    sealed = {
+        "type": "compaction",
+        "id": "cmp_1",
+        "encrypted_content": "g" * 2_000,
+    }
     items = [
         {"role": "user", "content": "go"},
         sealed,
@@ -460,7 +560,9 @@ def test_what_the_provider_compacted_is_never_condensed():
     ]
     for number in range(60):
         items += [call(f"c{number}"), gave(f"c{number}", "row " * 400)]
-    session = Session("gpt-5.6", limits=Limits(window_tokens=6_000), recall=True)
+    session = Session(
+        "gpt-5.6", limits=Limits(window_tokens=6_000), recall=True
+    )
     view = session.fit({"input": items})["input"]
     assert session.window.summaries
     assert any(item is sealed for item in view)
@@ -469,9 +571,14 @@ def test_what_the_provider_compacted_is_never_condensed():
 def test_what_stands_between_two_compactions_is_condensed():
     """The guard takes what shows the most, and never reaches over a compaction."""
     items = [{"role": "user", "content": "go"}]
-    session = Session("gpt-5.6", limits=Limits(window_tokens=6_000), recall=True)
+    session = Session(
+        "gpt-5.6", limits=Limits(window_tokens=6_000), recall=True
+    )
     for number in range(60):
-        items += [call(f"c{number}"), gave(f"c{number}", f"row {number} " * 150)]
+        items += [
+            call(f"c{number}"),
+            gave(f"c{number}", f"row {number} " * 150),
+        ]
         view = session.fit({"input": items})["input"]
         if number in (50, 58):
             sealed = {"encrypted_content": "g" * 200, "id": f"cmp_{number}"}
@@ -499,7 +606,9 @@ class Provider(BaseHTTPRequestHandler):
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         server = self.server
-        found = problems(NAME, body, history=[*body["input"][:1], *server.returned])
+        found = problems(
+            NAME, body, history=[*body["input"][:1], *server.returned]
+        )
         server.found += found
         server.bodies.append(body)
         output = self.output(len(server.bodies), body)
@@ -519,7 +628,9 @@ class Provider(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def output(self, turn, body):
-        reasoning = thought("gAAAA" + str(turn) * 900, id=f"rs_{turn}", status=None)
+        reasoning = thought(
+            "gAAAA" + str(turn) * 900, id=f"rs_{turn}", status=None
+        )
         if turn > TURNS:
             text = {
                 "type": "output_text",
@@ -529,7 +640,9 @@ class Provider(BaseHTTPRequestHandler):
             }
             return [reasoning, {"type": "message", "id": f"msg_{turn}", "role": "assistant",
                                 "status": "completed", "content": [text]}]  # fmt: skip
-        notices = [p for t in reading.visible(body["input"]) for p in pointers(t)]
+        notices = [
+            p for t in reading.visible(body["input"]) for p in pointers(t)
+        ]
         asked = [
             call(
                 f"call_{turn}_{n}",
@@ -542,7 +655,10 @@ class Provider(BaseHTTPRequestHandler):
         ]
         if notices and turn % 3 == 0:
             asked[1]["name"] = "get_continuation"
-            arguments = {"tool_call_id": notices[0].ref, "offset": notices[0].offset}
+            arguments = {
+                "tool_call_id": notices[0].ref,
+                "offset": notices[0].offset,
+            }
             asked[1]["arguments"] = json.dumps(arguments)
         return [reasoning, *asked]
 
@@ -570,24 +686,37 @@ def provider():
     server.server_close()
 
 
-def test_a_loop_with_the_real_client_stays_legal_and_within_the_window(provider):
+def test_a_loop_with_the_real_client_stays_legal_and_within_the_window(
+    provider,
+):
     url = f"http://127.0.0.1:{provider.server_port}/v1"
-    tools = [{"type": "function", "name": "shell", "parameters": {}, "strict": None}]
+    tools = [
+        {"type": "function", "name": "shell", "parameters": {}, "strict": None}
+    ]
     session = Session("gpt-5.6", limits=Limits(window_tokens=9_000))
     history, recalled = [{"role": "user", "content": TASK}], 0
-    request = {"model": "gpt-5.6", "input": history, "tools": tools, "store": False}
+    request = {
+        "model": "gpt-5.6",
+        "input": history,
+        "tools": tools,
+        "store": False,
+    }
     with openai.OpenAI(api_key="none", base_url=url, max_retries=0) as client:
         while True:
             view = session.fit(request)
             reply = client.responses.create(**view)
             session.observe(reply)
             history += reply.output
-            calls = [item for item in reply.output if item.type == "function_call"]
+            calls = [
+                item for item in reply.output if item.type == "function_call"
+            ]
             if not calls:
                 break
             for made in calls:
                 recalled += session.owns(made)
-                text = f"# {made.arguments}\n" + "def f(x):\n    return x\n" * 400
+                text = (
+                    f"# {made.arguments}\n" + "def f(x):\n    return x\n" * 400
+                )
                 history.append(session.recall(made) if session.owns(made)
                                else gave(made.call_id, text))  # fmt: skip
     assert provider.found == []
@@ -613,6 +742,8 @@ def test_client_objects_that_are_not_edited_come_back_as_they_are():
     session = Session("gpt-5.6", recall=False)
     view = session.fit(request)
     assert view == request
-    assert all(a is b for a, b in zip(view["input"], request["input"], strict=True))
+    assert all(
+        a is b for a, b in zip(view["input"], request["input"], strict=True)
+    )
     assert session.window.signed(2)
     assert session.window.changed == {}

@@ -21,13 +21,19 @@ CODE = "context_length_exceeded"
 
 def bodies(name):
     """The rows of a file under ``fixtures/overflow``: a body, and what is to be read of it."""
-    path = Path(__file__).parents[1] / "fixtures" / "overflow" / f"{name}.jsonl"
+    path = (
+        Path(__file__).parents[1] / "fixtures" / "overflow" / f"{name}.jsonl"
+    )
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def openai_body(message, code=None):
     return {
-        "error": {"message": message, "type": "invalid_request_error", "code": code}
+        "error": {
+            "message": message,
+            "type": "invalid_request_error",
+            "code": code,
+        }
     }
 
 
@@ -77,7 +83,9 @@ UNION = [
 @pytest.mark.parametrize("row", TOO_LONG)
 def test_the_providers_own_words(row):
     said = {
-        name: value for name, value in row.items() if name not in ("provider", "body")
+        name: value
+        for name, value in row.items()
+        if name not in ("provider", "body")
     }
     assert is_overflow(row["body"]) == Overflow(**said)
 
@@ -99,12 +107,18 @@ def test_every_row_of_the_table_decides_somewhere():
         + UNION
     )
     texts = ["\n".join(Evidence.of(body).texts) for body in every]
-    texts.append("\n".join(Evidence.of(ContextWindowExceededError("no details")).texts))
+    texts.append(
+        "\n".join(Evidence.of(ContextWindowExceededError("no details")).texts)
+    )
     known = overflow.wordings()
-    patterns = [[row.pattern for row in rows] for rows in (known.exact, known.loose)]
+    patterns = [
+        [row.pattern for row in rows] for rows in (known.exact, known.loose)
+    ]
     rows = [*patterns[0], *known.lookalikes, *patterns[1]]
     deciding = {
-        next((row for row in rows if overflow._pattern(row).search(text)), None)
+        next(
+            (row for row in rows if overflow._pattern(row).search(text)), None
+        )
         for text in texts
     }
     assert [row for row in rows if row not in deciding] == []
@@ -119,7 +133,11 @@ def test_wordings_that_public_agents_look_for(wording):
 @pytest.mark.parametrize("body", TOO_MANY_BYTES)
 def test_too_many_bytes(body):
     found = is_overflow(body)
-    assert (found.by, found.limit_tokens, found.size_tokens) == ("bytes", None, None)
+    assert (found.by, found.limit_tokens, found.size_tokens) == (
+        "bytes",
+        None,
+        None,
+    )
 
 
 @pytest.mark.parametrize("row", TEXT_TOO_LONG)
@@ -142,7 +160,9 @@ BODIES = [row["body"] for row in TOO_LONG if isinstance(row["body"], dict)]
 
 
 def response(status, body, url=OPENAI):
-    return httpx2.Response(status, json=body, request=httpx2.Request("POST", url))
+    return httpx2.Response(
+        status, json=body, request=httpx2.Request("POST", url)
+    )
 
 
 def raised_by(client, status, body, url):
@@ -184,7 +204,12 @@ def test_every_carrier_says_the_same(carry):
     for body in BODIES:
         plainly, carried = is_overflow(body), is_overflow(carry(body))
         assert carried is not None, body
-        for name in ("limit_tokens", "size_tokens", "by", "asked_output_tokens"):
+        for name in (
+            "limit_tokens",
+            "size_tokens",
+            "by",
+            "asked_output_tokens",
+        ):
             assert getattr(carried, name) == getattr(plainly, name), body
 
 
@@ -205,8 +230,13 @@ def test_413_is_bytes_unless_it_is_a_rate():
 
 def test_a_status_outweighs_loose_wordings_only():
     assert is_overflow(from_openai(429, plain("too many tokens"))) is None
-    assert is_overflow(from_openai(429, openai_body("", code=CODE))).by == "tokens"
-    assert is_overflow(from_openai(400, plain("too many tokens"))).by == "tokens"
+    assert (
+        is_overflow(from_openai(429, openai_body("", code=CODE))).by
+        == "tokens"
+    )
+    assert (
+        is_overflow(from_openai(400, plain("too many tokens"))).by == "tokens"
+    )
 
 
 # -- wrapped and chained --------------------------------------------------------------------
@@ -231,7 +261,9 @@ def chained(outer, inner, *, stated=True, hidden=False):
 
 def test_causes_and_contexts_are_looked_through():
     assert (
-        is_overflow(chained(RuntimeError("call failed"), TOO_LONG_400)).size_tokens
+        is_overflow(
+            chained(RuntimeError("call failed"), TOO_LONG_400)
+        ).size_tokens
         == 213_462
     )
     assert is_overflow(chained(ValueError("oops"), TOO_LONG_400, stated=False))
@@ -244,7 +276,8 @@ def test_causes_and_contexts_are_looked_through():
 
 def test_what_was_met_while_an_overflow_was_handled_is_no_overflow():
     assert (
-        is_overflow(chained(from_openai(500, {}), TOO_LONG_400, stated=False)) is None
+        is_overflow(chained(from_openai(500, {}), TOO_LONG_400, stated=False))
+        is None
     )
     assert is_overflow(chained(RATE_429.__class__("x", response=RATE_429.response, body=None),
                                TOO_LONG_400)) is None  # fmt: skip
@@ -265,7 +298,10 @@ def test_a_group_is_an_overflow_if_one_of_it_is():
         ExceptionGroup("two calls", [ValueError("x"), RATE_429, TOO_LONG_400])
     )
     assert found.size_tokens == 213_462
-    assert is_overflow(ExceptionGroup("two calls", [ValueError("x"), RATE_429])) is None
+    assert (
+        is_overflow(ExceptionGroup("two calls", [ValueError("x"), RATE_429]))
+        is None
+    )
 
 
 class ContextWindowExceededError(Exception):
@@ -284,7 +320,11 @@ class ClientError(Exception):
     def __init__(self, code, body):
         error = body["error"]
         super().__init__(f"{code} {error['status']}. {body}")
-        self.code, self.status, self.message = code, error["status"], error["message"]
+        self.code, self.status, self.message = (
+            code,
+            error["status"],
+            error["message"],
+        )
         self.details = body
         self.response = None
 
@@ -293,7 +333,9 @@ class BedrockError(Exception):
     """As botocore has it: the body under ``response``, a dict."""
 
     def __init__(self, code, message):
-        super().__init__(f"An error occurred ({code}) when calling Converse: {message}")
+        super().__init__(
+            f"An error occurred ({code}) when calling Converse: {message}"
+        )
         self.response = {
             "Error": {"Code": code, "Message": message},
             "ResponseMetadata": {"HTTPStatusCode": 400},
@@ -305,7 +347,9 @@ def test_classes_of_gateways_and_other_sdks():
     google = ClientError(400, GEMINI)
     assert is_overflow(google) == Overflow(1_048_576, 1_196_265)
     assert (
-        is_overflow(ClientError(429, gemini_body("quota", 429, "RESOURCE_EXHAUSTED")))
+        is_overflow(
+            ClientError(429, gemini_body("quota", 429, "RESOURCE_EXHAUSTED"))
+        )
         is None
     )
     bedrock = BedrockError(
@@ -313,7 +357,9 @@ def test_classes_of_gateways_and_other_sdks():
     )
     assert is_overflow(bedrock) == Overflow()
     assert (
-        is_overflow(BedrockError("ThrottlingException", "Too many tokens, wait."))
+        is_overflow(
+            BedrockError("ThrottlingException", "Too many tokens, wait.")
+        )
         is None
     )
 
@@ -344,7 +390,10 @@ def test_a_response_that_was_not_read_is_judged_by_its_status():
         is_overflow(httpx2.Response(413, content=chunks(), request=request)).by
         == "bytes"
     )
-    assert is_overflow(httpx2.Response(400, content=chunks(), request=request)) is None
+    assert (
+        is_overflow(httpx2.Response(400, content=chunks(), request=request))
+        is None
+    )
 
 
 # -- replies and events ---------------------------------------------------------------------
@@ -402,7 +451,10 @@ def test_a_reply_that_ended_because_the_window_was_full():
         stopped,
     ):
         assert is_overflow(reply).by == "after_output"
-    assert is_overflow(completion("model_context_window_exceeded")).by == "after_output"
+    assert (
+        is_overflow(completion("model_context_window_exceeded")).by
+        == "after_output"
+    )
     assert is_overflow(
         {"error": "Reached context length of 4096 tokens with model"}
     ) == Overflow(4_096, by="after_output")
@@ -410,19 +462,26 @@ def test_a_reply_that_ended_because_the_window_was_full():
 
 def test_a_response_that_failed():
     failed = responses_reply("failed", FAILED)
-    event = {"type": "response.failed", "sequence_number": 3, "response": failed}
+    event = {
+        "type": "response.failed",
+        "sequence_number": 3,
+        "response": failed,
+    }
     flat = {"type": "error", "code": CODE, "message": None, "param": "input"}
     for reply in (failed, Response.construct(**failed), event, flat):
         assert is_overflow(reply).by == "tokens"
     cut = responses_reply("incomplete", reason="context_length_exceeded")
     assert is_overflow(cut).by == "after_output"
     for reason in ("max_output_tokens", "content_filter"):
-        assert is_overflow(responses_reply("incomplete", reason=reason)) is None
+        assert (
+            is_overflow(responses_reply("incomplete", reason=reason)) is None
+        )
 
 
 def test_an_error_inside_a_good_status():
     broken = completion(
-        "stop", error=plain("prompt is too long: 9 tokens > 8 maximum")["error"]
+        "stop",
+        error=plain("prompt is too long: 9 tokens > 8 maximum")["error"],
     )
     assert is_overflow(ChatCompletion.construct(**broken)).size_tokens == 9
     assert is_overflow(httpx2.Response(200, json=broken)).limit_tokens == 8
@@ -433,13 +492,19 @@ def test_what_a_model_says_of_overflow_is_none():
         message("end_turn", SAID),
         completion("stop", SAID),
         responses_reply("completed", text=SAID),
-        {"type": "content_block_delta", "delta": {"type": "text_delta", "text": SAID}},
+        {
+            "type": "content_block_delta",
+            "delta": {"type": "text_delta", "text": SAID},
+        },
         {"type": "response.output_text.delta", "delta": SAID},
         {"choices": [{"delta": {"content": SAID}, "finish_reason": None}]},
         {"choices": [{"text": SAID, "finish_reason": "stop"}]},
         {
             "candidates": [
-                {"content": {"parts": [{"text": SAID}]}, "finishReason": "STOP"}
+                {
+                    "content": {"parts": [{"text": SAID}]},
+                    "finishReason": "STOP",
+                }
             ]
         },
     ]
@@ -447,7 +512,9 @@ def test_what_a_model_says_of_overflow_is_none():
         assert is_overflow(reply) is None
         assert is_overflow(httpx2.Response(200, json=reply)) is None
         assert (
-            is_overflow(httpx2.Response(200, text=f"data: {json.dumps(reply)}\n\n"))
+            is_overflow(
+                httpx2.Response(200, text=f"data: {json.dumps(reply)}\n\n")
+            )
             is None
         )
     assert is_overflow(Message.model_validate(replies[0])) is None

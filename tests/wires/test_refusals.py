@@ -12,7 +12,11 @@ from ullage.wires import FORMATS
 WIRE = FORMATS["openai-chat"]
 GO = {"role": "user", "content": "go"}
 NEXT = {"role": "user", "content": "and now?"}
-CALL = {"id": "c1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+CALL = {
+    "id": "c1",
+    "type": "function",
+    "function": {"name": "run", "arguments": "{}"},
+}
 
 
 def refused(text="I had rather not.", content=None, **more):
@@ -20,7 +24,10 @@ def refused(text="I had rather not.", content=None, **more):
 
 
 def in_a_part(text="I had rather not."):
-    return {"role": "assistant", "content": [{"type": "refusal", "refusal": text}]}
+    return {
+        "role": "assistant",
+        "content": [{"type": "refusal", "refusal": text}],
+    }
 
 
 def parse(raw):
@@ -37,8 +44,12 @@ def test_it_is_text_between_the_content_and_the_calls():
 
 
 def test_in_a_part_or_in_the_field_it_is_the_same_message():
-    assert canon.digest_of(parse(refused())) == canon.digest_of(parse(in_a_part()))
-    assert canon.digest_of(parse(refused())) != canon.digest_of(parse(refused("No.")))
+    assert canon.digest_of(parse(refused())) == canon.digest_of(
+        parse(in_a_part())
+    )
+    assert canon.digest_of(parse(refused())) != canon.digest_of(
+        parse(refused("No."))
+    )
 
 
 @pytest.mark.parametrize("none", [{}, {"refusal": None}, {"refusal": ""}])
@@ -47,13 +58,20 @@ def test_where_there_is_none_nothing_is_read(none):
     assert parse(raw).parts == (Text("done"),)
 
 
-@pytest.mark.parametrize("raw", [refused(), refused(content="Hm."), in_a_part()])
+@pytest.mark.parametrize(
+    "raw", [refused(), refused(content="Hm."), in_a_part()]
+)
 def test_an_edit_leaves_it_a_refusal(raw):
     message = parse(raw)
     new = WIRE.edit(raw, message, [(len(message.parts) - 1, 0, "No.")])
-    assert json.dumps(new) == json.dumps(raw).replace("I had rather not.", "No.")
+    assert json.dumps(new) == json.dumps(raw).replace(
+        "I had rather not.", "No."
+    )
     assert (
-        problems({"model": "gpt-4.1", "messages": [GO, new, NEXT]}, "openai-chat") == []
+        problems(
+            {"model": "gpt-4.1", "messages": [GO, new, NEXT]}, "openai-chat"
+        )
+        == []
     )
 
 
@@ -66,7 +84,9 @@ def test_it_is_counted_and_cut_like_any_text():
     wide = Session("gpt-4.1", recall=False)
     assert json.dumps(wide.fit(asked)) == before
     assert wide.window.estimate > 80_000
-    narrow = Session("gpt-4.1", recall=False, limits=Limits(window_tokens=6_000))
+    narrow = Session(
+        "gpt-4.1", recall=False, limits=Limits(window_tokens=6_000)
+    )
     view = narrow.fit(asked)
     assert narrow.window.estimate <= narrow.window.limit_tokens
     assert problems(view, "openai-chat") == []
@@ -79,10 +99,13 @@ def test_it_is_counted_and_cut_like_any_text():
     [(refused(), r"\.refusal"), (in_a_part(), r"\.content\[0\]")],
     ids=["field", "part"],
 )
-def test_that_it_is_a_refusal_is_named_and_its_text_carried(target, raw, place):
+def test_that_it_is_a_refusal_is_named_and_its_text_carried(
+    target, raw, place
+):
     messages = [GO, raw, NEXT]
     with pytest.raises(
-        UnsupportedPart, match=rf"messages\[1\]{place}: that a text is a refusal"
+        UnsupportedPart,
+        match=rf"messages\[1\]{place}: that a text is a refusal",
     ):
         convert(messages, target, format="openai-chat")
     there = convert(messages, target, format="openai-chat", lossy="describe")

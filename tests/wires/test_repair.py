@@ -44,7 +44,9 @@ def repaired(format, messages):
 
 def aside(what, text):
     ref = canon.ref_of(text)
-    return f"[ullage: {what} was set aside: ref={ref} ({len(text):,} characters)]"
+    return (
+        f"[ullage: {what} was set aside: ref={ref} ({len(text):,} characters)]"
+    )
 
 
 LINES = {
@@ -74,11 +76,16 @@ def chat(text):
             )
         elif role and word[1:2] == ":":
             messages.append(
-                {"role": role, "content": None if word == "a:" else said(word[2:])}
+                {
+                    "role": role,
+                    "content": None if word == "a:" else said(word[2:]),
+                }
             )
         else:
             calls = [chat_call(name) for name in word.split("?")[1:]]
-            messages.append({"role": "assistant", "content": None, "tool_calls": calls})
+            messages.append(
+                {"role": "assistant", "content": None, "tool_calls": calls}
+            )
     return messages
 
 
@@ -97,20 +104,33 @@ def ollama(text):
         role = {"u": "user", "a": "assistant", "s": "system"}.get(word[0])
         if "=" in word:
             name, _, out = word.partition("=")
-            tool = {"tool_name": name if name.isupper() else "bash"} if name else {}
-            named = {**tool, **({"tool_call_id": name} if name.islower() else {})}
+            tool = (
+                {"tool_name": name if name.isupper() else "bash"}
+                if name
+                else {}
+            )
+            named = {
+                **tool,
+                **({"tool_call_id": name} if name.islower() else {}),
+            }
             messages.append({"role": "tool", **named, "content": said(out)})
         elif role and word[1:2] == ":":
             messages.append({"role": role, "content": said(word[2:])})
         else:
             calls = [ollama_call(name) for name in word.split("?")[1:]]
-            messages.append({"role": "assistant", "content": "", "tool_calls": calls})
+            messages.append(
+                {"role": "assistant", "content": "", "tool_calls": calls}
+            )
     return messages
 
 
 def ollama_call(name):
     body = {"name": name if name.isupper() else "bash", "arguments": {}}
-    return {"function": body} if name.isupper() else {"id": name, "function": body}
+    return (
+        {"function": body}
+        if name.isupper()
+        else {"id": name, "function": body}
+    )
 
 
 def anthropic(text):
@@ -120,7 +140,11 @@ def anthropic(text):
             role = {"u": "user", "a": "assistant", "s": "system"}[word[0]]
             messages.append({"role": role, "content": said(word[2:])})
             continue
-        blocks = [block for part in word.split("+") for block in anthropic_blocks(part)]
+        blocks = [
+            block
+            for part in word.split("+")
+            for block in anthropic_blocks(part)
+        ]
         messages.append({"role": role_of(word), "content": blocks})
     return messages
 
@@ -134,7 +158,11 @@ def role_of(word):
 def anthropic_blocks(part):
     if "=" in part:
         name, _, out = part.partition("=")
-        block = {"type": "tool_result", "tool_use_id": name, "content": said(out)}
+        block = {
+            "type": "tool_result",
+            "tool_use_id": name,
+            "content": said(out),
+        }
         return [{**block, "is_error": True} if out == "INTERRUPTED" else block]
     if part[1:2] == ":":
         return [{"type": "text", "text": said(part[2:])}]
@@ -149,11 +177,17 @@ def anthropic_blocks(part):
                 }
             ]
         return [
-            {"type": "server_tool_use", "id": name, "name": "web_search", "input": {}}
+            {
+                "type": "server_tool_use",
+                "id": name,
+                "name": "web_search",
+                "input": {},
+            }
         ]
     names = part.split("?")[1:]
     return [
-        {"type": "tool_use", "id": name, "name": "bash", "input": {}} for name in names
+        {"type": "tool_use", "id": name, "name": "bash", "input": {}}
+        for name in names
     ]
 
 
@@ -165,7 +199,9 @@ def gemini(text):
             if "=" in word.split("+")[0]
             else {"u": "user", "a": "model"}[word[0]]
         )
-        parts = [part for piece in word.split("+") for part in gemini_parts(piece)]
+        parts = [
+            part for piece in word.split("+") for part in gemini_parts(piece)
+        ]
         contents.append({"role": role, "parts": parts})
     return contents
 
@@ -174,11 +210,15 @@ def gemini_parts(piece):
     if "=" in piece:
         name, _, out = piece.partition("=")
         response = {"error" if out == "INTERRUPTED" else "output": said(out)}
-        return [{"functionResponse": gemini_body(name, {"response": response})}]
+        return [
+            {"functionResponse": gemini_body(name, {"response": response})}
+        ]
     if piece[1:2] == ":":
         return [{"text": said(piece[2:])}]
     names = piece.split("?")[1:]
-    return [{"functionCall": gemini_body(name, {"args": {}})} for name in names]
+    return [
+        {"functionCall": gemini_body(name, {"args": {}})} for name in names
+    ]
 
 
 def gemini_body(name, more):
@@ -190,8 +230,14 @@ def gemini_body(name, more):
 
 CHAT = {
     "an interrupted call": ("u:do a?x", "u:do a?x x=INTERRUPTED"),
-    "and the user went on": ("u:do a?x u:stop", "u:do a?x x=INTERRUPTED u:stop"),
-    "one of two": ("u:do a?x?y y=out u:on", "u:do a?x?y x=INTERRUPTED y=out u:on"),
+    "and the user went on": (
+        "u:do a?x u:stop",
+        "u:do a?x x=INTERRUPTED u:stop",
+    ),
+    "one of two": (
+        "u:do a?x?y y=out u:on",
+        "u:do a?x?y x=INTERRUPTED y=out u:on",
+    ),
     "a late result": (
         "u:do a?x u:hm a:well x=out",
         "u:do a?x x=out u:hm a:well u:MOVED",
@@ -200,14 +246,26 @@ CHAT = {
         "u:do a?x x=INTERRUPTED u:hm a:well x=out",
         "u:do a?x x=out u:hm a:well u:MOVED",
     ),
-    "user text between": ("u:do a?x?y x=out u:hm y=two", "u:do a?x?y x=out y=two u:hm"),
-    "out of order is legal": ("u:do a?x?y y=two x=out", "u:do a?x?y y=two x=out"),
+    "user text between": (
+        "u:do a?x?y x=out u:hm y=two",
+        "u:do a?x?y x=out y=two u:hm",
+    ),
+    "out of order is legal": (
+        "u:do a?x?y y=two x=out",
+        "u:do a?x?y y=two x=out",
+    ),
     "a result without a call": ("u:do x=out a:ok", "u:do u:STRAY a:ok"),
     "an empty one": ("u:do x=_ a:ok", "u:do u:VOID a:ok"),
     "before its call": ("u:do x=out a?x", "u:do u:STRAY a?x x=INTERRUPTED"),
-    "a stray among results": ("u:do a?x z=out x=one", "u:do a?x x=one u:STRAY"),
+    "a stray among results": (
+        "u:do a?x z=out x=one",
+        "u:do a?x x=one u:STRAY",
+    ),
     "two results": ("u:do a?x x=one x=two", "u:do a?x x=one u:SECOND"),
-    "two calls, one id": ("u:do a?x?x x=one x=two", "u:do a?x?x_2 x=one x_2=two"),
+    "two calls, one id": (
+        "u:do a?x?x x=one x=two",
+        "u:do a?x?x_2 x=one x_2=two",
+    ),
     "an id again in a later turn": (
         "u:do a?x x=out a?x x=two",
         "u:do a?x x=out a?x x=two",
@@ -232,7 +290,10 @@ OLLAMA = {
         "u:do a?F?G?F F=1 F=2",
         "u:do a?F?G?F F=1 G=INTERRUPTED F=2",
     ),
-    "without a word, by order": ("u:do a?F?x =one =two", "u:do a?F?x =one =two"),
+    "without a word, by order": (
+        "u:do a?F?x =one =two",
+        "u:do a?F?x =one =two",
+    ),
     "without a word, and one is missing": (
         "u:do a?F?G =one",
         "u:do a?F?G F=one G=INTERRUPTED",
@@ -246,34 +307,61 @@ OLLAMA = {
         "u:do a?F u:hm a:well =out",
         "u:do a?F F=INTERRUPTED u:hm a:well u:STRAY",
     ),
-    "one too many, without a word": ("u:do a?F =one =out", "u:do a?F =one u:STRAY"),
+    "one too many, without a word": (
+        "u:do a?F =one =out",
+        "u:do a?F =one u:STRAY",
+    ),
 }
 ANTHROPIC = {
     "an interrupted call": ("u:do a?x", "u:do a?x x=INTERRUPTED"),
-    "and the user went on": ("u:do a?x u:stop", "u:do a?x x=INTERRUPTED u:stop"),
-    "one of two": ("u:do a?x?y y=out+u:on", "u:do a?x?y x=INTERRUPTED+y=out+u:on"),
+    "and the user went on": (
+        "u:do a?x u:stop",
+        "u:do a?x x=INTERRUPTED u:stop",
+    ),
+    "one of two": (
+        "u:do a?x?y y=out+u:on",
+        "u:do a?x?y x=INTERRUPTED+y=out+u:on",
+    ),
     "a late result": (
         "u:do a?x u:hm a:well x=out",
         "u:do a?x x=out u:hm a:well u:MOVED",
     ),
-    "late, with words": ("u:do a?x a:well x=out+u:so", "u:do a?x x=out a:well u:so"),
+    "late, with words": (
+        "u:do a?x a:well x=out+u:so",
+        "u:do a?x x=out a:well u:so",
+    ),
     "a late result takes the place of ours": (
         "u:do a?x x=INTERRUPTED u:hm a:well x=out",
         "u:do a?x x=out u:hm a:well u:MOVED",
     ),
     "results behind text": ("u:do a?x u:hm+x=out", "u:do a?x x=out+u:hm"),
-    "results in two messages": ("u:do a?x?y x=out y=two", "u:do a?x?y x=out+y=two"),
+    "results in two messages": (
+        "u:do a?x?y x=out y=two",
+        "u:do a?x?y x=out+y=two",
+    ),
     "user text between": ("u:do a?x u:hm x=out", "u:do a?x x=out u:hm"),
-    "out of order is legal": ("u:do a?x?y y=two+x=out", "u:do a?x?y y=two+x=out"),
+    "out of order is legal": (
+        "u:do a?x?y y=two+x=out",
+        "u:do a?x?y y=two+x=out",
+    ),
     "calls in messages of their own": (
         "u:do a?x a?y x=out+y=two",
         "u:do a?x x=out a?y y=two",
     ),
     "a result without a call": ("u:do x=out a:ok", "u:do u:STRAY a:ok"),
-    "a stray among results": ("u:do a?x z=out+x=one", "u:do a?x x=one+u:STRAY"),
+    "a stray among results": (
+        "u:do a?x z=out+x=one",
+        "u:do a?x x=one+u:STRAY",
+    ),
     "two results": ("u:do a?x x=one+x=two", "u:do a?x x=one+u:SECOND"),
-    "two results, apart": ("u:do a?x x=one a:ok x=two", "u:do a?x x=one a:ok u:SECOND"),
-    "two calls, one id": ("u:do a?x?x x=one+x=two", "u:do a?x?x_2 x=one+x_2=two"),
+    "two results, apart": (
+        "u:do a?x x=one a:ok x=two",
+        "u:do a?x x=one a:ok u:SECOND",
+    ),
+    "two calls, one id": (
+        "u:do a?x?x x=one+x=two",
+        "u:do a?x?x_2 x=one+x_2=two",
+    ),
     "an id again in a later turn": (
         "u:do a?x x=out a?x x=two",
         "u:do a?x x=out a?x_2 x_2=two",
@@ -281,14 +369,20 @@ ANTHROPIC = {
     "an empty reply": ("u:do a~_ u:well", "u:do u:well"),
     "an empty reply at the end is legal": ("u:do a~_", "u:do a~_"),
     "empty text of the user": ("u:do a:ok u~SP", "u:do a:ok u~EMPTY"),
-    "an empty text among others": ("u:do a:_+a:ok u:SP+u:on", "u:do a:ok u:on"),
+    "an empty text among others": (
+        "u:do a:_+a:ok u:SP+u:on",
+        "u:do a:ok u:on",
+    ),
     "the assistant begins": ("a:hi u:do", "u~BEGIN a:hi u:do"),
     "the system begins": ("s:be u:do a:ok", "u:do s:be a:ok"),
     "a system message parts a call from its result": (
         "u:do a?x s:be x=out a:ok",
         "u:do a?x x=out s:be a:ok",
     ),
-    "roles in a row are legal": ("u:do u:it a:well a:ok", "u:do u:it a:well a:ok"),
+    "roles in a row are legal": (
+        "u:do u:it a:well a:ok",
+        "u:do u:it a:well a:ok",
+    ),
     "a paused turn is legal": ("u:do a/s a//s+a:ok", "u:do a/s a//s+a:ok"),
     "nothing": ("", "u~BEGIN"),
 }
@@ -296,8 +390,14 @@ ANTHROPIC = {
 
 GEMINI = {
     "an interrupted call": ("u:do a?x", "u:do a?x x=INTERRUPTED"),
-    "and the user went on": ("u:do a?x u:stop", "u:do a?x x=INTERRUPTED u:stop"),
-    "one of two": ("u:do a?x?y y=out+u:on", "u:do a?x?y x=INTERRUPTED+y=out u:on"),
+    "and the user went on": (
+        "u:do a?x u:stop",
+        "u:do a?x x=INTERRUPTED u:stop",
+    ),
+    "one of two": (
+        "u:do a?x?y y=out+u:on",
+        "u:do a?x?y x=INTERRUPTED+y=out u:on",
+    ),
     "a late result": (
         "u:do a?x u:hm a:well x=out",
         "u:do a?x x=out u:hm a:well u:MOVED",
@@ -306,9 +406,15 @@ GEMINI = {
         "u:do a?x x=INTERRUPTED u:hm a:well x=out",
         "u:do a?x x=out u:hm a:well u:MOVED",
     ),
-    "results in two contents": ("u:do a?x?y x=out y=two", "u:do a?x?y x=out+y=two"),
+    "results in two contents": (
+        "u:do a?x?y x=out y=two",
+        "u:do a?x?y x=out+y=two",
+    ),
     "user text between": ("u:do a?x u:hm x=out", "u:do a?x x=out u:hm"),
-    "out of order is legal": ("u:do a?x?y y=two+x=out", "u:do a?x?y y=two+x=out"),
+    "out of order is legal": (
+        "u:do a?x?y y=two+x=out",
+        "u:do a?x?y y=two+x=out",
+    ),
     "without ids, by tool and order": (
         "u:do a?F?G?F F=1+F=2",
         "u:do a?F?G?F F=1+G=INTERRUPTED+F=2",
@@ -317,8 +423,14 @@ GEMINI = {
         "u:do a?F u:hm a:well F=out",
         "u:do a?F F=out u:hm a:well u:MOVED",
     ),
-    "a result without a call": ("u:do x=out a:ok u:so", "u:do u:STRAY a:ok u:so"),
-    "a stray among results": ("u:do a?x Z=out+x=one", "u:do a?x x=one u:STRAY"),
+    "a result without a call": (
+        "u:do x=out a:ok u:so",
+        "u:do u:STRAY a:ok u:so",
+    ),
+    "a stray among results": (
+        "u:do a?x Z=out+x=one",
+        "u:do a?x x=one u:STRAY",
+    ),
     "two results": ("u:do a?x x=one+x=two", "u:do a?x x=one u:SECOND"),
     "the model calls twice in a row": (
         "u:do a:ok a?x x=out",
@@ -343,7 +455,11 @@ def responses(text):
 def responses_items(word):
     if "=" in word:
         name, _, out = word.partition("=")
-        yield {"type": "function_call_output", "call_id": name, "output": said(out)}
+        yield {
+            "type": "function_call_output",
+            "call_id": name,
+            "output": said(out),
+        }
     elif word[0] == "r":
         yield {"type": "reasoning", "summary": [], **id_of(word, "rs")}
     elif "?" in word:
@@ -370,8 +486,14 @@ def id_of(word, prefix):
 
 RESPONSES = {
     "an interrupted call": ("u:do a?x", "u:do a?x x=INTERRUPTED"),
-    "and the user went on": ("u:do a?x u:stop", "u:do a?x x=INTERRUPTED u:stop"),
-    "one of two": ("u:do a?x?y y=out u:on", "u:do a?x x=INTERRUPTED a?y y=out u:on"),
+    "and the user went on": (
+        "u:do a?x u:stop",
+        "u:do a?x x=INTERRUPTED u:stop",
+    ),
+    "one of two": (
+        "u:do a?x?y y=out u:on",
+        "u:do a?x x=INTERRUPTED a?y y=out u:on",
+    ),
     "the middle one of three": (
         "u:do a?x?y?z z=3 x=1",
         "u:do a?x x=1 a?y y=INTERRUPTED a?z z=3",
@@ -385,29 +507,46 @@ RESPONSES = {
         "u:do a?x x=INTERRUPTED u:hm a:well x=out",
         "u:do a?x x=out u:hm a:well u:MOVED",
     ),
-    "user text between is legal": ("u:do a?x u:hm x=out", "u:do a?x u:hm x=out"),
+    "user text between is legal": (
+        "u:do a?x u:hm x=out",
+        "u:do a?x u:hm x=out",
+    ),
     "a result without a call": ("u:do x=out a:ok", "u:do u:STRAY a:ok"),
     "two results": ("u:do a?x x=one x=two", "u:do a?x x=one u:SECOND"),
-    "two calls, one id": ("u:do a?x?x x=one x=two", "u:do a?x?x_2 x=one x_2=two"),
+    "two calls, one id": (
+        "u:do a?x?x x=one x=two",
+        "u:do a?x?x_2 x=one x_2=two",
+    ),
     "an id again in a later turn": (
         "u:do a?x x=out a?x x=two",
         "u:do a?x x=out a?x x=two",
     ),
     "reasoning at the end": ("u:do r.1", "u:do"),
-    "reasoning before the user": ("u:do r.1 u:stop a.1:ok", "u:do u:stop a:ok"),
-    "reasoning with its call": ("u:do r.1 a.1?x x=out", "u:do r.1 a.1?x x=out"),
+    "reasoning before the user": (
+        "u:do r.1 u:stop a.1:ok",
+        "u:do u:stop a:ok",
+    ),
+    "reasoning with its call": (
+        "u:do r.1 a.1?x x=out",
+        "u:do r.1 a.1?x x=out",
+    ),
     "a result within a reply": (
         "u:do a?x u:on r.1 x=out a.1:ok",
         "u:do a?x x=out u:on u:MOVED a:ok",
     ),
     "an item twice": ("u:do a.1:ok u:on a.1:ok", "u:do a.1:ok u:on a:ok"),
-    "reasoning twice": ("u:do r.1 a.1:ok r.1 a.2:so", "u:do r.1 a.1:ok a.2:so"),
+    "reasoning twice": (
+        "u:do r.1 a.1:ok r.1 a.2:so",
+        "u:do r.1 a.1:ok a.2:so",
+    ),
     "empty texts are legal": ("u:_ a:_ u:SP", "u:_ a:_ u:SP"),
     "nothing": ("", "u:BEGIN"),
 }
 
 
-@pytest.mark.parametrize(("before", "after"), RESPONSES.values(), ids=RESPONSES)
+@pytest.mark.parametrize(
+    ("before", "after"), RESPONSES.values(), ids=RESPONSES
+)
 def test_openai_responses(before, after):
     check("openai-responses", responses(before), responses(after))
 
@@ -421,15 +560,24 @@ def test_openai_responses(before, after):
             "local_shell_call",
             {"action": {"type": "exec", "command": ["ls"], "env": {}}},
         ),
-        ("apply_patch_call", {"operation": {"type": "delete_file", "path": "a"}}),
-        ("computer_call", {"action": {"type": "wait"}, "pending_safety_checks": []}),
+        (
+            "apply_patch_call",
+            {"operation": {"type": "delete_file", "path": "a"}},
+        ),
+        (
+            "computer_call",
+            {"action": {"type": "wait"}, "pending_safety_checks": []},
+        ),
     ],
 )
 def test_every_kind_of_call_in_responses_can_be_interrupted(kind, more):
     items = [*responses("u:do r.1"), {"type": kind, "call_id": "x", **more}]
     mended = repaired("openai-responses", items)
     assert problems_of("openai-responses", mended.messages) == []
-    assert repaired("openai-responses", mended.messages).messages is mended.messages
+    assert (
+        repaired("openai-responses", mended.messages).messages
+        is mended.messages
+    )
     if kind == "computer_call":  # its output would have to be a picture
         assert json.loads(mended.outputs[0].text)["call_id"] == "x"
     else:
@@ -445,10 +593,16 @@ def test_reasoning_that_leaves_is_kept_and_only_its_event_says_where():
 
 def test_a_new_id_is_not_that_of_an_asynchronous_call_that_waits():
     waiting = {**responses("a?x_2")[0], "async": True}
-    items = [*responses("u:do"), waiting, *responses("u:on a?x a?x x=out u:so")]
+    items = [
+        *responses("u:do"),
+        waiting,
+        *responses("u:on a?x a?x x=out u:so"),
+    ]
     mended = repaired("openai-responses", items)
     assert problems_of("openai-responses", mended.messages) == []
-    calls = [item["call_id"] for item in mended.messages if "arguments" in item]
+    calls = [
+        item["call_id"] for item in mended.messages if "arguments" in item
+    ]
     assert calls == ["x_2", "x", "x_3"]
 
 
@@ -468,7 +622,10 @@ def test_what_may_be_answered_elsewhere_is_left_alone():
             {"type": "item_reference", "id": "fc_1"},
             *responses("z=out"),
         ],
-        [*responses("u:do"), {"type": "function_call_output", "output": "out"}],
+        [
+            *responses("u:do"),
+            {"type": "function_call_output", "output": "out"},
+        ],
     ):
         assert problems_of("openai-responses", items) == []
         assert repaired("openai-responses", items).messages is items
@@ -497,7 +654,9 @@ def test_openai_chat(before, after):
     check("openai-chat", chat(before), chat(after))
 
 
-@pytest.mark.parametrize(("before", "after"), ANTHROPIC.values(), ids=ANTHROPIC)
+@pytest.mark.parametrize(
+    ("before", "after"), ANTHROPIC.values(), ids=ANTHROPIC
+)
 def test_anthropic(before, after):
     check("anthropic", anthropic(before), anthropic(after))
 
@@ -510,7 +669,9 @@ def check(format, before, after):
 
 
 def test_the_result_of_an_interrupted_call_is_told_as_an_error_where_the_wire_can():
-    (block,) = repaired("anthropic", anthropic("u:do a?x")).messages[-1]["content"]
+    (block,) = repaired("anthropic", anthropic("u:do a?x")).messages[-1][
+        "content"
+    ]
     assert block["is_error"] is True
 
 
@@ -527,7 +688,10 @@ def test_an_interrupted_call_of_a_server_tool_is_set_aside():
 
 
 def test_media_in_a_result_goes_into_a_message_of_the_user_where_results_are_text():
-    image = {"type": "image_url", "image_url": {"url": "https://example.org/cat.png"}}
+    image = {
+        "type": "image_url",
+        "image_url": {"url": "https://example.org/cat.png"},
+    }
     messages = chat("u:do a?x x=one a:ok")
     messages[2]["content"] = [{"type": "text", "text": "a cat"}, image]
     mended = repaired("openai-chat", messages).messages
@@ -565,7 +729,11 @@ SIGNED = "call_1__thought__" + "Cq8DAdHtim9+/=" * 90
         ("openai-responses", "gpt-5.6", False),
         ("anthropic", "gemini-3-pro", True),
         ("anthropic", "claude-opus-4-8", False),
-        ("anthropic", "bedrock/us.anthropic.claude-opus-4-5-20251101-v1:0", False),
+        (
+            "anthropic",
+            "bedrock/us.anthropic.claude-opus-4-5-20251101-v1:0",
+            False,
+        ),
     ],
 )
 def test_an_id_is_rewritten_only_where_it_is_refused(format, model, is_kept):
@@ -609,8 +777,13 @@ def test_arguments_become_what_the_wire_asks_for(given):
     spoken, called = anthropic("u:do a?x x=out"), chat("u:do a?x x=out")
     spoken[1]["content"][0]["input"] = given
     called[1]["tool_calls"][0]["function"]["arguments"] = given
-    assert problems_of("anthropic", repaired("anthropic", spoken).messages) == []
-    assert problems_of("openai-chat", repaired("openai-chat", called).messages) == []
+    assert (
+        problems_of("anthropic", repaired("anthropic", spoken).messages) == []
+    )
+    assert (
+        problems_of("openai-chat", repaired("openai-chat", called).messages)
+        == []
+    )
 
 
 def test_what_is_set_aside_is_kept_whole_block_by_block():
@@ -619,13 +792,18 @@ def test_what_is_set_aside_is_kept_whole_block_by_block():
         "source": {"type": "base64", "media_type": "image/png", "data": "A"},
     }
     text = {"type": "text", "text": "caf\u00e9 \ud800"}
-    stray = {"type": "tool_result", "tool_use_id": "z", "content": [text, image]}
+    stray = {
+        "type": "tool_result",
+        "tool_use_id": "z",
+        "content": [text, image],
+    }
     mended = repaired("anthropic", [{"role": "user", "content": [stray]}])
     assert [output.kind for output in mended.outputs] == ["text", "block"]
     assert mended.outputs[0].text == text["text"]
     assert json.loads(mended.outputs[1].text) == image
     named = [
-        pointer.ref for pointer in pointers(mended.messages[0]["content"][0]["text"])
+        pointer.ref
+        for pointer in pointers(mended.messages[0]["content"][0]["text"])
     ]
     assert named == [output.ref for output in mended.outputs]
 
@@ -635,7 +813,11 @@ def test_events_tell_the_place_and_hold_no_content():
     assert [(e.kind, e.where, e.why) for e in mended.events] == [
         ("repaired", "message 2, bash", "a call had no result"),
         ("repaired", "message 4, bash", "a call had no result"),
-        ("repaired", "message 5", "a tool result without its call was set aside"),
+        (
+            "repaired",
+            "message 5",
+            "a tool result without its call was set aside",
+        ),
     ]
     assert mended.events[-1].ref == canon.ref_of("swordfish")
 
@@ -643,18 +825,25 @@ def test_events_tell_the_place_and_hold_no_content():
 def test_objects_of_an_sdk_are_mended_too_and_not_changed():
     block = ToolUseBlock(id="x", name="bash", input={}, type="tool_use")
     reply = {"role": "assistant", "content": [block, block]}
-    mended = repaired("anthropic", [{"role": "user", "content": "do"}, reply]).messages
+    mended = repaired(
+        "anthropic", [{"role": "user", "content": "do"}, reply]
+    ).messages
     assert problems_of("anthropic", mended) == []
     assert mended[1]["content"][0] is block
     assert [field(b, "id") for b in mended[1]["content"]] == ["x", "x_2"]
     assert block.id == "x"
-    fields = {"role": "assistant", "tool_calls": [chat_call("y"), chat_call("y")]}
+    fields = {
+        "role": "assistant",
+        "tool_calls": [chat_call("y"), chat_call("y")],
+    }
     said = ChatCompletionMessage.model_validate(fields)
     mended = repaired("openai-chat", [said]).messages
     assert problems_of("openai-chat", mended) == []
     assert [message["tool_call_id"] for message in mended[1:]] == ["y", "y_2"]
     assert [call.id for call in said.tool_calls] == ["y", "y"]
-    one = ChatCompletionMessage.model_validate({"role": "assistant", "content": "hi"})
+    one = ChatCompletionMessage.model_validate(
+        {"role": "assistant", "content": "hi"}
+    )
     assert repaired("openai-chat", [one]).messages[0] is one
 
 
@@ -678,12 +867,18 @@ def test_contents_in_the_sdks_short_forms_stay_as_they_are(alone):
 
 def test_gemini_objects_of_the_sdk_are_mended_too():
     types = pytest.importorskip("google.genai.types")
-    calls = [types.FunctionCall(id=name, name="bash", args={}) for name in "xy"]
+    calls = [
+        types.FunctionCall(id=name, name="bash", args={}) for name in "xy"
+    ]
     asked = types.Content(
         role="model", parts=[types.Part(function_call=c) for c in calls]
     )
-    answer = types.FunctionResponse(id="y", name="bash", response={"output": "two"})
-    given = types.Content(role="user", parts=[types.Part(function_response=answer)])
+    answer = types.FunctionResponse(
+        id="y", name="bash", response={"output": "two"}
+    )
+    given = types.Content(
+        role="user", parts=[types.Part(function_response=answer)]
+    )
     raws = [
         "do",
         asked,
@@ -693,7 +888,10 @@ def test_gemini_objects_of_the_sdk_are_mended_too():
     mended = repaired("gemini", raws).messages
     assert problems_of("gemini", mended) == []
     assert (mended[0], mended[1], mended[3]) == (raws[0], raws[1], raws[3])
-    assert types.Content.model_validate(mended[2]).parts[1].function_response == answer
+    assert (
+        types.Content.model_validate(mended[2]).parts[1].function_response
+        == answer
+    )
     assert len(given.parts) == 1
 
 
@@ -716,7 +914,11 @@ def test_what_does_not_parse_is_left_to_the_parser(format, raw):
 def legal(draw, format):
     turns, reuse = draw(histories.histories), draw(st.booleans())
     messages = histories.wire(format, turns, reuse_ids=reuse)
-    return cleaned(format, messages) if problems_of(format, messages) else messages
+    return (
+        cleaned(format, messages)
+        if problems_of(format, messages)
+        else messages
+    )
 
 
 def cleaned(format, messages):
@@ -759,7 +961,9 @@ def emptied(message, blank):
         parts = message["parts"]
         return {
             **message,
-            "parts": [p | ({"text": ""} if "text" in p else {}) for p in parts],
+            "parts": [
+                p | ({"text": ""} if "text" in p else {}) for p in parts
+            ],
         }
     content = message.get("content")
     if message.get("role") == "tool" or content is None:
@@ -768,20 +972,26 @@ def emptied(message, blank):
         return {**message, "content": blank}
     return {
         **message,
-        "content": [b | ({"text": blank} if "text" in b else {}) for b in content],
+        "content": [
+            b | ({"text": blank} if "text" in b else {}) for b in content
+        ],
     }
 
 
 def inside(data, messages, at):
     """Delete, double or move a block or call of a message to another message."""
     held = ("tool_calls", "parts", "content")
-    field = next((name for name in held if messages[at].get(name) is not None), "")
+    field = next(
+        (name for name in held if messages[at].get(name) is not None), ""
+    )
     blocks = messages[at].get(field)
     if not isinstance(blocks, list) or not blocks:
         return
     number = data.draw(st.integers(0, len(blocks) - 1))
     way = data.draw(st.sampled_from(("delete", "double", "move")))
-    if way == "double" or "thoughtSignature" in blocks[number]:  # G7 is the caller's
+    if (
+        way == "double" or "thoughtSignature" in blocks[number]
+    ):  # G7 is the caller's
         blocks.append(copy.deepcopy(blocks[number]))
         return
     block = blocks.pop(number)
@@ -810,13 +1020,17 @@ def test_a_broken_history_is_made_legal_and_stays_so(format, data):
     mended = repaired(format, messages)
     assert problems_of(format, mended.messages) == []
     assert messages == before, "what is given is never changed"
-    assert repaired(format, copy.deepcopy(messages)) == mended, "the same every time"
+    assert repaired(format, copy.deepcopy(messages)) == mended, (
+        "the same every time"
+    )
     again = repaired(format, mended.messages)
     assert again.messages is mended.messages
     assert again.events == again.outputs == ()
     if problems_of(format, messages):
         assert mended.events
-    elif format != "openai-responses":  # there more is legal than is left as it is
+    elif (
+        format != "openai-responses"
+    ):  # there more is legal than is left as it is
         assert mended.messages is messages
 
 
@@ -827,7 +1041,9 @@ def test_no_result_and_no_text_is_lost(format, data):
     mended = repaired(format, messages)
     kept = {output.text for output in mended.outputs}
     for output in mended.outputs:
-        kept.update(texts(json.loads(output.text)) if output.kind == "block" else ())
+        kept.update(
+            texts(json.loads(output.text)) if output.kind == "block" else ()
+        )
     shown = set(texts(list(mended.messages)))
     for text in texts(messages):
         assert not text.strip() or text in shown | kept
@@ -891,7 +1107,10 @@ def test_a_branch_in_which_the_model_does_not_speak_where_it_spoke_is_mended_fro
 WRITERS = {
     "ollama": (ollama, "u:hi a:ok a?x a?F a?x?F a?F?F x=1 F=2 =3 s:be"),
     "openai-chat": (chat, "u:hi a:ok a: a?x a?y a?x?y a?x?x x=1 y=2 s:be"),
-    "openai-responses": (responses, "u:hi a.1:ok a.2:ok r.1 r.2 a?x a?y a?x?y x=1 y=2"),
+    "openai-responses": (
+        responses,
+        "u:hi a.1:ok a.2:ok r.1 r.2 a?x a?y a?x?y x=1 y=2",
+    ),
     "anthropic": (
         anthropic,
         "u:hi a:ok a?x a?x?y a:ok+a?y x=1 y=2 x=1+y=2 x=1+u:so u:hm+x=1 u~_ s:be a/s a//s+a:ok",
@@ -916,7 +1135,9 @@ def test_whatever_a_short_history_holds(format, data):
         if speaks(messages[length - 1]) or not speaks(messages[length]):
             continue
         pairs = zip(
-            repaired(format, messages[:length]).messages, whole.messages, strict=False
+            repaired(format, messages[:length]).messages,
+            whole.messages,
+            strict=False,
         )
         for old in [json.dumps(old) for old, new in pairs if old != new]:
             assert (
@@ -928,7 +1149,12 @@ def test_a_call_beside_an_interrupted_one_of_the_computer_keeps_its_id():
     items = [
         {"type": "message", "role": "user", "content": "go"},
         {"type": "computer_call", "call_id": "c", "action": {"type": "wait"}},
-        {"type": "function_call", "call_id": "f", "name": "run", "arguments": "{}"},
+        {
+            "type": "function_call",
+            "call_id": "f",
+            "name": "run",
+            "arguments": "{}",
+        },
     ]
     made = repaired("openai-responses", items).messages
     assert [item.get("call_id") for item in made[-2:]] == ["f", "f"]

@@ -13,16 +13,22 @@ SAYING = Reply("It is the lock file.")
 
 
 @every
-def test_a_reply_its_events_and_its_raw_response_report_the_same(serve, format):
+def test_a_reply_its_events_and_its_raw_response_report_the_same(
+    serve, format
+):
     server = serve(format, [SAYING, SAYING])
     client, asked = server.client(), request(format, [user(format)], tools=())
     more = (
-        {"stream_options": {"include_usage": True}} if format == "openai-chat" else {}
+        {"stream_options": {"include_usage": True}}
+        if format == "openai-chat"
+        else {}
     )
     wire = FORMATS[format]
     reply = server.ask(client, asked)
     assert (
-        usage_of(reply, wire) == usage_of(server.answered[0], wire) == wire.usage(reply)
+        usage_of(reply, wire)
+        == usage_of(server.answered[0], wire)
+        == wire.usage(reply)
     )
     events = server.ask(client, asked | more, stream=True)
     assert usage_of(events, wire) == wire.usage(server.answered[1])
@@ -87,11 +93,19 @@ def test_observing_what_says_nothing_is_an_event_with_our_estimate(reply):
     session.fit(request("anthropic", [user("anthropic")], tools=()))
     session.observe(reply)
     event = session.events[-1]
-    assert (event.kind, event.tokens_after) == ("unreported", session.window.estimate)
+    assert (event.kind, event.tokens_after) == (
+        "unreported",
+        session.window.estimate,
+    )
     assert session.usage == Usage()
 
 
 def test_reasoning_that_a_provider_left_out_is_told_by_events_as_well():
     told = [{"type": "thinking_dropped", "reason": "prefix"}] * 2
-    start = {"type": "message_start", "message": {"input_transformations": told}}
-    assert left_out_of([start]) == left_out_of(start["message"]) == {"prefix": 2}
+    start = {
+        "type": "message_start",
+        "message": {"input_transformations": told},
+    }
+    assert (
+        left_out_of([start]) == left_out_of(start["message"]) == {"prefix": 2}
+    )

@@ -40,8 +40,15 @@ def parts(role, *blocks):
 
 
 TEXT = {"type": "text", "text": "hello"}
-IMAGE_URL = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
-CUSTOM = {"id": "c1", "type": "custom", "custom": {"name": "sh", "input": "ls"}}
+IMAGE_URL = {
+    "type": "image_url",
+    "image_url": {"url": "data:image/png;base64,AA=="},
+}
+CUSTOM = {
+    "id": "c1",
+    "type": "custom",
+    "custom": {"name": "sh", "input": "ls"},
+}
 
 CHAT_LEGAL = {
     "the simplest": [USER],
@@ -58,7 +65,12 @@ CHAT_LEGAL = {
         asks(call(), content=""),
         tool(content=""),
     ],
-    "an id used again in a later turn": [asks(call()), tool(), asks(call()), tool()],
+    "an id used again in a later turn": [
+        asks(call()),
+        tool(),
+        asks(call()),
+        tool(),
+    ],
     "null content beside a refusal": [
         {"role": "assistant", "content": None, "refusal": "no"}
     ],
@@ -118,11 +130,16 @@ def test_chat_names_the_rule_that_is_broken(rule, messages):
 
 
 def test_chat_head():
-    body = {"model": "m", "messages": [USER], "stream_options": {"include_usage": True}}
+    body = {
+        "model": "m",
+        "messages": [USER],
+        "stream_options": {"include_usage": True},
+    }
     assert [p.rule for p in problems("openai-chat", body)] == ["C10"]
     assert problems("openai-chat", body | {"stream": True}) == []
     assert [
-        p.rule for p in problems("openai-chat", {"messages": [USER], "tools": {}})
+        p.rule
+        for p in problems("openai-chat", {"messages": [USER], "tools": {}})
     ] == ["C0"]
 
 
@@ -130,7 +147,12 @@ def test_chat_head():
 
 
 def use(call_id="t1", name="run", **more):
-    return {"type": "tool_use", "id": call_id, "name": name, "input": {}} | more
+    return {
+        "type": "tool_use",
+        "id": call_id,
+        "name": name,
+        "input": {},
+    } | more
 
 
 def result(call_id="t1", **more):
@@ -151,14 +173,21 @@ def marked(block, ttl=None):
 
 
 THOUGHT = {"type": "thinking", "thinking": "", "signature": "s"}
-IMAGE = {"type": "image", "source": {"type": "url", "url": "https://example.org/x.png"}}
+IMAGE = {
+    "type": "image",
+    "source": {"type": "url", "url": "https://example.org/x.png"},
+}
 SERVER = {
     "type": "server_tool_use",
     "id": "srvtoolu_1",
     "name": "web_search",
     "input": {},
 }
-SERVED = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+SERVED = {
+    "type": "web_search_tool_result",
+    "tool_use_id": "srvtoolu_1",
+    "content": [],
+}
 NOTE = {"role": "system", "content": "be brief"}
 COMPACTED = {"type": "compaction", "content": "so far"}
 
@@ -170,17 +199,29 @@ ANTHROPIC_LEGAL = {
         assistant(THOUGHT, use("a"), use("b")),
         user(result("b"), result("a")),
     ],
-    "text after the results": [USER, assistant(use()), user(result(), TEXT, IMAGE)],
+    "text after the results": [
+        USER,
+        assistant(use()),
+        user(result(), TEXT, IMAGE),
+    ],
     "a result without content, and one with blocks": [
         USER,
         assistant(use("a"), use("b")),
         user(result("a"), result("b", content=[TEXT, IMAGE])),
     ],
-    "empty text in a result": [USER, assistant(use()), user(result(content=""))],
+    "empty text in a result": [
+        USER,
+        assistant(use()),
+        user(result(content="")),
+    ],
     "an empty last reply": [USER, {"role": "assistant", "content": ""}],
     "a server tool": [USER, assistant(SERVER, SERVED, TEXT), USER],
     "a paused server tool": [USER, assistant(TEXT, SERVER)],
-    "a paused turn that went on": [USER, assistant(SERVER), assistant(SERVED, TEXT)],
+    "a paused turn that went on": [
+        USER,
+        assistant(SERVER),
+        assistant(SERVED, TEXT),
+    ],
     "a mixed turn": [
         USER,
         assistant(SERVER, use()),
@@ -216,7 +257,10 @@ ANTHROPIC_ILLEGAL = [
     ("A0", [user(use()), user(result())]),
     ("A0", [USER, assistant(result())]),
     ("A0", [user(THOUGHT)]),
-    ("A0", [USER, assistant({"type": "thinking", "thinking": "no signature"})]),
+    (
+        "A0",
+        [USER, assistant({"type": "thinking", "thinking": "no signature"})],
+    ),
     ("A0", [USER, assistant(use() | {"input": "{}"}), user(result())]),
     ("A0", [USER, assistant(use()), user(result(content=[use()]))]),
     ("A0", [USER, assistant(use()), user(result(content=None))]),
@@ -230,9 +274,26 @@ ANTHROPIC_ILLEGAL = [
     ("A4", [USER, assistant(use()), user(result()), DONE, user(result())]),
     ("A5", [USER, assistant(use()), user(TEXT, result())]),
     ("A5", [USER, assistant(use()), USER, user(result())]),
-    ("A6", [USER, assistant(use("a"), use("b")), user(result("a")), user(result("b"))]),
+    (
+        "A6",
+        [
+            USER,
+            assistant(use("a"), use("b")),
+            user(result("a")),
+            user(result("b")),
+        ],
+    ),
     ("A7", [USER, assistant(use()), user(result(), result())]),
-    ("A7", [USER, assistant(use()), user(result()), assistant(use()), user(result())]),
+    (
+        "A7",
+        [
+            USER,
+            assistant(use()),
+            user(result()),
+            assistant(use()),
+            user(result()),
+        ],
+    ),
     ("A8", [USER, assistant(use("t.1")), user(result("t.1"))]),
     ("A8", [USER, assistant(use(name="a b")), user(result())]),
     ("A8", [USER, assistant(use(name="x" * 129)), user(result())]),
@@ -247,7 +308,15 @@ ANTHROPIC_ILLEGAL = [
     ("A18", [USER, assistant(SERVED)]),
     ("A18", [USER, assistant(SERVED, SERVER)]),
     ("A18", [USER, assistant(SERVER, use()), user(result()), DONE]),
-    ("A19", [USER, assistant(SERVER, use()), user(result(), TEXT), assistant(SERVED)]),
+    (
+        "A19",
+        [
+            USER,
+            assistant(SERVER, use()),
+            user(result(), TEXT),
+            assistant(SERVED),
+        ],
+    ),
     ("A20", [NOTE, USER]),
     ("A20", [USER, DONE, NOTE]),
     ("A20", [USER, assistant(SERVER, SERVED, TEXT), NOTE]),
@@ -257,14 +326,22 @@ ANTHROPIC_ILLEGAL = [
     ("A21", [user(marked(TEXT), marked(TEXT, "1h"))]),
     ("A21", [USER, assistant(marked(THOUGHT))]),
     ("A21", [user(marked({"type": "text", "text": ""}))]),
-    ("A21", [USER, assistant(use()), user(result(content=[marked(TEXT)] * 5))]),
+    (
+        "A21",
+        [USER, assistant(use()), user(result(content=[marked(TEXT)] * 5))],
+    ),
     ("A23", [user(TEXT | {"note": 1})]),
     ("A23", [USER | {"name": "bob"}]),
-    ("A23", [USER, assistant(use()), user(result(content=[TEXT | {"note": 1}]))]),
+    (
+        "A23",
+        [USER, assistant(use()), user(result(content=[TEXT | {"note": 1}]))],
+    ),
 ]
 
 
-@pytest.mark.parametrize("messages", ANTHROPIC_LEGAL.values(), ids=ANTHROPIC_LEGAL)
+@pytest.mark.parametrize(
+    "messages", ANTHROPIC_LEGAL.values(), ids=ANTHROPIC_LEGAL
+)
 def test_anthropic_takes_what_is_legal(messages):
     assert problems_of("anthropic", messages) == []
 
@@ -275,7 +352,12 @@ def test_anthropic_names_the_rule_that_is_broken(rule, messages):
 
 
 def test_anthropic_splits_are_the_batch_rule_and_no_other():
-    split = [USER, assistant(use("a"), use("b")), user(result("a")), user(result("b"))]
+    split = [
+        USER,
+        assistant(use("a"), use("b")),
+        user(result("a")),
+        user(result("b")),
+    ]
     assert rules("anthropic", split) == {"A6"}
 
 
@@ -284,7 +366,10 @@ HEADS = [
     ("A0", {"system": 7}),
     ("A8", {"tools": [{"name": "a b"}]}),
     ("A21", {"system": [marked(TEXT)] * 5}),
-    ("A21", {"system": [marked(TEXT)], "messages": [user(*[marked(TEXT)] * 4)]}),
+    (
+        "A21",
+        {"system": [marked(TEXT)], "messages": [user(*[marked(TEXT)] * 4)]},
+    ),
     (
         "A21",
         {
@@ -292,21 +377,33 @@ HEADS = [
             "messages": [user(*[marked(TEXT)] * 4)],
         },
     ),
-    ("A21", {"tools": [marked({"name": "x"})], "messages": [user(marked(TEXT, "1h"))]}),
+    (
+        "A21",
+        {
+            "tools": [marked({"name": "x"})],
+            "messages": [user(marked(TEXT, "1h"))],
+        },
+    ),
 ]
 
 
 @pytest.mark.parametrize(("rule", "head"), HEADS)
 def test_anthropic_head(rule, head):
-    assert [p.rule for p in problems("anthropic", {"messages": [USER]} | head)] == [
-        rule
-    ]
+    assert [
+        p.rule for p in problems("anthropic", {"messages": [USER]} | head)
+    ] == [rule]
 
 
 def test_anthropic_head_that_is_legal():
-    head = {"system": [marked(TEXT, "1h")], "tools": [marked({"name": "run"}, "1h")]}
+    head = {
+        "system": [marked(TEXT, "1h")],
+        "tools": [marked({"name": "run"}, "1h")],
+    }
     assert (
-        problems("anthropic", head | {"messages": [user(marked(TEXT), marked(TEXT))]})
+        problems(
+            "anthropic",
+            head | {"messages": [user(marked(TEXT), marked(TEXT))]},
+        )
         == []
     )
 
@@ -322,12 +419,17 @@ def test_thinking_of_the_last_reply_is_compared_with_what_was_returned():
     bare = [*history[:3], assistant(TEXT)]
 
     def judged(messages):
-        return [p.rule for p in problems_of("anthropic", messages, history=history)]
+        return [
+            p.rule for p in problems_of("anthropic", messages, history=history)
+        ]
 
     assert judged(history) == []
     assert judged([*history[:3], assistant(THOUGHT, TEXT)]) == ["A13"]
     assert judged(bare) == ["A13"]
-    assert judged([USER, assistant(use("a")), user(result("a")), assistant(TEXT)]) == []
+    assert (
+        judged([USER, assistant(use("a")), user(result("a")), assistant(TEXT)])
+        == []
+    )
 
 
 # -- both -----------------------------------------------------------------------------------
@@ -358,7 +460,10 @@ def _batches(format, messages):
         if message["role"] == "assistant" and any(
             "name" in b or "function" in b for b in blocks
         ):
-            yield at, (len(message["tool_calls"]) if format == "openai-chat" else 1)
+            yield (
+                at,
+                (len(message["tool_calls"]) if format == "openai-chat" else 1),
+            )
 
 
 def drop_result(format, messages, at, results):
@@ -373,7 +478,9 @@ def drop_call_message(format, messages, at, results):
 
 
 def drop_call(format, messages, at, results):
-    calls = messages[at]["tool_calls" if format == "openai-chat" else "content"]
+    calls = messages[at][
+        "tool_calls" if format == "openai-chat" else "content"
+    ]
     calls.pop()
 
 
@@ -400,7 +507,9 @@ def rename_result(format, messages, at, results):
 
 
 def double_call(format, messages, at, results):
-    calls = messages[at]["tool_calls" if format == "openai-chat" else "content"]
+    calls = messages[at][
+        "tool_calls" if format == "openai-chat" else "content"
+    ]
     calls.append(copy.deepcopy(calls[-1]))
 
 
@@ -451,9 +560,13 @@ MUTATIONS = [
 
 
 @both
-@pytest.mark.parametrize("mutate", MUTATIONS, ids=lambda mutation: mutation.__name__)
+@pytest.mark.parametrize(
+    "mutate", MUTATIONS, ids=lambda mutation: mutation.__name__
+)
 @given(turns=histories.TURNS, data=st.data())
-def test_every_mutation_of_a_legal_history_is_caught(format, mutate, turns, data):
+def test_every_mutation_of_a_legal_history_is_caught(
+    format, mutate, turns, data
+):
     messages = BUILD[format]([*turns, ("ask", [["r", "s"]], "answer")])
     at, results = data.draw(st.sampled_from(list(_batches(format, messages))))
     mutate(format, messages, at, results)
@@ -481,14 +594,24 @@ SHAPES = st.recursive(
 def test_any_json_is_judged_without_an_exception(format, request):
     assert problems(format, request) or isinstance(request, dict)
     assert problems(format, {"messages": request}) or isinstance(request, list)
-    problems(format, {"messages": [request], "tools": request, "system": request})
-    problems(format, {"messages": request, "cache_control": {}}, history=[DONE])
+    problems(
+        format, {"messages": [request], "tools": request, "system": request}
+    )
+    problems(
+        format, {"messages": request, "cache_control": {}}, history=[DONE]
+    )
 
 
 def test_client_objects_are_dumped():
     anthropic = pytest.importorskip("anthropic")
-    block = anthropic.types.ToolUseBlock(id="t1", name="run", input={}, type="tool_use")
-    messages = [USER, {"role": "assistant", "content": [block]}, user(result())]
+    block = anthropic.types.ToolUseBlock(
+        id="t1", name="run", input={}, type="tool_use"
+    )
+    messages = [
+        USER,
+        {"role": "assistant", "content": [block]},
+        user(result()),
+    ]
     assert problems("anthropic", {"messages": messages}) == []
     assert rules("anthropic", messages[:2]) == {"A3"}
 

@@ -13,7 +13,9 @@ from ullage.wires.rules.checker import check_of
 
 
 def rules(contents, **more):
-    return {problem.rule for problem in problems_of("gemini", contents, **more)}
+    return {
+        problem.rule for problem in problems_of("gemini", contents, **more)
+    }
 
 
 def user(*parts):
@@ -25,14 +27,25 @@ def model(*parts):
 
 
 def call(name="run", id=None, signature=None):
-    part = {"functionCall": {**({"id": id} if id else {}), "name": name, "args": {}}}
+    part = {
+        "functionCall": {
+            **({"id": id} if id else {}),
+            "name": name,
+            "args": {},
+        }
+    }
     return part | ({"thoughtSignature": signature} if signature else {})
 
 
 def gave(name="run", id=None, **more):
     known = {"id": id} if id else {}
     return {
-        "functionResponse": {**known, "name": name, "response": {"output": "ok"}} | more
+        "functionResponse": {
+            **known,
+            "name": name,
+            "response": {"output": "ok"},
+        }
+        | more
     }
 
 
@@ -44,14 +57,22 @@ CODE = {"executableCode": {"language": "PYTHON", "code": "1"}}
 LEGAL = {
     "the simplest": [GO],
     "no role": [{"parts": [TEXT]}],
-    "strings, parts and lists, as the SDK takes them": ["go", TEXT, ["see", IMAGE]],
+    "strings, parts and lists, as the SDK takes them": [
+        "go",
+        TEXT,
+        ["see", IMAGE],
+    ],
     "a step": [GO, model(call()), GAVE],
     "the old role of responses": [
         GO,
         model(call()),
         {"role": "function", "parts": [gave()]},
     ],
-    "calls of one name without ids": [GO, model(call(), call()), user(gave(), gave())],
+    "calls of one name without ids": [
+        GO,
+        model(call(), call()),
+        user(gave(), gave()),
+    ],
     "responses in any order": [
         GO,
         model(call("a"), call("b")),
@@ -69,11 +90,16 @@ LEGAL = {
     ],
     "ids used again": [GO, model(call(id="1")), user(gave(id="1"))] * 2,
     "text beside the responses": [GO, model(TEXT, call()), user(gave(), TEXT)],
-    "server tools, and parts from the future": [GO, model(CODE, {"hologram": {}}), GO],
+    "server tools, and parts from the future": [
+        GO,
+        model(CODE, {"hologram": {}}),
+        GO,
+    ],
     "a thought and an empty text with a signature": [
         GO,
         model(
-            {"text": "hm", "thought": True}, {"text": "", "thoughtSignature": "c2ln"}
+            {"text": "hm", "thought": True},
+            {"text": "", "thoughtSignature": "c2ln"},
         ),
         GO,
     ],
@@ -114,7 +140,14 @@ ILLEGAL = [
     ("G2", [user(TEXT | IMAGE)]),
     ("G2", [GO, model({"thoughtSignature": "c2ln"}), GO]),
     ("G0", [GO, model({"functionCall": {"args": {}}}), user(gave())]),
-    ("G0", [GO, model({"functionCall": {"name": "run", "args": "{}"}}), user(gave())]),
+    (
+        "G0",
+        [
+            GO,
+            model({"functionCall": {"name": "run", "args": "{}"}}),
+            user(gave()),
+        ],
+    ),
     ("G0", [GO, model(call()), user(gave(response="ok"))]),
     ("G0", [GO, model(call()), user({"functionResponse": {"name": "run"}})]),
     ("G3", [GO, model(call())]),
@@ -131,7 +164,14 @@ ILLEGAL = [
     ("G6", [GO, model(call("a")), user(gave("b"))]),
     ("G6", [GO, model(call(id="1")), user(gave(id="2"))]),
     ("G6", [GO, model(call("a", id="1")), user(gave("b", id="1"))]),
-    ("G6", [GO, model(call(id="1"), call(id="2")), user(gave(id="1"), gave(id="1"))]),
+    (
+        "G6",
+        [
+            GO,
+            model(call(id="1"), call(id="2")),
+            user(gave(id="1"), gave(id="1")),
+        ],
+    ),
     ("G6", [GO, model(call("a"), call("a")), user(gave("a"), gave("b"))]),
     ("G7", [GO, model(call(), call(signature="c2ln")), user(gave(), gave())]),
     (
@@ -160,10 +200,15 @@ def test_the_rule_that_is_broken_is_named(rule, contents):
 
 
 def test_the_words_of_the_sdk_are_the_words_of_the_wire():
-    called = {"function_call": {"name": "run", "args": {}}, "thought_signature": "c2ln"}
+    called = {
+        "function_call": {"name": "run", "args": {}},
+        "thought_signature": "c2ln",
+    }
     answered = {"function_response": {"name": "run", "response": {}}}
     assert rules([GO, model(called), user(answered)]) == set()
-    assert rules([GO, model(called), user(answered), model(call()), GAVE]) == {"G7"}
+    assert rules([GO, model(called), user(answered), model(call()), GAVE]) == {
+        "G7"
+    }
 
 
 HALF_SIGNED = [GO, model(call(signature="c2ln")), GAVE, model(call()), GAVE]
@@ -174,14 +219,25 @@ HEADS = [
     ({"G12"}, CACHED | {"tools": [{"codeExecution": {}}]}),
     (
         {"G12"},
-        {"config": {"cached_content": "cachedContents/1", "system_instruction": "x"}},
+        {
+            "config": {
+                "cached_content": "cachedContents/1",
+                "system_instruction": "x",
+            }
+        },
     ),
-    (set(), {"model": "gemini-2.5-pro", "contents": [GO, model(call()), GAVE]}),
+    (
+        set(),
+        {"model": "gemini-2.5-pro", "contents": [GO, model(call()), GAVE]},
+    ),
     (set(), {"model": "gemini-2.5-pro", "contents": HALF_SIGNED}),
     ({"G7"}, {"model": "gemini-3-pro", "contents": HALF_SIGNED}),
     (
         {"G7"},
-        {"model": "models/gemini-3-pro-preview", "contents": [GO, model(call()), GAVE]},
+        {
+            "model": "models/gemini-3-pro-preview",
+            "contents": [GO, model(call()), GAVE],
+        },
     ),
     (
         set(),
@@ -192,7 +248,10 @@ HEADS = [
     ),
     (
         set(),
-        {"model": "gemini-4-argon", "contents": [GO, model(call()), GAVE, DONE, GO]},
+        {
+            "model": "gemini-4-argon",
+            "contents": [GO, model(call()), GAVE, DONE, GO],
+        },
     ),
     (set(), {"contents": "go"}),
 ]
@@ -200,7 +259,9 @@ HEADS = [
 
 @pytest.mark.parametrize(("broken", "head"), HEADS)
 def test_the_head(broken, head):
-    assert {p.rule for p in problems("gemini", {"contents": [GO]} | head)} == broken
+    assert {
+        p.rule for p in problems("gemini", {"contents": [GO]} | head)
+    } == broken
 
 
 SIGNED = [GO, model(call("a", signature="a-_b")), user(gave("a"))]
@@ -234,7 +295,10 @@ def gemini(turns, ids=True):
     for at, (ask, batches, answer) in enumerate(turns):
         contents.append(user({"text": ask}))
         for step, results in enumerate(batches):
-            names = [f"c{at}_{step}_{n}" if ids else None for n in range(len(results))]
+            names = [
+                f"c{at}_{step}_{n}" if ids else None
+                for n in range(len(results))
+            ]
             calls = [call(id=name) for name in names]
             calls[0]["thoughtSignature"] = f"s{at}{step}"
             contents.append(model(*calls))
@@ -343,15 +407,23 @@ MUTATIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("mutate", MUTATIONS, ids=lambda mutation: mutation.__name__)
+@pytest.mark.parametrize(
+    "mutate", MUTATIONS, ids=lambda mutation: mutation.__name__
+)
 @given(turns=histories.TURNS, ids=st.booleans(), first=st.booleans())
-def test_every_mutation_of_a_legal_history_is_caught(mutate, turns, ids, first):
+def test_every_mutation_of_a_legal_history_is_caught(
+    mutate, turns, ids, first
+):
     """The last turn has two steps of two calls; one of them is changed."""
-    contents = gemini([*turns, ("ask", [["r", "s"], ["t", "u"]], "answer")], ids)[:-1]
+    contents = gemini(
+        [*turns, ("ask", [["r", "s"], ["t", "u"]], "answer")], ids
+    )[:-1]
     assert problems_of("gemini", contents) == []
     if mutate is empty_text:
         contents.append(user({"text": "x"}))
-    mutate(contents, len(contents) - (4 if first else 2) - (mutate is empty_text))
+    mutate(
+        contents, len(contents) - (4 if first else 2) - (mutate is empty_text)
+    )
     found = problems_of("gemini", contents)
     assert found
     assert all(p.where and p.sentence and p.remedy for p in found)
@@ -364,7 +436,13 @@ def test_any_json_is_judged_without_an_exception(request, more):
         "role": "model",
     }
     body = {"functionCall": request, "thoughtSignature": more}
-    contents = [GO, parts, model(body), user({"functionResponse": more}), request]
+    contents = [
+        GO,
+        parts,
+        model(body),
+        user({"functionResponse": more}),
+        request,
+    ]
     problems("gemini", request)
     problems(
         "gemini",
@@ -379,9 +457,12 @@ def test_objects_of_the_sdk_are_dumped():
         "google.genai.types", reason="google-genai is not installed"
     )
     called = types.Part(
-        function_call=types.FunctionCall(name="run", args={}), thought_signature=b"sig"
+        function_call=types.FunctionCall(name="run", args={}),
+        thought_signature=b"sig",
     )
-    given = types.Part.from_function_response(name="run", response={"result": 1})
+    given = types.Part.from_function_response(
+        name="run", response={"result": 1}
+    )
     contents = [
         types.Content(role="user", parts=[types.Part(text="go")]),
         types.Content(role="model", parts=[called]),
@@ -395,5 +476,7 @@ def test_objects_of_the_sdk_are_dumped():
 def test_nothing_is_changed():
     contents = gemini([("a", [["b", ""]], "c")])
     before = copy.deepcopy(contents)
-    problems("gemini", {"contents": contents, "model": "gemini-3"}, history=contents)
+    problems(
+        "gemini", {"contents": contents, "model": "gemini-3"}, history=contents
+    )
     assert contents == before

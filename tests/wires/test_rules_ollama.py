@@ -40,12 +40,26 @@ LEGAL = {
     + [ran(tool_call_id="a")] * 2,
     "no word of the calls": [GO, runs("run", "look"), BARE, BARE],
     "no word of one call": [GO, runs("run", "look"), ran(), BARE],
-    "the tool under the older name": [GO, runs("run"), {**BARE, "name": "run"}],
+    "the tool under the older name": [
+        GO,
+        runs("run"),
+        {**BARE, "name": "run"},
+    ],
 }
 ILLEGAL = [
     ("O0", [{"role": "robot", "content": "x"}]),
     ("O0", [{"role": "user", "content": ["x"]}]),
-    ("O0", [GO, {"role": "assistant", "content": "", "tool_calls": [{"name": "run"}]}]),
+    (
+        "O0",
+        [
+            GO,
+            {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [{"name": "run"}],
+            },
+        ],
+    ),
     ("O1", [GO, runs("run")]),
     ("O1", [GO, runs("run", "run"), ran(), NEXT]),
     ("O1", [GO, runs("run", "look"), BARE]),
@@ -56,7 +70,10 @@ ILLEGAL = [
     ("O3", [GO, runs("run"), NEXT, ran()]),
     ("O3", [GO, runs("run"), NEXT, BARE]),
     ("O3", [GO, runs("run"), DONE, ran()]),
-    ("O3", [GO, runs("run"), DONE, BARE]),  # the model's in a row are one reply
+    (
+        "O3",
+        [GO, runs("run"), DONE, BARE],
+    ),  # the model's in a row are one reply
     ("O4", [GO, runs(numbered("a", arguments="{}")), ran()]),
     ("O5", [{**GO, "images": ["https://example.com/a.png"]}]),
 ]
@@ -69,7 +86,9 @@ def test_legal(name):
 
 @pytest.mark.parametrize(("rule", "messages"), ILLEGAL)
 def test_illegal(rule, messages):
-    assert {problem.rule for problem in problems_of("ollama", messages)} == {rule}
+    assert {problem.rule for problem in problems_of("ollama", messages)} == {
+        rule
+    }
 
 
 def test_a_result_that_says_nothing_is_of_no_earlier_reply():

@@ -35,26 +35,57 @@ def call(call_id="c1", **more):
 
 
 def gave(call_id="c1", output="ok", **more):
-    return {"type": "function_call_output", "call_id": call_id, "output": output} | more
+    return {
+        "type": "function_call_output",
+        "call_id": call_id,
+        "output": output,
+    } | more
 
 
 def thought(name="rs_1", sealed="gAAAA", **more):
-    item = {"type": "reasoning", "id": name, "summary": [], "encrypted_content": sealed}
+    item = {
+        "type": "reasoning",
+        "id": name,
+        "summary": [],
+        "encrypted_content": sealed,
+    }
     return item | more
 
 
 def said(*parts, **more):
-    return {"type": "message", "role": "assistant", "content": list(parts)} | more
+    return {
+        "type": "message",
+        "role": "assistant",
+        "content": list(parts),
+    } | more
 
 
-CUSTOM = {"type": "custom_tool_call", "call_id": "c1", "name": "sh", "input": "ls"}
-CUSTOM_GAVE = {"type": "custom_tool_call_output", "call_id": "c1", "output": "a"}
+CUSTOM = {
+    "type": "custom_tool_call",
+    "call_id": "c1",
+    "name": "sh",
+    "input": "ls",
+}
+CUSTOM_GAVE = {
+    "type": "custom_tool_call_output",
+    "call_id": "c1",
+    "output": "a",
+}
 SHELL = {"type": "shell_call", "call_id": "c1", "action": {"commands": ["ls"]}}
-CHUNK = {"stdout": "a", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
+CHUNK = {
+    "stdout": "a",
+    "stderr": "",
+    "outcome": {"type": "exit", "exit_code": 0},
+}
 SHELL_GAVE = {"type": "shell_call_output", "call_id": "c1", "output": [CHUNK]}
 REFERENCE = {"type": "item_reference", "id": "fc_1"}
 TRIGGER = {"type": "compaction_trigger"}
-SEARCH = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {}}
+SEARCH = {
+    "type": "web_search_call",
+    "id": "ws_1",
+    "status": "completed",
+    "action": {},
+}
 
 LEGAL = {
     "the simplest": [USER],
@@ -97,7 +128,10 @@ ILLEGAL = [
     ("R0", [{"role": "user", "content": None}]),
     ("R0", [{"role": "user", "content": [{"type": "text", "text": "x"}]}]),
     ("R0", [{"role": "user", "content": [{"type": "input_text"}]}]),
-    ("R0", [{"role": "user", "content": [{"type": "output_text", "text": "x"}]}]),
+    (
+        "R0",
+        [{"role": "user", "content": [{"type": "output_text", "text": "x"}]}],
+    ),
     ("R0", [call(arguments={}), gave()]),
     ("R0", [call(None)]),
     ("C6", [call("x" * 65), gave("x" * 65)]),
@@ -107,7 +141,10 @@ ILLEGAL = [
     ("R0", [CUSTOM, {"type": "custom_tool_call_output", "output": "x"}]),
     ("R0", [SHELL, SHELL_GAVE | {"output": [{"stdout": "a"}]}]),
     ("R0", [SHELL, SHELL_GAVE | {"output": "a"}]),
-    ("R0", [{"type": "reasoning", "id": "rs_1", "encrypted_content": "g"}, DONE]),
+    (
+        "R0",
+        [{"type": "reasoning", "id": "rs_1", "encrypted_content": "g"}, DONE],
+    ),
     ("R1", [USER, call()]),
     ("R1", [USER, call(), DONE]),
     ("R1", [call("a"), call("b"), gave("a"), DONE]),
@@ -142,7 +179,14 @@ def test_the_rule_that_is_broken_is_named(rule, items):
 
 
 REPLY = [thought(), call("a", id="fc_a"), call("b", id="fc_b")]
-RETURNED = [USER, *REPLY, gave("a"), gave("b"), thought("rs_2"), said(id="msg_1")]
+RETURNED = [
+    USER,
+    *REPLY,
+    gave("a"),
+    gave("b"),
+    thought("rs_2"),
+    said(id="msg_1"),
+]
 BARE = [{k: v for k, v in item.items() if k != "id"} for item in RETURNED]
 
 AS_RETURNED = {
@@ -160,7 +204,9 @@ AS_RETURNED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("broken", "items"), AS_RETURNED.values(), ids=AS_RETURNED)
+@pytest.mark.parametrize(
+    ("broken", "items"), AS_RETURNED.values(), ids=AS_RETURNED
+)
 def test_reasoning_is_compared_with_what_was_returned(broken, items):
     assert rules(items, history=RETURNED) == broken
 
@@ -176,13 +222,17 @@ HEADS = [
 
 @pytest.mark.parametrize(("rule", "head"), HEADS)
 def test_the_head(rule, head):
-    assert [p.rule for p in problems(FORMAT, {"input": [USER]} | head)] == [rule]
+    assert [p.rule for p in problems(FORMAT, {"input": [USER]} | head)] == [
+        rule
+    ]
 
 
 def test_heads_that_are_legal():
     assert problems(FORMAT, {"input": "go", "store": False, "tools": []}) == []
     assert (
-        problems(FORMAT, {"input": [USER, REFERENCE], "previous_response_id": "r"})
+        problems(
+            FORMAT, {"input": [USER, REFERENCE], "previous_response_id": "r"}
+        )
         == []
     )
     opened = thought(sealed=None) | {
@@ -193,11 +243,15 @@ def test_heads_that_are_legal():
 
 # -- generated ------------------------------------------------------------------------------
 
-GENERATED = histories.histories.map(lambda turns: histories.wire(FORMAT, turns))
+GENERATED = histories.histories.map(
+    lambda turns: histories.wire(FORMAT, turns)
+)
 
 
 @given(GENERATED)
-def test_generated_histories_are_legal_and_so_is_every_prefix_before_a_reply(items):
+def test_generated_histories_are_legal_and_so_is_every_prefix_before_a_reply(
+    items,
+):
     checker = check_of(FORMAT)
     made = ("reasoning", "message", "function_call")
     for at, item in enumerate(items):
@@ -284,7 +338,9 @@ MUTATIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("mutate", MUTATIONS, ids=lambda mutation: mutation.__name__)
+@pytest.mark.parametrize(
+    "mutate", MUTATIONS, ids=lambda mutation: mutation.__name__
+)
 @given(items=GENERATED, data=st.data())
 def test_every_mutation_of_a_legal_history_is_caught(mutate, items, data):
     items = copy.deepcopy(items)
@@ -312,7 +368,9 @@ SHAPES = st.recursive(
 @given(request=SHAPES)
 def test_any_json_is_judged_without_an_exception(request):
     assert problems(FORMAT, request) or isinstance(request, dict)
-    assert problems(FORMAT, {"input": request}) or isinstance(request, (list, str))
+    assert problems(FORMAT, {"input": request}) or isinstance(
+        request, (list, str)
+    )
     problems(FORMAT, {"input": [request], "tools": request, "store": False})
     problems(FORMAT, {"input": request}, history=[request])
 

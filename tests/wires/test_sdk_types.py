@@ -58,7 +58,9 @@ def sdk():
     def takes(format, message):
         if format not in adapters:
             module, name = TYPES[format]
-            kind = getattr(pytest.importorskip(module, reason=f"no {module}"), name)
+            kind = getattr(
+                pytest.importorskip(module, reason=f"no {module}"), name
+            )
             adapters[format] = pydantic.TypeAdapter(kind)
         try:
             exhaust(adapters[format].validate_python(easy(message)))
@@ -76,10 +78,17 @@ def easy(message):
     makes objects of images before its types see them.
     """
     if "images" in message:
-        return {**message, "images": [{"value": image} for image in message["images"]]}
+        return {
+            **message,
+            "images": [{"value": image} for image in message["images"]],
+        }
     if not isinstance(message.get("content"), str):
         return copy.deepcopy(message)
-    return {key: value for key, value in message.items() if key not in ("id", "status")}
+    return {
+        key: value
+        for key, value in message.items()
+        if key not in ("id", "status")
+    }
 
 
 def exhaust(value):
@@ -96,10 +105,16 @@ def exhaust(value):
 
 @every_format
 def test_the_sdk_takes_every_legal_example_but_those_listed(format, sdk):
-    wire = {name: m for name, m in LEGAL[format].items() if all(map(is_wire, m))}
-    wire |= {rule: row[1][KEYS[format]] for rule, row in EXAMPLES[format].items()}
+    wire = {
+        name: m for name, m in LEGAL[format].items() if all(map(is_wire, m))
+    }
+    wire |= {
+        rule: row[1][KEYS[format]] for rule, row in EXAMPLES[format].items()
+    }
     refused = {
-        name for name, given in wire.items() if not all(sdk(format, m) for m in given)
+        name
+        for name, given in wire.items()
+        if not all(sdk(format, m) for m in given)
     }
     assert refused == WIDER.keys() & wire.keys()
 

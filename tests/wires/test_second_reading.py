@@ -69,7 +69,11 @@ EXAMPLES = {
 
 def is_wire(message):
     """Not one of the shorter forms that only Google's SDK takes, nor no object at all."""
-    return isinstance(message, dict) and message.keys() & {"role", "type", "parts"}
+    return isinstance(message, dict) and message.keys() & {
+        "role",
+        "type",
+        "parts",
+    }
 
 
 @every_format
@@ -93,7 +97,9 @@ def test_they_agree_on_generated_histories(format, number):
 @pytest.mark.parametrize("number", [9_500, 35_457, 9_530])
 def test_they_agree_where_they_did_not_once(number):
     one = case(7, number, NUMBERED)
-    assert agree(one.format, {**one.request, one.key: one.messages, "model": None})
+    assert agree(
+        one.format, {**one.request, one.key: one.messages, "model": None}
+    )
 
 
 # -- mutations ----------------------------------------------------------------------------
@@ -119,7 +125,12 @@ def dicts(value):
 
 
 def having(messages, *keys):
-    return [(thing, key) for thing in dicts(messages) for key in keys if key in thing]
+    return [
+        (thing, key)
+        for thing in dicts(messages)
+        for key in keys
+        if key in thing
+    ]
 
 
 def drop(draw, items):
@@ -130,7 +141,9 @@ def drop(draw, items):
 def double(draw, items):
     if items:
         at = draw(st.integers(0, len(items) - 1))
-        items.insert(draw(st.integers(0, len(items))), copy.deepcopy(items[at]))
+        items.insert(
+            draw(st.integers(0, len(items))), copy.deepcopy(items[at])
+        )
 
 
 def swap(draw, items):
@@ -172,11 +185,17 @@ def setting(name, keys, values):
 def rename(draw, messages):
     """One id becomes another, perhaps one that is in use."""
     keys = ("id", "tool_use_id", "tool_call_id", "call_id")
-    places = [(t, key) for t, key in having(messages, *keys) if isinstance(t[key], str)]
+    places = [
+        (t, key)
+        for t, key in having(messages, *keys)
+        if isinstance(t[key], str)
+    ]
     if places:
         thing, key = draw(st.sampled_from(places))
         used = [other[name] for other, name in places]
-        thing[key] = draw(st.sampled_from([*used, "other", "a b", "x" * 50, "y" * 70]))
+        thing[key] = draw(
+            st.sampled_from([*used, "other", "a b", "x" * 50, "y" * 70])
+        )
 
 
 ROLES = ("user", "assistant", "model", "tool", "system", "developer")
@@ -203,7 +222,9 @@ MUTATIONS = [
     max_examples=READINGS // len(MUTATIONS) or 40,
     suppress_health_check=[HealthCheck.too_slow],
 )
-def test_they_agree_on_histories_with_something_wrong(format, mutate, turns, data):
+def test_they_agree_on_histories_with_something_wrong(
+    format, mutate, turns, data
+):
     messages = copy.deepcopy(histories.wire(format, turns))
     for _ in range(data.draw(st.integers(1, 3))):
         mutate(data.draw, messages)

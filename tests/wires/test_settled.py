@@ -27,7 +27,10 @@ def messages(holding, **roles):
     """Messages of these roles in any order, each of up to three of the parts of its role."""
     one = [
         st.builds(
-            lambda parts, role=role: {"role": role, holding: copy.deepcopy(parts)},
+            lambda parts, role=role: {
+                "role": role,
+                holding: copy.deepcopy(parts),
+            },
             st.lists(st.sampled_from(parts), min_size=1, max_size=3),
         )
         for role, parts in roles.items()
@@ -49,7 +52,12 @@ CLAUDE = messages(
     assistant=[
         TEXT,
         *twice(
-            lambda id: {"type": "tool_use", "id": id, "name": "bash", "input": {}},
+            lambda id: {
+                "type": "tool_use",
+                "id": id,
+                "name": "bash",
+                "input": {},
+            },
             lambda id: {
                 "type": "server_tool_use",
                 "id": id,
@@ -61,7 +69,12 @@ CLAUDE = messages(
                 "tool_use_id": id,
                 "content": INSIDE,
             },
-            lambda id: {"type": "mcp_tool_use", "id": id, "name": "ask", "input": {}},
+            lambda id: {
+                "type": "mcp_tool_use",
+                "id": id,
+                "name": "ask",
+                "input": {},
+            },
             lambda id: {
                 "type": "mcp_tool_result",
                 "tool_use_id": id,
@@ -93,7 +106,10 @@ CLAUDES = [
     {},
     {"model": "claude-opus-4-8", "thinking": {"type": "enabled"}},
     {"model": "claude-opus-4-8", "tools": [{"name": "bash"}]},
-    {"model": "claude-opus-4-8", "tools": [{"name": "bash"}, {"name": "web_search"}]},
+    {
+        "model": "claude-opus-4-8",
+        "tools": [{"name": "bash"}, {"name": "web_search"}],
+    },
 ]
 
 # -- Chat Completions ---------------------------------------------------------------------
@@ -104,16 +120,26 @@ CALLS = twice(
         "type": "function",
         "function": {"name": "bash", "arguments": "{}"},
     },
-    lambda id: {"id": id, "type": "custom", "custom": {"name": "patch", "input": "x"}},
+    lambda id: {
+        "id": id,
+        "type": "custom",
+        "custom": {"name": "patch", "input": "x"},
+    },
 )
 CHAT = st.lists(
     st.one_of(
         st.builds(
-            lambda calls: {"role": "assistant", "content": None, "tool_calls": calls},
+            lambda calls: {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": calls,
+            },
             st.lists(st.sampled_from(CALLS), max_size=3),
         ),
         st.sampled_from(
-            twice(lambda id: {"role": "tool", "tool_call_id": id, "content": "x"})
+            twice(
+                lambda id: {"role": "tool", "tool_call_id": id, "content": "x"}
+            )
         ),
         st.sampled_from(["assistant", "user", "developer"]).map(
             lambda role: {"role": role, "content": "Words."}
@@ -182,7 +208,10 @@ ITEMS = st.lists(
 
 # -- Gemini -------------------------------------------------------------------------------
 
-SIGNED = {"functionCall": {"name": "bash", "args": {}}, "thoughtSignature": "c2VhbA=="}
+SIGNED = {
+    "functionCall": {"name": "bash", "args": {}},
+    "thoughtSignature": "c2VhbA==",
+}
 GEMINI = messages(
     "parts",
     model=[
@@ -192,7 +221,9 @@ GEMINI = messages(
         {"executableCode": {"language": "PYTHON", "code": "1"}},
         {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
         *twice(
-            lambda id: {"functionCall": {"id": id, "name": f"tool_{id}", "args": {}}}
+            lambda id: {
+                "functionCall": {"id": id, "name": f"tool_{id}", "args": {}}
+            }
         ),
     ],
     user=[
@@ -200,7 +231,11 @@ GEMINI = messages(
         {"functionResponse": {"name": "bash", "response": {}}},
         *twice(
             lambda id: {
-                "functionResponse": {"id": id, "name": "tool_a", "response": {}}
+                "functionResponse": {
+                    "id": id,
+                    "name": "tool_a",
+                    "response": {},
+                }
             }
         ),
     ],
@@ -209,7 +244,10 @@ GEMINI = messages(
 
 
 def _asked(name, id=""):
-    return {**({"id": id} if id else {}), "function": {"name": name, "arguments": {}}}
+    return {
+        **({"id": id} if id else {}),
+        "function": {"name": name, "arguments": {}},
+    }
 
 
 def _answered(**named):
@@ -220,7 +258,11 @@ OLLAMA = st.lists(
     st.one_of(
         st.just({"role": "user", "content": "go"}),
         st.builds(
-            lambda calls: {"role": "assistant", "content": "", "tool_calls": calls},
+            lambda calls: {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": calls,
+            },
             st.lists(
                 st.sampled_from(
                     [*map(_asked, "xy"), *twice(lambda id: _asked("x", id))]

@@ -112,7 +112,11 @@ def test_models_for_deep_research_take_no_functions(model):
     assert added({"model": "gpt-5.2", "input": HELLO, "tools": hosted})
 
 
-RESPONSES = {"type": "function", "name": "bash", "parameters": {"type": "object"}}
+RESPONSES = {
+    "type": "function",
+    "name": "bash",
+    "parameters": {"type": "object"},
+}
 
 
 @pytest.mark.parametrize(
@@ -131,14 +135,18 @@ def test_openais_wires_take_128_tools(model, key, tool, count, offered):
 
 def test_who_has_no_room_for_them_is_told_why_and_is_offered_them_once_there_is():
     session = Session("gpt-4.1")
-    view = session.fit({"model": "gpt-4.1", "messages": HELLO, "tools": [BASH] * 128})
+    view = session.fit(
+        {"model": "gpt-4.1", "messages": HELLO, "tools": [BASH] * 128}
+    )
     assert view.sent.standing.reason == "full"
     more = [
         *HELLO,
         {"role": "assistant", "content": "Hi."},
         {"role": "user", "content": "Go."},
     ]
-    later = session.fit({"model": "gpt-4.1", "messages": more, "tools": [BASH] * 100})
+    later = session.fit(
+        {"model": "gpt-4.1", "messages": more, "tools": [BASH] * 100}
+    )
     assert "get_continuation" in str(later)
     assert later.sent.standing is None
 
@@ -167,11 +175,17 @@ def test_a_conversation_whose_tools_leave_no_room_keeps_its_view_and_cuts_nothin
         call = {"id": f"call_{count}", "type": "function"}
         call["function"] = {"name": "bash", "arguments": "{}"}
         text = f"{count}: what there is to see\n" * 2_000
-        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append(
+            {"role": "assistant", "content": None, "tool_calls": [call]}
+        )
         messages.append(
             {"role": "tool", "tool_call_id": f"call_{count}", "content": text}
         )
-        asked = {"model": "gpt-4.1", "messages": list(messages), "tools": [BASH] * own}
+        asked = {
+            "model": "gpt-4.1",
+            "messages": list(messages),
+            "tools": [BASH] * own,
+        }
         view = session.fit(asked)
         return len(view["tools"]) - own, [
             len(m["content"] or "") for m in view["messages"][2::2]

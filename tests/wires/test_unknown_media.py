@@ -18,7 +18,10 @@ BASE64 = b64encode(BYTES).decode()
         {"type": "hologram", "data": BASE64},
         {"type": "hologram", "data": f"data:image/new;base64,{BASE64}"},
         {"type": "hologram", "frames": [{"source": {"bytes": BYTES}}]},
-        {"type": "hologram", "data": BASE64.replace("+", "-").replace("/", "_")},
+        {
+            "type": "hologram",
+            "data": BASE64.replace("+", "-").replace("/", "_"),
+        },
         {"type": "hologram", "data": encodebytes(BYTES).decode()},
     ],
 )
@@ -27,13 +30,19 @@ def test_bytes_and_base64_cost_what_a_large_picture_costs(block):
 
 
 def test_each_of_several_counts_and_so_does_what_is_said_beside_them():
-    two = {"type": "hologram", "frames": [BASE64, BASE64], "said": "some words " * 400}
+    two = {
+        "type": "hologram",
+        "frames": [BASE64, BASE64],
+        "said": "some words " * 400,
+    }
     assert media_tokens_of(two) > 2 * MOST_TOKENS + 1_000
 
 
 def test_a_pdf_counts_by_its_pages():
     """As the result of a server's tool has it, say: a page is words and a picture."""
-    pdf = b64encode(b"%PDF-1.7\n" + b"<< /Type /Pages /Count 30 >>\n" + BYTES).decode()
+    pdf = b64encode(
+        b"%PDF-1.7\n" + b"<< /Type /Pages /Count 30 >>\n" + BYTES
+    ).decode()
     source = {"type": "base64", "media_type": "application/pdf", "data": pdf}
     content = {
         "type": "web_fetch_result",
@@ -74,9 +83,16 @@ def test_a_text_is_base64_if_it_is_long_and_of_no_other_character():
     assert not is_base64("two words " * 100)
 
 
-@pytest.mark.parametrize("format", ["anthropic", "openai-chat", "openai-responses"])
-def test_a_request_with_one_is_counted_so_and_the_block_stays_the_caller_s(format):
-    content = [{"type": "text", "text": "Look."}, {"type": "hologram", "data": BASE64}]
+@pytest.mark.parametrize(
+    "format", ["anthropic", "openai-chat", "openai-responses"]
+)
+def test_a_request_with_one_is_counted_so_and_the_block_stays_the_caller_s(
+    format,
+):
+    content = [
+        {"type": "text", "text": "Look."},
+        {"type": "hologram", "data": BASE64},
+    ]
     key = FORMATS[format].key
     request = {"model": "gpt-5.6", key: [{"role": "user", "content": content}]}
     session = Session("gpt-5.6", format=format)

@@ -26,10 +26,17 @@ from ullage.core.errors import ConfigError
 from ullage.core.values.usage import Usage
 from ullage.wires import FORMATS, format_of
 
-FILES = sorted((Path(__file__).parents[1] / "fixtures" / "usage").glob("*.json"))
+FILES = sorted(
+    (Path(__file__).parents[1] / "fixtures" / "usage").glob("*.json")
+)
 GOLDEN = {file.stem: json.loads(file.read_text()) for file in FILES}
 WHOLE = {name: golden for name, golden in GOLDEN.items() if "reply" in golden}
-CLASSES = ("fresh_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
+CLASSES = (
+    "fresh_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "output_tokens",
+)
 
 
 def events_of(golden):
@@ -65,14 +72,20 @@ def as_sdk(golden):
 def test_events_as_dicts_as_objects_and_only_once(name):
     golden = GOLDEN[name]
     for events in (events_of(golden), as_sdk(golden), iter(events_of(golden))):
-        assert FORMATS[golden["format"]].usage_of_stream(events) == expected(golden)
+        assert FORMATS[golden["format"]].usage_of_stream(events) == expected(
+            golden
+        )
 
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_the_classes_add_up_to_what_the_api_counted(name):
     golden = GOLDEN[name]
-    found = FORMATS[golden["format"]].usage_of_stream(events_of(golden)) or Usage()
-    assert sum(getattr(found, kind) for kind in CLASSES) == golden["total_tokens"]
+    found = (
+        FORMATS[golden["format"]].usage_of_stream(events_of(golden)) or Usage()
+    )
+    assert (
+        sum(getattr(found, kind) for kind in CLASSES) == golden["total_tokens"]
+    )
     assert found.total_tokens == golden["total_tokens"]
     assert found.reasoning_tokens <= found.output_tokens
     if told := re.findall(
@@ -84,7 +97,9 @@ def test_the_classes_add_up_to_what_the_api_counted(name):
 @pytest.mark.parametrize("name", GOLDEN)
 def test_every_token_is_of_one_modality(name):
     found = (
-        FORMATS[GOLDEN[name]["format"]].usage_of_stream(events_of(GOLDEN[name]))
+        FORMATS[GOLDEN[name]["format"]].usage_of_stream(
+            events_of(GOLDEN[name])
+        )
         or Usage()
     )
     assert found.input_media.total_tokens <= found.input_tokens
@@ -120,15 +135,21 @@ def test_other_events_are_passed_over():
         among = [
             item for event in events_of(golden) for item in (*noise, event)
         ] + noise
-        assert FORMATS[golden["format"]].usage_of_stream(among) == expected(golden)
+        assert FORMATS[golden["format"]].usage_of_stream(among) == expected(
+            golden
+        )
         assert FORMATS[golden["format"]].usage_of_stream(noise) is None
 
 
 def test_a_stream_that_breaks_off_gives_what_it_told():
     for golden in GOLDEN.values():
         for end in range(len(events_of(golden))):
-            found = FORMATS[golden["format"]].usage_of_stream(events_of(golden)[:end])
-            assert found is None or found.total_tokens <= golden["total_tokens"]
+            found = FORMATS[golden["format"]].usage_of_stream(
+                events_of(golden)[:end]
+            )
+            assert (
+                found is None or found.total_tokens <= golden["total_tokens"]
+            )
 
 
 def test_an_unknown_format_says_which_there_are():
@@ -156,9 +177,9 @@ def test_openai_tokens_stand_in_one_class(fresh, read, written, output, chat):
         f"{done}_tokens_details": {"reasoning_tokens": output // 2},
     }
     event = {"object": "response", "usage": usage}
-    found = FORMATS["openai-chat" if chat else "openai-responses"].usage_of_stream(
-        [event]
-    )
+    found = FORMATS[
+        "openai-chat" if chat else "openai-responses"
+    ].usage_of_stream([event])
     assert found == Usage(
         fresh_tokens=fresh,
         cache_read_tokens=read,
@@ -177,7 +198,9 @@ def test_anthropic_counts_are_cumulative_and_never_summed(usages):
     events += [{"type": "message_delta", "usage": usage} for usage in later]
     last = {}
     for usage in usages:
-        last |= {name: count for name, count in usage.items() if count is not None}
+        last |= {
+            name: count for name, count in usage.items() if count is not None
+        }
     found = FORMATS["anthropic"].usage_of_stream(events)
     assert (found is None) == (not last)
     assert (found or Usage()).total_tokens == sum(last.values())
@@ -196,16 +219,25 @@ def replies(file):
     with gzip.open(file, "rt") as lines:
         for row in map(json.loads, lines):
             message = row.get("message")
-            if row.get("type") == "assistant" and message.get("model") != "<synthetic>":
+            if (
+                row.get("type") == "assistant"
+                and message.get("model") != "<synthetic>"
+            ):
                 events = found.setdefault(message["id"], [])
                 kind = "message_delta" if events else "message_start"
                 events.append(
-                    {"type": kind, "message": message, "usage": message["usage"]}
+                    {
+                        "type": kind,
+                        "message": message,
+                        "usage": message["usage"],
+                    }
                 )
     return found
 
 
-@pytest.mark.skipif(not TRACES.is_dir(), reason="no recorded runs: set ULLAGE_TRACES")
+@pytest.mark.skipif(
+    not TRACES.is_dir(), reason="no recorded runs: set ULLAGE_TRACES"
+)
 @pytest.mark.parametrize(
     "file", sorted(TRACES.glob("native/claude-code-*")), ids=lambda f: f.name
 )
@@ -213,7 +245,11 @@ def test_recorded_replies_come_to_plausible_sums(file):
     for events in replies(file).values():
         found = FORMATS["anthropic"].usage_of_stream(events)
         last = events[-1]["message"]["usage"]
-        told = [n for n in last if n.endswith("input_tokens") or n == "output_tokens"]
+        told = [
+            n
+            for n in last
+            if n.endswith("input_tokens") or n == "output_tokens"
+        ]
         assert found == FORMATS["anthropic"].usage(events[-1]["message"])
         assert found.total_tokens == sum(last[name] for name in told)
         assert 1_000 < found.input_tokens < WINDOW_TOKENS

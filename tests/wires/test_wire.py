@@ -24,7 +24,9 @@ from ullage.wires import FORMATS
 FOLDER = Path(__file__).parents[1] / "fixtures" / "wire"
 CAPTURES = sorted(FOLDER.glob("*.json"))
 ROOMY = Limits(window_tokens=900_000)
-captured = pytest.mark.parametrize("file", CAPTURES, ids=lambda file: file.stem)
+captured = pytest.mark.parametrize(
+    "file", CAPTURES, ids=lambda file: file.stem
+)
 every = pytest.mark.parametrize("format", FORMATS)
 
 
@@ -36,11 +38,18 @@ def as_sent(format, value):
     """JSON with the separators and escapes of the vendor's client."""
     if format in ("gemini", "bedrock-converse"):
         return json.dumps(value).encode()
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return json.dumps(
+        value, ensure_ascii=False, separators=(",", ":")
+    ).encode()
 
 
 def new_session(format):
-    more = {"policy": CUTS_ALWAYS, "limits": ROOMY, "format": format, "recall": False}
+    more = {
+        "policy": CUTS_ALWAYS,
+        "limits": ROOMY,
+        "format": format,
+        "recall": False,
+    }
     return Session(MODELS[format], **more)
 
 
@@ -74,7 +83,9 @@ def test_the_captures_are_what_the_sdk_sends(format):
     if version not in (FOLDER / "README.md").read_text(encoding="utf-8"):
         pytest.skip(f"captured with another version of {name}")
     stored = {
-        file.stem: file.read_bytes() for file in CAPTURES if format_of(file) == format
+        file.stem: file.read_bytes()
+        for file in CAPTURES
+        if format_of(file) == format
     }
     assert {f"{format}-{kind}": raw for kind, raw in bodies(format)} == stored
 
@@ -108,15 +119,21 @@ def test_any_history_is_written_as_it_was_read(format, turns, reuse):
 def test_a_page_is_read_as_it_was_given_though_it_is_blank(format, text):
     """Converse takes no blank text (B6), and the last page of an output may be one."""
     wire = FORMATS[format]
-    (carrier,) = wire.results([wire.result(ToolCall("call_1", "read", "{}", 0), text)])
+    (carrier,) = wire.results(
+        [wire.result(ToolCall("call_1", "read", "{}", 0), text)]
+    )
     (result,) = wire.parse(carrier, "message").results
     assert [leaf.text for leaf in result.content] == [text]
 
 
 @every
 @given(turns=histories.histories, reuse=st.booleans())
-def test_messages_with_nothing_large_in_them_go_through_untouched(format, turns, reuse):
-    request = histories.request(format, histories.wire(format, turns, reuse_ids=reuse))
+def test_messages_with_nothing_large_in_them_go_through_untouched(
+    format, turns, reuse
+):
+    request = histories.request(
+        format, histories.wire(format, turns, reuse_ids=reuse)
+    )
     before = json.dumps(request)
     view = new_session(format).fit(request)
     wire = FORMATS[format]

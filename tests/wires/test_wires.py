@@ -18,7 +18,14 @@ from ullage.core.tokens.catalog import lookup
 from ullage.core.values.toolset import ToolSpec
 from ullage.doors.exchange import route_of
 from ullage.tools.replay.cost.prices import PROFILES
-from ullage.wires import FORMATS, WIRES, Format, FormatName, recognise, wire_named
+from ullage.wires import (
+    FORMATS,
+    WIRES,
+    Format,
+    FormatName,
+    recognise,
+    wire_named,
+)
 from ullage.wires.convert.read import Reader
 from ullage.wires.convert.turns import Conversion
 from ullage.wires.convert.write import Writer, call_on
@@ -30,9 +37,19 @@ from ullage.wires.rules.problem import Check
 
 SRC = Path(ullage.__file__).parent
 EACH = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
-LOOKUP = ToolSpec("look_up", "Look it up.", {"type": "object", "properties": {}})
+LOOKUP = ToolSpec(
+    "look_up", "Look it up.", {"type": "object", "properties": {}}
+)
 
-FORMAT_TABLES = ("name", "wire", "key", "blocks", "roles", "answer_limits", "families")
+FORMAT_TABLES = (
+    "name",
+    "wire",
+    "key",
+    "blocks",
+    "roles",
+    "answer_limits",
+    "families",
+)
 """What a format has to say itself; its methods are abstract where they have no default."""
 
 
@@ -44,7 +61,10 @@ def missing(wire):
         "repair.REPAIR": (HistoryRepair, lambda: wire.repair([], Pairing())),
         "convert.READER": (Reader, lambda: wire.reader(conversion)),
         "convert.WRITER": (Writer, lambda: wire.writer(conversion)),
-        "hidden_turns.DIALECT": (Dialect, lambda: wire.dialect(wire.format, bool)),
+        "hidden_turns.DIALECT": (
+            Dialect,
+            lambda: wire.dialect(wire.format, bool),
+        ),
         "http.HTTP": (Http, lambda: wire.http),
     }
     lacking = []
@@ -60,7 +80,9 @@ def missing(wire):
         if field.required and not getattr(wire, field.name)
     ]
     tables = [
-        f"format.{name}" for name in FORMAT_TABLES if not getattr(wire.format, name)
+        f"format.{name}"
+        for name in FORMAT_TABLES
+        if not getattr(wire.format, name)
     ]
     return [*lacking, *empty, *tables]
 
@@ -72,7 +94,9 @@ def test_it_is_whole(wire):
 
 def test_what_is_missing_is_told():
     """A wire whose folder holds nothing but the module that makes it."""
-    bare = replace(GEMINI, home="ullage.wires.telex.wire", upstreams={}, provider="")
+    bare = replace(
+        GEMINI, home="ullage.wires.telex.wire", upstreams={}, provider=""
+    )
     assert missing(bare) == [
         "rules.CHECK: No module named 'ullage.wires.telex'",
         "repair.REPAIR: No module named 'ullage.wires.telex'",
@@ -91,7 +115,9 @@ def test_a_part_that_leaves_a_method_out_is_told(monkeypatch):
 
     monkeypatch.setattr("ullage.wires.gemini.convert.WRITER", Half)
     (lacking,) = missing(GEMINI)
-    assert lacking.startswith("convert.WRITER: Can't instantiate abstract class Half")
+    assert lacking.startswith(
+        "convert.WRITER: Can't instantiate abstract class Half"
+    )
     assert "medium" in lacking
 
 
@@ -141,7 +167,11 @@ def test_its_paths_are_of_no_other_wire(wire):
     assert ("batch" in kinds) == (wire.http.batch is not None)
     for endpoint in wire.http.endpoints:
         path = "/v1" + endpoint.path.pattern.removesuffix("$")
-        for group in ("(?P<model>[^/]+)", "(?P<model>[^/:]+)", "(?P<id>[^/]+)"):
+        for group in (
+            "(?P<model>[^/]+)",
+            "(?P<model>[^/:]+)",
+            "(?P<id>[^/]+)",
+        ):
             path = path.replace(group, "x%20y")
         route = route_of(endpoint.method, path)
         assert (route.wire, route.kind) == (wire.name, endpoint.kind)
@@ -174,7 +204,9 @@ def test_no_two_wires_have_a_name_or_a_path_of_one_method_in_common():
     assert len({*names}) == len(names)
     assert {*names} == {*get_args(FormatName)}
     paths = [
-        (one.method, one.path.pattern) for wire in WIRES for one in wire.http.endpoints
+        (one.method, one.path.pattern)
+        for wire in WIRES
+        for one in wire.http.endpoints
     ]
     assert len({*paths}) == len(paths)
 
@@ -187,7 +219,9 @@ def test_upstreams_of_one_name_have_one_address():
 
 
 def test_a_wire_that_is_not_there():
-    with pytest.raises(ConfigError, match=r"'telex' is not known.*openai-chat"):
+    with pytest.raises(
+        ConfigError, match=r"'telex' is not known.*openai-chat"
+    ):
         wire_named("telex")
 
 
@@ -208,10 +242,14 @@ def test_wires_are_named_in_one_table():
 
 def constants_of(node):
     """The texts that are listed in a dict's keys, a tuple, a list or a set."""
-    listed = getattr(node, "keys", None) if isinstance(node, ast.Dict) else None
+    listed = (
+        getattr(node, "keys", None) if isinstance(node, ast.Dict) else None
+    )
     if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
         listed = node.elts
-    return {each.value for each in listed or () if isinstance(each, ast.Constant)}
+    return {
+        each.value for each in listed or () if isinstance(each, ast.Constant)
+    }
 
 
 def test_a_format_of_ones_own_stands_on_a_wire():

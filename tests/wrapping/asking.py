@@ -31,7 +31,9 @@ def _openai(url, is_async, more):
     import openai
 
     kind = openai.AsyncOpenAI if is_async else openai.OpenAI
-    return kind(api_key="none", base_url=f"{url}/v1", **{"max_retries": 0, **more})
+    return kind(
+        api_key="none", base_url=f"{url}/v1", **{"max_retries": 0, **more}
+    )
 
 
 def _gemini(url, is_async, more):
@@ -73,7 +75,9 @@ def _place(client, format, way):
         case "anthropic":
             return getattr(client.messages, way), "get_final_message"
         case "openai-chat":
-            return getattr(client.chat.completions, way), "get_final_completion"
+            return getattr(
+                client.chat.completions, way
+            ), "get_final_completion"
         case "openai-responses":
             return getattr(client.responses, way), "get_final_response"
     raise ValueError(format)
@@ -109,13 +113,20 @@ async def aask(client, format, request, way):
     if format == "ollama":
         if way == "create":
             return await client.chat(**request)
-        return whole([line async for line in await client.chat(**request, stream=True)])
+        return whole(
+            [line async for line in await client.chat(**request, stream=True)]
+        )
     if format == "gemini":
         models = client.aio.models
         if way == "create":
             return await models.generate_content(**request)
         return _together(
-            [chunk async for chunk in await models.generate_content_stream(**request)]
+            [
+                chunk
+                async for chunk in await models.generate_content_stream(
+                    **request
+                )
+            ]
         )
     method, gather = _place(client, format, way)
     if way == "create":
@@ -129,7 +140,9 @@ async def aask(client, format, request, way):
 def _together(chunks):
     """The chunks of a stream as one reply: google-genai leaves that to its chats."""
     parts = [
-        part for chunk in chunks for part in chunk.candidates[0].content.parts or ()
+        part
+        for chunk in chunks
+        for part in chunk.candidates[0].content.parts or ()
     ]
     last = chunks[-1].model_copy(deep=True)
     last.candidates[0].content = Content(role="model", parts=parts)

@@ -16,10 +16,16 @@ every = pytest.mark.parametrize("format", tuple(FORMATS))
 awaited = pytest.mark.parametrize("format", AWAITED)
 ways = pytest.mark.parametrize("way", ["create", "stream"])
 NO_TOOLS = {
-    "error": {"message": "No tools beside your own.", "code": 400, "status": "INVALID"},
+    "error": {
+        "message": "No tools beside your own.",
+        "code": 400,
+        "status": "INVALID",
+    },
     "message": "No tools beside your own.",
 }
-NO_OPTIONS = {"error": {"message": "unknown field `stream_options`", "type": "invalid"}}
+NO_OPTIONS = {
+    "error": {"message": "unknown field `stream_options`", "type": "invalid"}
+}
 OURS = b"get_continuation"
 
 
@@ -34,11 +40,16 @@ def asked(format, text):
 
 @every
 @ways
-def test_a_client_gets_its_reply_and_the_refusal_is_remembered(serve, format, way):
+def test_a_client_gets_its_reply_and_the_refusal_is_remembered(
+    serve, format, way
+):
     server = serve(format, without_ours, strict=True)
     client = ullage.wrap(client_of(server))
     for text in ("one", "two", "three"):
-        assert words(format, ask(client, format, asked(format, text), way)) == "Done."
+        assert (
+            words(format, ask(client, format, asked(format, text), way))
+            == "Done."
+        )
     ours = [OURS in captured.raw for captured in server.requests]
     assert ours == [True, False, False, False]
     reports = ullage.wrapped(client).reports
@@ -53,11 +64,15 @@ def test_on_an_event_loop_and_for_every_loop(serve, format, way):
     client = ullage.wrap(client_of(server, is_async=True))
 
     async def run(text):
-        return words(format, await aask(client, format, asked(format, text), way))
+        return words(
+            format, await aask(client, format, asked(format, text), way)
+        )
 
     assert asyncio.run(run("one")) == "Done."
     copies = (
-        client.with_options(timeout=30) if hasattr(client, "with_options") else client
+        client.with_options(timeout=30)
+        if hasattr(client, "with_options")
+        else client
     )
     client = copies
     assert asyncio.run(run("two")) == "Done."
@@ -68,7 +83,10 @@ def test_on_an_event_loop_and_for_every_loop(serve, format, way):
 @every
 def test_what_is_refused_without_ours_too_is_the_sdks_own_error(serve, format):
     message = "temperature is out of range"
-    words_of_it = {"error": {"message": message, "code": 400}, "message": message}
+    words_of_it = {
+        "error": {"message": message, "code": 400},
+        "message": message,
+    }
     server = serve(format, lambda _: Refusal(400, words_of_it))
     plain, client = client_of(server), ullage.wrap(client_of(server))
     kinds = []
@@ -83,10 +101,14 @@ def test_what_is_refused_without_ours_too_is_the_sdks_own_error(serve, format):
     assert ullage.wrapped(client).reports[-1].without == ("tools",)
 
 
-def test_streams_of_chat_go_without_the_options_that_their_server_refuses(serve):
+def test_streams_of_chat_go_without_the_options_that_their_server_refuses(
+    serve,
+):
     def rule(captured):
         return (
-            Refusal(422, NO_OPTIONS) if "stream_options" in captured.body else "Done."
+            Refusal(422, NO_OPTIONS)
+            if "stream_options" in captured.body
+            else "Done."
         )
 
     server = serve("openai-chat", rule)
@@ -95,11 +117,15 @@ def test_streams_of_chat_go_without_the_options_that_their_server_refuses(serve)
         assert (
             words(
                 "openai-chat",
-                ask(client, "openai-chat", asked("openai-chat", text), "stream"),
+                ask(
+                    client, "openai-chat", asked("openai-chat", text), "stream"
+                ),
             )
             == "Done."
         )
-    options = ["stream_options" in captured.body for captured in server.requests]
+    options = [
+        "stream_options" in captured.body for captured in server.requests
+    ]
     assert options == [True, False, False]
     assert all(OURS in captured.raw for captured in server.requests)
 
@@ -119,7 +145,8 @@ def test_two_models_of_one_client_are_learnt_of_apart(serve):
             "create",
         )
     ours = [
-        (captured.body["model"], OURS in captured.raw) for captured in server.requests
+        (captured.body["model"], OURS in captured.raw)
+        for captured in server.requests
     ]
     assert ours == [
         ("gpt-4.1-mini", True),
@@ -131,11 +158,17 @@ def test_two_models_of_one_client_are_learnt_of_apart(serve):
 
 
 @pytest.mark.parametrize("format", ["openai-chat", "openai-responses"])
-def test_who_has_128_tools_is_offered_none_and_nothing_is_refused(serve, format):
+def test_who_has_128_tools_is_offered_none_and_nothing_is_refused(
+    serve, format
+):
     def rule(captured):
-        words_of_it = {"error": {"message": "array too long", "param": "tools"}}
+        words_of_it = {
+            "error": {"message": "array too long", "param": "tools"}
+        }
         return (
-            Refusal(400, words_of_it) if len(captured.body["tools"]) > 128 else "Done."
+            Refusal(400, words_of_it)
+            if len(captured.body["tools"]) > 128
+            else "Done."
         )
 
     server = serve(format, rule)
@@ -144,9 +177,17 @@ def test_who_has_128_tools_is_offered_none_and_nothing_is_refused(serve, format)
         own = [_tool(format, n) for n in range(count)]
         assert words(
             format,
-            ask(client, format, {**asked(format, "Go."), "tools": own}, "create"),
+            ask(
+                client,
+                format,
+                {**asked(format, "Go."), "tools": own},
+                "create",
+            ),
         )
-    assert [len(captured.body["tools"]) for captured in server.requests] == [128, 128]
+    assert [len(captured.body["tools"]) for captured in server.requests] == [
+        128,
+        128,
+    ]
 
 
 def _tool(format, number):

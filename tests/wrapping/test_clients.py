@@ -19,7 +19,8 @@ LOG = "".join(f"line {n} of the log\n" for n in range(1_000))
 def reads(number):
     """A model that reads so many files and says that it is done."""
     return [
-        Reply(calls=[Call("read_file", {"path": f"{n}.log"})]) for n in range(number)
+        Reply(calls=[Call("read_file", {"path": f"{n}.log"})])
+        for n in range(number)
     ] + ["Ok."]
 
 
@@ -28,7 +29,9 @@ def answer(name, arguments):
 
 
 @every
-def test_the_copy_is_of_the_same_class_and_the_client_stays_as_it_was(serve, format):
+def test_the_copy_is_of_the_same_class_and_the_client_stays_as_it_was(
+    serve, format
+):
     server = serve(format, ["One.", "Two."])
     client = server.client()
     wrapped = ullage.wrap(client)
@@ -85,16 +88,20 @@ def test_each_reply_is_observed_streamed_or_not(serve, format):
     server.ask(client, asked)
     server.ask(client, asked, stream=True)
     usages = [FORMATS[format].usage(body) for body in server.answered]
-    assert [report.usage for report in ullage.wrapped(client).reports] == usages
+    assert [
+        report.usage for report in ullage.wrapped(client).reports
+    ] == usages
     (sessions,) = ullage.wrapped(client).sessions
-    assert sessions.of(ullage.wrapped(client).reports[-1].conversation).usage == sum(
-        usages[1:], usages[0]
-    )
+    assert sessions.of(
+        ullage.wrapped(client).reports[-1].conversation
+    ).usage == sum(usages[1:], usages[0])
 
 
 @every
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_refusal_for_length_is_answered_with_a_shorter_request(serve, format, stream):
+def test_a_refusal_for_length_is_answered_with_a_shorter_request(
+    serve, format, stream
+):
     server = serve(format, reads(9), strict=True, limit_tokens=18_000)
     window = Limits(window_tokens=60_000, output_reserve_tokens=1_000)
     client = ullage.wrap(server.client(), limits=window)
@@ -110,22 +117,30 @@ def test_what_no_cut_makes_short_enough_is_refused_in_the_providers_words(
 ):
     server = serve(format, ["never"], limit_tokens=10)
     client = ullage.wrap(server.client())
-    with pytest.raises(Exception, match=r"(?i)maximum|exceed|too long") as caught:
-        server.ask(client, request(format, [user(format, "word " * 400)], tools=()))
+    with pytest.raises(
+        Exception, match=r"(?i)maximum|exceed|too long"
+    ) as caught:
+        server.ask(
+            client, request(format, [user(format, "word " * 400)], tools=())
+        )
     sdk = type(caught.value).__module__.partition(".")[0]
     assert sdk in ("openai", "anthropic", "google", "ollama", "botocore")
     assert len(server.requests) in (1, 2)
 
 
 @every
-def test_a_restart_on_the_same_store_sends_the_same_bytes(serve, format, tmp_path):
+def test_a_restart_on_the_same_store_sends_the_same_bytes(
+    serve, format, tmp_path
+):
     def run(restarts):
         server = serve(format, reads(10), strict=True)
         path = tmp_path / f"{restarts}.db"
         client, history = None, [user(format)]
         for _ in range(11):
             if client is None or restarts:
-                client = ullage.wrap(server.client(), limits=LIMITS, store=path)
+                client = ullage.wrap(
+                    server.client(), limits=LIMITS, store=path
+                )
             history = loop(
                 server, None, answer, client=client, messages=history, turns=1
             )
@@ -144,7 +159,9 @@ def test_other_paths_pass_and_are_counted(serve, format):
         given = {"converse": {"messages": [user(format)]}}
         other = partial(client.count_tokens, modelId="m", input=given)
     elif format == "gemini":
-        other = partial(client.models.embed_content, model="m", contents="text")
+        other = partial(
+            client.models.embed_content, model="m", contents="text"
+        )
     elif format == "ollama":
         other = partial(client.embed, model="m", input="text")
     else:
@@ -156,7 +173,8 @@ def test_other_paths_pass_and_are_counted(serve, format):
 
 def test_what_is_no_client_is_refused_with_what_is():
     with pytest.raises(
-        ConfigError, match=r"a dict cannot be wrapped.*anthropic.*openai.*genai"
+        ConfigError,
+        match=r"a dict cannot be wrapped.*anthropic.*openai.*genai",
     ):
         ullage.wrap({})
     with pytest.raises(ConfigError, match="a Session cannot be wrapped"):

@@ -27,7 +27,9 @@ from ullage.wires import FORMATS
 
 LIMITS = Limits(window_tokens=8_000, output_reserve_tokens=500)
 LONG = [
-    histories.Turn(calls=(histories.Call("bash", f"{n}.py", f"line {n}\n" * 500),))
+    histories.Turn(
+        calls=(histories.Call("bash", f"{n}.py", f"line {n}\n" * 500),)
+    )
     for n in range(12)
 ]
 
@@ -54,7 +56,9 @@ class Script:
         if path.endswith("invoke-with-response-stream"):
             lines = stream_of(self.format, said, body).decode().splitlines()
             events = [
-                json.loads(line[5:]) for line in lines if line.startswith("data:")
+                json.loads(line[5:])
+                for line in lines
+                if line.startswith("data:")
             ]
             frames = b"".join(map(amazon.written, events))
             headers = {"content-type": "application/vnd.amazon.eventstream"}
@@ -101,7 +105,9 @@ FORMS = {
     "azure-responses": (
         "openai-responses",
         lambda http: openai.OpenAI(
-            api_key="k", base_url="https://a.example/openai/v1", http_client=http
+            api_key="k",
+            base_url="https://a.example/openai/v1",
+            http_client=http,
         ),
         "/openai/v1/responses",
     ),
@@ -119,7 +125,9 @@ FORMS = {
     ),
     "bedrock": (
         "anthropic",
-        lambda http: anthropic.AnthropicBedrock(**AWS, api_key="k", http_client=http),
+        lambda http: anthropic.AnthropicBedrock(
+            **AWS, api_key="k", http_client=http
+        ),
         "/model/gpt-4.1/invoke",
     ),
     "genai-vertex": (
@@ -150,7 +158,11 @@ def test_each_form_is_fitted_where_its_requests_stand(form):
     assert len(sent.content) < len(json.dumps(request)) / 2
     assert int(sent.headers["content-length"]) == len(sent.content)
     (report,) = ullage.wrapped(client).reports
-    assert (report.model, report.is_changed, report.passed) == (MODEL, True, None)
+    assert (report.model, report.is_changed, report.passed) == (
+        MODEL,
+        True,
+        None,
+    )
     assert report.usage is not None
 
 
@@ -182,7 +194,8 @@ def test_batches_are_fitted_and_tokens_are_counted_of_the_view():
     client.messages.batches.create(requests=[each])
     counted, batch = script.sent
     assert (
-        len(json.dumps(counted["messages"])) < len(json.dumps(request["messages"])) / 2
+        len(json.dumps(counted["messages"]))
+        < len(json.dumps(request["messages"])) / 2
     )
     assert len(json.dumps(batch)) < len(json.dumps(request)) / 2
 
@@ -223,7 +236,9 @@ def signed(*, aws_access_key, data, **_):
 @pytest.fixture
 def signing(monkeypatch):
     """Amazon's signature without its library: the digest of the body."""
-    monkeypatch.setattr("anthropic.lib.bedrock._client.get_auth_headers", signed)
+    monkeypatch.setattr(
+        "anthropic.lib.bedrock._client.get_auth_headers", signed
+    )
 
 
 def bedrock(http, key="AKIA1"):
@@ -253,7 +268,10 @@ def test_a_signed_request_is_signed_again_for_what_is_sent(is_async):
         ask(client, "anthropic", request, "create")
     (sent,) = script.requests
     assert len(sent.content) < len(json.dumps(request)) / 2
-    assert hashlib.sha256(sent.content).hexdigest() in sent.headers["authorization"]
+    assert (
+        hashlib.sha256(sent.content).hexdigest()
+        in sent.headers["authorization"]
+    )
     assert len(sent.headers.get_list("authorization")) == 1
 
 
@@ -266,7 +284,10 @@ def test_what_is_signed_in_another_name_is_sent_as_it_came():
     ask(other, "anthropic", request, "create")
     (sent,) = script.requests
     assert "AKIA2" in sent.headers["authorization"]
-    assert hashlib.sha256(sent.content).hexdigest() in sent.headers["authorization"]
+    assert (
+        hashlib.sha256(sent.content).hexdigest()
+        in sent.headers["authorization"]
+    )
     assert ullage.wrapped(other).counts.passed == {"signature": 1}
 
 

@@ -14,7 +14,10 @@ PAGE = "".join(f"line {n} of the page\n" for n in range(1_500))[:30_000]
 
 
 def reads():
-    calls = [Reply(calls=[Call("fetch", {"path": f"{n}.html"})]) for n in range(TURNS)]
+    calls = [
+        Reply(calls=[Call("fetch", {"path": f"{n}.html"})])
+        for n in range(TURNS)
+    ]
     return [*calls, "Ok."]
 
 
@@ -26,14 +29,18 @@ def run(server, first, **settings):
     """Bytes of each request from joining on; the client is wrapped behind ``first`` turns."""
     plain = server.client()
     client = ullage.wrap(plain, limits=ROOMY, **settings)
-    messages = loop(server, None, page, client=plain, turns=first) if first else None
+    messages = (
+        loop(server, None, page, client=plain, turns=first) if first else None
+    )
     loop(server, None, page, client=client, messages=messages)
     sent = [len(request.raw) for request in server.requests[first:]]
     return sent, ullage.wrapped(client).reports
 
 
 @pytest.mark.parametrize("format", tuple(FORMATS))
-def test_it_sends_little_more_than_a_client_wrapped_from_the_start(serve, format):
+def test_it_sends_little_more_than_a_client_wrapped_from_the_start(
+    serve, format
+):
     """At whichever turn it was joined: tests/exchange/test_joining.py."""
     first = 3
     whole, _ = run(serve(format, reads(), strict=True), 0)
@@ -44,6 +51,8 @@ def test_it_sends_little_more_than_a_client_wrapped_from_the_start(serve, format
 
 
 def test_it_can_be_turned_off(serve):
-    sent, reports = run(serve("anthropic", reads(), strict=True), 3, joins=False)
+    sent, reports = run(
+        serve("anthropic", reads(), strict=True), 3, joins=False
+    )
     assert sent[-1] > TURNS * len(PAGE)
     assert reports[-1].standing.reason == "joins"

@@ -21,7 +21,9 @@ from ullage.wires import FORMATS
 every = pytest.mark.parametrize("format", tuple(FORMATS))
 awaited = pytest.mark.parametrize("format", AWAITED)
 ways = pytest.mark.parametrize("way", ["create", "stream"])
-LOG = "".join(f"line {n} of the log, and nothing in it\n" for n in range(5_000))
+LOG = "".join(
+    f"line {n} of the log, and nothing in it\n" for n in range(5_000)
+)
 PRIVATE = ("get_continuation",)
 
 
@@ -46,9 +48,12 @@ class Model:
             self.offered = all(name in text for name in PRIVATE)
             return Reply("I read it.", [Call("read_file", {"path": "a.log"})])
         if self.turns == 2:
-            found = re.search(r'tool_call_id=\\"(\w{16})\\", offset=(\d+)', text)
+            found = re.search(
+                r'tool_call_id=\\"(\w{16})\\", offset=(\d+)', text
+            )
             recall = Call(
-                "get_continuation", {"tool_call_id": found[1], "offset": int(found[2])}
+                "get_continuation",
+                {"tool_call_id": found[1], "offset": int(found[2])},
             )
             return Reply("I look further.", [recall, *self.beside])
         if self.turns == 3:
@@ -60,20 +65,28 @@ class Model:
 def answers(format, calls):
     wire = FORMATS[format]
     assert not [call for call in calls if wire.call(call).name in PRIVATE]
-    return gathered(format, [wire.result(wire.call(call), LOG) for call in calls])
+    return gathered(
+        format, [wire.result(wire.call(call), LOG) for call in calls]
+    )
 
 
 def words(format, reply):
     wire = FORMATS[format]
     parts = [
-        part for raw in wire.reply(reply) for part in wire.parse(raw, "reply").parts
+        part
+        for raw in wire.reply(reply)
+        for part in wire.parse(raw, "reply").parts
     ]
-    return " ".join(part.text for part in parts if type(part).__name__ == "Text")
+    return " ".join(
+        part.text for part in parts if type(part).__name__ == "Text"
+    )
 
 
 def is_continued(format, requests):
     """Whether each history begins with the one before it, apart from cache markers."""
-    histories = [FORMATS[format].history(captured.body) for captured in requests]
+    histories = [
+        FORMATS[format].history(captured.body) for captured in requests
+    ]
     return all(new[: len(old)] == old for old, new in pairwise(histories))
 
 
@@ -108,7 +121,9 @@ def test_what_was_set_aside_is_opened_inside(serve, format, way):
 
 @every
 @ways
-def test_a_call_beside_the_clients_own_waits_for_its_result(serve, format, way):
+def test_a_call_beside_the_clients_own_waits_for_its_result(
+    serve, format, way
+):
     beside = [Call("read_file", {"path": "b.log"})]
     server = serve(format, Model(beside=beside), strict=True)
     client = ullage.wrap(client_of(server))
@@ -192,13 +207,19 @@ class Renamed:
         self.names.append(set(re.findall(r'"(\w*get_continuation)"', text)))
         if self.turns <= 2:
             return Reply(
-                "I read it.", [Call("read_file", {"path": f"{self.turns}.log"})]
+                "I read it.",
+                [Call("read_file", {"path": f"{self.turns}.log"})],
             )
         if self.turns == 3:
-            found = re.search(r'(\w+)\(tool_call_id=\\"(\w{16})\\", offset=(\d+)', text)
-            recall = Call(found[1], {"tool_call_id": found[2], "offset": int(found[3])})
+            found = re.search(
+                r'(\w+)\(tool_call_id=\\"(\w{16})\\", offset=(\d+)', text
+            )
+            recall = Call(
+                found[1], {"tool_call_id": found[2], "offset": int(found[3])}
+            )
             return Reply(
-                "I look further.", [recall, Call("get_continuation", {"path": "3.log"})]
+                "I look further.",
+                [recall, Call("get_continuation", {"path": "3.log"})],
             )
         self.opened = "line 700 of the log" in text
         return Reply("It is line 700.")

@@ -32,7 +32,9 @@ class Keeps:
         library = library_of(kind(api_key="none")._client)
         http = __import__(library)
         made = http.AsyncClient if is_async else http.Client
-        transport = http.MockTransport(lambda request: self.answer(http, request))
+        transport = http.MockTransport(
+            lambda request: self.answer(http, request)
+        )
         client = kind(
             api_key="none",
             base_url="http://server/v1",
@@ -47,7 +49,10 @@ class Keeps:
         if request.method == "POST":
             body = json.loads(request.content)
             reply = body_of(
-                "openai-responses", self.script.pop(0), len(self.asked), Prompt(900)
+                "openai-responses",
+                self.script.pop(0),
+                len(self.asked),
+                Prompt(900),
             )
             reply |= {"tools": body["tools"]}
             self.kept[reply["id"]] = reply, body["input"]
@@ -77,14 +82,20 @@ def said(reply):
 def test_a_stored_response_is_what_the_client_got():
     server = Keeps(LOOKS, Reply("Line 5."), Reply("As I said."))
     client = server.client()
-    given = client.responses.create(model="gpt-5.6", input="What failed?", tools=[READ])
+    given = client.responses.create(
+        model="gpt-5.6", input="What failed?", tools=[READ]
+    )
     assert given.output_text.replace("\n", "") == "I look.Line 5."
     assert said(client.responses.retrieve(given.id)) == said(given)
     after = client.responses.create(
-        model="gpt-5.6", input="And then?", previous_response_id=given.id, tools=[READ]
+        model="gpt-5.6",
+        input="And then?",
+        previous_response_id=given.id,
+        tools=[READ],
     )
     assert (
-        "get_continuation" not in client.responses.retrieve(after.id).model_dump_json()
+        "get_continuation"
+        not in client.responses.retrieve(after.id).model_dump_json()
     )
     client.responses.delete(given.id)
     assert list(server.kept) == [after.id]

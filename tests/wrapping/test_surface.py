@@ -10,7 +10,15 @@ from pydantic import BaseModel
 import ullage
 from tests.histories import CUTS_ALWAYS
 from tests.servers import Call, Refusal, Reply
-from tests.servers.loops import READ, calls_in, gathered, loop, request, said, user
+from tests.servers.loops import (
+    READ,
+    calls_in,
+    gathered,
+    loop,
+    request,
+    said,
+    user,
+)
 from tests.servers.refusals import too_long
 from tests.wrapping.asking import AWAITED, aask, ask, client_of
 from ullage import Limits
@@ -45,7 +53,10 @@ def resource(client, format):
 def test_parse_gives_the_callers_own_class(serve, format):
     server = serve(format, ['{"guilty": true}'])
     client = ullage.wrap(server.client())
-    kind = {"openai-chat": "response_format", "openai-responses": "text_format"}
+    kind = {
+        "openai-chat": "response_format",
+        "openai-responses": "text_format",
+    }
     named = {kind.get(format, "output_format"): Verdict}
     reply = resource(client, format).parse(
         **request(format, [user(format)], tools=()), **named
@@ -70,7 +81,9 @@ def test_raw_responses_have_their_headers_and_parse(serve, format):
     assert raw.headers["content-type"] == "application/json"
     assert raw.elapsed.total_seconds() > 0
     assert raw.parse().id == server.answered[0]["id"]
-    with resource(client, format).with_streaming_response.create(**asked) as response:
+    with resource(client, format).with_streaming_response.create(
+        **asked
+    ) as response:
         assert json.loads(response.read()) == server.answered[1]
     with resource(client, format).with_streaming_response.create(
         **asked, stream=True
@@ -80,7 +93,9 @@ def test_raw_responses_have_their_headers_and_parse(serve, format):
         response.close()
         assert response.elapsed.total_seconds() > 0
     assert "data: " in lines[0] + lines[1]
-    assert all(report.usage is not None for report in ullage.wrapped(client).reports)
+    assert all(
+        report.usage is not None for report in ullage.wrapped(client).reports
+    )
 
 
 @openai_too
@@ -93,7 +108,9 @@ def test_copies_share_what_stands_behind(serve, format):
     ask(client, format, asked, "create")
     assert ullage.wrapped(copied) is ullage.wrapped(client)
     assert ullage.wrapped(client).counts.fitted == 2
-    assert [captured.headers.get("x-mine") for captured in server.requests] == [
+    assert [
+        captured.headers.get("x-mine") for captured in server.requests
+    ] == [
         "1",
         None,
     ]
@@ -111,7 +128,10 @@ def test_the_beta_resources_and_the_tool_runner_are_fitted_too(serve):
         """
         return f"{path}\n{LOG}" * 4
 
-    script = [Reply(calls=[Call("read_file", {"path": f"{n}.log"})]) for n in range(3)]
+    script = [
+        Reply(calls=[Call("read_file", {"path": f"{n}.log"})])
+        for n in range(3)
+    ]
     server = serve("anthropic", [*script, "Done."])
     client = ullage.wrap(
         server.client(), policy=CUTS_ALWAYS
@@ -142,7 +162,8 @@ async def aread_file(path: str) -> str:
 
 def script():
     return [
-        Reply(calls=[Call("read_file", {"path": f"{n}.log"})]) for n in range(4)
+        Reply(calls=[Call("read_file", {"path": f"{n}.log"})])
+        for n in range(4)
     ] + ["Done."]
 
 
@@ -168,7 +189,10 @@ def test_a_chat_of_genai_is_fitted(serve):
     client = ullage.wrap(server.client())
     chat = client.chats.create(model="gemini-3-pro")
     assert chat.send_message("Hi.").text == "One."
-    assert "".join(chunk.text for chunk in chat.send_message_stream("More.")) == "Two."
+    assert (
+        "".join(chunk.text for chunk in chat.send_message_stream("More."))
+        == "Two."
+    )
     assert ullage.wrapped(client).counts.fitted == 2
 
 
@@ -185,7 +209,10 @@ def test_a_retry_of_the_sdk_sends_the_same_bytes(serve, format):
     assert FORMATS[format].reply(reply)
     first, second = server.requests
     assert first.raw == second.raw
-    assert [report.status for report in ullage.wrapped(client).reports] == [500, 200]
+    assert [report.status for report in ullage.wrapped(client).reports] == [
+        500,
+        200,
+    ]
 
 
 @every
@@ -194,10 +221,15 @@ def test_one_refusal_for_length_is_not_seen_by_the_sdk(serve, format):
 
     def once(captured):
         seen.append(captured)
-        return too_long(format, 60_000, 30_000) if len(seen) == 5 else replies.pop(0)
+        return (
+            too_long(format, 60_000, 30_000)
+            if len(seen) == 5
+            else replies.pop(0)
+        )
 
     replies = [
-        Reply(calls=[Call("read_file", {"path": f"{n}.log"})]) for n in range(6)
+        Reply(calls=[Call("read_file", {"path": f"{n}.log"})])
+        for n in range(6)
     ] + ["Ok."]
     server = serve(format, once, strict=True)
     client = ullage.wrap(client_of(server))
@@ -254,7 +286,8 @@ def telling(captured):
     if text.count(f"file {name}") < 2 and f"read {name}1" not in text:
         turn = 1 if f"read {name}0" in text else 0
         return Reply(
-            f"read {name}{turn}", [Call("read_file", {"path": f"{name}{turn}"})]
+            f"read {name}{turn}",
+            [Call("read_file", {"path": f"{name}{turn}"})],
         )
     return Reply(f"done {name} {number > 0}")
 
@@ -270,7 +303,8 @@ def converse(format, name):
             return FORMATS[format].reply(reply)
         wire = FORMATS[format]
         assert all(
-            json.loads(wire.call(call).arguments)["path"][:2] == name for call in calls
+            json.loads(wire.call(call).arguments)["path"][:2] == name
+            for call in calls
         )
         log = f"line of the log of {name}\n" * 2_000
         history += gathered(
@@ -297,7 +331,8 @@ def test_twelve_interleaved_conversations_are_not_mixed_up(serve, format):
                 ends[name] = stop.value
                 del asked[name]
     assert all(
-        f"done {name} True" in json.dumps(ends[name], default=str) for name in NAMES
+        f"done {name} True" in json.dumps(ends[name], default=str)
+        for name in NAMES
     )
     for captured in server.requests:
         text = captured.raw.decode()
@@ -329,7 +364,9 @@ def test_threads_on_one_client_are_not_mixed_up(serve, format):
 
 
 @awaited
-def test_tasks_on_one_client_are_not_mixed_up_in_one_loop_and_the_next(serve, format):
+def test_tasks_on_one_client_are_not_mixed_up_in_one_loop_and_the_next(
+    serve, format
+):
     server = serve(format, telling, strict=True)
     client = ullage.wrap(client_of(server, is_async=True), limits=LIMITS)
 
@@ -360,11 +397,17 @@ def test_one_conversation_twice_at_once_is_two_views(serve):
     first = [user("anthropic"), {"role": "assistant", "content": "Yes?"}]
     with ThreadPoolExecutor(4) as pool:
         asked = [
-            request("anthropic", [*first, user("anthropic", f"{n} " * 50)], tools=())
+            request(
+                "anthropic",
+                [*first, user("anthropic", f"{n} " * 50)],
+                tools=(),
+            )
             for n in range(8)
         ]
         replies = list(
-            pool.map(lambda one: ask(client, "anthropic", one, "create"), asked)
+            pool.map(
+                lambda one: ask(client, "anthropic", one, "create"), asked
+            )
         )
     sent = {len(captured.raw) for captured in server.requests}
     assert {int(reply.content[0].text.split()[0]) for reply in replies} == sent
@@ -384,4 +427,8 @@ def test_a_named_conversation_is_a_tenant_of_its_own(serve):
     keys.add(ullage.wrapped(client).reports[-1].conversation)
     (sessions,) = ullage.wrapped(client).sessions
     assert len(keys) == len(sessions) == 3
-    assert {sessions.of(key).settings.tenant for key in keys} == {"", "\x1fa", "\x1fb"}
+    assert {sessions.of(key).settings.tenant for key in keys} == {
+        "",
+        "\x1fa",
+        "\x1fb",
+    }

@@ -15,13 +15,18 @@ import ullage
 from tests.servers.streams import stream_of
 from ullage import MemoryStore, Session
 
-LOG = "".join(f"line {n} of the log, and nothing in it\n" for n in range(5_000))
+LOG = "".join(
+    f"line {n} of the log, and nothing in it\n" for n in range(5_000)
+)
 MODEL = "claude-opus-4-8"
 BETA = "message-threads-2026-08-12"
 READ = {
     "name": "read_file",
     "description": "Reads.",
-    "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}},
+    "input_schema": {
+        "type": "object",
+        "properties": {"path": {"type": "string"}},
+    },
 }
 
 
@@ -37,7 +42,10 @@ class Threads:
         transport = httpx2.MockTransport(self.answer)
         http = httpx2.Client(transport=transport)
         client = anthropic.Anthropic(
-            api_key="none", base_url="http://server", max_retries=0, http_client=http
+            api_key="none",
+            base_url="http://server",
+            max_retries=0,
+            http_client=http,
         )
         return ullage.wrap(client, **settings)
 
@@ -68,7 +76,11 @@ class Threads:
         return httpx2.Response(200, json=reply)
 
     def error(self, status, kind, code):
-        error = {"type": kind, "message": code, "details": {"error_code": code}}
+        error = {
+            "type": kind,
+            "message": code,
+            "details": {"error_code": code},
+        }
         return httpx2.Response(status, json={"type": "error", "error": error})
 
     def said(self, tools, history):
@@ -92,7 +104,12 @@ class Threads:
         }
 
     def check(self, history, tools):
-        request = {"model": MODEL, "max_tokens": 9, "messages": history, "tools": tools}
+        request = {
+            "model": MODEL,
+            "max_tokens": 9,
+            "messages": history,
+            "tools": tools,
+        }
         self.problems += ullage.problems(request, "anthropic")
 
 
@@ -113,7 +130,9 @@ def looks(number, *beside):
     """Opens what the newest notice of the history names."""
 
     def blocks(history):
-        found = re.findall(r'tool_call_id=\\*"(\w{16})\\*", offset=(\d+)', history)
+        found = re.findall(
+            r'tool_call_id=\\*"(\w{16})\\*", offset=(\d+)', history
+        )
         ref, offset = found[-1]
         arguments = {"tool_call_id": ref, "offset": int(offset)}
         name = "get_continuation"
@@ -129,20 +148,30 @@ def looks(number, *beside):
 
 
 def result(number, content=LOG):
-    return {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": content}
+    return {
+        "type": "tool_result",
+        "tool_use_id": f"toolu_{number}",
+        "content": content,
+    }
 
 
 def words(message):
-    return " ".join(block.text for block in message.content if block.type == "text")
+    return " ".join(
+        block.text for block in message.content if block.type == "text"
+    )
 
 
 def names(message):
-    return [block.name for block in message.content if block.type == "tool_use"]
+    return [
+        block.name for block in message.content if block.type == "tool_use"
+    ]
 
 
 def thread_of(client):
     """The SDK's own helper: it keeps the history, and sends what is new."""
-    return client.beta.messages.thread(model=MODEL, max_tokens=99, tools=[READ])
+    return client.beta.messages.thread(
+        model=MODEL, max_tokens=99, tools=[READ]
+    )
 
 
 def turn(thread, content, streamed):
@@ -180,22 +209,33 @@ def test_hidden_rounds_go_on_in_the_thread_that_the_client_continues(streamed):
     assert kinds == ["create", *["continue"] * 5]
     assert "get_continuation" in json.dumps(server.asked[0]["tools"])
     assert all("tools" not in body for body in server.asked[1:])
-    assert all(len(json.dumps(body["messages"])) < 60_000 for body in server.asked)
+    assert all(
+        len(json.dumps(body["messages"])) < 60_000 for body in server.asked
+    )
     assert ullage.wrapped(client).counts.recalled == 2
 
 
 @ways
 def test_what_waits_beside_the_clients_own_call_goes_with_its_result(streamed):
     server = Threads(
-        [reads(1)], looks(1, reads(2)), text("Both are the same."), text("Yes.")
+        [reads(1)],
+        looks(1, reads(2)),
+        text("Both are the same."),
+        text("Yes."),
     )
     thread = thread_of(server.client())
     turn(thread, "What failed?", streamed)
     assert names(turn(thread, [result(1)], streamed)) == ["read_file"]
-    assert words(turn(thread, [result(2, "x = 1")], streamed)) == "Both are the same."
+    assert (
+        words(turn(thread, [result(2, "x = 1")], streamed))
+        == "Both are the same."
+    )
     assert words(turn(thread, "Sure?", streamed)) == "Yes."
     assert server.problems == []
-    sent = [block["tool_use_id"] for block in server.asked[2]["messages"][0]["content"]]
+    sent = [
+        block["tool_use_id"]
+        for block in server.asked[2]["messages"][0]["content"]
+    ]
     assert sorted(sent) == ["toolu_2", "toolu_r1"]
 
 
@@ -203,7 +243,11 @@ def test_what_waits_beside_the_clients_own_call_goes_with_its_result(streamed):
 def test_a_thread_that_is_gone_is_created_anew_with_the_hidden_turns(streamed):
     """The helper sends the whole history; what was hidden while it continued is found in it."""
     server = Threads(
-        [reads(1)], looks(1), text("It is line 700."), text("Yes."), text("Sure.")
+        [reads(1)],
+        looks(1),
+        text("It is line 700."),
+        text("Yes."),
+        text("Sure."),
     )
     thread = thread_of(server.client())
     turn(thread, "What failed?", streamed)
@@ -222,7 +266,11 @@ def test_a_thread_that_is_gone_is_created_anew_with_the_hidden_turns(streamed):
 def test_another_worker_and_a_restart_continue_it():
     store = MemoryStore()
     server = Threads(
-        [reads(1)], looks(1), text("It is line 700."), looks(2), text("As I said.")
+        [reads(1)],
+        looks(1),
+        text("It is line 700."),
+        looks(2),
+        text("As I said."),
     )
     create = {"model": MODEL, "max_tokens": 99, "betas": [BETA]}
 
@@ -231,7 +279,9 @@ def test_another_worker_and_a_restart_continue_it():
         return client.beta.messages.create(**create, messages=messages, **more)
 
     first = ask(
-        [{"role": "user", "content": "Go."}], tools=[READ], thread={"type": "create"}
+        [{"role": "user", "content": "Go."}],
+        tools=[READ],
+        thread={"type": "create"},
     )
     for content in ([result(1)], "And then?"):
         thread = {"type": "continue", "previous_message_id": first.id}
@@ -304,7 +354,12 @@ def test_what_follows_a_thread_is_no_history_of_its_own():
         session = Session(MODEL, store=store)
         thread = {"type": "continue", "previous_message_id": name}
         view = session.fit(
-            {"model": MODEL, "max_tokens": 9, "messages": said, "thread": thread}
+            {
+                "model": MODEL,
+                "max_tokens": 9,
+                "messages": said,
+                "thread": thread,
+            }
         )
         view.observe(
             {
@@ -313,5 +368,7 @@ def test_what_follows_a_thread_is_no_history_of_its_own():
             }
         )
     fresh = Session(MODEL, store=store)
-    fresh.fit({"model": MODEL, "max_tokens": 9, "messages": said, "tools": [READ]})
+    fresh.fit(
+        {"model": MODEL, "max_tokens": 9, "messages": said, "tools": [READ]}
+    )
     assert fresh.window.estimate < 1_000

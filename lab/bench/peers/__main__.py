@@ -35,19 +35,33 @@ CHARGED = ("anthropic-5m", "openai-5", "deepseek")
 
 
 @click.command()
-@click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
-@click.option(
-    "--window", "windows", multiple=True, type=int, help="In tokens: 16000 and 32000."
+@click.argument(
+    "paths", nargs=-1, type=click.Path(exists=True, path_type=Path)
 )
-@click.option("--most", default=40, show_default=True, help="Runs to draw by lot.")
+@click.option(
+    "--window",
+    "windows",
+    multiple=True,
+    type=int,
+    help="In tokens: 16000 and 32000.",
+)
+@click.option(
+    "--most", default=40, show_default=True, help="Runs to draw by lot."
+)
 @click.option(
     "--peak", default=30_000, show_default=True, help="Leave out smaller runs."
 )
 @click.option(
-    "--peer", "names", multiple=True, type=click.Choice([p.name for p in PEERS])
+    "--peer",
+    "names",
+    multiple=True,
+    type=click.Choice([p.name for p in PEERS]),
 )
 @click.option(
-    "--seconds", default=60.0, show_default=True, help="The most one answer may take."
+    "--seconds",
+    default=60.0,
+    show_default=True,
+    help="The most one answer may take.",
 )
 @click.option(
     "--run-seconds",
@@ -56,7 +70,10 @@ CHARGED = ("anthropic-5m", "openai-5", "deepseek")
     help="And one run, of processor time.",
 )
 @click.option(
-    "--minutes", default=60.0, show_default=True, help="Begin no run after these."
+    "--minutes",
+    default=60.0,
+    show_default=True,
+    help="Begin no run after these.",
 )
 @click.option(
     "--root",
@@ -67,7 +84,10 @@ CHARGED = ("anthropic-5m", "openai-5", "deepseek")
 )
 @click.option("--json", "shape", flag_value="json", help="Print JSON.")
 @click.option(
-    "--markdown", "shape", flag_value="markdown", help="Print the table for the docs."
+    "--markdown",
+    "shape",
+    flag_value="markdown",
+    help="Print the table for the docs.",
 )
 @click.option(
     "--keeps",
@@ -91,13 +111,19 @@ def main(
     windows = windows or (16_000, 32_000)
     entries, missing = _installed(names, root.absolute())
     runs, common = (
-        sample_of(paths, most, peak) if paths else ([generated_run()], frozenset())
+        sample_of(paths, most, peak)
+        if paths
+        else ([generated_run()], frozenset())
     )
     profiles = [profile_named(name) for name in CHARGED]
     seed = "random" if shape == "keeps" else "0"
     found: Mapping[tuple[int, str], Sequence[Score | Keep]]
     with Arena(
-        entries, profiles, seconds=seconds, run_seconds=run_seconds, hash_seed=seed
+        entries,
+        profiles,
+        seconds=seconds,
+        run_seconds=run_seconds,
+        hash_seed=seed,
     ) as arena:
         if shape == "keeps":
             found = kept = _gathered(
@@ -133,7 +159,9 @@ def _gathered(
     return dict(sorted(results.items(), key=lambda item: item[0][0]))
 
 
-def _installed(names: Sequence[str], root: Path) -> tuple[list[Entry], dict[str, str]]:
+def _installed(
+    names: Sequence[str], root: Path
+) -> tuple[list[Entry], dict[str, str]]:
     """The policies of what could be installed, and why the others could not."""
     entries: list[Entry] = []
     missing: dict[str, str] = {}
@@ -146,7 +174,8 @@ def _installed(names: Sequence[str], root: Path) -> tuple[list[Entry], dict[str,
             missing[peer.name] = str(trouble)
             continue
         entries += [
-            Entry(peer.name, note.name, python, peer.adapter) for note in peer.policies
+            Entry(peer.name, note.name, python, peer.adapter)
+            for note in peer.policies
         ]
     return entries, missing
 
@@ -171,7 +200,9 @@ def _notes(
             yield f"{name} at {window // 1000}k failed in {runs} runs: {trouble}"
     for name, why in missing.items():
         yield f"not scored: {name} {why}"
-    told = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
+    told = ", ".join(
+        f"{name} {version}" for name, version in sorted(versions.items())
+    )
     yield f"{datetime.now(UTC).date().isoformat()}; {told or 'no peer'}"
 
 

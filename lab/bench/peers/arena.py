@@ -9,7 +9,13 @@ from types import TracebackType
 
 from msgspec import Struct
 
-from lab.bench.peers.contestants import Contestant, Everything, Own, Peer, Recency
+from lab.bench.peers.contestants import (
+    Contestant,
+    Everything,
+    Own,
+    Peer,
+    Recency,
+)
 from lab.bench.peers.judging import Case, Make, Score, case_of, score
 from lab.bench.peers.keeping import Keep, keep
 from lab.bench.peers.process import PeerProcess
@@ -65,7 +71,11 @@ class Arena:
             run_seconds: how long its library may take for all calls of a run.
             hash_seed: PYTHONHASHSEED of the peers' processes.
         """
-        self.entries, self.profiles, self.hash_seed = entries, profiles, hash_seed
+        self.entries, self.profiles, self.hash_seed = (
+            entries,
+            profiles,
+            hash_seed,
+        )
         self.seconds, self.run_seconds = seconds, run_seconds
         self.versions: dict[str, str] = {}
         self._open = ExitStack()
@@ -110,7 +120,9 @@ class Arena:
                 )
 
     def _of_peer(self, case: Case, window: int, entry: Entry) -> Score:
-        made = score(case, window, entry.name, self._maker(entry), self.profiles)
+        made = score(
+            case, window, entry.name, self._maker(entry), self.profiles
+        )
         if made.trouble:
             self._drop(entry)
         return made
@@ -123,7 +135,11 @@ class Arena:
             tools = case.request.get("tools", [])
             budget = case.budget_tokens(window_tokens)
             peer = Peer(
-                process, entry.policy, budget, tools, run_seconds=self.run_seconds
+                process,
+                entry.policy,
+                budget,
+                tools,
+                run_seconds=self.run_seconds,
             )
             self.versions |= peer.versions
             return peer

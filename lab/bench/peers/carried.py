@@ -40,7 +40,9 @@ from ullage.tools.replay.readers import Damage, Run
 from ullage.wires import FORMATS
 
 
-def requests_of(run: Run, peer: Peer, budget_tokens: int) -> Iterator[Sent | None]:
+def requests_of(
+    run: Run, peer: Peer, budget_tokens: int
+) -> Iterator[Sent | None]:
     """The requests of a run that a peer makes; None where it makes none.
 
     Args:
@@ -48,7 +50,11 @@ def requests_of(run: Run, peer: Peer, budget_tokens: int) -> Iterator[Sent | Non
         peer: the peer at the beginning of the run.
         budget_tokens: what messages may take.
     """
-    story, judge, memo = Story(FORMATS[run.format], run.messages), Judge(), Memo()
+    story, judge, memo = (
+        Story(FORMATS[run.format], run.messages),
+        Judge(),
+        Memo(),
+    )
     head = head_of(run.request)
 
     def opens(ref: str, view: View) -> bool:
@@ -56,7 +62,9 @@ def requests_of(run: Run, peer: Peer, budget_tokens: int) -> Iterator[Sent | Non
 
     for number, length in enumerate(boundaries(run)):
         try:
-            shown = peer.view(Past(story, length, number, judge, memo), budget_tokens)
+            shown = peer.view(
+                Past(story, length, number, judge, memo), budget_tokens
+            )
         except Refused:
             yield None
             continue
@@ -65,24 +73,40 @@ def requests_of(run: Run, peer: Peer, budget_tokens: int) -> Iterator[Sent | Non
 
 @click.command("lab.bench.peers.carried")
 @click.argument(
-    "paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
+    "paths",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, path_type=Path),
 )
 @click.option(
-    "--peer", "names", multiple=True, type=click.Choice([p.name for p in PEERS])
+    "--peer",
+    "names",
+    multiple=True,
+    type=click.Choice([p.name for p in PEERS]),
 )
 @click.option(
     "--window", "windows", multiple=True, callback=window_of, default=("own",)
 )
 @click.option(
-    "--split", "side", type=click.Choice(SIDES), default="dev", show_default=True
+    "--split",
+    "side",
+    type=click.Choice(SIDES),
+    default="dev",
+    show_default=True,
 )
 @click.option(
-    "--least-tokens", default=60_000, show_default=True, help="Of the largest request."
+    "--least-tokens",
+    default=60_000,
+    show_default=True,
+    help="Of the largest request.",
 )
 @click.option("--sample", type=int, help="So many runs, drawn by lot.")
 @click.option("--seed", default=0, show_default=True, help="Of the lot.")
 @click.option(
-    "--root", default=".peers", show_default=True, type=click.Path(path_type=Path)
+    "--root",
+    default=".peers",
+    show_default=True,
+    type=click.Path(path_type=Path),
 )
 def command(
     paths: tuple[Path, ...],
@@ -106,7 +130,10 @@ def command(
         if not names or peer.name in names
         for note in peer.policies
     ]
-    damage, wanted = list[Damage](), partial(is_wanted, side, least_tokens, None)
+    damage, wanted = (
+        list[Damage](),
+        partial(is_wanted, side, least_tokens, None),
+    )
     every = (run for _, run, _ in runs_in(paths, damage, is_wanted=wanted))
     runs = [run for run in every if run.format == "openai-chat"]
     if sample is not None and sample < len(runs):
@@ -141,7 +168,11 @@ class Carry:
         carrier, made = Carrier(run), list[tuple[str, int | None, Carried]]()
         for window in windows:
             made.append(
-                ("ullage", window, carrier.under(POLICIES["default"](), window))
+                (
+                    "ullage",
+                    window,
+                    carrier.under(POLICIES["default"](), window),
+                )
             )
             budget = budget_of(
                 run, window or lookup(model_of(run)).window_tokens, Judge()
@@ -149,10 +180,15 @@ class Carry:
             for entry in self._entries:
                 try:
                     carried = carrier.judged(
-                        requests_of(run, self._peer(entry, run, budget), budget)
+                        requests_of(
+                            run, self._peer(entry, run, budget), budget
+                        )
                     )
                 except Trouble as trouble:
-                    print(f"a run is left out: {entry.name} {trouble}", file=sys.stderr)
+                    print(
+                        f"a run is left out: {entry.name} {trouble}",
+                        file=sys.stderr,
+                    )
                     self._processes.pop(entry.adapter).end()
                     return
                 made.append((entry.name, window, carried))
@@ -166,7 +202,9 @@ class Carry:
             )
             self._processes[entry.adapter] = process
         tools = run.request.get("tools", [])
-        return Peer(process, entry.policy, budget_tokens, tools, run_seconds=600.0)
+        return Peer(
+            process, entry.policy, budget_tokens, tools, run_seconds=600.0
+        )
 
 
 if __name__ == "__main__":

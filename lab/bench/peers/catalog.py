@@ -49,7 +49,10 @@ class PeerKind(Struct, frozen=True):
 
 
 def _peer(name: str, **policies: str) -> PeerKind:
-    notes = (PolicyNote(key.replace("_", "-"), note) for key, note in policies.items())
+    notes = (
+        PolicyNote(key.replace("_", "-"), note)
+        for key, note in policies.items()
+    )
     return PeerKind(name, tuple(notes))
 
 

@@ -85,7 +85,10 @@ class Own:
     def __init__(self, run: Run, window_tokens: int, judge: Judge) -> None:
         """Begin a session for a run in a window; the judge counts what a provider would."""
         chosen = preset("default")
-        recall = [[tool.description, tool.parameters] for tool in chosen.toolset.tools]
+        recall = [
+            [tool.description, tool.parameters]
+            for tool in chosen.toolset.tools
+        ]
         self.request = {**run.request, "model": model_of(run)}
         self.head_tokens = judge.text(head_of(run.request)) + judge.text(
             canonical_json(recall)
@@ -99,11 +102,15 @@ class Own:
         history = past.story.messages[: past.length]
         began = time.process_time()
         try:
-            view = self.session.fit({**self.request, "messages": history})["messages"]
+            view = self.session.fit({**self.request, "messages": history})[
+                "messages"
+            ]
         except OverLimitError as error:
             raise Refused from error
         self.times_ms.append((time.process_time() - began) * 1e3)
-        self.session.observe(Usage(fresh_tokens=self.head_tokens + past.tokens(view)))
+        self.session.observe(
+            Usage(fresh_tokens=self.head_tokens + past.tokens(view))
+        )
         return view
 
 

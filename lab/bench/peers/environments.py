@@ -26,7 +26,9 @@ def python_of(name: str, requirements: Path, root: Path) -> Path:
     Raises:
         Trouble: it cannot be installed, with the last thing that pip said of it.
     """
-    pins = hashlib.blake2b(requirements.read_bytes(), digest_size=4).hexdigest()
+    pins = hashlib.blake2b(
+        requirements.read_bytes(), digest_size=4
+    ).hexdigest()
     folder = root / f"{name}-{pins}"
     python, ready = folder / "bin" / "python", folder / "ready"
     if not ready.exists():
@@ -35,10 +37,28 @@ def python_of(name: str, requirements: Path, root: Path) -> Path:
             file=sys.stderr,
             flush=True,
         )
-        _run([sys.executable, "-m", "venv", "--clear", "--without-pip", str(folder)])
+        _run(
+            [
+                sys.executable,
+                "-m",
+                "venv",
+                "--clear",
+                "--without-pip",
+                str(folder),
+            ]
+        )
         pip = [sys.executable, "-m", "pip", "--python", str(python), "install"]
         quiet = ["--quiet", "--disable-pip-version-check", "--no-input"]
-        _run([*pip, *quiet, "--no-deps", "--require-hashes", "-r", str(requirements)])
+        _run(
+            [
+                *pip,
+                *quiet,
+                "--no-deps",
+                "--require-hashes",
+                "-r",
+                str(requirements),
+            ]
+        )
         ready.touch()
     return python
 
@@ -46,5 +66,11 @@ def python_of(name: str, requirements: Path, root: Path) -> Path:
 def _run(command: list[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = (line for line in done.stderr.splitlines() if line.startswith("ERROR"))
-        raise Trouble(f"cannot be installed: {next(said, 'no reason given')[:160]}")
+        said = (
+            line
+            for line in done.stderr.splitlines()
+            if line.startswith("ERROR")
+        )
+        raise Trouble(
+            f"cannot be installed: {next(said, 'no reason given')[:160]}"
+        )

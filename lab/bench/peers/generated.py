@@ -32,7 +32,10 @@ def generated_run(calls: int = 60, *, seed: int = 0) -> Run:
             "role": "system",
             "content": "You look after orders. Report what is late, with its id.",
         },
-        {"role": "user", "content": "Go through all orders and track every parcel."},
+        {
+            "role": "user",
+            "content": "Go through all orders and track every parcel.",
+        },
     ]
     messages += _exchange(0, "list_orders", {}, "\n".join(orders))
     waiting: list[str] = []
@@ -40,7 +43,9 @@ def generated_run(calls: int = 60, *, seed: int = 0) -> Run:
         if len(waiting) > 6 or (waiting and number > calls * 3 // 4):
             order = waiting.pop(0)
             asked = {"parcel": parcels[order]}
-            messages += _exchange(number, "track_parcel", asked, _noise(rng, 60))
+            messages += _exchange(
+                number, "track_parcel", asked, _noise(rng, 60)
+            )
             messages[-2]["content"] = f"Now the parcel of order {order}."
         else:
             order = orders[number % len(orders)]
@@ -48,13 +53,21 @@ def generated_run(calls: int = 60, *, seed: int = 0) -> Run:
             told = f"order {order} was sent as parcel {parcels[order]} on day {number}"
             noise = _noise(rng, 80)
             messages += _exchange(
-                number, "show_order", {"order": order}, f"{noise}\n{told}\n{noise}"
+                number,
+                "show_order",
+                {"order": order},
+                f"{noise}\n{told}\n{noise}",
             )
         if number % 20 == 0:
             messages.append(
-                {"role": "user", "content": f"And what of day {number}? Go on."}
+                {
+                    "role": "user",
+                    "content": f"And what of day {number}? Go on.",
+                }
             )
-    messages.append({"role": "assistant", "content": "All parcels are tracked."})
+    messages.append(
+        {"role": "assistant", "content": "All parcels are tracked."}
+    )
     tools = [
         {"type": "function", "function": {"name": name, "parameters": _ANY}}
         for name in _TOOLS
@@ -78,4 +91,6 @@ def _exchange(
 
 
 def _noise(rng: random.Random, lines: int) -> str:
-    return "\n".join(log_line(rng) for _ in range(rng.randrange(lines // 2, lines)))
+    return "\n".join(
+        log_line(rng) for _ in range(rng.randrange(lines // 2, lines))
+    )

@@ -89,11 +89,17 @@ def case_of(run: Run, common: Set[str]) -> Case:
     lengths = boundaries(run)
     story = Story(wire, run.messages)
     demands = demands_of(story, lengths, HeadText.of(wire, request), common)
-    return Case(run, request, wire, story, lengths, demands, Judge(), head_of(request))
+    return Case(
+        run, request, wire, story, lengths, demands, Judge(), head_of(request)
+    )
 
 
 def score(
-    case: Case, window_tokens: int, name: str, make: Make, profiles: Sequence[Profile]
+    case: Case,
+    window_tokens: int,
+    name: str,
+    make: Make,
+    profiles: Sequence[Profile],
 ) -> Score:
     """Put one contestant through one run."""
     budget, memo = case.budget_tokens(window_tokens), Memo()

@@ -57,11 +57,15 @@ def keep(case: Case, window_tokens: int, make: Make) -> Keep:
     try:
         contestant = make(case, window_tokens)
         once = [*_views(case, window_tokens, contestant)]
-        number = max((n for n, view in enumerate(once) if view is not None), default=0)
+        number = max(
+            (n for n, view in enumerate(once) if view is not None), default=0
+        )
         history = case.run.messages[: case.lengths[number]]
         found = _whole(history, once[number] or (), contestant.library)
         again = _views(case, window_tokens, make(case, window_tokens))
-        differing = sum(one != other for one, other in zip(once, again, strict=True))
+        differing = sum(
+            one != other for one, other in zip(once, again, strict=True)
+        )
     except Trouble as trouble:
         return Keep(trouble=str(trouble))
     return Keep(*found, views=len(once), differing=differing)
@@ -86,11 +90,16 @@ def _whole(
 ) -> tuple[int, int, int]:
     """How many results there are, how many the view shows, and how many more it leads to."""
     texts = [
-        text for message in history for _, texts in results(message) for text in texts
+        text
+        for message in history
+        for _, texts in results(message)
+        for text in texts
     ]
     long = [text for text in texts if len(text) >= _LEAST_CHARS]
     seen = [*visible(view)]
-    hidden = [text for text in long if not any(text in shown for shown in seen)]
+    hidden = [
+        text for text in long if not any(text in shown for shown in seen)
+    ]
     named = [pointer.ref for text in seen for pointer in library.named(text)]
     refs = reachable_with(library.leads, named) if hidden else []
     kept = [plain(library.whole(ref)) for ref in refs]
@@ -135,7 +144,12 @@ def _cells(keeps: Sequence[Keep]) -> list[str]:
         sum(one.differing for one in done),
     )
     return [
-        str(len(done)) if len(done) == len(keeps) else f"{len(done)} of {len(keeps)}",
-        *(f"{count:,}" for count in (total, shown, opened, total - shown - opened)),
+        str(len(done))
+        if len(done) == len(keeps)
+        else f"{len(done)} of {len(keeps)}",
+        *(
+            f"{count:,}"
+            for count in (total, shown, opened, total - shown - opened)
+        ),
         f"{differing:,} of {views:,}",
     ]

@@ -51,7 +51,12 @@ class PeerProcess:
     """One adapter, running. A context manager."""
 
     def __init__(
-        self, python: Path, adapter: Path, *, seconds: float, hash_seed: str = "0"
+        self,
+        python: Path,
+        adapter: Path,
+        *,
+        seconds: float,
+        hash_seed: str = "0",
     ) -> None:
         """Start an adapter.
 
@@ -92,12 +97,18 @@ class PeerProcess:
         """End it, whatever it is doing. Again is no harm."""
         self._process.kill()
         self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout, self._complaints):
+        for pipe in (
+            self._process.stdin,
+            self._process.stdout,
+            self._complaints,
+        ):
             if pipe is not None:
                 with suppress(BrokenPipeError):
                     pipe.close()
 
-    def begin(self, policy: str, budget_tokens: int, tools: Sequence[Any]) -> Answer:
+    def begin(
+        self, policy: str, budget_tokens: int, tools: Sequence[Any]
+    ) -> Answer:
         """Begin a run under a policy of this peer."""
         return self._ask(
             {
@@ -158,7 +169,12 @@ class PeerProcess:
         """The kind of the error it ended with; what the error says may hold content."""
         self._process.wait(timeout=BEGIN_SECONDS)
         self._complaints.seek(0)
-        lines = self._complaints.read().decode("utf-8", "replace").strip().splitlines()
+        lines = (
+            self._complaints.read()
+            .decode("utf-8", "replace")
+            .strip()
+            .splitlines()
+        )
         kind = lines[-1].partition(":")[0] if lines else ""
         return (
             f" ({kind})"

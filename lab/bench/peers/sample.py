@@ -45,7 +45,9 @@ def _chats(paths: Iterable[Path]) -> Iterator[Run]:
         )
         for file in files:
             with suppress(FormatError):
-                yield from (run for run in read(file) if run.format == "openai-chat")
+                yield from (
+                    run for run in read(file) if run.format == "openai-chat"
+                )
 
 
 def _is_larger(run: Run, tokens: int) -> bool:

@@ -62,7 +62,10 @@ def lines_of(results: Results) -> list[Line]:
 
 
 def _line(
-    name: str, window_tokens: int, scores: Sequence[Score], ours: Sequence[Score]
+    name: str,
+    window_tokens: int,
+    scores: Sequence[Score],
+    ours: Sequence[Score],
 ) -> Line:
     done = [score.replayed for score in scores if score.replayed is not None]
     rows = rows_of((("all", replayed) for replayed in done), judged_row)
@@ -78,19 +81,27 @@ def _line(
         unsaid=sum(score.unsaid for score in scores),
         refused=refused,
         row=rows[0] if rows else None,
-        troubles=dict(Counter(score.trouble for score in scores if score.trouble)),
+        troubles=dict(
+            Counter(score.trouble for score in scores if score.trouble)
+        ),
         to_ours=None if name == _ULLAGE else _difference(scores, ours),
     )
 
 
-def _difference(theirs: Sequence[Score], ours: Sequence[Score]) -> Interval | None:
+def _difference(
+    theirs: Sequence[Score], ours: Sequence[Score]
+) -> Interval | None:
     """A paired bootstrap over runs; both are of the same runs in the same order."""
     reach = (
         (_in_reach(one), _in_reach(other))
         for one, other in zip(theirs, ours, strict=False)
     )
     return paired(
-        [one - other for one, other in reach if one is not None and other is not None]
+        [
+            one - other
+            for one, other in reach
+            if one is not None and other is not None
+        ]
     )
 
 
@@ -128,15 +139,21 @@ def table_of(lines: Sequence[Line]) -> Table:
     for heading in _HEADINGS:
         table.add_column(heading, justify="right")
     for line in lines:
-        table.add_row(f"{line.window_tokens // 1000}k", line.name, *_cells(line))
+        table.add_row(
+            f"{line.window_tokens // 1000}k", line.name, *_cells(line)
+        )
     return table
 
 
 def markdown_of(lines: Sequence[Line]) -> str:
     """The lines for a document."""
-    rows = [["window", "policy", *_HEADINGS], ["--:", "---", *["--:"] * len(_HEADINGS)]]
+    rows = [
+        ["window", "policy", *_HEADINGS],
+        ["--:", "---", *["--:"] * len(_HEADINGS)],
+    ]
     rows += [
-        [f"{line.window_tokens // 1000}k", line.name, *_cells(line)] for line in lines
+        [f"{line.window_tokens // 1000}k", line.name, *_cells(line)]
+        for line in lines
     ]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
@@ -193,9 +210,7 @@ def _interval(found: Interval | None) -> str:
         return ""
     if found.n < _LEAST_RUNS:
         return f"{found.mean * 100:+.0f} (of {found.n})"
-    told = (
-        f"{found.mean * 100:+.0f} ({found.low * 100:+.0f} to {found.high * 100:+.0f})"
-    )
+    told = f"{found.mean * 100:+.0f} ({found.low * 100:+.0f} to {found.high * 100:+.0f})"
     return told if found.is_difference else f"[{told}]"
 
 

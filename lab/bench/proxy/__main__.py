@@ -48,20 +48,31 @@ class Cell(Struct):
     @property
     def cpu_ms(self) -> float:
         """CPU a request."""
-        return self.cpu_s * 1_000 / len(self.times_ms) if self.times_ms else 0.0
+        return (
+            self.cpu_s * 1_000 / len(self.times_ms) if self.times_ms else 0.0
+        )
 
 
 @click.command()
-@click.option("--subject", "names", multiple=True, type=click.Choice(list(SUBJECTS)))
 @click.option(
-    "--wire", type=click.Choice(["openai-chat", "anthropic"]), default="anthropic"
+    "--subject", "names", multiple=True, type=click.Choice(list(SUBJECTS))
+)
+@click.option(
+    "--wire",
+    type=click.Choice(["openai-chat", "anthropic"]),
+    default="anthropic",
 )
 @click.option("--rounds", default=3, show_default=True)
 @click.option(
-    "--root", default=".peers", show_default=True, type=click.Path(path_type=Path)
+    "--root",
+    default=".peers",
+    show_default=True,
+    type=click.Path(path_type=Path),
 )
 @click.option(
-    "--memory/--no-memory", default=True, help="500 requests in 50 conversations too."
+    "--memory/--no-memory",
+    default=True,
+    help="500 requests in 50 conversations too.",
 )
 def main(
     names: tuple[str, ...], wire: Format, rounds: int, root: Path, memory: bool
@@ -71,7 +82,9 @@ def main(
     with ExitStack() as stack:
         upstream = stack.enter_context(_upstream())
         running = dict(
-            _running(stack, names or tuple(SUBJECTS), upstream, root.absolute())
+            _running(
+                stack, names or tuple(SUBJECTS), upstream, root.absolute()
+            )
         )
         cells = _measured(running, material, wire, rounds)
         starts = {name: each.start_s for name, each in running.items()}
@@ -83,7 +96,9 @@ def main(
         print("|---|--:|--:|")
         for name in running:
             if name != "direct":
-                megabytes, cpu_ms = _memory(name, material, wire, root.absolute())
+                megabytes, cpu_ms = _memory(
+                    name, material, wire, root.absolute()
+                )
                 print(f"| {name} | {megabytes:.0f} | {cpu_ms:.1f} |")
 
 
@@ -113,7 +128,9 @@ def _measured(
                 first = [[next(each)] for each in sources]
                 for name, each in list(running.items()):
                     try:
-                        times_of(each.url, wire, first)  # the first is another thing
+                        times_of(
+                            each.url, wire, first
+                        )  # the first is another thing
                     except RuntimeError as error:
                         print(f"{name} is left out: {error}", file=sys.stderr)
                         del running[name]
@@ -132,11 +149,15 @@ def _measured(
 
 
 def _print_times(
-    cells: dict[tuple[str, str, int, float], Cell], starts: dict[str, float], wire: str
+    cells: dict[tuple[str, str, int, float], Cell],
+    starts: dict[str, float],
+    wire: str,
 ) -> None:
     print(f"p50 in ms (added over direct; CPU of the proxy), {wire}\n")
     columns = [(kind, size) for size in SIZES for kind in KINDS]
-    heads = [f"{'0.2' if size < 1 else '2'} MB {kind}" for kind, size in columns]
+    heads = [
+        f"{'0.2' if size < 1 else '2'} MB {kind}" for kind, size in columns
+    ]
     print(f"| 1 connection | {' | '.join(heads)} | start s |")
     print(f"|---|{'--:|' * (len(heads) + 1)}")
     for name, start_s in starts.items():
@@ -145,9 +166,13 @@ def _print_times(
             cells["direct", kind, 1, size] if "direct" in starts else None
             for kind, size in columns
         ]
-        texts = [_told(cell, over) for cell, over in zip(found, base, strict=True)]
+        texts = [
+            _told(cell, over) for cell, over in zip(found, base, strict=True)
+        ]
         print(f"| {name} | {' | '.join(texts)} | {start_s:.2f} |")
-    print(f"\n| 16 connections | {' | '.join(heads)} |\n|---|{'--:|' * len(heads)}")
+    print(
+        f"\n| 16 connections | {' | '.join(heads)} |\n|---|{'--:|' * len(heads)}"
+    )
     for name in starts:
         found = [cells[name, kind, 16, size] for kind, size in columns]
         texts = [
@@ -178,7 +203,8 @@ def _memory(
     """
     with _upstream() as upstream, started(name, upstream, root) as running:
         sources = [
-            bodies_of(material, wire, "grow", 0.2, number) for number in range(50)
+            bodies_of(material, wire, "grow", 0.2, number)
+            for number in range(50)
         ]
         began_s = 0.0
         for turn in range(10):
@@ -191,7 +217,9 @@ def _memory(
 
 
 def _rss_mb(pid: int) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+    pages = int(
+        Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]
+    )
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 

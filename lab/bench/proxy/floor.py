@@ -21,7 +21,8 @@ async def _main(url: str) -> None:
             headers = {
                 name: value
                 for name, value in request.headers.items()
-                if name.lower() not in ("host", "connection", "transfer-encoding")
+                if name.lower()
+                not in ("host", "connection", "transfer-encoding")
             }
             body = await request.read()
             async with client.request(

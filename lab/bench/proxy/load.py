@@ -22,7 +22,11 @@ _MESSAGES, _NEW_CHARS = 100, 1_500
 
 
 def bodies_of(
-    material: Material, format: Format, kind: str, megabytes: float, conversation: int
+    material: Material,
+    format: Format,
+    kind: str,
+    megabytes: float,
+    conversation: int,
 ) -> Iterator[bytes]:
     """The requests of one conversation of about this size, without end.
 
@@ -43,7 +47,9 @@ def bodies_of(
     number = 0
     while True:
         output = f"{number} " + material.source[number : number + _NEW_CHARS]
-        longer = grown(format, history, number if kind == "grow" else 0, output)
+        longer = grown(
+            format, history, number if kind == "grow" else 0, output
+        )
         if kind == "grow":
             history = longer
         yield json.dumps(request(format, longer)).encode()
@@ -74,7 +80,9 @@ async def _times(
 ) -> tuple[list[float], float]:
     timeout = aiohttp.ClientTimeout(total=120)
     connector = aiohttp.TCPConnector(limit=0)
-    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as client:
+    async with aiohttp.ClientSession(
+        connector=connector, timeout=timeout
+    ) as client:
         began = time.perf_counter()
         found = await asyncio.gather(
             *(_one(client, url, each) for each in conversations)

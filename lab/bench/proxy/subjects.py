@@ -42,7 +42,9 @@ def _floor(url: str, port: int, folder: Path, root: Path) -> list[str]:
 
 
 def _ullage(url: str, port: int, folder: Path, root: Path) -> list[str]:
-    upstreams = [f"--upstream={name}={url}" for name in ("anthropic", "openai")]
+    upstreams = [
+        f"--upstream={name}={url}" for name in ("anthropic", "openai")
+    ]
     listen = f"--listen=127.0.0.1:{port}"
     store = f"--store={folder}/kept.db"
     return [sys.executable, "-m", "ullage", "proxy", listen, store, *upstreams]
@@ -54,7 +56,9 @@ def _two_workers(url: str, port: int, folder: Path, root: Path) -> list[str]:
 
 def _all_warm(url: str, port: int, folder: Path, root: Path) -> list[str]:
     settings = folder / "settings.toml"
-    settings.write_text("[limits]\nolder_bytes = 134217728\n", encoding="utf-8")
+    settings.write_text(
+        "[limits]\nolder_bytes = 134217728\n", encoding="utf-8"
+    )
     return [*_ullage(url, port, folder, root), f"--config={settings}"]
 
 
@@ -88,7 +92,11 @@ def _litellm(url: str, port: int, folder: Path, root: Path) -> list[str]:
     models = [
         {
             "model_name": name.partition("/")[2],
-            "litellm_params": {"model": name, "api_base": base, "api_key": "none"},
+            "litellm_params": {
+                "model": name,
+                "api_base": base,
+                "api_key": "none",
+            },
         }
         for name, base in asked.items()
     ]
@@ -105,7 +113,9 @@ def _litellm(url: str, port: int, folder: Path, root: Path) -> list[str]:
 
 
 def _script(name: str, script: str, root: Path) -> str:
-    python = python_of(f"proxy-{name}", _HERE / "requirements" / f"{name}.txt", root)
+    python = python_of(
+        f"proxy-{name}", _HERE / "requirements" / f"{name}.txt", root
+    )
     return str(python.with_name(script))
 
 
@@ -178,7 +188,11 @@ def _environment(folder: str) -> dict[str, str]:
         for name in ("PATH", "PYTHONPATH", "LANG")
         if name in os.environ
     }
-    offline = {"HF_HUB_OFFLINE": "1", "HEADROOM_TELEMETRY": "off", "DO_NOT_TRACK": "1"}
+    offline = {
+        "HF_HUB_OFFLINE": "1",
+        "HEADROOM_TELEMETRY": "off",
+        "DO_NOT_TRACK": "1",
+    }
     return {
         **keep,
         **offline,
@@ -194,7 +208,9 @@ def _wait(url: str, process: subprocess.Popen[str]) -> None:
         if process.poll() is not None:
             raise TimeoutError(f"it ended with status {process.returncode}")
         try:
-            urllib.request.urlopen(f"{url}/health/liveliness", timeout=5).close()
+            urllib.request.urlopen(
+                f"{url}/health/liveliness", timeout=5
+            ).close()
         except urllib.error.HTTPError:
             return
         except OSError:
@@ -208,7 +224,9 @@ def children(pid: int) -> tuple[int, ...]:
     """The processes that a process has started, and theirs."""
     try:
         words = (
-            Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+            Path(f"/proc/{pid}/task/{pid}/children")
+            .read_text(encoding="ascii")
+            .split()
         )
     except OSError:
         return ()

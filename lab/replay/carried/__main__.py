@@ -44,19 +44,35 @@ def window_of(
 
 @click.command("lab.replay.carried")
 @click.argument(
-    "paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
-)
-@click.option("--policy", "names", multiple=True, type=click.Choice(tuple(POLICIES)))
-@click.option("--window", "windows", multiple=True, callback=window_of, default=(_OWN,))
-@click.option(
-    "--split", "side", type=click.Choice(SIDES), default="dev", show_default=True
+    "paths",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, path_type=Path),
 )
 @click.option(
-    "--least-tokens", default=60_000, show_default=True, help="Of the largest request."
+    "--policy", "names", multiple=True, type=click.Choice(tuple(POLICIES))
+)
+@click.option(
+    "--window", "windows", multiple=True, callback=window_of, default=(_OWN,)
+)
+@click.option(
+    "--split",
+    "side",
+    type=click.Choice(SIDES),
+    default="dev",
+    show_default=True,
+)
+@click.option(
+    "--least-tokens",
+    default=60_000,
+    show_default=True,
+    help="Of the largest request.",
 )
 @click.option("--most-tokens", type=int, help="Of the largest request.")
 @click.option("--sample", type=int, help="So many runs, drawn by lot.")
-@click.option("--uncut", is_flag=True, help="Only where a policy never cuts anything.")
+@click.option(
+    "--uncut", is_flag=True, help="Only where a policy never cuts anything."
+)
 @click.option(
     "--oracle",
     "with_oracle",
@@ -79,7 +95,10 @@ def command(
     """Carry recorded runs under policies, and print what it costs beside keeping everything."""
     damage: list[Damage] = []
     wanted = partial(is_wanted, side, least_tokens, most_tokens)
-    runs = [(file, run) for file, run, _ in runs_in(paths, damage, is_wanted=wanted)]
+    runs = [
+        (file, run)
+        for file, run, _ in runs_in(paths, damage, is_wanted=wanted)
+    ]
     if sample is not None and sample < len(runs):
         runs = random.Random(seed).sample(runs, sample)
     found: dict[tuple[str, int | None, str], list[Carried]] = {}
@@ -95,9 +114,9 @@ def command(
                 found.setdefault((name, window, file), []).append(carried)
                 if carried.known is not None:
                     known = replace(carried, shown=carried.known)
-                    found.setdefault((f"{name} + oracle", window, file), []).append(
-                        known
-                    )
+                    found.setdefault(
+                        (f"{name} + oracle", window, file), []
+                    ).append(known)
     console = Console(width=180)
     console.print(table_of(rows_of(found, figures_of)))
     console.print()
@@ -135,13 +154,18 @@ def rows_of(
     """A row for each file, and one for all where there are several."""
     rows = list[Row]()
     files = list(dict.fromkeys(file for _, _, file in found))
-    for name, window in dict.fromkeys((name, window) for name, window, _ in found):
+    for name, window in dict.fromkeys(
+        (name, window) for name, window, _ in found
+    ):
         label = _OWN if window is None else f"{window:,}"
-        groups = [(file, found.get((name, window, file), [])) for file in files]
+        groups = [
+            (file, found.get((name, window, file), [])) for file in files
+        ]
         if len(groups) > 1:
             groups.append(("all", [each for _, of in groups for each in of]))
         rows += [
-            (f"{name} · {file}", label, len(of), figures(of)) for file, of in groups
+            (f"{name} · {file}", label, len(of), figures(of))
+            for file, of in groups
         ]
     return rows
 

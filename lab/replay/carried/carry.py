@@ -20,7 +20,12 @@ from ullage.core.contract.policy import Policy
 from ullage.core.errors import OverLimitError
 from ullage.core.tokens.catalog import lookup
 from ullage.core.values.usage import Usage
-from ullage.tools.replay.calls import boundaries, model_of, request_of, session_for
+from ullage.tools.replay.calls import (
+    boundaries,
+    model_of,
+    request_of,
+    session_for,
+)
 from ullage.tools.replay.cost.prefix import head_of
 from ullage.tools.replay.evidence.demands import HeadText
 from ullage.tools.replay.gates import Judge
@@ -90,7 +95,11 @@ class Carrier:
             before = now
 
     def under(
-        self, policy: Policy, window_tokens: int | None, *, with_oracle: bool = False
+        self,
+        policy: Policy,
+        window_tokens: int | None,
+        *,
+        with_oracle: bool = False,
     ) -> Carried:
         """Carry it under a policy.
 
@@ -99,18 +108,24 @@ class Carrier:
             window_tokens: the context window; None: that of the run's model.
             with_oracle: also with what replies need in view, at the same breaks.
         """
-        window_tokens = window_tokens or lookup(model_of(self.run)).window_tokens
+        window_tokens = (
+            window_tokens or lookup(model_of(self.run)).window_tokens
+        )
         return self.judged(
             self._of_session(policy, window_tokens), with_oracle=with_oracle
         )
 
-    def _of_session(self, policy: Policy, window_tokens: int) -> Iterator[Sent | None]:
+    def _of_session(
+        self, policy: Policy, window_tokens: int
+    ) -> Iterator[Sent | None]:
         """The requests of a session, each told how large it was once it was judged."""
         session = session_for(self.run, policy, window_tokens)()
         recaller = Recaller(self._story, SessionPages(session))
         for length in self._lengths:
             try:
-                fitted = session.fit(request_of(self.run, self.run.messages[:length]))
+                fitted = session.fit(
+                    request_of(self.run, self.run.messages[:length])
+                )
             except OverLimitError:
                 yield None
                 continue
@@ -118,7 +133,11 @@ class Carrier:
             limit_tokens = session.window.limit_tokens
             recall = partial(recaller.recall, length)
             yield Sent(
-                head, raws, recall, limit_tokens, limit_tokens - fitted.sent.estimate
+                head,
+                raws,
+                recall,
+                limit_tokens,
+                limit_tokens - fitted.sent.estimate,
             )
             tokens = self._judge.tokens(raws) + self._judge.text(head)
             session.observe(Usage(fresh_tokens=tokens))
@@ -133,23 +152,36 @@ class Carrier:
             with_oracle: also with what replies need in view, at the same breaks.
         """
         sums, over_limit, before, views = Sums(), 0, View(()), list[Shown]()
-        replies = zip(self._lengths, self._wants, self._passages, requests, strict=True)
+        replies = zip(
+            self._lengths, self._wants, self._passages, requests, strict=True
+        )
         for length, wants, passages, sent in replies:
             if sent is None:
                 over_limit += 1
                 continue
-            view, head_bytes = self._reader.view(sent.messages), _bytes(sent.head)
+            view, head_bytes = (
+                self._reader.view(sent.messages),
+                _bytes(sent.head),
+            )
             sums.request(view.messages, before.messages, head_bytes)
             sums.reply(wants, view, sent.recall)
             sums.repeat(passages, view)
             sums.cut += self._is_cut(length, sent.messages)
             if self._is_unsaid(length, sent.messages, view):
                 sums.unsaid += 1
-                sums.unsaid_fits += 2 * self._said_tokens(length) <= sent.limit_tokens
+                sums.unsaid_fits += (
+                    2 * self._said_tokens(length) <= sent.limit_tokens
+                )
             before = view
             if with_oracle:
                 views.append(
-                    Shown(length, view.messages, head_bytes, sent.free_tokens, wants)
+                    Shown(
+                        length,
+                        view.messages,
+                        head_bytes,
+                        sent.free_tokens,
+                        wants,
+                    )
                 )
         known = oracle(self._story, views) if with_oracle else None
         return Carried(
@@ -162,23 +194,32 @@ class Carrier:
 
     def _is_cut(self, length: int, raws: Sequence[Any]) -> bool:
         """Whether a view is anything else than the history."""
-        return [self._story.place_of(raw) for raw in raws] != list(range(length))
+        return [self._story.place_of(raw) for raw in raws] != list(
+            range(length)
+        )
 
     def _is_unsaid(self, length: int, raws: Sequence[Any], view: View) -> bool:
         """Whether something that the user or the system said is not in a view, word for word."""
         kept = {self._story.place_of(raw) for raw in raws}
         gone = (
-            index for index in self._story.said if index < length and index not in kept
+            index
+            for index in self._story.said
+            if index < length and index not in kept
         )
-        pieces = (piece for index in gone for piece in self._story.pieces[index])
+        pieces = (
+            piece for index in gone for piece in self._story.pieces[index]
+        )
         return any(
-            piece.by == "user" and piece.plain not in view.text for piece in pieces
+            piece.by == "user" and piece.plain not in view.text
+            for piece in pieces
         )
 
     def _said_tokens(self, length: int) -> int:
         """Tokens, as bytes / 4, of all that the user and the system said by then."""
         before = (
-            self._story.pieces[index] for index in self._story.said if index < length
+            self._story.pieces[index]
+            for index in self._story.said
+            if index < length
         )
         said = (
             _bytes(piece.text)

@@ -29,10 +29,19 @@ from ullage.core.errors import OverLimitError
 from ullage.core.tokens.catalog import lookup
 from ullage.core.values.usage import Usage
 from ullage.tools.cli.replay import runs_in
-from ullage.tools.replay.calls import boundaries, model_of, request_of, session_for
+from ullage.tools.replay.calls import (
+    boundaries,
+    model_of,
+    request_of,
+    session_for,
+)
 from ullage.tools.replay.cost.prefix import head_of
 from ullage.tools.replay.evidence.atoms import Atom
-from ullage.tools.replay.evidence.demands import HeadText, MessageText, texts_of
+from ullage.tools.replay.evidence.demands import (
+    HeadText,
+    MessageText,
+    texts_of,
+)
 from ullage.tools.replay.gates import Judge
 from ullage.tools.replay.readers import Damage, Run
 from ullage.wires import FORMATS
@@ -52,7 +61,9 @@ class Looked(Struct, frozen=True):
     by_all: int
 
 
-def looked(run: Run, policy_name: str, window_tokens: int | None) -> list[list[Looked]]:
+def looked(
+    run: Run, policy_name: str, window_tokens: int | None
+) -> list[list[Looked]]:
     """For each call that misses far values, where the right refs stood, value by value."""
     wire, lengths, judge = FORMATS[run.format], boundaries(run), Judge()
     story = Story(wire, run.messages)
@@ -71,18 +82,26 @@ def looked(run: Run, policy_name: str, window_tokens: int | None) -> list[list[L
         raws = wire.history(fitted)
         view = reader.view(raws)
         missed = [
-            value.atom for value in of.values if value.is_far and not view.shows(value)
+            value.atom
+            for value in of.values
+            if value.is_far and not view.shows(value)
         ]
         if missed:
             stubs = stubs_in(_pieces(story, raws), library.named)
-            found.append(list(_looked(stubs, question(story, length), missed, library)))
+            found.append(
+                list(_looked(stubs, question(story, length), missed, library))
+            )
         session.observe(
-            Usage(fresh_tokens=judge.tokens(raws) + judge.text(head_of(fitted)))
+            Usage(
+                fresh_tokens=judge.tokens(raws) + judge.text(head_of(fitted))
+            )
         )
     return found
 
 
-def _pieces(story: Story, raws: Sequence[object]) -> Iterator[Sequence[MessageText]]:
+def _pieces(
+    story: Story, raws: Sequence[object]
+) -> Iterator[Sequence[MessageText]]:
     for raw in raws:
         place = story.place_of(raw)
         yield (
@@ -93,37 +112,62 @@ def _pieces(story: Story, raws: Sequence[object]) -> Iterator[Sequence[MessageTe
 
 
 def _looked(
-    stubs: Sequence[Stub], asked: str, missed: Sequence[Atom], library: SessionPages
+    stubs: Sequence[Stub],
+    asked: str,
+    missed: Sequence[Atom],
+    library: SessionPages,
 ) -> Iterator[Looked]:
-    kept = {stub.pointer.ref: library.whole(stub.pointer.ref) for stub in stubs}
+    kept = {
+        stub.pointer.ref: library.whole(stub.pointer.ref) for stub in stubs
+    }
     outputs = [stub for stub in stubs if not library.leads(stub.pointer.ref)]
     notices = Shelf(stubs)
-    everything = Shelf([replace(stub, text=kept[stub.pointer.ref]) for stub in outputs])
+    everything = Shelf(
+        [replace(stub, text=kept[stub.pointer.ref]) for stub in outputs]
+    )
     for atom in missed:
         ranks = [
             next(
-                (rank for rank, ref in enumerate(refs) if atom.text in kept[ref]),
+                (
+                    rank
+                    for rank, ref in enumerate(refs)
+                    if atom.text in kept[ref]
+                ),
                 _NEVER,
             )
             for shelf in (notices, everything)
-            for refs in [[stub.pointer.ref for stub in shelf.ranked(asked, atom)]]
+            for refs in [
+                [stub.pointer.ref for stub in shelf.ranked(asked, atom)]
+            ]
         ]
         yield Looked(*ranks)
 
 
 @click.command("lab.replay.carried.opening")
 @click.argument(
-    "paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
+    "paths",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, path_type=Path),
 )
-@click.option("--policy", default="default", type=click.Choice(tuple(POLICIES)))
+@click.option(
+    "--policy", default="default", type=click.Choice(tuple(POLICIES))
+)
 @click.option(
     "--window", "windows", multiple=True, callback=window_of, default=("own",)
 )
 @click.option(
-    "--split", "side", type=click.Choice(SIDES), default="dev", show_default=True
+    "--split",
+    "side",
+    type=click.Choice(SIDES),
+    default="dev",
+    show_default=True,
 )
 @click.option(
-    "--least-tokens", default=60_000, show_default=True, help="Of the largest request."
+    "--least-tokens",
+    default=60_000,
+    show_default=True,
+    help="Of the largest request.",
 )
 @click.option("--sample", type=int, help="So many runs, drawn by lot.")
 @click.option("--seed", default=0, show_default=True, help="Of the lot.")
@@ -137,7 +181,10 @@ def command(
     seed: int,
 ) -> None:
     """Print how often the first ref, or one of the first three, is right."""
-    damage, wanted = list[Damage](), partial(is_wanted, side, least_tokens, None)
+    damage, wanted = (
+        list[Damage](),
+        partial(is_wanted, side, least_tokens, None),
+    )
     runs = [run for _, run, _ in runs_in(paths, damage, is_wanted=wanted)]
     if sample is not None and sample < len(runs):
         runs = random.Random(seed).sample(runs, sample)
@@ -157,10 +204,13 @@ def _shares(groups: Sequence[Sequence[Looked]]) -> str:
     for what in ("by_notice", "by_all"):
         for most in (1, 3):
             each = [
-                sum(getattr(one, what) < most for one in of) / len(of) for of in groups
+                sum(getattr(one, what) < most for one in of) / len(of)
+                for of in groups
             ]
             told.append(f"{100 * sum(each) / max(len(each), 1):.0f}")
-    return "first {}, one of three {}; by all that is kept {}, {}".format(*told)
+    return "first {}, one of three {}; by all that is kept {}, {}".format(
+        *told
+    )
 
 
 if __name__ == "__main__":

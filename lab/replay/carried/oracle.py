@@ -143,14 +143,23 @@ def _read(text: str) -> Read:
     return Read(raw, msgspec.json.encode(raw), text, text)
 
 
-def _missing(story: Story, each: Shown, view: View) -> Iterator[tuple[str, int]]:
+def _missing(
+    story: Story, each: Shown, view: View
+) -> Iterator[tuple[str, int]]:
     """What a reply needs and a view does not show, and the message that it was in last."""
     for value in each.wants.values:
-        if not view.shows(value) or (value.is_far and not view.shows_line(value)):
+        if not view.shows(value) or (
+            value.is_far and not view.shows_line(value)
+        ):
             plain = value.sources[-1].plain
-            line = next(line for line in plain.splitlines() if value.atom.text in line)
+            line = next(
+                line for line in plain.splitlines() if value.atom.text in line
+            )
             at = line.index(value.atom.text)
-            yield line[max(at - 30, 0) : at + len(value.atom.text) + 30], value.source
+            yield (
+                line[max(at - 30, 0) : at + len(value.atom.text) + 30],
+                value.source,
+            )
     for anchor in each.wants.anchors:
         if not view.shows_whole(anchor):
             yield anchor, _source_of(story, anchor, each.length)
@@ -162,6 +171,8 @@ def _source_of(story: Story, anchor: str, length: int) -> int:
         for piece in story.pieces[index]:
             if any(anchor in form for form in (piece.text, piece.plain)):
                 return index
-            if anchor in unnumbered(piece.text) or anchor in unnumbered(piece.plain):
+            if anchor in unnumbered(piece.text) or anchor in unnumbered(
+                piece.plain
+            ):
                 return index
     return 0

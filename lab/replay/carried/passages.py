@@ -23,7 +23,11 @@ PASSAGE_WORDS = 8
 Row: TypeAlias = tuple[str, ...]
 Author: TypeAlias = Literal["user", "model", "result"]
 AUTHORS: tuple[Author, ...] = ("user", "model", "result")
-_AUTHOR: Mapping[Speaker, Author] = {"user": "user", "model": "model", "tool": "result"}
+_AUTHOR: Mapping[Speaker, Author] = {
+    "user": "user",
+    "model": "model",
+    "tool": "result",
+}
 
 
 class Passage(Struct, frozen=True):
@@ -46,7 +50,8 @@ def passages_of(story: Story, lengths: Sequence[int]) -> list[list[Passage]]:
         lengths: how many messages came before each reply.
     """
     counts = (
-        sum(isinstance(p, ToolResult) for p in each.parts) for each in story.parsed
+        sum(isinstance(p, ToolResult) for p in each.parts)
+        for each in story.parsed
     )
     results = [0, *accumulate(counts)]
     newest: dict[int, tuple[int, Speaker]] = {}
@@ -61,7 +66,8 @@ def passages_of(story: Story, lengths: Sequence[int]) -> list[list[Passage]]:
         for index in range(start, stop):
             for piece in story.pieces[index]:
                 newest.update(
-                    (hash(row), (index, piece.by)) for row in _rows(words(piece.plain))
+                    (hash(row), (index, piece.by))
+                    for row in _rows(words(piece.plain))
                 )
         repeated.append(list(_repeated(story, stop, author_of)))
     return repeated
@@ -83,4 +89,7 @@ def _repeated(
 
 def _rows(spoken: Sequence[str]) -> Iterator[Row]:
     """Every so many words in a row, from each word on."""
-    return zip(*(islice(spoken, at, None) for at in range(PASSAGE_WORDS)), strict=False)
+    return zip(
+        *(islice(spoken, at, None) for at in range(PASSAGE_WORDS)),
+        strict=False,
+    )

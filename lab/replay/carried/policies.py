@@ -21,10 +21,13 @@ _NEVER = 1 << 30
 """A price that no line earns."""
 
 
-def random_lines(window: Window, spots: Set[Location]) -> Mapping[Location, str]:
+def random_lines(
+    window: Window, spots: Set[Location]
+) -> Mapping[Location, str]:
     """Of each result as many characters as the default keeps, of lines drawn by lot."""
     return {
-        spot: _by_lot(window, spot, kept) for spot, kept in LINES(window, spots).items()
+        spot: _by_lot(window, spot, kept)
+        for spot, kept in LINES(window, spots).items()
     }
 
 
@@ -63,6 +66,8 @@ POLICIES: Mapping[str, Callable[[], Policy]] = {
     **{name: partial(preset, name) for name in NAMES},
     "random_lines": partial(_with, "random-lines", random_lines),
     "no_lines": partial(_with, "no-lines", partial(LINES, price=_NEVER)),
-    "no_repeats": lambda: replace(DEFAULT, name="no-repeats", on_arrival=(unrepeated,)),
+    "no_repeats": lambda: replace(
+        DEFAULT, name="no-repeats", on_arrival=(unrepeated,)
+    ),
 }
 """A policy by its name."""

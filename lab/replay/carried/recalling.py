@@ -102,7 +102,9 @@ def one_page(opens: Callable[[str, View], bool]) -> Recall:
             ref, tokens = ref_of(text), tokens_of(text)
             is_open = opens(ref, view)
             page = min(tokens, PAGE_TOKENS) if is_open else tokens
-            fetched.append(Fetched(() if ref in read else (page,), is_lost=not is_open))
+            fetched.append(
+                Fetched(() if ref in read else (page,), is_lost=not is_open)
+            )
             read.add(ref)
         return fetched
 
@@ -132,10 +134,14 @@ class Recaller:
             view: the view.
         """
         stubs = stubs_in(
-            map(self._pieces, (read.raw for read in view.messages)), self._tools.named
+            map(self._pieces, (read.raw for read in view.messages)),
+            self._tools.named,
         )
         asking = _Asking(
-            self._tools, stubs, question(self._story, length), self._ways(stubs)
+            self._tools,
+            stubs,
+            question(self._story, length),
+            self._ways(stubs),
         )
         return [asking.fetch(value) for value in missed]
 
@@ -152,7 +158,9 @@ class Recaller:
         while queue:
             way = ways[queue.pop()]
             for ref, pages in self._named_under(way.pointer.ref).items():
-                longer = Way(Pointer(ref, 0), (*way.through, (way.pointer.ref, pages)))
+                longer = Way(
+                    Pointer(ref, 0), (*way.through, (way.pointer.ref, pages))
+                )
                 if ref not in ways or longer.pages < ways[ref].pages:
                     ways[ref] = longer
                     queue.append(ref)
@@ -163,7 +171,9 @@ class Recaller:
         if ref not in self._under:
             named: dict[str, int] = {}
             if self._tools.leads(ref):
-                for count, page in enumerate(self._tools.pages(Pointer(ref, 0)), 1):
+                for count, page in enumerate(
+                    self._tools.pages(Pointer(ref, 0)), 1
+                ):
                     for pointer in pointers(page):
                         named.setdefault(pointer.ref, count)
             self._under[ref] = {
@@ -193,7 +203,11 @@ class _Asking:
     """One reply that asks for what it misses. What it has read once stays before it."""
 
     def __init__(
-        self, tools: Tools, stubs: Sequence[Stub], asked: str, ways: Mapping[str, Way]
+        self,
+        tools: Tools,
+        stubs: Sequence[Stub],
+        asked: str,
+        ways: Mapping[str, Way],
     ) -> None:
         self._tools, self._ways, self._asked = tools, ways, asked
         self._shelf = Shelf(stubs)
@@ -208,7 +222,9 @@ class _Asking:
         }
         asked = masked(self._asked, value.atom)
         order = self._shelf.ranked(self._asked, value.atom)
-        by_ref = bool(order) and _shows(self._tools.page(order[0].pointer), lines)
+        by_ref = bool(order) and _shows(
+            self._tools.page(order[0].pointer), lines
+        )
         found = list(found_by_words(self._tools, asked))
         hits = (at for at, page in enumerate(found, 1) if _shows(page, lines))
         by_words = next(hits, 0) if found else None
@@ -223,13 +239,23 @@ class _Asking:
         self._read += pages
         return Fetched(tuple(map(tokens_of, pages)), is_lost, by_ref, by_words)
 
-    def _way(self, value: Value, lines: set[str], asked: str) -> list[str] | None:
+    def _way(
+        self, value: Value, lines: set[str], asked: str
+    ) -> list[str] | None:
         """The pages from the view to a line, by the shortest way; None if there is none."""
-        refs = {ref_of(piece.text) for piece in value.sources} & self._ways.keys()
-        ways = (self._along(self._ways[ref], lines, asked) for ref in sorted(refs))
-        return min((way for way in ways if way is not None), key=len, default=None)
+        refs = {
+            ref_of(piece.text) for piece in value.sources
+        } & self._ways.keys()
+        ways = (
+            self._along(self._ways[ref], lines, asked) for ref in sorted(refs)
+        )
+        return min(
+            (way for way in ways if way is not None), key=len, default=None
+        )
 
-    def _along(self, way: Way, lines: set[str], asked: str) -> list[str] | None:
+    def _along(
+        self, way: Way, lines: set[str], asked: str
+    ) -> list[str] | None:
         read = list[str]()
         for ref, count in way.through:
             read += islice(self._tools.pages(Pointer(ref, 0)), count)
@@ -266,5 +292,7 @@ def _shows(page: str, lines: set[str]) -> bool:
 def _pattern_of(asked: str) -> str:
     """A pattern of the longest names in a question."""
     names = {atom.text for atom in atoms_in(asked) if atom.kind != "literal"}
-    longest = sorted(names, key=lambda name: (-len(name), name))[:_PATTERN_NAMES]
+    longest = sorted(names, key=lambda name: (-len(name), name))[
+        :_PATTERN_NAMES
+    ]
     return "|".join(map(re.escape, longest)) or "."

@@ -29,7 +29,10 @@ def unrepeated(window: Window) -> Sequence[ProposedEdit]:
     known = set[int]()
     for spot in window.results(begin, window.size):
         leaf = window.transcript.leaf(spot)
-        if not isinstance(leaf, Text) or window.transcript.address(spot) in cut:
+        if (
+            not isinstance(leaf, Text)
+            or window.transcript.address(spot) in cut
+        ):
             continue
         if spot[0] >= window.fresh and spot not in window.replaced_later:
             made = _without(window, spot, leaf.text, known)
@@ -48,7 +51,9 @@ def _without(
         return None
     place = window.transcript.address(spot)
     why = f"{len(text) - len(shown):,} characters stand in an earlier result"
-    return ProposedEdit(Replace(place, output.ref, shown, "truncated", why), (output,))
+    return ProposedEdit(
+        Replace(place, output.ref, shown, "truncated", why), (output,)
+    )
 
 
 def _shown(text: str, known: set[int]) -> Iterator[str]:
@@ -75,5 +80,6 @@ def _runs(text: str) -> tuple[int, ...]:
     """Each run of so many lines, as a hash."""
     lines = text.splitlines()
     return tuple(
-        hash(tuple(lines[at : at + _LINES])) for at in range(len(lines) - _LINES + 1)
+        hash(tuple(lines[at : at + _LINES]))
+        for at in range(len(lines) - _LINES + 1)
     )

@@ -74,7 +74,9 @@ class View:
     def says(self, passage: str) -> bool:
         """Whether these words stand in a row, whatever is between two of them."""
         if self._spoken is None:
-            self._spoken = "\n".join([f" {each.spoken} " for each in self.messages])
+            self._spoken = "\n".join(
+                [f" {each.spoken} " for each in self.messages]
+            )
         return f" {passage} " in self._spoken
 
 
@@ -86,7 +88,9 @@ def lines_around(text: str, atom: Atom) -> list[str]:
         begin = max(text.rfind("\n", 0, at) + 1, at - _NEAR_CHARS)
         end = text.find("\n", stop)
         found.append(
-            text[begin : min(len(text) if end < 0 else end, stop + _NEAR_CHARS)]
+            text[
+                begin : min(len(text) if end < 0 else end, stop + _NEAR_CHARS)
+            ]
         )
     return found
 

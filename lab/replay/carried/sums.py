@@ -16,7 +16,12 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from lab.replay.carried.passages import Passage
-from lab.replay.carried.recalling import PAGE_TOKENS, Fetched, Recall, tokens_of
+from lab.replay.carried.recalling import (
+    PAGE_TOKENS,
+    Fetched,
+    Recall,
+    tokens_of,
+)
 from lab.replay.carried.sight import Read, View
 from lab.replay.carried.wants import Value, Wants
 from ullage.core.history.canon import ref_of
@@ -100,7 +105,9 @@ class Sums(Struct, kw_only=True):
     ) -> None:
         """Take in one request, and the one before it."""
         common, same = _common_bytes(now, before)
-        total = (head_bytes + sum(len(each.sent) for each in now)) // _CHARS_PER_TOKEN
+        total = (
+            head_bytes + sum(len(each.sent) for each in now)
+        ) // _CHARS_PER_TOKEN
         read = (head_bytes + common) // _CHARS_PER_TOKEN if before else 0
         self.calls += 1
         self.breaks += not same
@@ -123,19 +130,26 @@ class Sums(Struct, kw_only=True):
                 self.far, self.far_shown = self.far + 1, self.far_shown + shown
                 self.far_lines += shown and view.shows_line(value)
             else:
-                self.near, self.near_shown = self.near + 1, self.near_shown + shown
+                self.near, self.near_shown = (
+                    self.near + 1,
+                    self.near_shown + shown,
+                )
             if not shown:
                 missed.append(value)
         self.anchors += len(wants.anchors)
         self.anchors_shown += sum(map(view.shows_whole, wants.anchors))
         if missed:
             view_tokens = (
-                sum(len(each.sent) for each in view.messages) // _CHARS_PER_TOKEN
+                sum(len(each.sent) for each in view.messages)
+                // _CHARS_PER_TOKEN
             )
             self._fetch(missed, recall(missed, view), view_tokens)
 
     def _fetch(
-        self, missed: Sequence[Value], fetched: Sequence[Fetched], view_tokens: int
+        self,
+        missed: Sequence[Value],
+        fetched: Sequence[Fetched],
+        view_tokens: int,
     ) -> None:
         """Pay for what a reply brings back, by the pages it needs and by one page a result."""
         held = dict[str, tuple[int, bool]]()
@@ -164,7 +178,10 @@ class Sums(Struct, kw_only=True):
             shown = view.says(passage.words)
             match passage.author:
                 case "user":
-                    self.user, self.user_shown = self.user + 1, self.user_shown + shown
+                    self.user, self.user_shown = (
+                        self.user + 1,
+                        self.user_shown + shown,
+                    )
                 case "model":
                     self.model, self.model_shown = (
                         self.model + 1,
@@ -184,15 +201,21 @@ class Sums(Struct, kw_only=True):
             "none": (0, 0),
         }
         written, read = fetched[service]
-        return _WRITE * (self.written + written) + read_price * (self.read + read)
+        return _WRITE * (self.written + written) + read_price * (
+            self.read + read
+        )
 
     def __add__(self, other: Sums) -> Sums:
         names = Sums.__struct_fields__
-        summed = {name: getattr(self, name) + getattr(other, name) for name in names}
+        summed = {
+            name: getattr(self, name) + getattr(other, name) for name in names
+        }
         return Sums(**(summed | {"peak": max(self.peak, other.peak)}))
 
 
-def _common_bytes(now: Sequence[Read], before: Sequence[Read]) -> tuple[int, bool]:
+def _common_bytes(
+    now: Sequence[Read], before: Sequence[Read]
+) -> tuple[int, bool]:
     """Bytes of the prefix that two requests share, and whether the one before is all of it."""
     common = 0
     for one, other in zip(now, before, strict=False):
@@ -205,4 +228,6 @@ def _common_bytes(now: Sequence[Read], before: Sequence[Read]) -> tuple[int, boo
 def _alike(one: bytes, other: bytes) -> int:
     """How many bytes two messages begin with in common."""
     pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+    return next(
+        (at for at, (a, b) in pairs if a != b), min(len(one), len(other))
+    )

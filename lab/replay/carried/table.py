@@ -44,7 +44,8 @@ def figures_of(found: Sequence[Carried]) -> Figures:
     )
     worst = each_run[-max(len(each_run) // 10, 1) :]
     serviced = {
-        f"serviced {at:g}": _share(shown.cost(at), raw.cost(at)) for at in READS
+        f"serviced {at:g}": _share(shown.cost(at), raw.cost(at))
+        for at in READS
     }
     return serviced | {
         "one page": _share(shown.cost(first, "bound"), raw.cost(first)),
@@ -88,7 +89,9 @@ def table_of(rows: Sequence[tuple[str, str, int, Figures]]) -> Table:
     for name in ("window", "runs", *(rows[0][3] if rows else ())):
         table.add_column(name.replace("serviced ", "at "), justify="right")
     for policy, window, runs, figures in rows:
-        table.add_row(policy, window, str(runs), *map(_figure, figures.values()))
+        table.add_row(
+            policy, window, str(runs), *map(_figure, figures.values())
+        )
     return table
 
 
@@ -108,7 +111,9 @@ def paired_table(
         pairs: of each a name, a window, what it carried, and what the other did of the same runs.
     """
     table = Table(
-        box=None, pad_edge=False, title="more than the first policy, paired over runs"
+        box=None,
+        pad_edge=False,
+        title="more than the first policy, paired over runs",
     )
     for name in ("policy", "window", "runs", *_SHARES):
         table.add_column(name, justify="left" if name == "policy" else "right")
@@ -120,7 +125,10 @@ def paired_table(
             for at in range(len(_SHARES))
         ]
         table.add_row(
-            policy, window, str(len(both)), *map(_interval, map(paired, differences))
+            policy,
+            window,
+            str(len(both)),
+            *map(_interval, map(paired, differences)),
         )
     return table
 
@@ -137,4 +145,8 @@ def _shares(one: Carried) -> tuple[float, ...]:
 
 
 def _interval(of: Interval | None) -> str:
-    return "" if of is None else f"{of.mean:+.1f} ({of.low:+.1f} to {of.high:+.1f})"
+    return (
+        ""
+        if of is None
+        else f"{of.mean:+.1f} ({of.low:+.1f} to {of.high:+.1f})"
+    )

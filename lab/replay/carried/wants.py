@@ -63,7 +63,9 @@ def unnumbered(text: str) -> str:
     return _NUMBERED.sub("", text)
 
 
-def wants_of(story: RunHistory, lengths: Sequence[int], head: HeadText) -> list[Wants]:
+def wants_of(
+    story: RunHistory, lengths: Sequence[int], head: HeadText
+) -> list[Wants]:
     """What each reply of a run needs.
 
     Args:
@@ -72,7 +74,8 @@ def wants_of(story: RunHistory, lengths: Sequence[int], head: HeadText) -> list[
         head: what a request has outside its messages.
     """
     counts = (
-        sum(isinstance(p, ToolResult) for p in each.parts) for each in story.parsed
+        sum(isinstance(p, ToolResult) for p in each.parts)
+        for each in story.parsed
     )
     results = [0, *accumulate(counts)]
     return [_wants(story, length, head, results) for length in lengths]
@@ -81,17 +84,24 @@ def wants_of(story: RunHistory, lengths: Sequence[int], head: HeadText) -> list[
 def _wants(
     story: RunHistory, length: int, head: HeadText, results: Sequence[int]
 ) -> Wants:
-    pieces = [piece for message in story.reply(length) for piece in texts_of(message)]
+    pieces = [
+        piece for message in story.reply(length) for piece in texts_of(message)
+    ]
     texts = dict.fromkeys(
         text for piece in pieces for text in _looks_like_values(piece.plain)
     )
     found = (_value(story, text, length, head, results) for text in texts)
     calls = (piece.text for piece in pieces if piece.call_id)
     old = {
-        atom.text for call in calls for atom in atoms_of(call) if atom.kind == "quote"
+        atom.text
+        for call in calls
+        for atom in atoms_of(call)
+        if atom.kind == "quote"
     }
     anchors = sorted(text for text in old if _holds_whole(story, length, text))
-    return Wants(tuple(value for value in found if value is not None), tuple(anchors))
+    return Wants(
+        tuple(value for value in found if value is not None), tuple(anchors)
+    )
 
 
 def _looks_like_values(text: str) -> Iterator[str]:
@@ -99,7 +109,11 @@ def _looks_like_values(text: str) -> Iterator[str]:
 
 
 def _value(
-    story: RunHistory, text: str, length: int, head: HeadText, results: Sequence[int]
+    story: RunHistory,
+    text: str,
+    length: int,
+    head: HeadText,
+    results: Sequence[int],
 ) -> Value | None:
     atom = Atom(text, "path" if "/" in text else "identifier")
     places = story.before(atom, length)
@@ -119,5 +133,9 @@ def _holds_whole(story: RunHistory, length: int, text: str) -> bool:
     return any(
         text in form
         for piece in pieces
-        for form in (piece.text, unnumbered(piece.text), unnumbered(piece.plain))
+        for form in (
+            piece.text,
+            unnumbered(piece.text),
+            unnumbered(piece.plain),
+        )
     )

@@ -18,7 +18,9 @@ from ullage.tools.replay.calls import label_of
 from ullage.tools.replay.tables import percent, table_with
 
 
-def evidence_table(rows: Sequence[JudgedRow], floors: Sequence[Floor]) -> Table:
+def evidence_table(
+    rows: Sequence[JudgedRow], floors: Sequence[Floor]
+) -> Table:
     """What the policies keep, in each room, and the floors they are held against.
 
     Args:
@@ -27,7 +29,10 @@ def evidence_table(rows: Sequence[JudgedRow], floors: Sequence[Floor]) -> Table:
     """
     notes = [f"{_limit(floor)}: {floor.means}" for floor in floors]
     table = table_with(
-        "evidence first: what the policies keep", ("policy",), _KEEPS, notes=notes
+        "evidence first: what the policies keep",
+        ("policy",),
+        _KEEPS,
+        notes=notes,
     )
     for row in rows:
         table.add_row(row.policy, *_keeps(row))
@@ -75,8 +80,13 @@ def cost_table(rows: Sequence[JudgedRow]) -> Table:
     Args:
         rows: one for each policy and room, over all runs.
     """
-    best = {(each.name, each.room): each.policy for each in reversed(cheapest_of(rows))}
-    profile = rows[0].charges[0].profile if rows and rows[0].charges else "no prices"
+    best = {
+        (each.name, each.room): each.policy
+        for each in reversed(cheapest_of(rows))
+    }
+    profile = (
+        rows[0].charges[0].profile if rows and rows[0].charges else "no prices"
+    )
     title = f"then cost: what they cost under {profile}"
     table = table_with(title, ("policy",), _COSTS, notes=_COSTS_NOTES)
     for row in rows:
@@ -87,7 +97,9 @@ def cost_table(rows: Sequence[JudgedRow]) -> Table:
             label_of(row.room),
             _cost(charge.usd_share if charge else None, row, is_best),
             _percents(row.cost.median, row.cost.worst_tenth) if charge else "",
-            percent(1 / charge.usd_share - 1) if charge and charge.usd_share else "",
+            percent(1 / charge.usd_share - 1)
+            if charge and charge.usd_share
+            else "",
         )
     return table
 

@@ -47,5 +47,8 @@ def paired(
         return None
     drawn = iter(random.Random(seed).choices(differences, k=n * rounds))
     means = sorted(sum(islice(drawn, n)) / n for _ in range(rounds))
-    low, high = means[int(rounds * 0.025)], means[min(int(rounds * 0.975), rounds - 1)]
+    low, high = (
+        means[int(rounds * 0.025)],
+        means[min(int(rounds * 0.975), rounds - 1)],
+    )
     return Interval(sum(differences) / n, low, high, n)

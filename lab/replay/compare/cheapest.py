@@ -44,7 +44,9 @@ def cheapest_of(rows: Iterable[JudgedRow]) -> list[Cheapest]:
     ]
 
 
-def _cheapest(name: str, room: Room, at: int, group: Sequence[JudgedRow]) -> Cheapest:
+def _cheapest(
+    name: str, room: Room, at: int, group: Sequence[JudgedRow]
+) -> Cheapest:
     passing = [row for row in group if row.passes]
     costs = [(row.charges[at].usd_share, row.policy) for row in passing]
     known = [(cost, policy) for cost, policy in costs if cost is not None]

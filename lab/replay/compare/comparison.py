@@ -111,9 +111,13 @@ def compared(
         of_try[replayed.run, replayed.digest] = replayed
     totals = {(row.policy, row.room): row for row in rows}
     passing = {
-        key for key, row in totals.items() if row.passes and row.policy != ORACLE
+        key
+        for key, row in totals.items()
+        if row.passes and row.policy != ORACLE
     }
-    points = [_compared(policy, room, runs, passing, first) for policy, room in runs]
+    points = [
+        _compared(policy, room, runs, passing, first) for policy, room in runs
+    ]
     return Comparison(
         _with_fronts(points, runs, passing), _curves(runs, passing, first)
     )
@@ -148,12 +152,17 @@ def _compared(
 def _counting(runs: _Runs) -> _Runs:
     """The runs that count at their budget and demanded anything."""
     return {
-        key: run for key, run in runs.items() if _counts(run) and _seen(run) is not None
+        key: run
+        for key, run in runs.items()
+        if _counts(run) and _seen(run) is not None
     }
 
 
 def _counts(run: Tried) -> bool:
-    return run.share is not None or run.raw_peak_tokens > LEAST_PEAK * run.window_tokens
+    return (
+        run.share is not None
+        or run.raw_peak_tokens > LEAST_PEAK * run.window_tokens
+    )
 
 
 def _seen(run: Tried) -> float | None:
@@ -197,7 +206,9 @@ def _difference(mine: _Runs, theirs: _Runs, value: _Value) -> Interval | None:
 
 def _skill(mine: _Runs, base: _Runs, oracle: _Runs) -> float | None:
     columns = [_values(runs, _seen) for runs in (mine, base, oracle)]
-    keys = [key for key in columns[0] if all(key in column for column in columns)]
+    keys = [
+        key for key in columns[0] if all(key in column for column in columns)
+    ]
     er, least, most = (sum(column[key] for key in keys) for column in columns)
     return (er - least) / (most - least) if most > least else None
 
@@ -221,7 +232,8 @@ def _with_fronts(
             ("on_service_front", _service_point),
         ):
             found = [
-                (at, point_of(of)) for at, of in zip(places, counting, strict=True)
+                (at, point_of(of))
+                for at, of in zip(places, counting, strict=True)
             ]
             known = [(at, point) for at, point in found if point is not None]
             for (at, _), is_on in zip(
@@ -234,20 +246,26 @@ def _with_fronts(
 def _seen_point(runs: _Runs) -> Point | None:
     """Tokens, and what is not visible."""
     tokens, seen = _tokens(runs), _mean(runs, _seen)
-    return (tokens, 1 - seen) if tokens is not None and seen is not None else None
+    return (
+        (tokens, 1 - seen) if tokens is not None and seen is not None else None
+    )
 
 
 def _service_point(runs: _Runs) -> Point | None:
     """Cost at full service, and the share of calls that fail."""
     cost = _mean(runs, _service)
     failed = [
-        run.served.failed / run.served.calls for run in runs.values() if run.served
+        run.served.failed / run.served.calls
+        for run in runs.values()
+        if run.served
     ]
     return (cost, fmean(failed)) if cost is not None else None
 
 
 def _curves(
-    runs: Mapping[tuple[str, Room], _Runs], passing: Set[tuple[str, Room]], first: str
+    runs: Mapping[tuple[str, Room], _Runs],
+    passing: Set[tuple[str, Room]],
+    first: str,
 ) -> list[Curve]:
     """A curve for each policy and kind of budget of which there are several."""
     found = []
@@ -256,7 +274,9 @@ def _curves(
         rooms = sorted(room for room in budgets if isinstance(room, kind))
         policies = dict.fromkeys(policy for policy, _ in runs)
         if len(rooms) > 1:
-            areas = {policy: _areas(runs, policy, rooms) for policy in policies}
+            areas = {
+                policy: _areas(runs, policy, rooms) for policy in policies
+            }
             found += [
                 _curve(policy, tuple(rooms), runs, passing, areas, first)
                 for policy in policies
@@ -269,10 +289,14 @@ def _areas(
 ) -> dict[tuple[str, str], float]:
     """The area of each run that counts in every room."""
     columns = [
-        _values(_counting(runs.get((policy, room), {})), _seen) for room in rooms
+        _values(_counting(runs.get((policy, room), {})), _seen)
+        for room in rooms
     ]
     curves = {
-        key: {room: column[key] for room, column in zip(rooms, columns, strict=True)}
+        key: {
+            room: column[key]
+            for room, column in zip(rooms, columns, strict=True)
+        }
         for key in columns[0]
         if all(key in column for column in columns)
     }
@@ -288,17 +312,30 @@ def _curve(
     areas: Mapping[str, Mapping[tuple[str, str], float]],
     first: str,
 ) -> Curve:
-    mine, theirs = areas[policy], areas.get(first, {}) if policy != first else {}
-    counting = {room: _counting(runs.get((policy, room), {})) for room in rooms}
+    mine, theirs = (
+        areas[policy],
+        areas.get(first, {}) if policy != first else {},
+    )
+    counting = {
+        room: _counting(runs.get((policy, room), {})) for room in rooms
+    }
     seen = map(_seen_point, counting.values())
-    compared_at = [of for room, of in counting.items() if (policy, room) in passing]
-    served = [point for point in map(_service_point, compared_at) if point is not None]
+    compared_at = [
+        of for room, of in counting.items() if (policy, room) in passing
+    ]
+    served = [
+        point
+        for point in map(_service_point, compared_at)
+        if point is not None
+    ]
     return Curve(
         policy=policy,
         rooms=rooms,
         runs=len(mine),
         auc=fmean(mine.values()) if mine else None,
-        auc_to_first=paired([mine[key] - theirs[key] for key in mine if key in theirs]),
+        auc_to_first=paired(
+            [mine[key] - theirs[key] for key in mine if key in theirs]
+        ),
         hypervolume=hypervolume(point for point in seen if point is not None),
         service_hypervolume=hypervolume(served) if served else None,
     )

@@ -54,7 +54,11 @@ FLOORS: tuple[Floor, ...] = (
         _TARGETS,
     ),
     Floor(
-        "line", 0.70, False, "first uses of every age whose line is in view", _TARGETS
+        "line",
+        0.70,
+        False,
+        "first uses of every age whose line is in view",
+        _TARGETS,
     ),
     Floor(
         "reuse",
@@ -64,7 +68,11 @@ FLOORS: tuple[Floor, ...] = (
         "frontier.md, Policies tried: the least mem of its ledgers (L2); it sets no target",
     ),
     Floor(
-        "anchors", 0.89, False, "old texts of edits that are whole in view", _TARGETS
+        "anchors",
+        0.89,
+        False,
+        "old texts of edits that are whole in view",
+        _TARGETS,
     ),
     Floor(
         "breaks",
@@ -80,7 +88,13 @@ FLOORS: tuple[Floor, ...] = (
         "share of views without some text of the user or the system",
         "frontier.md, Tightening proposed, g",
     ),
-    Floor("invalid", 0.0, True, "gates broken, and calls over the budget", _TARGETS),
+    Floor(
+        "invalid",
+        0.0,
+        True,
+        "gates broken, and calls over the budget",
+        _TARGETS,
+    ),
 )
 """The floors that ship, in the order in which they are shown."""
 
@@ -111,7 +125,9 @@ def floors_with(given: Mapping[str, float]) -> tuple[Floor, ...]:
     for name in given:
         if name not in known:
             raise ConfigError(
-                "--floor", f"there is no floor {name!r}", f"Known: {', '.join(known)}."
+                "--floor",
+                f"there is no floor {name!r}",
+                f"Known: {', '.join(known)}.",
             )
     return tuple(
         replace(floor, limit=given[floor.name], source="given")
@@ -135,7 +151,9 @@ def _judged(floor: Floor, value: float | None) -> Judged:
 
 def passes(judged: Sequence[Judged]) -> bool:
     """Whether cost may be compared: no floor is failed, and some evidence was there to judge."""
-    needed = any(each.value is not None for each in judged if each.floor in _EVIDENCE)
+    needed = any(
+        each.value is not None for each in judged if each.floor in _EVIDENCE
+    )
     return needed and all(each.passes is not False for each in judged)
 
 

@@ -23,14 +23,18 @@ def area(curve: Mapping[float, float]) -> float | None:
     if len(places) < 2:
         return None
     slices = (
-        0.5 * (one + other) * (b - a) for (a, one), (b, other) in pairwise(places)
+        0.5 * (one + other) * (b - a)
+        for (a, one), (b, other) in pairwise(places)
     )
     return sum(slices) / (places[-1][0] - places[0][0])
 
 
 def front(points: Sequence[Point]) -> list[bool]:
     """For each point whether no other is better in one figure and no worse in the other."""
-    return [not any(_dominates(other, point) for other in points) for point in points]
+    return [
+        not any(_dominates(other, point) for other in points)
+        for point in points
+    ]
 
 
 def _dominates(one: Point, other: Point) -> bool:

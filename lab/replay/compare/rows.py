@@ -35,7 +35,9 @@ def judged_row(
 ) -> JudgedRow:
     """Replays of one policy in one room, summed up and held against floors."""
     row = row_of(name, group)
-    found = [each.evidence for each in group if isinstance(each.evidence, Evidence)]
+    found = [
+        each.evidence for each in group if isinstance(each.evidence, Evidence)
+    ]
     evidence = summary_of(found)
     measured = {
         "far": evidence.far.mean,

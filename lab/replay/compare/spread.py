@@ -42,13 +42,18 @@ def spread_of(
             where either is not known (None).
         worst: whether the smallest shares are the worst (evidence), or the largest (cost).
     """
-    known = [(part, whole) for part, whole in parts if part is not None and whole]
+    known = [
+        (part, whole) for part, whole in parts if part is not None and whole
+    ]
     if not known:
         return Spread()
-    shares = sorted((part / whole for part, whole in known), reverse=worst == "least")
+    shares = sorted(
+        (part / whole for part, whole in known), reverse=worst == "least"
+    )
     return Spread(
         runs=len(shares),
-        pooled=sum(part for part, _ in known) / sum(whole for _, whole in known),
+        pooled=sum(part for part, _ in known)
+        / sum(whole for _, whole in known),
         mean=sum(shares) / len(shares),
         median=shares[len(shares) // 2],
         worst_tenth=shares[len(shares) * 9 // 10],

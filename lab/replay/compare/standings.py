@@ -27,7 +27,9 @@ def standings_table(
         services: what full service comes to, by policy and room, where it was asked for.
     """
     points = {(point.policy, point.room): point for point in comparison.points}
-    table = table_with("beside each other", ("policy",), _HEADINGS, notes=_NOTES)
+    table = table_with(
+        "beside each other", ("policy",), _HEADINGS, notes=_NOTES
+    )
     for row in rows:
         point, service = (
             points[row.policy, row.room],
@@ -61,9 +63,7 @@ def _interval(found: Interval | None) -> str:
     """In percentage points, with where it lies in 95 of 100 drawings."""
     if found is None:
         return ""
-    return (
-        f"{found.mean * 100:+.0f} ({found.low * 100:+.0f} to {found.high * 100:+.0f})"
-    )
+    return f"{found.mean * 100:+.0f} ({found.low * 100:+.0f} to {found.high * 100:+.0f})"
 
 
 def curves_table(curves: Sequence[Curve]) -> Table:
@@ -72,8 +72,17 @@ def curves_table(curves: Sequence[Curve]) -> Table:
         "AUC: the mean of what is visible over the budgets · hypervolume: of tokens and visible",
         "together, the larger the better",
     )
-    headings = ("budgets", "runs", "AUC", "to first", "hypervolume", "at full service")
-    table = table_with("over several budgets", ("policy",), headings, notes=notes)
+    headings = (
+        "budgets",
+        "runs",
+        "AUC",
+        "to first",
+        "hypervolume",
+        "at full service",
+    )
+    table = table_with(
+        "over several budgets", ("policy",), headings, notes=notes
+    )
     for curve in curves:
         service = curve.service_hypervolume
         table.add_row(

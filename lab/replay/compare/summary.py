@@ -73,7 +73,9 @@ def summary_of(found: Iterable[Evidence]) -> Summary:
         both=_spread(evidence.both for evidence in each),
         anchors=_spread(evidence.anchors for evidence in each),
         views=views,
-        unsaid=sum(evidence.unsaid for evidence in each) / views if views else 0.0,
+        unsaid=sum(evidence.unsaid for evidence in each) / views
+        if views
+        else 0.0,
         reused=_sum(evidence.reuse for evidence in each),
     )
 
@@ -86,7 +88,9 @@ def _sum(found: Iterable[dict[str, Tally]]) -> dict[str, Tally]:
     return {bucket: sums[bucket] for bucket in BUCKETS if bucket in sums}
 
 
-def _mean(tallies: Sequence[Tally], part: Callable[[Tally], float]) -> float | None:
+def _mean(
+    tallies: Sequence[Tally], part: Callable[[Tally], float]
+) -> float | None:
     shares = [part(tally) / tally.demanded for tally in tallies]
     return sum(shares) / len(shares) if shares else None
 

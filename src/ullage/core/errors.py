@@ -33,7 +33,9 @@ class UllageError(Exception):
 
 
 def _copy(
-    kind: type[UllageError], args: tuple[object, ...], attributes: dict[str, object]
+    kind: type[UllageError],
+    args: tuple[object, ...],
+    attributes: dict[str, object],
 ) -> object:
     error = kind.__new__(kind, *args)
     vars(error).update(attributes)
@@ -75,7 +77,9 @@ class OverLimitError(UllageError):
         self.limit_tokens = limit_tokens
         self.need_tokens = need_tokens
         self.parts = dict(sorted(parts.items(), key=lambda item: -item[1]))
-        listed = ", ".join(f"{name} {tokens:,}" for name, tokens in self.parts.items())
+        listed = ", ".join(
+            f"{name} {tokens:,}" for name, tokens in self.parts.items()
+        )
         super().__init__(
             f"the request needs at least {need_tokens:,} tokens and the limit is "
             f"{limit_tokens:,}. Parts that may not be touched: {listed}. "
@@ -205,7 +209,9 @@ class StageError(UllageError):
         remedy: what the stage can do.
     """
 
-    def __init__(self, stage: str, where: str, problem: str, remedy: str) -> None:
+    def __init__(
+        self, stage: str, where: str, problem: str, remedy: str
+    ) -> None:
         super().__init__(f"stage {stage}, {where}: {problem}. {remedy}")
         self.stage = stage
         self.where = where

@@ -32,11 +32,15 @@ def names(
             modules too. No name that is found elsewhere may be that of a module of the package:
             importing it would hide the name.
     """
-    home_of = {name: home for home, listed in homes.items() for name in listed.split()}
+    home_of = {
+        name: home for home, listed in homes.items() for name in listed.split()
+    }
 
     def get(name: str) -> object:
         if name not in home_of:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise AttributeError(
+                f"module {package!r} has no attribute {name!r}"
+            )
         home = home_of[name]
         if home == package:
             return import_module(f"{package}.{name}")
@@ -84,7 +88,9 @@ def cached_by_text(
 
         @wraps(function)
         def short_or_anew(text: str) -> T:
-            return remembered(text) if len(text) <= most_chars else function(text)
+            return (
+                remembered(text) if len(text) <= most_chars else function(text)
+            )
 
         return short_or_anew
 

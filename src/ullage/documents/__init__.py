@@ -22,11 +22,26 @@ from ullage.core.contract.policy import Policy
 from ullage.core.errors import ConfigError
 from ullage.documents.presets._files import Source, values_of
 from ullage.documents.presets._settings import DocumentSettings, read
-from ullage.documents.presets.continuation import ContinuationSettings, continuation
-from ullage.documents.presets.multi_stage import MultiStageSettings, multi_stage
-from ullage.documents.presets.output_cache import ToolOutputCacheConfig, output_cache
-from ullage.documents.presets.three_layer import ThreeLayerSettings, three_layer
-from ullage.documents.presets.token_budget import TokenBudgetSettings, token_budget
+from ullage.documents.presets.continuation import (
+    ContinuationSettings,
+    continuation,
+)
+from ullage.documents.presets.multi_stage import (
+    MultiStageSettings,
+    multi_stage,
+)
+from ullage.documents.presets.output_cache import (
+    ToolOutputCacheConfig,
+    output_cache,
+)
+from ullage.documents.presets.three_layer import (
+    ThreeLayerSettings,
+    three_layer,
+)
+from ullage.documents.presets.token_budget import (
+    TokenBudgetSettings,
+    token_budget,
+)
 from ullage.policy.stages.named import NAMES, PolicyName, preset, unknown
 from ullage.session.spend.environment import TOKEN_BUDGET, whole_number
 
@@ -45,7 +60,9 @@ __all__ = [
     "whole_number",
 ]
 
-_PRESETS: Mapping[str, tuple[type[DocumentSettings], Callable[..., Policy]]] = {
+_PRESETS: Mapping[
+    str, tuple[type[DocumentSettings], Callable[..., Policy]]
+] = {
     "continuation": (ContinuationSettings, continuation),
     "multi_stage": (MultiStageSettings, multi_stage),
     "output_cache": (ToolOutputCacheConfig, output_cache),
@@ -89,11 +106,16 @@ def from_env(name: str) -> Policy:
             "Use presets.load(name, …).",
         )
     numbers = {
-        variable: whole_number(variable) for variable in settings_type.environment
+        variable: whole_number(variable)
+        for variable in settings_type.environment
     }
     return build(
         settings_type(
-            **{key: value for key, value in numbers.items() if value is not None}
+            **{
+                key: value
+                for key, value in numbers.items()
+                if value is not None
+            }
         )
     )
 
@@ -103,6 +125,8 @@ def _named(name: str) -> tuple[type[DocumentSettings], Callable[..., Policy]]:
         return _PRESETS[name]
     if name == "default":
         raise ConfigError(
-            "policy", "default has no settings", f"Use one of {', '.join(_PRESETS)}."
+            "policy",
+            "default has no settings",
+            f"Use one of {', '.join(_PRESETS)}.",
         )
     raise unknown(name)

@@ -37,7 +37,11 @@ class TokenManagementMetrics(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(
-        cls, events: Iterable[Event], store: object = None, *, conversation: str = ""
+        cls,
+        events: Iterable[Event],
+        store: object = None,
+        *,
+        conversation: str = "",
     ) -> TokenManagementMetrics:
         """What these events add up to, and the files that a store has written.
 
@@ -59,8 +63,10 @@ class TokenManagementMetrics(Struct, frozen=True, kw_only=True):
             events[conversation] = events.get(conversation, frozenset()) | more
         return TokenManagementMetrics(
             events=events,
-            spill_files_created=self.spill_files_created + other.spill_files_created,
-            spill_bytes_written=self.spill_bytes_written + other.spill_bytes_written,
+            spill_files_created=self.spill_files_created
+            + other.spill_files_created,
+            spill_bytes_written=self.spill_bytes_written
+            + other.spill_bytes_written,
         )
 
     def _of(self, kind: Kind) -> list[Event]:
@@ -72,7 +78,10 @@ class TokenManagementMetrics(Struct, frozen=True, kw_only=True):
         ]
 
     def _won(self, kind: Kind) -> int:
-        return sum(event.tokens_before - event.tokens_after for event in self._of(kind))
+        return sum(
+            event.tokens_before - event.tokens_after
+            for event in self._of(kind)
+        )
 
     def under_its_own_names(self) -> dict[str, int]:
         """The counters under the document's names.

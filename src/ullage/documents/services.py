@@ -101,10 +101,16 @@ def truncate_output(
     place = None
     if settings.enable_disk_spillover is not False:
         place = (
-            spill_directory if spill_directory is not None else settings.spill_directory
+            spill_directory
+            if spill_directory is not None
+            else settings.spill_directory
         )
-    words = Words(spill_directory=None if place is None else Path(place).as_posix())
-    source = Source(output if redact is None else checked(redact)(output), tool_name)
+    words = Words(
+        spill_directory=None if place is None else Path(place).as_posix()
+    )
+    source = Source(
+        output if redact is None else checked(redact)(output), tool_name
+    )
     is_answer = plain_tool_name(tool_name) in KNOWN_USER_TOOLS
     cut = None if is_answer else output_shape(settings)(source, words)
     if cut is not None and place is not None:
@@ -206,7 +212,9 @@ def prune_messages(
         edited[index] = wire.edit(messages[index], parsed[index], changes)
     return PruneResult(
         pruned_parts=tuple(edited),
-        is_pruned=tuple(index in window.changed for index in range(len(edited))),
+        is_pruned=tuple(
+            index in window.changed for index in range(len(edited))
+        ),
         tokens_before=current_tokens,
         tokens_after=current_tokens - won,
         parts_pruned=len(cuts),
@@ -250,7 +258,9 @@ def window_of(
     return builder
 
 
-def _won(window: Window, settings: ThreeLayerSettings, cut: ProposedEdit) -> int:
+def _won(
+    window: Window, settings: ThreeLayerSettings, cut: ProposedEdit
+) -> int:
     spot = (
         window.transcript.locate(cut.edit.address)
         if isinstance(cut.edit, Replace)
@@ -258,5 +268,7 @@ def _won(window: Window, settings: ThreeLayerSettings, cut: ProposedEdit) -> int
     )
     retain_chars = settings.prune_output_retain_chars
     return (
-        0 if spot is None else rough_won(window, spot, cut, retain_chars=retain_chars)
+        0
+        if spot is None
+        else rough_won(window, spot, cut, retain_chars=retain_chars)
     )

@@ -45,17 +45,45 @@ _WIRES = {
 }
 """Blocks of the wires under one roof."""
 _MEDIA = (
-    Block("image", media=("image",), data=_DATA, mime="mime_type", edited="a text"),
-    Block("audio", media=("audio",), data=_DATA, mime="mime_type", edited="a text"),
-    Block("video", media=("document",), data=_DATA, mime="mime_type", edited="a text"),
     Block(
-        "document", media=("document",), data=_DATA, mime="mime_type", edited="a text"
+        "image",
+        media=("image",),
+        data=_DATA,
+        mime="mime_type",
+        edited="a text",
+    ),
+    Block(
+        "audio",
+        media=("audio",),
+        data=_DATA,
+        mime="mime_type",
+        edited="a text",
+    ),
+    Block(
+        "video",
+        media=("document",),
+        data=_DATA,
+        mime="mime_type",
+        edited="a text",
+    ),
+    Block(
+        "document",
+        media=("document",),
+        data=_DATA,
+        mime="mime_type",
+        edited="a text",
     ),
 )
 _NEUTRAL = {**_WIRES, **{row.kind: row for row in _MEDIA}}
 """The same, and media as frameworks write them for all of them."""
 _CALLS = frozenset(
-    ("tool_use", "tool_call", "tool_call_chunk", "function_call", "custom_tool_call")
+    (
+        "tool_use",
+        "tool_call",
+        "tool_call_chunk",
+        "function_call",
+        "custom_tool_call",
+    )
 )
 _THOUGHTS = frozenset(
     ("thinking", "redacted_thinking", "reasoning", "reasoning_content")
@@ -110,9 +138,13 @@ def _native_medium(block: Mapping[str, Any], at: int) -> Media | None:
         if isinstance(inner, Mapping) and isinstance(source, Mapping):
             address = source.get("s3Location") or source.get("location") or {}
             mime = f"{group}/{inner.get('format')}"
-            return _medium(mime, source.get("bytes"), field(address, "uri"), at, block)
+            return _medium(
+                mime, source.get("bytes"), field(address, "uri"), at, block
+            )
     mime = str(block.get("mime_type") or f"{_GROUPS.get(kind, kind)}/*")
-    data = next((block[name] for name in _DATA_FIELDS if block.get(name)), None)
+    data = next(
+        (block[name] for name in _DATA_FIELDS if block.get(name)), None
+    )
     is_own = kind == "media" or (kind == "file" and "file" not in block)
     if not is_own and not isinstance(data, (bytes, bytearray)):
         return None
@@ -126,7 +158,11 @@ _CONVERSE = {
     "audio": "audio",
 }
 """The kinds of media in Converse, and how their MIME types begin."""
-_GROUPS = {"file": "application", "document": "application", "media": "application"}
+_GROUPS = {
+    "file": "application",
+    "document": "application",
+    "media": "application",
+}
 _DATA_FIELDS = (*_DATA, "file_uri")
 
 
@@ -168,7 +204,11 @@ def with_bytes(value: Any) -> Any:
         if set(value) == {_BYTES}:
             return b64decode(value[_BYTES])
         return {name: with_bytes(item) for name, item in value.items()}
-    return [with_bytes(item) for item in value] if isinstance(value, list) else value
+    return (
+        [with_bytes(item) for item in value]
+        if isinstance(value, list)
+        else value
+    )
 
 
 def is_thought(block: Any) -> bool:
@@ -190,10 +230,14 @@ def thought(block: Mapping[str, Any], at: int) -> Reasoning:
     sealed = next(filter(None, map(fields.get, _SEALED)), None) or field(
         block.get("extras"), "signature"
     )
-    text = next((t for name in _SAID if isinstance(t := fields.get(name), str)), "")
+    text = next(
+        (t for name in _SAID if isinstance(t := fields.get(name), str)), ""
+    )
     summary = fields.get("summary")
     parts = (
-        (field(item, "text") for item in summary) if isinstance(summary, list) else ()
+        (field(item, "text") for item in summary)
+        if isinstance(summary, list)
+        else ()
     )
     text = text or "\n".join(part for part in parts if isinstance(part, str))
     return Reasoning(text, at, bool(sealed), sealed_bytes(sealed, 0))
@@ -220,7 +264,10 @@ def medium(mime: str, data: Any, url: str, at: int, block: Any) -> Media:
     return Media(kind, mime, source, at, block=block)
 
 
-_KINDS: dict[str, Literal["image", "audio"]] = {"image": "image", "audio": "audio"}
+_KINDS: dict[str, Literal["image", "audio"]] = {
+    "image": "image",
+    "audio": "audio",
+}
 
 
 def show_text(content: Any, at: int, text: str) -> Any:
@@ -238,7 +285,10 @@ def show_text(content: Any, at: int, text: str) -> Any:
         return text
     blocks = list(content)
     text = filled(text, "text", "blank text")
-    if isinstance(blocks[at], Mapping) and _native_medium(blocks[at], at) is not None:
+    if (
+        isinstance(blocks[at], Mapping)
+        and _native_medium(blocks[at], at) is not None
+    ):
         blocks[at] = {"type": "text", "text": text}
     else:
         blocks[at] = replaced(blocks[at], _NEUTRAL, text)
@@ -249,7 +299,12 @@ def show_text(content: Any, at: int, text: str) -> Any:
 
 
 def counted(
-    prompt: Any, output: Any, *, read: Any = 0, written: Any = 0, reasoning: Any = 0
+    prompt: Any,
+    output: Any,
+    *,
+    read: Any = 0,
+    written: Any = 0,
+    reasoning: Any = 0,
 ) -> Usage | None:
     """Usage as most frameworks report it: the prompt's tokens with those of the cache in them.
 
@@ -263,7 +318,9 @@ def counted(
     Returns:
         None where nothing was counted, or what was counted cannot be.
     """
-    counts = [count or 0 for count in (prompt, output, read, written, reasoning)]
+    counts = [
+        count or 0 for count in (prompt, output, read, written, reasoning)
+    ]
     if not all(isinstance(count, int) for count in counts) or not counts[0]:
         return None
     all_tokens, output_tokens, from_cache, to_cache, thoughts = counts

@@ -55,7 +55,11 @@ def record_of(key: str, value: Any) -> Record | None:
     with suppress(ValueError):
         data = b64decode(value, validate=True)
         return Record(
-            bytes.fromhex(match[1]), match[2], int(match[3]), data, match[4] or ""
+            bytes.fromhex(match[1]),
+            match[2],
+            int(match[3]),
+            data,
+            match[4] or "",
         )
     return None
 
@@ -64,9 +68,13 @@ class Entries:
     """The ledgers of sessions as entries of a framework's state: a text by a text."""
 
     def __init__(self) -> None:
-        self._known: WeakKeyDictionary[AnySession, dict[str, str]] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[AnySession, dict[str, str]] = (
+            WeakKeyDictionary()
+        )
 
-    def unknown(self, session: AnySession, state: Mapping[str, Any]) -> list[Record]:
+    def unknown(
+        self, session: AnySession, state: Mapping[str, Any]
+    ) -> list[Record]:
         """The records that the state holds and the session lacks, for `Session.take`.
 
         Args:
@@ -74,14 +82,20 @@ class Entries:
             state: the framework's state; entries of others are passed over.
         """
         cached = self._known.setdefault(session, {})
-        items = [item for item in state.items() if cached.get(item[0]) != item[1]]
+        items = [
+            item for item in state.items() if cached.get(item[0]) != item[1]
+        ]
         records = [
-            (item, record) for item in items if (record := record_of(*item)) is not None
+            (item, record)
+            for item in items
+            if (record := record_of(*item)) is not None
         ]
         cached.update(item for item, _ in records)
         return [record for _, record in records]
 
-    def missing(self, session: AnySession, state: Mapping[str, Any]) -> dict[str, str]:
+    def missing(
+        self, session: AnySession, state: Mapping[str, Any]
+    ) -> dict[str, str]:
         """The entries that the session decided and the state lacks, to be written to it.
 
         Args:
@@ -90,7 +104,11 @@ class Entries:
         """
         cached = self._known.setdefault(session, {})
         cached.update(map(entry_of, session.news()))
-        return {key: value for key, value in cached.items() if state.get(key) != value}
+        return {
+            key: value
+            for key, value in cached.items()
+            if state.get(key) != value
+        }
 
 
 _SPENT = "ullage:spent:"
@@ -150,6 +168,12 @@ class FamilyAccount:
         """
         spent = self.spent.get(agent)
         entry = (
-            {} if spent is None else {f"{_SPENT}{agent}": msgspec.to_builtins(spent)}
+            {}
+            if spent is None
+            else {f"{_SPENT}{agent}": msgspec.to_builtins(spent)}
         )
-        return {key: value for key, value in entry.items() if state.get(key) != value}
+        return {
+            key: value
+            for key, value in entry.items()
+            if state.get(key) != value
+        }

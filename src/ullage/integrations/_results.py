@@ -44,7 +44,11 @@ async def cut_message(
     words = words or Words(toolset=settings.policy.toolset)
     user_tools = answered_by_user(settings.user_tools)
     builder = window_of(
-        [call, result], wire, words, redact=settings.redact, user_tools=user_tools
+        [call, result],
+        wire,
+        words,
+        redact=settings.redact,
+        user_tools=user_tools,
     )
     outputs, events = list[Output](), list[Event]()
     for stage in settings.policy.on_arrival:
@@ -55,7 +59,12 @@ async def cut_message(
                 outputs += cut.outputs
                 location = f"{tool} result"
                 events.append(
-                    Event(kind=edit.kind, where=location, why=edit.why, ref=edit.ref)
+                    Event(
+                        kind=edit.kind,
+                        where=location,
+                        why=edit.why,
+                        ref=edit.ref,
+                    )
                 )
     changes = builder.window.changed.get(1)
     if not changes:

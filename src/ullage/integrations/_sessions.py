@@ -70,7 +70,9 @@ class SessionFamily:
         account: what each agent has spent, here and elsewhere; None where nobody limits a family.
     """
 
-    def __init__(self, name: str, budget: Budget | None, store: Store | None) -> None:
+    def __init__(
+        self, name: str, budget: Budget | None, store: Store | None
+    ) -> None:
         self.name, self.store = name, store
         self.account = None if budget is None else FamilyAccount(budget)
         self._sessions: WeakSet[AnySession] = WeakSet()
@@ -84,7 +86,9 @@ class SessionFamily:
         """
         if self.account is None:
             raise ConfigError(
-                "budget", "the family has none", "Give what makes one of a key."
+                "budget",
+                "the family has none",
+                "Give what makes one of a key.",
             )
         return self.account.budget
 
@@ -147,9 +151,15 @@ class _Hosted:
     def _host(self, store: Any, settings: dict[str, Any]) -> dict[str, Any]:
         """The settings of the sessions underneath."""
         self._entries = Entries()
-        self._families: WeakValueDictionary[str, SessionFamily] = WeakValueDictionary()
-        self._members: WeakKeyDictionary[AnySession, _Member] = WeakKeyDictionary()
-        self.tools: Sequence[ToolSpec] = recall_tools(settings.get("policy", "default"))
+        self._families: WeakValueDictionary[str, SessionFamily] = (
+            WeakValueDictionary()
+        )
+        self._members: WeakKeyDictionary[AnySession, _Member] = (
+            WeakKeyDictionary()
+        )
+        self.tools: Sequence[ToolSpec] = recall_tools(
+            settings.get("policy", "default")
+        )
         self._is_kept = store is not None and store != "memory"
         self.lasts = self._is_kept and not isinstance(store, MemoryStore)
         budget = settings.get("budget")
@@ -179,7 +189,9 @@ class _Hosted:
             if family is None:
                 budget = self._new_budget(name) if self._new_budget else None
                 store = None if self._is_kept else MemoryStore()
-                family = self._families[name] = SessionFamily(name, budget, store)
+                family = self._families[name] = SessionFamily(
+                    name, budget, store
+                )
             if family.account is not None:
                 family.account.take(stored or {})
             return family
@@ -201,10 +213,19 @@ class _Hosted:
         model: _Model | None,
     ) -> tuple[_Member, dict[str, Any]]:
         """The member that a session belongs to, and the settings it is opened with."""
-        family, known_model = self.family(parent or key), model or _model_in(stored)
-        limits = {} if self._settings.get("limits") else limits_of(*known_model)
+        family, known_model = (
+            self.family(parent or key),
+            model or _model_in(stored),
+        )
+        limits = (
+            {} if self._settings.get("limits") else limits_of(*known_model)
+        )
         name = {"model": known_model.name} if known_model.name else {}
-        return _Member(family, known_model), {**family.settings, **limits, **name}
+        return _Member(family, known_model), {
+            **family.settings,
+            **limits,
+            **name,
+        }
 
     def _known(
         self, session: AnySession, member: _Member, stored: Mapping[str, Any]
@@ -215,7 +236,11 @@ class _Hosted:
         return self._entries.unknown(session, stored)
 
     def missing(
-        self, session: AnySession, stored: Mapping[str, Any], *, agent: str = ""
+        self,
+        session: AnySession,
+        stored: Mapping[str, Any],
+        *,
+        agent: str = "",
     ) -> dict[str, Any]:
         """The entries to write into the framework's state: what it does not hold yet.
 
@@ -277,7 +302,9 @@ class HostSessions(_Hosted, Sessions):
             window_tokens: its window as the framework knows it, used where we do not; 0: unknown.
             settings: see `Sessions.of`.
         """
-        known_model = _Model(model, window_tokens) if model or window_tokens else None
+        known_model = (
+            _Model(model, window_tokens) if model or window_tokens else None
+        )
         member, defaults = self._member(key, stored, parent, known_model)
         session = self.of(key, parent=parent, **{**defaults, **settings})
         session.take(self._known(session, member, stored))
@@ -303,7 +330,9 @@ class AsyncHostSessions(_Hosted, AsyncSessions):
         **settings: Any,
     ) -> AsyncSession:
         """See `HostSessions.opened`."""
-        known_model = _Model(model, window_tokens) if model or window_tokens else None
+        known_model = (
+            _Model(model, window_tokens) if model or window_tokens else None
+        )
         member, defaults = self._member(key, stored, parent, known_model)
         session = self.of(key, parent=parent, **{**defaults, **settings})
         await session.take(self._known(session, member, stored))
@@ -323,7 +352,9 @@ def without_none(**request: Any) -> dict[str, Any]:
 
 
 def answered_request(
-    session: AnySession, messages: Sequence[Any], is_reply: Callable[[Any], bool]
+    session: AnySession,
+    messages: Sequence[Any],
+    is_reply: Callable[[Any], bool],
 ) -> dict[str, Any]:
     """The request that the newest reply came in answer to, for a recall call in that reply.
 
@@ -335,7 +366,9 @@ def answered_request(
         messages: its messages, in the framework's form.
         is_reply: whether a message is a reply of the model's.
     """
-    newest = (at for at in reversed(range(len(messages))) if is_reply(messages[at]))
+    newest = (
+        at for at in reversed(range(len(messages))) if is_reply(messages[at])
+    )
     return {
         "model": session.settings.model,
         "messages": list(messages[: next(newest, 0)]),
@@ -360,7 +393,9 @@ _REFUSALS = 2
 class _Call:
     """A model call under way, with how often its provider refused it as too long."""
 
-    def __init__(self, session: AsyncSession, request: Mapping[str, Any]) -> None:
+    def __init__(
+        self, session: AsyncSession, request: Mapping[str, Any]
+    ) -> None:
         self.session, self.request = session, request
         self.view: AsyncView | Unfitted | None = None
         self.refusal: Exception | None = None
@@ -387,7 +422,10 @@ class PendingCalls:
         return None if call is None else call.session
 
     async def begin(
-        self, place: Hashable, session: AsyncSession, request: Mapping[str, Any]
+        self,
+        place: Hashable,
+        session: AsyncSession,
+        request: Mapping[str, Any],
     ) -> AsyncView | Unfitted:
         """A view for a call, or for the next attempt at one that `may_retry`.
 

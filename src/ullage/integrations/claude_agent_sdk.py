@@ -43,7 +43,10 @@ __all__ = ["UllageHooks"]
 
 _SERVER = "ullage"
 _WORDS = Words(prefix=f"mcp__{_SERVER}__", toolset=DEFAULT.toolset)
-_WHOLE = {"BASH_MAX_OUTPUT_LENGTH": "150000", "MAX_MCP_OUTPUT_TOKENS": "1000000"}
+_WHOLE = {
+    "BASH_MAX_OUTPUT_LENGTH": "150000",
+    "MAX_MCP_OUTPUT_TOKENS": "1000000",
+}
 """Up to here Claude Code leaves a result to the hooks. The first is the most it takes."""
 
 _Path: TypeAlias = tuple[str | int, ...]
@@ -83,7 +86,9 @@ class UllageHooks(Portable, Closing):
         """Close the store."""
         self._store.close()
 
-    def of(self, conversation: str, options: ClaudeAgentOptions | None = None) -> Any:
+    def of(
+        self, conversation: str, options: ClaudeAgentOptions | None = None
+    ) -> Any:
         """Options with the hook, and the recall tools with leave to use them.
 
         Args:
@@ -111,10 +116,16 @@ class UllageHooks(Portable, Closing):
             )
             for spec in specs
         ]
-        server = {**create_sdk_mcp_server(_SERVER, tools=tools), "alwaysLoad": True}
+        server = {
+            **create_sdk_mcp_server(_SERVER, tools=tools),
+            "alwaysLoad": True,
+        }
         return replace(
             options,
-            hooks={**hooks, "PostToolUse": [*hooks.get("PostToolUse", ()), matcher]},
+            hooks={
+                **hooks,
+                "PostToolUse": [*hooks.get("PostToolUse", ()), matcher],
+            },
             mcp_servers={**options.mcp_servers, _SERVER: server},
             allowed_tools=[
                 *options.allowed_tools,
@@ -130,7 +141,9 @@ class UllageHooks(Portable, Closing):
         tool = result["tool_name"]
         if _WORDS.is_recall(tool) or plain_tool_name(tool) in self._user_tools:
             return {}
-        response, outputs = _cut(tool, result["tool_response"], self._limit_chars)
+        response, outputs = _cut(
+            tool, result["tool_response"], self._limit_chars
+        )
         if not outputs:
             return {}
         try:
@@ -139,7 +152,10 @@ class UllageHooks(Portable, Closing):
             StoreError
         ) as error:  # what cannot be kept stays whole, and the user is told
             return {"systemMessage": f"ullage: {error}"}
-        fields = {"hookEventName": "PostToolUse", "updatedToolOutput": response}
+        fields = {
+            "hookEventName": "PostToolUse",
+            "updatedToolOutput": response,
+        }
         return {"hookSpecificOutput": fields}
 
     async def _open(
@@ -147,19 +163,28 @@ class UllageHooks(Portable, Closing):
     ) -> dict[str, Any]:
         """The answer to a call of a recall tool."""
         ask = partial(
-            open_result, tenant=conversation, words=_WORDS, is_one_conversation=True
+            open_result,
+            tenant=conversation,
+            words=_WORDS,
+            is_one_conversation=True,
         )
-        answer = await run_sync(ask, _WORDS.prefix + name, arguments, self._store)
+        answer = await run_sync(
+            ask, _WORDS.prefix + name, arguments, self._store
+        )
         return {
             "content": [{"type": "text", "text": answer.text}],
             "is_error": answer.is_error,
         }
 
 
-def _cut(tool: str, response: Any, limit_chars: int | None) -> tuple[Any, list[Output]]:
+def _cut(
+    tool: str, response: Any, limit_chars: int | None
+) -> tuple[Any, list[Output]]:
     """A result of the same shape with shorter texts, and the originals of those."""
     texts = {
-        path: text for path in _paths(tool, response) if (text := _at(response, path))
+        path: text
+        for path in _paths(tool, response)
+        if (text := _at(response, path))
     }
     name = tool.rpartition("__")[2]
     limit = LIMIT_CHARS[kind_of(name)] if limit_chars is None else limit_chars
@@ -180,9 +205,17 @@ def _paths(tool: str, response: Any) -> list[_Path]:
     if isinstance(response, str):
         return [()]
     if isinstance(response, list):  # the content of an MCP server's result
-        return [(at, "text") for at, block in enumerate(response) if "text" in block]
-    if isinstance(response, dict) and isinstance(response.get("content"), list):
-        return [("content", *path) for path in _paths(tool, response["content"])]
+        return [
+            (at, "text")
+            for at, block in enumerate(response)
+            if "text" in block
+        ]
+    if isinstance(response, dict) and isinstance(
+        response.get("content"), list
+    ):
+        return [
+            ("content", *path) for path in _paths(tool, response["content"])
+        ]
     return list(_READ_BY_THE_MODEL.get(tool, ()))
 
 

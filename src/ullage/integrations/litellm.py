@@ -61,7 +61,9 @@ class UllageCallback(Portable, CustomLogger, AsyncClosing):  # type: ignore[misc
 
     def __init__(self, *, store: Any = None, **settings: Any) -> None:
         super().__init__()
-        self.sessions = AsyncHostSessions("openai-chat", store=store, **settings)
+        self.sessions = AsyncHostSessions(
+            "openai-chat", store=store, **settings
+        )
         self._calls, self.id = PendingCalls(), uuid4().hex
         self._names = {spec.name for spec in self.sessions.tools}
         self.tools: list[dict[str, Any]] = [
@@ -101,9 +103,18 @@ class UllageCallback(Portable, CustomLogger, AsyncClosing):  # type: ignore[misc
         session = self._session([None, conversation])
         request = {"messages": list(messages)}
         function, call_id = field(call, "function"), str(field(call, "id"))
-        name, arguments = str(field(function, "name")), field(function, "arguments")
-        answer = await session.answer(name, arguments, call_id, request=request)
-        return {"role": "tool", "tool_call_id": call_id, "content": answer.text}
+        name, arguments = (
+            str(field(function, "name")),
+            field(function, "arguments"),
+        )
+        answer = await session.answer(
+            name, arguments, call_id, request=request
+        )
+        return {
+            "role": "tool",
+            "tool_call_id": call_id,
+            "content": answer.text,
+        }
 
     async def close(self) -> None:
         """Let go of all conversations, and close the store."""
@@ -124,7 +135,11 @@ class UllageCallback(Portable, CustomLogger, AsyncClosing):  # type: ignore[misc
             or "messages" not in kwargs
         ):
             return None
-        request = {name: kwargs[name] for name in _SENT if kwargs.get(name) is not None}
+        request = {
+            name: kwargs[name]
+            for name in _SENT
+            if kwargs.get(name) is not None
+        }
         offered = any(map(self.owns, request.get("tools", ())))
         session = self._session(key, **({} if offered else {"recall": False}))
         place = kwargs["litellm_call_id"]
@@ -137,7 +152,9 @@ class UllageCallback(Portable, CustomLogger, AsyncClosing):  # type: ignore[misc
         self, request_data: Mapping[str, Any], response: Any, call_type: Any
     ) -> None:
         """See `CustomLogger`: at once behind a call that is not streamed."""
-        await self._calls.observe(request_data.get("litellm_call_id"), response)
+        await self._calls.observe(
+            request_data.get("litellm_call_id"), response
+        )
 
     async def async_log_success_event(
         self,
@@ -170,5 +187,11 @@ def _key(kwargs: Mapping[str, Any]) -> list[Any] | None:
     metadata: dict[str, Any] = {}
     for name in ("litellm_metadata", "metadata"):
         metadata |= kwargs.get(name) or {}
-    conversation = metadata.get("session_id") or kwargs.get("litellm_session_id")
-    return [metadata.get("user_api_key"), str(conversation)] if conversation else None
+    conversation = metadata.get("session_id") or kwargs.get(
+        "litellm_session_id"
+    )
+    return (
+        [metadata.get("user_api_key"), str(conversation)]
+        if conversation
+        else None
+    )

@@ -11,7 +11,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any
@@ -24,7 +30,12 @@ from ullage.integrations._needs import needs
 with needs("mcp-tools"):
     from anyio.from_thread import start_blocking_portal
     from mcp import Client, StdioServerParameters
-    from mcp.types import CallToolResult, ContentBlock, EmbeddedResource, TextContent
+    from mcp.types import (
+        CallToolResult,
+        ContentBlock,
+        EmbeddedResource,
+        TextContent,
+    )
 
 __all__ = ["amcp_tools", "mcp_tools"]
 
@@ -103,7 +114,9 @@ async def _tools_of(client: Client) -> list[Tool]:
             return tools
 
 
-async def _call(client: Client, name: str, arguments: dict[str, Any]) -> Returned:
+async def _call(
+    client: Client, name: str, arguments: dict[str, Any]
+) -> Returned:
     result = await client.call_tool(name, arguments)
     return Returned(_text_of(result), is_error=result.is_error)
 
@@ -127,7 +140,9 @@ def _block(block: ContentBlock) -> str:
         if isinstance(text, str):
             return text
     fields = block.model_dump(mode="json", by_alias=True, exclude_none=True)
-    data = fields.pop("data", None) or fields.get("resource", {}).pop("blob", None)
+    data = fields.pop("data", None) or fields.get("resource", {}).pop(
+        "blob", None
+    )
     if data is None:
         return json.dumps(fields, ensure_ascii=False)
     return f"[{block.type}, {len(data):,} characters of base64, not shown: {json.dumps(fields)}]"

@@ -20,10 +20,20 @@ from typing import Any
 from ullage import AsyncSession, ToolSpec
 from ullage.doors.host import AsyncClosing, Portable
 from ullage.integrations._needs import needs
-from ullage.integrations._sessions import AsyncHostSessions, forbids, without_none
+from ullage.integrations._sessions import (
+    AsyncHostSessions,
+    forbids,
+    without_none,
+)
 
 with needs("openai-agents"):
-    from agents import FunctionTool, Handoff, Model, ModelProvider, MultiProvider
+    from agents import (
+        FunctionTool,
+        Handoff,
+        Model,
+        ModelProvider,
+        MultiProvider,
+    )
 
 __all__ = ["ConversationModels", "UllageModels"]
 
@@ -49,9 +59,15 @@ class UllageModels(Portable, AsyncClosing):
     """
 
     def __init__(
-        self, models: ModelProvider | None = None, *, store: Any = None, **settings: Any
+        self,
+        models: ModelProvider | None = None,
+        *,
+        store: Any = None,
+        **settings: Any,
     ) -> None:
-        self.sessions = AsyncHostSessions("openai-responses", store=store, **settings)
+        self.sessions = AsyncHostSessions(
+            "openai-responses", store=store, **settings
+        )
         self.tools = [_tool(spec) for spec in self.sessions.tools]
         self._models = models or MultiProvider()
 
@@ -94,7 +110,9 @@ class _Fitted(Model):
         if any(call.get(key) for key in _HELD_ELSEWHERE):
             return await self._model.get_response(**call)
         create = partial(_ask, self._model.get_response, call)
-        return await self._session.call(create, **_request_of(call, self._name))
+        return await self._session.call(
+            create, **_request_of(call, self._name)
+        )
 
     async def stream_response(
         self, *positional: Any, **named: Any
@@ -105,7 +123,9 @@ class _Fitted(Model):
             stream = self._model.stream_response(**call)
         else:
             create = partial(_ask, self._model.stream_response, call)
-            stream = await self._session.call(create, **_request_of(call, self._name))
+            stream = await self._session.call(
+                create, **_request_of(call, self._name)
+            )
         async with aclosing(stream) as events:
             async for event in events:
                 yield event
@@ -130,7 +150,9 @@ _NAMES = (
 )
 
 
-def _named(positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+def _named(
+    positional: tuple[Any, ...], named: Mapping[str, Any]
+) -> dict[str, Any]:
     """The arguments of a call by their names."""
     return {**dict(zip(_NAMES, positional, strict=False)), **named}
 
@@ -140,7 +162,9 @@ def _ask(method: Any, call: Mapping[str, Any], **view: Any) -> Any:
     settings = call["model_settings"]
     if forbids(view, {"tool_choice": settings.tool_choice}):
         settings = replace(settings, tool_choice=view["tool_choice"])
-    return method(**{**call, "input": view["input"], "model_settings": settings})
+    return method(
+        **{**call, "input": view["input"], "model_settings": settings}
+    )
 
 
 def _request_of(call: Mapping[str, Any], model: str) -> dict[str, Any]:
@@ -148,16 +172,24 @@ def _request_of(call: Mapping[str, Any], model: str) -> dict[str, Any]:
     items = call["input"]
     settings = call["model_settings"]
     schema = call["output_schema"]
-    form = None if schema is None or schema.is_plain_text() else schema.json_schema()
+    form = (
+        None
+        if schema is None or schema.is_plain_text()
+        else schema.json_schema()
+    )
     return without_none(
         model=model,
         instructions=call["system_instructions"],
         input=[{"role": "user", "content": items}]
         if isinstance(items, str)
         else list(items),
-        tools=[_definition(tool) for tool in (*call["tools"], *call["handoffs"])]
+        tools=[
+            _definition(tool) for tool in (*call["tools"], *call["handoffs"])
+        ]
         or None,
-        text={"format": {"type": "json_schema", "schema": form}} if form else None,
+        text={"format": {"type": "json_schema", "schema": form}}
+        if form
+        else None,
         tool_choice=settings.tool_choice,
         max_output_tokens=settings.max_tokens,
     )
@@ -169,7 +201,11 @@ def _definition(tool: Any) -> dict[str, Any]:
         description = tool.tool_description
         schema = tool.input_json_schema
     elif isinstance(tool, FunctionTool):
-        name, description, schema = tool.name, tool.description, tool.params_json_schema
+        name, description, schema = (
+            tool.name,
+            tool.description,
+            tool.params_json_schema,
+        )
     else:
         return {"type": tool.name}  # the server's own
     return {
@@ -187,7 +223,10 @@ def _tool(spec: ToolSpec) -> FunctionTool:
         models = getattr(context.run_config, "model_provider", None)
         if not isinstance(models, ConversationModels):
             return "There is nothing to read: this run was not given models of ullage."
-        request = {"model": "", "input": []}  # after a restart the store has it
+        request = {
+            "model": "",
+            "input": [],
+        }  # after a restart the store has it
         answer = await models.session.answer(
             spec.name, arguments, context.tool_call_id, request=request
         )

@@ -44,7 +44,9 @@ def events_told(
     """
     meter = metrics.get_meter(_NAME, __version__, meter_provider)
     events = meter.create_counter(
-        "ullage.events", unit="{event}", description="Decisions of sessions, by kind."
+        "ullage.events",
+        unit="{event}",
+        description="Decisions of sessions, by kind.",
     )
     removed = meter.create_counter(
         "ullage.core.tokens.removed",
@@ -54,7 +56,10 @@ def events_told(
     on_spans = {"gen_ai.conversation.id": conversation} if conversation else {}
 
     def tell(event: Event) -> None:
-        labels = {"ullage.event.kind": event.kind, "gen_ai.request.model": model}
+        labels = {
+            "ullage.event.kind": event.kind,
+            "gen_ai.request.model": model,
+        }
         events.add(1, labels)
         if (fewer := event.tokens_before - event.tokens_after) > 0:
             removed.add(fewer, labels)
@@ -73,4 +78,8 @@ def _told(event: Event) -> dict[str, str | int]:
         "ullage.core.tokens.after": event.tokens_after,
     }
     texts = {"ullage.where": event.where, "ullage.why": event.why}
-    return {**texts, **sizes, **({"ullage.ref": event.ref} if event.ref else {})}
+    return {
+        **texts,
+        **sizes,
+        **({"ullage.ref": event.ref} if event.ref else {}),
+    }

@@ -97,8 +97,12 @@ def proposing(policy: Policy, pending: Sequence[PendingCompaction]) -> Policy:
 
 def _proposing(policy: Policy, pending: Sequence[PendingCompaction]) -> Policy:
     finished = [compaction for compaction in pending if compaction.task.done()]
-    stages = [_pending_first(stage, pending) for stage in policy.under_pressure]
-    on_request = policy.on_request and _pending_first(policy.on_request, pending)
+    stages = [
+        _pending_first(stage, pending) for stage in policy.under_pressure
+    ]
+    on_request = policy.on_request and _pending_first(
+        policy.on_request, pending
+    )
     return replace(
         policy,
         under_pressure=(partial(prepared, pending=finished), *stages),
@@ -126,7 +130,9 @@ def prepared(
     return ()
 
 
-def _pending_first(stage: Stage, pending: Sequence[PendingCompaction]) -> Stage:
+def _pending_first(
+    stage: Stage, pending: Sequence[PendingCompaction]
+) -> Stage:
     """The stage; where it asks for a model's summary, a pending one is proposed instead."""
 
     @wraps(getattr(stage, "func", stage))
@@ -157,4 +163,7 @@ def _is_of_use(compaction: PendingCompaction, window: Window) -> bool:
         return True
     edit = compaction.cut.edit
     # a branch that this history does not hold may still be shown again
-    return isinstance(edit, ReplaceSpan) and window.transcript.find(edit.upto) is None
+    return (
+        isinstance(edit, ReplaceSpan)
+        and window.transcript.find(edit.upto) is None
+    )

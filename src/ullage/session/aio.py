@@ -88,7 +88,10 @@ class AsyncSession(SessionCore, AsyncClosing):
         if not iscoroutinefunction(getattr(store, "commit", None)):
             self.store = Threaded(self._with_files(open_store(store)))
             return
-        directory, spilled = self.settings.policy.spill_directory, files_of(store)
+        directory, spilled = (
+            self.settings.policy.spill_directory,
+            files_of(store),
+        )
         if (
             directory is not None
             and spilled is None
@@ -100,7 +103,9 @@ class AsyncSession(SessionCore, AsyncClosing):
                 "Give a SpillStore in ullage.stores.threaded.Threaded, or the store underneath.",
             )
         self._place_files(
-            spilled.folder.as_posix() if directory is not None and spilled else None
+            spilled.folder.as_posix()
+            if directory is not None and spilled
+            else None
         )
 
     def _use(self, store: AsyncStore) -> None:
@@ -163,7 +168,9 @@ class AsyncSession(SessionCore, AsyncClosing):
         self, call: Any, *, request: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         """Answer a tool call that `owns` said is ours; see `Session.recall`."""
-        return await self._run_recall(self._recall(call, request=request), request)
+        return await self._run_recall(
+            self._recall(call, request=request), request
+        )
 
     async def answer(
         self,
@@ -194,7 +201,11 @@ class AsyncSession(SessionCore, AsyncClosing):
         request: Mapping[str, Any] | None = None,
     ) -> str:
         """Keep something whole in every view from the next one on; see `Session.pin`."""
-        options: dict[str, Any] = {"lines": lines, "reason": reason, "author": author}
+        options: dict[str, Any] = {
+            "lines": lines,
+            "reason": reason,
+            "author": author,
+        }
         return await self._run(self._decide("pin", target, request, **options))
 
     async def drop(
@@ -231,7 +242,9 @@ class AsyncSession(SessionCore, AsyncClosing):
             "reason": reason,
             "author": author,
         }
-        return await self._run(self._decide("restore", target, request, **options))
+        return await self._run(
+            self._decide("restore", target, request, **options)
+        )
 
     async def undo(
         self,
@@ -255,7 +268,11 @@ class AsyncSession(SessionCore, AsyncClosing):
         request: Mapping[str, Any] | None = None,
     ) -> str:
         """Show a text of the user's in every view from the next one on; see `Session.note`."""
-        options: dict[str, Any] = {"text": text, "reason": reason, "author": author}
+        options: dict[str, Any] = {
+            "text": text,
+            "reason": reason,
+            "author": author,
+        }
         return await self._run(self._decide("note", None, request, **options))
 
     async def preview(
@@ -267,7 +284,9 @@ class AsyncSession(SessionCore, AsyncClosing):
         **options: Any,
     ) -> Preview:
         """Work out what a decision would change and cost; see `Session.preview`."""
-        return await self._run(self._preview_decision(verb, target, request, **options))
+        return await self._run(
+            self._preview_decision(verb, target, request, **options)
+        )
 
     async def take(self, records: Iterable[Record]) -> None:
         """Take in the `news` of another session of this conversation; see `Session.take`."""
@@ -298,7 +317,8 @@ class AsyncSession(SessionCore, AsyncClosing):
             return True
         values = request.values() if isinstance(request, Mapping) else ()
         messages = max(
-            (len(value) for value in values if isinstance(value, list)), default=0
+            (len(value) for value in values if isinstance(value, list)),
+            default=0,
         )
         return messages - newest.size > _LIGHT_MESSAGES
 
@@ -338,7 +358,9 @@ class AsyncSession(SessionCore, AsyncClosing):
         if is_heavy and blocking is not None and self._summaries is None:
             # one thread for all steps, not one for each
             return await in_thread(run, steps, blocking, tenant)
-        return await arun(steps, self.store, tenant, self._summaries, is_heavy=is_heavy)
+        return await arun(
+            steps, self.store, tenant, self._summaries, is_heavy=is_heavy
+        )
 
     def _look_ahead(self) -> None:
         """Begin the next compaction, if the view is over the softer threshold."""
@@ -354,9 +376,13 @@ class AsyncSession(SessionCore, AsyncClosing):
         cut = due(self.settings.policy.ahead, window)
         if cut is not None:
             steps = fill(
-                cut, self._summary_request(window.meter.model), window.meter.text
+                cut,
+                self._summary_request(window.meter.model),
+                window.meter.text,
             )
-            task = asyncio.create_task(self._beside(steps), name="ullage-compaction")
+            task = asyncio.create_task(
+                self._beside(steps), name="ullage-compaction"
+            )
             self._pending = (*self._pending, PendingCompaction(cut, task))
             self.emit(preparing_event())
 

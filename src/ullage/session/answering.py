@@ -32,7 +32,9 @@ class RecallMixin(ReadMixin):
         """List an event with the others."""
 
     @abstractmethod
-    def _latest_view(self, request: Mapping[str, Any] | None) -> Steps[RequestInfo]:
+    def _latest_view(
+        self, request: Mapping[str, Any] | None
+    ) -> Steps[RequestInfo]:
         """The newest view; decided now from ``request`` if there is none yet."""
 
     def _recall(
@@ -46,7 +48,9 @@ class RecallMixin(ReadMixin):
         parsed = info.wire.call(call)
         reply: Answer = yield from self._answer(parsed, info)
         reason = (
-            "the call could not be answered" if reply.is_error else "the model asked"
+            "the call could not be answered"
+            if reply.is_error
+            else "the model asked"
         )
         tokens = info.frozen.meter.text(reply.text)
         event = Event(
@@ -62,7 +66,11 @@ class RecallMixin(ReadMixin):
         )
 
     def _answer_named(
-        self, name: str, arguments: Any, call_id: str, request: Mapping[str, Any] | None
+        self,
+        name: str,
+        arguments: Any,
+        call_id: str,
+        request: Mapping[str, Any] | None,
     ) -> Steps[Answer]:
         info = yield from self._latest_view(request)
         call = call_of(name, arguments, call_id)
@@ -80,11 +88,15 @@ class RecallMixin(ReadMixin):
     def _open_text(self, name: str) -> Steps[str]:
         newest = self._state.newest
         at_hand = (
-            _find_nothing if newest is None else partial(self._find_in_view, newest)
+            _find_nothing
+            if newest is None
+            else partial(self._find_in_view, newest)
         )
         match = yield from find(name, at_hand)
         if match is None and newest is not None:
-            window = newest.window if newest.working is None else newest.working
+            window = (
+                newest.window if newest.working is None else newest.working
+            )
             match = find_in_ledger(window, self._state.persisted.ledger, name)
         if match is None:
             raise RefNotFound("the history and the store", name)
@@ -92,7 +104,9 @@ class RecallMixin(ReadMixin):
         return output.text
 
     def _output_ref(self, name: str) -> Steps[ToolOutputRef]:
-        match = yield from output_ref(name, partial(self._find_in_view, self._newest))
+        match = yield from output_ref(
+            name, partial(self._find_in_view, self._newest)
+        )
         if match is None:
             raise RefNotFound("the history and the store", name)
         return match

@@ -33,13 +33,17 @@ def check_arguments(model: Any, limits: Any, recall: Any, budget: Any) -> None:
             else 64_000
         )
         remedy = f"Give limits=ullage.Limits(window_tokens={tokens})."
-        raise ConfigError("limits", f"{_type_of(limits)} is not Limits", remedy)
+        raise ConfigError(
+            "limits", f"{_type_of(limits)} is not Limits", remedy
+        )
     if not isinstance(recall, bool) and recall not in ("auto", "host"):
         remedy = "Give recall=True, False, 'auto' or 'host'."
         raise ConfigError("recall", f"{recall!r} is not known", remedy)
     if budget is not None and not isinstance(budget, Budget):
         remedy = "Give budget=ullage.Budget(tokens=…) or ullage.Budget(usd=…)."
-        raise ConfigError("budget", f"{_type_of(budget)} is not a Budget", remedy)
+        raise ConfigError(
+            "budget", f"{_type_of(budget)} is not a Budget", remedy
+        )
 
 
 def _type_of(value: Any) -> str:

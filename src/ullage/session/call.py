@@ -45,7 +45,9 @@ class ProviderCall:
     ) -> None:
         self.session, self.is_over = session, False
         self.view: Any = None
-        self.run: Callable[[Actions[Any]], Any] = adrive if is_awaited else drive
+        self.run: Callable[[Actions[Any]], Any] = (
+            adrive if is_awaited else drive
+        )
         self._create, self._request = create, request
         self._is_awaited = is_awaited
         self._next, self._enter = _NAMES[is_awaited]
@@ -60,7 +62,9 @@ class ProviderCall:
         while True:
             # where nothing shorter can be sent, the provider's refusal is raised
             refusal = self._refusal
-            self.view = yield from self.session.fit_or_pass(self._request, refusal)
+            self.view = yield from self.session.fit_or_pass(
+                self._request, refusal
+            )
             try:
                 return (yield self._call_client)
             except BaseException as error:
@@ -73,7 +77,10 @@ class ProviderCall:
         Args:
             error: what the call raised. A refusal is reported to the session.
         """
-        refused = isinstance(error, Exception) and self.view.refused(error) is not None
+        refused = (
+            isinstance(error, Exception)
+            and self.view.refused(error) is not None
+        )
         if not refused:
             self.session.release()
         retry = refused and self._refusal is None
@@ -95,12 +102,20 @@ class ProviderCall:
             yield from self.deliver((yield partial(_parse, reply)))
         elif (events := stream_in(reply)) is not None and not self._is_awaited:
             tap = tapped(events, partial(Tap, self))
-            return {**reply, "stream": tap} if isinstance(reply, Mapping) else tap
+            return (
+                {**reply, "stream": tap} if isinstance(reply, Mapping) else tap
+            )
         elif hasattr(kind, self._next):
-            return tapped(reply, partial(AsyncTap if self._is_awaited else Tap, self))
+            return tapped(
+                reply, partial(AsyncTap if self._is_awaited else Tap, self)
+            )
         elif hasattr(kind, self._enter):
-            return (_AsyncManager if self._is_awaited else _Manager)(self, reply)
-        elif is_stream(reply) or any(hasattr(kind, name) for name in foreign_methods):
+            return (_AsyncManager if self._is_awaited else _Manager)(
+                self, reply
+            )
+        elif is_stream(reply) or any(
+            hasattr(kind, name) for name in foreign_methods
+        ):
             raise self._misfit(reply)
         else:
             yield from self.observe(reply)
@@ -115,7 +130,9 @@ class ProviderCall:
         if not is_raw(opened):
             return (yield from self.deliver(opened))
         parse = opened.parse
-        opened.parse = lambda **to: self.run(self._deliver_parsed(partial(parse, **to)))
+        opened.parse = lambda **to: self.run(
+            self._deliver_parsed(partial(parse, **to))
+        )
         return opened
 
     def reopen_stream(self) -> Actions[Any]:
@@ -124,7 +141,9 @@ class ProviderCall:
         stream = stream_in(stream) or stream
         while not hasattr(type(stream), self._next):
             stream = (
-                yield stream.parse if is_raw(stream) else getattr(stream, self._enter)
+                yield stream.parse
+                if is_raw(stream)
+                else getattr(stream, self._enter)
             )
         return source_of(stream)[1], stream
 
@@ -157,7 +176,9 @@ class ProviderCall:
             reply.close()
         if self._is_awaited:
             return ConfigError(
-                "create", "it belongs to a client that blocks", "Use a Session."
+                "create",
+                "it belongs to a client that blocks",
+                "Use a Session.",
             )
         problem = "it belongs to an asynchronous client"
         return ConfigError("create", problem, "Use an AsyncSession.")
@@ -202,7 +223,9 @@ class _Manager(_Entered):
         return self._call.run(self._enter("__enter__"))
 
     def __exit__(self, *error: Any) -> Any:
-        return self._call.run(self._exit(partial(self._manager.__exit__, *error)))
+        return self._call.run(
+            self._exit(partial(self._manager.__exit__, *error))
+        )
 
 
 class _AsyncManager(_Entered):
@@ -222,8 +245,14 @@ def _unparsed_content(opened: Any) -> Any:
     try:
         text = opened.http_response.text
         if text.startswith(("event:", "data:")):
-            lines = [line[5:] for line in text.splitlines() if line.startswith("data:")]
-            return [json.loads(line) for line in lines if line.strip() != "[DONE]"]
+            lines = [
+                line[5:]
+                for line in text.splitlines()
+                if line.startswith("data:")
+            ]
+            return [
+                json.loads(line) for line in lines if line.strip() != "[DONE]"
+            ]
         return json.loads(text)
     except Exception:  # noqa: BLE001 - it was not read, or not kept: then nobody knows
         return opened

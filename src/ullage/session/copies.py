@@ -129,7 +129,10 @@ class CopyMixin:
 
 
 def _restore_session(
-    kind: type[Any], settings: Settings, state: SessionState, beside: Mapping[str, Any]
+    kind: type[Any],
+    settings: Settings,
+    state: SessionState,
+    beside: Mapping[str, Any],
 ) -> Any:
     """A session with the state of another one, in this process or in a new one."""
     session = object.__new__(kind)

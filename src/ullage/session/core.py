@@ -24,7 +24,12 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from msgspec.structs import replace
 
 from ullage.core.contract.policy import Policy
-from ullage.core.errors import BudgetExceeded, ConfigError, FormatError, OverLimitError
+from ullage.core.errors import (
+    BudgetExceeded,
+    ConfigError,
+    FormatError,
+    OverLimitError,
+)
 from ullage.core.history.window import Window
 from ullage.core.redaction import Redact
 from ullage.core.tokens.catalog import lookup
@@ -89,14 +94,18 @@ _OURS: dict[str, Any] = {"safeguards": SAFEGUARDS, "formats": ALL_FORMATS}
 """What every session has of ours."""
 
 
-class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, ABC):
+class SessionCore(
+    RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, ABC
+):
     """What both sessions share: settings, state, and everything that does no I/O.
 
     The arguments are those of `Session`.
     """
 
     store: Any
-    bytes_beside = 0  # how much others keep of its conversation as long as it is there
+    bytes_beside = (
+        0  # how much others keep of its conversation as long as it is there
+    )
 
     def __init__(
         self,
@@ -235,7 +244,9 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         """
         return self._refused(error, None)
 
-    def _refused(self, error: Any, info: RequestInfo | None) -> Overflow | None:
+    def _refused(
+        self, error: Any, info: RequestInfo | None
+    ) -> Overflow | None:
         overflow = is_overflow(error)
         if overflow is None:
             return None
@@ -284,7 +295,9 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         """
         self.emit(reports.unkept_usage(error))
 
-    def pass_on(self, request: Mapping[str, Any], error: Exception) -> Unfitted:
+    def pass_on(
+        self, request: Mapping[str, Any], error: Exception
+    ) -> Unfitted:
         """A request that cannot be fitted, to be sent as it came.
 
         Args:
@@ -332,13 +345,19 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         """A view within the budget; once that is spent, the view that asks the model to sum up."""
         self.budget.begin(self._account)
         yield from self.budget.synced()
-        make_view = partial(self._make_view, request, kind, may_add_tools=may_add_tools)
+        make_view = partial(
+            self._make_view, request, kind, may_add_tools=may_add_tools
+        )
         view, info = yield from make_view()
         # the budget is spent: the view is made once more, with the request to sum up
-        if not self.budget.claim(self._account, partial(self._largest_claim, info)):
+        if not self.budget.claim(
+            self._account, partial(self._largest_claim, info)
+        ):
             wording = self.budget.allowance.words
             added_tokens = info.frozen.meter.message(wording)
-            view, info = yield from make_view(words=wording, added_tokens=added_tokens)
+            view, info = yield from make_view(
+                words=wording, added_tokens=added_tokens
+            )
             self.budget.claim_wrap_up(
                 self._account, self._largest_claim(info), added_tokens
             )
@@ -358,7 +377,11 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         result = yield from self._turn(
             request, added_tokens, may_add_tools=may_add_tools
         )
-        body = result.wire.wrap_up(result.request, words) if words else result.request
+        body = (
+            result.wire.wrap_up(result.request, words)
+            if words
+            else result.request
+        )
         info = RequestInfo(result)
         view = kind(body, info, self)
         return view, self._finish(result, info)
@@ -382,7 +405,9 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         """
         state = self._state
         working = (
-            info.working if state.newest is info and state.cache is not None else None
+            info.working
+            if state.newest is info and state.cache is not None
+            else None
         )
         if working is not None and not info.frozen.is_counted:
             info.frozen.take_count(working.tokens)
@@ -409,8 +434,12 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         cache = state.cache or SessionCache()
         # a request that is no mapping is refused by the turn, with a FormatError
         fields = MODEL_FIELDS if isinstance(request, Mapping) else ()
-        model = next((request[name] for name in fields if request.get(name)), None)
-        model_name = model if isinstance(model, str) and model else self.settings.model
+        model = next(
+            (request[name] for name in fields if request.get(name)), None
+        )
+        model_name = (
+            model if isinstance(model, str) and model else self.settings.model
+        )
         settings = replace(
             self.settings,
             lessons=state.learnt,
@@ -430,7 +459,10 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
             limit_tokens = over.limit_tokens
             # nothing fits what a refusal left: it must not stand in the way of the next request
             self._change(
-                lambda state: (state.without_room(limit_tokens, model_name), ())
+                lambda state: (
+                    state.without_room(limit_tokens, model_name),
+                    (),
+                )
             )
             raise
 
@@ -452,14 +484,18 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         """Make the result of a turn the session's newest state."""
         info, spent = view or RequestInfo(result), Spent()
         if self._summaries is not None:
-            is_refused = any(event.kind == "summary_refused" for event in result.events)
+            is_refused = any(
+                event.kind == "summary_refused" for event in result.events
+            )
             spent = self._summaries.take(is_refused=is_refused)
 
         info.is_undercounted = result.lesson.short_replies >= SHORT_REPLIES
 
         def finish(state: SessionState) -> Change:
             next_state = state.with_persisted(result.state).with_spent(spent)
-            return replace(next_state, cache=result.cache, newest=info), result.events
+            return replace(
+                next_state, cache=result.cache, newest=info
+            ), result.events
 
         self._change(finish)
         if spent.usage.total_tokens:
@@ -496,14 +532,18 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         payer = self._receipts
         payer.look_at(info, self._count_view(info))
         report = reports.report_of(reply, info, self.settings.limits)
-        thread = reports.thread_record(reply, report, info, self.settings.tenant)
+        thread = reports.thread_record(
+            reply, report, info, self.settings.tenant
+        )
         if thread is not None:
             yield Commit((), (thread,))
         if isinstance(report, Unreadable):
             yield from self._leave_unreported(info, report)
             return
         earlier = (
-            None if self.budget.is_new(report) else self._state.observed_before(report)
+            None
+            if self.budget.is_new(report)
+            else self._state.observed_before(report)
         )
         if (earlier and earlier.is_full(report)) or self.budget.knows(
             report, self._account
@@ -511,7 +551,9 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
             return  # the very reply that was observed before, here or by another (F104)
         prior = self._take_cache()  # what is observed is written to it
         transcript = (
-            info.transcript if info.working is None else info.working.transcript
+            info.transcript
+            if info.working is None
+            else info.working.transcript
         )
         persisted = yield from observe(
             report.usage,
@@ -545,7 +587,9 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         counted = None if earlier is None else earlier.usage
         yield from payer.paid(info, report.usage, counted, caches=caches)
 
-    def _leave_unreported(self, info: RequestInfo, report: Unreadable) -> Steps[None]:
+    def _leave_unreported(
+        self, info: RequestInfo, report: Unreadable
+    ) -> Steps[None]:
         """Count our estimate for a reply whose usage nobody reported."""
         output_tokens = report.output_tokens
         self.budget.leave_unreported(
@@ -553,11 +597,15 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         )
 
         def leave_uncounted(state: SessionState) -> Change:
-            next_state, warnings = _learn_from(state, info, report.input_tokens or None)
+            next_state, warnings = _learn_from(
+                state, info, report.input_tokens or None
+            )
             return next_state, (reports.unreported(report, info), *warnings)
 
         self._change(leave_uncounted)
-        estimate = Usage(fresh_tokens=info.estimate, output_tokens=output_tokens)
+        estimate = Usage(
+            fresh_tokens=info.estimate, output_tokens=output_tokens
+        )
         yield from self._receipts.paid(info, estimate, is_reported=False)
 
     @property
@@ -566,9 +614,13 @@ class SessionCore(RecallMixin, CopyMixin, DecisionMixin, HostMixin, ReadMixin, A
         adds_tools = self.settings.recall != "host"
         is_held_out = self.settings.policy.name == HELD_OUT.name
         tenant, agent = self.settings.tenant, self._account.agent
-        return ReceiptWriter(self.store, tenant, agent, adds_tools, is_held_out)
+        return ReceiptWriter(
+            self.store, tenant, agent, adds_tools, is_held_out
+        )
 
-    def _latest_view(self, request: Mapping[str, Any] | None) -> Steps[RequestInfo]:
+    def _latest_view(
+        self, request: Mapping[str, Any] | None
+    ) -> Steps[RequestInfo]:
         """The newest view; decided now from ``request`` if there is none yet."""
         if request is not None and self._state.newest is None:
             yield from self._flush(request)
@@ -608,7 +660,9 @@ def _learn_from(
     next_lesson = after_reply(lesson, reported_tokens, info)
     info.warning = short_event(lesson, next_lesson, info)
     warnings = () if info.warning is None else (info.warning,)
-    learnt = state.learnt.with_lesson(next_lesson, lesson, info.transcript, info.size)
+    learnt = state.learnt.with_lesson(
+        next_lesson, lesson, info.transcript, info.size
+    )
     return replace(state, learnt=learnt), warnings
 
 

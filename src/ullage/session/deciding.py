@@ -51,7 +51,9 @@ class DecisionMixin:
         newest = self._state.newest
         if newest is None:
             return ()
-        return hand_of(newest.transcript, self._state.persisted.ledger).decisions
+        return hand_of(
+            newest.transcript, self._state.persisted.ledger
+        ).decisions
 
     def _outlining(self, info: RequestInfo) -> tuple[Window, str] | None:
         """The window and wire that a view's outline is made of; None where no outline is kept."""
@@ -60,7 +62,9 @@ class DecisionMixin:
             return None
         root = canon.root(info.wire.name, self.settings.tenant)
         if window.transcript.chain[0] != root:
-            return None  # the beginning of the history is with the provider alone
+            return (
+                None  # the beginning of the history is with the provider alone
+            )
         return window, info.wire.name
 
     @property
@@ -81,7 +85,9 @@ class DecisionMixin:
         ledger = yield from self._refresh_ledger(info)
         decision = self._decision(info, ledger, verb, reference, **fields)
         while True:
-            handle = LedgerRef("decision", info.key, len(ledger.at(info.key).decisions))
+            handle = LedgerRef(
+                "decision", info.key, len(ledger.at(info.key).decisions)
+            )
             ledger, record = ledger.with_decision(info.key, decision)
             pointer = latest_record(info.transcript.chain, (record,))
             lost: tuple[Record, ...] = yield Commit((), (record, pointer))
@@ -113,7 +119,9 @@ class DecisionMixin:
         raw = info.raw.request()
         if raw is None:
             raise ConfigError(
-                "request", "the newest request is not at hand", "Give request=…."
+                "request",
+                "the newest request is not at hand",
+                "Give request=….",
             )
         ledger = yield from self._refresh_ledger(info)
         decision = self._decision(info, ledger, verb, reference, **fields)
@@ -121,7 +129,9 @@ class DecisionMixin:
         decided, _ = ledger.with_decision(info.key, decision)
         settings = replace(self.settings, lessons=self._state.learnt)
         return (
-            yield from preview(raw, state, replace(state, ledger=decided), settings)
+            yield from preview(
+                raw, state, replace(state, ledger=decided), settings
+            )
         )
 
     def _decision(
@@ -177,7 +187,9 @@ def _with_lost_race(
     decisions = ledger.at(handle.key).decisions
     if len(decisions) <= handle.n:
         raise StoreError(
-            "ledger", "append", "a newer version decided at this place. Upgrade"
+            "ledger",
+            "append",
+            "a newer version decided at this place. Upgrade",
         )
     return ledger
 
@@ -191,7 +203,9 @@ def _decisions_at(ledger: Ledger, key: bytes) -> Sequence[Record]:
     return records
 
 
-def _with_records(state: SessionState, records: Sequence[Record]) -> SessionState:
+def _with_records(
+    state: SessionState, records: Sequence[Record]
+) -> SessionState:
     """The state of a session with new records of its ledger."""
     ledger = state.persisted.ledger.with_records(records)
     return replace(state, persisted=replace(state.persisted, ledger=ledger))

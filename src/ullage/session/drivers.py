@@ -79,7 +79,9 @@ async def adrive(
         from ullage.stores.threaded import in_thread  # it imports asyncio
     try:
         effect = (
-            await in_thread(_next, steps.send, None) if is_heavy else steps.send(None)
+            await in_thread(_next, steps.send, None)
+            if is_heavy
+            else steps.send(None)
         )
         while True:
             try:
@@ -93,7 +95,9 @@ async def adrive(
                     else steps.throw(error)
                 )
             except BaseException as stop:  # noqa: BLE001
-                effect = steps.throw(stop)  # a cancellation waits for no thread
+                effect = steps.throw(
+                    stop
+                )  # a cancellation waits for no thread
             else:
                 effect = (
                     await in_thread(_next, steps.send, answer)
@@ -125,7 +129,10 @@ def _next(move: Callable[[Any], Any], answer: Any) -> Any:
 
 
 def run(
-    steps: Steps[T], store: Store, tenant: str, summaries: Summaries | None = None
+    steps: Steps[T],
+    store: Store,
+    tenant: str,
+    summaries: Summaries | None = None,
 ) -> T:
     """Run steps of the core on a store.
 
@@ -183,7 +190,9 @@ def awaiting(
 ) -> Callable[[Summarise], Any]:
     """`asking` for an event loop."""
     ask, longest_s = summaries.aask, summaries.summariser.timeout_s
-    return lambda request: adrive(once(request, ask, store, tenant, longest_s), _act)
+    return lambda request: adrive(
+        once(request, ask, store, tenant, longest_s), _act
+    )
 
 
 def _perform(

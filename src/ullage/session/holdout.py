@@ -40,6 +40,8 @@ def checked(share: float) -> float:
     """
     if not 0 <= share <= 1:
         raise ConfigError(
-            "holdout", f"{share} is no share", "Give 0 to 1: 0.05 is one in twenty."
+            "holdout",
+            f"{share} is no share",
+            "Give 0 to 1: 0.05 is one in twenty.",
         )
     return share

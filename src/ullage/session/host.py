@@ -94,7 +94,11 @@ class HostMixin:
         with self._state_lock:
             cache = self._state.cache
             wire = wire_of(self._state.persisted, settings)
-            if cache is None or wire is None or type(request.get(wire.key)) is not list:
+            if (
+                cache is None
+                or wire is None
+                or type(request.get(wire.key)) is not list
+            ):
                 return request
             leading = len(wire.leading(request))
             raws = request[wire.key][leading:]

@@ -54,22 +54,35 @@ class Preview(Struct, frozen=True, kw_only=True):
     @property
     def changes_nothing(self) -> bool:
         """Whether the next view would be the same."""
-        return self.changed_from is None and self.tokens_before == self.tokens_after
+        return (
+            self.changed_from is None
+            and self.tokens_before == self.tokens_after
+        )
 
     def __str__(self) -> str:
         if self.changes_nothing:
             return f"nothing changes: {self.tokens_after:,} tokens"
-        price = f"{self.rewritten_tokens:,} tokens are written to the cache anew"
-        if self.cost_now_usd is not None and self.cost_per_call_usd is not None:
+        price = (
+            f"{self.rewritten_tokens:,} tokens are written to the cache anew"
+        )
+        if (
+            self.cost_now_usd is not None
+            and self.cost_per_call_usd is not None
+        ):
             price += f": ${self.cost_now_usd:.4f} now, ${self.cost_per_call_usd:+.4f} a call later"
         range_text = (
-            f", from message {self.changed_from} on" if self.changed_from else ""
+            f", from message {self.changed_from} on"
+            if self.changed_from
+            else ""
         )
         return f"{self.tokens_before:,} → {self.tokens_after:,} tokens{range_text}; {price}"
 
 
 def preview(
-    request: Mapping[str, Any], state: State, decided: State, settings: Settings
+    request: Mapping[str, Any],
+    state: State,
+    decided: State,
+    settings: Settings,
 ) -> Steps[Preview]:
     """Work out the next turn with a decision and without.
 
@@ -135,7 +148,9 @@ def _first_changed(baseline: TurnResult, changed: TurnResult) -> int | None:
 def _tokens_from(turned: TurnResult, start: int) -> int:
     """Estimated tokens of the messages of a request from an index on."""
     window, wire = turned.window, turned.wire
-    tokens = sum(_tokens(window, wire, raw) for raw in _messages(turned)[start:])
+    tokens = sum(
+        _tokens(window, wire, raw) for raw in _messages(turned)[start:]
+    )
     return window.calibration.apply(tokens)
 
 
@@ -147,7 +162,9 @@ def _tokens(window: Window, wire: Format, raw: Any) -> int:
 
 def _read_usd(window: Window, tokens: int) -> float | None:
     """What it costs to read so many tokens from the cache; below zero for fewer."""
-    price = cost_usd(Usage(cache_read_tokens=abs(tokens)), lookup(window.meter.model))
+    price = cost_usd(
+        Usage(cache_read_tokens=abs(tokens)), lookup(window.meter.model)
+    )
     if price is None:
         return None
     return price if tokens >= 0 else -price

@@ -29,9 +29,20 @@ from ullage.core.errors import StoreError
 from ullage.core.history.window import Window
 from ullage.core.locks import Lock
 from ullage.core.values.effects import Do, Steps
-from ullage.core.values.receipts import Receipt, ReceiptKey, ReceiptTotals, name_of
+from ullage.core.values.receipts import (
+    Receipt,
+    ReceiptKey,
+    ReceiptTotals,
+    name_of,
+)
 from ullage.core.values.usage import Usage
-from ullage.session.reckoning import RequestCounts, as_it_came, beside, counted, sums_of
+from ullage.session.reckoning import (
+    RequestCounts,
+    as_it_came,
+    beside,
+    counted,
+    sums_of,
+)
 from ullage.session.spend.calls import Spent
 from ullage.session.view import RequestInfo
 from ullage.stores import receipts_of
@@ -168,7 +179,9 @@ class ReceiptLedger:
         with self._lock:
             for place, added in sums:
                 place = self._place(place)
-                self._sums[place] = self._sums.get(place, ReceiptTotals()) + added
+                self._sums[place] = (
+                    self._sums.get(place, ReceiptTotals()) + added
+                )
                 self._unwritten.add(place)
             changed = self._sums.keys() if is_over else self._unwritten
             now_s = int(time.time())
@@ -246,7 +259,9 @@ def ledger_of(keeper: Any) -> ReceiptLedger:
         return ledger
 
 
-def writes(store: object, *, is_over: bool = False) -> Callable[[], Any] | None:
+def writes(
+    store: object, *, is_over: bool = False
+) -> Callable[[], Any] | None:
     """The function that writes the receipts noted for a store; None if the store keeps none.
 
     Args:
@@ -349,12 +364,16 @@ class ReceiptWriter(NamedTuple):
 
     def paid_as_it_came(self, usage: Usage, model: str) -> None:
         """Note what a request came to that was sent as it came; written with the next reply."""
-        self._note(ReceiptNote(self._place(model), None, usage, at_s=time.monotonic()))
+        self._note(
+            ReceiptNote(self._place(model), None, usage, at_s=time.monotonic())
+        )
 
     def paid_beside(self, spent: Spent, model: str) -> None:
         """Note what summaries cost; written with the next reply."""
         self._note(
-            ReceiptNote(self._place(model), None, at_s=time.monotonic(), beside=spent)
+            ReceiptNote(
+                self._place(model), None, at_s=time.monotonic(), beside=spent
+            )
         )
 
     def _note(self, note: ReceiptNote) -> bool:
@@ -365,7 +384,9 @@ class ReceiptWriter(NamedTuple):
     def _place(self, model: str) -> ReceiptKey:
         """Where it is summed up today."""
         today = int(time.time() // _DAY_S)
-        return _place_of(today, self.tenant, model, self.client, self.is_held_out)
+        return _place_of(
+            today, self.tenant, model, self.client, self.is_held_out
+        )
 
 
 @lru_cache(maxsize=256)

@@ -25,7 +25,13 @@ from ullage.core.history.remembered import REMEMBERED
 from ullage.core.history.window import Window
 from ullage.core.tokens.catalog import lookup
 from ullage.core.turn import names
-from ullage.core.values.messages import Media, Reasoning, Text, ToolCall, ToolResult
+from ullage.core.values.messages import (
+    Media,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from ullage.core.values.receipts import ReceiptTotals, TokenCounts
 from ullage.core.values.usage import Usage
 from ullage.session.spend.calls import Spent
@@ -121,16 +127,26 @@ def sums_of(
         caches: whether a prompt cache was seen at work in this conversation before.
         gap_s: how long ago the reply before this one came.
     """
-    caches = caches or bool(usage.cache_read_tokens or usage.cache_write_tokens)
+    caches = caches or bool(
+        usage.cache_read_tokens or usage.cache_write_tokens
+    )
     lives_s = _LIVES_LONG_S if usage.long_write_tokens else _LIVES_S
-    raw, without_recall = _reckoned(usage, request, is_warm=caches and gap_s < lives_s)
+    raw, without_recall = _reckoned(
+        usage, request, is_warm=caches and gap_s < lives_s
+    )
     price, tokens = lookup(request.model), _tokens(usage)
     sent_usd = cost_usd(usage, price)
     raw_usd = sent_usd if raw is usage else cost_usd(raw, price)
     cheaper_usd = (
-        sent_usd if without_recall is usage else cost_usd(without_recall, price)
+        sent_usd
+        if without_recall is usage
+        else cost_usd(without_recall, price)
     )
-    is_priced = sent_usd is not None and raw_usd is not None and cheaper_usd is not None
+    is_priced = (
+        sent_usd is not None
+        and raw_usd is not None
+        and cheaper_usd is not None
+    )
     return ReceiptTotals(
         requests=1,
         conversations=int(request.is_first),
@@ -146,7 +162,9 @@ def sums_of(
         ),
         sent_usd=sent_usd or 0.0 if is_priced else 0.0,
         raw_usd=raw_usd or 0.0 if is_priced else 0.0,
-        recall_usd=(sent_usd or 0.0) - (cheaper_usd or 0.0) if is_priced else 0.0,
+        recall_usd=(sent_usd or 0.0) - (cheaper_usd or 0.0)
+        if is_priced
+        else 0.0,
     )
 
 
@@ -199,7 +217,10 @@ def counted(
     start = transcript.turn_start(size)
     is_first = not size or transcript.messages[start].role != "assistant"
     end = 0 if is_first else transcript.decision_index(size)
-    left_out, recall = window.tally(_LEFT_OUT, with_hidden=True), window.tally(_RECALL)
+    left_out, recall = (
+        window.tally(_LEFT_OUT, with_hidden=True),
+        window.tally(_RECALL),
+    )
     suffix = RangeTokens(
         view=window.tokens_from(start),
         recall=sum(recall.each[start:]),
@@ -207,14 +228,20 @@ def counted(
     suffix_left_out = sum(left_out.each[start:])
     tokens = window.tokens
     view_tokens = (
-        tokens - window.head_tokens - (_added_tokens(window) if window.added else 0)
+        tokens
+        - window.head_tokens
+        - (_added_tokens(window) if window.added else 0)
     )
     prefix = RangeTokens(
         view=view_tokens - suffix.view, recall=recall.sum - suffix.recall
     )
     summaries = window.summaries_tokens if window.summaries else 0
     prefix.raw = (
-        prefix.view - summaries - prefix.recall + left_out.sum - suffix_left_out
+        prefix.view
+        - summaries
+        - prefix.recall
+        + left_out.sum
+        - suffix_left_out
     )
     suffix.raw = suffix.view - suffix.recall + suffix_left_out
     tools = _tools_tokens(info) if adds_tools and info.offers else 0
@@ -227,7 +254,9 @@ def counted(
         head=window.head_tokens - tools,
         tools=tools,
         recalls=recalls,
-        recall_output=sum(_recall_tokens(window, at) for at in range(start, end))
+        recall_output=sum(
+            _recall_tokens(window, at) for at in range(start, end)
+        )
         if recalls
         else 0,
         is_extra=bool(recalls) and _is_extra(window, start, end, recalls),
@@ -250,7 +279,9 @@ def _reckoned(
     # without ullage this request would not have been made: its words alone would be paid for
     if request.is_extra:
         output = max(usage.output_tokens - request.recall_output, 0)
-        return Usage(output_tokens=output), Usage(output_tokens=usage.output_tokens)
+        return Usage(output_tokens=output), Usage(
+            output_tokens=usage.output_tokens
+        )
     pages = (
         scale * prefix.recall * hit,
         scale * (prefix.recall * (1 - hit) + suffix.recall),
@@ -282,7 +313,9 @@ def _less(
     """
     if not (into or read or uncached):
         return (
-            usage if usage.prompt_tokens is None else replace(usage, prompt_tokens=None)
+            usage
+            if usage.prompt_tokens is None
+            else replace(usage, prompt_tokens=None)
         )
     into = into or usage
     writes = bool(into.cache_write_tokens)
@@ -300,7 +333,9 @@ def _less(
         moved = min(written, -lack)
         written, lack = written - moved, lack + moved
         fresh += lack
-    long_share = into.long_write_tokens / into.cache_write_tokens if writes else 0.0
+    long_share = (
+        into.long_write_tokens / into.cache_write_tokens if writes else 0.0
+    )
     return replace(
         usage,
         fresh_tokens=max(fresh, 0),
@@ -322,7 +357,9 @@ def _scale(request: RequestCounts, usage: Usage) -> float:
 
 def _hit_share(usage: Usage, request: RequestCounts, scale: float) -> float:
     """The share of the prefix that the provider read from its cache, from 0 to 1."""
-    prefix_tokens = scale * (request.head + request.tools + request.prefix.view)
+    prefix_tokens = scale * (
+        request.head + request.tools + request.prefix.view
+    )
     if prefix_tokens <= 0:
         return 0.0
     share = usage.cache_read_tokens / prefix_tokens
@@ -332,7 +369,9 @@ def _hit_share(usage: Usage, request: RequestCounts, scale: float) -> float:
 def _added_tokens(window: Window) -> int:
     """Tokens of the user's texts that the provider still reads."""
     placed = (
-        placed for placed in window.added if placed.message_index >= window.read_from
+        placed
+        for placed in window.added
+        if placed.message_index >= window.read_from
     )
     return window.texts_tokens([one.edit.text for one in placed])
 
@@ -343,27 +382,42 @@ def _left_out_tokens(window: Window, index: int) -> int:
     What recall put into a message was never left out.
     """
     is_hidden = window.hidden(index)
-    if not (is_hidden or index in window.changed or index in window.reasoning_dropped):
+    if not (
+        is_hidden
+        or index in window.changed
+        or index in window.reasoning_dropped
+    ):
         return 0
-    full_tokens = window.meter.framing(window.transcript.messages[index]) + sum(
-        window.leaf_counts(index)
-    )
+    full_tokens = window.meter.framing(
+        window.transcript.messages[index]
+    ) + sum(window.leaf_counts(index))
     return full_tokens - (
-        _recall_tokens(window, index) if is_hidden else window.message_tokens(index)
+        _recall_tokens(window, index)
+        if is_hidden
+        else window.message_tokens(index)
     )
 
 
 def _recall_tokens(window: Window, index: int) -> int:
     """Tokens of recall in a message: calls with their frames, or pages with theirs."""
-    parts, overhead = window.transcript.messages[index].parts, window.meter.overhead
+    parts, overhead = (
+        window.transcript.messages[index].parts,
+        window.meter.overhead,
+    )
     total = 0
     for number, part in enumerate(parts):
-        if type(part) in _NEVER_RECALL or not window.is_recall((index, number, 0)):
+        if type(part) in _NEVER_RECALL or not window.is_recall(
+            (index, number, 0)
+        ):
             continue
         items = len(part.content) if isinstance(part, ToolResult) else 1
-        frame = overhead.call if isinstance(part, ToolCall) else overhead.result
+        frame = (
+            overhead.call if isinstance(part, ToolCall) else overhead.result
+        )
         total += frame if items else 0
-        total += sum(window.leaf_tokens((index, number, item)) for item in range(items))
+        total += sum(
+            window.leaf_tokens((index, number, item)) for item in range(items)
+        )
     return total
 
 
@@ -386,7 +440,9 @@ def _is_extra(window: Window, start: int, end: int, recalls: int) -> bool:
     messages = window.transcript.messages
     calls = [part for message in messages[start:end] for part in message.calls]
     answers = [
-        part for message in messages[end : window.size] for part in message.parts
+        part
+        for message in messages[end : window.size]
+        for part in message.parts
     ]
     is_answered = bool(answers) and all(
         isinstance(part, ToolResult) for part in answers
@@ -398,11 +454,19 @@ def _tools_tokens(info: RequestInfo) -> int:
     """Tokens of our tools, as they stand in a view; counted once in this process."""
     words, meter = info.words, info.frozen.meter
     naming = words.prefix, words.toolset, bool(words.former)
-    key = "recall tools", info.wire.name, *naming, meter.counts_as, meter.overhead.tool
+    key = (
+        "recall tools",
+        info.wire.name,
+        *naming,
+        meter.counts_as,
+        meter.overhead.tool,
+    )
     tokens: int | None = REMEMBERED.get(key)
     if tokens is None:
         prefix, toolset, is_renamed = naming
-        tools = names.definitions(info.wire, prefix, toolset, is_renamed=is_renamed)
+        tools = names.definitions(
+            info.wire, prefix, toolset, is_renamed=is_renamed
+        )
         texts = [canon.canonical_json(tool) for tool in tools]
         tokens = sum(meter.overhead.tool + meter.text(text) for text in texts)
         REMEMBERED.put(key, tokens, sum(map(len, texts)))

@@ -76,8 +76,12 @@ def after_refusal(
     if overflow.by == "text":
         next_lesson, event, helps = _text_refused(lesson, overflow, info)
     else:
-        next_lesson, event, helps = _view_refused(lesson, overflow, info, ledger)
-    learnt = learnt.with_lesson(next_lesson, lesson, info.transcript, info.size)
+        next_lesson, event, helps = _view_refused(
+            lesson, overflow, info, ledger
+        )
+    learnt = learnt.with_lesson(
+        next_lesson, lesson, info.transcript, info.size
+    )
     return RefusalOutcome(learnt, event, helps)
 
 
@@ -105,15 +109,25 @@ def _view_refused(
     if not is_first_try:
         window = limits_for(info.model, limits, lesson).window_tokens
         is_known = (
-            limit is not None or limits is not None or lookup(info.model).has_one_window
+            limit is not None
+            or limits is not None
+            or lookup(info.model).has_one_window
         )
         is_bound = is_known and overflow.by != "bytes"
-        floor = max(floor, int(window * LEAST_SHARE) if is_bound else LEAST_TOKENS)
+        floor = max(
+            floor, int(window * LEAST_SHARE) if is_bound else LEAST_TOKENS
+        )
     room = max(room, floor)
     if room < tokens:
-        return replace(lesson, room_tokens=room), _event(reason, tokens, room), True
+        return (
+            replace(lesson, room_tokens=room),
+            _event(reason, tokens, room),
+            True,
+        )
     if lesson.room_tokens is not None and lesson.room_tokens < floor:
-        lesson = replace(lesson, room_tokens=floor)  # the shorter try did not help
+        lesson = replace(
+            lesson, room_tokens=floor
+        )  # the shorter try did not help
     return lesson, _not_shortened(reason, floor, accepted, tokens), False
 
 
@@ -122,7 +136,9 @@ def _credible_limit(overflow: Overflow, tokens: int) -> int | None:
     limit = overflow.limit_tokens
     if overflow.by == "bytes" or limit is None or limit < _LEAST_WINDOW_TOKENS:
         return None
-    counted = (overflow.size_tokens or limit) - (overflow.asked_output_tokens or 0)
+    counted = (overflow.size_tokens or limit) - (
+        overflow.asked_output_tokens or 0
+    )
     is_over = tokens > limit or counted <= _most_counted(tokens)
     return limit if is_over else None
 
@@ -151,10 +167,15 @@ def _reported_tokens(info: RequestInfo, ledger: Ledger) -> int:
     """
     keys = info.transcript.decision_keys(0, info.size)
     observed = (
-        ledger.at(key).observed.get(info.model) for key in keys if key != info.key
+        ledger.at(key).observed.get(info.model)
+        for key in keys
+        if key != info.key
     )
     credible = (
-        min(observation.reported_tokens, _most_counted(observation.estimated_tokens))
+        min(
+            observation.reported_tokens,
+            _most_counted(observation.estimated_tokens),
+        )
         for observation in observed
         if observation is not None
     )
@@ -171,8 +192,12 @@ def _text_refused(
 ) -> tuple[Lesson, Event, bool]:
     """The lesson, event and outcome where one text of the view was over a limit of its own."""
     most, tokens = overflow.limit_chars or 0, info.estimate
-    size = "" if overflow.size_chars is None else f" of {overflow.size_chars:,}"
-    reason = f"the provider refused a text{size} for a limit of {most:,} characters"
+    size = (
+        "" if overflow.size_chars is None else f" of {overflow.size_chars:,}"
+    )
+    reason = (
+        f"the provider refused a text{size} for a limit of {most:,} characters"
+    )
     for unit in _UNITS:  # some count bytes, and call them characters
         limit = TextLimit(most, unit)
         if overlong(info.window, limit):
@@ -219,11 +244,16 @@ def _accepted_unreported(lesson: Lesson, tokens: int) -> Lesson:
         named_window = None
     accepted = max(lesson.accepted_tokens, tokens)
     return replace(
-        lesson, room_tokens=room, window_tokens=named_window, accepted_tokens=accepted
+        lesson,
+        room_tokens=room,
+        window_tokens=named_window,
+        accepted_tokens=accepted,
     )
 
 
-def short_event(previous: Lesson, lesson: Lesson, info: RequestInfo) -> Event | None:
+def short_event(
+    previous: Lesson, lesson: Lesson, info: RequestInfo
+) -> Event | None:
     """The event of a provider that seems to cut prompts silently, told at the third such reply.
 
     Args:
@@ -258,12 +288,16 @@ def _numbers_of(overflow: Overflow) -> str:
     return f"{size} for a limit of {overflow.limit_tokens:,}"
 
 
-def _not_shortened(reason: str, floor: int, accepted: int, tokens: int) -> Event:
+def _not_shortened(
+    reason: str, floor: int, accepted: int, tokens: int
+) -> Event:
     """The event of a refusal that no shorter view follows."""
     least = f"no refusal lowers the limit below {floor:,} tokens"
     if accepted and floor == accepted:
         least = f"{accepted:,} tokens were accepted before"
-    return _event(f"{reason}; no shorter one is sent, as {least}", tokens, tokens)
+    return _event(
+        f"{reason}; no shorter one is sent, as {least}", tokens, tokens
+    )
 
 
 def _event(reason: str, tokens_before: int, tokens_after: int) -> Event:

@@ -16,7 +16,13 @@ from ullage.session.spend.book import UsageReport
 from ullage.session.spend.calls import Spent
 from ullage.session.spend.cost import cost_usd
 from ullage.session.view import RequestInfo
-from ullage.wires.reported import Unreadable, id_of, left_out_of, plausible, usage_of
+from ullage.wires.reported import (
+    Unreadable,
+    id_of,
+    left_out_of,
+    plausible,
+    usage_of,
+)
 
 
 def report_of(
@@ -32,11 +38,16 @@ def report_of(
     try:
         usage = usage_of(reply, info.wire)
         if isinstance(usage, Usage):
-            usage = plausible(usage, info.model, limits, estimated_tokens=info.tokens)
+            usage = plausible(
+                usage, info.model, limits, estimated_tokens=info.tokens
+            )
         if isinstance(usage, Unreadable):
             return usage
         return UsageReport(
-            info.number, id_of(reply), usage, cost_usd(usage, lookup(info.model))
+            info.number,
+            id_of(reply),
+            usage,
+            cost_usd(usage, lookup(info.model)),
         )
     except Exception as error:  # noqa: BLE001 - the object is anybody's, and the call was paid for
         return Unreadable(
@@ -45,7 +56,10 @@ def report_of(
 
 
 def thread_record(
-    reply: Any, report: UsageReport | Unreadable, info: RequestInfo, tenant: str
+    reply: Any,
+    report: UsageReport | Unreadable,
+    info: RequestInfo,
+    tenant: str,
 ) -> Record | None:
     """The record of a message thread, for the request that goes on from this reply; or None.
 
@@ -77,7 +91,9 @@ def under_way(info: RequestInfo, output_tokens: int = 0) -> PendingCall:
     return PendingCall(info.number, info.model, info.estimate, output_tokens)
 
 
-def spent_by(report: UsageReport, *, instead_of: UsageReport | None = None) -> Spent:
+def spent_by(
+    report: UsageReport, *, instead_of: UsageReport | None = None
+) -> Spent:
     """What a report adds to the sums.
 
     Args:
@@ -98,10 +114,10 @@ def unreported(unreadable: Unreadable, info: RequestInfo) -> Event:
         info: the view it answers.
     """
     estimate = info.estimate
-    reason = (
-        f"{unreadable.why}; {estimate:,} input tokens are counted for it, our estimate"
+    reason = f"{unreadable.why}; {estimate:,} input tokens are counted for it, our estimate"
+    return Event(
+        kind="unreported", where="reply", why=reason, tokens_after=estimate
     )
-    return Event(kind="unreported", where="reply", why=reason, tokens_after=estimate)
 
 
 def unkept_usage(error: Exception) -> Event:
@@ -110,7 +126,9 @@ def unkept_usage(error: Exception) -> Event:
     Args:
         error: what was raised. An error of ours is quoted, any other is named.
     """
-    detail = str(error) if isinstance(error, UllageError) else type(error).__name__
+    detail = (
+        str(error) if isinstance(error, UllageError) else type(error).__name__
+    )
     reason = f"the reply's usage could not be kept: {detail}"
     return Event(kind="unreported", where="reply", why=reason)
 
@@ -124,11 +142,18 @@ def reported_in(reply: Any, usage: Usage) -> tuple[Event, ...]:
     """
     reason = f"the provider reported {usage.input_tokens:,} input tokens"
     observed = Event(
-        kind="observed", where="reply", why=reason, tokens_after=usage.input_tokens
+        kind="observed",
+        where="reply",
+        why=reason,
+        tokens_after=usage.input_tokens,
     )
     reasons = left_out_of(reply)
     if not reasons:
         return (observed,)
-    counts = ", ".join(f"{reason} ({count})" for reason, count in reasons.items())
-    reason = f"the provider left out {reasons.total():,} blocks of it: {counts}"
+    counts = ", ".join(
+        f"{reason} ({count})" for reason, count in reasons.items()
+    )
+    reason = (
+        f"the provider left out {reasons.total():,} blocks of it: {counts}"
+    )
     return (Event(kind="reasoning", where="reply", why=reason), observed)

@@ -32,7 +32,11 @@ _WORDS = Words(toolset=SHORT)
 
 
 def cut_text(
-    text: str, *, tool: str = "", limit_chars: int | None = None, words: Words = _WORDS
+    text: str,
+    *,
+    tool: str = "",
+    limit_chars: int | None = None,
+    words: Words = _WORDS,
 ) -> tuple[str, Output] | None:
     """Cut a result; None if it may stay whole.
 

@@ -100,7 +100,9 @@ class Session(SessionCore, Closing):
         self.store = store
         self._lock = Lock()
 
-    def fit(self, request: Mapping[str, Any], *, may_add_tools: bool = True) -> View:
+    def fit(
+        self, request: Mapping[str, Any], *, may_add_tools: bool = True
+    ) -> View:
         """A request that fits, made from a request with the whole history.
 
         Args:
@@ -121,7 +123,9 @@ class Session(SessionCore, Closing):
             ConfigError: the budget is in money, and the model's prices are not known.
         """
         with self._account.sending():
-            return self._run(self._fit(request, View, may_add_tools=may_add_tools))
+            return self._run(
+                self._fit(request, View, may_add_tools=may_add_tools)
+            )
 
     def flush(self, request: Mapping[str, Any]) -> None:
         """Decide now what the next `fit` of this history would decide; nothing is to be sent.
@@ -196,7 +200,8 @@ class Session(SessionCore, Closing):
         """
         from ullage.session.call import ProviderCall
 
-        return drive(ProviderCall(self, create, request, is_awaited=False).steps())  # type: ignore[no-any-return]
+        call = ProviderCall(self, create, request, is_awaited=False)
+        return drive(call.steps())  # type: ignore[no-any-return]
 
     def wait_for_budget(self) -> bool:
         """Wait until the calls of others leave something of the budget.
@@ -306,7 +311,11 @@ class Session(SessionCore, Closing):
             ConfigError: the target has no such lines, or nothing was fitted yet.
             StoreError: the decision could not be kept.
         """
-        options: dict[str, Any] = {"lines": lines, "reason": reason, "author": author}
+        options: dict[str, Any] = {
+            "lines": lines,
+            "reason": reason,
+            "author": author,
+        }
         return self._run(self._decide("pin", target, request, **options))
 
     def drop(
@@ -412,7 +421,11 @@ class Session(SessionCore, Closing):
 
         See `pin` for what is returned.
         """
-        options: dict[str, Any] = {"text": text, "reason": reason, "author": author}
+        options: dict[str, Any] = {
+            "text": text,
+            "reason": reason,
+            "author": author,
+        }
         return self._run(self._decide("note", None, request, **options))
 
     def preview(
@@ -435,7 +448,9 @@ class Session(SessionCore, Closing):
             OverLimitError: no view would fit with the decision.
             RefNotFound, ConfigError: see `pin`.
         """
-        return self._run(self._preview_decision(verb, target, request, **options))
+        return self._run(
+            self._preview_decision(verb, target, request, **options)
+        )
 
     def take(self, records: Iterable[Record]) -> None:
         """Take in what `news` of another session of this conversation gave.
@@ -465,7 +480,9 @@ class Session(SessionCore, Closing):
 
     def _run(self, steps: Steps[T]) -> T:
         with self._lock:
-            return run(steps, self.store, self.settings.tenant, self._summaries)
+            return run(
+                steps, self.store, self.settings.tenant, self._summaries
+            )
 
 
 def fit(

@@ -30,7 +30,12 @@ from ullage.core.values.carried import Arguments, Portable
 from ullage.core.values.effects import Steps
 from ullage.core.values.messages import Message
 from ullage.policy.stages.default import HELD_OUT
-from ullage.session.closing import AsyncClosing, AsyncSharedStore, Closing, SharedStore
+from ullage.session.closing import (
+    AsyncClosing,
+    AsyncSharedStore,
+    Closing,
+    SharedStore,
+)
 from ullage.session.drivers import arun, run
 from ullage.session.holdout import checked, is_held_out
 from ullage.session.receipts import aclose, close
@@ -121,10 +126,16 @@ class _Sessions(Portable, Generic[S]):
         **settings: Any,
     ) -> None:
         older_bytes = most_bytes if older_bytes is None else older_bytes
-        bounds = {"most": most, "most_bytes": most_bytes, "older_bytes": older_bytes}
+        bounds = {
+            "most": most,
+            "most_bytes": most_bytes,
+            "older_bytes": older_bytes,
+        }
         for name, value in bounds.items():
             if value < 1:
-                raise ConfigError(name, f"{value} is under 1", "Give 1 or more.")
+                raise ConfigError(
+                    name, f"{value} is under 1", "Give 1 or more."
+                )
         self.store = self._open(beside(store, blobs, cache))
         if "user_tools" in settings:  # each session is given them anew
             settings["user_tools"] = named_tools(settings["user_tools"])
@@ -133,12 +144,18 @@ class _Sessions(Portable, Generic[S]):
         self._budget, self._most, self._most_bytes = budget, most, most_bytes
         self._older_bytes = older_bytes
         self._lock = RLock()  # a session is collected wherever Python likes
-        self._session_entries: OrderedDict[str, _SessionEntry[S]] = OrderedDict()
+        self._session_entries: OrderedDict[str, _SessionEntry[S]] = (
+            OrderedDict()
+        )
         self._alive: WeakValueDictionary[str, S] = WeakValueDictionary()
         self._bytes = 0
-        self._learnt: dict[str, Lessons] = {}  # of conversations that were let go
+        self._learnt: dict[
+            str, Lessons
+        ] = {}  # of conversations that were let go
         self._uncounted: list[str] = []  # used since they were counted last
-        self._make_session("", {})  # a setting that cannot be meant is refused now
+        self._make_session(
+            "", {}
+        )  # a setting that cannot be meant is refused now
 
     def _made_with(self) -> Arguments:
         """With the store in memory, if it is that: there is nothing else to find it in."""
@@ -171,14 +188,18 @@ class _Sessions(Portable, Generic[S]):
         """
         with self._lock:
             self._uncounted = [
-                used_key for used_key in self._uncounted if not self._count(used_key)
+                used_key
+                for used_key in self._uncounted
+                if not self._count(used_key)
             ]
             entry = self._session_entries.get(key)
             if entry is None:
                 # let go, but held by somebody: two sessions of one history would disagree
                 session = self._alive.get(key)
                 if session is None:
-                    if is_held_out(conversation or parent or key, self._holdout):
+                    if is_held_out(
+                        conversation or parent or key, self._holdout
+                    ):
                         settings |= {
                             "policy": HELD_OUT,
                             "recall": False,
@@ -261,12 +282,18 @@ class _Sessions(Portable, Generic[S]):
 
     def _is_over(self) -> bool:
         """Whether more is held than there is room for."""
-        if len(self._session_entries) > self._most or self._bytes > self._most_bytes:
+        if (
+            len(self._session_entries) > self._most
+            or self._bytes > self._most_bytes
+        ):
             return True
         if len(self._session_entries) <= _RECENT:
             return False
         recent = islice(reversed(self._session_entries.values()), _RECENT)
-        return self._bytes - sum(entry.bytes for entry in recent) > self._older_bytes
+        return (
+            self._bytes - sum(entry.bytes for entry in recent)
+            > self._older_bytes
+        )
 
     def _make_session(self, key: str, settings: dict[str, Any]) -> S:
         """A new session with the settings of all, and with its own in their place."""
@@ -362,7 +389,9 @@ class AsyncSessions(_Sessions["AsyncSession"], AsyncClosing):
     async def close(self) -> None:
         """See `Sessions.close`. A compaction under way is given up."""
         with self._lock:
-            sessions = [entry.session for entry in self._session_entries.values()]
+            sessions = [
+                entry.session for entry in self._session_entries.values()
+            ]
             self._session_entries.clear()
             self._bytes = 0
         for session in sessions:
@@ -377,7 +406,9 @@ class AsyncSessions(_Sessions["AsyncSession"], AsyncClosing):
     def _open(self, store: Any) -> Any:
         from ullage.stores.threaded import Threaded  # it imports asyncio
 
-        is_awaited = inspect.iscoroutinefunction(getattr(store, "commit", None))
+        is_awaited = inspect.iscoroutinefunction(
+            getattr(store, "commit", None)
+        )
         return store if is_awaited else Threaded(super()._open(store))
 
     def _create(self, settings: dict[str, Any]) -> AsyncSession:

@@ -66,9 +66,12 @@ class SessionState(Struct, frozen=True):
             spent: the usage and cost.
         """
         total = (
-            Spent(usage=self.persisted.usage, cost_usd=self.persisted.cost_usd) + spent
+            Spent(usage=self.persisted.usage, cost_usd=self.persisted.cost_usd)
+            + spent
         )
-        persisted = replace(self.persisted, usage=total.usage, cost_usd=total.cost_usd)
+        persisted = replace(
+            self.persisted, usage=total.usage, cost_usd=total.cost_usd
+        )
         return replace(self, persisted=persisted)
 
     def without_room(self, room_tokens: int, model: str) -> SessionState:
@@ -78,7 +81,9 @@ class SessionState(Struct, frozen=True):
             room_tokens: that room.
             model: the model.
         """
-        return replace(self, learnt=self.learnt.without_room(room_tokens, model))
+        return replace(
+            self, learnt=self.learnt.without_room(room_tokens, model)
+        )
 
     def with_events(self, *events: Event) -> SessionState:
         """The state with these events behind the others; the oldest are forgotten.
@@ -99,7 +104,8 @@ class SessionState(Struct, frozen=True):
             report: of a reply.
         """
         return next(
-            (earlier for earlier in self.observed if earlier.is_of(report)), None
+            (earlier for earlier in self.observed if earlier.is_of(report)),
+            None,
         )
 
     def with_observed(
@@ -119,7 +125,9 @@ class SessionState(Struct, frozen=True):
     def with_news(self) -> tuple[SessionState, tuple[Record, ...]]:
         """The session whose host has every record, and the records that it did not have."""
         ledger = self.persisted.ledger
-        return replace(self, carried=ledger), records_since(ledger, self.carried)
+        return replace(self, carried=ledger), records_since(
+            ledger, self.carried
+        )
 
     def with_records(self, records: Iterable[Record]) -> SessionState:
         """The state with records that the host has; new ones drop what is remembered for speed.

@@ -30,7 +30,13 @@ from ullage.core.history.outline import (
     transcript_of,
 )
 from ullage.core.history.transcript import Location, Transcript
-from ullage.core.values.decisions import Decision, LedgerRef, Target, Verb, When
+from ullage.core.values.decisions import (
+    Decision,
+    LedgerRef,
+    Target,
+    Verb,
+    When,
+)
 from ullage.core.values.edits import (
     Batch,
     Drop,
@@ -148,7 +154,9 @@ def conversations(store: Store, tenant: str) -> list[ConversationEntry]:
         if outline is not None
     ]
     # times are in whole seconds: of two at once the longer is the later
-    listed.sort(key=lambda entry: (entry.used_s, entry.outline.length), reverse=True)
+    listed.sort(
+        key=lambda entry: (entry.used_s, entry.outline.length), reverse=True
+    )
     newest = dict[str, ConversationEntry]()
     for entry in listed:
         newest.setdefault(entry.outline.name, entry)
@@ -171,7 +179,12 @@ def conversation(
     """
     listed = conversations(store, tenant)
     outline = next(
-        (entry.outline for entry in listed if name in (None, entry.outline.name)), None
+        (
+            entry.outline
+            for entry in listed
+            if name in (None, entry.outline.name)
+        ),
+        None,
     )
     if outline is None:
         problem = (
@@ -179,9 +192,7 @@ def conversation(
             if name is None
             else "no such conversation"
         )
-        remedy = (
-            "`ullage window` lists them; outlines are kept unless that is switched off."
-        )
+        remedy = "`ullage window` lists them; outlines are kept unless that is switched off."
         raise ConfigError("conversation", problem, remedy)
     outlines = _load_outlines(store, tenant, outline)
     transcript = transcript_of(outlines)
@@ -196,7 +207,9 @@ def conversation(
     )
 
 
-def decide(store: Store, stored: StoredConversation, decision: Decision) -> str:
+def decide(
+    store: Store, stored: StoredConversation, decision: Decision
+) -> str:
     """Write a decision about a conversation.
 
     Args:
@@ -254,9 +267,13 @@ def decision_of(
     target, undoes = None, None
     if verb == "note":
         if not text.strip():
-            raise ConfigError("text", "the note is empty", "Give the text of the note.")
+            raise ConfigError(
+                "text", "the note is empty", "Give the text of the note."
+            )
     elif verb == "undo":
-        undoes = undone_by(stored.transcript, stored.ledger, stored.hand, reference)
+        undoes = undone_by(
+            stored.transcript, stored.ledger, stored.hand, reference
+        )
     else:
         target = _target(stored, reference or "", lines)
     return Decision(
@@ -270,7 +287,9 @@ def decision_of(
     )
 
 
-def about_tokens(stored: StoredConversation, decision: Decision) -> tuple[int, int]:
+def about_tokens(
+    stored: StoredConversation, decision: Decision
+) -> tuple[int, int]:
     """Estimate what a decision adds to the view, and how much is written to the cache anew.
 
     Four characters count as a token: the texts themselves are with their caller alone.
@@ -292,7 +311,8 @@ def about_tokens(stored: StoredConversation, decision: Decision) -> tuple[int, i
         return 0, 0
     index = index_of(stored.transcript, target.message) or 0
     names = {
-        f"m{spot[0] + 1}.{_number_of(stored, spot)}" for spot in _spots(stored, target)
+        f"m{spot[0] + 1}.{_number_of(stored, spot)}"
+        for spot in _spots(stored, target)
     }
     meant = [leaf for leaf in leaves if leaf.name in names]
     left_out = sum(leaf.chars for leaf in meant if leaf.state != "whole")
@@ -318,7 +338,9 @@ def _about_undo(
     for handle, batch, _ in stored.batches():
         if handle in batches:
             won += batch.tokens_before - batch.tokens_after
-    message = min((leaf.message for leaf in leaves if leaf.batch in name), default=None)
+    message = min(
+        (leaf.message for leaf in leaves if leaf.batch in name), default=None
+    )
     anew = (
         0
         if message is None
@@ -330,19 +352,25 @@ def _about_undo(
 def _chars_from(leaves: Sequence[Leaf], index: int) -> int:
     """Characters that are shown of the messages from an index on."""
     return sum(
-        leaf.chars for leaf in leaves if leaf.message >= index and leaf.state == "whole"
+        leaf.chars
+        for leaf in leaves
+        if leaf.message >= index and leaf.state == "whole"
     )
 
 
 # ── reading it ───────────────────────────────────────────────────────────────────────────
 
 
-def _load_outlines(store: Store, tenant: str, newest: Outline) -> list[Outline]:
+def _load_outlines(
+    store: Store, tenant: str, newest: Outline
+) -> list[Outline]:
     """All outlines of a conversation, oldest first."""
     outlines = [newest]
     while earlier_key := outlines[-1].before:
         records = store.find(tenant, (earlier_key,))
-        record = next((record for record in records if record.kind == "outline"), None)
+        record = next(
+            (record for record in records if record.kind == "outline"), None
+        )
         outline = None if record is None else outline_of(record)
         # each outline must begin before the one that names it, or this would never end
         if outline is None or outline.start >= outlines[-1].start:
@@ -370,7 +398,9 @@ def _target(
     if len(spots) != 1 or not 1 <= start <= stop:
         problem = f"{start} to {stop} are no lines of one text"
         raise ConfigError(
-            "lines", problem, 'Name one text, such as "m12.1", and count from 1.'
+            "lines",
+            problem,
+            'Name one text, such as "m12.1", and count from 1.',
         )
     place = stored.transcript.address(spots[0])
     return Target(target.message, place, lines)
@@ -393,12 +423,16 @@ def _leaves(stored: StoredConversation) -> Iterator[Leaf]:
     leaf_states, message_states = _find_states(stored)
     pins = stored.hand.pins
     for index, message in enumerate(stored.messages):
-        for number, part, item, outlined, item_index in _number_leaves(message):
+        for number, part, item, outlined, item_index in _number_leaves(
+            message
+        ):
             spot = index, part, item_index
             state = message_states.get(index) or leaf_states.get(spot)
             if state is None:
                 is_short = item.shown_chars >= 0 and spot not in leaf_states
-                state = _LeafState("in short" if is_short else "whole", "", "", "")
+                state = _LeafState(
+                    "in short" if is_short else "whole", "", "", ""
+                )
             call = stored.transcript.call_for(index, part)
             yield Leaf(
                 name=f"m{index + 1}.{number}",
@@ -433,7 +467,8 @@ def _number_leaves(
 def _number_of(stored: StoredConversation, spot: Location) -> int:
     rows = _number_leaves(stored.messages[spot[0]])
     return next(
-        (number for number, part, _, _, at in rows if (part, at) == spot[1:]), 0
+        (number for number, part, _, _, at in rows if (part, at) == spot[1:]),
+        0,
     )
 
 
@@ -450,7 +485,13 @@ def _find_states(
             if handle in stored.hand.undone:
                 continue
             for edit in batch.edits:
-                _apply(transcript, edit, name_of(handle), leaf_states, message_states)
+                _apply(
+                    transcript,
+                    edit,
+                    name_of(handle),
+                    leaf_states,
+                    message_states,
+                )
     return leaf_states, message_states
 
 
@@ -466,9 +507,14 @@ def _apply(
             spot = transcript.locate(edit.address)
             state: State = "set aside" if edit.kind == "pruned" else "in short"
             if spot is not None:
-                leaf_states[spot] = _LeafState(state, batch, edit.ref, edit.why)
+                leaf_states[spot] = _LeafState(
+                    state, batch, edit.ref, edit.why
+                )
         case ReplaceSpan():
-            start, stop = transcript.find(edit.after), transcript.find(edit.upto)
+            start, stop = (
+                transcript.find(edit.after),
+                transcript.find(edit.upto),
+            )
             keeps = {(transcript.find(key) or 0) - 1 for key in edit.keeps}
             keeps.update(transcript.marked("pinned", start or 0, stop or 0))
             for index in range(start or 0, stop or 0):
@@ -487,5 +533,7 @@ def _apply(
             )
             for at in group:
                 message_states.pop(at, None)
-            for spot in locations_of(transcript, Target(edit.message, edit.leaf)):
+            for spot in locations_of(
+                transcript, Target(edit.message, edit.leaf)
+            ):
                 leaf_states[spot] = None

@@ -93,10 +93,14 @@ class _Tapped:
 
         The SDK's stream is not held: one that is dropped closes its connection at once.
         """
-        source = self._source() if isinstance(self._source, ref) else self._source
+        source = (
+            self._source() if isinstance(self._source, ref) else self._source
+        )
         if source is self._events:
             return getattr(source, name, None)
-        method = getattr(type(source), name, None)  # and not the one put in its place
+        method = getattr(
+            type(source), name, None
+        )  # and not the one put in its place
         return None if method is None else partial(method, source)
 
     def __getattr__(self, name: str) -> Any:

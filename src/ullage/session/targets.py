@@ -94,7 +94,9 @@ def _newest_first(transcript: Transcript) -> Iterator[Location]:
             yield index, number, item
 
 
-def _target_by_message(transcript: Transcript, wire: Format, message: Any) -> Target:
+def _target_by_message(
+    transcript: Transcript, wire: Format, message: Any
+) -> Target:
     """The newest message that equals one of the request's own."""
     if isinstance(message, (int, float, bytes)) or message is None:
         raise ConfigError(
@@ -123,7 +125,11 @@ def _with_lines(
     leaf = target.leaf
     if leaf is None:
         leaves = list(leaves_of(transcript.messages[index]))
-        leaf = transcript.address((index, *leaves[0][:2])) if len(leaves) == 1 else None
+        leaf = (
+            transcript.address((index, *leaves[0][:2]))
+            if len(leaves) == 1
+            else None
+        )
     elif leaf.item == EVERY_ITEM:
         leaf = replace(leaf, item=0)
     spot = None if leaf is None else transcript.locate(leaf)
@@ -148,7 +154,10 @@ def _with_lines(
 
 
 def undone_by(
-    transcript: Transcript, ledger: Ledger, hand: UserDecisions, reference: str | None
+    transcript: Transcript,
+    ledger: Ledger,
+    hand: UserDecisions,
+    reference: str | None,
 ) -> LedgerRef:
     """The batch or decision that an undo is to take back.
 
@@ -167,7 +176,9 @@ def undone_by(
         handle = _newest_standing(transcript, ledger, hand)
         if handle is None:
             raise ConfigError(
-                "undo", "nothing was decided that stands", "Name what you mean."
+                "undo",
+                "nothing was decided that stands",
+                "Name what you mean.",
             )
         return handle
     decisions = {one.name: one.ref for one in entered_in(transcript, ledger)}
@@ -193,7 +204,9 @@ def _newest_standing(
     transcript: Transcript, ledger: Ledger, hand: UserDecisions
 ) -> LedgerRef | None:
     """The newest decision that is due, else the newest that was carried out and stands."""
-    standing = {one.name: one for one in hand.decisions if one.decision.verb != "undo"}
+    standing = {
+        one.name: one for one in hand.decisions if one.decision.verb != "undo"
+    }
     for due in reversed(hand.due):
         if due.name in standing:
             return due.ref

@@ -25,7 +25,8 @@ _DEBUG = 10
 
 LEVELS: Mapping[Kind, int] = {
     **dict.fromkeys(
-        ("unknown_model", "superseded", "cut", "stalled", "summary_refused"), _WARNING
+        ("unknown_model", "superseded", "cut", "stalled", "summary_refused"),
+        _WARNING,
     ),
     **dict.fromkeys(
         (
@@ -42,7 +43,14 @@ LEVELS: Mapping[Kind, int] = {
         _WARNING,
     ),
     **dict.fromkeys(
-        ("window_found", "joined", "changed", "condensed", "compacted", "repaired"),
+        (
+            "window_found",
+            "joined",
+            "changed",
+            "condensed",
+            "compacted",
+            "repaired",
+        ),
         _INFO,
     ),
 }
@@ -53,7 +61,9 @@ A warning says that a figure is a guess, or that more was given up than the poli
 
 
 def tell(
-    events: Sequence[Event], on_event: OnEvent | None, earlier: Sequence[Event] = ()
+    events: Sequence[Event],
+    on_event: OnEvent | None,
+    earlier: Sequence[Event] = (),
 ) -> None:
     """Log events, in order, and pass them to the caller's function.
 

@@ -33,7 +33,10 @@ class Unfitted(dict[str, Any]):
     """
 
     def __init__(
-        self, request: Mapping[str, Any], session: SessionCore, wire: Format | None
+        self,
+        request: Mapping[str, Any],
+        session: SessionCore,
+        wire: Format | None,
     ) -> None:
         super().__init__(request)
         self.wire = wire
@@ -59,7 +62,10 @@ class Unfitted(dict[str, Any]):
 
     def reports(self, event: Any) -> bool:
         """Whether an event of a stream speaks of usage."""
-        return self.wire is not None and self.wire.usage_of_stream((event,)) is not None
+        return (
+            self.wire is not None
+            and self.wire.usage_of_stream((event,)) is not None
+        )
 
     def observe(self, reply: Any) -> None:
         """Count the usage of the reply. The estimates learn nothing from it.
@@ -92,11 +98,15 @@ def went_as_it_came(error: Exception) -> Event:
     reason = type(error).__name__
     if isinstance(error, UllageError):
         reason = f"{reason}: {error}"
-    return Event(kind="unfitted", where="request", why=f"sent as it came: {reason}")
+    return Event(
+        kind="unfitted", where="request", why=f"sent as it came: {reason}"
+    )
 
 
 def fit_or_pass(
-    session: Any, request: Mapping[str, Any], refusal: BaseException | None = None
+    session: Any,
+    request: Mapping[str, Any],
+    refusal: BaseException | None = None,
 ) -> Actions[Any]:
     """The steps of `SessionCore.fit_or_pass`, for a session of either kind."""
     while True:

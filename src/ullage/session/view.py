@@ -178,7 +178,9 @@ class _Handle(PictureMixin, dict[str, Any]):
 
     def __deepcopy__(self, memo: Any) -> Self:
         """A view with its own copies of the messages, of the same session."""
-        return type(self)(deepcopy(dict(self), memo), self._sent, self._session)
+        return type(self)(
+            deepcopy(dict(self), memo), self._sent, self._session
+        )
 
     def __reduce__(self) -> Any:
         """Pickled, it is the request and no handle: its session is in this process."""
@@ -278,7 +280,9 @@ class View(_Handle):
         """
         return self._session._run(self._session._recall(call, self._sent))
 
-    def preview(self, verb: Verb, target: Any = None, **options: Any) -> Preview:
+    def preview(
+        self, verb: Verb, target: Any = None, **options: Any
+    ) -> Preview:
         """Work out what a decision about this view would change and cost. Nothing is kept.
 
         Args:
@@ -292,7 +296,9 @@ class View(_Handle):
         """
         session = self._session
         return session._run(
-            session._preview_decision(verb, target, None, self._sent, **options)
+            session._preview_decision(
+                verb, target, None, self._sent, **options
+            )
         )
 
 
@@ -308,11 +314,17 @@ class AsyncView(_Handle):
 
     async def recall(self, call: Any) -> dict[str, Any]:
         """Answer a tool call of the reply that `owns` said is ours; see `View.recall`."""
-        return await self._session._run_recall(self._session._recall(call, self._sent))
+        return await self._session._run_recall(
+            self._session._recall(call, self._sent)
+        )
 
-    async def preview(self, verb: Verb, target: Any = None, **options: Any) -> Preview:
+    async def preview(
+        self, verb: Verb, target: Any = None, **options: Any
+    ) -> Preview:
         """Work out what a decision about this view would change and cost; see `View.preview`."""
         session = self._session
         return await session._run(
-            session._preview_decision(verb, target, None, self._sent, **options)
+            session._preview_decision(
+                verb, target, None, self._sent, **options
+            )
         )

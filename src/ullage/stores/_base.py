@@ -125,9 +125,13 @@ class Records(Protocol):
         Raises:
             StoreError: the store cannot list its records.
         """
-        raise StoreError(self.name, "newest", "this store does not list its records")
+        raise StoreError(
+            self.name, "newest", "this store does not list its records"
+        )
 
-    def append(self, tenant: str, records: Sequence[Record]) -> tuple[Record, ...]:
+    def append(
+        self, tenant: str, records: Sequence[Record]
+    ) -> tuple[Record, ...]:
         """Store records, all of them or none, in one transaction.
 
         A record that is written once (`Record.is_once`) and finds different data in its place is
@@ -172,7 +176,9 @@ class Store(Blobs, Records, Protocol):
             self.put(tenant, outputs)
         return self.append(tenant, records) if records else ()
 
-    def refs(self, tenant: str, after: str = "", limit: int = 1_000) -> tuple[str, ...]:
+    def refs(
+        self, tenant: str, after: str = "", limit: int = 1_000
+    ) -> tuple[str, ...]:
         """A page of this tenant's refs, in their own order (of their UTF-8).
 
         Args:
@@ -217,7 +223,9 @@ class Transactional(Store, Protocol):
         """`Blobs.put`."""
         self.commit(tenant, outputs, ())
 
-    def append(self, tenant: str, records: Sequence[Record]) -> tuple[Record, ...]:
+    def append(
+        self, tenant: str, records: Sequence[Record]
+    ) -> tuple[Record, ...]:
         """`Records.append`."""
         return self.commit(tenant, (), records)
 
@@ -294,7 +302,9 @@ def forget(store: Store, tenant: str) -> Collected:
         while step is not None:
             collected = collected.then(step)
             step = (
-                store.collect(tenant, _EVERYTHING, step.cursor) if step.cursor else None
+                store.collect(tenant, _EVERYTHING, step.cursor)
+                if step.cursor
+                else None
             )
     return collected
 
@@ -308,7 +318,9 @@ class AsyncStore(Protocol):
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
     ) -> tuple[Record, ...]: ...
 
-    async def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]: ...
+    async def find(
+        self, tenant: str, keys: Iterable[bytes]
+    ) -> tuple[Record, ...]: ...
 
     async def get(self, tenant: str, ref: str) -> Output: ...
 

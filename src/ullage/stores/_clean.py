@@ -71,7 +71,11 @@ class Bounds(Struct, frozen=True):
         Args:
             now_s: the time now.
         """
-        return float("-inf") if self.older_than_s is None else now_s - self.older_than_s
+        return (
+            float("-inf")
+            if self.older_than_s is None
+            else now_s - self.older_than_s
+        )
 
     def is_over(self, size_bytes: int) -> bool:
         """Whether outputs of this size are more than may be kept.
@@ -121,7 +125,10 @@ class Collected(Struct, frozen=True):
         Args:
             step: the one after it.
         """
-        removed, records = (*self.removed, *step.removed), self.records + step.records
+        removed, records = (
+            (*self.removed, *step.removed),
+            self.records + step.records,
+        )
         return Collected(removed, records, step.left_bytes, step.cursor)
 
 
@@ -211,7 +218,9 @@ def clean(
     else:
         position = Cursor.read(cursor)
         if position.phase == "objects":
-            raise ConfigError("cursor", "it is of a store with objects", "Begin anew")
+            raise ConfigError(
+                "cursor", "it is of a store with objects", "Begin anew"
+            )
     collected = Collected((), 0, position.left_bytes if position else 0)
     room = bounds.limit
     while position is not None and (room > 0 or bounds.dry_run):
@@ -226,7 +235,11 @@ _Step: TypeAlias = tuple[Collected, Cursor | None, int]
 
 
 def _records(
-    contents: StoreContents, bounds: Bounds, position: Cursor, limit: int, now_s: float
+    contents: StoreContents,
+    bounds: Bounds,
+    position: Cursor,
+    limit: int,
+    now_s: float,
 ) -> _Step:
     """Look at the next keys, and remove the dead ones. The last value: how many were looked at."""
     rows = contents.keys(position, limit)
@@ -241,11 +254,19 @@ def _records(
     collected = Collected((), removed_count, position.left_bytes)
     if len(rows) < limit:
         return collected, Cursor("outputs", position.left_bytes), len(rows)
-    return collected, replace(position, tenant=rows[-1][0], key=rows[-1][1]), limit
+    return (
+        collected,
+        replace(position, tenant=rows[-1][0], key=rows[-1][1]),
+        limit,
+    )
 
 
 def _outputs(
-    contents: StoreContents, bounds: Bounds, position: Cursor, limit: int, now_s: float
+    contents: StoreContents,
+    bounds: Bounds,
+    position: Cursor,
+    limit: int,
+    now_s: float,
 ) -> _Step:
     """Look at the next outputs, the longest unused first, and remove what may go."""
     last_s = bounds.last_s(now_s)
@@ -266,7 +287,9 @@ def _outputs(
     collected = Collected(tuple(removed), 0, left_bytes)
     if is_more:
         used_s, tenant, ref, _ = rows[-1]
-        next_cursor = Cursor(position.phase, left_bytes, used_s, tenant, ref=ref)
+        next_cursor = Cursor(
+            position.phase, left_bytes, used_s, tenant, ref=ref
+        )
         return collected, next_cursor, limit
     if (
         position.phase == "outputs"

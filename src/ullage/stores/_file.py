@@ -111,7 +111,9 @@ class PrivateFile:
         if self._pid != os.getpid():
             self._leave_behind()
         if self._lock._is_owned():  # type: ignore[attr-defined]  # as threading.Condition asks
-            reason = "it is in use by what this call interrupts. Try again after it"
+            reason = (
+                "it is in use by what this call interrupts. Try again after it"
+            )
             raise StoreError(_STORE, operation, reason)
         with self._lock:
             if holder not in self._holders:
@@ -119,7 +121,9 @@ class PrivateFile:
             try:
                 yield self._live_connection()
             except (sqlite3.Error, OSError, OverflowError) as error:
-                raise kind_of(error)(_STORE, operation, reason_of(error)) from error
+                raise kind_of(error)(
+                    _STORE, operation, reason_of(error)
+                ) from error
 
     @contextmanager
     def transaction(
@@ -222,7 +226,9 @@ class PrivateFile:
                 raise _unsafe(
                     "the file was exchanged while it was being opened. Try again"
                 )
-            connection.execute("BEGIN")  # one view: another process may be migrating
+            connection.execute(
+                "BEGIN"
+            )  # one view: another process may be migrating
             # a file that is not ours is refused before it is touched
             version = _version(connection)
             connection.execute("COMMIT")
@@ -277,7 +283,9 @@ def absolute(path: str | os.PathLike[str]) -> Path:
     text = os.fspath(path)
     if not text or "\0" in text or text == ":memory:":
         raise ConfigError(
-            "store", "this is no path of a file", 'Name a file, or use "memory"'
+            "store",
+            "this is no path of a file",
+            'Name a file, or use "memory"',
         )
     try:
         return Path(text).expanduser().absolute()
@@ -301,9 +309,13 @@ def _version(connection: sqlite3.Connection) -> int:
     """The version of the file, 0 if it is empty. To be read inside a transaction."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (objects,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    (objects,) = connection.execute(
+        "SELECT count(*) FROM sqlite_master"
+    ).fetchone()
     if application != APPLICATION_ID and (version or objects):
-        raise _unsafe("the file belongs to another application. Use another path")
+        raise _unsafe(
+            "the file belongs to another application. Use another path"
+        )
     if version > len(MIGRATIONS):
         raise _unsafe(
             f"the file has version {version} and this ullage reads versions up to "
@@ -326,7 +338,9 @@ def create_private(path: Path) -> None:
 
 def make_folders(folder: Path) -> None:
     """Create what is missing with mode 0700; leave what exists."""
-    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    missing = [
+        place for place in (folder, *folder.parents) if not place.exists()
+    ]
     for place in reversed(missing):
         place.mkdir(mode=0o700, exist_ok=True)
 
@@ -367,8 +381,12 @@ def _unsafe(reason: str) -> StoreError:
 
 
 _OPENING = Lock()
-_FORKING = threading.Lock()  # held over a fork, and given back in both processes
-_FILES: WeakValueDictionary[tuple[Path, float], PrivateFile] = WeakValueDictionary()
+_FORKING = (
+    threading.Lock()
+)  # held over a fork, and given back in both processes
+_FILES: WeakValueDictionary[tuple[Path, float], PrivateFile] = (
+    WeakValueDictionary()
+)
 _PAUSED: list[PrivateFile] = []
 _LEFT_BEHIND: list[sqlite3.Connection | None] = []
 

@@ -62,18 +62,24 @@ def open_store(
         return MemoryStore()
     if isinstance(spec, str) and spec and _WORD.fullmatch(spec):
         raise ConfigError(
-            "store", f"{spec[:40]!r} is no kind of store", f"{_REMEDY} (./{spec[:40]})"
+            "store",
+            f"{spec[:40]!r} is no kind of store",
+            f"{_REMEDY} (./{spec[:40]})",
         )
     if isinstance(spec, str | os.PathLike):
         return SqliteStore(spec)
     if inspect.iscoroutinefunction(getattr(spec, "commit", None)):
         raise ConfigError(
-            "store", "this store is asynchronous", "Give the store underneath it"
+            "store",
+            "this store is asynchronous",
+            "Give the store underneath it",
         )
     if isinstance(spec, type) or not all(
         callable(getattr(spec, m, None)) for m in _METHODS
     ):
-        raise ConfigError("store", f"a {type(spec).__name__} is not a store", _REMEDY)
+        raise ConfigError(
+            "store", f"a {type(spec).__name__} is not a store", _REMEDY
+        )
     return spec
 
 
@@ -115,11 +121,15 @@ def with_files(
     if directory is None:
         return store, None
     subfolder = ref_of(tenant, "tenant") if tenant else ""
-    spill = SpillStore(store, directory, subfolder=subfolder, files_kept_s=FILES_KEPT_S)
+    spill = SpillStore(
+        store, directory, subfolder=subfolder, files_kept_s=FILES_KEPT_S
+    )
     return spill, f"{directory}/{subfolder}" if subfolder else directory
 
 
-def directory_of(folder: str | BesideStore | None, store: object) -> str | None:
+def directory_of(
+    folder: str | BesideStore | None, store: object
+) -> str | None:
     """The directory that a policy wants beside a store, or None.
 
     Args:
@@ -151,7 +161,8 @@ def files_of(store: object) -> SpillStore | None:
         store: any store.
     """
     return next(
-        (layer for layer in layers(store) if isinstance(layer, SpillStore)), None
+        (layer for layer in layers(store) if isinstance(layer, SpillStore)),
+        None,
     )
 
 

@@ -26,7 +26,9 @@ else:
 
 MOST_BYTES = 4 * CHUNK_CHARS  # no chunk has more in UTF-8
 _LEVEL = 3
-_LIMITS = {int(zstd.DecompressionParameter.window_log_max): MOST_BYTES.bit_length()}
+_LIMITS = {
+    int(zstd.DecompressionParameter.window_log_max): MOST_BYTES.bit_length()
+}
 
 Row: TypeAlias = tuple[
     int, str, int, int, int, bytes, bytes
@@ -61,10 +63,18 @@ class NewBlob(Struct, frozen=True, gc=False):
         rows = []
         for n, (extent, raw) in enumerate(pieces(self.output.text)):
             packed = zstd.compress(raw, _LEVEL)
-            coding, body = ("zstd", packed) if len(packed) < len(raw) else ("raw", raw)
+            coding, body = (
+                ("zstd", packed) if len(packed) < len(raw) else ("raw", raw)
+            )
             counts = (extent.size_bytes, extent.chars, extent.newlines)
             rows.append(
-                (n, coding, *counts, _seal(self.digest, self.output.kind, n, raw), body)
+                (
+                    n,
+                    coding,
+                    *counts,
+                    _seal(self.digest, self.output.kind, n, raw),
+                    body,
+                )
             )
         return replace(self, rows=tuple(rows))
 
@@ -77,14 +87,20 @@ def extents_in(
     A row is n, chars, size_bytes and newlines.
     """
     sizes = [row[2] for row in rows]
-    possible = all(isinstance(size, int) and 0 <= size <= MOST_BYTES for size in sizes)
-    in_order = len(rows) == chunks and all(row[0] == n for n, row in enumerate(rows))
+    possible = all(
+        isinstance(size, int) and 0 <= size <= MOST_BYTES for size in sizes
+    )
+    in_order = len(rows) == chunks and all(
+        row[0] == n for n, row in enumerate(rows)
+    )
     if not (possible and in_order and sum(sizes) == size_bytes):
         return None
     return tuple(ChunkSize(*row[1:]) for row in rows)
 
 
-def checked_text(digest: bytes, kind: Any, n: int, row: Sequence[Any]) -> str | None:
+def checked_text(
+    digest: bytes, kind: Any, n: int, row: Sequence[Any]
+) -> str | None:
     """The text of chunk ``n`` of a content, or None if it is not what was written there.
 
     A row is coding, body, size_bytes, chars, newlines and seal.
@@ -106,7 +122,11 @@ def decompressed(coding: Any, body: Any, size_bytes: Any) -> bytes | None:
             body = zstd.ZstdDecompressor(options=_LIMITS).decompress(
                 body, size_bytes + 1
             )
-        return body if isinstance(body, bytes) and len(body) == size_bytes else None
+        return (
+            body
+            if isinstance(body, bytes) and len(body) == size_bytes
+            else None
+        )
     except (zstd.ZstdError, TypeError, ValueError, EOFError):
         return None
 
@@ -114,7 +134,11 @@ def decompressed(coding: Any, body: Any, size_bytes: Any) -> bytes | None:
 def _seal(digest: bytes, kind: Any, n: int, raw: bytes) -> bytes:
     """A hash that binds a chunk's bytes to its number and the content's digest and kind."""
     place = digest + n.to_bytes(8, "big")
-    return blake3(place, derive_key_context=f"ullage chunk {kind}").update(raw).digest()
+    return (
+        blake3(place, derive_key_context=f"ullage chunk {kind}")
+        .update(raw)
+        .digest()
+    )
 
 
 def to_utf8(text: str) -> bytes:

@@ -30,7 +30,11 @@ def code_of(error: Exception) -> int:
 
 def kind_of(error: Exception) -> type[StoreError]:
     """What to raise for it: `StoreFull` where the disk, a quota or a limit leaves no room."""
-    no_room = getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    no_room = getattr(error, "errno", 0) in (
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EFBIG,
+    )
     return (
         StoreFull
         if no_room or getattr(error, "sqlite_errorcode", 0) in _NO_ROOM
@@ -41,9 +45,7 @@ def kind_of(error: Exception) -> type[StoreError]:
 def reason_of(error: Exception) -> str:
     """Why, and what to do, without a path and without content."""
     if isinstance(error, OSError):
-        return (
-            f"{error.strerror or 'the system refused'}. Check the folder and its modes"
-        )
+        return f"{error.strerror or 'the system refused'}. Check the folder and its modes"
     if isinstance(error, OverflowError):
         return _REASONS[sqlite3.SQLITE_TOOBIG]
     return _REASONS.get(code_of(error), f"SQLite says {str(error)!r}")

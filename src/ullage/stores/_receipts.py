@@ -48,7 +48,9 @@ class ReceiptStore(Protocol):
             receipts: the newest sums.
         """
 
-    def receipts(self, since: str = "", until: str = LAST_DAY) -> tuple[Receipt, ...]:
+    def receipts(
+        self, since: str = "", until: str = LAST_DAY
+    ) -> tuple[Receipt, ...]:
         """Return the receipts of some days, in their order.
 
         Args:
@@ -61,7 +63,9 @@ def row_of(receipt: Receipt) -> tuple[Any, ...]:
     """A receipt as a row of `COLUMNS`."""
     place, sums = receipt.key, receipt.sums
     tokens = (
-        getattr(getattr(sums, side), name) for side in _SIDES for name in _CLASSES
+        getattr(getattr(sums, side), name)
+        for side in _SIDES
+        for name in _CLASSES
     )
     return (
         place.day,

@@ -28,7 +28,9 @@ class SqlContents:
         self.only = None if tenant is None else to_utf8(tenant)
         self.scope = b"all" if self.only is None else b"one " + self.only
 
-    def keys(self, after: Cursor, limit: int) -> list[tuple[str, bytes, float, int]]:
+    def keys(
+        self, after: Cursor, limit: int
+    ) -> list[tuple[str, bytes, float, int]]:
         """`StoreContents.keys`."""
         rows = self._behind(self.keys_query, after, limit)
         return [(from_utf8(tenant), *row) for tenant, *row in rows]
@@ -84,10 +86,12 @@ class SqliteContents(SqlContents):
         if row is not None and is_recent(row[0], now_s, every_s):
             return None
         self.db.execute(
-            "INSERT OR REPLACE INTO cleanings VALUES (?, ?)", (self.scope, now_s)
+            "INSERT OR REPLACE INTO cleanings VALUES (?, ?)",
+            (self.scope, now_s),
         )
         self.db.execute(
-            "UPDATE grants SET used_s = :now WHERE used_s > :now", {"now": now_s}
+            "UPDATE grants SET used_s = :now WHERE used_s > :now",
+            {"now": now_s},
         )
         query = "SELECT ifnull(sum(stored_bytes), 0) FROM blobs"
         if self.only is not None:
@@ -113,7 +117,9 @@ class SqliteContents(SqlContents):
         ).fetchone()
         self.db.execute(f"DELETE FROM grants {condition}", place)
         query = "SELECT stored_bytes FROM blobs WHERE digest = ?"
-        size_bytes = int((self.db.execute(query, (digest,)).fetchone() or (0,))[0])
+        size_bytes = int(
+            (self.db.execute(query, (digest,)).fetchone() or (0,))[0]
+        )
         query_holder = "SELECT 1 FROM grants WHERE digest = ? LIMIT 1"
         if self.db.execute(query_holder, (digest,)).fetchone() is not None:
             return size_bytes, 0 if self.only is None else size_bytes
@@ -121,6 +127,10 @@ class SqliteContents(SqlContents):
             self.db.execute(f"DELETE FROM {table} WHERE digest = ?", (digest,))
         return size_bytes, size_bytes
 
-    def _on_key(self, change: str, tenant: str, key: bytes, now_s: float = 0) -> None:
+    def _on_key(
+        self, change: str, tenant: str, key: bytes, now_s: float = 0
+    ) -> None:
         values = {"tenant": to_utf8(tenant), "key": key, "now": now_s}
-        self.db.execute(f"{change} WHERE tenant = :tenant AND key = :key", values)
+        self.db.execute(
+            f"{change} WHERE tenant = :tenant AND key = :key", values
+        )

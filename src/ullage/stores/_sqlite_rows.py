@@ -32,22 +32,24 @@ _NEWEST = (
     "SELECT key, kind, n, name, data, used_s FROM records WHERE tenant = ? AND kind = ? "
     "ORDER BY used_s DESC, length(data) LIMIT ?"
 )
-_UNDER = (
-    "SELECT key, kind, n, name, data, used_s FROM records WHERE tenant = ? AND key IN"
-)
+_UNDER = "SELECT key, kind, n, name, data, used_s FROM records WHERE tenant = ? AND key IN"
 _KEEP_RECEIPT = (
     f"INSERT INTO receipts ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
     f"ON CONFLICT DO UPDATE SET {', '.join(f'{n} = excluded.{n}' for n in COLUMNS[len(KEY) :])} "
     "WHERE excluded.requests >= receipts.requests"
 )
-_HAS_RECEIPTS = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'receipts'"
+_HAS_RECEIPTS = (
+    "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'receipts'"
+)
 _RECEIPTS = (
     f"SELECT {', '.join(COLUMNS)} FROM receipts "
     f"WHERE day BETWEEN ? AND ? ORDER BY {', '.join(KEY)}"
 )
 
 
-def write_receipts(db: sqlite3.Connection, receipts: Iterable[Receipt]) -> None:
+def write_receipts(
+    db: sqlite3.Connection, receipts: Iterable[Receipt]
+) -> None:
     """Write receipts, in a table that is made if need be."""
     db.execute(RECEIPTS)
     db.executemany(_KEEP_RECEIPT, map(row_of, receipts))
@@ -61,7 +63,10 @@ def receipts(db: sqlite3.Connection, since: str, until: str) -> list[Receipt]:
 
 
 def select_in(
-    db: sqlite3.Connection, query: str, values: Sequence[bytes], *leading: bytes
+    db: sqlite3.Connection,
+    query: str,
+    values: Sequence[bytes],
+    *leading: bytes,
 ) -> Iterator[Any]:
     """The rows of a query that ends in ``IN``, for any number of values."""
     for start in range(0, len(values), MOST_VARIABLES):
@@ -72,7 +77,11 @@ def select_in(
 
 
 def write_blob(
-    db: sqlite3.Connection, store: str, tenant: bytes, blob: NewBlob, now_s: int
+    db: sqlite3.Connection,
+    store: str,
+    tenant: bytes,
+    blob: NewBlob,
+    now_s: int,
 ) -> None:
     """Write a content unless it is there, and grant it to a tenant.
 
@@ -86,8 +95,15 @@ def write_blob(
     if grant is not None and grant[0] != blob.digest:
         raise ref_taken_error(store, blob.output.ref)
     output, digest = blob.output, blob.digest
-    if db.execute("SELECT 1 FROM blobs WHERE digest = ?", (digest,)).fetchone() is None:
-        rows = blob.packed().rows or ()  # not packed: it was cleaned up just now
+    if (
+        db.execute(
+            "SELECT 1 FROM blobs WHERE digest = ?", (digest,)
+        ).fetchone()
+        is None
+    ):
+        rows = (
+            blob.packed().rows or ()
+        )  # not packed: it was cleaned up just now
         sizes = sum(row[2] for row in rows), sum(len(row[-1]) for row in rows)
         db.execute(
             "INSERT INTO blobs (digest, kind, size_bytes, stored_bytes, chunks) "
@@ -110,10 +126,10 @@ def extents_of(
     db: sqlite3.Connection, digest: bytes, chunks: int, size_bytes: int
 ) -> tuple[ChunkSize, ...] | None:
     """The extents of a content's chunks; None if they are not those that were written."""
-    query = (
-        "SELECT n, chars, size_bytes, newlines FROM chunks WHERE digest = ? ORDER BY n"
+    query = "SELECT n, chars, size_bytes, newlines FROM chunks WHERE digest = ? ORDER BY n"
+    return extents_in(
+        db.execute(query, (digest,)).fetchall(), chunks, size_bytes
     )
-    return extents_in(db.execute(query, (digest,)).fetchall(), chunks, size_bytes)
 
 
 def row_of_chunk(db: sqlite3.Connection, digest: bytes, n: int) -> Any:
@@ -130,7 +146,9 @@ def records_under(
     return list(select_in(db, _UNDER, keys, tenant))
 
 
-def newest(db: sqlite3.Connection, tenant: bytes, kind: str, limit: int) -> list[Any]:
+def newest(
+    db: sqlite3.Connection, tenant: bytes, kind: str, limit: int
+) -> list[Any]:
     """The newest rows of a kind: key, kind, n, name, data, last use."""
     return db.execute(_NEWEST, (tenant, kind, limit)).fetchall()
 
@@ -148,10 +166,18 @@ def find_conflicts(
     conflicts = []
     for record in records:
         if record.is_once:
-            place = (tenant, record.key, record.kind, record.n, to_utf8(record.name))
+            place = (
+                tenant,
+                record.key,
+                record.kind,
+                record.n,
+                to_utf8(record.name),
+            )
             row = db.execute(_ONE, place).fetchone()
             if row is not None and row[0] != record.data:
-                conflicts.append(Record(*record.place[:3], row[0], record.name))
+                conflicts.append(
+                    Record(*record.place[:3], row[0], record.name)
+                )
     return tuple(conflicts)
 
 
@@ -180,7 +206,8 @@ def write_records(
             names = sorted(named_in(record.data, existing, text))
             rows = ((tenant, to_utf8(ref), record.key) for ref in names)
             db.executemany(
-                "INSERT OR IGNORE INTO names (tenant, ref, key) VALUES (?, ?, ?)", rows
+                "INSERT OR IGNORE INTO names (tenant, ref, key) VALUES (?, ?, ?)",
+                rows,
             )
 
 
@@ -189,5 +216,6 @@ def _existing_refs(
 ) -> set[str]:
     query = "SELECT ref FROM grants WHERE tenant = ? AND ref IN"
     return {
-        from_utf8(ref) for (ref,) in select_in(db, query, [*map(to_utf8, refs)], tenant)
+        from_utf8(ref)
+        for (ref,) in select_in(db, query, [*map(to_utf8, refs)], tenant)
     }

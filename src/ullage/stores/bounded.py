@@ -92,12 +92,16 @@ class BoundedStore(StoreWrapper):
         try:
             if cursor is None:  # what is looked up is marked as used
                 seen = tuple(self._seen)
-                self.store.find(tenant, [key for owner, key in seen if owner == tenant])
+                self.store.find(
+                    tenant, [key for owner, key in seen if owner == tenant]
+                )
             collected = self.store.collect(tenant, bounds, cursor)
             if collected is not None:
                 self._asked[tenant] = now_s, collected.cursor
                 self.last = (
-                    self.last.then(collected) if cursor and self.last else collected
+                    self.last.then(collected)
+                    if cursor and self.last
+                    else collected
                 )
             self.failure = None
         except StoreError as error:

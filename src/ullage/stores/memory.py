@@ -22,7 +22,14 @@ from ullage.stores._base import (
     ref_taken_error,
     refuse_contradictions,
 )
-from ullage.stores._clean import Bounds, Collected, Cursor, clean, is_recent, named_in
+from ullage.stores._clean import (
+    Bounds,
+    Collected,
+    Cursor,
+    clean,
+    is_recent,
+    named_in,
+)
 
 
 class _Tenant:
@@ -48,14 +55,20 @@ class _Tenant:
             for record in self.records[key].values():
                 if record.is_once:
                     refs |= named_in(
-                        record.data, lambda refs: existing & {*refs}, self._text_of
+                        record.data,
+                        lambda refs: existing & {*refs},
+                        self._text_of,
                     )
             self.needs_of[key] = refs
         return self.needs_of[key]
 
     def needed(self, last_s: float) -> set[str]:
         """The refs that a ledger used after ``last_s`` needs."""
-        live = (self.needs(key) for key in self.records if self.used_s[key] > last_s)
+        live = (
+            self.needs(key)
+            for key in self.records
+            if self.used_s[key] > last_s
+        )
         return set[str]().union(*live)
 
     def _text_of(self, ref: str) -> str:
@@ -64,7 +77,9 @@ class _Tenant:
 
 def _records(contents: _Tenant) -> tuple[Record, ...]:
     return tuple(
-        record for places in contents.records.values() for record in places.values()
+        record
+        for places in contents.records.values()
+        for record in places.values()
     )
 
 
@@ -151,7 +166,9 @@ class MemoryStore(Transactional):
             present = [key for key in dict.fromkeys(keys) if key in records]
             contents.used_s.update(dict.fromkeys(present, self._clock()))
             return tuple(
-                records[key][place] for key in present for place in sorted(records[key])
+                records[key][place]
+                for key in present
+                for place in sorted(records[key])
             )
 
     def newest(
@@ -193,11 +210,17 @@ class MemoryStore(Transactional):
             raise RefNotFound(self.name, ref)
         return text
 
-    def refs(self, tenant: str, after: str = "", limit: int = 1_000) -> tuple[str, ...]:
+    def refs(
+        self, tenant: str, after: str = "", limit: int = 1_000
+    ) -> tuple[str, ...]:
         """`Store.refs`."""
         with self._lock:
             contents = self._open("refs").get(tenant)
-            later = [ref for ref in contents.outputs if ref > after] if contents else []
+            later = (
+                [ref for ref in contents.outputs if ref > after]
+                if contents
+                else []
+            )
         return tuple(nsmallest(limit, later))
 
     def existing_refs(self, refs: Collection[str]) -> frozenset[str]:
@@ -217,10 +240,15 @@ class MemoryStore(Transactional):
             for receipt in receipts:
                 key = in_order(receipt)
                 stored = self._receipts.get(key)
-                if stored is None or receipt.sums.requests >= stored.sums.requests:
+                if (
+                    stored is None
+                    or receipt.sums.requests >= stored.sums.requests
+                ):
                     self._receipts[key] = receipt
 
-    def receipts(self, since: str = "", until: str = LAST_DAY) -> tuple[Receipt, ...]:
+    def receipts(
+        self, since: str = "", until: str = LAST_DAY
+    ) -> tuple[Receipt, ...]:
         """`ullage.stores.ReceiptStore.receipts`."""
         with self._lock:
             self._open("receipts")
@@ -245,7 +273,9 @@ class MemoryStore(Transactional):
                 if tenant is None
                 else {t: tenants[t] for t in (tenant,) if t in tenants}
             )
-            contents = _Contents(selected, self._collected_s, tenant, bounds.dry_run)
+            contents = _Contents(
+                selected, self._collected_s, tenant, bounds.dry_run
+            )
             return clean(contents, bounds, cursor, self._clock())
 
     def close(self) -> None:
@@ -271,7 +301,9 @@ class MemoryStore(Transactional):
         return self._tenants
 
 
-def _find_conflicts(contents: _Tenant, records: Sequence[Record]) -> tuple[Record, ...]:
+def _find_conflicts(
+    contents: _Tenant, records: Sequence[Record]
+) -> tuple[Record, ...]:
     """The records written once that are in the place of one of these, with different data."""
     unique = (record for record in records if record.is_once)
     pairs = (
@@ -279,7 +311,9 @@ def _find_conflicts(contents: _Tenant, records: Sequence[Record]) -> tuple[Recor
         for record in unique
     )
     return tuple(
-        stored for record, stored in pairs if stored and stored.data != record.data
+        stored
+        for record, stored in pairs
+        if stored and stored.data != record.data
     )
 
 
@@ -298,7 +332,8 @@ class _Contents(NamedTuple):
             self.began_s[self.scope] = now_s
         for contents in self.tenants.values():
             contents.used_s = {
-                name: min(at_s, now_s) for name, at_s in contents.used_s.items()
+                name: min(at_s, now_s)
+                for name, at_s in contents.used_s.items()
             }
         return sum(
             sys.getsizeof(output.text)
@@ -306,7 +341,9 @@ class _Contents(NamedTuple):
             for output in contents.outputs.values()
         )
 
-    def keys(self, after: Cursor, limit: int) -> list[tuple[str, bytes, float, int]]:
+    def keys(
+        self, after: Cursor, limit: int
+    ) -> list[tuple[str, bytes, float, int]]:
         """`StoreContents.keys`; what their records need is found out here, for `outputs`."""
         rows = (
             (tenant, key, contents.used_s[key], len(records))
@@ -324,7 +361,8 @@ class _Contents(NamedTuple):
         self, after: Cursor, limit: int, last_s: float
     ) -> list[tuple[float, str, str, bool]]:
         needed = {
-            tenant: contents.needed(last_s) for tenant, contents in self.tenants.items()
+            tenant: contents.needed(last_s)
+            for tenant, contents in self.tenants.items()
         }
         rows = (
             (contents.used_s[ref], tenant, ref, ref in needed[tenant])
@@ -337,7 +375,11 @@ class _Contents(NamedTuple):
     def drop(self, tenant: str, key: bytes) -> None:
         if not self.keeps:
             contents = self.tenants[tenant]
-            del contents.records[key], contents.used_s[key], contents.needs_of[key]
+            del (
+                contents.records[key],
+                contents.used_s[key],
+                contents.needs_of[key],
+            )
 
     def used_now(self, tenant: str, key: bytes, now_s: float) -> None:
         self.tenants[tenant].used_s[key] = now_s

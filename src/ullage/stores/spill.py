@@ -39,7 +39,9 @@ _UNFINISHED = re.compile(r"\.([0-9a-z]{16})\.[0-9a-f]{16}\.part")
 _UNFINISHED_S = 3_600
 _SWEPT = ".swept"
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-_NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # a pipe at the place of a file holds nobody up
+_NO_WAIT = getattr(
+    os, "O_NONBLOCK", 0
+)  # a pipe at the place of a file holds nobody up
 _MOST_BYTES = 256 << 20  # of a file that is read whole
 
 
@@ -93,7 +95,8 @@ class SpillStore(StoreWrapper):
         with self._errors("open"):
             make_folders(self.folder)
             if any(
-                p.is_symlink() or not p.is_dir() for p in (self._whole, self.folder)
+                p.is_symlink() or not p.is_dir()
+                for p in (self._whole, self.folder)
             ):
                 reason = "a link or a file is at the place of the folder. Use another"
                 raise StoreError(self.name, "open spill folder", reason)
@@ -207,7 +210,9 @@ class SpillStore(StoreWrapper):
         swept = self._whole / _SWEPT
         with suppress(FileNotFoundError):
             there = swept.lstat()
-            if stat.S_ISREG(there.st_mode) and is_recent(there.st_mtime, now_s, DAY_S):
+            if stat.S_ISREG(there.st_mode) and is_recent(
+                there.st_mtime, now_s, DAY_S
+            ):
                 return
             swept.unlink()  # never written to: it may be a link somewhere else
         descriptor = os.open(
@@ -215,7 +220,8 @@ class SpillStore(StoreWrapper):
         )
         try:
             os.utime(
-                descriptor if os.utime in os.supports_fd else swept, (now_s, now_s)
+                descriptor if os.utime in os.supports_fd else swept,
+                (now_s, now_s),
             )
         finally:
             os.close(descriptor)
@@ -223,7 +229,9 @@ class SpillStore(StoreWrapper):
             if file.used_s <= now_s - kept_s:
                 file.path.unlink(missing_ok=True)
 
-    def _clear(self, collected: Collected, bounds: Bounds, began_s: float) -> None:
+    def _clear(
+        self, collected: Collected, bounds: Bounds, began_s: float
+    ) -> None:
         """Remove the files of outputs that no tenant holds; at the end also unfinished files."""
         removed_refs = {item.ref for item in collected.removed}
         at_end = collected.cursor is None
@@ -235,9 +243,15 @@ class SpillStore(StoreWrapper):
             removed_refs if not at_end else {file.ref for file in files}
         )
         for file in files:
-            if file.ref in existing or file.ref in bounds.keep or file.used_s > began_s:
+            if (
+                file.ref in existing
+                or file.ref in bounds.keep
+                or file.used_s > began_s
+            ):
                 continue
-            beyond = file.used_s <= bounds.last_s(began_s) or bounds.is_over(total)
+            beyond = file.used_s <= bounds.last_s(began_s) or bounds.is_over(
+                total
+            )
             if file.ref in removed_refs or (at_end and beyond):
                 file.path.unlink(missing_ok=True)
                 total -= file.size_bytes
@@ -248,9 +262,15 @@ class SpillStore(StoreWrapper):
     def _files(self, name: re.Pattern[str] = _NAME) -> Iterator[_File]:
         """The files with such names in the folder and in each of its subfolders."""
         subfolders = (
-            path for path in self._whole.iterdir() if _SUBFOLDER.fullmatch(path.name)
+            path
+            for path in self._whole.iterdir()
+            if _SUBFOLDER.fullmatch(path.name)
         )
-        inner = (path for path in subfolders if path.is_dir() and not path.is_symlink())
+        inner = (
+            path
+            for path in subfolders
+            if path.is_dir() and not path.is_symlink()
+        )
         for path in chain(
             self._whole.iterdir(), *(folder.iterdir() for folder in inner)
         ):
@@ -260,7 +280,9 @@ class SpillStore(StoreWrapper):
                     yield _File(match[1], path, there.st_mtime, there.st_size)
 
     @contextmanager
-    def _errors(self, operation: str, ref: str | None = None) -> Iterator[None]:
+    def _errors(
+        self, operation: str, ref: str | None = None
+    ) -> Iterator[None]:
         """The system's refusals as StoreError, without a path."""
         try:
             yield

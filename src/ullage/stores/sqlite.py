@@ -85,7 +85,9 @@ class SqliteStore(Portable, Transactional):
 
     def _made_with(self) -> Arguments:
         _, named = self._arguments
-        named = {name: value for name, value in named.items() if name != "path"}
+        named = {
+            name: value for name, value in named.items() if name != "path"
+        }
         return (str(self.path),), named
 
     @property
@@ -101,12 +103,16 @@ class SqliteStore(Portable, Transactional):
         owner, now_s = to_utf8(tenant), int(self._clock())
         blobs = self._new_blobs(outputs, owner) if outputs else []
         synced = bool(outputs) or any(record.is_once for record in records)
-        if not synced and len(records) == 1:  # what a reply reported: one statement
+        if (
+            not synced and len(records) == 1
+        ):  # what a reply reported: one statement
             with self._file.connection(self, "commit") as db:
                 self._file.sync(db, is_synced=False)
                 rows.write_records(db, owner, records, now_s, self._objects)
             return ()
-        with self._file.transaction(self, "commit", writes=True, synced=synced) as db:
+        with self._file.transaction(
+            self, "commit", writes=True, synced=synced
+        ) as db:
             for blob in blobs:
                 rows.write_blob(db, self.name, owner, blob, now_s)
             # of a lost race the outputs are kept: the caller names them again
@@ -141,7 +147,9 @@ class SqliteStore(Portable, Transactional):
     def stat(self, tenant: str, ref: str) -> Shape:
         """`Blobs.stat`. Reads no text."""
         with self._file.transaction(self, "stat") as db:
-            digest, kind, size_bytes, chunks, used_s = self._granted(db, tenant, ref)
+            digest, kind, size_bytes, chunks, used_s = self._granted(
+                db, tenant, ref
+            )
             extents = rows.extents_of(db, digest, chunks, size_bytes)
         if extents is None or kind not in ("text", "block"):
             raise self._damaged("stat", ref)
@@ -155,25 +163,31 @@ class SqliteStore(Portable, Transactional):
             if not 0 <= n < chunks:
                 raise RefNotFound(self.name, ref)
             row = rows.row_of_chunk(db, digest, n)
-        text = row and checked_text(digest, kind, n, with_body(self._objects, row))
+        text = row and checked_text(
+            digest, kind, n, with_body(self._objects, row)
+        )
         if text is None:
             raise self._damaged("chunk", ref)
         return text
 
-    def refs(self, tenant: str, after: str = "", limit: int = 1_000) -> tuple[str, ...]:
+    def refs(
+        self, tenant: str, after: str = "", limit: int = 1_000
+    ) -> tuple[str, ...]:
         """`Store.refs`."""
-        query = (
-            "SELECT ref FROM grants WHERE tenant = ? AND ref > ? ORDER BY ref LIMIT ?"
-        )
+        query = "SELECT ref FROM grants WHERE tenant = ? AND ref > ? ORDER BY ref LIMIT ?"
         with self._file.connection(self, "refs") as db:
-            matches = db.execute(query, (to_utf8(tenant), to_utf8(after), limit))
+            matches = db.execute(
+                query, (to_utf8(tenant), to_utf8(after), limit)
+            )
             return tuple(from_utf8(ref) for (ref,) in matches)
 
     def existing_refs(self, refs: Collection[str]) -> frozenset[str]:
         """`Store.existing_refs`."""
         with self._file.connection(self, "existing_refs") as db:
             matches = rows.select_in(
-                db, "SELECT ref FROM grants WHERE ref IN", [*map(to_utf8, refs)]
+                db,
+                "SELECT ref FROM grants WHERE ref IN",
+                [*map(to_utf8, refs)],
             )
             return frozenset(from_utf8(ref) for (ref,) in matches)
 
@@ -189,7 +203,9 @@ class SqliteStore(Portable, Transactional):
         ) as db:
             rows.write_receipts(db, receipts)
 
-    def receipts(self, since: str = "", until: str = LAST_DAY) -> tuple[Receipt, ...]:
+    def receipts(
+        self, since: str = "", until: str = LAST_DAY
+    ) -> tuple[Receipt, ...]:
         """`ullage.stores.ReceiptStore.receipts`."""
         with self._file.transaction(self, "receipts") as db:
             return tuple(rows.receipts(db, since, until))
@@ -222,9 +238,13 @@ class SqliteStore(Portable, Transactional):
         with self._file.connection(self, "shrink") as db:
             db.execute(_FORGET_CLEANINGS)
             db.execute("VACUUM")
-            (is_busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            (is_busy, *_) = db.execute(
+                "PRAGMA wal_checkpoint(TRUNCATE)"
+            ).fetchone()
         if is_busy:
-            reason = "another process reads the file. Try again once it is done"
+            reason = (
+                "another process reads the file. Try again once it is done"
+            )
             raise StoreError(self.name, "shrink", reason)
 
     def close(self) -> None:
@@ -259,21 +279,31 @@ class SqliteStore(Portable, Transactional):
         can still be read.
         """
         now_s = int(self._clock())
-        stale = {row[0] for row in used if not is_recent(row[-1], now_s, DAY_S)}
+        stale = {
+            row[0] for row in used if not is_recent(row[-1], now_s, DAY_S)
+        }
         if stale:
             query = f"UPDATE {table} SET used_s = ? WHERE tenant = ? AND {column} = ?"
             with (
                 suppress(StoreError),
-                self._file.transaction(self, "mark", writes=True, synced=False) as db,
+                self._file.transaction(
+                    self, "mark", writes=True, synced=False
+                ) as db,
             ):
-                db.executemany(query, ((now_s, tenant, name) for name in sorted(stale)))
+                db.executemany(
+                    query, ((now_s, tenant, name) for name in sorted(stale))
+                )
 
-    def _new_blobs(self, outputs: Sequence[Output], tenant: bytes) -> list[NewBlob]:
+    def _new_blobs(
+        self, outputs: Sequence[Output], tenant: bytes
+    ) -> list[NewBlob]:
         """The outputs ready to write, in the order of digests; packed if their content is new."""
         unsorted = (NewBlob.of(output, tenant) for output in outputs)
         blobs = sorted(unsorted, key=lambda blob: blob.digest)
         with self._file.connection(self, "commit") as db:
             digests = [*{blob.digest for blob in blobs}]
             query = "SELECT digest FROM blobs WHERE digest IN"
-            existing = {digest for (digest,) in rows.select_in(db, query, digests)}
+            existing = {
+                digest for (digest,) in rows.select_in(db, query, digests)
+            }
         return pack_new(self._objects, tenant, blobs, existing)

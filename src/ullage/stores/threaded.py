@@ -18,7 +18,9 @@ T = TypeVar("T")
 _Runner: TypeAlias = Callable[..., Coroutine[Any, Any, Any]]
 
 
-async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def in_thread(
+    function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
     """Run a function in a worker thread, to its end.
 
     Args:
@@ -53,7 +55,8 @@ async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _threaded(
-    method: Callable[Concatenate[Store, P], T], run: _Runner = asyncio.to_thread
+    method: Callable[Concatenate[Store, P], T],
+    run: _Runner = asyncio.to_thread,
 ) -> Callable[Concatenate[Threaded, P], Coroutine[Any, Any, T]]:
     """A method that calls the same one of the store underneath, in a worker thread."""
     name = method.__name__

@@ -12,7 +12,12 @@ from typing import Any, TypeVar
 from ullage import Batch, Edit, Output, Record
 from ullage.core.history.ledger import Ledger
 from ullage.core.values.effects import KINDS
-from ullage.core.values.receipts import Receipt, ReceiptKey, ReceiptTotals, TokenCounts
+from ullage.core.values.receipts import (
+    Receipt,
+    ReceiptKey,
+    ReceiptTotals,
+    TokenCounts,
+)
 from ullage.stores import DAY_S, receipts_of, ref_of
 
 T = TypeVar("T")
@@ -31,7 +36,9 @@ ODD = (
 """Texts that have been lost or changed by one store or another."""
 
 _MIB = 1 << 20
-HUGE = "".join(("x\n" * _MIB)[: _MIB - 2] + edge for edge in ("ab", "a\r", "\n👩"))
+HUGE = "".join(
+    ("x\n" * _MIB)[: _MIB - 2] + edge for edge in ("ab", "a\r", "\n👩")
+)
 HUGE += ("\u200d👧" + "é" * _MIB)[: _MIB - 1] + "\ud83d\ude00"
 """Chunks of a MiB end within its CR LF, its joined emoji and its pair of surrogates."""
 
@@ -92,7 +99,9 @@ class Contract:
 
 def output(text: str, kind: str = "text") -> Output:
     """An output of this text, under the ref that its content gives."""
-    return Output(ref_of(text, kind), text, "block" if kind == "block" else "text")
+    return Output(
+        ref_of(text, kind), text, "block" if kind == "block" else "text"
+    )
 
 
 def batch(key: bytes, n: int, data: bytes) -> Record:
@@ -102,11 +111,15 @@ def batch(key: bytes, n: int, data: bytes) -> Record:
 
 def decided(key: bytes, *edits: Edit, n: int = 0) -> Record:
     """The record of a real batch, as a session writes it."""
-    record = Ledger().with_batch(key, Batch("prune", "default", edits, 100, 10))[1]
+    record = Ledger().with_batch(
+        key, Batch("prune", "default", edits, 100, 10)
+    )[1]
     return Record(key, "batch", n, record.data)
 
 
-def random_commit(rng: random.Random) -> tuple[str, list[Output], list[Record]]:
+def random_commit(
+    rng: random.Random,
+) -> tuple[str, list[Output], list[Record]]:
     """A tenant, up to four outputs and up to four records at places of their own.
 
     Every second record is a batch, however many kinds there are: that two commits meet at one place
@@ -114,10 +127,14 @@ def random_commit(rng: random.Random) -> tuple[str, list[Output], list[Record]]:
     """
     records = {}
     for _ in range(rng.randrange(5)):
-        kind = rng.choice(["batch", rng.choice([*KINDS, "of a later version"])])
+        kind = rng.choice(
+            ["batch", rng.choice([*KINDS, "of a later version"])]
+        )
         n = rng.randrange(2) if kind == "batch" else 0
         name = rng.choice(["", "", "a model", "\ud800"])
-        record = Record(rng.choice(KEYS), kind, n, rng.choice([b"", b"1", b"2"]), name)
+        record = Record(
+            rng.choice(KEYS), kind, n, rng.choice([b"", b"1", b"2"]), name
+        )
         records[record.place] = record
     texts = [
         *ODD[:-1],
@@ -127,10 +144,16 @@ def random_commit(rng: random.Random) -> tuple[str, list[Output], list[Record]]:
         output(rng.choice(texts), rng.choice(["text", "block"]))
         for _ in range(rng.randrange(5))
     ]
-    return rng.choice([*TENANTS, "a", "a", "a"]), outputs, list(records.values())
+    return (
+        rng.choice([*TENANTS, "a", "a", "a"]),
+        outputs,
+        list(records.values()),
+    )
 
 
-def smallest(steps: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> Sequence[T]:
+def smallest(
+    steps: Sequence[T], fails: Callable[[Sequence[T]], bool]
+) -> Sequence[T]:
     """The fewest of these steps that still fail, each left out in turn.
 
     Args:
@@ -188,7 +211,8 @@ def in_threads(count: int, work: Callable[[int], object]) -> list[str]:
 
     with ThreadPoolExecutor(count) as pool:
         errors = [
-            job.exception(60) for job in [pool.submit(one, me) for me in range(count)]
+            job.exception(60)
+            for job in [pool.submit(one, me) for me in range(count)]
         ]
     return [repr(error) for error in errors if error is not None]
 
@@ -208,9 +232,15 @@ def receipt(
         raw_usd=0.5 * requests,
         recall_usd=0.125,
     )
-    place = ReceiptKey(day, tenant, "gpt-4.1", "agent", is_held_out=writer == "b")
+    place = ReceiptKey(
+        day, tenant, "gpt-4.1", "agent", is_held_out=writer == "b"
+    )
     return Receipt(
-        key=place, writer=writer, sums=sums, is_open=False, written_s=1_795_000_000
+        key=place,
+        writer=writer,
+        sums=sums,
+        is_open=False,
+        written_s=1_795_000_000,
     )
 
 

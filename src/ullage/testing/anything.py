@@ -12,7 +12,15 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from ullage import Address, Edit, Output, ProposedEdit, Replace, ReplaceSpan, Window
+from ullage import (
+    Address,
+    Edit,
+    Output,
+    ProposedEdit,
+    Replace,
+    ReplaceSpan,
+    Window,
+)
 from ullage.core.contract.ranges import set_aside
 from ullage.policy import Drop, Location, leaves_of
 from ullage.stores import ref_of
@@ -41,7 +49,9 @@ def anything(
     mark = f"anything {seed} at {window.size}"
     if not window.size or any(edit.why == mark for edit in _shown(window)):
         return ()
-    chance = random.Random(f"{mark} {window.transcript.chain[window.size].hex()}")
+    chance = random.Random(
+        f"{mark} {window.transcript.chain[window.size].hex()}"
+    )
     kinds: tuple[Callable[[Window, _Chance, str], ProposedEdit], ...] = (
         _leaf,
         _leaf,
@@ -57,7 +67,9 @@ def anything(
 
 def _shown(window: Window) -> Sequence[Edit]:
     """Every edit that is shown."""
-    leaves = (edit for at in range(window.size) for edit in window.shown(at).values())
+    leaves = (
+        edit for at in range(window.size) for edit in window.shown(at).values()
+    )
     return [*leaves, *(placed.edit for placed in window.summaries)]
 
 
@@ -75,7 +87,9 @@ def _leaf(window: Window, chance: _Chance, mark: str) -> ProposedEdit:
         )
     place = window.transcript.address(spot)
     if chance.random() < 0.1:
-        place = replace(place, ordinal=place.ordinal + chance.randint(-1, 1), item=9)
+        place = replace(
+            place, ordinal=place.ordinal + chance.randint(-1, 1), item=9
+        )
     ref = original.ref if chance.random() < 0.8 else ref_of(_ELSEWHERE)
     edit = Replace(place, ref, _text(chance, ref), "pruned", mark)
     return ProposedEdit(edit, _outputs(chance, [original]))
@@ -85,7 +99,9 @@ def _spot(window: Window, chance: _Chance) -> Location | None:
     """Any leaf in the window."""
     messages = window.transcript.messages
     index = chance.randrange(window.size)
-    leaves = [(index, number, item) for number, item, _ in leaves_of(messages[index])]
+    leaves = [
+        (index, number, item) for number, item, _ in leaves_of(messages[index])
+    ]
     return chance.choice(leaves) if leaves else None
 
 
@@ -146,7 +162,9 @@ def _outputs(chance: _Chance, outputs: Sequence[Output]) -> tuple[Output, ...]:
     if chance.random() < 0.2:
         chosen.append(Output(ref_of(_ELSEWHERE), _ELSEWHERE))
     if chance.random() < 0.2:
-        chosen.append(Output(ref_of(_ELSEWHERE), "under the ref of another content"))
+        chosen.append(
+            Output(ref_of(_ELSEWHERE), "under the ref of another content")
+        )
     if chance.random() < 0.2 and outputs:
         chosen.insert(0, Output(outputs[0].ref, "in place of the original"))
     return tuple(chosen)

@@ -50,7 +50,9 @@ class FormatContract:
 
     def test_there_is_something_to_prove_it_with(self) -> None:
         """Calls and results among it: they are what is cut."""
-        parts = [part for _, message in self._messages() for part in message.parts]
+        parts = [
+            part for _, message in self._messages() for part in message.parts
+        ]
         for kind in (Text, ToolCall, ToolResult):
             has = any(isinstance(part, kind) for part in parts)
             expect(has, True, f"the requests have a {kind.__name__}")
@@ -60,19 +62,26 @@ class FormatContract:
         for raw, message in self._messages():
             original = deepcopy(raw)
             expect(
-                self.format.parse(raw, "message"), message, "read twice, it is the same"
+                self.format.parse(raw, "message"),
+                message,
+                "read twice, it is the same",
             )
             expect(raw == original, True, "reading does not change a message")
 
     def test_untouched_messages_are_the_callers_own(self) -> None:
         """The same objects, in a request that is new, with all else as it was."""
         for request in self.requests:
-            original, messages = deepcopy(request), list(self.format.history(request))
+            original, messages = (
+                deepcopy(request),
+                list(self.format.history(request)),
+            )
             view = self.format.compose(request, messages, ())
             composed = list(self.format.history(view))
             same = all(
                 shown_message is message
-                for shown_message, message in zip(composed, messages, strict=True)
+                for shown_message, message in zip(
+                    composed, messages, strict=True
+                )
             )
             expect(same, True, "an untouched message is the same object")
             expect(view is request, False, "the request is a new one")
@@ -89,9 +98,15 @@ class FormatContract:
                 for item in _leaves(part):
                     self._check_edit(raw, message, (number, item))
 
-    def _check_edit(self, raw: Any, message: Message, leaf: tuple[int, int]) -> None:
+    def _check_edit(
+        self, raw: Any, message: Message, leaf: tuple[int, int]
+    ) -> None:
         original, (number, item) = deepcopy(raw), leaf
-        text = '{"note":"new"}' if isinstance(message.parts[number], ToolCall) else NEW
+        text = (
+            '{"note":"new"}'
+            if isinstance(message.parts[number], ToolCall)
+            else NEW
+        )
         try:
             fresh = self.format.edit(raw, message, ((number, item, text),))
         except UnsupportedPart:
@@ -100,13 +115,21 @@ class FormatContract:
         if fresh is None:
             return
         edited = self.format.parse(fresh, "message")
-        expect(len(edited.parts), len(message.parts), "an edit keeps every part")
+        expect(
+            len(edited.parts), len(message.parts), "an edit keeps every part"
+        )
         for at, (part, edited_part) in enumerate(
             zip(message.parts, edited.parts, strict=True)
         ):
             if at != number:
-                expect(edited_part, part, "an edit leaves the other parts alone")
-        expect(_said(edited.parts[number], item), text, "an edit shows the new text")
+                expect(
+                    edited_part, part, "an edit leaves the other parts alone"
+                )
+        expect(
+            _said(edited.parts[number], item),
+            text,
+            "an edit shows the new text",
+        )
         again = self.format.edit(raw, message, ((number, item, text),))
         expect(again == fresh, True, "the same edit gives the same message")
 
@@ -115,10 +138,14 @@ class FormatContract:
 
         A host's calls and results have the form of its wire, which is proved by itself.
         """
-        for raw, message in () if isinstance(self.format, Host) else self._messages():
+        for raw, message in (
+            () if isinstance(self.format, Host) else self._messages()
+        ):
             calls = [self.format.call(one) for one in self.format.calls(raw)]
             expect(
-                [one.id for one in calls], [one.id for one in message.calls], "calls"
+                [one.id for one in calls],
+                [one.id for one in message.calls],
+                "calls",
             )
             for call in calls:
                 result = self.format.result(call, NEW)
@@ -130,7 +157,9 @@ class FormatContract:
     def test_a_tool_keeps_its_name(self) -> None:
         """By it a call is known as ours, and a clash is seen."""
         for name in RECALL_TOOLS:
-            spec = ToolSpec(name, "what it does", {"type": "object", "properties": {}})
+            spec = ToolSpec(
+                name, "what it does", {"type": "object", "properties": {}}
+            )
             tool = self.format.tool(spec)
             expect(self.format.tool_name(tool), name, "a tool has its name")
 
@@ -138,7 +167,9 @@ class FormatContract:
         """Accounts of what was left out are shown as one."""
         message = self.format.parse(self.format.user(NEW), "message")
         expect(
-            (message.role, _said(message.parts[0], 0)), ("user", NEW), "a user message"
+            (message.role, _said(message.parts[0], 0)),
+            ("user", NEW),
+            "a user message",
         )
 
     def test_usage_is_read_or_none(self) -> None:
@@ -146,19 +177,29 @@ class FormatContract:
         for reply in _NONSENSE:
             usage = self.format.usage(reply)
             expect(
-                usage is None or isinstance(usage, Usage), True, "usage is read or None"
+                usage is None or isinstance(usage, Usage),
+                True,
+                "usage is read or None",
             )
 
     def test_what_is_no_message_is_a_typed_error(self) -> None:
         """A caller sees what is wrong, and where."""
         for raw in _NONSENSE:
-            fails_with(FormatError, partial(self.format.parse, raw, "here"), f"{raw!r}")
+            fails_with(
+                FormatError,
+                partial(self.format.parse, raw, "here"),
+                f"{raw!r}",
+            )
 
 
 def _leaves(part: Any) -> list[int]:
     """The items of a part that hold text."""
     if isinstance(part, ToolResult):
-        return [at for at, item in enumerate(part.content) if isinstance(item, Text)]
+        return [
+            at
+            for at, item in enumerate(part.content)
+            if isinstance(item, Text)
+        ]
     return [0] if isinstance(part, (Text, ToolCall)) else []
 
 

@@ -44,7 +44,9 @@ class BlobsContract(Contract):
                         "it comes back",
                     )
 
-    def test_its_chunks_join_to_the_text_and_are_what_the_shape_says(self) -> None:
+    def test_its_chunks_join_to_the_text_and_are_what_the_shape_says(
+        self,
+    ) -> None:
         """Recall pages through a text by these counts and never reads all of it."""
         for text in (*ODD, HUGE):
             with self.opened() as blobs:
@@ -55,7 +57,14 @@ class BlobsContract(Contract):
         """A ref comes from a model."""
         with self.opened() as blobs:
             blobs.put("t", [output("kept")])
-            for ref in ("", "../../etc/passwd", "a\x00b", "\ud800", "x" * 300, "Ａ"):
+            for ref in (
+                "",
+                "../../etc/passwd",
+                "a\x00b",
+                "\ud800",
+                "x" * 300,
+                "Ａ",
+            ):
                 for read in _reads(blobs):
                     error = fails_with(
                         RefNotFound, partial(read, "t", ref), "it is not there"
@@ -64,14 +73,19 @@ class BlobsContract(Contract):
 
     def test_what_a_tenant_put_no_other_reads(self) -> None:
         """A ref opens for who put it, even where two put the same."""
-        shared, private = output("both hold this"), output("only one holds this")
+        shared, private = (
+            output("both hold this"),
+            output("only one holds this"),
+        )
         with self.opened() as blobs:
             blobs.put("one", [shared, private])
             blobs.put("two", [shared])
             expect(blobs.get("two", shared.ref), shared, "both may read it")
             for read in _reads(blobs):
                 fails_with(
-                    RefNotFound, partial(read, "two", private.ref), "it is not theirs"
+                    RefNotFound,
+                    partial(read, "two", private.ref),
+                    "it is not theirs",
                 )
 
     def test_putting_twice_is_putting_once(self) -> None:
@@ -79,7 +93,9 @@ class BlobsContract(Contract):
         with self.opened() as blobs:
             for _ in range(3):
                 blobs.put("t", [output("x"), output("y"), output("x")])
-            expect(blobs.get("t", output("x").ref), output("x"), "it comes back")
+            expect(
+                blobs.get("t", output("x").ref), output("x"), "it comes back"
+            )
 
     def test_a_ref_taken_by_other_content_is_refused(self) -> None:
         """What was kept first stays, and no content is in the error."""
@@ -87,11 +103,17 @@ class BlobsContract(Contract):
         with self.opened() as blobs:
             blobs.put("t", [output("original")])
             error = fails_with(
-                StoreError, lambda: blobs.put("t", [forged]), "the ref is taken"
+                StoreError,
+                lambda: blobs.put("t", [forged]),
+                "the ref is taken",
             )
             expect(error.key, forged.ref, "the error names the ref")
             expect("forged" in str(error), False, "no content in an error")
-            expect(blobs.get("t", forged.ref).text, "original", "the first one stays")
+            expect(
+                blobs.get("t", forged.ref).text,
+                "original",
+                "the first one stays",
+            )
 
     def test_the_kind_is_part_of_the_content(self) -> None:
         """A block is not a text that reads the same."""
@@ -115,7 +137,10 @@ class BlobsContract(Contract):
         outputs = [output(f"{n}" * 500) for n in range(12)]
         with self.opened() as blobs:
             errors = in_threads(
-                6, lambda me: blobs.put("t", outputs if me % 2 else outputs[::-1])
+                6,
+                lambda me: blobs.put(
+                    "t", outputs if me % 2 else outputs[::-1]
+                ),
             )
             expect(errors, [], "nobody fails")
             for out in outputs:
@@ -135,7 +160,11 @@ def _check_chunks(blobs: Blobs, text: str) -> None:
     for chunk, extent in zip(chunks, shape.chunks, strict=True):
         counts = (extent.chars, extent.size_bytes, extent.newlines)
         size_bytes = len(chunk.encode("utf-8", "surrogatepass"))
-        expect(counts, (len(chunk), size_bytes, chunk.count("\n")), "a chunk's extent")
+        expect(
+            counts,
+            (len(chunk), size_bytes, chunk.count("\n")),
+            "a chunk's extent",
+        )
     for beyond in (-1, len(chunks)):
         fails_with(
             RefNotFound,
@@ -146,7 +175,11 @@ def _check_chunks(blobs: Blobs, text: str) -> None:
 
 def _reads(blobs: Blobs) -> tuple[Callable[[str, str], object], ...]:
     """Every way to read, by tenant and ref."""
-    return blobs.get, blobs.stat, lambda tenant, ref: blobs.chunk(tenant, ref, 0)
+    return (
+        blobs.get,
+        blobs.stat,
+        lambda tenant, ref: blobs.chunk(tenant, ref, 0),
+    )
 
 
 class RecordsContract(Contract):
@@ -164,16 +197,28 @@ class RecordsContract(Contract):
         with self.opened() as records:
             for kind in ("batch", "opened"):
                 one, two = (
-                    Record(b"k", kind, 0, data) for data in (b"first", b"second")
+                    Record(b"k", kind, 0, data)
+                    for data in (b"first", b"second")
                 )
                 expect(records.append("t", [one]), (), "the first one is kept")
-                late = [batch(b"k", 7, b"x"), Record(b"k", "observed", 0, b"y"), two]
+                late = [
+                    batch(b"k", 7, b"x"),
+                    Record(b"k", "observed", 0, b"y"),
+                    two,
+                ]
                 expect(
-                    records.append("t", late), (one,), "the loser is given what is kept"
+                    records.append("t", late),
+                    (one,),
+                    "the loser is given what is kept",
                 )
-            expected = (batch(b"k", 0, b"first"), Record(b"k", "opened", 0, b"first"))
+            expected = (
+                batch(b"k", 0, b"first"),
+                Record(b"k", "opened", 0, b"first"),
+            )
             expect(
-                records.find("t", [b"k"]), expected, "nothing of a lost append is kept"
+                records.find("t", [b"k"]),
+                expected,
+                "nothing of a lost append is kept",
             )
 
     def test_the_same_record_twice_is_no_race(self) -> None:
@@ -181,7 +226,9 @@ class RecordsContract(Contract):
         with self.opened() as records:
             for n in (0, 1):
                 again = [batch(b"k", i, b"d") for i in range(n + 1)]
-                expect(records.append("t", again), (), "the same again is no race")
+                expect(
+                    records.append("t", again), (), "the same again is no race"
+                )
             expected = (batch(b"k", 0, b"d"), batch(b"k", 1, b"d"))
             expect(records.find("t", [b"k"]), expected, "each is kept once")
 
@@ -192,14 +239,23 @@ class RecordsContract(Contract):
                 for kind in ("latest", "observed"):
                     for name in ("b", "a", ""):
                         one = Record(b"k", kind, 0, data + name.encode(), name)
-                        expect(records.append("t", [one]), (), "nothing prevents it")
+                        expect(
+                            records.append("t", [one]),
+                            (),
+                            "nothing prevents it",
+                        )
             rivals = [
                 Record(b"k", "observed", 0, b"x"),
                 Record(b"k", "observed", 0, b"y"),
             ]
             records.append("t", rivals)
-            columns = [(r.kind, r.name, r.data) for r in records.find("t", [b"k"])]
-            latest = [("latest", name, b"1" + name.encode()) for name in ("", "a", "b")]
+            columns = [
+                (r.kind, r.name, r.data) for r in records.find("t", [b"k"])
+            ]
+            latest = [
+                ("latest", name, b"1" + name.encode())
+                for name in ("", "a", "b")
+            ]
             observed = [
                 ("observed", "", b"y"),
                 ("observed", "a", b"1a"),
@@ -213,13 +269,17 @@ class RecordsContract(Contract):
 
     def test_a_kind_of_a_later_version_is_kept_as_it_is(self) -> None:
         """An upgrade that is taken back must not lose what the newer version wrote."""
-        later = Record(b"k", "of a later version", 3, b"\xc1 no data of ours", "named")
+        later = Record(
+            b"k", "of a later version", 3, b"\xc1 no data of ours", "named"
+        )
         with self.opened() as records:
             records.append("t", [later, batch(b"k", 0, b"d")])
             expected = (batch(b"k", 0, b"d"), later)
             expect(records.find("t", [b"k"]), expected, "it comes back")
             rival = Record(b"k", later.kind, 3, b"other", "named")
-            expect(records.append("t", [rival]), (later,), "it is not replaced")
+            expect(
+                records.append("t", [rival]), (later,), "it is not replaced"
+            )
 
     def test_an_append_that_contradicts_itself_keeps_nothing(self) -> None:
         """Neither of two batches of one number could be said to be the first."""
@@ -229,7 +289,9 @@ class RecordsContract(Contract):
                 batch(b"k", 0, b"1"),
                 batch(b"k", 0, b"2"),
             ]
-            fails_with(StoreError, lambda: records.append("t", two), "it is refused")
+            fails_with(
+                StoreError, lambda: records.append("t", two), "it is refused"
+            )
             expect(records.find("t", [b"j", b"k"]), (), "nothing is kept")
 
     def test_a_tenant_finds_only_its_own(self) -> None:
@@ -273,7 +335,9 @@ class RecordsContract(Contract):
             winner = records.find("t", [b"k"])
             expect((errors, len(winner)), ([], 1), "one record is kept")
             expect(lost.count(()), 1, "one writer won")
-            expect(set(lost), {(), winner}, "the others were given what is kept")
+            expect(
+                set(lost), {(), winner}, "the others were given what is kept"
+            )
 
     def test_threads_that_write_the_same_places_in_any_order_do_not_hinder_each_other(
         self,
@@ -282,7 +346,8 @@ class RecordsContract(Contract):
         many = [Record(b"%d" % n, "observed", 0, b"x") for n in range(20)]
         with self.opened() as records:
             errors = in_threads(
-                6, lambda me: records.append("t", many if me % 2 else many[::-1])
+                6,
+                lambda me: records.append("t", many if me % 2 else many[::-1]),
             )
             expect(errors, [], "nobody fails")
             keys = [record.key for record in many]

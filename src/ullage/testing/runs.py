@@ -48,7 +48,9 @@ def example_runs(
         turns: how many replies each run has.
         scale: how many times longer the large outputs are: at 4 the default cuts some on arrival.
     """
-    return tuple(_run(random.Random(f"{seed} {n}"), turns, scale) for n in range(count))
+    return tuple(
+        _run(random.Random(f"{seed} {n}"), turns, scale) for n in range(count)
+    )
 
 
 def boundaries(run: Run) -> list[int]:
@@ -57,8 +59,13 @@ def boundaries(run: Run) -> list[int]:
     Args:
         run: the messages.
     """
-    replies = [at for at, one in enumerate(run) if at and one["role"] == "assistant"]
-    return [*replies, *([] if run and run[-1]["role"] == "assistant" else [len(run)])]
+    replies = [
+        at for at, one in enumerate(run) if at and one["role"] == "assistant"
+    ]
+    return [
+        *replies,
+        *([] if run and run[-1]["role"] == "assistant" else [len(run)]),
+    ]
 
 
 def in_format(run: Run, format: str) -> dict[str, Any]:
@@ -72,7 +79,9 @@ def in_format(run: Run, format: str) -> dict[str, Any]:
         ConfigError: there is no wire of this name.
     """
     body = {"model": MODELS[_OWN], "messages": list(run), "max_tokens": 500}
-    request: dict[str, Any] = convert(body, format, format=_OWN, model=MODELS[format])
+    request: dict[str, Any] = convert(
+        body, format, format=_OWN, model=MODELS[format]
+    )
     return request
 
 
@@ -83,18 +92,28 @@ def _run(rng: random.Random, turns: int, scale: int) -> list[Any]:
     seen: list[str] = []
     for number in range(turns):
         text = rng.choice(
-            ("", "Let me look.", "The cause is the cache, as far as I can see.")
+            (
+                "",
+                "Let me look.",
+                "The cause is the cache, as far as I can see.",
+            )
         )
-        ids = [f"call_{number}_{n}" for n in range(rng.choice((1, 1, 1, 2, 3)))]
+        ids = [
+            f"call_{number}_{n}" for n in range(rng.choice((1, 1, 1, 2, 3)))
+        ]
         calls = [_call(rng, id) for id in ids]
         messages.append(
             {"role": "assistant", "content": text or None, "tool_calls": calls}
         )
         for id in ids:
             seen.append(
-                rng.choice(seen) if seen and rng.random() < 0.2 else _output(rng, scale)
+                rng.choice(seen)
+                if seen and rng.random() < 0.2
+                else _output(rng, scale)
             )
-            messages.append({"role": "tool", "tool_call_id": id, "content": seen[-1]})
+            messages.append(
+                {"role": "tool", "tool_call_id": id, "content": seen[-1]}
+            )
         if rng.random() < 0.25:
             messages.append({"role": "assistant", "content": "Done so far."})
             messages.append(
@@ -105,7 +124,9 @@ def _run(rng: random.Random, turns: int, scale: int) -> list[Any]:
 
 def _call(rng: random.Random, id: str) -> dict[str, Any]:
     large = _text(rng, 2_500) if rng.random() < 0.15 else ""
-    arguments = json.dumps({"path": rng.choice(("a.py", "b.py")), "text": large})
+    arguments = json.dumps(
+        {"path": rng.choice(("a.py", "b.py")), "text": large}
+    )
     return {
         "id": id,
         "type": "function",
@@ -129,12 +150,16 @@ def _output(rng: random.Random, scale: int) -> str:
     if kind == 3:
         return _text(rng, scale * rng.randrange(2_000, 5_000))
     lines = [
-        f"{n:05} INFO {_text(rng, 50)}" for n in range(scale * rng.randrange(40, 120))
+        f"{n:05} INFO {_text(rng, 50)}"
+        for n in range(scale * rng.randrange(40, 120))
     ]
     lines[rng.randrange(len(lines))] = f"ERROR exit code 1: {_text(rng, 30)}"
     return "\n".join(lines)
 
 
 def _text(rng: random.Random, chars: int) -> str:
-    words = [f"{rng.choice(_WORDS)}{rng.randrange(999)}" for _ in range(chars // 8 + 1)]
+    words = [
+        f"{rng.choice(_WORDS)}{rng.randrange(999)}"
+        for _ in range(chars // 8 + 1)
+    ]
     return " ".join(words)[:chars]

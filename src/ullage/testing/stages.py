@@ -31,14 +31,28 @@ from typing import Any, Literal
 from msgspec import MsgspecError
 from msgspec.structs import replace
 
-from ullage import Limits, Policy, ProposedEdit, Session, Stage, Window, problems
+from ullage import (
+    Limits,
+    Policy,
+    ProposedEdit,
+    Session,
+    Stage,
+    Window,
+    problems,
+)
 from ullage.core.contract.policy import name_of
 from ullage.core.errors import OverLimitError, RefNotFound, UllageError
 from ullage.core.turn.checks import Checked, check
 from ullage.policy import Skipped
 from ullage.stores import ref_of
 from ullage.testing._samples import smallest
-from ullage.testing.runs import MODELS, Run, boundaries, example_runs, in_format
+from ullage.testing.runs import (
+    MODELS,
+    Run,
+    boundaries,
+    example_runs,
+    in_format,
+)
 from ullage.wires import FORMATS
 
 __all__ = ["check_policy", "check_stage"]
@@ -72,7 +86,11 @@ def check_stage(
     stages: dict[str, Any] = {at: (stage,)}
     policy = Policy(name="checked", **stages)
     return check_policy(
-        policy, runs=runs, window_tokens=window_tokens, formats=formats, mends=mends
+        policy,
+        runs=runs,
+        window_tokens=window_tokens,
+        formats=formats,
+        mends=mends,
     )
 
 
@@ -119,9 +137,16 @@ def check_policy(
             broken = _broken(watched, run, format, limits, notes)
             if broken:
                 short = _shortest(
-                    watched, run, format, limits, notes, broken.partition(":")[0]
+                    watched,
+                    run,
+                    format,
+                    limits,
+                    notes,
+                    broken.partition(":")[0],
                 )
-                broken = _broken(watched, short, format, limits, notes) or broken
+                broken = (
+                    _broken(watched, short, format, limits, notes) or broken
+                )
                 excerpt = json.dumps(list(short), ensure_ascii=False)
                 raise AssertionError(
                     f"{broken}\n  history of {len(short)} messages: {excerpt:.4000}"
@@ -167,7 +192,9 @@ def _watched(
         return proposal  # it is asked of samples too, for its policy's fingerprint
     notes.cuts += len(proposal)
     if not notes.mends:
-        checked = check(window, name_of(stage), proposal, on_arrival=on_arrival)
+        checked = check(
+            window, name_of(stage), proposal, on_arrival=on_arrival
+        )
         notes.faults += _faults(checked)
     return proposal
 
@@ -204,11 +231,14 @@ def _broken(
         try:
             request = in_format(run[:stop], format)
             notes.faults.clear()
-            promises = _promises(request, format, warm, twin, open_session(), notes)
+            promises = _promises(
+                request, format, warm, twin, open_session(), notes
+            )
             token = _NOTES.set(notes)
             try:
                 broken = next(
-                    (promise for promise, is_kept in promises if not is_kept), ""
+                    (promise for promise, is_kept in promises if not is_kept),
+                    "",
                 )
             finally:
                 _NOTES.reset(token)
@@ -241,7 +271,10 @@ def _promises(
     same = warm.fit(request)[key] == messages and _batches(warm) == batches
     yield "idempotent: the same request again was decided anew", same
     same = cold.fit(request)[key] == messages
-    yield "prefix-closed: who sees the history at once has another view of it", same
+    yield (
+        "prefix-closed: who sees the history at once has another view of it",
+        same,
+    )
     raw_rules = {problem.rule for problem in problems(request)}
     for problem in problems(view):
         yield f"legal: {problem}", problem.rule in raw_rules
@@ -249,7 +282,10 @@ def _promises(
     is_smaller = sizes[1] <= sizes[0] or notes.mends
     yield f"smaller: {sizes[0]:,} characters became {sizes[1]:,}", is_smaller
     for ref in {event.ref for event in warm.events if event.ref}:
-        yield f"kept: nothing opens {ref}, or something else", _opens(warm, ref)
+        yield (
+            f"kept: nothing opens {ref}, or something else",
+            _opens(warm, ref),
+        )
     for fault in notes.faults:
         yield fault, False
 
@@ -268,11 +304,18 @@ def _opens(session: Session, ref: str) -> bool:
 
 
 def _shortest(
-    policy: Policy, run: Run, format: str, limits: Limits, notes: _Notes, promise: str
+    policy: Policy,
+    run: Run,
+    format: str,
+    limits: Limits,
+    notes: _Notes,
+    promise: str,
 ) -> Run:
     """The turns of a run without those that the promise is broken without, too."""
     starts = [
-        at for at, one in enumerate(run) if at and one["role"] in ("assistant", "user")
+        at
+        for at, one in enumerate(run)
+        if at and one["role"] in ("assistant", "user")
     ]
     edges = [0, *starts, len(run)]
     turns = [run[low:high] for low, high in pairwise(edges)]
@@ -284,6 +327,8 @@ def _shortest(
         whole = joined([turns[0], *candidates])
         if problems(in_format(whole, format)):
             return False
-        return _broken(policy, whole, format, limits, notes).startswith(f"{promise}:")
+        return _broken(policy, whole, format, limits, notes).startswith(
+            f"{promise}:"
+        )
 
     return joined([turns[0], *smallest(turns[1:], fails)])

@@ -51,7 +51,13 @@ class _Model:
         for out in outputs:
             self.outputs.setdefault((tenant, out.ref), out)
         winners = tuple(
-            Record(one.key, one.kind, one.n, self.records[tenant, *one.place], one.name)
+            Record(
+                one.key,
+                one.kind,
+                one.n,
+                self.records[tenant, *one.place],
+                one.name,
+            )
             for one in records
             if one.is_once
             and self.records.get((tenant, *one.place), one.data) != one.data
@@ -64,13 +70,17 @@ class _Model:
         return tuple(
             Record(key, kind, n, data, name)
             for lookup in dict.fromkeys(keys)
-            for (owner, key, kind, n, name), data in sorted(self.records.items())
+            for (owner, key, kind, n, name), data in sorted(
+                self.records.items()
+            )
             if owner == tenant and key == lookup
         )
 
     def refs(self, tenant: str) -> tuple[str, ...]:
         refs = (ref for owner, ref in self.outputs if owner == tenant)
-        return tuple(sorted(refs, key=lambda ref: ref.encode("utf-8", "surrogatepass")))
+        return tuple(
+            sorted(refs, key=lambda ref: ref.encode("utf-8", "surrogatepass"))
+        )
 
 
 class StoreContract(BlobsContract, RecordsContract):
@@ -89,7 +99,9 @@ class StoreContract(BlobsContract, RecordsContract):
             rng = random.Random(seed)
             commits = [random_commit(rng) for _ in range(rng.randrange(9))]
             if self._differs(commits):
-                short = smallest(commits, lambda steps: bool(self._differs(steps)))
+                short = smallest(
+                    commits, lambda steps: bool(self._differs(steps))
+                )
                 history = f"after {len(short)} commits: {short!r:.2000}"
                 raise AssertionError(f"{self._differs(short)}\n  {history}")
 
@@ -99,12 +111,18 @@ class StoreContract(BlobsContract, RecordsContract):
             try:
                 for commit in commits:
                     expect(
-                        store.commit(*commit), model.commit(*commit), "what prevents it"
+                        store.commit(*commit),
+                        model.commit(*commit),
+                        "what prevents it",
                     )
                 for tenant in {tenant for tenant, _, _ in commits} | {"never"}:
                     records = store.find(tenant, iter(keys))
                     expect(records, model.find(tenant, keys), "find")
-                    expect(tuple(every_ref(store, tenant)), model.refs(tenant), "refs")
+                    expect(
+                        tuple(every_ref(store, tenant)),
+                        model.refs(tenant),
+                        "refs",
+                    )
                 for (tenant, ref), output in model.outputs.items():
                     expect(store.get(tenant, ref), output, "get")
             except (AssertionError, UllageError) as error:
@@ -128,13 +146,21 @@ class StoreContract(BlobsContract, RecordsContract):
         forged = Output(ref_of("original"), "forged")
         with self.opened() as store:
             store.put("t", [output("original")])
-            commit = ("t", [output("innocent"), forged], [batch(b"k", 0, b"d")])
-            fails_with(StoreError, lambda: store.commit(*commit), "the ref is taken")
+            commit = (
+                "t",
+                [output("innocent"), forged],
+                [batch(b"k", 0, b"d")],
+            )
+            fails_with(
+                StoreError, lambda: store.commit(*commit), "the ref is taken"
+            )
             expect(store.find("t", [b"k"]), (), "no record is kept")
 
     def test_the_newest_records_of_a_kind_are_listed(self) -> None:
         """By those who look at a store; one that cannot says so in a StoreError."""
-        records = [Record(bytes([n]) * 16, "outline", 0, b"%d" % n) for n in range(4)]
+        records = [
+            Record(bytes([n]) * 16, "outline", 0, b"%d" % n) for n in range(4)
+        ]
         with self.opened() as store:
             for record in records:
                 self.clock.days_pass(1)
@@ -145,7 +171,11 @@ class StoreContract(BlobsContract, RecordsContract):
                 newest = store.newest("t", "outline", 3)
             except StoreError:
                 return
-            expect([record for record, _ in newest], records[:0:-1], "the newest first")
+            expect(
+                [record for record, _ in newest],
+                records[:0:-1],
+                "the newest first",
+            )
             expect(store.newest("t", "latest", 3), (), "none of a kind")
 
     def test_refs_come_in_pages(self) -> None:
@@ -155,8 +185,12 @@ class StoreContract(BlobsContract, RecordsContract):
         with self.opened() as store:
             store.put("t", outputs)
             store.put("u", [output("somebody else's")])
-            expect(store.refs("t", limit=10), tuple(refs[:10]), "the first page")
-            expect(store.refs("t", refs[9], 10), tuple(refs[10:20]), "the second")
+            expect(
+                store.refs("t", limit=10), tuple(refs[:10]), "the first page"
+            )
+            expect(
+                store.refs("t", refs[9], 10), tuple(refs[10:20]), "the second"
+            )
             expect(store.refs("t", refs[19], 10), tuple(refs[20:]), "the last")
             expect(store.refs("t", refs[-1], 10), (), "nothing behind it")
             expect(
@@ -182,7 +216,11 @@ class StoreContract(BlobsContract, RecordsContract):
                 "collect": lambda: store.collect("t", Bounds()),
             }
             for name, call in calls.items():
-                expect("closed" in str(fails_with(StoreError, call, name)), True, name)
+                expect(
+                    "closed" in str(fails_with(StoreError, call, name)),
+                    True,
+                    name,
+                )
 
     # Receipts, where a store keeps them
 
@@ -193,14 +231,20 @@ class StoreContract(BlobsContract, RecordsContract):
         with self.opened() as store:
             if receipts_of(store) is None:
                 return
-            early, late, third = receipt("a", 1), receipt("a", 3), receipt("b", 2)
+            early, late, third = (
+                receipt("a", 1),
+                receipt("a", 3),
+                receipt("b", 2),
+            )
             receipts_of(store).keep_receipts([third, early])
             expect(store_receipts(store), (early, third), "in their order")
             receipts_of(store).keep_receipts([late])
             receipts_of(store).keep_receipts([late])
             receipts_of(store).keep_receipts([early])
             expect(
-                store_receipts(store), (late, third), "the newest sums of each process"
+                store_receipts(store),
+                (late, third),
+                "the newest sums of each process",
             )
             receipts_of(store).keep_receipts([])
 
@@ -215,7 +259,11 @@ class StoreContract(BlobsContract, RecordsContract):
             expect(store_receipts(store), (), "none at first")
             receipts_of(store).keep_receipts(receipts)
             expect(store_receipts(store), receipts, "all of them")
-            expect(receipts_of(store).receipts(days[1]), receipts[1:], "since a day")
+            expect(
+                receipts_of(store).receipts(days[1]),
+                receipts[1:],
+                "since a day",
+            )
             expect(
                 receipts_of(store).receipts(days[1], days[1]),
                 receipts[1:2],
@@ -237,7 +285,9 @@ class StoreContract(BlobsContract, RecordsContract):
 
     # Clean-up
 
-    def collected(self, store: Any, tenant: str | None, bounds: Bounds) -> Collected:
+    def collected(
+        self, store: Any, tenant: str | None, bounds: Bounds
+    ) -> Collected:
         """Clean up to the end, in steps of two rows.
 
         Args:
@@ -271,8 +321,12 @@ class StoreContract(BlobsContract, RecordsContract):
         """Used: put, read, looked at, looked up."""
         unused, read, looked, again, fresh = map(output, "abcde")
         with self.opened() as store:
-            store.commit("t", [unused, read, looked, again], [batch(b"old", 0, b"d")])
-            store.commit("t", [], [batch(b"found", 0, b"d"), batch(b"more", 0, b"d")])
+            store.commit(
+                "t", [unused, read, looked, again], [batch(b"old", 0, b"d")]
+            )
+            store.commit(
+                "t", [], [batch(b"found", 0, b"d"), batch(b"more", 0, b"d")]
+            )
             self.clock.days_pass(29)
             store.get("t", read.ref)
             store.stat("t", looked.ref)
@@ -286,10 +340,14 @@ class StoreContract(BlobsContract, RecordsContract):
                 "the unused one goes",
             )
             removed = result.removed[0]
-            expect((removed.tenant, removed.needed), ("t", False), "and says so")
+            expect(
+                (removed.tenant, removed.needed), ("t", False), "and says so"
+            )
             expect(result.records, 1, "the unused key goes")
             expect(
-                store.refs("t"), _refs(read, looked, again, fresh), "the others stay"
+                store.refs("t"),
+                _refs(read, looked, again, fresh),
+                "the others stay",
             )
             keys = [r.key for r in store.find("t", [b"old", b"found"])]
             expect(keys, [b"found"], "what was looked up stays")
@@ -298,17 +356,26 @@ class StoreContract(BlobsContract, RecordsContract):
                 2,
                 "a key goes as a whole or not at all",
             )
-            fails_with(RefNotFound, lambda: store.get("t", unused.ref), "it is gone")
+            fails_with(
+                RefNotFound, lambda: store.get("t", unused.ref), "it is gone"
+            )
             store.put("t", [unused])
             expect(store.get("t", unused.ref), unused, "it can be put again")
 
-    def test_what_a_live_ledger_names_stays_until_the_ledger_goes(self) -> None:
+    def test_what_a_live_ledger_names_stays_until_the_ledger_goes(
+        self,
+    ) -> None:
         """And so does what the index of a summary names."""
         named, listed, free = output("named"), output("listed"), output("free")
-        index = output(f"Index of messages\noutput ref={listed.ref} (6 characters)")
+        index = output(
+            f"Index of messages\noutput ref={listed.ref} (6 characters)"
+        )
         span = ReplaceSpan(b"a" * 16, b"b" * 16, "[summary]", index.ref, "why")
         with self.opened() as store:
-            records = [decided(b"k", _replaced(named.ref)), decided(b"s", span)]
+            records = [
+                decided(b"k", _replaced(named.ref)),
+                decided(b"s", span),
+            ]
             store.commit("t", [named, listed, free, index], records)
             for _ in range(3):
                 self.clock.days_pass(20)
@@ -319,9 +386,13 @@ class StoreContract(BlobsContract, RecordsContract):
                 [free.ref],
                 "only what nothing names",
             )
-            expect(store.refs("t"), _refs(named, listed, index), "the others stay")
+            expect(
+                store.refs("t"), _refs(named, listed, index), "the others stay"
+            )
             self.clock.days_pass(40)
-            expect(self.collected(store, "t", AGED).records, 2, "the ledger goes")
+            expect(
+                self.collected(store, "t", AGED).records, 2, "the ledger goes"
+            )
             expect(store.refs("t"), (), "and what it named")
 
     def test_the_ledger_of_one_tenant_keeps_nothing_of_another(self) -> None:
@@ -333,7 +404,9 @@ class StoreContract(BlobsContract, RecordsContract):
             self.clock.days_pass(40)
             store.find("a", [b"k"])
             result = self.collected(store, None, AGED)
-            removals = [(removed.tenant, removed.ref) for removed in result.removed]
+            removals = [
+                (removed.tenant, removed.ref) for removed in result.removed
+            ]
             expect(removals, [("b", one.ref)], "the one without a ledger goes")
             expect(store.get("a", one.ref), one, "the other's stays")
 
@@ -341,7 +414,9 @@ class StoreContract(BlobsContract, RecordsContract):
         self,
     ) -> None:
         """What is needed goes only if the bounds say so."""
-        texts = [f"{n} " + random.Random(n).randbytes(5_000).hex() for n in range(6)]
+        texts = [
+            f"{n} " + random.Random(n).randbytes(5_000).hex() for n in range(6)
+        ]
         needed, *rest = map(output, texts)
         with self.opened() as store:
             store.commit("t", [needed], [decided(b"k", _replaced(needed.ref))])
@@ -354,7 +429,9 @@ class StoreContract(BlobsContract, RecordsContract):
             result = self.collected(store, "t", Bounds(max_bytes=size // 2))
             removed = [removed.ref for removed in result.removed]
             expect(
-                removed, [out.ref for out in rest[1:4]], "the longest unused go first"
+                removed,
+                [out.ref for out in rest[1:4]],
+                "the longest unused go first",
             )
             expect(result.left_bytes <= size // 2, True, "down to the bound")
             result = self.collected(
@@ -365,49 +442,83 @@ class StoreContract(BlobsContract, RecordsContract):
                 [rest[0].ref],
                 "not what is to be kept",
             )
-            expect(store.refs("t"), _refs(needed, rest[4]), "nor what is needed")
-            result = self.collected(store, "t", Bounds(max_bytes=0, even_needed=True))
-            removals = [(removed.ref, removed.needed) for removed in result.removed]
+            expect(
+                store.refs("t"), _refs(needed, rest[4]), "nor what is needed"
+            )
+            result = self.collected(
+                store, "t", Bounds(max_bytes=0, even_needed=True)
+            )
+            removals = [
+                (removed.ref, removed.needed) for removed in result.removed
+            ]
             expect(
                 removals,
                 [(rest[4].ref, False), (needed.ref, True)],
                 "what is needed goes last",
             )
-            expect((result.left_bytes, store.refs("t")), (0, ()), "nothing is left")
+            expect(
+                (result.left_bytes, store.refs("t")),
+                (0, ()),
+                "nothing is left",
+            )
 
     def test_a_dry_run_says_the_same_and_does_nothing(self) -> None:
         """All in one step."""
         with self.opened() as store:
             outputs = [output(f"number {n}") for n in range(5)]
-            store.commit("t", outputs, [batch(b"k", 0, b"d"), batch(b"l", 0, b"d")])
+            store.commit(
+                "t", outputs, [batch(b"k", 0, b"d"), batch(b"l", 0, b"d")]
+            )
             self.clock.days_pass(40)
             would = store.collect("t", replace(AGED, dry_run=True, limit=2))
             expect(store.refs("t"), _refs(*outputs), "it does nothing")
             result = self.collected(store, "t", AGED)
-            forecast = (would.removed, would.records, would.left_bytes, would.cursor)
+            forecast = (
+                would.removed,
+                would.records,
+                would.left_bytes,
+                would.cursor,
+            )
             expect(
                 forecast,
                 (result.removed, result.records, result.left_bytes, None),
                 "it says the same",
             )
-            expect((len(result.removed), result.records), (5, 2), "all of it goes")
+            expect(
+                (len(result.removed), result.records), (5, 2), "all of it goes"
+            )
 
     def test_one_tenant_is_cleaned_and_the_others_are_not(self) -> None:
         """Whatever their names are."""
         with self.opened() as store:
             for tenant in ("", "a", "\ud800"):
-                store.commit(tenant, [output("shared")], [batch(b"k", 0, b"d")])
+                store.commit(
+                    tenant, [output("shared")], [batch(b"k", 0, b"d")]
+                )
             self.clock.days_pass(40)
-            expect(len(self.collected(store, "a", AGED).removed), 1, "its own goes")
-            expect(self.collected(store, "never", AGED).removed, (), "there is nothing")
-            there = [store.refs(tenant) != () for tenant in ("", "a", "\ud800")]
+            expect(
+                len(self.collected(store, "a", AGED).removed),
+                1,
+                "its own goes",
+            )
+            expect(
+                self.collected(store, "never", AGED).removed,
+                (),
+                "there is nothing",
+            )
+            there = [
+                store.refs(tenant) != () for tenant in ("", "a", "\ud800")
+            ]
             expect(there, [True, False, True], "the others' stay")
             removed = {
-                removed.tenant for removed in self.collected(store, None, AGED).removed
+                removed.tenant
+                for removed in self.collected(store, None, AGED).removed
             }
             expect(removed, {"", "\ud800"}, "everybody's go")
 
-    def test_it_is_done_again_only_after_a_while_and_of_each_tenant(self) -> None:
+    def test_it_is_done_again_only_after_a_while_and_of_each_tenant(
+        self,
+    ) -> None:
         """So that of many processes one does it."""
         daily = Bounds(older_than_s=0, every_s=DAY_S)
         with self.opened() as store:
@@ -420,7 +531,8 @@ class StoreContract(BlobsContract, RecordsContract):
             ):
                 if due:
                     is_forecast = (
-                        store.collect(tenant, replace(daily, dry_run=True)) is not None
+                        store.collect(tenant, replace(daily, dry_run=True))
+                        is not None
                     )
                     expect(is_forecast, True, "a dry run is no clean-up")
                 was_cleaned = store.collect(tenant, daily) is not None
@@ -444,7 +556,9 @@ class StoreContract(BlobsContract, RecordsContract):
             self.clock.days_pass(31)
             result = self.collected(store, "t", daily)
             expect(
-                (len(result.removed), result.records), (1, 1), "a month later it goes"
+                (len(result.removed), result.records),
+                (1, 1),
+                "a month later it goes",
             )
 
 

@@ -104,7 +104,10 @@ def format_of(format: str | Format) -> Format:
     if isinstance(format, str):
         if format in FORMATS:
             return FORMATS[format]
-        problem, question = f"{format!r} is not known", did_you_mean(format, FORMATS)
+        problem, question = (
+            f"{format!r} is not known",
+            did_you_mean(format, FORMATS),
+        )
     elif isinstance(format, Format):
         return format
     else:
@@ -188,7 +191,10 @@ def _by_tools(request: Mapping[str, Any]) -> Wire | None:
     tools = request.get("tools")
     for tool in tools if isinstance(tools, (list, tuple)) else ():
         for wire in WIRES:
-            if any(field(tool, name) is not None for name in wire.signs.tool_fields):
+            if any(
+                field(tool, name) is not None
+                for name in wire.signs.tool_fields
+            ):
                 return wire
     return None
 
@@ -220,7 +226,9 @@ def _by_model(model: str) -> Wire | None:
 def _blocks_of_one() -> Iterator[tuple[str, Wire]]:
     """Each type of block that one wire alone has, of those with ``messages``, and the wire."""
     wires = [
-        wire for wire in WIRES if wire.types_blocks and wire.format.key == "messages"
+        wire
+        for wire in WIRES
+        if wire.types_blocks and wire.format.key == "messages"
     ]
     counts = Counter(kind for wire in wires for kind in wire.format.blocks)
     for wire in wires:
@@ -244,7 +252,9 @@ def _repair(
     return repair(wire, raws, *arguments, **options)
 
 
-_HELD_HISTORIES = [field for wire in WIRES for field in wire.format.held_histories]
+_HELD_HISTORIES = [
+    field for wire in WIRES for field in wire.format.held_histories
+]
 
 ALL_FORMATS = Formats(
     named=format_of,

@@ -8,7 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, get_args
 
 from ullage.core.history import canon
-from ullage.core.history.raw import as_json, field, not_json, text_at, unexpected
+from ullage.core.history.raw import (
+    as_json,
+    field,
+    not_json,
+    text_at,
+    unexpected,
+)
 from ullage.core.on_demand import cached_by_text
 from ullage.core.values.messages import Part, Reasoning, Text
 
@@ -19,7 +25,9 @@ MARKERS = frozenset(("cache_control", "prompt_cache_breakpoint"))
 
 def check_object(value: Any, path: str) -> None:
     """Raise FormatError unless ``value`` is a dict or an object of an SDK."""
-    if not isinstance(value, (dict, Mapping)) and not hasattr(value, "model_dump"):
+    if not isinstance(value, (dict, Mapping)) and not hasattr(
+        value, "model_dump"
+    ):
         remedy = "Give a dict as sent on the wire, or the SDK's own object."
         raise unexpected(value, path, "an object", remedy)
 
@@ -44,7 +52,9 @@ def snake(name: str) -> str:
 
 def get(value: Any, name: str) -> Any:
     """A field by its camelCase name, in either spelling, of a dict or of an SDK object."""
-    if type(value) is dict or isinstance(value, Mapping):  # the second alone is slow
+    if type(value) is dict or isinstance(
+        value, Mapping
+    ):  # the second alone is slow
         item = value.get(name)
         if item is None:
             return value.get(snake(name))
@@ -61,7 +71,13 @@ def at_path(value: Any, path: str) -> Any:
     return value
 
 
-_CALL_BODIES = ("function", "custom", "functionCall", "function_call", "toolUse")
+_CALL_BODIES = (
+    "function",
+    "custom",
+    "functionCall",
+    "function_call",
+    "toolUse",
+)
 """Where a format puts what a call says, if not in the call itself."""
 
 
@@ -97,7 +113,9 @@ def opaque_json(value: Any, path: str) -> str:
 def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {
-            key: _without_nulls(item) for key, item in value.items() if item is not None
+            key: _without_nulls(item)
+            for key, item in value.items()
+            if item is not None
         }
     if isinstance(value, list):
         return [_without_nulls(item) for item in value]
@@ -150,9 +168,14 @@ def content_at(
     if content is None:
         return []
     if isinstance(content, (list, tuple)):
-        return [read(block, at, f"{path}[{at}]") for at, block in enumerate(content)]
+        return [
+            read(block, at, f"{path}[{at}]")
+            for at, block in enumerate(content)
+        ]
     expected = "a string or a list of parts"
-    raise unexpected(content, path, expected, "Give content as the API takes it.")
+    raise unexpected(
+        content, path, expected, "Give content as the API takes it."
+    )
 
 
 def block_at(value: Any, path: str) -> Any:
@@ -161,14 +184,19 @@ def block_at(value: Any, path: str) -> Any:
     What is set aside is written down as JSON: FormatError names the place of anything that is none.
     """
     if isinstance(value, Mapping):
-        unmarked_items = {k: item for k, item in value.items() if k not in MARKERS}
+        unmarked_items = {
+            k: item for k, item in value.items() if k not in MARKERS
+        }
         if not all(isinstance(key, str) for key in unmarked_items):
             raise not_json(path, "a key that is no string")
         return {
-            key: block_at(item, f"{path}.{key}") for key, item in unmarked_items.items()
+            key: block_at(item, f"{path}.{key}")
+            for key, item in unmarked_items.items()
         }
     if isinstance(value, (list, tuple)):
-        return [block_at(item, f"{path}[{at}]") for at, item in enumerate(value)]
+        return [
+            block_at(item, f"{path}[{at}]") for at, item in enumerate(value)
+        ]
     if value is None or isinstance(value, (str, int, float)):
         return value
     if hasattr(value, "model_dump"):
@@ -180,7 +208,9 @@ def unmarked(value: Any) -> Any:
     """A copy of a block's containers without cache markers, which have no say in identity."""
     if isinstance(value, Mapping):
         return {
-            key: unmarked(item) for key, item in value.items() if key not in MARKERS
+            key: unmarked(item)
+            for key, item in value.items()
+            if key not in MARKERS
         }
     if isinstance(value, (list, tuple)):
         return [unmarked(item) for item in value]
@@ -243,7 +273,9 @@ def _schema_text(schema: Any) -> str:
     if inspect.isclass(schema) and make_schema is not None:
         schema = make_schema()
     elif hasattr(schema, "model_dump"):
-        schema = schema.model_dump(mode="json", exclude_none=True, by_alias=True)
+        schema = schema.model_dump(
+            mode="json", exclude_none=True, by_alias=True
+        )
     if isinstance(schema, str):
         return schema
     if isinstance(schema, Mapping):

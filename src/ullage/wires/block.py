@@ -184,11 +184,15 @@ def cannot_edit(
 def filled(text: str, kind: object, rule: str) -> str:
     """``text``, for a leaf that may not be blank. Raises UnsupportedPart if it is."""
     if not text or text.isspace():
-        raise cannot_edit(kind, f"needs a text, and this one is blank ({rule})")
+        raise cannot_edit(
+            kind, f"needs a text, and this one is blank ({rule})"
+        )
     return text
 
 
-def replaced(raw: Any, rows: Blocks, text: str, say: str = "text") -> dict[str, Any]:
+def replaced(
+    raw: Any, rows: Blocks, text: str, say: str = "text"
+) -> dict[str, Any]:
     """A block of a content that shows another text, and its cache marker.
 
     A bare text becomes a block of text, whose type is ``say`` there. Raises UnsupportedPart if
@@ -201,7 +205,9 @@ def replaced(raw: Any, rows: Blocks, text: str, say: str = "text") -> dict[str, 
     if row.edited == "its field":
         return {**block, row.text: text}
     if row.edited == "a text":
-        markers = {key: block[key] for key in MARKERS if block.get(key) is not None}
+        markers = {
+            key: block[key] for key in MARKERS if block.get(key) is not None
+        }
         return {"type": say, "text": text, **markers}
     raise cannot_edit(block.get("type"))
 
@@ -236,13 +242,17 @@ def read_part(rows: Blocks, raw: Any, at: int, path: str) -> Content:
     tokens = row.tokens
     if tokens is None:
         tokens = media_tokens_of(part)
-    return Opaque(str(kind), text, at, tokens, author=row.author, reader=row.reader)
+    return Opaque(
+        str(kind), text, at, tokens, author=row.author, reader=row.reader
+    )
 
 
 # ── media ────────────────────────────────────────────────────────────────────────────────
 
 
-def medium_at(block: Mapping[str, Any], row: Block, at: int, path: str) -> Media:
+def medium_at(
+    block: Mapping[str, Any], row: Block, at: int, path: str
+) -> Media:
     """The medium in a block whose row says where. Raises FormatError naming the path."""
     data_path = _data_path(block, row)
     mime = row.type
@@ -254,7 +264,9 @@ def medium_at(block: Mapping[str, Any], row: Block, at: int, path: str) -> Media
     return Media(
         kind=row.media[0],
         mime=mime,
-        data=optional_text_at(at_path(block, data_path), f"{path}.{data_path}"),
+        data=optional_text_at(
+            at_path(block, data_path), f"{path}.{data_path}"
+        ),
         at=at,
         block=block_at(block, path),
         detail=detail_of(at_path(block, row.detail)) if row.detail else "",

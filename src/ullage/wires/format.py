@@ -95,7 +95,9 @@ class WireFormat(Format):
                 return True
         return bool(schemas_at(settings, self.schemas))
 
-    def system(self, request: Mapping[str, Any]) -> Iterable[tuple[str, str | None]]:
+    def system(
+        self, request: Mapping[str, Any]
+    ) -> Iterable[tuple[str, str | None]]:
         """Each system text beside the messages behind its path, None for what is no text.
 
         Raises FormatError.
@@ -106,7 +108,9 @@ class WireFormat(Format):
         """See `Format.tools`."""
         return list_at(request.get("tools"), "tools")
 
-    def definitions(self, request: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    def definitions(
+        self, request: Mapping[str, Any]
+    ) -> Iterator[tuple[str, Any]]:
         """Each tool, and whatever else defines a function, behind its path."""
         for at, tool in enumerate(self.tools(request)):
             yield f"tools[{at}]", tool
@@ -128,7 +132,9 @@ class WireFormat(Format):
         texts = [text for _, text in self.system(request) if text is not None]
         for at, raw in enumerate(leading):
             message = self.parse(raw, f"{self.key}[{at}]")
-            texts += [part.text for part in message.parts if isinstance(part, Text)]
+            texts += [
+                part.text for part in message.parts if isinstance(part, Text)
+            ]
         texts += [self.tool_text(tool, path) for path, tool in definitions]
         settings = self.settings(request)
         return RequestHead(
@@ -217,7 +223,9 @@ class WireFormat(Format):
         """See `Format.family`."""
         return family_of(self.families, model).name
 
-    def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
+    def reasoning(
+        self, request: Mapping[str, Any], model: str
+    ) -> ReasoningRule:
         """See `Format.reasoning`."""
         return family_of(self.families, model).rule
 

@@ -42,7 +42,9 @@ _ASKED_OF_REQUESTS = (
 def _as_on_the_wire(name: str) -> Callable[..., Any]:
     """A method that is the wire's own; of a request it gets what stands beside the messages."""
 
-    def method(self: Host, argument: Any, *arguments: Any, **options: Any) -> Any:
+    def method(
+        self: Host, argument: Any, *arguments: Any, **options: Any
+    ) -> Any:
         if name in _ASKED_OF_REQUESTS:
             argument = self._without_messages(argument)
         return getattr(self._base, name)(argument, *arguments, **options)
@@ -126,7 +128,9 @@ class Host(WireFormat):
     takes_tools = _as_on_the_wire("takes_tools")
     previous = _as_on_the_wire("previous")
 
-    def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
+    def reasoning(
+        self, request: Mapping[str, Any], model: str
+    ) -> ReasoningRule:
         """See `Format.reasoning`: by the rules of the wire that is really sent."""
         return self._provider_format(request).reasoning(request, model)
 
@@ -140,14 +144,18 @@ class Host(WireFormat):
 
     def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
         """See `Format.wrap_up`: what the wire asks beside the messages, and a user message."""
-        request_of_wire = self._base.wrap_up(self._without_messages(request), text)
+        request_of_wire = self._base.wrap_up(
+            self._without_messages(request), text
+        )
         beside = dict(request_of_wire)
         beside.pop(self._base.key, None)
         return {**beside, self.key: [*self.history(request), self._user(text)]}
 
     def _without_messages(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """The request as one of the wire's, with no messages."""
-        beside = {key: value for key, value in request.items() if key != self.key}
+        beside = {
+            key: value for key, value in request.items() if key != self.key
+        }
         return {**beside, self._base.key: []}
 
     def _provider_format(self, request: Mapping[str, Any]) -> Format:
@@ -177,7 +185,9 @@ class Host(WireFormat):
         """See `Format.apart`: the user hands in what the results say."""
         lines = [_APART]
         for result in self._parse(raw).results:
-            lines += [item.text for item in result.content if isinstance(item, Text)]
+            lines += [
+                item.text for item in result.content if isinstance(item, Text)
+            ]
         return self._user("\n".join(lines))
 
     def user(self, text: str) -> Any:

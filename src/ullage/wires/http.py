@@ -14,7 +14,14 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from msgspec import Struct
 
 Kind: TypeAlias = Literal[
-    "create", "count", "compact", "batch", "reply", "replies", "items", "delete"
+    "create",
+    "count",
+    "compact",
+    "batch",
+    "reply",
+    "replies",
+    "items",
+    "delete",
 ]
 
 _PERCENT = re.compile(rb"%([0-9a-fA-F]{2})")
@@ -145,7 +152,8 @@ class Http(ABC):
             kind=row.kind,
             model=_unquoted(groups.get("model") or ""),
             streams=row.streams,
-            is_array=bool(row.array_without) and row.array_without not in query,
+            is_array=bool(row.array_without)
+            and row.array_without not in query,
             reply_id=_unquoted(groups.get("id") or ""),
         )
 

@@ -34,7 +34,9 @@ class Family(Struct, frozen=True, gc=False):
 def family_of(families: Sequence[Family], model: str) -> Family:
     """The first family that a model's name fits."""
     name = plain_name(model)
-    return next(family for family in families if re.search(family.models, name))
+    return next(
+        family for family in families if re.search(family.models, name)
+    )
 
 
 _OPENAIS = re.compile(r"^(?:gpt-(?!oss)|o\d|chatgpt|codex|computer-use)")

@@ -54,25 +54,35 @@ def usage_of(reply: Any, wire: Format) -> Usage | Unreadable:
     if isinstance(reply, (Usage, Unreadable)):
         usage = reply
     elif reply is None or isinstance(reply, (str, bytes, bool, int, float)):
-        return Unreadable(f"a value of type {type(reply).__name__} is no reply")
+        return Unreadable(
+            f"a value of type {type(reply).__name__} is no reply"
+        )
     elif isinstance(reply, (list, tuple)):
         usage = wire.usage_of_stream(reply)
     elif is_raw(reply):
         return _parsed(reply, wire)
     elif is_stream(reply):
-        reason = "a stream reports its usage to whoever reads it: give its events"
+        reason = (
+            "a stream reports its usage to whoever reads it: give its events"
+        )
         return Unreadable(reason)
     else:
         usage = wire.usage(reply)
     if isinstance(usage, Unreadable):
         return usage
     if usage is None:
-        return Unreadable(f"a {type(reply).__name__} without usage that can be read")
+        return Unreadable(
+            f"a {type(reply).__name__} without usage that can be read"
+        )
     return _counted(usage)
 
 
 def plausible(
-    usage: Usage, model: str, limits: Limits | None = None, *, estimated_tokens: int = 0
+    usage: Usage,
+    model: str,
+    limits: Limits | None = None,
+    *,
+    estimated_tokens: int = 0,
 ) -> Usage | Unreadable:
     """A report as it is, or why it cannot be: no prompt and reply are longer than the window.
 
@@ -91,7 +101,10 @@ def plausible(
     window_tokens, answer_tokens = _most_tokens(model, limits)
     round_tokens = window_tokens + answer_tokens
     rounds = 1 if usage.prompt_tokens is None else _ROUNDS
-    if usage.sent_tokens > round_tokens or usage.total_tokens > rounds * round_tokens:
+    if (
+        usage.sent_tokens > round_tokens
+        or usage.total_tokens > rounds * round_tokens
+    ):
         return Unreadable(
             f"it reports {usage.total_tokens:,} tokens for a window of {window_tokens:,} and an "
             f"answer of {answer_tokens:,}, and is refused"
@@ -121,7 +134,9 @@ def _counted(usage: Usage) -> Usage | Unreadable:
     if not usage.is_count:
         return Unreadable("it reports a negative count and is refused")
     if not usage.input_tokens:
-        return Unreadable("it reports no tokens of the prompt", usage.output_tokens)
+        return Unreadable(
+            "it reports no tokens of the prompt", usage.output_tokens
+        )
     return usage
 
 
@@ -151,7 +166,9 @@ def is_stream(reply: Any) -> bool:
 
 def is_raw(reply: Any) -> bool:
     """Whether this is an SDK's raw response, with a reply in it."""
-    return callable(getattr(reply, "parse", None)) and hasattr(reply, "http_response")
+    return callable(getattr(reply, "parse", None)) and hasattr(
+        reply, "http_response"
+    )
 
 
 def id_of(reply: Any) -> str:
@@ -196,6 +213,8 @@ def _parsed(response: Any, wire: Format) -> Usage | Unreadable:
         return Unreadable(f"a raw response that does not parse ({name})")
     if inspect.iscoroutine(reply):
         reply.close()
-        reason = "a raw response that is parsed with await: give what it parses to"
+        reason = (
+            "a raw response that is parsed with await: give what it parses to"
+        )
         return Unreadable(reason)
     return usage_of(reply, wire)

@@ -52,7 +52,10 @@ def calls(*asked, thought=""):
     ]
     parts = [types.Part(function_call=each) for each in made]
     return _reply(
-        [*([types.Part(text=thought, thought=True)] if thought else []), *parts]
+        [
+            *([types.Part(text=thought, thought=True)] if thought else []),
+            *parts,
+        ]
     )
 
 
@@ -63,7 +66,11 @@ def says(text, read=0):
 
 def _reply(parts, read=0):
     counts = {"prompt_token_count": 1_000, "candidates_token_count": 10}
-    told = {**counts, "total_token_count": 1_010, "cached_content_token_count": read}
+    told = {
+        **counts,
+        "total_token_count": 1_010,
+        "cached_content_token_count": read,
+    }
     usage = types.GenerateContentResponseUsageMetadata(**told)
     return LlmResponse(
         content=types.Content(role="model", parts=parts), usage_metadata=usage
@@ -103,7 +110,9 @@ class Script(BaseLlm):
             await step.forever()
         text = step.content.parts[0].text
         if stream and text:
-            first = types.Content(role="model", parts=[types.Part(text=text[:3])])
+            first = types.Content(
+                role="model", parts=[types.Part(text=text[:3])]
+            )
             yield LlmResponse(content=first, partial=True)
         yield copy.deepcopy(step)
 
@@ -130,14 +139,22 @@ class Process:
             for call in event.get_function_calls()
             if call.name == "adk_request_confirmation"
         )
-        answer = {"id": asked.id, "name": asked.name, "response": {"confirmed": True}}
-        return await self._run(script, types.Part(function_response=answer), name)
+        answer = {
+            "id": asked.id,
+            "name": asked.name,
+            "response": {"confirmed": True},
+        }
+        return await self._run(
+            script, types.Part(function_response=answer), name
+        )
 
     async def stored(self, name="t"):
         """The contents of ADK's events, but for its own questions."""
         events = (await self._session(name)).events
         found = [
-            event.content for event in events if event.content and event.content.parts
+            event.content
+            for event in events
+            if event.content and event.content.parts
         ]
         return [each for each in found if not any(map(_is_adks, each.parts))]
 
@@ -155,9 +172,13 @@ class Process:
         )
 
     async def _run(self, script, part, name, *, stream=False, inner=None):
-        app = App(name=APP, root_agent=_agent(script, inner), plugins=[self.ullage])
+        app = App(
+            name=APP, root_agent=_agent(script, inner), plugins=[self.ullage]
+        )
         runner = Runner(
-            app=app, session_service=self._service(name), auto_create_session=True
+            app=app,
+            session_service=self._service(name),
+            auto_create_session=True,
         )
         mode = StreamingMode.SSE if stream else StreamingMode.NONE
         config = RunConfig(streaming_mode=mode, max_llm_calls=0)
@@ -184,9 +205,14 @@ def _is_adks(part):
 def _agent(script, inner=None):
     tools = [look, turn, FunctionTool(sign, require_confirmation=True)]
     if inner is not None:
-        tools.append(AgentTool(Agent(name="ask", model=inner, tools=[look, turn])))
+        tools.append(
+            AgentTool(Agent(name="ask", model=inner, tools=[look, turn]))
+        )
     return Agent(
-        name="finder", model=script, tools=tools, instruction="You look for things."
+        name="finder",
+        model=script,
+        tools=tools,
+        instruction="You look for things.",
     )
 
 
@@ -216,9 +242,12 @@ def _item(content):
 def faults(sent):
     """What Gemini would refuse of the contents."""
     dumped = [
-        each.model_dump(exclude_none=True, mode="json", by_alias=True) for each in sent
+        each.model_dump(exclude_none=True, mode="json", by_alias=True)
+        for each in sent
     ]
-    return problems({"model": "gemini-2.5-pro", "contents": dumped}, format="gemini")
+    return problems(
+        {"model": "gemini-2.5-pro", "contents": dumped}, format="gemini"
+    )
 
 
 def forbids(asked):

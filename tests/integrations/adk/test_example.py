@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
-pytest.importorskip("google.adk", reason="google-adk is not installed (make adk)")
+pytest.importorskip(
+    "google.adk", reason="google-adk is not installed (make adk)"
+)
 
 from examples import adk_agent
 from tests.servers import Call, Reply

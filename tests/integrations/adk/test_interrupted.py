@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
-pytest.importorskip("google.adk", reason="google-adk is not installed (make adk)")
+pytest.importorskip(
+    "google.adk", reason="google-adk is not installed (make adk)"
+)
 
 from google.adk.agents import ParallelAgent
 
@@ -51,7 +53,9 @@ def test_a_run_that_is_cut_off_in_a_tool_goes_on_with_a_legal_history(serve):
             return world.read_file(path)
 
         plugin = UllageAdkPlugin()
-        async with running(agent_of(server, tools=[read_file]), plugin) as runner:
+        async with running(
+            agent_of(server, tools=[read_file]), plugin
+        ) as runner:
             await interrupt(runner, reached)
             events = await say(runner, "Go on.")
             return events, plugin.family(await kept(runner)).budget
@@ -100,12 +104,16 @@ def test_what_was_decided_for_a_call_that_never_came_back_is_not_lost(serve):
 
 
 def batches(state):
-    return [key for key in state if key.startswith("ullage:") and ":batch:" in key]
+    return [
+        key for key in state if key.startswith("ullage:") and ":batch:" in key
+    ]
 
 
 def test_a_session_that_is_rewound_is_shown_as_it_was(serve):
     server = serve(
-        "gemini", [*steps(4), "One.", *steps(20, 4), "Two.", "Three."], strict=True
+        "gemini",
+        [*steps(4), "One.", *steps(20, 4), "Two.", "Three."],
+        strict=True,
     )
 
     async def main():
@@ -127,7 +135,10 @@ def test_a_session_that_is_rewound_is_shown_as_it_was(serve):
     assert narrative(server.requests[-2]) is not None
     last = server.requests[-1]
     assert narrative(last) is None
-    assert contents(last)[:10] == [*contents(server.requests[4]), contents(last)[9]]
+    assert contents(last)[:10] == [
+        *contents(server.requests[4]),
+        contents(last)[9],
+    ]
     assert text_of(contents(last)[10]) == "Something else."
 
 
@@ -144,19 +155,27 @@ def test_agents_side_by_side_share_the_account_and_no_conversation(serve):
     server = serve("gemini", answer, strict=True)
 
     async def main():
-        agents = [agent_of(server, name=name) for name in ("logs", "metrics", "traces")]
+        agents = [
+            agent_of(server, name=name)
+            for name in ("logs", "metrics", "traces")
+        ]
         plugin = UllageAdkPlugin()
         async with running(
             ParallelAgent(name="panels", sub_agents=agents), plugin
         ) as runner:
             events = await say(runner)
-            return events, await kept(runner), plugin.family(await kept(runner))
+            return (
+                events,
+                await kept(runner),
+                plugin.family(await kept(runner)),
+            )
 
     events, session, family = asyncio.run(main())
     said = [event for event in events if event.is_final_response()]
     assert {event.author for event in said} == {"logs", "metrics", "traces"}
     assert {
-        name: each.calls for name, each in family.budget.totals("agent").items()
+        name: each.calls
+        for name, each in family.budget.totals("agent").items()
     } == {
         "logs": 15,
         "metrics": 15,
@@ -164,7 +183,8 @@ def test_agents_side_by_side_share_the_account_and_no_conversation(serve):
     }
     assert len(family.sessions) == 3
     told = [
-        session.state[f"ullage:spent:{name}"]["calls"] for name in family.account.spent
+        session.state[f"ullage:spent:{name}"]["calls"]
+        for name in family.account.spent
     ]
     assert told == [15, 15, 15]
     assert all(len(captured.raw) // 4 < 32_000 for captured in server.requests)

@@ -4,9 +4,17 @@ import asyncio
 
 import pytest
 
-pytest.importorskip("google.adk", reason="google-adk is not installed (make adk)")
+pytest.importorskip(
+    "google.adk", reason="google-adk is not installed (make adk)"
+)
 
-from tests.integrations.adk.world import agent_of, functions, new_service, running, say
+from tests.integrations.adk.world import (
+    agent_of,
+    functions,
+    new_service,
+    running,
+    say,
+)
 from tests.servers import Call, Reply
 from ullage import Limits
 from ullage.integrations.adk import UllageAdkPlugin
@@ -42,12 +50,16 @@ def sizes(serve, folder, first, **settings):
             (None, range(first)),
             (UllageAdkPlugin(limits=ROOMY, **settings), range(first, TURNS)),
         ):
-            async with running(agent_of(server, [fetch]), plugin, service) as runner:
+            async with running(
+                agent_of(server, [fetch]), plugin, service
+            ) as runner:
                 for turn in turns:
                     await say(runner, f"And page {turn}?")
 
     asyncio.run(main())
-    return [len(request.raw) for request in server.requests[2 * first :]], server
+    return [
+        len(request.raw) for request in server.requests[2 * first :]
+    ], server
 
 
 @pytest.mark.parametrize("first", [1, 3, 10])

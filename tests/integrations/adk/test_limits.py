@@ -7,7 +7,9 @@ import re
 
 import pytest
 
-pytest.importorskip("google.adk", reason="google-adk is not installed (make adk)")
+pytest.importorskip(
+    "google.adk", reason="google-adk is not installed (make adk)"
+)
 
 from functools import partial
 
@@ -43,13 +45,17 @@ ASKED = types.Content(role="user", parts=[types.Part(text="And now?")])
 BRAKE = {"SAFE_TRIGGER_TOKENS": 8_000, "COMPACTION_TRIGGER_TOKENS": 0}
 
 
-def played(server, plugin, *texts, tools=(world.read_file,), service=None, **more):
+def played(
+    server, plugin, *texts, tools=(world.read_file,), service=None, **more
+):
     """Say each of the texts to one runner: the events, the ADK session, its family."""
 
     async def main():
         agent = agent_of(server, tools=tools, **more)
         async with running(agent, plugin, service) as runner:
-            events = [event for text in texts for event in await say(runner, text)]
+            events = [
+                event for text in texts for event in await say(runner, text)
+            ]
             session = await kept(runner)
             return events, session, plugin.family(session) if plugin else None
 
@@ -57,7 +63,9 @@ def played(server, plugin, *texts, tools=(world.read_file,), service=None, **mor
 
 
 def kinds(family):
-    return {event.kind for session in family.sessions for event in session.events}
+    return {
+        event.kind for session in family.sessions for event in session.events
+    }
 
 
 # 1. The emergency brake
@@ -85,7 +93,8 @@ def test_an_agent_goes_on_where_the_model_would_refuse_it(serve):
     assert "refused" not in kinds(family)
     last = server.requests[-1]
     assert (
-        last.body["systemInstruction"] == server.requests[0].body["systemInstruction"]
+        last.body["systemInstruction"]
+        == server.requests[0].body["systemInstruction"]
     )
     assert text_of(contents(last)[0]) == "Find the fault."
     account = text_of(contents(last)[1])
@@ -134,10 +143,13 @@ def refusal(status, code, message):
         ),
     ],
 )
-def test_an_error_that_stays_is_the_callers(serve, status, code, message, sent):
+def test_an_error_that_stays_is_the_callers(
+    serve, status, code, message, sent
+):
     script = steps(8)
     server = serve(
-        "gemini", lambda _: script.pop() if script else refusal(status, code, message)
+        "gemini",
+        lambda _: script.pop() if script else refusal(status, code, message),
     )
     plugin = UllageAdkPlugin(budget=partial(Budget, tokens=9_000_000))
 
@@ -190,14 +202,18 @@ ALL = Reply("I look.", [Call("logs"), Call("rows"), Call("wide"), Call("few")])
     "The `truncate_tool_output_callback` in `tool_callbacks.py` provides a safety guard.",
     lives="ullage.integrations.adk",
 )
-def test_a_result_is_cut_before_adk_keeps_it_where_its_original_lasts(serve, tmp_path):
+def test_a_result_is_cut_before_adk_keeps_it_where_its_original_lasts(
+    serve, tmp_path
+):
     server = serve("gemini", [ALL, "Found it."], strict=True)
     store = SqliteStore(tmp_path / "kept.db")
     _, session, family = played(
         server, UllageAdkPlugin(store=store), "Look.", tools=TOOLS
     )
     in_adk = [
-        each.response for e in session.events for each in e.get_function_responses()
+        each.response
+        for e in session.events
+        for each in e.get_function_responses()
     ]
     sent = [each["response"] for each in responses(server.requests[-1])]
     assert in_adk == sent
@@ -206,7 +222,9 @@ def test_a_result_is_cut_before_adk_keeps_it_where_its_original_lasts(serve, tmp
         LONG[:200_000] + "\n[truncated: 200,000 of 320,000 "
     )
     assert listed["result"][:500] == ROWS[:500]
-    assert listed["result"][500].startswith("[truncated: the first 500 of 700 items. ")
+    assert listed["result"][500].startswith(
+        "[truncated: the first 500 of 700 items. "
+    )
     assert set(advice) == {"error", "preview"}
     assert "use a filter" in advice["error"]
     assert small == {"status": "ok"}
@@ -220,9 +238,16 @@ def test_without_a_store_that_lasts_adk_keeps_the_original_and_the_request_is_cu
     server = serve("gemini", [ALL, "Found it."], strict=True)
     _, session, _ = played(server, UllageAdkPlugin(), "Look.", tools=TOOLS)
     in_adk = [
-        each.response for e in session.events for each in e.get_function_responses()
+        each.response
+        for e in session.events
+        for each in e.get_function_responses()
     ]
-    assert in_adk == [{"result": LONG}, {"result": ROWS}, WIDE, {"status": "ok"}]
+    assert in_adk == [
+        {"result": LONG},
+        {"result": ROWS},
+        WIDE,
+        {"status": "ok"},
+    ]
     sent = [each["response"] for each in responses(server.requests[-1])]
     assert sent[0]["result"].startswith(
         LONG[:200_000] + "\n[truncated: 200,000 of 320,000 "
@@ -231,15 +256,23 @@ def test_without_a_store_that_lasts_adk_keeps_the_original_and_the_request_is_cu
     assert set(sent[2]) == {"error", "preview"}
 
 
-def test_a_tool_that_answers_with_media_or_nothing_is_left_to_adk(serve, tmp_path):
+def test_a_tool_that_answers_with_media_or_nothing_is_left_to_adk(
+    serve, tmp_path
+):
     def picture() -> dict:
         """A picture."""
-        return {"shot": types.Part.from_bytes(data=b"\x89PNG", mime_type="image/png")}
+        return {
+            "shot": types.Part.from_bytes(
+                data=b"\x89PNG", mime_type="image/png"
+            )
+        }
 
     def nothing() -> None:
         """Nothing."""
 
-    server = serve("gemini", [Reply("", [Call("picture"), Call("nothing")]), "Seen."])
+    server = serve(
+        "gemini", [Reply("", [Call("picture"), Call("nothing")]), "Seen."]
+    )
     plugin = UllageAdkPlugin(store=tmp_path / "kept.db")
     events, _, _ = played(server, plugin, "Look.", tools=(picture, nothing))
     assert events[-1].content.parts[0].text == "Seen."
@@ -276,13 +309,17 @@ def test_the_model_reads_on_where_it_was_cut_even_after_a_restart(
             return "It is long."
         if number == 2:
             (ref,) = set(
-                re.findall(r"ref=(\w{16}) logs", str(captured.body["contents"]))
+                re.findall(
+                    r"ref=(\w{16}) logs", str(captured.body["contents"])
+                )
             )
             return read_on(ref, 199_000)
         if number == 3:
             page = responses(captured)[-1]["response"]["output"]
             (ref,) = set(
-                re.findall(r'Read on: get_continuation\(tool_call_id="(\w{16})"', page)
+                re.findall(
+                    r'Read on: get_continuation\(tool_call_id="(\w{16})"', page
+                )
             )
             return read_on(ref, 200_000)
         return "Read."
@@ -290,9 +327,15 @@ def test_the_model_reads_on_where_it_was_cut_even_after_a_restart(
     server = serve("gemini", replies, strict=True)
 
     def live(text):
-        plugin = UllageAdkPlugin(store=tmp_path / "kept.db" if lasting else None)
+        plugin = UllageAdkPlugin(
+            store=tmp_path / "kept.db" if lasting else None
+        )
         return played(
-            server, plugin, text, tools=TOOLS, service=new_service("sqlite", tmp_path)
+            server,
+            plugin,
+            text,
+            tools=TOOLS,
+            service=new_service("sqlite", tmp_path),
         )
 
     live("Look.")
@@ -304,7 +347,9 @@ def test_the_model_reads_on_where_it_was_cut_even_after_a_restart(
     assert "recalled" in kinds(family)
     assert functions(server.requests[0])[:4] == ["logs", "rows", "wide", "few"]
     assert functions(server.requests[0])[4:] == [tool.name for tool in RECALL]
-    assert all(len(captured.body["tools"]) == 1 for captured in server.requests)
+    assert all(
+        len(captured.body["tools"]) == 1 for captured in server.requests
+    )
 
 
 def test_a_ref_opens_in_its_own_adk_session_alone(serve, tmp_path):
@@ -318,12 +363,19 @@ def test_a_ref_opens_in_its_own_adk_session_alone(serve, tmp_path):
             await say(runner)
             text = responses(server.requests[-1])[0]["response"]["result"]
             ref = text.rpartition("Read on: ")[2].split('"')[1]
-            server._replies += [read_on(ref, 0), "No.", read_on(ref, 0), "Yes."]
+            server._replies += [
+                read_on(ref, 0),
+                "No.",
+                read_on(ref, 0),
+                "Yes.",
+            ]
             await say(runner, session="another")
             await say(runner)
 
     asyncio.run(main())
-    refused, opened = (responses(server.requests[n])[-1]["response"] for n in (3, 5))
+    refused, opened = (
+        responses(server.requests[n])[-1]["response"] for n in (3, 5)
+    )
     assert "nothing is kept under" in refused["error"]
     assert opened["output"].startswith(LONG[:5_000])
 
@@ -336,7 +388,11 @@ def test_an_agent_without_functions_of_its_own_is_offered_none(serve):
 
     server = serve("gemini", [json.dumps({"cause": "the tide"})])
     played(
-        server, UllageAdkPlugin(recall=True), "Judge.", tools=(), output_schema=Verdict
+        server,
+        UllageAdkPlugin(recall=True),
+        "Judge.",
+        tools=(),
+        output_schema=Verdict,
     )
     assert functions(server.requests[0]) == []
     assert (
@@ -393,7 +449,11 @@ class Streaming(BaseLlm):
         counts = {"prompt_token_count": 100, "candidates_token_count": counted}
         parts = [{"text": said}] if said else []
         content = {"role": "model", "parts": parts}
-        told = {"content": content, "partial": partial_, "usage_metadata": counts}
+        told = {
+            "content": content,
+            "partial": partial_,
+            "usage_metadata": counts,
+        }
         return LlmResponse.model_validate(told)
 
 
@@ -402,7 +462,9 @@ def test_of_a_stream_that_tells_its_usage_with_each_part_the_whole_counts():
         plugin = UllageAdkPlugin()
         agent = Agent(name="a", model=Streaming(model="gemini-2.5-pro"))
         async with running(agent, plugin) as runner:
-            await say(runner, run_config=RunConfig(streaming_mode=StreamingMode.SSE))
+            await say(
+                runner, run_config=RunConfig(streaming_mode=StreamingMode.SSE)
+            )
             return plugin.family(await kept(runner)).budget
 
     (call,) = asyncio.run(main()).calls
@@ -429,7 +491,9 @@ def test_once_the_budget_is_spent_the_agent_sums_up_and_pauses(
     summary = "So far: logs 0 to 4 say nothing of it."
 
     def replies(captured):
-        choice = captured.body.get("toolConfig", {}).get("functionCallingConfig", {})
+        choice = captured.body.get("toolConfig", {}).get(
+            "functionCallingConfig", {}
+        )
         return (
             summary
             if choice.get("mode") == "NONE"
@@ -444,7 +508,9 @@ def test_once_the_budget_is_spent_the_agent_sums_up_and_pauses(
     assert events[-1].content.parts[0].text == summary
     *calls, last = server.requests
     assert all("toolConfig" not in captured.body for captured in calls)
-    assert contents(last)[-1]["parts"][0]["text"] == family.budget.allowance.words
+    assert (
+        contents(last)[-1]["parts"][0]["text"] == family.budget.allowance.words
+    )
     assert family.budget.allowance.words not in str(session.events)
     assert family.budget.spent.tokens > 20_000
     made = len(server.requests)
@@ -458,7 +524,9 @@ def test_once_the_budget_is_spent_the_agent_sums_up_and_pauses(
     assert len(server.requests) == made + 1
     assert events[0].content.parts[0].text == summary
     assert events[-1].error_code == "BUDGET_EXCEEDED"
-    assert events[-1].error_message.startswith("the budget of 20,000 tokens is spent (")
+    assert events[-1].error_message.startswith(
+        "the budget of 20,000 tokens is spent ("
+    )
     assert session.state["ullage:spent:investigator"]["calls"] == made + 1
 
 
@@ -473,7 +541,9 @@ def test_without_the_variable_there_is_no_limit_and_nonsense_is_refused(
 ):
     monkeypatch.delenv("SRE_AGENT_TOKEN_BUDGET", raising=False)
     server = serve("gemini", [*steps(12), "Found it."])
-    events, _, family = played(server, UllageAdkPlugin.from_env(), "Find the fault.")
+    events, _, family = played(
+        server, UllageAdkPlugin.from_env(), "Find the fault."
+    )
     assert events[-1].content.parts[0].text == "Found it."
     assert not family.budget.allowance.is_limited
     monkeypatch.setenv("SRE_AGENT_TOKEN_BUDGET", "20k")
@@ -483,7 +553,8 @@ def test_without_the_variable_there_is_no_limit_and_nonsense_is_refused(
 
 def test_each_adk_session_has_a_budget_of_its_own(serve):
     server = serve(
-        "gemini", lambda _: steps(1)[0] if len(server.requests) % 3 < 2 else "Done."
+        "gemini",
+        lambda _: steps(1)[0] if len(server.requests) % 3 < 2 else "Done.",
     )
 
     async def main():
@@ -493,13 +564,21 @@ def test_each_adk_session_has_a_budget_of_its_own(serve):
                 await say(runner, session=session)
             one, two = await kept(runner, "one"), await kept(runner, "two")
             told = [
-                each.state["ullage:spent:investigator"]["calls"] for each in (one, two)
+                each.state["ullage:spent:investigator"]["calls"]
+                for each in (one, two)
             ]
-            return told, plugin.family(one).budget.spent.calls, len(plugin.sessions)
+            return (
+                told,
+                plugin.family(one).budget.spent.calls,
+                len(plugin.sessions),
+            )
 
     told, held, sessions = asyncio.run(main())
     assert sum(told) == len(server.requests)
-    assert (told[0], sessions) == (held, 1)  # it was let go, and went on from its state
+    assert (told[0], sessions) == (
+        held,
+        1,
+    )  # it was let go, and went on from its state
 
 
 def test_what_was_spent_is_told_after_closing_and_by_a_plugin_that_was_asked_nothing(
@@ -520,14 +599,20 @@ def test_a_request_whose_history_the_provider_holds_is_left_alone():
         LlmRequest(previous_interaction_id="x", contents=[ASKED]),
     ):
         before = request.model_copy()
-        came = plugin.before_model_callback(callback_context=None, llm_request=request)
+        came = plugin.before_model_callback(
+            callback_context=None, llm_request=request
+        )
         assert asyncio.run(came) is None
         assert request == before
 
 
 @pytest.mark.parametrize(
     "settings",
-    [{"most": 0}, {"policy": "none such"}, {"recall": 7, "store": "redis://x"}],
+    [
+        {"most": 0},
+        {"policy": "none such"},
+        {"recall": 7, "store": "redis://x"},
+    ],
     ids=str,
 )
 def test_a_bad_setting_is_refused_when_the_plugin_is_made(settings):
@@ -544,7 +629,12 @@ def test_what_a_human_answers_by_a_long_running_tool_is_the_users(serve):
         return {"status": "pending"}
 
     async def main():
-        replies = [Reply("", [Call("may_i", {})]), "I wait.", *steps(40), "Done."]
+        replies = [
+            Reply("", [Call("may_i", {})]),
+            "I wait.",
+            *steps(40),
+            "Done.",
+        ]
         server = serve("gemini", replies)
         limits = Limits(window_tokens=20_000)
         tools = (LongRunningFunctionTool(may_i), world.read_file)
@@ -553,7 +643,9 @@ def test_what_a_human_answers_by_a_long_running_tool_is_the_users(serve):
         )
         async with running(agent_of(server, tools=tools), plugin) as runner:
             events = await say(runner)
-            calls = [call for event in events for call in event.get_function_calls()]
+            calls = [
+                call for event in events for call in event.get_function_calls()
+            ]
             given = types.FunctionResponse(
                 id=calls[0].id, name="may_i", response={"status": answer}
             )

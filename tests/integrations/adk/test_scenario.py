@@ -2,7 +2,9 @@
 
 import pytest
 
-pytest.importorskip("google.adk", reason="google-adk is not installed (make adk)")
+pytest.importorskip(
+    "google.adk", reason="google-adk is not installed (make adk)"
+)
 
 from tests.integrations import scenario
 from tests.integrations.adk import process

@@ -5,7 +5,9 @@ from itertools import count
 
 import pytest
 
-pytest.importorskip("google.adk", reason="google-adk is not installed (make adk)")
+pytest.importorskip(
+    "google.adk", reason="google-adk is not installed (make adk)"
+)
 
 from google.adk.events import Event, EventActions
 
@@ -60,7 +62,11 @@ def test_a_long_investigation_stays_within_the_window(serve):
         plugin = UllageAdkPlugin()
         async with running(agent_of(server), plugin) as runner:
             events = await say(runner)
-            return events, await kept(runner), plugin.family(await kept(runner))
+            return (
+                events,
+                await kept(runner),
+                plugin.family(await kept(runner)),
+            )
 
     events, session, family = asyncio.run(main())
     assert events[-1].content.parts[0].text == "Found it."
@@ -72,15 +78,21 @@ def test_a_long_investigation_stays_within_the_window(serve):
     assert narrative(last) == text_of(contents(last)[1])
     assert '"0.log": read (message 3)' in narrative(last)
     newest = [world.read_file(f"{n}.log") for n in range(35, 40)]
-    assert [each["response"]["result"] for each in world.responses(last)[-5:]] == newest
+    assert [
+        each["response"]["result"] for each in world.responses(last)[-5:]
+    ] == newest
     # ADK's own events are all there, and whole
     results = [
-        each for event in session.events for each in event.get_function_responses()
+        each
+        for event in session.events
+        for each in event.get_function_responses()
     ]
     assert [each.response["result"] for each in results] == [
         world.read_file(f"{n}.log") for n in range(40)
     ]
-    kinds = [event.kind for ullage in family.sessions for event in ullage.events]
+    kinds = [
+        event.kind for ullage in family.sessions for event in ullage.events
+    ]
     assert kinds.count("observed") == 41
     assert 2 < kinds.count("compacted") < 12
 
@@ -97,12 +109,16 @@ def test_another_runner_on_the_same_sessions_goes_on_from_the_narrative(
 ):
     """The model is asked for each narrative once; both runners show it to the byte."""
     server = serve(
-        "gemini", [*steps(28), "Not the tide.", *steps(2, 28), "Found it."], strict=True
+        "gemini",
+        [*steps(28), "Not the tide.", *steps(2, 28), "Found it."],
+        strict=True,
     )
     writer = serve("gemini", telling())
 
     async def live(text):
-        summariser = summarise.gemini(world.client_of(writer), "gemini-2.5-flash")
+        summariser = summarise.gemini(
+            world.client_of(writer), "gemini-2.5-flash"
+        )
         plugin = UllageAdkPlugin(summariser=summariser)
         async with running(
             agent_of(server), plugin, new_service(kind, tmp_path)
@@ -126,7 +142,10 @@ def test_another_runner_on_the_same_sessions_goes_on_from_the_narrative(
 
 
 def test_the_writer_is_told_to_narrate_and_given_its_earlier_narrative(serve):
-    server, writer = serve("gemini", [*steps(28), "Done."]), serve("gemini", telling())
+    server, writer = (
+        serve("gemini", [*steps(28), "Done."]),
+        serve("gemini", telling()),
+    )
 
     async def main():
         client = world.client_of(writer)
@@ -142,20 +161,27 @@ def test_the_writer_is_told_to_narrate_and_given_its_earlier_narrative(serve):
     assert first["systemInstruction"]["parts"][0]["text"] == NARRATIVE.system
     assert "it was not the tide" not in str(first)
     assert "it was not the tide" in str(second["contents"])
-    assert set(budget.totals("model")) == {"gemini-2.5-pro", "gemini-2.5-flash"}
+    assert set(budget.totals("model")) == {
+        "gemini-2.5-pro",
+        "gemini-2.5-flash",
+    }
 
 
 @pytest.mark.parametrize(
     "reply", ["", "no tags at all", "<summary></summary>", "[Compaction"]
 )
-def test_where_the_writer_fails_the_deterministic_narrative_stands(serve, reply):
+def test_where_the_writer_fails_the_deterministic_narrative_stands(
+    serve, reply
+):
     server, writer = (
         serve("gemini", [*steps(20), "Done."]),
         serve("gemini", lambda _: reply),
     )
 
     async def main():
-        summariser = summarise.gemini(world.client_of(writer), "gemini-2.5-flash")
+        summariser = summarise.gemini(
+            world.client_of(writer), "gemini-2.5-flash"
+        )
         async with running(
             agent_of(server), UllageAdkPlugin(summariser=summariser)
         ) as runner:
@@ -166,14 +192,19 @@ def test_where_the_writer_fails_the_deterministic_narrative_stands(serve, reply)
     assert "\n> " not in narrative(server.requests[-1])
 
 
-def test_each_agent_has_a_conversation_of_its_own_and_they_share_the_account(serve):
+def test_each_agent_has_a_conversation_of_its_own_and_they_share_the_account(
+    serve,
+):
     hand_over = Reply(
-        "Not my field.", [Call("transfer_to_agent", {"agent_name": "database"})]
+        "Not my field.",
+        [Call("transfer_to_agent", {"agent_name": "database"})],
     )
     server = serve("gemini", [*steps(12), hand_over, *steps(2), "Found it."])
 
     async def main():
-        other = agent_of(server, name="database", description="Knows the database.")
+        other = agent_of(
+            server, name="database", description="Knows the database."
+        )
         plugin = UllageAdkPlugin()
         lead = agent_of(server, sub_agents=[other])
         async with running(lead, plugin) as runner:
@@ -202,7 +233,9 @@ def test_a_session_that_was_under_way_is_taken_over_and_gets_the_tools_with_its_
         service = new_service("memory", None)
         async with running(agent_of(server), None, service) as runner:
             await say(runner)
-        async with running(agent_of(server), UllageAdkPlugin(), service) as runner:
+        async with running(
+            agent_of(server), UllageAdkPlugin(), service
+        ) as runner:
             await say(runner, "Go on.")
 
     asyncio.run(main())
@@ -234,14 +267,18 @@ def test_what_the_state_holds_of_others_or_is_nonsense_is_left_alone(serve):
             session_id=world.SESSION,
             state=nonsense,
         )
-        async with running(agent_of(server), UllageAdkPlugin(), service) as runner:
+        async with running(
+            agent_of(server), UllageAdkPlugin(), service
+        ) as runner:
             await say(runner)
             return (await kept(runner)).state
 
     state = asyncio.run(main())
     assert narrative(server.requests[-1]) is not None
     assert {
-        key: state[key] for key in nonsense if not key.startswith("ullage:spent")
+        key: state[key]
+        for key in nonsense
+        if not key.startswith("ullage:spent")
     } == {
         key: value
         for key, value in nonsense.items()
@@ -252,20 +289,32 @@ def test_what_the_state_holds_of_others_or_is_nonsense_is_left_alone(serve):
 
 def test_a_ledger_that_somebody_wrote_over_is_as_if_it_were_not_there(serve):
     """The state can be written by whoever may append to the session."""
-    server = serve("gemini", [*steps(20), "Not the tide.", "Found it."], strict=True)
+    server = serve(
+        "gemini", [*steps(20), "Not the tide.", "Found it."], strict=True
+    )
 
     async def main():
         service = new_service("memory", None)
-        async with running(agent_of(server), UllageAdkPlugin(), service) as runner:
+        async with running(
+            agent_of(server), UllageAdkPlugin(), service
+        ) as runner:
             await say(runner)
             session = await kept(runner)
             ours = [
-                key for key in session.state if ":batch:" in key or ":observed:" in key
+                key
+                for key in session.state
+                if ":batch:" in key or ":observed:" in key
             ]
-            nonsense = dict.fromkeys(ours, "AAAA") | {f"{key}0": "AAAA" for key in ours}
+            nonsense = dict.fromkeys(ours, "AAAA") | {
+                f"{key}0": "AAAA" for key in ours
+            }
             actions = EventActions(state_delta=nonsense)
-            await service.append_event(session, Event(author="user", actions=actions))
-        async with running(agent_of(server), UllageAdkPlugin(), service) as runner:
+            await service.append_event(
+                session, Event(author="user", actions=actions)
+            )
+        async with running(
+            agent_of(server), UllageAdkPlugin(), service
+        ) as runner:
             return await say(runner, "Go on.")
 
     assert asyncio.run(main())[-1].content.parts[0].text == "Found it."
@@ -283,7 +332,8 @@ def test_two_processes_that_take_turns_show_the_same_view(serve):
         service = new_service("memory", None)
         client = world.client_of(writer)
         plugins = [
-            UllageAdkPlugin(summariser=summarise.gemini(client)) for _ in range(2)
+            UllageAdkPlugin(summariser=summarise.gemini(client))
+            for _ in range(2)
         ]
         async with (
             running(agent_of(server), plugins[0], service) as first,

@@ -13,7 +13,10 @@ from google.adk.sessions.sqlite_session_service import SqliteSessionService
 from google.genai import types
 
 from tests.servers import Call, Reply
-from ullage.documents.presets.multi_stage import MultiStageSettings, multi_stage
+from ullage.documents.presets.multi_stage import (
+    MultiStageSettings,
+    multi_stage,
+)
 from ullage.integrations.adk import UllageAdkPlugin
 
 APP, USER, SESSION = "sre", "ada", "incident-7"
@@ -45,7 +48,11 @@ def client_of(server):
 
 
 def agent_of(
-    server, tools=(read_file,), name="investigator", model="gemini-2.5-pro", **more
+    server,
+    tools=(read_file,),
+    name="investigator",
+    model="gemini-2.5-pro",
+    **more,
 ):
     """An ADK agent whose model is the server."""
     gemini = Gemini(model=model, client=client_of(server))
@@ -58,13 +65,17 @@ def new_service(kind, folder):
     if kind == "sqlite":
         return SqliteSessionService(str(folder / "adk.db"))
     if kind == "database":
-        return DatabaseSessionService(f"sqlite+aiosqlite:///{folder / 'adk-sql.db'}")
+        return DatabaseSessionService(
+            f"sqlite+aiosqlite:///{folder / 'adk-sql.db'}"
+        )
     return InMemorySessionService()
 
 
 def plugin_of(*, store=None, recall="auto", **settings):
     """The plugin with some of the document's settings changed."""
-    more = {name: settings.pop(name) for name in list(settings) if name.islower()}
+    more = {
+        name: settings.pop(name) for name in list(settings) if name.islower()
+    }
     policy = multi_stage(MultiStageSettings(**settings))
     return UllageAdkPlugin(policy=policy, store=store, recall=recall, **more)
 
@@ -99,7 +110,9 @@ async def say(runner, text="Find the fault.", session=SESSION, **more):
 async def kept(runner, session=SESSION):
     """The ADK session as its service holds it."""
     service = runner.session_service
-    return await service.get_session(app_name=APP, user_id=USER, session_id=session)
+    return await service.get_session(
+        app_name=APP, user_id=USER, session_id=session
+    )
 
 
 async def interrupt(runner, when, text="Find the fault."):
@@ -121,19 +134,29 @@ def contents(captured):
 
 def text_of(content):
     """The texts of a content."""
-    return "\n".join(part["text"] for part in content["parts"] if "text" in part)
+    return "\n".join(
+        part["text"] for part in content["parts"] if "text" in part
+    )
 
 
 def responses(captured):
     """Every function response of a request, in order."""
-    parts = [part for content in contents(captured) for part in content["parts"]]
-    return [part["functionResponse"] for part in parts if "functionResponse" in part]
+    parts = [
+        part for content in contents(captured) for part in content["parts"]
+    ]
+    return [
+        part["functionResponse"]
+        for part in parts
+        if "functionResponse" in part
+    ]
 
 
 def functions(captured):
     """The names of the functions a request offers."""
     tools = captured.body.get("tools") or ()
-    return [each["name"] for tool in tools for each in tool["functionDeclarations"]]
+    return [
+        each["name"] for tool in tools for each in tool["functionDeclarations"]
+    ]
 
 
 def narrative(captured):

@@ -53,12 +53,23 @@ def test_two_large_results_and_a_recall(tmp_path):
 
 
 def test_a_shell_is_cut_and_a_file_is_whole(tmp_path):
-    (tmp_path / "big.txt").write_text("".join(f"{n} a line\n" for n in range(2_000)))
+    (tmp_path / "big.txt").write_text(
+        "".join(f"{n} a line\n" for n in range(2_000))
+    )
     steps = [
-        Reply("", [Call("Bash", {"command": "seq 1 20000", "description": "Count"})]),
+        Reply(
+            "",
+            [Call("Bash", {"command": "seq 1 20000", "description": "Count"})],
+        ),
         Reply("", [Call("Read", {"file_path": str(tmp_path / "big.txt")})]),
         lambda shown: Reply(
-            "", [Call(READ_ON, {"tool_call_id": ref_of(shown, 0), "offset": 60_000})]
+            "",
+            [
+                Call(
+                    READ_ON,
+                    {"tool_call_id": ref_of(shown, 0), "offset": 60_000},
+                )
+            ],
         ),
         "Done.",
     ]
@@ -79,7 +90,9 @@ def test_a_session_that_is_resumed_opens_what_was_cut_before(tmp_path):
     ]
     with scripted(steps) as server:
         with UllageHooks(store=tmp_path / "u.db") as ullage:
-            first = asyncio.run(ask(ullage.of("t", options_of(server, tmp_path))))
+            first = asyncio.run(
+                ask(ullage.of("t", options_of(server, tmp_path)))
+            )
         before = results(server.requests[-1])
         with UllageHooks(store=tmp_path / "u.db") as again:
             goes_on = options_of(server, tmp_path, resume=first.session_id)
@@ -124,24 +137,48 @@ def shown_of(said):
         ),
         (
             "Grep",
-            {"mode": "content", "numFiles": 0, "filenames": [], "content": big(1)},
+            {
+                "mode": "content",
+                "numFiles": 0,
+                "filenames": [],
+                "content": big(1),
+            },
         ),
         (
             "WebFetch",
-            {"bytes": 9, "code": 200, "codeText": "OK", "result": big(1), "url": "u"},
+            {
+                "bytes": 9,
+                "code": 200,
+                "codeText": "OK",
+                "result": big(1),
+                "url": "u",
+            },
         ),
         (
             "Agent",
-            {"status": "completed", "content": [{"type": "text", "text": big(1)}]},
+            {
+                "status": "completed",
+                "content": [{"type": "text", "text": big(1)}],
+            },
         ),
-        (LOOK, [{"type": "text", "text": big(1)}, {"type": "image", "data": "aa"}]),
+        (
+            LOOK,
+            [
+                {"type": "text", "text": big(1)},
+                {"type": "image", "data": "aa"},
+            ],
+        ),
         (LOOK, big(1)),
     ],
-    ids=lambda value: value if isinstance(value, str) and len(value) < 40 else "",
+    ids=lambda value: (
+        value if isinstance(value, str) and len(value) < 40 else ""
+    ),
 )
 def test_a_result_keeps_its_shape(tool, response):
     before = repr(response)
-    shown = shown_of(after(UllageHooks(limit_chars=4_000).of("t"), tool, response))
+    shown = shown_of(
+        after(UllageHooks(limit_chars=4_000).of("t"), tool, response)
+    )
     assert repr(response) == before
     assert len(repr(shown)) < 5_000
     assert shape(shown) == shape(response)
@@ -164,7 +201,9 @@ def shape(value):
         ("Unheard", {"of": big(1)}),
         ("Unheard", None),
     ],
-    ids=lambda value: value if isinstance(value, str) and len(value) < 40 else "",
+    ids=lambda value: (
+        value if isinstance(value, str) and len(value) < 40 else ""
+    ),
 )
 def test_what_is_short_is_no_texts_or_is_ours_stays(tool, response):
     assert after(UllageHooks().of("t"), tool, response) == {}
@@ -185,11 +224,14 @@ def test_twelve_conversations_open_their_own():
     ullage = UllageHooks(store=store)
     all_options = [ullage.of(str(n)) for n in range(12)]
     refs = [
-        refs_in(shown_of(after(o, LOOK, big(n))))[0] for n, o in enumerate(all_options)
+        refs_in(shown_of(after(o, LOOK, big(n))))[0]
+        for n, o in enumerate(all_options)
     ]
     for n in range(12):
         for m, ref in enumerate(refs):
-            answer = asyncio.run(ullage._open(str(n), GREP, {"tool_call_id": ref}))
+            answer = asyncio.run(
+                ullage._open(str(n), GREP, {"tool_call_id": ref})
+            )
             assert answer["is_error"] == (n != m)
 
 

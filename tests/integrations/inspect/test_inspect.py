@@ -4,7 +4,9 @@ from functools import partial
 
 import pytest
 
-pytest.importorskip("inspect_ai", reason="inspect-ai is not installed (make inspect)")
+pytest.importorskip(
+    "inspect_ai", reason="inspect-ai is not installed (make inspect)"
+)
 
 from inspect_ai.agent import agent, as_solver, as_tool, react
 from inspect_ai.log import read_eval_log
@@ -45,7 +47,9 @@ from ullage import Budget, FormatError, Limits
 from ullage.integrations.inspect_ai import HOST, UllageModel
 from ullage.integrations.inspect_ai._messages import content_of
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # Inspect leaves files and loops open
+pytestmark = pytest.mark.filterwarnings(
+    "ignore"
+)  # Inspect leaves files and loops open
 SMALL = Limits(window_tokens=16_000, output_reserve_tokens=1_000)
 
 
@@ -55,7 +59,9 @@ def two_looks():
 
 
 def turns(count, start=1, **more):
-    return [calls(("turn", {"n": n}), **more) for n in range(start, start + count)]
+    return [
+        calls(("turn", {"n": n}), **more) for n in range(start, start + count)
+    ]
 
 
 def test_two_large_results_and_a_recall(tmp_path):
@@ -71,11 +77,17 @@ def test_two_large_results_and_a_recall(tmp_path):
     assert GREP in [tool.name for tool in script.asked[0][0]]
 
 
-def test_what_is_sent_is_legal_and_shares_its_prefix_over_sixty_calls(tmp_path):
+def test_what_is_sent_is_legal_and_shares_its_prefix_over_sixty_calls(
+    tmp_path,
+):
     def honest(n, messages):
-        return calls(("turn", {"n": n}), counts=usage(len(text_of(messages)) // 3))
+        return calls(
+            ("turn", {"n": n}), counts=usage(len(text_of(messages)) // 3)
+        )
 
-    script = Script([*(partial(honest, n) for n in range(1, 61)), says("Done.")])
+    script = Script(
+        [*(partial(honest, n) for n in range(1, 61)), says("Done.")]
+    )
     (sample,) = evaluate(script, UllageModel(limits=SMALL), tmp_path).samples
     assert results(sample.messages) == [page(n) for n in range(1, 61)]
     kept = 0  # times that nothing of what was sent before has changed
@@ -94,7 +106,9 @@ def paired(messages):
             waiting.remove(message.tool_call_id)
         elif waiting:
             return False
-        waiting |= {call.id for call in getattr(message, "tool_calls", None) or ()}
+        waiting |= {
+            call.id for call in getattr(message, "tool_calls", None) or ()
+        }
     return not waiting
 
 
@@ -108,9 +122,9 @@ def goes_on(ullage, kept=None):
             for key, value in kept.store.items():
                 state.store.set(key, value)
         tools = [look(), turn(), *ullage.tools]
-        return await as_solver(react(prompt=None, tools=tools, model=ullage.agent))(
-            state, generate
-        )
+        return await as_solver(
+            react(prompt=None, tools=tools, model=ullage.agent)
+        )(state, generate)
 
     return solve
 
@@ -184,7 +198,9 @@ def test_an_agent_that_is_a_tool_has_a_conversation_of_its_own(tmp_path):
         says("There."),
     ]
     script = Script(steps)
-    main = react(tools=[look(), as_tool(searcher()), *ullage.tools], model=ullage.agent)
+    main = react(
+        tools=[look(), as_tool(searcher()), *ullage.tools], model=ullage.agent
+    )
     (sample,) = run_task(main, script, tmp_path).samples
     assert len(ullage.sessions) == 2
     assert f"{NEEDLE} of cupboard 2\n" in text_of(script.sent[3])
@@ -199,10 +215,15 @@ def recalls_first(messages):
 
 def test_a_recall_of_what_is_not_there_is_an_error_for_the_model(tmp_path):
     script = Script(
-        [calls((GREP, {"tool_call_id": "0" * 16, "pattern": "x"})), says("Done.")]
+        [
+            calls((GREP, {"tool_call_id": "0" * 16, "pattern": "x"})),
+            says("Done."),
+        ]
     )
     (sample,) = evaluate(script, UllageModel(), tmp_path).samples
-    (result,) = [m for m in sample.messages if m.role == "tool" and m.function == GREP]
+    (result,) = [
+        m for m in sample.messages if m.role == "tool" and m.function == GREP
+    ]
     assert "nothing is kept under" in result.error.message
 
 
@@ -216,7 +237,8 @@ def test_reasoning_that_is_bound_is_not_left_behind_an_edit(tmp_path):
     assert "[ullage" in text_of(script.sent[-1])
     for before, after in zip(script.sent, script.sent[1:], strict=False):
         edited = [
-            old != new for old, new in zip(shown(before), shown(after), strict=False)
+            old != new
+            for old, new in zip(shown(before), shown(after), strict=False)
         ]
         if any(edited):
             behind = after[edited.index(True) : len(before)]
@@ -251,7 +273,11 @@ def test_usage_is_counted_once(tmp_path):
 
 def test_the_last_request_of_a_budget_forbids_tools(tmp_path):
     script = Script([*turns(4), said("That is all."), said("More.")])
-    evaluate(script, UllageModel(budget=Budget(tokens=4_000), limits=SMALL), tmp_path)
+    evaluate(
+        script,
+        UllageModel(budget=Budget(tokens=4_000), limits=SMALL),
+        tmp_path,
+    )
     assert script.asked[4][1] == "none"
 
 
@@ -272,7 +298,15 @@ def test_every_kind_of_content_is_read():
     ]
     message = HOST.parse(ChatMessageUser(content=items), "messages[0]")
     kinds = [type(part).__name__ for part in message.parts]
-    assert kinds == ["Text", "Media", "Media", "Media", "Media", "Opaque", "Reasoning"]
+    assert kinds == [
+        "Text",
+        "Media",
+        "Media",
+        "Media",
+        "Media",
+        "Opaque",
+        "Reasoning",
+    ]
     assert [part.kind for part in message.parts[1:5]] == [
         "image",
         "audio",
@@ -282,7 +316,9 @@ def test_every_kind_of_content_is_read():
     assert content_of(message.parts[1].block) == items[1]
 
 
-@pytest.mark.parametrize("raw", [7, None, {}, {"role": "tool", "content": "x"}])
+@pytest.mark.parametrize(
+    "raw", [7, None, {}, {"role": "tool", "content": "x"}]
+)
 def test_what_is_no_message_is_refused(raw):
     with pytest.raises(FormatError):
         HOST.parse(raw, "messages[0]")
@@ -290,7 +326,9 @@ def test_what_is_no_message_is_refused(raw):
 
 def test_an_edited_message_is_another_one_and_its_record_untouched():
     call = ToolCall("c", "turn", {"n": 1})
-    raw = ChatMessageAssistant(content=[ContentText(text="said")], tool_calls=[call])
+    raw = ChatMessageAssistant(
+        content=[ContentText(text="said")], tool_calls=[call]
+    )
     message = HOST.parse(raw, "messages[0]")
     edited = HOST.edit(raw, message, [(0, 0, "shown"), (1, 0, '{"n":2}')])
     again = HOST.edit(raw, message, [(0, 0, "shown"), (1, 0, '{"n":2}')])
@@ -302,8 +340,16 @@ def test_an_edited_message_is_another_one_and_its_record_untouched():
 
 def test_an_error_is_read_as_what_providers_are_sent():
     error = ToolCallError("timeout", "It took too long.")
-    raw = ChatMessageTool(content="", tool_call_id="c", function="turn", error=error)
+    raw = ChatMessageTool(
+        content="", tool_call_id="c", function="turn", error=error
+    )
     (result,) = HOST.parse(raw, "messages[0]").results
-    assert (result.is_error, result.content[0].text) == (True, "It took too long.")
+    assert (result.is_error, result.content[0].text) == (
+        True,
+        "It took too long.",
+    )
     shown = HOST.edit(raw, HOST.parse(raw, "messages[0]"), [(0, 0, "Gone.")])
-    assert (shown.error.message, raw.error.message) == ("Gone.", "It took too long.")
+    assert (shown.error.message, raw.error.message) == (
+        "Gone.",
+        "It took too long.",
+    )

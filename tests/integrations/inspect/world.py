@@ -71,7 +71,9 @@ def calls(*asked, thought=None, counts=None):
         if thought
         else ""
     )
-    return _output(ChatMessageAssistant(content=first, tool_calls=made), counts)
+    return _output(
+        ChatMessageAssistant(content=first, tool_calls=made), counts
+    )
 
 
 def says(answer, counts=None):
@@ -87,7 +89,9 @@ def said(text):
 
 def too_long(text="prompt is too long: 15500 tokens > 8000 maximum"):
     """What Inspect makes of a provider's refusal: an output."""
-    output = ModelOutput.from_content("mockllm", text, stop_reason="model_length")
+    output = ModelOutput.from_content(
+        "mockllm", text, stop_reason="model_length"
+    )
     output.usage = usage(0, 0)
     return output
 
@@ -133,7 +137,12 @@ class Script:
 
 
 def evaluate(
-    script, ullage, folder, inputs=("Find the needle.",), tools=(look, turn), **more
+    script,
+    ullage,
+    folder,
+    inputs=("Find the needle.",),
+    tools=(look, turn),
+    **more,
 ):
     """An eval as it is run from a file: its log, read back from the disk."""
     agent = react(
@@ -143,7 +152,12 @@ def evaluate(
 
 
 def run_task(
-    solver, script, folder, inputs=("Find the needle.",), model="gpt-4.1", **more
+    solver,
+    script,
+    folder,
+    inputs=("Find the needle.",),
+    model="gpt-4.1",
+    **more,
 ):
     """The same of any solver."""
     task = Task(
@@ -166,7 +180,9 @@ def run_task(
 def results(messages):
     """The texts of all results but that of the answer, in order."""
     given = [
-        m for m in messages if isinstance(m, ChatMessageTool) and m.function != "submit"
+        m
+        for m in messages
+        if isinstance(m, ChatMessageTool) and m.function != "submit"
     ]
     return [m.text if m.error is None else m.error.message for m in given]
 

@@ -5,7 +5,12 @@ from contextlib import asynccontextmanager
 
 from langchain_anthropic import ChatAnthropic
 from langchain_core.exceptions import ContextOverflowError
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command, interrupt
@@ -38,7 +43,9 @@ def Script(steps, model):
 
 def too_long():
     """What a provider says of a request that is too long."""
-    return ContextOverflowError("prompt is too long: 15500 tokens > 8000 maximum")
+    return ContextOverflowError(
+        "prompt is too long: 15500 tokens > 8000 maximum"
+    )
 
 
 def sign(n: int) -> str:
@@ -51,21 +58,35 @@ class Process:
     """One middleware for all threads, in agents that are invoked."""
 
     def __init__(self, folder, **settings):
-        self.file, self.ullage = folder / "threads.db", UllageMiddleware(**settings)
-        self.saver = SqliteSaver(sqlite3.connect(self.file, check_same_thread=False))
+        self.file, self.ullage = (
+            folder / "threads.db",
+            UllageMiddleware(**settings),
+        )
+        self.saver = SqliteSaver(
+            sqlite3.connect(self.file, check_same_thread=False)
+        )
 
     async def say(self, script, text, name="t", *, stream=False, inner=None):
         """See `tests.integrations.scenario`."""
-        agent, asked = self._agent(script, inner), {"messages": [HumanMessage(text)]}
+        agent, asked = (
+            self._agent(script, inner),
+            {"messages": [HumanMessage(text)]},
+        )
         if stream:
             pieces = agent.stream(asked, thread(name), stream_mode="messages")
-            said = [piece for piece, _ in pieces if not isinstance(piece, ToolMessage)]
+            said = [
+                piece
+                for piece, _ in pieces
+                if not isinstance(piece, ToolMessage)
+            ]
             return "".join(piece.text for piece in said)
         return _said(agent.invoke(asked, thread(name)))
 
     async def sign(self, script, name="t"):
         """Resume what was interrupted."""
-        return _said(self._agent(script).invoke(Command(resume=True), thread(name)))
+        return _said(
+            self._agent(script).invoke(Command(resume=True), thread(name))
+        )
 
     async def stored(self, name="t"):
         """The messages of the last checkpoint."""
@@ -93,7 +114,10 @@ class Awaited:
     """The same where agents are awaited."""
 
     def __init__(self, folder, **settings):
-        self.file, self.ullage = folder / "threads.db", UllageMiddleware(**settings)
+        self.file, self.ullage = (
+            folder / "threads.db",
+            UllageMiddleware(**settings),
+        )
 
     async def say(self, script, text, name="t", *, stream=False, inner=None):
         """See `tests.integrations.scenario`."""
@@ -103,14 +127,18 @@ class Awaited:
                 return _said(await agent.ainvoke(asked, thread(name)))
             pieces = agent.astream(asked, thread(name), stream_mode="messages")
             said = [
-                piece async for piece, _ in pieces if not isinstance(piece, ToolMessage)
+                piece
+                async for piece, _ in pieces
+                if not isinstance(piece, ToolMessage)
             ]
             return "".join(piece.text for piece in said)
 
     async def sign(self, script, name="t"):
         """Resume what was interrupted."""
         async with self._agent(script) as agent:
-            return _said(await agent.ainvoke(Command(resume=True), thread(name)))
+            return _said(
+                await agent.ainvoke(Command(resume=True), thread(name))
+            )
 
     async def stored(self, name="t"):
         """The messages of the last checkpoint."""
@@ -126,9 +154,9 @@ class Awaited:
         async def ask(request: str) -> str:
             """Asks a colleague."""
             asked = {"messages": [HumanMessage(request)]}
-            return (await agent_of(inner, self.ullage).ainvoke(asked))["messages"][
-                -1
-            ].text
+            return (await agent_of(inner, self.ullage).ainvoke(asked))[
+                "messages"
+            ][-1].text
 
         tools = [look, turn, sign, *([ask] if inner else ())]
         async with AsyncSqliteSaver.from_conn_string(str(self.file)) as saver:
@@ -147,14 +175,18 @@ def items(messages):
 def _item(message):
     if isinstance(message, ToolMessage):
         return Item("tool", results=((message.tool_call_id, message.text),))
-    role = {AIMessage: "assistant", SystemMessage: "system"}.get(type(message), "user")
+    role = {AIMessage: "assistant", SystemMessage: "system"}.get(
+        type(message), "user"
+    )
     called = tuple(call["id"] for call in getattr(message, "tool_calls", ()))
     blocks = message.content if isinstance(message.content, list) else ()
     thoughts = sum(block["type"] == "thinking" for block in blocks)
     return Item(role, message.text, called, (), thoughts)
 
 
-_CLAUDE = ChatAnthropic(model="claude-opus-4-5", api_key="none", max_tokens=100)
+_CLAUDE = ChatAnthropic(
+    model="claude-opus-4-5", api_key="none", max_tokens=100
+)
 
 
 def faults(sent):

@@ -2,7 +2,9 @@
 
 import pytest
 
-pytest.importorskip("deepagents", reason="deepagents is not installed (make langchain)")
+pytest.importorskip(
+    "deepagents", reason="deepagents is not installed (make langchain)"
+)
 
 from deepagents import create_deep_agent
 from deepagents.backends import StateBackend
@@ -73,13 +75,17 @@ def test_a_sub_agent_has_a_conversation_of_its_own_on_the_same_object():
         )
         results = [m for m in messages if isinstance(m, ToolMessage)]
         if not is_inner:
-            return says("It says: fourth.") if results else calls(("task", asked))
+            return (
+                says("It says: fourth.") if results else calls(("task", asked))
+            )
         script = two_looks()
         step = script[max(len(results) - 1, 0)]
         return step(messages) if callable(step) else step
 
     ullage = UllageMiddleware(name="SummarizationMiddleware")
-    messages = deep(Scripted(script=reply), ullage).invoke(GO, thread())["messages"]
+    messages = deep(Scripted(script=reply), ullage).invoke(GO, thread())[
+        "messages"
+    ]
     (result,) = (m for m in messages if isinstance(m, ToolMessage))
     assert "In the fourth drawer." in result.text
     assert len(ullage.sessions) == 2

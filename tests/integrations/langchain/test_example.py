@@ -27,9 +27,17 @@ def test_the_langgraph_agent_reads_a_long_file_and_its_thread_goes_on(
     with provider("anthropic", REPLIES, strict=True) as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
-        assert langgraph_agent.main("incident-7", "What is wrong?") == "It is done."
-        assert langgraph_agent.main("incident-7", "Are you sure?") == "As I said."
+        assert (
+            langgraph_agent.main("incident-7", "What is wrong?")
+            == "It is done."
+        )
+        assert (
+            langgraph_agent.main("incident-7", "Are you sure?") == "As I said."
+        )
     assert max(len(request.raw) for request in server.requests) < len(LOG) / 4
-    shown = [request.body["messages"][2]["content"] for request in server.requests[1:]]
+    shown = [
+        request.body["messages"][2]["content"]
+        for request in server.requests[1:]
+    ]
     assert GREP in str(shown[0])
     assert "tide came in" in str(shown[1])

@@ -2,7 +2,9 @@
 
 import pytest
 
-pytest.importorskip("langchain", reason="langchain is not installed (make langchain)")
+pytest.importorskip(
+    "langchain", reason="langchain is not installed (make langchain)"
+)
 
 from langchain.agents import create_agent
 from langgraph.checkpoint.memory import InMemorySaver
@@ -26,7 +28,9 @@ def sizes(first, **settings):
     saver, sent = InMemorySaver(), []
     for turns in (range(first), range(first, TURNS)):
         middleware = (
-            [] if turns.stop == first else [UllageMiddleware(limits=ROOMY, **settings)]
+            []
+            if turns.stop == first
+            else [UllageMiddleware(limits=ROOMY, **settings)]
         )
         for turn in turns:
             model = Scripted(
@@ -35,10 +39,13 @@ def sizes(first, **settings):
             agent = create_agent(
                 model, [fetch], middleware=middleware, checkpointer=saver
             )
-            asked = {"messages": [{"role": "user", "content": f"And page {turn}?"}]}
+            asked = {
+                "messages": [{"role": "user", "content": f"And page {turn}?"}]
+            }
             agent.invoke(asked, thread())
             sent += [
-                sum(len(each.text) for each in messages) for messages in model.sent
+                sum(len(each.text) for each in messages)
+                for messages in model.sent
             ]
     return sent[2 * first :]
 

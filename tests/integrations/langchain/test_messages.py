@@ -2,23 +2,44 @@
 
 import pytest
 
-pytest.importorskip("langchain", reason="langchain is not installed (make langchain)")
+pytest.importorskip(
+    "langchain", reason="langchain is not installed (make langchain)"
+)
 
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
 
-from ullage.core.values.messages import Media, Reasoning, Text, ToolCall, ToolResult
+from ullage.core.values.messages import (
+    Media,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from ullage.integrations.langchain import HOST
 from ullage.testing import FormatContract
 
 CALL = {"name": "look", "args": {"n": 1}, "id": "call_1"}
-THINKING = {"type": "thinking", "thinking": "Look there.", "signature": "c2lnbmVk"}
+THINKING = {
+    "type": "thinking",
+    "thinking": "Look there.",
+    "signature": "c2lnbmVk",
+}
 REDACTED = {"type": "redacted_thinking", "data": "c2VhbGVk"}
 SUMMED = {
     "type": "reasoning",
     "summary": [{"text": "A"}, {"text": "B"}],
     "encrypted_content": "eA",
 }
-NEUTRAL = {"type": "reasoning", "reasoning": "Hm.", "extras": {"signature": "eA"}}
+NEUTRAL = {
+    "type": "reasoning",
+    "reasoning": "Hm.",
+    "extras": {"signature": "eA"},
+}
 BEDROCK = {
     "type": "reasoning_content",
     "reasoning_content": {"text": "Hm.", "signature": "eA"},
@@ -35,7 +56,9 @@ MESSAGES = [
         tool_calls=[CALL],
     ),
     ToolMessage("It is there.", tool_call_id="call_1", name="look"),
-    AIMessage("", tool_calls=[CALL], additional_kwargs={"reasoning_content": "Hm."}),
+    AIMessage(
+        "", tool_calls=[CALL], additional_kwargs={"reasoning_content": "Hm."}
+    ),
     ToolMessage([TEXT, PICTURE], tool_call_id="call_1", status="error"),
     AIMessage("Done."),
 ]
@@ -79,12 +102,16 @@ def test_a_result_says_its_tool_and_whether_it_failed():
         ({"type": "thinking", "thinking": "Hm."}, "Hm.", False),
     ],
 )
-def test_reasoning_is_read_as_reasoning_and_can_be_left_out(block, text, bound):
+def test_reasoning_is_read_as_reasoning_and_can_be_left_out(
+    block, text, bound
+):
     message = AIMessage([block, TEXT])
     said, thought = read(message).parts
     assert said == Text("Look.", 1)
     assert (thought.text, thought.bound) == (text, bound)
-    assert HOST.edit(message, read(message), (), drop_reasoning=True).content == [TEXT]
+    assert HOST.edit(
+        message, read(message), (), drop_reasoning=True
+    ).content == [TEXT]
     assert message.content == [block, TEXT]
 
 
@@ -96,7 +123,9 @@ def test_reasoning_beside_the_content_is_left_out_too():
 
 def test_of_a_call_and_a_text_each_is_edited_where_it_stands():
     parsed = read(MESSAGES[2])
-    shown = HOST.edit(MESSAGES[2], parsed, ((0, 0, "Short."), (1, 0, '{"n":2}')))
+    shown = HOST.edit(
+        MESSAGES[2], parsed, ((0, 0, "Short."), (1, 0, '{"n":2}'))
+    )
     assert shown.content[1] == {"type": "text", "text": "Short."}
     assert shown.tool_calls[0]["args"] == {"n": 2}
     assert shown.content[0] is MESSAGES[2].content[0]

@@ -4,7 +4,9 @@ import sqlite3
 
 import pytest
 
-pytest.importorskip("langchain", reason="langchain is not installed (make langchain)")
+pytest.importorskip(
+    "langchain", reason="langchain is not installed (make langchain)"
+)
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware
@@ -52,7 +54,9 @@ def test_untouched_messages_are_the_very_same_objects():
             return handler(request)
 
     model = Scripted(script=[*fifty()[:3], says("Done.")])
-    agent = create_agent(model, [world.turn], middleware=[Outer(), UllageMiddleware()])
+    agent = create_agent(
+        model, [world.turn], middleware=[Outer(), UllageMiddleware()]
+    )
     agent.invoke(GO)
     assert all(a is b for a, b in zip(seen[-1], model.sent[-1], strict=True))
 
@@ -99,11 +103,20 @@ def test_usage_is_counted_once_for_each_call_with_the_cache_apart():
 
 
 def test_the_last_request_of_a_budget_forbids_tools():
-    for name, choice in (("gpt-4.1", "none"), ("claude-opus-4-5", {"type": "none"})):
-        model = Scripted(script=[*fifty()[:4], says("That is all.")], model_name=name)
-        middleware = UllageMiddleware(budget=Budget(tokens=4_000), limits=SMALL)
+    for name, choice in (
+        ("gpt-4.1", "none"),
+        ("claude-opus-4-5", {"type": "none"}),
+    ):
+        model = Scripted(
+            script=[*fifty()[:4], says("That is all.")], model_name=name
+        )
+        middleware = UllageMiddleware(
+            budget=Budget(tokens=4_000), limits=SMALL
+        )
         agent = agent_of(model, middleware, checkpointer=InMemorySaver())
-        assert agent.invoke(GO, thread())["messages"][-1].text == "That is all."
+        assert (
+            agent.invoke(GO, thread())["messages"][-1].text == "That is all."
+        )
         assert model.asked[-1]["tool_choice"] == choice
         assert isinstance(model.sent[-1][-1], HumanMessage)
         with pytest.raises(BudgetExceeded):
@@ -112,7 +125,9 @@ def test_the_last_request_of_a_budget_forbids_tools():
 
 def test_a_budget_of_a_thread_goes_on_after_a_restart(tmp_path):
     def agent_in_new_process(script):
-        middleware = UllageMiddleware(budget=lambda _: Budget(tokens=1_000_000))
+        middleware = UllageMiddleware(
+            budget=lambda _: Budget(tokens=1_000_000)
+        )
         agent = agent_of(
             Scripted(script=script),
             middleware,
@@ -132,7 +147,8 @@ def test_a_streamed_run_is_observed_and_one_that_is_broken_off_is_not_lost():
     model, middleware = Streaming(script=two_looks()), UllageMiddleware()
     agent = agent_of(model, middleware, checkpointer=InMemorySaver())
     words = [
-        piece.text for piece, _ in agent.stream(GO, thread(), stream_mode="messages")
+        piece.text
+        for piece, _ in agent.stream(GO, thread(), stream_mode="messages")
     ]
     assert "In the fourth drawer." in "".join(words)
     (session,) = middleware.sessions._alive.values()
@@ -144,12 +160,17 @@ def test_a_streamed_run_is_observed_and_one_that_is_broken_off_is_not_lost():
     run = agent.stream({"messages": "More?"}, thread(), stream_mode="messages")
     next(run)
     run.close()
-    assert agent.invoke({"messages": "More?"}, thread())["messages"][-1].text == "Yes."
+    assert (
+        agent.invoke({"messages": "More?"}, thread())["messages"][-1].text
+        == "Yes."
+    )
 
 
 def test_the_state_shows_nothing_of_ullage_to_whoever_reads_the_result():
     agent = agent_of(
-        Scripted(script=two_looks()), UllageMiddleware(), checkpointer=InMemorySaver()
+        Scripted(script=two_looks()),
+        UllageMiddleware(),
+        checkpointer=InMemorySaver(),
     )
     assert set(agent.invoke(GO, thread())) == {"messages"}
     assert set(agent.get_state(thread()).values["ullage"])

@@ -2,7 +2,9 @@
 
 import pytest
 
-pytest.importorskip("langchain", reason="langchain is not installed (make langchain)")
+pytest.importorskip(
+    "langchain", reason="langchain is not installed (make langchain)"
+)
 
 from tests.integrations import scenario
 from tests.integrations.langchain import process

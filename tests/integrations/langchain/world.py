@@ -7,7 +7,11 @@ from typing import Any
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk
-from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.outputs import (
+    ChatGeneration,
+    ChatGenerationChunk,
+    ChatResult,
+)
 
 from tests.integrations import outputs
 from tests.integrations.outputs import GREP
@@ -64,7 +68,9 @@ class Scripted(BaseChatModel):
         message = self._reply(messages, settings)
         return ChatResult(generations=[ChatGeneration(message=message)])
 
-    async def _agenerate(self, messages, stop=None, run_manager=None, **settings):
+    async def _agenerate(
+        self, messages, stop=None, run_manager=None, **settings
+    ):
         message = self._reply(messages, settings)
         if isinstance(message, Hang):
             await message.forever()
@@ -77,7 +83,9 @@ class Streaming(Scripted):
     def _stream(self, messages, stop=None, run_manager=None, **settings):
         yield from self._pieces(self._reply(messages, settings))
 
-    async def _astream(self, messages, stop=None, run_manager=None, **settings):
+    async def _astream(
+        self, messages, stop=None, run_manager=None, **settings
+    ):
         message = self._reply(messages, settings)
         if isinstance(message, Hang):
             await message.forever()
@@ -114,10 +122,18 @@ def usage(prompt=1_000, output=10, read=0, written=0):
 def calls(*asked, thought=""):
     """A reply that calls tools: pairs of name and arguments."""
     made = [
-        {"name": name, "args": args, "id": f"call_{next(_IDS)}"} for name, args in asked
+        {"name": name, "args": args, "id": f"call_{next(_IDS)}"}
+        for name, args in asked
     ]
-    bound = {"type": "thinking", "thinking": thought, "signature": "c2lnbmVk" * 30}
-    uses = [{"type": "tool_use", "input": c["args"], **_without_args(c)} for c in made]
+    bound = {
+        "type": "thinking",
+        "thinking": thought,
+        "signature": "c2lnbmVk" * 30,
+    }
+    uses = [
+        {"type": "tool_use", "input": c["args"], **_without_args(c)}
+        for c in made
+    ]
     content = [bound, *uses] if thought else ""
     return AIMessage(content, tool_calls=made, usage_metadata=usage())
 

@@ -7,7 +7,9 @@ from threading import Event
 
 import pytest
 
-pytest.importorskip("litellm", reason="litellm is not installed (make litellm)")
+pytest.importorskip(
+    "litellm", reason="litellm is not installed (make litellm)"
+)
 
 import litellm
 
@@ -86,7 +88,9 @@ def test_what_was_refused_once_is_cut_deeper_by_the_next_call():
 
     with installed(ullage), upstream(script) as server:
         assert asyncio.run(main(server)) == "Done."
-    refused, then = (text_of(request["messages"]) for request in server.sent[-2:])
+    refused, then = (
+        text_of(request["messages"]) for request in server.sent[-2:]
+    )
     assert len(then) < len(refused) * 0.8
 
 
@@ -94,7 +98,9 @@ def test_twelve_conversations_do_not_open_each_others_outputs():
     def script(request):
         n = int(request["messages"][0]["content"])
         steps = [calls(("look", {"n": n})), recalls, says("Done.")]
-        step = steps[sum(each["role"] == "assistant" for each in request["messages"])]
+        step = steps[
+            sum(each["role"] == "assistant" for each in request["messages"])
+        ]
         return step(request) if callable(step) else step
 
     ullage = UllageCallback()
@@ -102,10 +108,15 @@ def test_twelve_conversations_do_not_open_each_others_outputs():
 
     async def main(server):
         await asyncio.gather(
-            *(run(ullage, server, each, str(n)) for n, each in enumerate(talks))
+            *(
+                run(ullage, server, each, str(n))
+                for n, each in enumerate(talks)
+            )
         )
         refs = [
-            next(call for call in messages[3]["tool_calls"] if ullage.owns(call))
+            next(
+                call for call in messages[3]["tool_calls"] if ullage.owns(call)
+            )
             for messages in talks
         ]
         return await ullage.open("0", refs[1])
@@ -124,7 +135,11 @@ def test_usage_is_counted_once_streamed_or_not():
     async def main(server):
         await ask(server, [USER], "t")
         stream = await ask(
-            server, [USER], "t", stream=True, stream_options={"include_usage": True}
+            server,
+            [USER],
+            "t",
+            stream=True,
+            stream_options={"include_usage": True},
         )
         said = [chunk async for chunk in stream]
         while budget.spent.calls < 2:  # noqa: ASYNC110 - LiteLLM tells it beside the stream
@@ -138,7 +153,11 @@ def test_usage_is_counted_once_streamed_or_not():
     ):
         assert len(asyncio.run(main(server))) > 1
     usage = budget.spent.usage
-    assert (usage.fresh_tokens, usage.cache_read_tokens, usage.output_tokens) == (
+    assert (
+        usage.fresh_tokens,
+        usage.cache_read_tokens,
+        usage.output_tokens,
+    ) == (
         600,
         1_400,
         20,
@@ -147,7 +166,10 @@ def test_usage_is_counted_once_streamed_or_not():
 
 def test_the_last_request_of_a_budget_forbids_tools():
     ullage = UllageCallback(budget=Budget(tokens=4_000), limits=SMALL)
-    with installed(ullage), upstream([*turns(4), says("That is all.")]) as server:
+    with (
+        installed(ullage),
+        upstream([*turns(4), says("That is all.")]) as server,
+    ):
         assert asyncio.run(run(ullage, server, [USER], "t")) == "That is all."
     assert server.sent[-1]["tool_choice"] == "none"
 
@@ -165,10 +187,15 @@ def test_a_call_that_lists_no_recall_tools_is_told_of_none(settings):
         asyncio.run(ask(server, [USER, call, result], "t"))
     (request,) = server.sent
     whole = big(1) in text_of(request["messages"])
-    assert whole == (not settings)  # what nothing could open the default does not cut
+    assert whole == (
+        not settings
+    )  # what nothing could open the default does not cut
     assert whole or len(text_of(request["messages"])) < 20_000
     assert "tool_output_cache" not in text_of(request["messages"])
-    assert [tool["function"]["name"] for tool in request["tools"]] == ["look", "turn"]
+    assert [tool["function"]["name"] for tool in request["tools"]] == [
+        "look",
+        "turn",
+    ]
 
 
 def test_a_call_without_a_conversation_goes_as_it_is():
@@ -196,7 +223,9 @@ def test_what_is_refused_for_ever_is_the_applications_error_each_time():
 
     async def main(server):
         for _ in range(6):
-            with pytest.raises((litellm.ContextWindowExceededError, OverLimitError)):
+            with pytest.raises(
+                (litellm.ContextWindowExceededError, OverLimitError)
+            ):
                 await ask(server, [USER], "t")
 
     with installed(ullage), upstream(lambda request: TOO_LONG) as server:

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 
-os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else the import asks the network
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = (
+    "True"  # else the import asks the network
+)
 
 import litellm
 
@@ -21,7 +23,10 @@ DEFINITIONS = [
         "function": {
             "name": name,
             "description": f"Gives what is at a number: {name}.",
-            "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}},
+            "parameters": {
+                "type": "object",
+                "properties": {"n": {"type": "integer"}},
+            },
         },
     }
     for name in TOOLS
@@ -85,15 +90,25 @@ class Upstream(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     def do_POST(self):
-        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        request = json.loads(
+            self.rfile.read(int(self.headers["Content-Length"]))
+        )
         self.server.sent.append(request)
         step = self.server.script(request)
         if "error" in step:
             self._give(400, "application/json", json.dumps(step))
         elif request.get("stream"):
             chunks = [
-                {"choices": [{"index": 0, "delta": step, "finish_reason": None}]},
-                {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+                {
+                    "choices": [
+                        {"index": 0, "delta": step, "finish_reason": None}
+                    ]
+                },
+                {
+                    "choices": [
+                        {"index": 0, "delta": {}, "finish_reason": "stop"}
+                    ]
+                },
                 {"choices": [], "usage": USAGE},
             ]
             head = {
@@ -102,8 +117,13 @@ class _Handler(BaseHTTPRequestHandler):
                 "created": 1,
                 "model": "m",
             }
-            lines = [f"data: {json.dumps({**head, **chunk})}\n\n" for chunk in chunks]
-            self._give(200, "text/event-stream", "".join([*lines, "data: [DONE]\n\n"]))
+            lines = [
+                f"data: {json.dumps({**head, **chunk})}\n\n"
+                for chunk in chunks
+            ]
+            self._give(
+                200, "text/event-stream", "".join([*lines, "data: [DONE]\n\n"])
+            )
         else:
             reason = "tool_calls" if step.get("tool_calls") else "stop"
             choice = {"index": 0, "message": step, "finish_reason": reason}
@@ -139,7 +159,9 @@ def upstream(script):
             return step(request) if callable(step) else step
 
     server = Upstream(following if isinstance(script, list) else script)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, args=(0.01,), daemon=True
+    )
     thread.start()
     try:
         yield server
@@ -161,7 +183,9 @@ def installed(ullage):
 
 async def ask(server, messages, conversation=None, **more):
     """One call, as an application makes it."""
-    metadata = {"metadata": {"session_id": conversation}} if conversation else {}
+    metadata = (
+        {"metadata": {"session_id": conversation}} if conversation else {}
+    )
     return await litellm.acompletion(
         model="openai/gpt-4.1",
         messages=messages,

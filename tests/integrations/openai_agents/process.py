@@ -81,7 +81,9 @@ class Process:
 
     def __init__(self, folder, **settings):
         self.folder = folder
-        self.ullage = UllageModels(_Models(), store=folder / "ullage.db", **settings)
+        self.ullage = UllageModels(
+            _Models(), store=folder / "ullage.db", **settings
+        )
 
     async def say(self, script, text, name="t", *, stream=False, inner=None):
         """See `tests.integrations.scenario`."""
@@ -123,7 +125,9 @@ class Process:
         finally:
             memory.close()
         if done.interruptions:
-            (self.folder / f"{name}.json").write_text(done.to_state().to_string())
+            (self.folder / f"{name}.json").write_text(
+                done.to_state().to_string()
+            )
             return None
         return done.final_output
 
@@ -138,13 +142,17 @@ class Process:
             """Asks a colleague."""
             outer = _NOW.set(inner)
             config = RunConfig(model_provider=self.ullage.of("inner"))
-            done = await Runner.run(self._agent(inner), request, run_config=config)
+            done = await Runner.run(
+                self._agent(inner), request, run_config=config
+            )
             _NOW.reset(outer)
             return done.final_output
 
         told = "You look for things."
         tools += [ask] if inner else []
-        return Agent(name="finder", instructions=told, model=script.model, tools=tools)
+        return Agent(
+            name="finder", instructions=told, model=script.model, tools=tools
+        )
 
 
 def items(messages):
@@ -168,7 +176,9 @@ def _item(item):
 
 def faults(sent):
     """What the Responses API would refuse of the items."""
-    return problems({"model": "gpt-5.2", "input": sent}, format="openai-responses")
+    return problems(
+        {"model": "gpt-5.2", "input": sent}, format="openai-responses"
+    )
 
 
 def forbids(asked):

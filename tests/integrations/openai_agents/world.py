@@ -15,7 +15,9 @@ from agents import (
 )
 from agents.testing import ScriptedModel, assistant_message, function_call
 from agents.testing.model import ModelStep
-from openai.types.responses.response_reasoning_item import ResponseReasoningItem
+from openai.types.responses.response_reasoning_item import (
+    ResponseReasoningItem,
+)
 from openai.types.responses.response_usage import InputTokensDetails
 
 from tests.integrations import outputs
@@ -110,7 +112,10 @@ def agent_of(ullage, tools=(look, turn)):
     """An agent as an application makes it."""
     told = "You look for things."
     return Agent(
-        name="finder", instructions=told, model="gpt-5.2", tools=[*tools, *ullage.tools]
+        name="finder",
+        instructions=told,
+        model="gpt-5.2",
+        tools=[*tools, *ullage.tools],
     )
 
 
@@ -118,7 +123,9 @@ def run(agent, text, models, memory=None):
     """What comes of a run, in an event loop of its own."""
     config = RunConfig(model_provider=models)
     return asyncio.run(
-        Runner.run(agent, text, session=memory, run_config=config, max_turns=200)
+        Runner.run(
+            agent, text, session=memory, run_config=config, max_turns=200
+        )
     )
 
 
@@ -134,7 +141,9 @@ def text_of(items):
 def results(items):
     """What tools gave, in order."""
     return [
-        item["output"] for item in items if item.get("type") == "function_call_output"
+        item["output"]
+        for item in items
+        if item.get("type") == "function_call_output"
     ]
 
 

@@ -50,7 +50,9 @@ class Process:
             return await self._run(agent, name, text)
         history = await self.stored(name)
         async with agent.run_stream(text, message_history=history) as run:
-            said = "".join([word async for word in run.stream_text(delta=True)])
+            said = "".join(
+                [word async for word in run.stream_text(delta=True)]
+            )
             self._keep(name, run.all_messages_json())
         return said
 
@@ -60,7 +62,9 @@ class Process:
         asked = {call.tool_call_id: True for call in history[-1].tool_calls}
         approved = DeferredToolResults(approvals=asked)
         agent = self._agent(script, None)
-        return await self._run(agent, name, None, deferred_tool_results=approved)
+        return await self._run(
+            agent, name, None, deferred_tool_results=approved
+        )
 
     async def stored(self, name="t"):
         """The history in its file."""
@@ -76,12 +80,19 @@ class Process:
         await self.ullage.sessions.close()
 
     async def _run(self, agent, name, text, **more):
-        history, limits = await self.stored(name), UsageLimits(request_limit=None)
+        history, limits = (
+            await self.stored(name),
+            UsageLimits(request_limit=None),
+        )
         done = await agent.run(
             text, message_history=history, usage_limits=limits, **more
         )
         self._keep(name, done.all_messages_json())
-        return None if isinstance(done.output, DeferredToolRequests) else done.output
+        return (
+            None
+            if isinstance(done.output, DeferredToolRequests)
+            else done.output
+        )
 
     def _keep(self, name, kept):
         (self.folder / f"{name}.json").write_bytes(kept)

@@ -58,7 +58,9 @@ def test_untouched_messages_are_the_very_same_objects():
     done = run(agent_of(script, UllageCapability()), GO)
     history = done.all_messages()
     assert script.sent[-1][0] is history[0]
-    assert all(a is b for a, b in zip(script.sent[-1][1:], history[1:-1], strict=True))
+    assert all(
+        a is b for a, b in zip(script.sent[-1][1:], history[1:-1], strict=True)
+    )
 
 
 def test_after_a_restart_the_tools_may_run_first():
@@ -67,7 +69,9 @@ def test_after_a_restart_the_tools_may_run_first():
     open_call = stored(history[:-2])
     assert open_call[-1].tool_calls[0].tool_name == world.GREP
     again = Script([says("In the fourth drawer.")])
-    done = run(agent_of(again, UllageCapability()), None, message_history=open_call)
+    done = run(
+        agent_of(again, UllageCapability()), None, message_history=open_call
+    )
     assert f"{NEEDLE} of cupboard 2\n" in results(done.all_messages())[2]
 
 
@@ -97,8 +101,12 @@ def test_the_last_request_of_a_budget_forbids_tools():
 
 def test_a_budget_of_a_conversation_goes_on_from_its_history():
     def asked(script, **more):
-        capability = UllageCapability(budget=lambda _: Budget(tokens=1_000_000))
-        history = run(agent_of(Script(script), capability), GO, **more).all_messages()
+        capability = UllageCapability(
+            budget=lambda _: Budget(tokens=1_000_000)
+        )
+        history = run(
+            agent_of(Script(script), capability), GO, **more
+        ).all_messages()
         (session,) = capability.sessions._alive.values()
         return history, session.budget.spent.calls
 
@@ -131,6 +139,8 @@ def test_a_streamed_run_is_observed_and_keeps_its_ledger():
 
 
 def test_no_model_is_shown_what_the_history_keeps_for_us():
-    history = run(agent_of(Script(two_looks()), UllageCapability()), GO).all_messages()
+    history = run(
+        agent_of(Script(two_looks()), UllageCapability()), GO
+    ).all_messages()
     assert isinstance(history[0], ModelRequest)
     assert not any("opened" in text_of([message]) for message in history[:2])

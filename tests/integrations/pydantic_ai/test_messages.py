@@ -41,14 +41,20 @@ THOUGHT = ThinkingPart("Hm.", signature="c2lnbmVk", provider_name="anthropic")
 RETURN = ToolReturnPart("look", "It is there.", "call_1")
 
 MESSAGES = [
-    ModelRequest(parts=[SystemPromptPart("You look."), UserPromptPart("Look.")]),
+    ModelRequest(
+        parts=[SystemPromptPart("You look."), UserPromptPart("Look.")]
+    ),
     ModelResponse(parts=[THOUGHT, TextPart("I look."), CALL]),
     ModelRequest(parts=[RETURN, UserPromptPart("And?")]),
     ModelResponse(parts=[ToolCallPart("look", '{"n": 2}', "call_2")]),
     ModelRequest(parts=[ToolReturnPart("look", {"found": [1, 2]}, "call_2")]),
     ModelResponse(parts=[ToolCallPart("see", None, "call_3")]),
     ModelRequest(
-        parts=[ToolReturnPart("see", ["Here.", PICTURE], "call_3", outcome="failed")]
+        parts=[
+            ToolReturnPart(
+                "see", ["Here.", PICTURE], "call_3", outcome="failed"
+            )
+        ]
     ),
     ModelRequest(parts=[UserPromptPart(["Look at", URL])]),
     ModelResponse(
@@ -85,18 +91,27 @@ def test_reasoning_is_left_out_and_the_original_keeps_it():
 
 def test_a_result_that_is_no_text_is_read_as_the_text_that_is_sent():
     (result,) = read(MESSAGES[4]).parts
-    assert result == ToolResult("call_2", (Text('{"found":[1,2]}'),), False, 0, "look")
+    assert result == ToolResult(
+        "call_2", (Text('{"found":[1,2]}'),), False, 0, "look"
+    )
 
 
 def test_media_of_a_result_and_of_the_user_are_media_and_come_back_as_they_were():
     (result,) = read(MESSAGES[6]).parts
     assert result.is_error
     text, picture = result.content
-    assert (text.text, picture.kind, picture.mime) == ("Here.", "image", "image/png")
+    assert (text.text, picture.kind, picture.mime) == (
+        "Here.",
+        "image",
+        "image/png",
+    )
     assert content_of(picture.block).data == PICTURE.data
     at_first, linked = read(MESSAGES[7]).parts
     assert isinstance(linked, Media)
-    assert (at_first.text, linked.data) == ("Look at", "https://example.org/a.png")
+    assert (at_first.text, linked.data) == (
+        "Look at",
+        "https://example.org/a.png",
+    )
     assert content_of(linked.block).url == URL.url
 
 
@@ -122,8 +137,12 @@ def test_an_edit_of_one_part_leaves_the_others_the_same_objects():
 
 def test_what_a_human_said_who_denied_a_call_is_the_users():
     """The message says so itself; a failure is the tool's."""
-    said = ToolReturnPart("deploy", "Not on a Friday.", "call_4", outcome="denied")
-    failed = ToolReturnPart("deploy", "No route to host.", "call_4", outcome="failed")
+    said = ToolReturnPart(
+        "deploy", "Not on a Friday.", "call_4", outcome="denied"
+    )
+    failed = ToolReturnPart(
+        "deploy", "No route to host.", "call_4", outcome="failed"
+    )
     for part, author in ((said, "user"), (failed, "tool"), (RETURN, "tool")):
         (result,) = read(ModelRequest(parts=[part])).parts
         assert result.author == author

@@ -80,9 +80,15 @@ def usage(prompt=1_000, output=10, **more):
 
 def calls(*asked, thought=""):
     """A response that calls tools: pairs of name and arguments."""
-    made = [ToolCallPart(name, args, f"call_{next(_IDS)}") for name, args in asked]
-    bound = ThinkingPart(thought, signature="c2lnbmVk" * 30, provider_name="anthropic")
-    return ModelResponse(parts=[bound, *made] if thought else made, usage=usage())
+    made = [
+        ToolCallPart(name, args, f"call_{next(_IDS)}") for name, args in asked
+    ]
+    bound = ThinkingPart(
+        thought, signature="c2lnbmVk" * 30, provider_name="anthropic"
+    )
+    return ModelResponse(
+        parts=[bound, *made] if thought else made, usage=usage()
+    )
 
 
 def says(text, read=0, written=0):
@@ -92,7 +98,9 @@ def says(text, read=0, written=0):
 
 def too_long():
     """What a provider says of a request that is too long."""
-    body = {"error": {"message": "prompt is too long: 15500 tokens > 8000 maximum"}}
+    body = {
+        "error": {"message": "prompt is too long: 15500 tokens > 8000 maximum"}
+    }
     return ModelHTTPError(400, "claude-opus-4-5", body)
 
 
@@ -139,4 +147,6 @@ def shown(messages):
 
 
 def _shown(part):
-    return {key: value for key, value in vars(part).items() if key != "timestamp"}
+    return {
+        key: value for key, value in vars(part).items() if key != "timestamp"
+    }

@@ -69,7 +69,9 @@ class Process:
         await self.ullage.sessions.close()
 
     def _agent(self, script, name, inner=None):
-        manager = FileSessionManager(session_id=name, storage_dir=str(self.folder))
+        manager = FileSessionManager(
+            session_id=name, storage_dir=str(self.folder)
+        )
         tools = [look, turn, sign]
         if inner is not None:
             colleague = agent_of(inner, self.ullage)
@@ -93,16 +95,22 @@ def items(messages):
 
 
 def _item(message):
-    text = "\n".join(block["text"] for block in message["content"] if "text" in block)
+    text = "\n".join(
+        block["text"] for block in message["content"] if "text" in block
+    )
     called = (
         block["toolUse"]["toolUseId"]
         for block in message["content"]
         if "toolUse" in block
     )
     given = [
-        block["toolResult"] for block in message["content"] if "toolResult" in block
+        block["toolResult"]
+        for block in message["content"]
+        if "toolResult" in block
     ]
-    results = tuple((each["toolUseId"], each["content"][0]["text"]) for each in given)
+    results = tuple(
+        (each["toolUseId"], each["content"][0]["text"]) for each in given
+    )
     thoughts = sum("reasoningContent" in block for block in message["content"])
     return Item(message["role"], text, tuple(called), results, thoughts)
 

@@ -2,7 +2,9 @@
 
 import pytest
 
-pytest.importorskip("strands", reason="strands-agents is not installed (make strands)")
+pytest.importorskip(
+    "strands", reason="strands-agents is not installed (make strands)"
+)
 
 from tests.integrations import scenario
 from tests.integrations.strands import process

@@ -2,7 +2,9 @@
 
 import pytest
 
-pytest.importorskip("strands", reason="strands-agents is not installed (make strands)")
+pytest.importorskip(
+    "strands", reason="strands-agents is not installed (make strands)"
+)
 
 from strands.session.file_session_manager import FileSessionManager
 from strands.types.session import decode_bytes_values
@@ -28,14 +30,20 @@ def two_looks():
 
 
 def fifty(start=1, **more):
-    return [calls(("turn", {"n": n}), **more) for n in range(start, start + 50)]
+    return [
+        calls(("turn", {"n": n}), **more) for n in range(start, start + 50)
+    ]
 
 
 def restored(folder, script, **settings):
-    manager = FileSessionManager(session_id="incident-7", storage_dir=str(folder))
+    manager = FileSessionManager(
+        session_id="incident-7", storage_dir=str(folder)
+    )
     model = Scripted(script)
     return model, agent_of(
-        model, UllageStrandsPlugin(limits=SMALL, **settings), session_manager=manager
+        model,
+        UllageStrandsPlugin(limits=SMALL, **settings),
+        session_manager=manager,
     )
 
 
@@ -50,9 +58,9 @@ def test_after_a_restart_a_recall_may_come_first(tmp_path):
 
 def test_usage_is_counted_once_for_each_call_with_the_cache_apart():
     plugin = UllageStrandsPlugin(budget=(budget := Budget(tokens=0)))
-    agent_of(Scripted([*fifty()[:2], says("Done.", read=700, written=200)]), plugin)(
-        "Find the needle."
-    )
+    agent_of(
+        Scripted([*fifty()[:2], says("Done.", read=700, written=200)]), plugin
+    )("Find the needle.")
     spent = budget.spent
     assert (spent.calls, spent.usage.cache_read_tokens) == (3, 700)
     assert spent.usage.cache_write_tokens == 200
@@ -93,7 +101,13 @@ def test_every_kind_of_block_is_read():
 
 @pytest.mark.parametrize(
     "raw",
-    [7, None, {}, {"role": "tool", "content": []}, {"role": "user", "content": 7}],
+    [
+        7,
+        None,
+        {},
+        {"role": "tool", "content": []},
+        {"role": "user", "content": 7},
+    ],
 )
 def test_what_is_no_message_is_refused(raw):
     with pytest.raises(FormatError):

@@ -53,14 +53,20 @@ class Scripted(Model):
         """See `Model`."""
         return self.config
 
-    def structured_output(self, output_model, prompt, system_prompt=None, **more):
+    def structured_output(
+        self, output_model, prompt, system_prompt=None, **more
+    ):
         """See `Model`."""
         raise NotImplementedError
 
-    async def stream(self, messages, tool_specs=None, system_prompt=None, **more):
+    async def stream(
+        self, messages, tool_specs=None, system_prompt=None, **more
+    ):
         """See `Model`."""
         self.sent.append(messages)
-        self.asked.append({"tools": tool_specs, "system": system_prompt, **more})
+        self.asked.append(
+            {"tools": tool_specs, "system": system_prompt, **more}
+        )
         step = self.script
         if isinstance(step, list):
             step = step[len(self.sent) - 1]
@@ -76,18 +82,24 @@ class Scripted(Model):
             for event in _events(block):
                 yield event
         calls = any("toolUse" in block for block in blocks)
-        yield {"messageStop": {"stopReason": "tool_use" if calls else "end_turn"}}
+        yield {
+            "messageStop": {"stopReason": "tool_use" if calls else "end_turn"}
+        }
         yield {"metadata": {"usage": counts, "metrics": {"latencyMs": 1}}}
 
 
 def _events(block):
     start, deltas = {}, [{"text": block.get("text")}]
     if call := block.get("toolUse"):
-        start = {"toolUse": {"name": call["name"], "toolUseId": call["toolUseId"]}}
+        start = {
+            "toolUse": {"name": call["name"], "toolUseId": call["toolUseId"]}
+        }
         deltas = [{"toolUse": {"input": json.dumps(call["input"])}}]
     elif thought := block.get("reasoningContent"):
         said = thought["reasoningText"]
-        deltas = [{"reasoningContent": {key: value}} for key, value in said.items()]
+        deltas = [
+            {"reasoningContent": {key: value}} for key, value in said.items()
+        ]
     yield {"contentBlockStart": {"start": start}}
     for delta in deltas:
         yield {"contentBlockDelta": {"delta": delta}}
@@ -123,14 +135,20 @@ def results(messages):
     """The texts of all results, in order."""
     blocks = [block for message in messages for block in message["content"]]
     given = [
-        block["toolResult"]["content"] for block in blocks if "toolResult" in block
+        block["toolResult"]["content"]
+        for block in blocks
+        if "toolResult" in block
     ]
-    return ["".join(item.get("text", "") for item in content) for content in given]
+    return [
+        "".join(item.get("text", "") for item in content) for content in given
+    ]
 
 
 def text_of(messages):
     """All that messages say."""
-    said = [b.get("text", "") for message in messages for b in message["content"]]
+    said = [
+        b.get("text", "") for message in messages for b in message["content"]
+    ]
     return "\n".join([*said, *results(messages)])
 
 

@@ -26,7 +26,9 @@ def troubles(runs):
 def test_every_adversary_is_below_recency_and_below_a_floor(runs, capsys):
     assert troubles(runs) == []
     lines = {
-        line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line
+        line.split()[0]: line
+        for line in capsys.readouterr().out.splitlines()
+        if line
     }
     for name in ("last_call", "names_only"):
         assert "far" in lines[name]
@@ -37,7 +39,9 @@ def test_who_cheats_and_gets_away_with_it_is_told(runs, monkeypatch):
     monkeypatch.setattr(
         controls, "ADVERSARIES", {**controls.ADVERSARIES, "everything": None}
     )
-    monkeypatch.setattr(controls, "replays", _with_a_perfect_cheat(controls.replays))
+    monkeypatch.setattr(
+        controls, "replays", _with_a_perfect_cheat(controls.replays)
+    )
     assert troubles(runs) == [
         "N3: everything is not below recency",
         "floors: everything passes them all",
@@ -56,5 +60,7 @@ def _with_a_perfect_cheat(replays):
 
 
 def _all_of(run, share):
-    done = replay_run(run, 200_000, profiles=JOB.profiles, watch_of=watch_pages)
+    done = replay_run(
+        run, 200_000, profiles=JOB.profiles, watch_of=watch_pages
+    )
     return tried(replace(done, policy="everything", share=share))

@@ -5,7 +5,10 @@ from lab.bench.digests import rates
 
 def test_each_step_does_some_of_the_work():
     found = dict(
-        rates(["def old_name(first_arg):\n    return first_arg\n" * 40] * 3, tries=1)
+        rates(
+            ["def old_name(first_arg):\n    return first_arg\n" * 40] * 3,
+            tries=1,
+        )
     )
     assert next(iter(found)) == "parted into words"
     assert list(found)[-1] == "and the lines chosen"

@@ -15,18 +15,31 @@ from lab.bench.peers.table import lines_of, markdown_of
 from ullage.tools.replay.cost.prices import PROFILES
 from ullage.tools.replay.run import replay_run
 
-TOY = Path(__file__).parents[3] / "lab" / "bench" / "peers" / "adapters" / "toy.py"
+TOY = (
+    Path(__file__).parents[3]
+    / "lab"
+    / "bench"
+    / "peers"
+    / "adapters"
+    / "toy.py"
+)
 WINDOW = 16_000
 
 
 def scored(*policies, calls=8, runs=1, seconds=60.0, run_seconds=60.0):
     """The line of each contestant, by name."""
     run = generated_run(calls)
-    entries = [Entry("toy", policy, Path(sys.executable), TOY) for policy in policies]
+    entries = [
+        Entry("toy", policy, Path(sys.executable), TOY) for policy in policies
+    ]
     profiles, results = [PROFILES["anthropic-5m"]], {}
-    with Arena(entries, profiles, seconds=seconds, run_seconds=run_seconds) as arena:
+    with Arena(
+        entries, profiles, seconds=seconds, run_seconds=run_seconds
+    ) as arena:
         for _ in range(runs):
-            for window, name, score in arena.scores(run, [WINDOW], frozenset()):
+            for window, name, score in arena.scores(
+                run, [WINDOW], frozenset()
+            ):
                 results.setdefault((window, name), []).append(score)
     return {line.name: line for line in lines_of(results)}
 
@@ -39,7 +52,11 @@ def lines():
 
 def test_a_peer_that_sends_everything_scores_as_everything_does(lines):
     ours, toys = lines["everything"], lines["toy everything"]
-    assert (toys.runs, toys.views, toys.over) == (ours.runs, ours.views, ours.over)
+    assert (toys.runs, toys.views, toys.over) == (
+        ours.runs,
+        ours.views,
+        ours.over,
+    )
     assert toys.row.tokens == toys.row.raw_tokens == ours.row.tokens
     assert toys.row.evidence == ours.row.evidence
     assert toys.row.evidence.visible == 1.0
@@ -55,11 +72,15 @@ def test_calls_parted_from_their_results_and_users_left_out_are_told(lines):
     assert toys.row.evidence.lost == 1.0
 
 
-def test_what_a_peers_own_tool_returns_counts_as_recoverable_and_only_that(lines):
+def test_what_a_peers_own_tool_returns_counts_as_recoverable_and_only_that(
+    lines,
+):
     evidence = lines["toy shelved"].row.evidence
     assert evidence.visible == 0.0
     assert evidence.lost == 0.0, "every name opens the whole result"
-    assert 0 < evidence.recall_any < 1.0, "a page holds only the beginning of it"
+    assert 0 < evidence.recall_any < 1.0, (
+        "a page holds only the beginning of it"
+    )
 
 
 def test_a_call_the_library_refuses_is_a_finding_and_the_run_goes_on(lines):
@@ -89,7 +110,9 @@ def test_ours_is_what_ullage_replay_says_it_is(lines):
         ("slow", "took more than 0.5 s for an answer"),
     ],
 )
-def test_a_peer_that_fails_is_told_so_and_the_others_are_scored(policy, trouble):
+def test_a_peer_that_fails_is_told_so_and_the_others_are_scored(
+    policy, trouble
+):
     seconds = 0.5 if policy == "slow" else 60.0
     found = scored(policy, runs=2, seconds=seconds)
     toys = found[f"toy {policy}"]
@@ -104,7 +127,9 @@ def test_a_library_that_takes_too_long_for_a_whole_run_is_stopped():
     assert toys.troubles == {"took more than 0 s in all": 1}
 
 
-def test_an_adapter_that_cannot_be_started_says_what_kind_of_error_it_was(tmp_path):
+def test_an_adapter_that_cannot_be_started_says_what_kind_of_error_it_was(
+    tmp_path,
+):
     adapter = tmp_path / "for_nobody.py"
     adapter.write_text("import a_library_that_is_not_there\n")
     with (
@@ -138,7 +163,9 @@ def test_each_peer_has_its_adapter_and_every_version_pinned_and_hashed():
 
 def kept(*policies):
     """What each contestant kept of one run, by name."""
-    entries = [Entry("toy", policy, Path(sys.executable), TOY) for policy in policies]
+    entries = [
+        Entry("toy", policy, Path(sys.executable), TOY) for policy in policies
+    ]
     with Arena(
         entries, [], seconds=60.0, run_seconds=60.0, hash_seed="random"
     ) as arena:
@@ -152,7 +179,10 @@ def test_a_result_is_whole_in_view_or_read_back_by_the_librarys_tool_or_gone():
     keeps = kept("everything", "last-n", "shelved")
     results = keeps["everything"].results
     assert results == keeps["everything"].shown > 0
-    assert (keeps["toy shelved"].shown, keeps["toy shelved"].opened) == (0, results)
+    assert (keeps["toy shelved"].shown, keeps["toy shelved"].opened) == (
+        0,
+        results,
+    )
     assert 0 < keeps["toy last-n"].shown < 6
     assert keeps["toy last-n"].opened == 0
     ours = keeps["ullage"]
@@ -169,13 +199,17 @@ def test_a_policy_that_shows_something_else_the_second_time_is_told():
 def test_a_peer_that_fails_keeps_nothing_and_says_why():
     keeps = kept("dying")
     assert keeps["toy dying"] == Keep(trouble="ended without an answer")
-    row = markdown_of_keeps({(WINDOW, "toy dying"): [keeps["toy dying"]]}).splitlines()[
-        -1
-    ]
+    row = markdown_of_keeps(
+        {(WINDOW, "toy dying"): [keeps["toy dying"]]}
+    ).splitlines()[-1]
     assert row == "| 16k | toy dying | 0 of 1 | 0 | 0 | 0 | 0 | 0 of 0 |"
 
 
 def test_the_table_has_a_cell_for_every_heading(lines):
     head, rule, *rows = markdown_of([*lines.values()]).splitlines()
-    assert {row.count("|") for row in rows} == {head.count("|")} == {rule.count("|")}
+    assert (
+        {row.count("|") for row in rows}
+        == {head.count("|")}
+        == {rule.count("|")}
+    )
     assert len(rows) == 7

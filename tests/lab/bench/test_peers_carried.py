@@ -8,12 +8,21 @@ from lab.bench.peers.arena import Entry
 from lab.bench.peers.carried import Carry
 from lab.bench.peers.generated import generated_run
 
-TOY = Path(__file__).parents[3] / "lab" / "bench" / "peers" / "adapters" / "toy.py"
+TOY = (
+    Path(__file__).parents[3]
+    / "lab"
+    / "bench"
+    / "peers"
+    / "adapters"
+    / "toy.py"
+)
 
 
 def carried(*policies):
     """What each made of one run, by name."""
-    entries = [Entry("toy", policy, Path(sys.executable), TOY) for policy in policies]
+    entries = [
+        Entry("toy", policy, Path(sys.executable), TOY) for policy in policies
+    ]
     with ExitStack() as processes:
         made = Carry(entries, processes)(generated_run(40), [16_000])
         return {name: found for name, _, found in made}
@@ -28,8 +37,14 @@ def test_a_peer_that_sends_everything_costs_what_keeping_everything_costs():
 
 def test_what_a_peer_leaves_out_is_paid_for_by_a_page_or_whole():
     found = carried("last-n", "shelved", "refusing")
-    assert found["toy last-n"].shown.lost == found["toy last-n"].shown.faults > 0
-    assert found["toy shelved"].shown.lost == 0 < found["toy shelved"].shown.faults
+    assert (
+        found["toy last-n"].shown.lost == found["toy last-n"].shown.faults > 0
+    )
+    assert (
+        found["toy shelved"].shown.lost
+        == 0
+        < found["toy shelved"].shown.faults
+    )
     assert found["toy refusing"].over_limit > 0
     assert found["ullage"].shown.unsaid < found["toy last-n"].shown.unsaid
 

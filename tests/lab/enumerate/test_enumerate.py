@@ -43,7 +43,9 @@ def tried(format, length, *, basic, number=None):
 def test_every_row_of_the_tables_alone(format):
     total = tried(format, 1, basic=False)
     assert total.found == []
-    assert total.histories > 0.6 * len(alphabet(format)) * len(families(format))
+    assert total.histories > 0.6 * len(alphabet(format)) * len(
+        families(format)
+    )
 
 
 @pytest.mark.parametrize(("format", "number"), ENDS)
@@ -75,20 +77,29 @@ NOT_WRITTEN = {"message"}
 def test_every_basic_shape_is_one_and_each_wire_has_what_it_can_say():
     assert BASIC - {"user"} <= SHAPES.keys()
     named = {
-        letter.name for format in FORMATS for letter in alphabet(format, basic=True)
+        letter.name
+        for format in FORMATS
+        for letter in alphabet(format, basic=True)
     }
     assert named == BASIC
 
 
 @every_format
-def test_every_model_is_in_a_family_and_no_two_families_have_equal_rules(format):
+def test_every_model_is_in_a_family_and_no_two_families_have_equal_rules(
+    format,
+):
     found = families(format)
     models = [
-        model for family in found if not family.is_manual for model in family.models
+        model
+        for family in found
+        if not family.is_manual
+        for model in family.models
     ]
-    maker = {"anthropic": "claude", "openai-responses": "gpt", "gemini": "gemini"}.get(
-        format, ""
-    )
+    maker = {
+        "anthropic": "claude",
+        "openai-responses": "gpt",
+        "gemini": "gemini",
+    }.get(format, "")
     assert sorted(m for m in models if m in NAMES) == sorted(
         m for m in NAMES if maker in m
     )
@@ -121,7 +132,8 @@ def test_a_reading_that_overlooks_a_rule_is_found(monkeypatch):
     monkeypatch.setattr(_problem.Check, "add", silenced)
     found = tried("anthropic", 1, basic=True, number=1).found
     assert any(
-        "call: one reading says nothing, the other A14" in each for each in found
+        "call: one reading says nothing, the other A14" in each
+        for each in found
     )
 
 
@@ -140,11 +152,14 @@ FIRST = {"summarised messages are visible": 105}
 @pytest.mark.parametrize(("format", "name"), CAUGHT)
 def test_a_guard_that_is_taken_out_is_found(format, name):
     (mutant,) = (each for each in MUTANTS if each.name == name)
-    of_format = [unit for unit in units(2, basic=True) if unit.format == format]
+    of_format = [
+        unit for unit in units(2, basic=True) if unit.format == format
+    ]
     first = FIRST.get(name, 0)
     with planted(mutant):
         assert any(
-            try_unit(unit).found for unit in (*of_format[first:], *of_format[:first])
+            try_unit(unit).found
+            for unit in (*of_format[first:], *of_format[:first])
         )
 
 
@@ -156,8 +171,13 @@ def test_what_the_provider_reads_alone_is_judged_against_what_it_returned():
         if each.name == "signed thinking, call"
     )
     items = history((letter,))
-    sealed = [{**each, "encrypted_content": "other"} for each in items[:1]] + items[1:]
-    request = {**family.head, "input": [{"role": "user", "content": "go"}, *sealed]}
+    sealed = [
+        {**each, "encrypted_content": "other"} for each in items[:1]
+    ] + items[1:]
+    request = {
+        **family.head,
+        "input": [{"role": "user", "content": "go"}, *sealed],
+    }
     returned = [{"role": "user", "content": "go"}, *items]
     assert "R8" in rules_broken("openai-responses", request, returned)[0]
 

@@ -21,9 +21,13 @@ def test_every_shape_is_drawn_in_every_format_and_is_legal():
     seen = Counter()
     for number in range(400):
         one = bordered(SEED, number)
-        seen.update((one.format, shape) for shape in SHAPES if shape in one.features)
+        seen.update(
+            (one.format, shape) for shape in SHAPES if shape in one.features
+        )
         assert one.repair or _illegal(one) == "", number
-    assert {(format, shape) for format in FORMATS for shape in SHAPES} == seen.keys()
+    assert {
+        (format, shape) for format in FORMATS for shape in SHAPES
+    } == seen.keys()
 
 
 def test_a_changed_message_stands_otherwise_only_in_earlier_requests():
@@ -47,8 +51,16 @@ def test_a_request_tells_which_tools_may_be_called():
     assert may_call({}, ours)
     assert may_call({"tool_choice": {"type": "any"}}, ours)
     assert not may_call({"tool_choice": "none"}, ours)
-    assert not may_call({"tool_choice": {"type": "tool", "name": "bash"}}, ours)
-    assert may_call({"tool_choice": {"type": "allowed_tools", "tools": [listed]}}, ours)
-    assert not may_call({"tool_choice": {"type": "allowed_tools", "tools": []}}, ours)
+    assert not may_call(
+        {"tool_choice": {"type": "tool", "name": "bash"}}, ours
+    )
+    assert may_call(
+        {"tool_choice": {"type": "allowed_tools", "tools": [listed]}}, ours
+    )
+    assert not may_call(
+        {"tool_choice": {"type": "allowed_tools", "tools": []}}, ours
+    )
     config = {"mode": "ANY", "allowedFunctionNames": ["bash"]}
-    assert not may_call({"toolConfig": {"functionCallingConfig": config}}, ours)
+    assert not may_call(
+        {"toolConfig": {"functionCallingConfig": config}}, ours
+    )

@@ -113,10 +113,14 @@ def known_rules():
 
 def broken(format, mutant):
     request = LEGAL[format]()
-    key = next(name for name in ("messages", "input", "contents") if name in request)
+    key = next(
+        name for name in ("messages", "input", "contents") if name in request
+    )
     history = copy.deepcopy(request[key])
     mutant(request)
-    return {problem.rule for problem in problems(format, request, history=history)}
+    return {
+        problem.rule for problem in problems(format, request, history=history)
+    }
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -125,7 +129,9 @@ def test_what_is_broken_was_legal(format):
 
 
 @pytest.mark.parametrize(
-    ("format", "rule", "mutant"), ILLEGAL_MUTANTS, ids=[v[1] for v in ILLEGAL_MUTANTS]
+    ("format", "rule", "mutant"),
+    ILLEGAL_MUTANTS,
+    ids=[v[1] for v in ILLEGAL_MUTANTS],
 )
 def test_every_rule_is_broken_once_and_its_mutant_says_nothing(
     monkeypatch, format, rule, mutant
@@ -171,7 +177,9 @@ FIRST = {
 """The history that catches it, of what takes many; where it does not, the others are tried too."""
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
+@pytest.mark.parametrize(
+    "mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS]
+)
 def test_every_mutant_is_caught(mutant):
     assert caught(mutant, SEED, 600, FIRST.get(mutant.name, 0))
 
@@ -186,8 +194,14 @@ WRONG_ONCE = {
     "the same, lost in an earlier batch": (1, 253_356),
     "thinking about what was cut came back with an account": (1, 771_824),
     "an open turn without its thinking": (1, 818_792),
-    "a model that came back did not hear what another had opened": (777, 4_824),
-    "a second call left the new results out of the account": (203_720_149, 7_992),
+    "a model that came back did not hear what another had opened": (
+        777,
+        4_824,
+    ),
+    "a second call left the new results out of the account": (
+        203_720_149,
+        7_992,
+    ),
     "an account that wins nothing was owed to a turn without its head": (
         892_479_668,
         154_140,
@@ -205,6 +219,8 @@ WRONG_ONCE = {
 }
 
 
-@pytest.mark.parametrize(("seed", "number"), WRONG_ONCE.values(), ids=WRONG_ONCE)
+@pytest.mark.parametrize(
+    ("seed", "number"), WRONG_ONCE.values(), ids=WRONG_ONCE
+)
 def test_what_was_wrong_once_is_right(seed, number):
     assert try_case(case(seed, number, NUMBERED)).wrong == []

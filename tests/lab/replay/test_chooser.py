@@ -20,10 +20,15 @@ def stub(ref, text, call=""):
 
 def test_the_ref_whose_stub_and_call_fit_the_question_comes_first():
     shelf = Shelf(
-        [stub(A, "the log", "tail build.log"), stub(B, "rows", "select from invoices")]
+        [
+            stub(A, "the log", "tail build.log"),
+            stub(B, "rows", "select from invoices"),
+        ]
     )
     assert shelf.ranked("pay the invoices", NAME)[0].pointer.ref == B
-    assert shelf.ranked("what does the build log say", NAME)[0].pointer.ref == A
+    assert (
+        shelf.ranked("what does the build log say", NAME)[0].pointer.ref == A
+    )
 
 
 def test_the_value_itself_is_masked():
@@ -39,7 +44,8 @@ def test_an_empty_shelf_has_nothing():
 
 def test_a_ref_is_named_with_its_line_and_its_call():
     run = run_of(
-        user("Go."), call("bash", f"one\n[ullage: set aside. ref={A}]\ntwo", cmd="make")
+        user("Go."),
+        call("bash", f"one\n[ullage: set aside. ref={A}]\ntwo", cmd="make"),
     )
     texts = [tuple(texts_of(WIRE.parse(raw, "x"))) for raw in run.messages]
     assert stubs_in(texts) == [
@@ -49,7 +55,9 @@ def test_a_ref_is_named_with_its_line_and_its_call():
 
 def test_the_question_is_the_whole_reply_and_nothing_behind_it():
     run = run_of(
-        user("Go."), call("bash", "result", said="I build.", cmd="make"), user("And?")
+        user("Go."),
+        call("bash", "result", said="I build.", cmd="make"),
+        user("And?"),
     )
     assert question(told(run)[0], 1) == 'I build.\nbash {"cmd": "make"}'
 
@@ -61,8 +69,12 @@ def test_a_session_opens_what_it_set_aside_page_by_page():
     )
     run = run_of(user("Go."), call("bash", text, cmd="make"))
     limits = Limits(window_tokens=16_000)
-    session = Session("gpt-4.1", limits=limits, format="openai-chat", recall=True)
-    view = session.fit({"model": "gpt-4.1", "messages": run.messages})["messages"]
+    session = Session(
+        "gpt-4.1", limits=limits, format="openai-chat", recall=True
+    )
+    view = session.fit({"model": "gpt-4.1", "messages": run.messages})[
+        "messages"
+    ]
     story, library = RunHistory(WIRE, run.messages), SessionPages(session)
     texts = [
         story.pieces[0],

@@ -30,7 +30,11 @@ RUN = run_of(
 def test_a_result_lives_until_something_of_it_is_demanded():
     story, lengths, demands = told(RUN)
     seen = touches(story, lengths, demands, len)
-    assert seen == [Touch(0, 12, False), Touch(1, 7, False), Touch(0, 12, True)]
+    assert seen == [
+        Touch(0, 12, False),
+        Touch(1, 7, False),
+        Touch(0, 12, True),
+    ]
     assert lives(story, lengths, seen, demands) == [
         Life(2, 7, True, 12),
         Life(1, 0, False, 7),
@@ -73,7 +77,9 @@ def test_errands_reach_back_as_far_as_they_were_made_to():
     story, lengths, demands = told(errand(1))
     seen = touches(story, lengths, demands, len)
     needed = {
-        life.calls for life in lives(story, lengths, seen, demands) if life.needed
+        life.calls
+        for life in lives(story, lengths, seen, demands)
+        if life.needed
     }
     assert 4 <= max(needed) <= 10
     assert sum(touch.demanded for touch in seen) >= sum(

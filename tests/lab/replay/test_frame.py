@@ -32,7 +32,9 @@ def views(run, policy, budget):
         Memo(),
     )
     for number, length in enumerate(lengths):
-        yield list(chosen(Past(story, length, number, judge, memo), budget).messages)
+        yield list(
+            chosen(Past(story, length, number, judge, memo), budget).messages
+        )
 
 
 def far(policy, window=WINDOW, runs=SEEDS):
@@ -50,14 +52,19 @@ def far(policy, window=WINDOW, runs=SEEDS):
 
 SMALL = run_of(
     user("Task."),
-    *(call("read_file", f"{n} text of a file\n" * 40, path=f"{n}") for n in range(14)),
+    *(
+        call("read_file", f"{n} text of a file\n" * 40, path=f"{n}")
+        for n in range(14)
+    ),
 )
 
 
 def shown(policy, budget):
     *_, last = views(SMALL, policy, budget)
     return [
-        message.get("content") for message in last if message["role"] != "assistant"
+        message.get("content")
+        for message in last
+        if message["role"] != "assistant"
     ]
 
 
@@ -77,7 +84,9 @@ def test_masking_leaves_out_all_results_but_ten():
 def test_head_and_tail_stay_of_every_result():
     texts = shown("head_tail", 3_000)
     assert all("characters left out" in text for text in texts[1:])
-    assert all(text.startswith(f"{n} text") for n, text in enumerate(texts[1:]))
+    assert all(
+        text.startswith(f"{n} text") for n, text in enumerate(texts[1:])
+    )
 
 
 def test_the_lot_is_the_same_for_the_same_seed():
@@ -96,15 +105,24 @@ def test_views_are_legal_and_within_the_budget(format, policy):
         assert judge.tokens(view) <= 4_000
 
 
-@given(histories.histories, st.sampled_from(FRAMES), st.sampled_from(histories.APART))
+@given(
+    histories.histories,
+    st.sampled_from(FRAMES),
+    st.sampled_from(histories.APART),
+)
 @settings(max_examples=25, deadline=None)
 def test_no_call_is_parted_from_its_result(turns, policy, format):
     run = Run("any", format, {}, histories.wire(format, turns))
-    for length, view in zip(boundaries(run), views(run, policy, 2_000), strict=True):
+    for length, view in zip(
+        boundaries(run), views(run, policy, 2_000), strict=True
+    ):
         recorded = {
-            problem.rule for problem in problems_of(format, run.messages[:length])
+            problem.rule
+            for problem in problems_of(format, run.messages[:length])
         }
-        assert {problem.rule for problem in problems_of(format, view)} <= recorded
+        assert {
+            problem.rule for problem in problems_of(format, view)
+        } <= recorded
 
 
 def test_a_view_depends_on_nothing_behind_its_call():
@@ -115,7 +133,9 @@ def test_a_view_depends_on_nothing_behind_its_call():
 
 def test_text_hidden_in_ids_breaks_the_wire():
     *_, last = views(errand(1, turns=16, lines=20), "hidden_in_ids", 4_000)
-    assert {problem.rule for problem in problems_of("openai-chat", last)} == {"C6"}
+    assert {problem.rule for problem in problems_of("openai-chat", last)} == {
+        "C6"
+    }
 
 
 # N2, N3, N6: the metric on trial
@@ -178,8 +198,12 @@ def test_repeating_all_results_is_level_on_first_uses_and_loses_with_re_uses():
         ).evidence
         for policy in ("recency", "repeat_all", "belady")
     }
-    first = {policy: evidence.far.er_line for policy, evidence in found.items()}
-    both = {policy: evidence.both.er_line for policy, evidence in found.items()}
+    first = {
+        policy: evidence.far.er_line for policy, evidence in found.items()
+    }
+    both = {
+        policy: evidence.both.er_line for policy, evidence in found.items()
+    }
     assert first["repeat_all"] >= first["recency"]
     assert both["repeat_all"] < both["recency"] <= both["belady"]
 
@@ -191,7 +215,10 @@ def test_nothing_ranks_above_the_oracle(policy):
 
 def test_names_alone_are_mentioned_and_not_visible():
     found = replay_frame(
-        errand(1), WINDOW, profiles=[PROFILES["none"]], policy="identifier_dump"
+        errand(1),
+        WINDOW,
+        profiles=[PROFILES["none"]],
+        policy="identifier_dump",
     )
     assert found.evidence.far.mentioned > found.evidence.far.visible
 
@@ -202,5 +229,7 @@ def test_a_replay_under_the_frame_counts_what_is_over_budget():
         call("bash", "y " * 9_000, cmd="a"),
         call("bash", "z", cmd="b"),
     )
-    replayed = replay_frame(run, 8_000, profiles=[PROFILES["none"]], policy="recency")
+    replayed = replay_frame(
+        run, 8_000, profiles=[PROFILES["none"]], policy="recency"
+    )
     assert replayed.over_limit == len(boundaries(run)) == 2

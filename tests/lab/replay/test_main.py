@@ -92,23 +92,43 @@ def test_a_budget_is_a_share_of_each_run_and_several_make_a_curve(tmp_path):
     ]
     beside = ran.json["compared"]
     assert {
-        point["skill"] for point in beside["points"] if point["policy"] == "recency"
+        point["skill"]
+        for point in beside["points"]
+        if point["policy"] == "recency"
     } == {0}
     assert [curve["rooms"] for curve in beside["curves"]] == [[0.3, 0.5]] * 2
     assert beside["curves"][1]["auc_to_first"]["n"] == 2
     assert (
-        "over several budgets" in replay(errands(tmp_path, 2), *asked, "--jobs", 1).text
+        "over several budgets"
+        in replay(errands(tmp_path, 2), *asked, "--jobs", 1).text
     )
 
 
 def test_full_service_is_paid_where_it_is_asked_for(tmp_path):
-    asked = ("--budget", "20%", "--policy", "last_call", "--cache", "none", "--jobs", 1)
+    asked = (
+        "--budget",
+        "20%",
+        "--policy",
+        "last_call",
+        "--cache",
+        "none",
+        "--jobs",
+        1,
+    )
     ran = replay(errands(tmp_path, 2), *asked, "--serve", "--json")
     (row,), (sum_,) = ran.json["rows"], ran.json["services"]
     assert sum_["service"]["faults"] > 0
-    assert sum_["service"]["usd"]["none"]["pooled"] > row["charges"][0]["usd_share"]
-    assert "at full service" in replay(errands(tmp_path, 1), *asked, "--serve").text
-    assert replay(errands(tmp_path, 2), *asked, "--json").json["services"] == []
+    assert (
+        sum_["service"]["usd"]["none"]["pooled"]
+        > row["charges"][0]["usd_share"]
+    )
+    assert (
+        "at full service"
+        in replay(errands(tmp_path, 1), *asked, "--serve").text
+    )
+    assert (
+        replay(errands(tmp_path, 2), *asked, "--json").json["services"] == []
+    )
 
 
 def test_a_task_is_on_one_side_of_the_split(tmp_path):

@@ -29,16 +29,25 @@ def test_all_that_was_said_is_there():
 def test_a_text_left_out_or_shortened_is_missing():
     assert misses(RUN.messages[1:])
     assert misses(RUN.messages[:-1])
-    assert misses([*RUN.messages[:-1], {"role": "user", "content": "Never pay"}])
+    assert misses(
+        [*RUN.messages[:-1], {"role": "user", "content": "Never pay"}]
+    )
 
 
 def test_a_text_may_stand_within_another():
-    summary = {"role": "user", "content": "What the user said:\n- Never pay twice.\n"}
+    summary = {
+        "role": "user",
+        "content": "What the user said:\n- Never pay twice.\n",
+    }
     assert not misses([*RUN.messages[:-1], summary])
 
 
 def test_what_stands_beside_a_result_must_stay_too():
-    result = {"type": "tool_result", "tool_use_id": "a", "content": "a long listing"}
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "a",
+        "content": "a long listing",
+    }
     said = {"type": "text", "text": "Never pay twice."}
     use = {"type": "tool_use", "id": "a", "name": "list_due", "input": {}}
     messages = [
@@ -56,7 +65,9 @@ def test_what_stands_beside_a_result_must_stay_too():
 
 def test_what_comes_after_the_call_is_not_asked_for():
     story = Story(WIRE, RUN.messages)
-    assert not leaves_unsaid(story, 4, ViewReader(story).look(RUN.messages[:4]))
+    assert not leaves_unsaid(
+        story, 4, ViewReader(story).look(RUN.messages[:4])
+    )
 
 
 def test_what_the_user_answered_through_a_tool_is_said_too():

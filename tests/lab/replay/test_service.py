@@ -22,7 +22,9 @@ PROFILE = PROFILES["anthropic-5m"]
 DUE = "due: invoice_4711 of 12 March\n" + "and nothing else of note\n" * 40
 WAIT = [call("bash", "ok", command="make") for _ in range(3)]
 PAY = call("pay", "paid", number="invoice_4711")
-RUN = run_of(user("Pay what is due."), call("list_due", DUE, month="March"), *WAIT, PAY)
+RUN = run_of(
+    user("Pay what is due."), call("list_due", DUE, month="March"), *WAIT, PAY
+)
 
 
 def served(policy, run=RUN, window=16_000):
@@ -38,14 +40,25 @@ def served(policy, run=RUN, window=16_000):
 
 def test_what_is_in_view_costs_nothing_more():
     found = served("recency")
-    assert (found.faults, found.tries, found.repeated, found.failed) == (0, 0, 0, 0)
+    assert (found.faults, found.tries, found.repeated, found.failed) == (
+        0,
+        0,
+        0,
+        0,
+    )
     assert found.totals == found.raw
     assert found.output_tokens == found.raw_output_tokens
 
 
 def test_a_ref_is_opened_with_one_more_request_and_its_page_stays():
     found = served("giant_ref")
-    assert (found.faults, found.tries, found.wrong, found.repeated, found.failed) == (
+    assert (
+        found.faults,
+        found.tries,
+        found.wrong,
+        found.repeated,
+        found.failed,
+    ) == (
         1,
         1,
         0,
@@ -73,19 +86,30 @@ def test_words_are_searched_for_before_a_tool_is_called_again(
 ):
     story, _, demands = told(RUN)
     served = serve(RUN, story, demands, Searching(*found), [PROFILE])
-    assert (served.faults, served.searches, served.wrong) == (1, searches, wrong)
+    assert (served.faults, served.searches, served.wrong) == (
+        1,
+        searches,
+        wrong,
+    )
     assert (served.tries, served.repeated, served.failed) == (0, repeated, 0)
     assert served.totals[0].calls == served.calls + searches + repeated
 
 
 def test_without_a_ref_the_tool_is_called_again_at_its_recorded_size():
     found = served("last_call")
-    assert (found.faults, found.tries, found.repeated, found.failed) == (1, 0, 1, 0)
+    assert (found.faults, found.tries, found.repeated, found.failed) == (
+        1,
+        0,
+        1,
+        0,
+    )
     assert found.totals[0].peak_tokens > 150  # the listing came back
 
 
 def test_what_would_change_the_world_is_not_called_again():
-    run = run_of(user("Order it."), call("submit_order", DUE, item="pen"), *WAIT, PAY)
+    run = run_of(
+        user("Order it."), call("submit_order", DUE, item="pen"), *WAIT, PAY
+    )
     found = served("last_call", run)
     assert (found.faults, found.repeated, found.failed) == (1, 0, 1)
 
@@ -114,10 +138,16 @@ def test_a_dollar_is_tokens_by_class_and_price():
     found = served("recency")
     totals = found.raw[0]
     paid = (
-        totals.fresh_tokens + 1.25 * totals.written_tokens + 0.1 * totals.cached_tokens
+        totals.fresh_tokens
+        + 1.25 * totals.written_tokens
+        + 0.1 * totals.cached_tokens
     )
     assert cost_usd(found)[1] == pytest.approx(
-        (paid * PROFILE.input_usd + found.raw_output_tokens * PROFILE.output_usd) / 1e6
+        (
+            paid * PROFILE.input_usd
+            + found.raw_output_tokens * PROFILE.output_usd
+        )
+        / 1e6
     )
 
 

@@ -7,7 +7,9 @@ from tests.replay.evidence.conversation import call, run_of, user
 
 
 def run(task, said="ok"):
-    return replace(run_of(user("Go."), call("bash", said, command="a")), task=task)
+    return replace(
+        run_of(user("Go."), call("bash", said, command="a")), task=task
+    )
 
 
 def sides(task, said="ok"):
@@ -22,7 +24,11 @@ def test_every_run_is_on_one_side_and_all_runs_of_a_task_on_the_same():
 
 
 def test_about_half_of_the_tasks_are_held_out_and_the_sides_never_change():
-    held = [number for number in range(400) if "held-out" in sides(f"task {number}")]
+    held = [
+        number
+        for number in range(400)
+        if "held-out" in sides(f"task {number}")
+    ]
     assert 160 < len(held) < 240
     assert held[:5] == HELD
 

@@ -56,7 +56,10 @@ def test_a_search_by_words_is_asked_with_the_value_masked():
     assert not any("invoice_4711" in words for words in library.asked)
     evidence = watch.evidence()
     assert (evidence.far.found_1, evidence.far.found_2) == (0, 1)
-    assert (summary_of([evidence]).words_1, summary_of([evidence]).words_2) == (0, 1)
+    assert (
+        summary_of([evidence]).words_1,
+        summary_of([evidence]).words_2,
+    ) == (0, 1)
 
 
 def test_the_sums_are_by_age_and_by_weight():
@@ -74,7 +77,10 @@ def test_the_sums_are_by_age_and_by_weight():
 def test_the_line_counts_at_every_age_and_the_headline_only_far_back():
     near = call("list_late", "late: invoice_0815 of 3 May", month="May")
     run = run_of(
-        RUN.messages[:-2], near, call("pay", "paid", number="invoice_0815"), RUN_END
+        RUN.messages[:-2],
+        near,
+        call("pay", "paid", number="invoice_0815"),
+        RUN_END,
     )
     story, lengths, demands = told(run)
     watch = Watch(story, demands, PageLibrary())
@@ -94,7 +100,10 @@ def test_a_reader_finds_more_the_more_refs_it_opens():
     evidence = replay_run(errand(2), 16_000, **asked).evidence
     assert evidence.far.recoverable_1 <= evidence.far.recoverable_3
     assert evidence.far.recoverable_3 <= evidence.far.recoverable > 0
-    assert evidence.far.recoverable <= evidence.far.demanded - evidence.far.visible
+    assert (
+        evidence.far.recoverable
+        <= evidence.far.demanded - evidence.far.visible
+    )
 
 
 def test_each_run_counts_once_in_a_summary():
@@ -103,9 +112,16 @@ def test_each_run_counts_once_in_a_summary():
     watch.see(len(lengths) - 1, lengths[-1], [])
     lost = evidence_of(watch.verdicts)
     full = evidence_of([])
-    seen = evidence_of([watch.see(len(lengths) - 1, lengths[-1], RUN.messages)[0]] * 9)
+    seen = evidence_of(
+        [watch.see(len(lengths) - 1, lengths[-1], RUN.messages)[0]] * 9
+    )
     found = summary_of([lost, full, seen])
-    assert (found.runs, found.needed, found.visible, found.lost) == (2, 10, 0.5, 0.5)
+    assert (found.runs, found.needed, found.visible, found.lost) == (
+        2,
+        10,
+        0.5,
+        0.5,
+    )
     assert summary_of([]).visible is None
 
 
@@ -114,4 +130,10 @@ def test_ages_stand_in_their_order_whichever_run_had_them_first():
         replace(evidence_of([]), first=dict.fromkeys(ages, Tally(demanded=1)))
         for ages in (("1", "4-10", ">30"), ("2-3", "4-10", "11-30"))
     )
-    assert [*summary_of([old, new]).first] == ["1", "2-3", "4-10", "11-30", ">30"]
+    assert [*summary_of([old, new]).first] == [
+        "1",
+        "2-3",
+        "4-10",
+        "11-30",
+        ">30",
+    ]

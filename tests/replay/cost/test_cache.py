@@ -36,7 +36,10 @@ def test_an_appended_history_is_read_up_to_where_it_ended():
     history = [said("a" * 50), said("b" * 50, "assistant"), said("c" * 50)]
     first = sim.call(history[:1], head="h" * 10)
     second = sim.call(history, head="h" * 10)
-    assert (first.cached_tokens, first.written_tokens) == (0, 10 + size(history[0]))
+    assert (first.cached_tokens, first.written_tokens) == (
+        0,
+        10 + size(history[0]),
+    )
     assert second.prompt_tokens == 10 + size(*history)
     assert second.cached_tokens == first.prompt_tokens
     assert second.written_tokens == size(*history[1:])
@@ -90,7 +93,9 @@ def test_minimum_and_steps():
 def test_no_cache_means_everything_is_fresh():
     sim = CacheSimulator("none", len)
     sim.call([said("x")])
-    assert sim.call([said("x"), said("y")]).fresh_tokens == size(said("x"), said("y"))
+    assert sim.call([said("x"), said("y")]).fresh_tokens == size(
+        said("x"), said("y")
+    )
 
 
 def test_cache_markers_are_no_change_but_arguments_of_that_name_are():
@@ -98,7 +103,11 @@ def test_cache_markers_are_no_change_but_arguments_of_that_name_are():
     mark = {"cache_control": {"type": "ephemeral"}}
     result = {"type": "tool_result", "tool_use_id": "t", "content": [block]}
     forms = [
-        [said("hi"), {"role": "user", "content": [block | mark]}, said([block])],
+        [
+            said("hi"),
+            {"role": "user", "content": [block | mark]},
+            said([block]),
+        ],
         [
             said([result]),
             said([result | mark]),
@@ -111,7 +120,12 @@ def test_cache_markers_are_no_change_but_arguments_of_that_name_are():
         assert len({call.prompt_tokens for call in calls}) == 1
         assert not any(call.rewritten_tokens for call in calls)
     sim = CacheSimulator(terms(), len)
-    use = {"type": "tool_use", "id": "t", "name": "f", "input": {"cache_control": 1}}
+    use = {
+        "type": "tool_use",
+        "id": "t",
+        "name": "f",
+        "input": {"cache_control": 1},
+    }
     sim.call([said([use], "assistant")])
     assert sim.call(
         [said([use | {"input": {"cache_control": 2}}], "assistant")]
@@ -138,7 +152,11 @@ REQUESTS = st.lists(st.tuples(st.sampled_from(["", "h", "hh"]), st.lists(MESSAGE
                     min_size=1, max_size=8)  # fmt: skip
 
 
-@given(requests=REQUESTS, step=st.sampled_from([1, 4]), least=st.sampled_from([0, 60]))
+@given(
+    requests=REQUESTS,
+    step=st.sampled_from([1, 4]),
+    least=st.sampled_from([0, 60]),
+)
 def test_against_the_plain_text_of_each_request(requests, step, least):
     """With characters for tokens, a request is one string and the prefix is theirs.
 
@@ -147,7 +165,9 @@ def test_against_the_plain_text_of_each_request(requests, step, least):
     sim = CacheSimulator(terms(step_tokens=step, min_tokens=least), len)
     before, known_head = "", None
     for head, messages in requests:
-        now = head + "".join(m["content"] + m["role"][0].upper() * 4 for m in messages)
+        now = head + "".join(
+            m["content"] + m["role"][0].upper() * 4 for m in messages
+        )
         call = sim.call(messages, head)
         same = _prefix(before, now)
         assert call.prompt_tokens == len(now)
@@ -172,11 +192,18 @@ def test_every_token_is_in_one_class_and_totals_are_the_sum(requests, name):
     sim = CacheSimulator(name, lambda text: len(text) * 40)
     calls = [sim.call(messages, head) for head, messages in requests]
     for call in calls:
-        assert min(call.cached_tokens, call.written_tokens, call.fresh_tokens) >= 0
+        assert (
+            min(call.cached_tokens, call.written_tokens, call.fresh_tokens)
+            >= 0
+        )
         parts = call.cached_tokens + call.written_tokens + call.fresh_tokens
         assert parts == call.prompt_tokens
-    assert sim.totals.prompt_tokens == sum(call.prompt_tokens for call in calls)
-    assert sim.totals.breaks == sum(call.rewritten_tokens > 0 for call in calls)
+    assert sim.totals.prompt_tokens == sum(
+        call.prompt_tokens for call in calls
+    )
+    assert sim.totals.breaks == sum(
+        call.rewritten_tokens > 0 for call in calls
+    )
     assert sim.totals.peak_tokens == max(call.prompt_tokens for call in calls)
 
 
@@ -190,11 +217,15 @@ def test_dollars():
         fresh_tokens=million,
     )
     assert usd(call, profile) == pytest.approx(3.0 * (0.1 + 1.25 + 1))
-    assert usd(call, profile, 500_000) == pytest.approx(3.0 * (0.1 + 1.25 + 1) + 7.5)
+    assert usd(call, profile, 500_000) == pytest.approx(
+        3.0 * (0.1 + 1.25 + 1) + 7.5
+    )
 
 
 def test_an_unknown_price_is_no_cost_of_nought():
-    call = CacheUse(prompt_tokens=1, cached_tokens=0, written_tokens=0, fresh_tokens=1)
+    call = CacheUse(
+        prompt_tokens=1, cached_tokens=0, written_tokens=0, fresh_tokens=1
+    )
     assert usd(call, terms(input_usd=3.0)) is None
 
 
@@ -202,13 +233,18 @@ def test_the_cost_of_many_calls_is_that_of_each_at_its_own_length():
     profile = profile_named("openai-5")
     short, long = (
         CacheUse(
-            prompt_tokens=tokens, cached_tokens=0, written_tokens=0, fresh_tokens=tokens
+            prompt_tokens=tokens,
+            cached_tokens=0,
+            written_tokens=0,
+            fresh_tokens=tokens,
         )
         for tokens in (200_000, 300_000)
     )
     totals = Totals(profile=profile).plus(short).plus(long)
     assert total_usd(totals, 0) == pytest.approx(0.2 * 2.5 + 0.3 * 5.0)
-    assert total_usd(totals, 1_000_000) == pytest.approx(0.2 * 2.5 + 0.3 * 5.0 + 15.0)
+    assert total_usd(totals, 1_000_000) == pytest.approx(
+        0.2 * 2.5 + 0.3 * 5.0 + 15.0
+    )
     assert total_usd(Totals(profile=terms()).plus(short), 0) is None
 
 
@@ -236,7 +272,8 @@ def read(profile, *requests, times=None):
 
 def test_a_step_of_many_blocks_is_read_from_the_marker_where_the_last_request_ended():
     terms_of = [
-        terms(hits="entry", look_back_blocks=20, max_breakpoints=n) for n in (1, 2, 3)
+        terms(hits="entry", look_back_blocks=20, max_breakpoints=n)
+        for n in (1, 2, 3)
     ]
     grown = [request(100, blocks=5), request(200, common=100, blocks=40)]
     assert [read(profile, *grown)[1] for profile in terms_of] == [0, 10, 100]
@@ -246,30 +283,47 @@ def test_twenty_blocks_back_is_found_and_twenty_one_is_not():
     profile = terms(hits="entry", look_back_blocks=20, max_breakpoints=1)
     for step, found in ((19, 100), (20, 0)):
         assert (
-            read(profile, request(100), request(200, common=100, blocks=1 + step))[1]
+            read(
+                profile,
+                request(100),
+                request(200, common=100, blocks=1 + step),
+            )[1]
             == found
         )
 
 
 def test_a_deep_cut_falls_back_to_the_head_unless_the_provider_remembers():
     grown = [
-        request(100 * n, common=100 * (n - 1), blocks=10 * n) for n in range(1, 10)
+        request(100 * n, common=100 * (n - 1), blocks=10 * n)
+        for n in range(1, 10)
     ]
     cut = request(700, common=450, blocks=90)
-    assert read(terms(hits="entry", look_back_blocks=20), *grown, cut)[-1] == 10
+    assert (
+        read(terms(hits="entry", look_back_blocks=20), *grown, cut)[-1] == 10
+    )
     assert read(terms(hits="entry", remembered=80), *grown, cut)[-1] == 400
     for remembered, found in ((9, 400), (6, 400), (5, 10)):
         assert (
-            read(terms(hits="entry", remembered=remembered), *grown, cut)[-1] == found
+            read(terms(hits="entry", remembered=remembered), *grown, cut)[-1]
+            == found
         )
 
 
 def test_blocks_are_counted_in_the_messages_themselves():
     """Twenty results in one message are twenty positions, and so are twenty calls."""
     profile = terms(hits="entry", look_back_blocks=20, max_breakpoints=1)
-    results = [{"type": "tool_result", "tool_use_id": "t", "content": "x"}] * 20
-    calls = {"role": "assistant", "content": None, "tool_calls": [{"id": "c"}] * 20}
-    for many, few in ((said(results), said(results[1:])), (calls, said(results[1:]))):
+    results = [
+        {"type": "tool_result", "tool_use_id": "t", "content": "x"}
+    ] * 20
+    calls = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "c"}] * 20,
+    }
+    for many, few in (
+        (said(results), said(results[1:])),
+        (calls, said(results[1:])),
+    ):
         for step, hits in ((many, False), (few, True)):
             sim = CacheSimulator(profile, len)
             sim.call([said("first")])
@@ -314,10 +368,14 @@ def test_head_is_tools_then_system_without_markers():
     mark = {"cache_control": {"type": "ephemeral"}}
     system, tool = {"type": "text", "text": "be brief"}, {"name": "run"}
     plain = head_of({"system": [system], "tools": [tool], "model": "m"})
-    assert plain == head_of({"tools": [tool | mark], "system": [system | mark]})
+    assert plain == head_of(
+        {"tools": [tool | mark], "system": [system | mark]}
+    )
     assert plain.index("run") < plain.index("be brief")
     assert head_of({"messages": []}) == ""
 
 
 def test_text_with_a_lone_surrogate_is_counted():
-    assert CacheSimulator(terms(), len).call([said("\ud800")]).prompt_tokens > 0
+    assert (
+        CacheSimulator(terms(), len).call([said("\ud800")]).prompt_tokens > 0
+    )

@@ -58,15 +58,22 @@ def test_tools_that_were_added_are_paid_for():
 
 
 def test_recorded_times_decide_what_the_cache_still_holds():
-    (warm,) = bills([PRICED], [HISTORY[:1], HISTORY], times=(0.0, 300.0)).bills()
-    (cold,) = bills([PRICED], [HISTORY[:1], HISTORY], times=(0.0, 301.0)).bills()
+    (warm,) = bills(
+        [PRICED], [HISTORY[:1], HISTORY], times=(0.0, 300.0)
+    ).bills()
+    (cold,) = bills(
+        [PRICED], [HISTORY[:1], HISTORY], times=(0.0, 301.0)
+    ).bills()
     assert warm.shown.cached_tokens > 0 == cold.shown.cached_tokens
     assert cold.shown.cost_usd > warm.shown.cost_usd
 
 
 def test_without_a_time_to_live_the_recorded_clock_is_refused():
     clocks = {"warm": [0.0], "recorded": [0.0], "lossy": [0.0]}
-    unknown, never = terms(name="unknown"), terms(name="never", hits="never", ttl_s=300)
+    unknown, never = (
+        terms(name="unknown"),
+        terms(name="never", hits="never", ttl_s=300),
+    )
     found = CostMeter([unknown, PRICED, never], ("", ""), clocks, len).bills()
     assert [(bill.profile, bill.clock) for bill in found] == [
         *(("unknown", "warm"), ("unknown", "lossy")),
@@ -96,12 +103,17 @@ def test_the_lossy_clock_loses_one_gap_in_twenty_and_always_the_same():
 
 def side(cost_usd, cached=0, fresh=100):
     return BillSide(
-        cached_tokens=cached, fresh_tokens=fresh, input_units=fresh, cost_usd=cost_usd
+        cached_tokens=cached,
+        fresh_tokens=fresh,
+        input_units=fresh,
+        cost_usd=cost_usd,
     )
 
 
 def bill(raw_usd, usd, **of):
-    return Bill(profile="p", clock="warm", raw=side(raw_usd), shown=side(usd, **of))
+    return Bill(
+        profile="p", clock="warm", raw=side(raw_usd), shown=side(usd, **of)
+    )
 
 
 def test_a_cost_that_is_not_known_is_told_and_never_nought():
@@ -114,24 +126,38 @@ def test_a_cost_that_is_not_known_is_told_and_never_nought():
 
 
 def small_replay():
-    return replay_run(small_run("openai-chat", 1), 16_000, profiles=[PROFILES["none"]])
+    return replay_run(
+        small_run("openai-chat", 1), 16_000, profiles=[PROFILES["none"]]
+    )
 
 
-@given(costs=st.lists(st.tuples(*[st.floats(0.01, 100)] * 2), min_size=1, max_size=20))
+@given(
+    costs=st.lists(
+        st.tuples(*[st.floats(0.01, 100)] * 2), min_size=1, max_size=20
+    )
+)
 def test_the_sum_is_that_of_the_runs(costs):
     (charge,) = charges_of([[bill(raw, usd)] for raw, usd in costs])
     assert charge.raw.cost_usd == pytest.approx(sum(raw for raw, _ in costs))
     shares = [usd / raw for raw, usd in costs]
-    assert min(shares) * (1 - 1e-9) <= charge.usd_share <= max(shares) * (1 + 1e-9)
+    assert (
+        min(shares) * (1 - 1e-9)
+        <= charge.usd_share
+        <= max(shares) * (1 + 1e-9)
+    )
 
 
 def test_one_replay_prices_every_profile():
     replayed = replay_run(
         small_run("openai-chat", 8), 16_000, profiles=list(PROFILES.values())
     )
-    warm = {bill.profile: bill for bill in replayed.bills if bill.clock == "warm"}
+    warm = {
+        bill.profile: bill for bill in replayed.bills if bill.clock == "warm"
+    }
     assert set(warm) == set(PROFILES)
-    assert warm["anthropic-1h"].raw.cost_usd > warm["anthropic-5m"].raw.cost_usd
+    assert (
+        warm["anthropic-1h"].raw.cost_usd > warm["anthropic-5m"].raw.cost_usd
+    )
     assert warm["none"].raw.cached_tokens == 0
     sizes = {
         b.raw.cached_tokens + b.raw.written_tokens + b.raw.fresh_tokens

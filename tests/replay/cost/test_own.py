@@ -5,7 +5,12 @@ from msgspec.structs import replace
 
 from tests.replay.test_run import small_run
 from ullage.core.tokens.catalog import lookup
-from ullage.tools.replay.cost.prices import OWN, PROFILES, own_profile, profiles_for
+from ullage.tools.replay.cost.prices import (
+    OWN,
+    PROFILES,
+    own_profile,
+    profiles_for,
+)
 
 
 @pytest.mark.parametrize(
@@ -19,7 +24,9 @@ from ullage.tools.replay.cost.prices import OWN, PROFILES, own_profile, profiles
         ("deepseek-chat", "openai-chat", "deepseek"),
     ],
 )
-def test_a_model_has_the_catalogues_prices_and_its_vendors_cache(model, wire, terms):
+def test_a_model_has_the_catalogues_prices_and_its_vendors_cache(
+    model, wire, terms
+):
     own, prices = own_profile(model, wire), lookup(model).prices
     assert (own.name, own.model, own.in_place_of) == (OWN, model, "")
     assert own.prices(1_000) == (prices.input_usd, prices.output_usd)
@@ -37,7 +44,8 @@ def test_long_prompts_are_as_dear_as_the_catalogue_says():
 
 
 @pytest.mark.parametrize(
-    ("model", "named"), [("house-model-7b", "house-model-7b"), ("", "an unnamed model")]
+    ("model", "named"),
+    [("house-model-7b", "house-model-7b"), ("", "an unnamed model")],
 )
 def test_a_model_without_prices_is_priced_as_another_and_says_so(model, named):
     own = own_profile(model, "openai-chat")

@@ -6,10 +6,17 @@ import pytest
 from genai_prices.data_snapshot import get_snapshot
 
 from ullage.core.errors import ConfigError
-from ullage.tools.replay.cost.prices import PROFILES, Cliff, profile_at, profile_named
+from ullage.tools.replay.cost.prices import (
+    PROFILES,
+    Cliff,
+    profile_at,
+    profile_named,
+)
 
 NOON = time(12, tzinfo=UTC)
-PRICED = [each for each in PROFILES.values() if each.hits != "never" and each.model]
+PRICED = [
+    each for each in PROFILES.values() if each.hits != "never" and each.model
+]
 
 
 def by_name(profile):
@@ -21,8 +28,12 @@ def listed(profile):
 
     At noon of its date: some prices change by the hour.
     """
-    _, model = get_snapshot().find_provider_model(profile.model, None, None, None)
-    return model.get_prices(datetime.combine(date.fromisoformat(profile.as_of), NOON))
+    _, model = get_snapshot().find_provider_model(
+        profile.model, None, None, None
+    )
+    return model.get_prices(
+        datetime.combine(date.fromisoformat(profile.as_of), NOON)
+    )
 
 
 def base(price):
@@ -52,7 +63,9 @@ def test_prices_are_those_of_the_maintained_table(profile):
         base(prices.cache_read_mtok)
     )
     column = (
-        "cache_write_1h_mtok" if profile.name == "anthropic-1h" else "cache_write_mtok"
+        "cache_write_1h_mtok"
+        if profile.name == "anthropic-1h"
+        else "cache_write_mtok"
     )
     write = getattr(prices, column, None)
     assert profile.write * profile.input_usd == pytest.approx(
@@ -64,7 +77,11 @@ def test_prices_are_those_of_the_maintained_table(profile):
         strict=True,
     )
     assert profile.cliffs == tuple(
-        Cliff(above_tokens=i.start, input_usd=float(i.price), output_usd=float(o.price))
+        Cliff(
+            above_tokens=i.start,
+            input_usd=float(i.price),
+            output_usd=float(o.price),
+        )
         for i, o in tiers
     )
 
@@ -86,7 +103,9 @@ def test_a_profile_of_ones_own_is_a_file(tmp_path):
     assert profile.prices(1_000) is None, "no price was given"
 
 
-@pytest.mark.parametrize("field", ["write", "read", "min_tokens", "as_of", "source"])
+@pytest.mark.parametrize(
+    "field", ["write", "read", "min_tokens", "as_of", "source"]
+)
 def test_a_term_left_out_is_refused_and_not_taken_as_nought(tmp_path, field):
     path = tmp_path / "own.toml"
     lines = [line for line in WHOLE.splitlines() if not line.startswith(field)]

@@ -13,7 +13,12 @@ from pathlib import Path
 import pytest
 
 from tests.replay.engines import workers
-from ullage.tools.replay.engines import TRIES, LocalEngine, WorkerDied, open_engine
+from ullage.tools.replay.engines import (
+    TRIES,
+    LocalEngine,
+    WorkerDied,
+    open_engine,
+)
 
 
 def tagged(units):
@@ -55,8 +60,12 @@ def test_units_are_drawn_as_there_is_room():
 
 def test_the_unit_of_a_worker_that_died_is_given_to_another(tmp_path):
     units = [(number, str(tmp_path)) for number in range(7)]
-    assert mapped(workers.fatal_once, units) == {f"tag {n}": n for n in range(7)}
-    assert {mark.name for mark in tmp_path.iterdir()} == {"0", "3", "6"}, "they did die"
+    assert mapped(workers.fatal_once, units) == {
+        f"tag {n}": n for n in range(7)
+    }
+    assert {mark.name for mark in tmp_path.iterdir()} == {"0", "3", "6"}, (
+        "they did die"
+    )
 
 
 def test_a_unit_that_ends_every_worker_is_given_up_and_costs_no_other():
@@ -76,7 +85,10 @@ def test_a_worker_that_dies_between_two_maps_is_replaced():
 
 def test_an_exception_of_the_function_ends_the_map_and_the_workers():
     before = set(multiprocessing.active_children())
-    with pytest.raises(ValueError, match="5"), open_engine("processes", 2) as engine:
+    with (
+        pytest.raises(ValueError, match="5"),
+        open_engine("processes", 2) as engine,
+    ):
         list(engine.map(workers.refused, tagged([5, 5])))
     for worker in set(multiprocessing.active_children()) - before:
         assert multiprocessing.connection.wait(
@@ -99,7 +111,11 @@ def test_workers_end_with_whom_they_work_for_whatever_ended_it(tmp_path):
     script, marks = tmp_path / "owner.py", tmp_path / "marks"
     script.write_text(_OWNER)
     marks.mkdir()
-    paths = {"PYTHONPATH": os.pathsep.join(filter(None, [str(Path.cwd()), *sys.path]))}
+    paths = {
+        "PYTHONPATH": os.pathsep.join(
+            filter(None, [str(Path.cwd()), *sys.path])
+        )
+    }
     owner = subprocess.Popen(
         [sys.executable, script, marks], env={**os.environ, **paths}
     )
@@ -111,7 +127,9 @@ def test_workers_end_with_whom_they_work_for_whatever_ended_it(tmp_path):
         owner.kill()
         owner.wait(30)
         while any(map(is_alive, pids)):
-            assert time.monotonic() < until, "workers outlive a process that was killed"
+            assert time.monotonic() < until, (
+                "workers outlive a process that was killed"
+            )
             time.sleep(0.02)
     finally:
         owner.kill()
@@ -121,7 +139,9 @@ def is_alive(pid):
     """Whether it runs; one that is only waited for does not."""
     with suppress(OSError):
         os.kill(pid, 0)
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        state = (
+            Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        )
         return state != "Z"
     return False
 

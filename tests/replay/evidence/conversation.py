@@ -52,7 +52,11 @@ def told(run, common=frozenset()):
 def first_uses(run, common=frozenset()):
     """The demands of first use, as (value, age)."""
     found = chain.from_iterable(told(run, common)[2])
-    return [(demand.atom.text, demand.age) for demand in found if demand.use == "first"]
+    return [
+        (demand.atom.text, demand.age)
+        for demand in found
+        if demand.use == "first"
+    ]
 
 
 def errand(seed, turns=30, lines=60, format="openai-chat"):
@@ -66,7 +70,10 @@ def errand(seed, turns=30, lines=60, format="openai-chat"):
         back = draw.randint(1, 9)
         wanted = draw.choice(listed[max(number - back, 0)]) if number else "."
         listed.append(
-            [f"mod_{seed}_{number}_{n}_{draw.randrange(10**6)}" for n in range(lines)]
+            [
+                f"mod_{seed}_{number}_{n}_{draw.randrange(10**6)}"
+                for n in range(lines)
+            ]
         )
         rows = (
             f"{n:>4} {name} is kept by team {n * 7}"

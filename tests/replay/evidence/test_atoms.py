@@ -112,7 +112,9 @@ def test_any_text_is_read(text):
 
 @given(
     st.lists(
-        st.sampled_from(("src/a_b.py", "user_id", "'some words'", "12345", "..", "://"))
+        st.sampled_from(
+            ("src/a_b.py", "user_id", "'some words'", "12345", "..", "://")
+        )
     )
 )
 def test_every_atom_of_a_text_is_among_its_tokens(parts):

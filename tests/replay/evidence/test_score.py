@@ -81,7 +81,8 @@ def test_a_replay_tells_what_was_in_view_on_every_wire(format):
     run = errand(2, format=format)
     evidence = replay_run(run, 16_000, profiles=[PROFILES["none"]]).evidence
     assert (
-        evidence.far.demanded == scored(lambda messages: messages, errand(2)).demanded
+        evidence.far.demanded
+        == scored(lambda messages: messages, errand(2)).demanded
     )
     assert 0 < evidence.far.visible < evidence.far.demanded
     assert evidence.far.lost == 0
@@ -107,7 +108,11 @@ def test_each_run_counts_once_and_what_is_neither_visible_nor_lost_is_recallable
     story, lengths, demands = told(RUN)
     ref = note(f"set aside: ref={REF}")
     found = []
-    for views, pages in ((RUN.messages, {}), (ref, {REF: "invoice_4711"}), ([], {})):
+    for views, pages in (
+        (RUN.messages, {}),
+        (ref, {REF: "invoice_4711"}),
+        ([], {}),
+    ):
         library = PageLibrary()
         library.pages = pages
         watch = EvidenceMeter(story, demands, library)
@@ -115,6 +120,8 @@ def test_each_run_counts_once_and_what_is_neither_visible_nor_lost_is_recallable
         found.append(watch.evidence())
     kept = needed_of(found)
     assert kept.needed == 3
-    assert [kept.visible, kept.recallable, kept.lost] == pytest.approx([1 / 3] * 3)
+    assert [kept.visible, kept.recallable, kept.lost] == pytest.approx(
+        [1 / 3] * 3
+    )
     assert [*kept.first] == ["4-10"]
     assert needed_of([]).visible is needed_of([]).recallable is None

@@ -51,7 +51,10 @@ def test_the_result_as_it_was_shows_it():
         ("total_tokens", "mention"),
         ("count self total_tokens limit text return def", "mention"),
         ("def total_tokens(self", "mention"),
-        ("def sum_tokens(self, text, limit): return count(text) + limit", "nothing"),
+        (
+            "def sum_tokens(self, text, limit): return count(text) + limit",
+            "nothing",
+        ),
         ("[output left out]", "nothing"),
     ],
 )
@@ -63,7 +66,10 @@ def test_a_line_is_shown_if_four_fifths_of_its_words_stand_around_the_value(
 
 def test_the_words_must_stand_in_one_message():
     half = LINE.index("text")
-    parts = [{"role": "user", "content": part} for part in (LINE[:half], LINE[half:])]
+    parts = [
+        {"role": "user", "content": part}
+        for part in (LINE[:half], LINE[half:])
+    ]
     assert seen(*parts) == "mention"
 
 
@@ -87,8 +93,14 @@ def test_an_edit_must_see_its_old_text_whole():
     story, _, demands = told(run)
     (demand,) = chain.from_iterable(demands)
     sight = ViewReader(story)
-    for text, found in ((f"> {old}", "line"), (old.replace("    ", "  "), "nothing")):
-        assert how_seen(sight, demand, [{"role": "user", "content": text}]) == found
+    for text, found in (
+        (f"> {old}", "line"),
+        (old.replace("    ", "  "), "nothing"),
+    ):
+        assert (
+            how_seen(sight, demand, [{"role": "user", "content": text}])
+            == found
+        )
 
 
 def test_an_old_text_is_shown_by_its_line_and_mentioned_without_it():
@@ -107,7 +119,10 @@ def test_an_old_text_is_shown_by_its_line_and_mentioned_without_it():
         (json.dumps(line), "line"),
         (f"do {old}", "mention"),
     ):
-        assert how_seen(sight, demand, [{"role": "user", "content": text}]) == found
+        assert (
+            how_seen(sight, demand, [{"role": "user", "content": text}])
+            == found
+        )
 
 
 @given(st.permutations(LINE.split()), st.integers(0, 12))
@@ -121,7 +136,9 @@ def test_a_view_of_the_line_itself_always_shows_it_whatever_else_stands_there(
 def test_every_line_is_told_once():
     _, _, demands = told(RUN)
     (line,) = [
-        line for demand in chain.from_iterable(demands) for line in lines_of(demand)
+        line
+        for demand in chain.from_iterable(demands)
+        for line in lines_of(demand)
     ]
     assert line.prefix + "total_tokens" + line.suffix == LINE
 
@@ -131,11 +148,17 @@ def test_an_old_text_that_json_writes_otherwise_is_a_line_itself():
     run = run_of(
         user("Go."),
         call(
-            "edit", "done", path="a.py", old="x = 1", new=f"import re\n{old}\n    pass"
+            "edit",
+            "done",
+            path="a.py",
+            old="x = 1",
+            new=f"import re\n{old}\n    pass",
         ),
         call("edit", "done", path="a.py", old=old, new="y = 1"),
     )
     (demand,) = [
-        each for each in chain.from_iterable(told(run)[2]) if each.atom.kind == "quote"
+        each
+        for each in chain.from_iterable(told(run)[2])
+        if each.atom.kind == "quote"
     ]
     assert lines_of(demand) == (ValueContext("", ""),)

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.tools.replay.evidence.atoms import Atom, holds, places, plain, quotes, words
+from ullage.tools.replay.evidence.atoms import (
+    Atom,
+    holds,
+    places,
+    plain,
+    quotes,
+    words,
+)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,11 @@ def test_a_session_says_what_it_did():
     run, store = small_run("openai-chat", 12), MemoryStore()
     limits = Limits(window_tokens=16_000)
     session = Session(
-        "gpt-4.1", store=store, limits=limits, format="openai-chat", recall=True
+        "gpt-4.1",
+        store=store,
+        limits=limits,
+        format="openai-chat",
+        recall=True,
     )
     session.fit({**run.request, "messages": run.messages})
     assert "pruned" in {event.kind for event in session.events}

@@ -55,7 +55,10 @@ def trace(sent, raw, marks=(), limit=56_000):
 
 
 def texts(svg):
-    return ["".join(each.itertext()) for each in ET.fromstring(svg).iter(f"{SVG}text")]
+    return [
+        "".join(each.itertext())
+        for each in ET.fromstring(svg).iter(f"{SVG}text")
+    ]
 
 
 def points(svg, kind):
@@ -64,14 +67,18 @@ def points(svg, kind):
         for each in ET.fromstring(svg).iter(f"{SVG}path")
         if each.get("class") == kind
     )
-    return [tuple(map(float, pair.split())) for pair in path.get("d")[1:].split(" L")]
+    return [
+        tuple(map(float, pair.split()))
+        for pair in path.get("d")[1:].split(" L")
+    ]
 
 
 def test_it_tells_what_was_sent_what_it_cost_and_how_often_it_was_rewritten():
     marks = [mark(1, first=True), mark(2), mark(2)]
     said = texts(
         plot_of(
-            trace([10_000, 40_000, 9_000], [10_000, 50_000, 90_000], marks), "A run"
+            trace([10_000, 40_000, 9_000], [10_000, 50_000, 90_000], marks),
+            "A run",
         )
     )
     assert said[:2] == [
@@ -101,10 +108,15 @@ def test_a_title_is_text_and_no_markup():
     assert texts(plot_of(trace([1], [1]), "<b>&</b>"))[0] == "<b>&</b>"
 
 
-@given(st.lists(st.tuples(st.integers(0, 10**7), st.integers(0, 10**7)), max_size=5))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 10**7), st.integers(0, 10**7)), max_size=5
+    )
+)
 def test_labels_are_never_over_one_another(sizes):
     svg = plot_of(
-        trace([a for a, _ in sizes], [b for _, b in sizes], limit=20_000), "A run"
+        trace([a for a, _ in sizes], [b for _, b in sizes], limit=20_000),
+        "A run",
     )
     ends = [
         each
@@ -120,10 +132,19 @@ def test_a_replay_draws_its_largest_run(tmp_path):
     (tmp_path / "runs.jsonl").write_bytes(
         lines_of(trajectory("small", 2), trajectory("large", 9))
     )
-    words = ("replay", tmp_path / "runs.jsonl", "--window", 16_000, "--jobs", 1)
+    words = (
+        "replay",
+        tmp_path / "runs.jsonl",
+        "--window",
+        16_000,
+        "--jobs",
+        1,
+    )
     assert ullage(*words, "--plot", tmp_path / "out.svg").status == 0
     said = texts((tmp_path / "out.svg").read_text())
     assert said[0] == "What an agent was sent, in a window of 16k"
     assert said[1].startswith("10 calls: ")
-    nowhere = told(ullage(*words, "--json", "--plot", tmp_path / "none" / "out.svg"))
+    nowhere = told(
+        ullage(*words, "--json", "--plot", tmp_path / "none" / "out.svg")
+    )
     assert nowhere.startswith("--plot: the file cannot be written")

@@ -12,7 +12,11 @@ from tests.replay.test_report import PROFILE, parsed, picture
 from tests.replay.test_run import small_run
 from ullage.tools.replay.readers import Run
 from ullage.tools.replay.report import page_of
-from ullage.tools.replay.report.share import repacked, shareable, without_private
+from ullage.tools.replay.report.share import (
+    repacked,
+    shareable,
+    without_private,
+)
 
 KEY = "sk-ant-api03-" + "Ab1" * 20
 HOME, MAC, ROOT, DRIVE = "/home", "/Users", "/root", r"C:\Users"
@@ -73,8 +77,12 @@ def test_no_text_of_the_page_keeps_it(tmp_path):
     )
     drawn, rows = picture(run)
     asked = {"pictures": [drawn], "rows": rows, "profiles": [PROFILE]}
-    page = page_of(secret, secret, **asked, command=secret, notes=[secret], share=True)
-    story = json.dumps(without_private(json.loads(unpacked(repacked(drawn.story)))))
+    page = page_of(
+        secret, secret, **asked, command=secret, notes=[secret], share=True
+    )
+    story = json.dumps(
+        without_private(json.loads(unpacked(repacked(drawn.story))))
+    )
     for text in (page, story, *map(unpacked, blobs_of(page))):
         for private in ("ada@", f"{HOME}/ada", KEY[:20]):
             assert private not in text

@@ -34,4 +34,6 @@ def test_the_whole_bill_is_told_with_the_runs_in_which_nothing_was_saved():
     text = in_words(replace(row, charges=[less], bands=[band]))
     assert ", 36% less; nothing was saved in 2 of 3 runs. " in text
     assert ", 1% more; " in in_words(replace(row, charges=[dear]))
-    assert "nothing was saved" not in in_words(replace(row, runs=1, charges=[dear]))
+    assert "nothing was saved" not in in_words(
+        replace(row, runs=1, charges=[dear])
+    )

@@ -56,7 +56,9 @@ def test_what_was_read_once_is_not_asked_of_the_bucket_again(opened, near):
         store.commit("t", [long("one")], [])
         assert store.get("t", long("one").ref) == long("one")
         assert another.get("t", long("one").ref) == long("one")
-        assert opened.bucket.reads == 0  # of the other one, which was opened last
+        assert (
+            opened.bucket.reads == 0
+        )  # of the other one, which was opened last
 
 
 def test_a_copy_that_was_changed_is_read_from_the_bucket(opened, near, server):
@@ -99,9 +101,13 @@ def test_a_copy_that_the_cache_itself_would_take_is_read_from_the_bucket(
 
 
 @pytest.mark.parametrize("what", ["asked", "answered"])
-def test_a_cache_that_is_lost_at_any_moment_changes_nothing(opened, server, near, what):
+def test_a_cache_that_is_lost_at_any_moment_changes_nothing(
+    opened, server, near, what
+):
     cable = Cable(server.port)
-    with closing(opened(near.replace(f":{server.port}", f":{cable.port}"))) as store:
+    with closing(
+        opened(near.replace(f":{server.port}", f":{cable.port}"))
+    ) as store:
         store.commit("t", [long("one")], [])
         for number in range(4):
             cable.cut(what, number)
@@ -112,7 +118,9 @@ def test_a_cache_that_is_lost_at_any_moment_changes_nothing(opened, server, near
     cable.close()
 
 
-def test_a_cache_that_hangs_is_waited_for_once(opened, server, near, monkeypatch):
+def test_a_cache_that_hangs_is_waited_for_once(
+    opened, server, near, monkeypatch
+):
     monkeypatch.setattr("ullage.stores.cache._AWAY_S", 600.0)
     cable = Cable(server.port)
     url = near.replace(f":{server.port}", f":{cable.port}")
@@ -121,14 +129,18 @@ def test_a_cache_that_hangs_is_waited_for_once(opened, server, near, monkeypatch
         cable.is_held = True
         for _ in range(20):
             assert store.get("t", long("one").ref) == long("one")
-        assert 0 < cable.connections <= 2, "once, and once more on a new connection"
+        assert 0 < cable.connections <= 2, (
+            "once, and once more on a new connection"
+        )
         cable.is_held = False
     cable.close()
 
 
 def test_a_cache_that_was_never_there_costs_no_turn(tmp_path, bucket):
     place = bucket.url(prefix="never-there")
-    store = open_store(tmp_path / "kept.db", blobs=place, cache="valkey://127.0.0.1:1")
+    store = open_store(
+        tmp_path / "kept.db", blobs=place, cache="valkey://127.0.0.1:1"
+    )
     with closing(store):
         store.commit("t", [long("one")], [])
         assert store.get("t", long("one").ref) == long("one")
@@ -148,14 +160,18 @@ def test_what_is_forgotten_is_in_no_copy(opened, near, server):
 def test_a_lease_is_given_once_and_its_reply_to_all(near):
     with closing(Cache(near)) as cache, closing(Cache(near)) as other:
         assert cache.claim("t", b"k", b"me", 60) == Lease(is_mine=True)
-        assert cache.claim("t", b"k", b"me", 60) == Lease(is_mine=True), "asked again"
+        assert cache.claim("t", b"k", b"me", 60) == Lease(is_mine=True), (
+            "asked again"
+        )
         assert other.claim("t", b"k", b"you", 60) == Lease(is_mine=False)
         assert other.claim("u", b"k", b"you", 60) == Lease(is_mine=True), (
             "another tenant"
         )
         other.fulfil("t", b"k", b"you", b"not mine", 60)
         cache.fulfil("t", b"k", b"me", b"said", 60)
-        assert other.claim("t", b"k", b"you", 60) == Lease(is_mine=False, reply=b"said")
+        assert other.claim("t", b"k", b"you", 60) == Lease(
+            is_mine=False, reply=b"said"
+        )
 
 
 def test_a_lease_ends_by_itself_and_can_be_given_back(near):
@@ -226,10 +242,14 @@ class TestLeased(FileContract):
         self.url = near
 
     def open(self):
-        return Leased(SqliteStore(self.place(), clock=self.clock), Cache(self.url))
+        return Leased(
+            SqliteStore(self.place(), clock=self.clock), Cache(self.url)
+        )
 
 
-@pytest.mark.parametrize("url", ["memcached://host", "valkey://host:port", "redis"])
+@pytest.mark.parametrize(
+    "url", ["memcached://host", "valkey://host:port", "redis"]
+)
 def test_an_address_that_cannot_be_meant_is_refused(url):
     with pytest.raises(ConfigError, match="valkey://host"):
         Cache(url)

@@ -21,16 +21,24 @@ def messages_of(turn):
         function = {"name": "read", "arguments": json.dumps({"n": n})}
         call = {"id": f"c{n}", "type": "function", "function": function}
         random = Random(n)
-        text = "\n".join(f"{n} {line} {random.getrandbits(60)}" for line in range(800))
-        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
-        messages.append({"role": "tool", "tool_call_id": f"c{n}", "content": text})
+        text = "\n".join(
+            f"{n} {line} {random.getrandbits(60)}" for line in range(800)
+        )
+        messages.append(
+            {"role": "assistant", "content": None, "tool_calls": [call]}
+        )
+        messages.append(
+            {"role": "tool", "tool_call_id": f"c{n}", "content": text}
+        )
     return messages
 
 
 def sent(store, turn):
     """What a worker sends that opens the conversation anew, and what can be read behind it."""
     limits = ullage.Limits(window_tokens=40_000)
-    session = ullage.Session("gpt-4.1", store=store, limits=limits, recall=True)
+    session = ullage.Session(
+        "gpt-4.1", store=store, limits=limits, recall=True
+    )
     view = session.fit({"model": "gpt-4.1", "messages": messages_of(turn)})
     texts = {ref: store.get("", ref).text for ref in store.refs("")}
     return json.dumps(view["messages"]), texts
@@ -41,7 +49,10 @@ def test_a_cache_that_is_lost_and_a_bucket_that_is_cut_off_change_no_byte_that_i
 ):
     alone, cable = MemoryStore(), Cable(bucket.port)
     place = tmp_path / "kept.db", bucket.url(cable.port, "fleet"), another.url
-    with closing(open_store(*place)) as one, closing(open_store(*place)) as two:
+    with (
+        closing(open_store(*place)) as one,
+        closing(open_store(*place)) as two,
+    ):
         for turn in range(TURNS):
             if turn == 4:
                 another.emptied()

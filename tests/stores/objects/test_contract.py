@@ -24,13 +24,16 @@ class InBucket:
 
     def objects(self):
         return ObjectStorage(
-            self._bucket.url(prefix=f"contract/{next(_NUMBERS)}"), least_bytes=0
+            self._bucket.url(prefix=f"contract/{next(_NUMBERS)}"),
+            least_bytes=0,
         )
 
 
 class TestSqlite(InBucket, FileContract):
     def open(self):
-        return SqliteStore(self.place(), objects=self.objects(), clock=self.clock)
+        return SqliteStore(
+            self.place(), objects=self.objects(), clock=self.clock
+        )
 
 
 class TestPostgres(InBucket, Emptied, StoreContract):
@@ -39,4 +42,6 @@ class TestPostgres(InBucket, Emptied, StoreContract):
     )
 
     def open(self):
-        return PostgresStore(self.emptied(), objects=self.objects(), clock=self.clock)
+        return PostgresStore(
+            self.emptied(), objects=self.objects(), clock=self.clock
+        )

@@ -10,7 +10,14 @@ import pytest
 import ullage
 from tests.stores.contract import batch, decided, output, replaced
 from ullage.core.errors import ConfigError, StoreError
-from ullage.stores import DAY_S, BoundedStore, Bounds, SqliteStore, forget, open_store
+from ullage.stores import (
+    DAY_S,
+    BoundedStore,
+    Bounds,
+    SqliteStore,
+    forget,
+    open_store,
+)
 from ullage.stores._packing import NewBlob
 from ullage.stores.objects import ObjectStorage
 from ullage.testing import Clock
@@ -23,7 +30,9 @@ AGED = Bounds(older_than_s=30 * DAY_S)
 @pytest.fixture
 def place(bucket, request):
     """The address of a prefix that no other test uses."""
-    return bucket.url(prefix=request.node.name.translate({ord("["): "-", ord("]"): ""}))
+    return bucket.url(
+        prefix=request.node.name.translate({ord("["): "-", ord("]"): ""})
+    )
 
 
 def long(name):
@@ -31,7 +40,9 @@ def long(name):
 
 
 def objects(place):
-    return [one.name for one in ObjectStorage(place).bucket.page("", "", 1_000)]
+    return [
+        one.name for one in ObjectStorage(place).bucket.page("", "", 1_000)
+    ]
 
 
 def collected(store, tenant, bounds):
@@ -43,11 +54,15 @@ def collected(store, tenant, bounds):
 
 def test_larger_bodies_are_in_the_bucket_and_nothing_else(tmp_path, place):
     with closing(open_store(tmp_path / "kept.db", blobs=place)) as store:
-        store.commit("alice", [long("one"), output("short")], [batch(b"k", 0, b"d")])
+        store.commit(
+            "alice", [long("one"), output("short")], [batch(b"k", 0, b"d")]
+        )
         (name,) = objects(place)
         assert "alice" not in name
         assert long("one").ref not in name
-        assert store.stat("alice", long("one").ref).chars == len(long("one").text)
+        assert store.stat("alice", long("one").ref).chars == len(
+            long("one").text
+        )
         assert store.get("alice", output("short").ref) == output("short")
     kept = (tmp_path / "kept.db").stat().st_size
     assert kept < 200_000
@@ -66,23 +81,30 @@ def test_a_session_goes_on_with_a_bucket_on_another_worker(tmp_path, place):
         {"role": "tool", "tool_call_id": "c", "content": text},
     ]
     request = {"model": "gpt-4.1", "messages": messages}
-    with ullage.Session("gpt-4.1", store=store, blobs=place, recall=True) as session:
+    with ullage.Session(
+        "gpt-4.1", store=store, blobs=place, recall=True
+    ) as session:
         view = session.fit(request)
         (ref,) = session.store.refs("")
     assert len(objects(place)) == 1
-    with ullage.Sessions("gpt-4.1", store=store, blobs=place, recall=True) as sessions:
+    with ullage.Sessions(
+        "gpt-4.1", store=store, blobs=place, recall=True
+    ) as sessions:
         again = sessions.of("a", tenant="")
         assert dict(again.fit(request)) == dict(view)
         assert again.store.get("", ref).text == text
 
 
-def test_it_is_put_once_and_two_who_put_it_at_once_lose_nothing(tmp_path, place):
+def test_it_is_put_once_and_two_who_put_it_at_once_lose_nothing(
+    tmp_path, place
+):
     store = open_store(tmp_path / "kept.db", blobs=place)
     for _ in range(3):
         store.commit("t", [long("one")], [])
     assert len(objects(place)) == 1
     threads = [
-        threading.Thread(target=store.put, args=("t", [long("two")])) for _ in range(4)
+        threading.Thread(target=store.put, args=("t", [long("two")]))
+        for _ in range(4)
     ]
     for thread in threads:
         thread.start()
@@ -139,7 +161,9 @@ def test_a_bucket_that_hangs_fails_no_turn_and_is_waited_for_once(
 def test_a_bucket_that_dies_and_comes_back_empty_loses_what_was_there_and_says_so(
     tmp_path, own_bucket
 ):
-    with closing(open_store(tmp_path / "kept.db", blobs=own_bucket.url())) as store:
+    with closing(
+        open_store(tmp_path / "kept.db", blobs=own_bucket.url())
+    ) as store:
         store.commit("t", [long("one")], [])
         own_bucket.kill()
         own_bucket.start()
@@ -169,14 +193,18 @@ def test_a_clean_up_takes_what_no_row_names_but_nothing_that_is_being_written(
     store = SqliteStore(tmp_path / "kept.db", objects=storage, clock=clock)
     store.commit("t", [long("old"), long("named")], [])
     clock.days_pass(40)
-    store.commit("t", [long("new")], [decided(b"k", replaced(long("named").ref))])
+    store.commit(
+        "t", [long("new")], [decided(b"k", replaced(long("named").ref))]
+    )
     storage.bucket.put("another's/file", b"x")
     written = objects(place)
     assert len(written) == 4
     assert [gone.ref for gone in collected(store, "t", AGED).removed] == [
         long("old").ref
     ]
-    assert objects(place) == written, "what is written today may be about to be named"
+    assert objects(place) == written, (
+        "what is written today may be about to be named"
+    )
     monkeypatch.setattr("ullage.stores.objects.storage.DAY_S", -60)
     collected(store, None, AGED)
     assert len(objects(place)) == 3
@@ -185,11 +213,17 @@ def test_a_clean_up_takes_what_no_row_names_but_nothing_that_is_being_written(
     store.close()
 
 
-def test_what_a_tenant_is_forgotten_by_leaves_the_bucket_at_once(tmp_path, place):
+def test_what_a_tenant_is_forgotten_by_leaves_the_bucket_at_once(
+    tmp_path, place
+):
     with closing(open_store(tmp_path / "kept.db", blobs=place)) as store:
         for tenant in ("alice", "bob"):
-            store.commit(tenant, [long("one"), long("two")], [batch(b"k", 0, b"d")])
-        store._objects.moved(b"alice", [NewBlob.of(long("of no row"), b"alice")])
+            store.commit(
+                tenant, [long("one"), long("two")], [batch(b"k", 0, b"d")]
+            )
+        store._objects.moved(
+            b"alice", [NewBlob.of(long("of no row"), b"alice")]
+        )
         assert len(objects(place)) == 5
         forget(store, "alice")
         assert len(objects(place)) == 2
@@ -199,7 +233,10 @@ def test_what_a_tenant_is_forgotten_by_leaves_the_bucket_at_once(tmp_path, place
 
 
 def test_stores_in_one_prefix_leave_each_others_objects(tmp_path, place):
-    stores = [open_store(tmp_path / name, blobs=place) for name in ("one.db", "two.db")]
+    stores = [
+        open_store(tmp_path / name, blobs=place)
+        for name in ("one.db", "two.db")
+    ]
     for store in stores:
         store.commit("t", [long("one")], [])
     forget(stores[0], "t")
@@ -220,10 +257,14 @@ def test_a_store_that_is_opened_without_its_bucket_says_so(tmp_path, place):
             forget(store, "t")
 
 
-def test_a_bounded_store_cleans_the_bucket_step_by_step(tmp_path, place, monkeypatch):
+def test_a_bounded_store_cleans_the_bucket_step_by_step(
+    tmp_path, place, monkeypatch
+):
     monkeypatch.setattr("ullage.stores.objects.storage.DAY_S", -60)
     clock, bounds = Clock(), Bounds(older_than_s=DAY_S, limit=2)
-    kept = SqliteStore(tmp_path / "kept.db", objects=ObjectStorage(place), clock=clock)
+    kept = SqliteStore(
+        tmp_path / "kept.db", objects=ObjectStorage(place), clock=clock
+    )
     store = BoundedStore(kept, bounds, clock=clock)
     for n in range(6):
         store.commit("t", [long(f"{n}")], [])
@@ -240,17 +281,24 @@ def test_a_bounded_store_cleans_the_bucket_step_by_step(tmp_path, place, monkeyp
         ("s3:///prefix", "no bucket|not one of a bucket"),
         ("gs://bucket", "not one of a bucket"),
         ("s3://key:hunter2@bucket", "credentials are of the environment"),
-        ("s3://bucket?secret_access_key=hunter2", "credentials are of the environment"),
+        (
+            "s3://bucket?secret_access_key=hunter2",
+            "credentials are of the environment",
+        ),
     ],
 )
-def test_an_address_that_cannot_be_meant_says_why_and_no_secret(tmp_path, url, why):
+def test_an_address_that_cannot_be_meant_says_why_and_no_secret(
+    tmp_path, url, why
+):
     with pytest.raises(ConfigError, match=why) as caught:
         open_store(tmp_path / "kept.db", blobs=url)
     assert "hunter2" not in str(caught.value)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_fork_says_that_it_cannot_read_there_and_keeps_what_is_new(tmp_path, place):
+def test_a_fork_says_that_it_cannot_read_there_and_keeps_what_is_new(
+    tmp_path, place
+):
     store = open_store(tmp_path / "kept.db", blobs=place)
     store.commit("t", [long("one")], [])
     child = os.fork()
@@ -268,13 +316,17 @@ def test_a_fork_says_that_it_cannot_read_there_and_keeps_what_is_new(tmp_path, p
     store.close()
 
 
-def test_a_bucket_that_is_not_there_is_told_when_it_is_opened(tmp_path, bucket):
+def test_a_bucket_that_is_not_there_is_told_when_it_is_opened(
+    tmp_path, bucket
+):
     gone = bucket.url().replace(bucket.name, "no-such-bucket")
     with pytest.raises(StoreError, match="no such bucket"):
         open_store(tmp_path / "kept.db", blobs=gone)
 
 
-@pytest.mark.parametrize("store", [None, "memory", ullage.stores.MemoryStore()])
+@pytest.mark.parametrize(
+    "store", [None, "memory", ullage.stores.MemoryStore()]
+)
 def test_a_store_that_is_not_named_takes_no_bucket(store):
     with pytest.raises(ConfigError, match="no file and no server"):
         ullage.Session("gpt-4.1", store=store, blobs="s3://bucket")

@@ -53,11 +53,16 @@ class Cable:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listening.accept()
-                pair = (client, socket.create_connection(("127.0.0.1", self._port)))
+                pair = (
+                    client,
+                    socket.create_connection(("127.0.0.1", self._port)),
+                )
                 self._pairs.append(pair)
                 for what, ends in (("asked", pair), ("answered", pair[::-1])):
                     threading.Thread(
-                        target=self._pass, args=(what, *ends, pair), daemon=True
+                        target=self._pass,
+                        args=(what, *ends, pair),
+                        daemon=True,
                     ).start()
 
     def _pass(self, what, source, target, pair):

@@ -47,7 +47,9 @@ def is_there():
 
 def _user():
     """Whom a server runs as: it must not be root."""
-    return {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
+    return (
+        {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
+    )
 
 
 def _folder(prefix, within=None):
@@ -59,7 +61,12 @@ def _folder(prefix, within=None):
 
 def _run(*command):
     subprocess.run(
-        command, check=True, capture_output=True, timeout=60, cwd="/", **_user()
+        command,
+        check=True,
+        capture_output=True,
+        timeout=60,
+        cwd="/",
+        **_user(),
     )
 
 
@@ -101,8 +108,21 @@ class Server:
         if of is None:
             _run("cp", "-a", str(_new() / "data"), data)
         else:
-            words = ["-D", data, "-U", "ullage", "-h", "127.0.0.1", "-p", str(of.port)]
-            words += ["--no-sync", "--write-recovery-conf", "--checkpoint=fast"]
+            words = [
+                "-D",
+                data,
+                "-U",
+                "ullage",
+                "-h",
+                "127.0.0.1",
+                "-p",
+                str(of.port),
+            ]
+            words += [
+                "--no-sync",
+                "--write-recovery-conf",
+                "--checkpoint=fast",
+            ]
             _run(program("pg_basebackup"), *words)
         self.start()
 
@@ -151,7 +171,9 @@ class Server:
 
     def kill(self):
         """As a crash: nobody is asked, nothing is written."""
-        subprocess.run(["pkill", "-KILL", "-P", str(self._process.pid)], check=False)
+        subprocess.run(
+            ["pkill", "-KILL", "-P", str(self._process.pid)], check=False
+        )
         self._process.kill()
         self._process.wait(30)
         (self.folder / "data" / "postmaster.pid").unlink(missing_ok=True)

@@ -124,7 +124,9 @@ def test_what_cannot_be_meant_is_refused(url):
     with pytest.raises(ConfigError, match="server"):
         SharedBudget("team", ullage.MemoryStore(), tokens=1)
     with pytest.raises(ConfigError, match="Leave it out"):
-        SharedBudget("team", url, tokens=1, spent=ullage.Budget(tokens=1).spent)
+        SharedBudget(
+            "team", url, tokens=1, spent=ullage.Budget(tokens=1).spent
+        )
     for name in ("te\0am", "te\ud800am"):  # text that no server takes
         with pytest.raises(ConfigError, match="does not take"):
             SharedBudget(name, url, tokens=1)

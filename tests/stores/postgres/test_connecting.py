@@ -39,7 +39,10 @@ def settled(server, wanted):
 
 
 def test_a_session_keeps_its_conversation_on_a_server(url):
-    request = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hello."}]}
+    request = {
+        "model": "gpt-4.1",
+        "messages": [{"role": "user", "content": "Hello."}],
+    }
     with ullage.Session("gpt-4.1", store=url) as session:
         view = session.fit(request)
         assert view["messages"] == request["messages"]
@@ -80,15 +83,24 @@ def test_a_fork_has_connections_of_its_own(server, url):
         finally:
             os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
-    assert {store.get("t", ref).text for ref in store.refs("t")} == {"parent", "child"}
+    assert {store.get("t", ref).text for ref in store.refs("t")} == {
+        "parent",
+        "child",
+    }
     store.close()
 
 
 @pytest.mark.parametrize(
     ("address", "why"),
     [
-        ("postgresql://ullage:hunter2@127.0.0.1:1/postgres", "cannot be reached"),
-        ("{server.url}_that_is_not_there", "cannot be reached|no such database"),
+        (
+            "postgresql://ullage:hunter2@127.0.0.1:1/postgres",
+            "cannot be reached",
+        ),
+        (
+            "{server.url}_that_is_not_there",
+            "cannot be reached|no such database",
+        ),
     ],
 )
 def test_what_cannot_be_opened_says_why_and_no_password(server, address, why):
@@ -108,7 +120,10 @@ def test_what_is_no_address_is_told(url):
 
 
 def test_what_the_client_refuses_is_no_server_that_cannot_be_reached(url):
-    with closing(PostgresStore(url)) as store, pytest.raises(StoreError) as caught:
+    with (
+        closing(PostgresStore(url)) as store,
+        pytest.raises(StoreError) as caught,
+    ):
         store.agreed("a\0name", b"value")
     assert "cannot be reached" not in str(caught.value)
     assert "text with a NUL" in str(caught.value)

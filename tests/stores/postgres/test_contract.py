@@ -19,8 +19,13 @@ class Emptied:
     @pytest.fixture(autouse=True)
     def _server(self, server):
         self.url = server.url
-        with closing(PostgresStore(self.url)) as held, server.connect() as self._db:
-            held.find("t", [b"k"])  # its connections are there for all that are opened
+        with (
+            closing(PostgresStore(self.url)) as held,
+            server.connect() as self._db,
+        ):
+            held.find(
+                "t", [b"k"]
+            )  # its connections are there for all that are opened
             yield
 
     def emptied(self):

@@ -23,7 +23,9 @@ ODD = [say("a\x00b"), say("\ud800 lone"), say(""), {**say("x"), "name": "é"}]
 
 @pytest.fixture
 def kept(url):
-    with closing(PostgresConversations(url, clock=lambda: 1_800_000_000)) as kept:
+    with closing(
+        PostgresConversations(url, clock=lambda: 1_800_000_000)
+    ) as kept:
         yield kept
 
 
@@ -83,7 +85,9 @@ def test_a_message_that_is_not_there_cannot_be_a_boundary(kept):
 @pytest.mark.parametrize(
     ("what", "number"), [(w, n) for w in ("asked", "answered") for n in (0, 1)]
 )
-def test_a_cable_that_is_cut_doubles_and_loses_no_message(server, url, what, number):
+def test_a_cable_that_is_cut_doubles_and_loses_no_message(
+    server, url, what, number
+):
     cable = Cable(server.port)
     through = url.replace(f":{server.port}/", f":{cable.port}/")
     with closing(PostgresConversations(through)) as kept:
@@ -93,7 +97,11 @@ def test_a_cable_that_is_cut_doubles_and_loses_no_message(server, url, what, num
         kept.append("s", [say("after")])
         cable.cut(what, number)
         kept.mark_compacted(ids[0], "it began", tokens=3)
-        assert wire(kept.history("s")) == [say("before"), *talk(2), say("after")]
+        assert wire(kept.history("s")) == [
+            say("before"),
+            *talk(2),
+            say("after"),
+        ]
         assert wire(kept.load("s"))[1:] == [*talk(2), say("after")]
     cable.close()
 
@@ -103,7 +111,9 @@ def test_what_workers_append_at_once_stays_whole_and_in_order(url):
 
     def work(me):
         for n in range(8):
-            stores[me].append("s", [say(f"{me} {n} {part}") for part in range(3)])
+            stores[me].append(
+                "s", [say(f"{me} {n} {part}") for part in range(3)]
+            )
 
     threads = [threading.Thread(target=work, args=(me,)) for me in range(4)]
     for thread in threads:
@@ -111,13 +121,17 @@ def test_what_workers_append_at_once_stays_whole_and_in_order(url):
     seen = []
     while any(thread.is_alive() for thread in threads):
         now = [message["content"] for message in wire(stores[0].history("s"))]
-        assert now[: len(seen)] == seen, "what was read before is no longer in front"
+        assert now[: len(seen)] == seen, (
+            "what was read before is no longer in front"
+        )
         seen = now
     said = [message["content"] for message in wire(stores[0].history("s"))]
     assert len(said) == 4 * 8 * 3
     for start in range(0, len(said), 3):
         me, n, _ = said[start].split()
-        assert said[start : start + 3] == [f"{me} {n} {part}" for part in range(3)]
+        assert said[start : start + 3] == [
+            f"{me} {n} {part}" for part in range(3)
+        ]
     for store in stores:
         store.close()
 
@@ -127,8 +141,12 @@ def test_a_conversation_goes_on_on_another_machine(url):
     views = []
     for turn in range(14):
         with closing(PostgresConversations(url)) as kept:
-            chat = Conversation(kept, "chat", "gpt-4.1", store=url, limits=limits)
-            chat.append([say(f"{turn} " + "word " * 400), say("Yes.", "assistant")])
+            chat = Conversation(
+                kept, "chat", "gpt-4.1", store=url, limits=limits
+            )
+            chat.append(
+                [say(f"{turn} " + "word " * 400), say("Yes.", "assistant")]
+            )
             chat.append([say(f"And {turn}?")])
             views.append(dict(chat.fit({"model": "gpt-4.1"})))
             chat.close()
@@ -136,5 +154,8 @@ def test_a_conversation_goes_on_on_another_machine(url):
     with closing(PostgresConversations(url)) as kept:
         assert kept.newest_compaction("chat") is not None
         again = Conversation(kept, "chat", "gpt-4.1", store=url, limits=limits)
-        assert again.fit({"model": "gpt-4.1"})["messages"] == views[-1]["messages"]
+        assert (
+            again.fit({"model": "gpt-4.1"})["messages"]
+            == views[-1]["messages"]
+        )
         again.close()

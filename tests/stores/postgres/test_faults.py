@@ -18,7 +18,13 @@ from tests.stores.postgres.cable import Cable
 from tests.stores.postgres.server import Server
 from ullage.core.errors import StoreError, StoreFull
 from ullage.core.values.effects import Record
-from ullage.stores import AsyncPostgresStore, Bounds, PostgresStore, every_ref, refs_in
+from ullage.stores import (
+    AsyncPostgresStore,
+    Bounds,
+    PostgresStore,
+    every_ref,
+    refs_in,
+)
 from ullage.stores.postgres.connecting import may_try_again
 
 pytestmark = pytest.mark.xdist_group("postgres")
@@ -34,7 +40,9 @@ def cable(server, url):
 
 def deadlocks(server):
     with server.connect() as db:
-        return db.execute("SELECT sum(deadlocks) FROM pg_stat_database").fetchone()[0]
+        return db.execute(
+            "SELECT sum(deadlocks) FROM pg_stat_database"
+        ).fetchone()[0]
 
 
 def together(works):
@@ -71,7 +79,9 @@ def check_whole(store, tenant="t"):
     return refs
 
 
-CUTS = [(what, number) for what in ("asked", "answered") for number in range(3)]
+CUTS = [
+    (what, number) for what in ("asked", "answered") for number in range(3)
+]
 
 
 @pytest.mark.parametrize(("what", "number"), CUTS)
@@ -79,7 +89,10 @@ def test_a_cable_that_is_cut_anywhere_in_a_commit_loses_and_doubles_nothing(
     cable, what, number
 ):
     one, named = output("one"), output("two")
-    records = [decided(b"k", replaced(named.ref)), Record(b"k", "latest", 0, b"k")]
+    records = [
+        decided(b"k", replaced(named.ref)),
+        Record(b"k", "latest", 0, b"k"),
+    ]
     with closing(PostgresStore(cable.url)) as store:
         store.commit("t", [], [batch(b"before", 0, b"d")])
         cable.cut(what, number)
@@ -95,7 +108,10 @@ def test_nor_does_it_for_an_event_loop(cable, what, number):
         store = AsyncPostgresStore(cable.url)
         await store.commit("t", [], [batch(b"before", 0, b"d")])
         cable.cut(what, number)
-        assert await store.commit("t", [output("one")], [batch(b"k", 0, b"d")]) == ()
+        assert (
+            await store.commit("t", [output("one")], [batch(b"k", 0, b"d")])
+            == ()
+        )
         assert await store.find("t", [b"k"]) == (batch(b"k", 0, b"d"),)
         assert await store.get("t", output("one").ref) == output("one")
         await store.close()
@@ -111,7 +127,10 @@ def interrupt():
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    before, me = signal.signal(signal.SIGUSR1, interrupted), threading.get_ident()
+    before, me = (
+        signal.signal(signal.SIGUSR1, interrupted),
+        threading.get_ident(),
+    )
     yield lambda: signal.pthread_kill(me, signal.SIGUSR1)
     signal.signal(signal.SIGUSR1, before)
 
@@ -119,7 +138,9 @@ def interrupt():
 def test_a_commit_that_is_interrupted_is_whole_or_nothing_and_its_connection_is_good(
     cable, interrupt
 ):
-    with closing(PostgresStore(cable.url, timeout_s=3, most_connections=1)) as store:
+    with closing(
+        PostgresStore(cable.url, timeout_s=3, most_connections=1)
+    ) as store:
         store.commit("t", [], [batch(b"before", 0, b"d")])
         for what, number in CUTS:
             one = output(f"{what} {number}")
@@ -128,7 +149,9 @@ def test_a_commit_that_is_interrupted_is_whole_or_nothing_and_its_connection_is_
             with pytest.raises(KeyboardInterrupt):
                 store.commit("t", [one], [record])
             assert store.find("t", [record.key]) in ((), (record,))
-            assert store.find("t", [record.key]) == () or one.ref in check_whole(store)
+            assert store.find(
+                "t", [record.key]
+            ) == () or one.ref in check_whole(store)
             assert store.commit("t", [one], [record]) == (), (
                 "as after a turn that is asked again"
             )
@@ -143,7 +166,11 @@ def test_so_is_one_that_is_cancelled_on_an_event_loop(cable):
             batch(f"{what} {number}".encode(), 0, b"d"),
         )
         task = loop.create_task(store.commit("t", [one], [record]))
-        cable.cut(what, number, instead=lambda: loop.call_soon_threadsafe(task.cancel))
+        cable.cut(
+            what,
+            number,
+            instead=lambda: loop.call_soon_threadsafe(task.cancel),
+        )
         with pytest.raises(asyncio.CancelledError):
             await task
         assert await store.find("t", [record.key]) in ((), (record,))
@@ -165,7 +192,9 @@ def test_a_slow_cable_is_slow_and_nothing_else(cable):
     cable.delay_s = 0.01
     with closing(PostgresStore(cable.url)) as store:
         store.commit("t", [output("x")], [batch(b"k", 0, b"d")])
-        assert store.commit("t", [], [batch(b"k", 0, b"e")]) == (batch(b"k", 0, b"d"),)
+        assert store.commit("t", [], [batch(b"k", 0, b"e")]) == (
+            batch(b"k", 0, b"d"),
+        )
         assert store.get("t", output("x").ref) == output("x")
 
 
@@ -194,7 +223,9 @@ def test_nor_on_an_event_loop(cable):
 
 
 def test_nobody_waits_for_ever_for_a_worker_that_holds_a_row(server, url):
-    holds = "INSERT INTO ullage.records VALUES ('t', 'k', 'batch', 0, '', 'd', 0)"
+    holds = (
+        "INSERT INTO ullage.records VALUES ('t', 'k', 'batch', 0, '', 'd', 0)"
+    )
     with (
         closing(PostgresStore(url, timeout_s=0.3)) as store,
         server.connect() as frozen,
@@ -207,7 +238,9 @@ def test_nobody_waits_for_ever_for_a_worker_that_holds_a_row(server, url):
         assert store.commit("t", [], [batch(b"k", 0, b"mine")]) == ()
 
 
-def test_a_killed_server_keeps_what_it_acknowledged_and_nothing_half(server, url):
+def test_a_killed_server_keeps_what_it_acknowledged_and_nothing_half(
+    server, url
+):
     acknowledged, more, stop = [], threading.Semaphore(0), threading.Event()
     store = PostgresStore(url, timeout_s=30)
 
@@ -232,7 +265,9 @@ def test_a_killed_server_keeps_what_it_acknowledged_and_nothing_half(server, url
         finally:
             stop.set()
 
-    assert together([crash, *(lambda me=me: work(me) for me in range(3))]) == []
+    assert (
+        together([crash, *(lambda me=me: work(me) for me in range(3))]) == []
+    )
     assert len(acknowledged) > 20
     refs = check_whole(store)
     for text, record in acknowledged:
@@ -249,22 +284,26 @@ def test_a_killed_server_keeps_what_it_acknowledged_and_nothing_half(server, url
 def test_where_a_standby_takes_over_nothing_acknowledged_is_lost():
     main = Server()
     standby = Server(of=main)
-    both = (
-        f"postgresql://ullage@127.0.0.1:{main.port},127.0.0.1:{standby.port}/postgres"
-    )
+    both = f"postgresql://ullage@127.0.0.1:{main.port},127.0.0.1:{standby.port}/postgres"
     kept, more, done = [], threading.Semaphore(0), threading.Event()
     try:
-        with main.connect() as db:  # a commit is acknowledged once the standby has it
+        with (
+            main.connect() as db
+        ):  # a commit is acknowledged once the standby has it
             db.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
             db.execute("SELECT pg_reload_conf()")
-        store = PostgresStore(f"{both}?target_session_attrs=read-write", timeout_s=60)
+        store = PostgresStore(
+            f"{both}?target_session_attrs=read-write", timeout_s=60
+        )
 
         def work():
             for n in range(10_000):
                 if done.is_set():
                     return
                 text = output(f"{n} " * 300)
-                store.commit("t", [text], [decided(b"%d" % n, replaced(text.ref))])
+                store.commit(
+                    "t", [text], [decided(b"%d" % n, replaced(text.ref))]
+                )
                 kept.append(text)
                 more.release()
 
@@ -304,7 +343,9 @@ def test_writers_readers_and_clean_up_never_lock_each_other_out(server, url):
             some = rng.sample(outputs, 6)
             edits = [replaced(out.ref) for out in some]
             store.commit(
-                "t", some, [decided(b"%d %d" % (me, n), *edits), *rng.sample(many, 6)]
+                "t",
+                some,
+                [decided(b"%d %d" % (me, n), *edits), *rng.sample(many, 6)],
             )
 
     def read(me):
@@ -315,7 +356,9 @@ def test_writers_readers_and_clean_up_never_lock_each_other_out(server, url):
 
     def clean():
         for _ in range(12):
-            cursor = store.collect("t", Bounds(older_than_s=86_400 * 3, limit=5)).cursor
+            cursor = store.collect(
+                "t", Bounds(older_than_s=86_400 * 3, limit=5)
+            ).cursor
             while cursor is not None:
                 cursor = store.collect(
                     "t", Bounds(older_than_s=86_400 * 3, limit=5), cursor
@@ -334,7 +377,9 @@ def test_writers_readers_and_clean_up_never_lock_each_other_out(server, url):
         for (data,) in db.execute(
             "SELECT data FROM ullage.records WHERE kind = 'batch'"
         ):
-            wanted = refs_in(data.decode("latin-1")) & {out.ref for out in outputs}
+            wanted = refs_in(data.decode("latin-1")) & {
+                out.ref for out in outputs
+            }
             assert wanted <= refs, "a clean-up took what a live record names"
     store.close()
 
@@ -347,7 +392,12 @@ def small_disk():
     folder = Path(tempfile.mkdtemp(prefix="ullage-small-"))
     mounted = ["mount", "-t", "tmpfs", "-o", "size=100m", "tmpfs", str(folder)]
     try:
-        if subprocess.run(mounted, capture_output=True, check=False).returncode != 0:
+        if (
+            subprocess.run(
+                mounted, capture_output=True, check=False
+            ).returncode
+            != 0
+        ):
             pytest.skip("no disk can be mounted here")
         folder.chmod(0o755)
         yield folder
@@ -371,7 +421,9 @@ def test_a_full_disk_is_told_and_what_was_kept_stays(small_disk):
             fill()
         assert len(kept) > 3
         assert set(every_ref(store, "t")) == set(kept)
-        assert len(store.find("t", [b"%d" % n for n in range(100)])) == len(kept)
+        assert len(store.find("t", [b"%d" % n for n in range(100)])) == len(
+            kept
+        )
         store.close()
     finally:
         server.stop()

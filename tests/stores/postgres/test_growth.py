@@ -42,7 +42,9 @@ def rows_read(server, url):
         return db.execute(READ).fetchone()[0]
 
 
-def test_a_tenant_that_grew_since_the_server_last_looked_costs_no_more(server, url):
+def test_a_tenant_that_grew_since_the_server_last_looked_costs_no_more(
+    server, url
+):
     url += "?application_name=growth"
     PostgresStore(url).close()
     with server.connect() as db:
@@ -68,7 +70,9 @@ def test_a_clean_up_of_everybody_waits_for_the_sum_of_all_and_a_turn_does_not(
     url, monkeypatch
 ):
     monkeypatch.setattr(cleaning, "_SIZE", "SELECT 7 FROM pg_sleep(0.5)")
-    with closing(PostgresStore(url, timeout_s=0.2, most_connections=1)) as store:
+    with closing(
+        PostgresStore(url, timeout_s=0.2, most_connections=1)
+    ) as store:
         assert store.collect(None, Bounds()).left_bytes == 7
         with pytest.raises(StoreError, match="cannot be reached"):
             store.collect("t", Bounds())

@@ -11,7 +11,12 @@ from ullage.core.values.usage import Usage
 from ullage.session.drivers import asking, awaiting
 from ullage.session.spend.budget import Budget
 from ullage.session.summarise import Reply, Summaries, Summarise, of
-from ullage.stores import AsyncPostgresStore, MemoryStore, PostgresStore, forget
+from ullage.stores import (
+    AsyncPostgresStore,
+    MemoryStore,
+    PostgresStore,
+    forget,
+)
 
 pytestmark = pytest.mark.xdist_group("postgres")
 
@@ -45,7 +50,9 @@ def at_once(works):
     def one(n):
         found[n] = works[n]()
 
-    threads = [threading.Thread(target=one, args=(n,)) for n in range(len(works))]
+    threads = [
+        threading.Thread(target=one, args=(n,)) for n in range(len(works))
+    ]
     for thread in threads:
         thread.start()
     return found, threads
@@ -102,7 +109,10 @@ def test_a_store_that_fails_is_no_reason_to_go_without(url):
 
     model = Model()
     model.may_answer.set()
-    assert asking(summaries(model), Failing(url), "t")(ASKED).text == "What was said."
+    assert (
+        asking(summaries(model), Failing(url), "t")(ASKED).text
+        == "What was said."
+    )
 
 
 def test_on_an_event_loop_too(url):
@@ -110,7 +120,9 @@ def test_on_an_event_loop_too(url):
 
     async def scene():
         store = AsyncPostgresStore(url)
-        asks = [awaiting(summaries(model, budget), store, "t") for _ in range(3)]
+        asks = [
+            awaiting(summaries(model, budget), store, "t") for _ in range(3)
+        ]
         tasks = [asyncio.create_task(ask(ASKED)) for ask in asks]
         await asyncio.to_thread(model.was_asked.wait, 10)
         model.may_answer.set()
@@ -118,7 +130,9 @@ def test_on_an_event_loop_too(url):
         await store.close()
         return found
 
-    assert [reply.text for reply in asyncio.run(scene())] == ["What was said."] * 3
+    assert [reply.text for reply in asyncio.run(scene())] == [
+        "What was said."
+    ] * 3
     assert len(model.asked) == 1
     assert budget.spent.tokens == 110
 
@@ -129,7 +143,9 @@ def test_what_a_model_said_is_forgotten_with_its_tenant(server, url):
     store.fulfil("t", b"k", b"me", b"what was said", 600)
     forget(store, "t")
     with server.connect() as db:
-        assert db.execute("SELECT count(*) FROM ullage.leases").fetchone() == (0,)
+        assert db.execute("SELECT count(*) FROM ullage.leases").fetchone() == (
+            0,
+        )
 
 
 def test_without_leases_each_asks_for_itself():

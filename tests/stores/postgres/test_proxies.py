@@ -35,7 +35,8 @@ def turns(count):
         function = {"name": "read", "arguments": json.dumps({"n": n})}
         call = {"id": f"c{n}", "type": "function", "function": function}
         text = "\n".join(
-            f"{n} {line} {line * n % 977}" for line in range(150 + 40 * (n % 5))
+            f"{n} {line} {line * n % 977}"
+            for line in range(150 + 40 * (n % 5))
         )
         messages = [
             *messages,
@@ -73,8 +74,12 @@ def test_whichever_proxy_answers_the_provider_gets_the_same(server, url):
         assert [request.body for request in there.requests] == wanted
     assert any(len(new) < len(old) for old, new in pairwise(wanted))
     with server.connect() as db:
-        tenants = db.execute("SELECT DISTINCT tenant FROM ullage.outputs").fetchall()
-    assert len(tenants) == 1, "a credential is one tenant, whichever proxy it comes to"
+        tenants = db.execute(
+            "SELECT DISTINCT tenant FROM ullage.outputs"
+        ).fetchall()
+    assert len(tenants) == 1, (
+        "a credential is one tenant, whichever proxy it comes to"
+    )
 
 
 def test_the_secret_of_an_installation_is_on_the_server(url):
@@ -84,6 +89,8 @@ def test_the_secret_of_an_installation_is_on_the_server(url):
 
 def test_the_doctor_opens_a_server(url):
     (found,) = (
-        each for each in findings(config_of(store=url), {}) if each.about == "store"
+        each
+        for each in findings(config_of(store=url), {})
+        if each.about == "store"
     )
     assert (found.verdict, found.words) == ("ok", "it opens")

@@ -40,7 +40,9 @@ def test_many_processes_write_side_by_side(server):
                 ]
                 store.keep_receipts(rows)
 
-    threads = [threading.Thread(target=write, args=(writer,)) for writer in writers]
+    threads = [
+        threading.Thread(target=write, args=(writer,)) for writer in writers
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

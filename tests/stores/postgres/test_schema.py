@@ -29,7 +29,9 @@ def versions(server):
     with server.connect() as db:
         return [
             row[0]
-            for row in db.execute("SELECT version FROM ullage.versions ORDER BY 1")
+            for row in db.execute(
+                "SELECT version FROM ullage.versions ORDER BY 1"
+            )
         ]
 
 
@@ -44,7 +46,11 @@ def test_a_worker_of_before_goes_on_where_a_later_version_only_added(
     old.commit("t", [output("old")], [batch(b"k", 1, b"2")])
     new.commit("t", [output("new")], [batch(b"k", 2, b"3")])
     for store in (old, new):
-        assert [one.data for one in store.find("t", [b"k"])] == [b"1", b"2", b"3"]
+        assert [one.data for one in store.find("t", [b"k"])] == [
+            b"1",
+            b"2",
+            b"3",
+        ]
         assert {store.get("t", ref).text for ref in store.refs("t")} == {
             "before",
             "old",
@@ -73,7 +79,11 @@ def test_tables_of_any_earlier_version_are_upgraded_beneath_a_worker(
     new.commit("t", [output("new")], [batch(b"k", 1, b"2")])
     old.commit("t", [output("old")], [batch(b"k", 2, b"3")])
     for store in (old, new):
-        assert [one.data for one in store.find("t", [b"k"])] == [b"1", b"2", b"3"]
+        assert [one.data for one in store.find("t", [b"k"])] == [
+            b"1",
+            b"2",
+            b"3",
+        ]
         assert {store.get("t", ref).text for ref in store.refs("t")} == {
             "before",
             "old",

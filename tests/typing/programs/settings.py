@@ -18,6 +18,10 @@ def told(event: ullage.Event) -> None:
         freed[event.where] = event.tokens_before - event.tokens_after
 
 
-session = ullage.Session("gpt-5.4", policy=policy, format=format, on_event=told)
+session = ullage.Session(
+    "gpt-5.4", policy=policy, format=format, on_event=told
+)
 chosen = ullage.Session("gpt-5.4", policy=os.environ.get("POLICY", "default"))
-limited = ullage.Session("house-7b", limits=ullage.Limits(window_tokens=32_000))
+limited = ullage.Session(
+    "house-7b", limits=ullage.Limits(window_tokens=32_000)
+)

@@ -12,7 +12,9 @@ def only_newest(
     found: list[ullage.ProposedEdit] = []
     for location in list(window.results(0, window.size))[:-newest]:
         output = window.transcript.output(location)
-        if output is not None and location[1:] not in window.shown(location[0]):
+        if output is not None and location[1:] not in window.shown(
+            location[0]
+        ):
             place = window.transcript.address(location)
             shown = window.words.placeholder(output.ref, output.text)
             replace = ullage.Replace(
@@ -22,5 +24,7 @@ def only_newest(
     return found
 
 
-policy = ullage.Policy(name="mine-1", under_pressure=(partial(only_newest, newest=2),))
+policy = ullage.Policy(
+    name="mine-1", under_pressure=(partial(only_newest, newest=2),)
+)
 session = ullage.Session("gpt-5.4", policy=policy)

@@ -60,7 +60,9 @@ class Filter(Policy):
         if message["role"] == "tool":
             id_ = message["tool_call_id"]
             answer = types.FunctionResponse(
-                id=id_, name=self.names.get(id_, "tool"), response={"result": text}
+                id=id_,
+                name=self.names.get(id_, "tool"),
+                response={"result": text},
             )
             return types.Content(
                 role="user", parts=[types.Part(function_response=answer)]
@@ -71,7 +73,9 @@ class Filter(Policy):
         self.names |= {id_: name for id_, name, _ in calls}
         asked = (
             types.FunctionCall(
-                id=id_, name=name, args=args if isinstance(args, dict) else {"_": args}
+                id=id_,
+                name=name,
+                args=args if isinstance(args, dict) else {"_": args},
             )
             for id_, name, args in calls
         )

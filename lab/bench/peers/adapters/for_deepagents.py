@@ -30,7 +30,9 @@ class Evict(Policy):
         """Begin a run."""
         super().__init__(budget_tokens, tools)
         self.folder = tempfile.TemporaryDirectory()
-        backend = FilesystemBackend(root_dir=self.folder.name, virtual_mode=True)
+        backend = FilesystemBackend(
+            root_dir=self.folder.name, virtual_mode=True
+        )
         self.middleware = FilesystemMiddleware(
             backend=backend, tool_token_limit_before_evict=limit_tokens
         )
@@ -49,7 +51,9 @@ class Evict(Policy):
             self.theirs.append(theirs)
             self.names |= {id_: name for id_, name, _ in calls_of(message)}
             self.kept.append(
-                self.after_call(theirs) if message["role"] == "tool" else theirs
+                self.after_call(theirs)
+                if message["role"] == "tool"
+                else theirs
             )
         return as_view(self.history, self.theirs, self.kept)
 
@@ -63,10 +67,14 @@ class Evict(Policy):
             runtime=None,
         )
         with self.timed():
-            kept = self.middleware.wrap_tool_call(request, lambda request: result)
+            kept = self.middleware.wrap_tool_call(
+                request, lambda request: result
+            )
         if kept.content != result.content:
             path = next(
-                word for word in kept.content.split() if word.startswith(FOLDER)
+                word
+                for word in kept.content.split()
+                if word.startswith(FOLDER)
             )
             self.lines[path] = result.content.count("\n") + 1
         return kept

@@ -86,14 +86,18 @@ class Compaction(Policy):
                 )
                 for call_id, name, args in calls_of(message)
             ]
-            return ChatMessageAssistant(content=text, tool_calls=calls or None, id=id_)
+            return ChatMessageAssistant(
+                content=text, tool_calls=calls or None, id=id_
+            )
         if message["role"] == "tool":
             call_id = message["tool_call_id"]
             name = self.names.get(call_id)
             return ChatMessageTool(
                 content=text, tool_call_id=call_id, function=name, id=id_
             )
-        kind = ChatMessageUser if message["role"] == "user" else ChatMessageSystem
+        kind = (
+            ChatMessageUser if message["role"] == "user" else ChatMessageSystem
+        )
         return kind(content=text, id=id_)
 
     def one(self, message: ChatMessage) -> Any:
@@ -102,7 +106,9 @@ class Compaction(Policy):
             return self.renamed(message)
         index = int(message.id)
         same = message.text == self.theirs[index].text
-        return index if same else {**self.history[index], "content": message.text}
+        return (
+            index if same else {**self.history[index], "content": message.text}
+        )
 
     def renamed(self, message: ChatMessage) -> Any:
         """A changed message has a new id: a result is known by its call."""

@@ -71,7 +71,9 @@ class Clear(Converted):
 class Trim(Converted):
     """`trim_messages` to the budget, beginning with one of these kinds of messages."""
 
-    def __init__(self, budget_tokens: int, tools: Sequence[Any], start_on: Any) -> None:
+    def __init__(
+        self, budget_tokens: int, tools: Sequence[Any], start_on: Any
+    ) -> None:
         """Begin a run."""
         super().__init__(budget_tokens, tools)
         self.start_on = start_on

@@ -19,7 +19,9 @@ class Trim(Policy):
     def view(self, new: Sequence[Message]) -> View:
         """See `Policy.view`."""
         with self.timed():
-            made = trim_messages(self.history, MODEL, max_tokens=self.budget_tokens)
+            made = trim_messages(
+                self.history, MODEL, max_tokens=self.budget_tokens
+            )
         return placed(self.history, made)
 
 
@@ -38,7 +40,9 @@ class Compress(Policy):
             for message in self.history
         ]
         with self.timed():
-            made = compress(given, MODEL, compression_trigger=self.budget_tokens)
+            made = compress(
+                given, MODEL, compression_trigger=self.budget_tokens
+            )
         self.cache = made["cache"]
         return placed(given, made["messages"])
 

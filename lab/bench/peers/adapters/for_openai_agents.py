@@ -61,7 +61,11 @@ class Trimmer(Policy):
         if text or not calls:
             yield {"role": message["role"], "content": text}
         for id_, name, arguments in calls:
-            written = arguments if isinstance(arguments, str) else json.dumps(arguments)
+            written = (
+                arguments
+                if isinstance(arguments, str)
+                else json.dumps(arguments)
+            )
             yield {
                 "type": "function_call",
                 "call_id": id_,

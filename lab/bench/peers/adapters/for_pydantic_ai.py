@@ -24,8 +24,14 @@ from pydantic_ai.models import ModelRequestContext, ModelRequestParameters
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RunUsage
-from pydantic_ai_harness.compaction import ClearToolResults, SlidingWindowCompaction
-from pydantic_ai_harness.tool_output_limits import LocalFileStore, ToolOutputLimits
+from pydantic_ai_harness.compaction import (
+    ClearToolResults,
+    SlidingWindowCompaction,
+)
+from pydantic_ai_harness.tool_output_limits import (
+    LocalFileStore,
+    ToolOutputLimits,
+)
 from speaks import Message, Policy, View, calls_of, serve, text_of
 
 PAGE_LINES = 200
@@ -93,16 +99,21 @@ class Compacted(Policy):
         text = text_of(message)
         if message["role"] == "assistant":
             calls = [
-                ToolCallPart(name, args, id_) for id_, name, args in calls_of(message)
+                ToolCallPart(name, args, id_)
+                for id_, name, args in calls_of(message)
             ]
             return [*([TextPart(text)] if text or not calls else []), *calls]
         if message["role"] == "tool":
             id_ = message["tool_call_id"]
             self.results[id_] = index
             return [
-                ToolReturnPart(self.names.get(id_, "tool"), self.kept(id_, text), id_)
+                ToolReturnPart(
+                    self.names.get(id_, "tool"), self.kept(id_, text), id_
+                )
             ]
-        kind = UserPromptPart if message["role"] == "user" else SystemPromptPart
+        kind = (
+            UserPromptPart if message["role"] == "user" else SystemPromptPart
+        )
         return [kind(text)]
 
     def kept(self, call_id: str, text: str) -> str:
@@ -122,7 +133,11 @@ class Compacted(Policy):
                     found[index] = None
                     made.append(index)
             else:
-                role = "assistant" if isinstance(message, ModelResponse) else "user"
+                role = (
+                    "assistant"
+                    if isinstance(message, ModelResponse)
+                    else "user"
+                )
                 made.append({"role": role, "content": str(part.content)})
         return made
 
@@ -147,7 +162,9 @@ class Window(Compacted):
     def made(self) -> Any:
         """See `Compacted.made`."""
         half = self.budget_tokens // 2
-        return SlidingWindowCompaction(max_tokens=self.budget_tokens, keep_tokens=half)
+        return SlidingWindowCompaction(
+            max_tokens=self.budget_tokens, keep_tokens=half
+        )
 
 
 class SpillClear(Clear):
@@ -182,7 +199,9 @@ class SpillClear(Clear):
 
     def context(self) -> Any:
         """The context of a tool call."""
-        return RunContext(deps=None, model=self.model, usage=RunUsage(), run_id="run")
+        return RunContext(
+            deps=None, model=self.model, usage=RunUsage(), run_id="run"
+        )
 
     def refs(self) -> Sequence[str]:
         """The handles its notices name."""
@@ -207,7 +226,9 @@ class SpillClear(Clear):
     def read(self, ref: str, **more: Any) -> str:
         """Call the tool itself."""
         tool = self.limits.get_toolset().tools["read_tool_result"]
-        return self.loop.run_until_complete(tool.function(self.context(), ref, **more))
+        return self.loop.run_until_complete(
+            tool.function(self.context(), ref, **more)
+        )
 
 
 if __name__ == "__main__":

@@ -58,7 +58,9 @@ class Agents(Policy):
         self.blocks_of: dict[int, list[Any]] = {}
         self.results: dict[str, int] = {}
         model = Silent(budget_tokens)
-        self.agent = Agent(model=model, callback_handler=None, **self.arguments())
+        self.agent = Agent(
+            model=model, callback_handler=None, **self.arguments()
+        )
 
     def arguments(self) -> dict[str, Any]:
         """What the agent is made with."""
@@ -71,10 +73,14 @@ class Agents(Policy):
             for message in theirs:
                 self.agent.messages.append(message)
                 self.tell(MessageAddedEvent(agent=self.agent, message=message))
-            self.tell(BeforeModelCallEvent(agent=self.agent, invocation_state={}))
+            self.tell(
+                BeforeModelCallEvent(agent=self.agent, invocation_state={})
+            )
             self.before_call()
         shown = (
-            item for message in self.agent.messages for item in self.shown(message)
+            item
+            for message in self.agent.messages
+            for item in self.shown(message)
         )
         return [*self.system, *shown]
 
@@ -83,7 +89,9 @@ class Agents(Policy):
 
     def tell(self, event: Any) -> None:
         """Let the agent's hooks run."""
-        self.loop.run_until_complete(self.agent.hooks.invoke_callbacks_async(event))
+        self.loop.run_until_complete(
+            self.agent.hooks.invoke_callbacks_async(event)
+        )
 
     def tokens(self) -> int:
         """As strands counts."""
@@ -98,7 +106,9 @@ class Agents(Policy):
                 self.system.append(index)
                 used = (len(text_of(message)) + 3) // 4
                 limit = self.agent.model.config["context_window_limit"]
-                self.agent.model.update_config(context_window_limit=limit - used)
+                self.agent.model.update_config(
+                    context_window_limit=limit - used
+                )
                 continue
             role = "assistant" if message["role"] == "assistant" else "user"
             blocks = self.blocks(message, index)
@@ -117,14 +127,23 @@ class Agents(Policy):
         text = text_of(message)
         if message["role"] == "tool":
             self.results[message["tool_call_id"]] = index
-            result = {"toolUseId": message["tool_call_id"], "status": "success"}
+            result = {
+                "toolUseId": message["tool_call_id"],
+                "status": "success",
+            }
             return [{"toolResult": {**result, "content": [{"text": text}]}}]
         blocks: list[Any] = (
             [{"text": text}] if text or not message.get("tool_calls") else []
         )
         for id_, name, arguments in calls_of(message):
             blocks.append(
-                {"toolUse": {"toolUseId": id_, "name": name, "input": arguments}}
+                {
+                    "toolUse": {
+                        "toolUseId": id_,
+                        "name": name,
+                        "input": arguments,
+                    }
+                }
             )
         self.blocks_of[index] = blocks
         self.places |= {id(block): (block, index) for block in blocks}
@@ -143,7 +162,9 @@ class Agents(Policy):
         texts = [block for block in content if "text" in block]
         own = (self.place_of(block) for block in texts)
         said = [
-            {"role": "user", "content": block["text"]} if index is None else index
+            {"role": "user", "content": block["text"]}
+            if index is None
+            else index
             for block, index in zip(texts, own, strict=True)
         ]
         return [*results, *said]
@@ -156,9 +177,14 @@ class Agents(Policy):
             return index
         texts = [block["text"] for block in blocks if "text" in block]
         asked = {
-            block["toolUse"]["toolUseId"] for block in blocks if "toolUse" in block
+            block["toolUse"]["toolUseId"]
+            for block in blocks
+            if "toolUse" in block
         }
-        raws = [self.history[i] for i in sorted(i for i in indices if i is not None)]
+        raws = [
+            self.history[i]
+            for i in sorted(i for i in indices if i is not None)
+        ]
         calls = [call for raw in raws for call in raw.get("tool_calls") or ()]
         kept = [call for call in calls if call["id"] in asked]
         made: Message = {"role": "assistant", "content": "\n".join(texts)}
@@ -172,7 +198,9 @@ class Agents(Policy):
     def result(self, result: Any) -> Any:
         """A result: untouched, or with the text that is left."""
         index = self.results[result["toolUseId"]]
-        text = "\n".join(item["text"] for item in result["content"] if "text" in item)
+        text = "\n".join(
+            item["text"] for item in result["content"] if "text" in item
+        )
         raw = self.history[index]
         return index if text == text_of(raw) else {**raw, "content": text}
 
@@ -182,13 +210,19 @@ class Sliding(Agents):
 
     def arguments(self) -> dict[str, Any]:
         """See `Agents.arguments`."""
-        return {"conversation_manager": SlidingWindowConversationManager(per_turn=True)}
+        return {
+            "conversation_manager": SlidingWindowConversationManager(
+                per_turn=True
+            )
+        }
 
     def before_call(self) -> None:
         """The provider refuses until what is left fits."""
         overflow = ContextWindowOverflowException("prompt is too long")
         while self.tokens() > self.agent.model.config["context_window_limit"]:
-            self.agent.conversation_manager.reduce_context(self.agent, e=overflow)
+            self.agent.conversation_manager.reduce_context(
+                self.agent, e=overflow
+            )
 
 
 class Context(Agents):
@@ -196,9 +230,13 @@ class Context(Agents):
 
     def arguments(self) -> dict[str, Any]:
         """See `Agents.arguments`."""
-        cut = Offload.truncate("tool_results", {"preview_tokens": PREVIEW_TOKENS})
+        cut = Offload.truncate(
+            "tool_results", {"preview_tokens": PREVIEW_TOKENS}
+        )
         return {
-            "context_manager": {"strategies": [cut.when(threshold=THRESHOLD_TOKENS)]}
+            "context_manager": {
+                "strategies": [cut.when(threshold=THRESHOLD_TOKENS)]
+            }
         }
 
     def refs(self) -> Sequence[str]:
@@ -215,12 +253,17 @@ class Context(Agents):
         if not page.endswith(CUT):
             return page
         lines = (
-            text_of(self.history[self.results[ref.removesuffix("_0")]]).count("\n") + 1
+            text_of(self.history[self.results[ref.removesuffix("_0")]]).count(
+                "\n"
+            )
+            + 1
         )
         pages, at = [page], 1
         while at <= lines:
             pages.append(
-                self.retrieved(reference=ref, line_range={"start": at, "end": lines})
+                self.retrieved(
+                    reference=ref, line_range={"start": at, "end": lines}
+                )
             )
             shown = NUMBERED.findall(pages[-1])
             at = max(int(shown[-1]) if shown else 0, at) + 1
@@ -229,17 +272,25 @@ class Context(Agents):
     def retrieved(self, **arguments: Any) -> str:
         """Call the tool itself."""
         tool = self.agent.tool_registry.registry["retrieve_context"]
-        use = {"toolUseId": "call_open", "name": "retrieve_context", "input": arguments}
+        use = {
+            "toolUseId": "call_open",
+            "name": "retrieve_context",
+            "input": arguments,
+        }
         return self.loop.run_until_complete(_last(tool.stream(use, {})))
 
 
 async def _last(events: Any) -> str:
     found = [event async for event in events][-1]
     result = getattr(found, "tool_result", found)
-    return "\n".join(item["text"] for item in result["content"] if "text" in item)
+    return "\n".join(
+        item["text"] for item in result["content"] if "text" in item
+    )
 
 
 if __name__ == "__main__":
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
-    serve({"sliding": Sliding, "context": Context}, packages=["strands-agents"])
+    serve(
+        {"sliding": Sliding, "context": Context}, packages=["strands-agents"]
+    )

@@ -29,14 +29,18 @@ def as_theirs(message: Message, index: int) -> BaseMessage:
         ]
         return AIMessage(content=text, tool_calls=calls, id=id_)
     if message["role"] == "tool":
-        return ToolMessage(content=text, tool_call_id=message["tool_call_id"], id=id_)
+        return ToolMessage(
+            content=text, tool_call_id=message["tool_call_id"], id=id_
+        )
     if message["role"] in ("system", "developer"):
         return SystemMessage(content=text, id=id_)
     return HumanMessage(content=text, id=id_)
 
 
 def as_view(
-    history: Sequence[Message], theirs: Sequence[BaseMessage], made: Iterable[Any]
+    history: Sequence[Message],
+    theirs: Sequence[BaseMessage],
+    made: Iterable[Any],
 ) -> View:
     """What the library made, as a view.
 
@@ -49,5 +53,7 @@ def as_view(
     for message in made:
         index = int(message.id)
         same = message.content == theirs[index].content
-        view.append(index if same else {**history[index], "content": message.content})
+        view.append(
+            index if same else {**history[index], "content": message.content}
+        )
     return view

@@ -98,7 +98,9 @@ def serve(policies: Mapping[str, Make], packages: Sequence[str]) -> None:
             running = policies[question["policy"]](
                 question["budget_tokens"], question["tools"]
             )
-            answer: Message = {"versions": {name: version(name) for name in packages}}
+            answer: Message = {
+                "versions": {name: version(name) for name in packages}
+            }
         else:
             assert running is not None, "begin comes first"
             answer = _answer(running, question)
@@ -129,7 +131,8 @@ def placed(history: Sequence[Message], made: Sequence[Message]) -> View:
     start = 0
     for message in made:
         place = next(
-            (i for i in range(start, len(history)) if history[i] == message), None
+            (i for i in range(start, len(history)) if history[i] == message),
+            None,
         )
         view.append(message if place is None else place)
         start = start if place is None else place + 1

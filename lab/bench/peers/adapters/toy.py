@@ -46,7 +46,9 @@ class Shelved(Policy):
     def refs(self) -> Sequence[str]:
         """See `Policy.refs`."""
         return [
-            f"[shelf {i}]" for i, m in enumerate(self.history) if m["role"] == "tool"
+            f"[shelf {i}]"
+            for i, m in enumerate(self.history)
+            if m["role"] == "tool"
         ]
 
     def page(self, ref: str) -> str:

@@ -74,7 +74,9 @@ def editable_from(window: Window) -> int:
     return frozen_before(window.transcript, window.size, window.reasoning)
 
 
-def frozen_before(transcript: Transcript, size: int, reasoning: ReasoningRule) -> int:
+def frozen_before(
+    transcript: Transcript, size: int, reasoning: ReasoningRule
+) -> int:
     """`editable_from` of the first messages of a history, before any window shows them."""
     if reasoning != "frozen":
         return 0

@@ -118,7 +118,9 @@ class Format(ABC):
     def choice(self, request: Mapping[str, Any]) -> Choice:
         """Which tools the model may call in its reply to this request."""
 
-    def allowing(self, request: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    def allowing(
+        self, request: dict[str, Any], names: Sequence[str]
+    ) -> dict[str, Any]:
         """A request in whose list of tools that may be called these stand too, at its end.
 
         It is asked of requests alone whose `choice` takes more.
@@ -215,7 +217,9 @@ class Format(ABC):
         """The name of the family whose rules of reasoning hold for a model."""
 
     @abstractmethod
-    def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
+    def reasoning(
+        self, request: Mapping[str, Any], model: str
+    ) -> ReasoningRule:
         """What an edit means for the reasoning behind it, with this model and request."""
 
     def thinks_first(self, request: Mapping[str, Any]) -> bool:
@@ -238,7 +242,12 @@ class Format(ABC):
 
     @abstractmethod
     def result(
-        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
+        self,
+        call: ToolCall,
+        text: str,
+        *,
+        is_error: bool = False,
+        block: Any = None,
     ) -> dict[str, Any]:
         """The wire result of a call, ready to append.
 
@@ -291,7 +300,9 @@ class Format(ABC):
 class Recognise(Protocol):
     """Tells the format of a request (`ullage.wires.recognise`)."""
 
-    def __call__(self, request: Mapping[str, Any], model: str | None = None) -> Format:
+    def __call__(
+        self, request: Mapping[str, Any], model: str | None = None
+    ) -> Format:
         """The format of a request to a model. Raises FormatError if it cannot be told."""
 
 

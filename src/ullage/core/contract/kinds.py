@@ -13,7 +13,9 @@ from ullage.core.on_demand import cached_by_text
 ToolKind: TypeAlias = Literal["read", "search", "shell", "web", "other"]
 
 _WEB = "fetch url browse browser http scrape crawl page navigate"
-_SEARCH = "grep rg search find glob list ls lsp dir directory tree query queries sql"
+_SEARCH = (
+    "grep rg search find glob list ls lsp dir directory tree query queries sql"
+)
 _SHELL = "bash shell sh exec execute run terminal command cmd powershell python test"
 _READ = "read view cat open file source code"
 _KINDS: tuple[tuple[ToolKind, frozenset[str]], ...] = (

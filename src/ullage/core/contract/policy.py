@@ -113,7 +113,9 @@ class Policy(Struct, frozen=True, kw_only=True):
     strict: bool = False
 
     def __post_init__(self) -> None:
-        if self.without_recall is not None and not callable(self.without_recall):
+        if self.without_recall is not None and not callable(
+            self.without_recall
+        ):
             kind = type(self.without_recall).__name__
             raise ConfigError(
                 "without_recall",
@@ -130,7 +132,9 @@ def unrecalled(policy: Policy) -> Policy:
     if policy.without_recall is None:
         return policy
     entry = _UNRECALLED.get(id(policy))
-    if entry is None or entry[0] is not policy:  # another object may have its id by now
+    if (
+        entry is None or entry[0] is not policy
+    ):  # another object may have its id by now
         entry = policy, policy.without_recall(policy)
         if len(_UNRECALLED) >= _MOST_POLICIES:
             _UNRECALLED.clear()

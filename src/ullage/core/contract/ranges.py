@@ -51,7 +51,11 @@ def condensed(window: Window) -> list[Placed]:
 
     A record stands for what is old, whatever room there is; a summary may stand for it too.
     """
-    return [placed for placed in window.open_summaries if placed.edit.kind != "pruned"]
+    return [
+        placed
+        for placed in window.open_summaries
+        if placed.edit.kind != "pruned"
+    ]
 
 
 def summarised(window: Window) -> tuple[int, int] | None:
@@ -62,7 +66,11 @@ def summarised(window: Window) -> tuple[int, int] | None:
 
 def said_before(window: Window) -> tuple[str, bytes]:
     """What a model wrote in the summaries shown, and the chain up to which that goes."""
-    edits = [placed.edit for placed in window.open_summaries if placed.edit.model_text]
+    edits = [
+        placed.edit
+        for placed in window.open_summaries
+        if placed.edit.model_text
+    ]
     if not edits:
         return "", b""
     text = "\n\n".join(edit.model_text for edit in edits)
@@ -74,7 +82,11 @@ def coverable(window: Window, start: int, stop: int) -> list[int]:
     """The shown messages of a range whose place a summary may take."""
     pinned = window.transcript.marked("pinned", start, stop)
     staying = window.staying(start, stop).union(pinned)
-    return [index for index in window.visible_in(start, stop) if index not in staying]
+    return [
+        index
+        for index in window.visible_in(start, stop)
+        if index not in staying
+    ]
 
 
 def set_aside(window: Window, start: int, stop: int) -> tuple[Output, ...]:

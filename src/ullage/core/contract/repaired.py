@@ -49,12 +49,16 @@ def news(repaired: Repaired, cache: Sequence[Repaired]) -> Repaired:
     for earlier in cache:
         reported.update(earlier.events)
         stored.update(output.ref for output in earlier.outputs)
-    outputs = tuple(output for output in repaired.outputs if output.ref not in stored)
+    outputs = tuple(
+        output for output in repaired.outputs if output.ref not in stored
+    )
     events = tuple(event for event in repaired.events if event not in reported)
     return replace(repaired, outputs=outputs, events=events)
 
 
-def remember(repaired: Repaired, cache: Sequence[Repaired]) -> tuple[Repaired, ...]:
+def remember(
+    repaired: Repaired, cache: Sequence[Repaired]
+) -> tuple[Repaired, ...]:
     """What to remember from now on, the newest first; at most `LINES` of them.
 
     A history stands in place of the one that it goes on from.

@@ -130,7 +130,9 @@ class _Writer:
             text = self.text(value.func, "function")
             if keywords:
                 text += self._mapping(keywords, label)
-        arguments = [self.text(item, f"argument of {label}") for item in value.args]
+        arguments = [
+            self.text(item, f"argument of {label}") for item in value.args
+        ]
         if arguments:
             text += f"({', '.join(arguments)})"
         return text
@@ -158,9 +160,7 @@ class _Writer:
         names = _fields(value)
         if names is None:
             kind = type(value).__qualname__
-            problem = (
-                f"a {kind} is nothing that another process could know the value of"
-            )
+            problem = f"a {kind} is nothing that another process could know the value of"
             raise ConfigError(setting, problem, _REMEDY)
         texts = []
         for name in sorted(names):
@@ -170,7 +170,9 @@ class _Writer:
 
     def _name(self, named: Any) -> str:
         """The name of a function or class. Ours has no module, for ours may move."""
-        home = getattr(named, "__objclass__", named)  # of a method of a built-in type
+        home = getattr(
+            named, "__objclass__", named
+        )  # of a method of a built-in type
         module = str(home.__module__)
         name = _COMPREHENSION.sub("", named.__qualname__)
         if module.startswith(_OURS):
@@ -232,7 +234,9 @@ def _captured(function: Any) -> Iterator[tuple[str, Any]]:
 def _fields(value: Any) -> tuple[str, ...] | None:
     """The fields of a frozen value, or None for anything else."""
     if isinstance(value, Struct):
-        return value.__struct_fields__ if value.__struct_config__.frozen else None
+        return (
+            value.__struct_fields__ if value.__struct_config__.frozen else None
+        )
     parameters = getattr(type(value), "__dataclass_params__", None)
     if parameters is not None and parameters.frozen:
         return tuple(field.name for field in fields(value))

@@ -60,7 +60,9 @@ class ShownAgain(ABC):
             if replacement is not None:
                 lifted.append(replacement)
                 self._show_at(location, None)
-        self._set(lifted=tuple(lifted), shown_whole=window.shown_whole | {edit})
+        self._set(
+            lifted=tuple(lifted), shown_whole=window.shown_whole | {edit}
+        )
         return True
 
     def _reveal(self, group: Iterable[int]) -> None:
@@ -89,7 +91,9 @@ class ShownAgain(ABC):
             return False
         if window.shows(edit):
             return False
-        replaced = [placed for placed in window.added if placed.edit.name == edit.name]
+        replaced = [
+            placed for placed in window.added if placed.edit.name == edit.name
+        ]
         added = [placed for placed in window.added if placed not in replaced]
         if edit.text:
             added.append(PlacedText(index, edit))

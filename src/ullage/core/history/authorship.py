@@ -37,7 +37,9 @@ class Authorship:
     messages: list[Message]
     user_tools: frozenset[str]
     _pairs: Pairing
-    _programs: dict[int, set[int]]  # by message, the parts that a program reads
+    _programs: dict[
+        int, set[int]
+    ]  # by message, the parts that a program reads
     _answers: dict[int, set[int]]  # and the results that are the user's words
 
     def call_for(self, index: int, number: int) -> ToolCall | None:
@@ -70,7 +72,9 @@ class Authorship:
 
     def reader(self, index: int, number: int) -> Reader:
         """Who reads a part. Whoever made a call reads its result."""
-        return "program" if number in self._programs.get(index, ()) else "model"
+        return (
+            "program" if number in self._programs.get(index, ()) else "model"
+        )
 
     def has_program(self, index: int) -> bool:
         """Whether a program reads something in a message."""
@@ -95,7 +99,10 @@ class Authorship:
             return part.text if is_said else ""
         if isinstance(part, Opaque):
             return part.words
-        if not isinstance(part, ToolResult) or self.author(index, number) != "user":
+        if (
+            not isinstance(part, ToolResult)
+            or self.author(index, number) != "user"
+        ):
             return ""
         texts = [item.text for item in part.content if isinstance(item, Text)]
         return "\n".join(text for text in texts if text.strip())
@@ -109,11 +116,16 @@ class Authorship:
         programs = set[int]()
         answers = set[int]()
         for number, part in enumerate(self.messages[index].parts):
-            if isinstance(part, ToolResult) and self._is_answer(index, number, part):
+            if isinstance(part, ToolResult) and self._is_answer(
+                index, number, part
+            ):
                 answers.add(number)
             if self._is_for_program(index, number, part):
                 programs.add(number)
-        for table, numbers in ((self._programs, programs), (self._answers, answers)):
+        for table, numbers in (
+            (self._programs, programs),
+            (self._answers, answers),
+        ):
             table.pop(index, None)
             if numbers:
                 table[index] = numbers

@@ -19,7 +19,14 @@ from ullage.core.history.transcript import Location, Transcript
 from ullage.core.history.window import Window
 from ullage.core.tokens.calibrate import Calibration
 from ullage.core.tokens.meter import Meter
-from ullage.core.values.edits import Drop, Edit, Insert, Replace, ReplaceSpan, Restore
+from ullage.core.values.edits import (
+    Drop,
+    Edit,
+    Insert,
+    Replace,
+    ReplaceSpan,
+    Restore,
+)
 from ullage.core.values.messages import Reasoning, ReasoningRule
 from ullage.core.values.notices import Words
 
@@ -89,10 +96,15 @@ class WindowBuilder(ShownAgain):
     _parts: Parts
     _changes: Changes
 
-    def __init__(self, transcript: Transcript, meter: Meter, words: Words) -> None:
+    def __init__(
+        self, transcript: Transcript, meter: Meter, words: Words
+    ) -> None:
         calibration = Calibration(exact=meter.counter.exact)
         window = Window(
-            transcript=transcript, meter=meter, words=words, calibration=calibration
+            transcript=transcript,
+            meter=meter,
+            words=words,
+            calibration=calibration,
         )
         self._hold(window, [])
         self._parts, self._changes = Parts(), Changes()
@@ -139,7 +151,9 @@ class WindowBuilder(ShownAgain):
     def invalidate_past(self, key: bytes) -> None:
         """Forget earlier states that went past this key: the ledger holds more there now."""
         length = self.window.transcript.find(key) or 0
-        self.past = tuple(past for past in self.past if past.window.size < length)
+        self.past = tuple(
+            past for past in self.past if past.window.size < length
+        )
 
     def behind(self, transcript: Transcript) -> WindowBuilder | None:
         """What shows another transcript, as this was kept last within what the two share.
@@ -160,7 +174,9 @@ class WindowBuilder(ShownAgain):
         if past.window.read_from == later.read_from:
             edited = {*_edited_between(past.window, later)}
             for key, tally in later._tallies.items():
-                fork.window._tallies[key] = tally.upto(past.window.size, edited)
+                fork.window._tallies[key] = tally.upto(
+                    past.window.size, edited
+                )
         return fork
 
     def _copy(self, transcript: Transcript) -> WindowBuilder:
@@ -173,7 +189,9 @@ class WindowBuilder(ShownAgain):
         settled = {key: [*reached] for key, reached in source._settled.items()}
         fields.update(arrived={}, _settled=settled, _tallies={})
         twin = WindowBuilder.__new__(WindowBuilder)
-        twin._hold(replace(source, transcript=transcript, **fields), [*self.stale])
+        twin._hold(
+            replace(source, transcript=transcript, **fields), [*self.stale]
+        )
         twin._parts = self._parts
         twin._changes = Changes()
         twin.excess = self.excess.copy()
@@ -203,7 +221,11 @@ class WindowBuilder(ShownAgain):
         """Set what the provider reported, and what was learned from it. See `Window`."""
         if calibration is not self.window.calibration:
             self._set(calibrated_at=self.window.size)
-        self._set(reported_tokens=tokens, reported_total=total, calibration=calibration)
+        self._set(
+            reported_tokens=tokens,
+            reported_total=total,
+            calibration=calibration,
+        )
 
     def removed(self, tokens: int) -> None:
         """Set how much of what was reported last has been taken out since (`Calibration`)."""
@@ -332,7 +354,9 @@ class WindowBuilder(ShownAgain):
         window._locations[edit.ref] = location
         self._changes.locations[edit.ref] = location
         if window.lifted:
-            lifted = (earlier for earlier in window.lifted if earlier is not edit)
+            lifted = (
+                earlier for earlier in window.lifted if earlier is not edit
+            )
             self._set(lifted=tuple(lifted))
         return True
 
@@ -382,7 +406,9 @@ class WindowBuilder(ShownAgain):
             return False
         messages = self.window.transcript.messages
         for index in range(*dropped):
-            if any(isinstance(part, Reasoning) for part in messages[index].parts):
+            if any(
+                isinstance(part, Reasoning) for part in messages[index].parts
+            ):
                 self._reasoning_dropped.add(index)
                 self._changes.edited.add(index)
                 self.refresh(index)
@@ -399,7 +425,9 @@ class WindowBuilder(ShownAgain):
         if start < window.read_from or not window.may_summarise(start, stop):
             return False
         hides = set(window.visible_in(start, stop))
-        hides.difference_update(window.transcript.marked("pinned", start, stop))
+        hides.difference_update(
+            window.transcript.marked("pinned", start, stop)
+        )
         hides -= window.kept_by(edit)
         self._hide(hides)
         summaries = [Placed(start, stop, edit)]

@@ -72,7 +72,9 @@ def ref_of(text: str, kind: str = "text") -> str:
     A pure function of the content, so that the same output has the same ref everywhere.
     """
     number = int.from_bytes(content_digest(text, kind)[:10], "big")
-    return "".join([_LETTERS[(number >> shift) & 1023] for shift in range(70, -1, -10)])
+    return "".join(
+        [_LETTERS[(number >> shift) & 1023] for shift in range(70, -1, -10)]
+    )
 
 
 def content_digest(text: str, kind: str = "text") -> bytes:
@@ -81,7 +83,9 @@ def content_digest(text: str, kind: str = "text") -> bytes:
     Encodes a slice at a time, so that a huge text is never held twice.
     """
     digest = blake3(derive_key_context=f"ullage {kind}")
-    slice_chars = _SHORT_SLICE_CHARS if len(text) <= _SHORT_CHARS else _SLICE_CHARS
+    slice_chars = (
+        _SHORT_SLICE_CHARS if len(text) <= _SHORT_CHARS else _SLICE_CHARS
+    )
     for start in range(0, len(text), slice_chars):
         piece = text[start : start + slice_chars]
         digest.update(piece.encode("utf-8", "surrogatepass"))
@@ -96,7 +100,9 @@ def canonical_json(value: Any) -> str:
     """
     try:
         return _sorted(value).decode()
-    except UnicodeEncodeError:  # a lone surrogate: only the standard library escapes it
+    except (
+        UnicodeEncodeError
+    ):  # a lone surrogate: only the standard library escapes it
         return json.dumps(
             value, sort_keys=True, separators=(",", ":"), default=jsonable
         )
@@ -114,7 +120,12 @@ def _form(part: Part | Content) -> list[Any] | None:
         case Text(text=text):
             return ["t", _utf8(text)] if text else None
         case ToolCall():
-            return ["c", _utf8(part.id), _utf8(part.name), _arguments(part.arguments)]
+            return [
+                "c",
+                _utf8(part.id),
+                _utf8(part.name),
+                _arguments(part.arguments),
+            ]
         case ToolResult():
             content = _forms(part.content)
             return ["r", _utf8(part.call_id), part.is_error, content]

@@ -96,12 +96,20 @@ class FrozenTranscript(Transcript):
 
     def closed(self, length: int) -> bool:
         """See `Transcript.closed`."""
-        return self._closed[length] if length < self._length else self._ends_closed
+        return (
+            self._closed[length]
+            if length < self._length
+            else self._ends_closed
+        )
 
     def locate(self, address: Address) -> Location | None:
         """See `Transcript.locate`."""
         location = super().locate(address)
-        return None if location is None or location[0] >= self._length else location
+        return (
+            None
+            if location is None or location[0] >= self._length
+            else location
+        )
 
     def newest_result(self, call_id: str, length: int) -> Location | None:
         """See `Transcript.newest_result`."""
@@ -162,7 +170,9 @@ class Parts(Struct, frozen=True):
         """These with what was written to their window since."""
         tokens = window._sums.tokens
         counted = {index: tokens[index] for index in window._sums.touched}
-        edited = {index: _edited(window, index) for index in sorted(changes.edited)}
+        edited = {
+            index: _edited(window, index) for index in sorted(changes.edited)
+        }
         return Parts(
             tokens=self.tokens.with_changes(counted),
             edited=self.edited.with_changes(edited),

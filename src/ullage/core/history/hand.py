@@ -23,7 +23,12 @@ from msgspec.structs import replace
 from ullage.core.history import canon
 from ullage.core.history.ledger import Entry, Ledger
 from ullage.core.history.transcript import Location, Transcript, leaves_of
-from ullage.core.values.decisions import EVERY_ITEM, Decision, LedgerRef, Target
+from ullage.core.values.decisions import (
+    EVERY_ITEM,
+    Decision,
+    LedgerRef,
+    Target,
+)
 from ullage.core.values.edits import Batch, Replace, ReplaceSpan
 
 _NAME_CHARS = 8
@@ -50,7 +55,9 @@ class Pins(Struct, frozen=True):
     def also(self, locations: Sequence[Location]) -> Pins:
         """These and some leaves more."""
         messages = self.messages.union(location[0] for location in locations)
-        return replace(self, messages=messages, leaves=self.leaves.union(locations))
+        return replace(
+            self, messages=messages, leaves=self.leaves.union(locations)
+        )
 
     def covers(self, location: Location) -> bool:
         """Whether a leaf is to stay whole."""
@@ -119,7 +126,9 @@ def hand_of(
     due = tuple(entry for entry in standing if not entry.carried_out)
     waiting = set[str]()
     if is_frozen:
-        waiting.update(entry.name for entry in due if entry.decision.verb == "undo")
+        waiting.update(
+            entry.name for entry in due if entry.decision.verb == "undo"
+        )
     effective = [entry for entry in standing if entry.name not in waiting]
     undone = _undone(entered, effective, ledger)
     return UserDecisions(
@@ -130,7 +139,9 @@ def hand_of(
     )
 
 
-def entered_in(transcript: Transcript, ledger: Ledger) -> Iterator[DecisionEntry]:
+def entered_in(
+    transcript: Transcript, ledger: Ledger
+) -> Iterator[DecisionEntry]:
     """Every decision of a history, whether or not it stands, oldest first."""
     lengths: dict[bytes, int] = {}
     for key in ledger.by_user:
@@ -161,7 +172,10 @@ def _batches_of_decisions(
         for n, batch in enumerate(ledger.at(key).batches):
             if batch.decision:
                 earlier = batches.get(batch.decision, ())
-                batches[batch.decision] = (*earlier, LedgerRef("batch", key, n))
+                batches[batch.decision] = (
+                    *earlier,
+                    LedgerRef("batch", key, n),
+                )
     return batches
 
 
@@ -179,7 +193,9 @@ def _standing(entered: tuple[DecisionEntry, ...]) -> tuple[DecisionEntry, ...]:
 
 
 def _undone(
-    entered: tuple[DecisionEntry, ...], effective: list[DecisionEntry], ledger: Ledger
+    entered: tuple[DecisionEntry, ...],
+    effective: list[DecisionEntry],
+    ledger: Ledger,
 ) -> frozenset[LedgerRef]:
     """The batches that are not shown: undone themselves, or with the decision they carry out."""
     targets = {entry.decision.undoes for entry in effective}
@@ -211,7 +227,9 @@ def batch_of(ref: LedgerRef, ledger: Ledger) -> Batch | None:
     return batches[ref.n] if ref.n < len(batches) else None
 
 
-def shown_under(key: bytes, ledger: Ledger, hand: UserDecisions) -> Sequence[Batch]:
+def shown_under(
+    key: bytes, ledger: Ledger, hand: UserDecisions
+) -> Sequence[Batch]:
     """The batches under a key, without those that are undone."""
     batches = ledger.at(key).batches
     if not hand.undone:
@@ -274,7 +292,10 @@ class _Growing(NamedTuple):
         self.messages.update(location[0] for location in locations)
         if target.lines is not None:
             for location in locations:
-                self.lines[location] = (*self.lines.get(location, ()), target.lines)
+                self.lines[location] = (
+                    *self.lines.get(location, ()),
+                    target.lines,
+                )
         elif target.leaf is None:
             self.whole.update(location[0] for location in locations)
         else:

@@ -28,7 +28,9 @@ _BY_REF = (ToolResult, Media, Opaque, Passage, BlockFrame)
 """What an index gives by its ref alone."""
 
 
-def outputs_of(transcript: Transcript, start: int, stop: int) -> Iterator[Output]:
+def outputs_of(
+    transcript: Transcript, start: int, stop: int
+) -> Iterator[Output]:
     """Every tool output, document and image in a range of messages."""
     for index in range(start, stop):
         for number, part in enumerate(transcript.messages[index].parts):
@@ -36,7 +38,9 @@ def outputs_of(transcript: Transcript, start: int, stop: int) -> Iterator[Output
                 yield from transcript.outputs(index, number)
 
 
-def index_of(transcript: Transcript, start: int, stop: int, words: Words) -> str:
+def index_of(
+    transcript: Transcript, start: int, stop: int, words: Words
+) -> str:
     """Everything said in a range of messages, with each tool output by its ref."""
     head = f"Index of messages {start + 1} to {stop} of this conversation. A tool output is\n"
     remedy = "given by its ref."
@@ -87,7 +91,9 @@ def _entry(transcript: Transcript, index: int) -> list[str]:
     return lines
 
 
-def _lines_by_ref(transcript: Transcript, index: int, number: int) -> Iterator[str]:
+def _lines_by_ref(
+    transcript: Transcript, index: int, number: int
+) -> Iterator[str]:
     """The lines of a part that is given by its ref: the user's words in it, and each output."""
     call = transcript.call_for(index, number)
     source = f" of {line_of_call(call)}" if call else ""
@@ -100,7 +106,9 @@ def _lines_by_ref(transcript: Transcript, index: int, number: int) -> Iterator[s
         yield f"{kind} ref={output.ref} ({len(output.text):,} characters){source}"
 
 
-def holds_range(transcript: Transcript, start: int, stop: int, text: str) -> bool:
+def holds_range(
+    transcript: Transcript, start: int, stop: int, text: str
+) -> bool:
     """Whether a text is an index of all messages of a range, and perhaps of more around it."""
     return transcript.folded(_ENTRIES, start, stop).text in text
 

@@ -151,7 +151,9 @@ class Entry(Struct, frozen=True):
     @property
     def is_by_user(self) -> bool:
         """Whether a user decided here, or a decision of a user's was carried out here."""
-        return bool(self.decisions) or any(batch.decision for batch in self.batches)
+        return bool(self.decisions) or any(
+            batch.decision for batch in self.batches
+        )
 
     @property
     def is_unrecalled(self) -> bool:
@@ -215,7 +217,9 @@ class Ledger(Struct, frozen=True, eq=False):
         has_changes = self.has_changes
         by_user = self.by_user
         for key, entry in entries.items():
-            has_changes = has_changes or any(record.changed for record in entry.seen)
+            has_changes = has_changes or any(
+                record.changed for record in entry.seen
+            )
             if entry.is_by_user:
                 by_user = by_user | {key}
         if len(newest) > _MOST_NEWEST:
@@ -227,36 +231,50 @@ class Ledger(Struct, frozen=True, eq=False):
         entry = self.at(key)
         try:
             data = _encode(batch)
-        except UnicodeEncodeError:  # MessagePack is UTF-8, and has no lone surrogates
+        except (
+            UnicodeEncodeError
+        ):  # MessagePack is UTF-8, and has no lone surrogates
             data = json.dumps(msgspec.to_builtins(batch)).encode()
         record = Record(key, "batch", len(entry.batches), data)
         return self._put(key, batches=(*entry.batches, batch)), record
 
-    def with_decision(self, key: bytes, decision: Decision) -> tuple[Ledger, Record]:
+    def with_decision(
+        self, key: bytes, decision: Decision
+    ) -> tuple[Ledger, Record]:
         """The ledger with one more decision of a user's under ``key``, and its record."""
         entry = self.at(key)
-        record = Record(key, "decision", len(entry.decisions), _encode(decision))
+        record = Record(
+            key, "decision", len(entry.decisions), _encode(decision)
+        )
         return self._put(key, decisions=(*entry.decisions, decision)), record
 
-    def with_observed(self, key: bytes, observed: UsageRecord) -> tuple[Ledger, Record]:
+    def with_observed(
+        self, key: bytes, observed: UsageRecord
+    ) -> tuple[Ledger, Record]:
         """The ledger with a model's newest observation under ``key``, and its record."""
         by_model = {**self.at(key).observed, observed.model: observed}
         record = Record(key, "observed", 0, _encode(observed), observed.model)
         return self._put(key, observed=by_model), record
 
-    def with_policy(self, key: bytes, policy: PolicyRecord) -> tuple[Ledger, Record]:
+    def with_policy(
+        self, key: bytes, policy: PolicyRecord
+    ) -> tuple[Ledger, Record]:
         """The ledger with one more opening under ``key``, and its record."""
         entry = self.at(key)
         record = Record(key, "opened", len(entry.policies), _encode(policy))
         return self._put(key, policies=(*entry.policies, policy)), record
 
-    def with_seen(self, key: bytes, seen: RequestRecord) -> tuple[Ledger, Record]:
+    def with_seen(
+        self, key: bytes, seen: RequestRecord
+    ) -> tuple[Ledger, Record]:
         """The ledger with one more sight of a request under ``key``, and its record."""
         entry = self.at(key)
         record = Record(key, "seen", len(entry.seen), _encode(seen))
         return self._put(key, seen=(*entry.seen, seen)), record
 
-    def with_shown(self, key: bytes, history: HistoryRecord) -> tuple[Ledger, Record]:
+    def with_shown(
+        self, key: bytes, history: HistoryRecord
+    ) -> tuple[Ledger, Record]:
         """The ledger with what a history holds now under ``key``, and the record that keeps it."""
         record = Record(key, "shown", 0, _encode(history))
         return self._put(key, shown=history), record
@@ -265,7 +283,9 @@ class Ledger(Struct, frozen=True, eq=False):
         """The ledger which knows that a history of this length is outlined under ``key``."""
         return self._put(key, outlined=length)
 
-    def merged(self, records: Iterable[Record]) -> tuple[Ledger, frozenset[bytes]]:
+    def merged(
+        self, records: Iterable[Record]
+    ) -> tuple[Ledger, frozenset[bytes]]:
         """The ledger with records of a store, and the keys at which that changed anything.
 
         What is kept there wins over ours. An entry that is equal stays the very object.
@@ -297,7 +317,9 @@ def latest_key(chain: Sequence[bytes]) -> bytes:
 
 def latest_record(chain: Sequence[bytes], decided: Iterable[Record]) -> Record:
     """The record by which others see that something was decided."""
-    data = canon.extend(b"", b"".join(record.key + record.data for record in decided))
+    data = canon.extend(
+        b"", b"".join(record.key + record.data for record in decided)
+    )
     return Record(latest_key(chain), "latest", 0, data)
 
 
@@ -409,7 +431,9 @@ def _is_readable(record: Record) -> bool:
     return bool(Ledger().with_records((replace(record, n=0),)).entries)
 
 
-def _in_sequence(records: Iterable[Record]) -> tuple[list[Record], list[Record]]:
+def _in_sequence(
+    records: Iterable[Record],
+) -> tuple[list[Record], list[Record]]:
     """The records of one key that can be used, in order, and those that wait for one before them.
 
     Of two in one place that with the least bytes is used, so that all readers take the same one.
@@ -423,7 +447,11 @@ def _in_sequence(records: Iterable[Record]) -> tuple[list[Record], list[Record]]
     waiting: list[Record] = []
     for place in sorted(chosen):
         key, kind, n, name = place
-        is_next = kind not in _NUMBERED or n == 0 or (key, kind, n - 1, name) in usable
+        is_next = (
+            kind not in _NUMBERED
+            or n == 0
+            or (key, kind, n - 1, name) in usable
+        )
         if is_next:
             usable[place] = chosen[place]
         else:

@@ -59,7 +59,9 @@ class Measure(Generic[T_co]):
         return f"Measure({self.name!r}{settings})"
 
 
-def table_of(tables: dict[Any, T], measure: Measure[Any], make: Callable[[], T]) -> T:
+def table_of(
+    tables: dict[Any, T], measure: Measure[Any], make: Callable[[], T]
+) -> T:
     """What is kept of a measure in some tables, made where it is not there.
 
     Raises:
@@ -186,7 +188,9 @@ class Tally:
             return self
         for index in self._invalid:
             if index < length:
-                value = added(index)  # nothing is written where this is interrupted
+                value = added(
+                    index
+                )  # nothing is written where this is interrupted
                 self.sum += value - self.each[index]
                 self.each[index] = value
         if self._invalid:

@@ -176,7 +176,9 @@ def transcript_of(outlines: Sequence[Outline]) -> Transcript:
     """
     transcript = Transcript(outlines[0].root)
     for outline in outlines:
-        for message in outline.messages[max(len(transcript) - outline.start, 0) :]:
+        for message in outline.messages[
+            max(len(transcript) - outline.start, 0) :
+        ]:
             transcript.append(_stand_in(message), message.digest)
     return transcript
 
@@ -218,7 +220,8 @@ def _message(window: Window, index: int) -> OutlinedMessage:
     for leaf, edit in window.shown(index).items():
         shown_chars[leaf] = len(edit.text)
     parts = [
-        _part(part, number, shown_chars) for number, part in enumerate(message.parts)
+        _part(part, number, shown_chars)
+        for number, part in enumerate(message.parts)
     ]
     digest = window.transcript.digests[index]
     return OutlinedMessage(digest, message.role, tuple(parts))
@@ -260,16 +263,23 @@ def _item(text: str) -> Item:
 
 def _stand_in(outlined_message: OutlinedMessage) -> Message:
     """A message in the place of the one that is outlined: the same parts, and little text."""
-    parts = [_stand_in_part(part, at) for at, part in enumerate(outlined_message.parts)]
+    parts = [
+        _stand_in_part(part, at)
+        for at, part in enumerate(outlined_message.parts)
+    ]
     return Message(outlined_message.role, tuple(parts))  # type: ignore[arg-type]
 
 
 def _stand_in_part(part: OutlinedPart, at: int) -> Part:
-    texts = tuple(Text(item.head, number) for number, item in enumerate(part.items))
+    texts = tuple(
+        Text(item.head, number) for number, item in enumerate(part.items)
+    )
     if part.kind == "call":
         return ToolCall(part.id, part.name, texts[0].text if texts else "", at)
     if part.kind == "result":
-        return ToolResult(part.id, texts, is_error=False, at=at, name=part.name)
+        return ToolResult(
+            part.id, texts, is_error=False, at=at, name=part.name
+        )
     if part.kind == "reasoning":
         return Reasoning("", at)
     return Text(texts[0].text if texts else "", at)

@@ -22,7 +22,13 @@ from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from ullage.core.values.messages import WHOLE, Message, Opaque, ToolCall, ToolResult
+from ullage.core.values.messages import (
+    WHOLE,
+    Message,
+    Opaque,
+    ToolCall,
+    ToolResult,
+)
 
 INTERRUPTED = "[ullage: this call was interrupted; it has no result]"
 """The text of a placeholder: the result that a call without one gets."""
@@ -77,7 +83,9 @@ class Pairing(Struct):
         if is_model and not self._is_reply:
             self._reply += 1
             if self.waiting:
-                self.waiting = {at: late for at, late in self.waiting.items() if late}
+                self.waiting = {
+                    at: late for at, late in self.waiting.items() if late
+                }
         self._is_reply = is_model
 
     def reference(self) -> None:
@@ -104,7 +112,9 @@ class Pairing(Struct):
         """
         keys: list[_Key] = [("id", id)] if id or not tool else []
         if tool:
-            keys += [("tool", tool), ("nameless", tool)][: 2 - _is_of_wire(id, tool)]
+            keys += [("tool", tool), ("nameless", tool)][
+                : 2 - _is_of_wire(id, tool)
+            ]
         call = _Call(at, -self._reply if is_whole else at[0], tuple(keys))
         for key in call.keys:
             self._open[key] = (*self._open.get(key, ()), call)
@@ -136,7 +146,9 @@ class Pairing(Struct):
                 if _is_of_wire(id, tool)
                 else [("tool", tool)]
             )
-        fits = self._waiting_calls() if id == NAMELESS else self._open_calls(keys)
+        fits = (
+            self._waiting_calls() if id == NAMELESS else self._open_calls(keys)
+        )
         if is_placeholder:
             fits = tuple(call for call in fits if call.at not in self.answers)
         if fits:
@@ -157,10 +169,14 @@ class Pairing(Struct):
 
     def _waiting_calls(self) -> tuple[_Call, ...]:
         """The calls that wait, in order."""
-        calls = {call.at: call for same in self._open.values() for call in same}
+        calls = {
+            call.at: call for same in self._open.values() for call in same
+        }
         return tuple(calls[at] for at in sorted(self.waiting) if at in calls)
 
-    def _join(self, fits: tuple[_Call, ...], at: At, *, is_placeholder: bool) -> At:
+    def _join(
+        self, fits: tuple[_Call, ...], at: At, *, is_placeholder: bool
+    ) -> At:
         call = next(call for call in fits if call.batch == fits[-1].batch)
         replaced = self.answers.get(call.at)
         if replaced is not None:
@@ -174,7 +190,9 @@ class Pairing(Struct):
         if not is_placeholder:
             for key in call.keys:
                 calls = self._open.pop(key)
-                remaining = tuple(rival for rival in calls if rival is not call)
+                remaining = tuple(
+                    rival for rival in calls if rival is not call
+                )
                 if remaining:
                     self._open[key] = remaining
         return call.at
@@ -200,16 +218,23 @@ class Pairing(Struct):
             at = (index, number)
             if isinstance(part, ToolCall):
                 whole = part.at == WHOLE
-                self.call(at, part.id, part.name, late=part.deferred, is_whole=whole)
+                self.call(
+                    at, part.id, part.name, late=part.deferred, is_whole=whole
+                )
             elif isinstance(part, ToolResult):
                 is_ours = _is_placeholder(part)
-                self.result(at, part.call_id, part.name, is_placeholder=is_ours)
+                self.result(
+                    at, part.call_id, part.name, is_placeholder=is_ours
+                )
             elif isinstance(part, Opaque):
                 if part.closes:
                     self.result(at, part.closes)
                 if part.opens:
                     self.call(
-                        at, part.opens, late=part.deferred, is_whole=part.at == WHOLE
+                        at,
+                        part.opens,
+                        late=part.deferred,
+                        is_whole=part.at == WHOLE,
                     )
 
 

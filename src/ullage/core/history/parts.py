@@ -26,7 +26,15 @@ PlacedLeaf = tuple[int, int, Part | Content]
 """Part index, item index within the part, and what is there."""
 
 Mark = Literal[
-    "begins", "pinned", "bound", "asks", "words", "media", "compacted", "late", "loads"
+    "begins",
+    "pinned",
+    "bound",
+    "asks",
+    "words",
+    "media",
+    "compacted",
+    "late",
+    "loads",
 ]
 """What sets a message apart: it begins a reply, stays, holds bound reasoning, is the user's turn
 to speak, holds words of the user (an answer to a tool as well), holds media, a compaction of the
@@ -59,7 +67,9 @@ def content_of(
 ) -> tuple[str, Literal["text", "block"]] | None:
     """The text a leaf is set aside as, and of what kind; None if it may not be set aside."""
     match leaf:
-        case Text(text=text) | ToolCall(arguments=text) | BlockFrame(text=text):
+        case (
+            Text(text=text) | ToolCall(arguments=text) | BlockFrame(text=text)
+        ):
             return text, "text"
         case Media(block=block) if block is not None:
             return canon.canonical_json(block), "block"
@@ -72,7 +82,9 @@ def content_of(
             return None
 
 
-def marks_of(message: Message, kinds: Set[type], *, begins: bool) -> Iterator[Mark]:
+def marks_of(
+    message: Message, kinds: Set[type], *, begins: bool
+) -> Iterator[Mark]:
     """What sets a message apart by itself.
 
     Args:
@@ -98,7 +110,9 @@ def _has_media(message: Message) -> bool:
 
 def has_bound_reasoning(message: Message) -> bool:
     """Whether a signature ties some reasoning of a message to what is before it."""
-    return any(isinstance(part, Reasoning) and part.bound for part in message.parts)
+    return any(
+        isinstance(part, Reasoning) and part.bound for part in message.parts
+    )
 
 
 def loaded_tools(message: Message) -> list[str]:

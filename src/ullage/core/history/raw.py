@@ -11,7 +11,9 @@ from ullage.core.history import canon
 
 def field(value: Any, name: str, default: Any = None) -> Any:
     """A field of a dict or of an SDK object."""
-    if type(value) is dict or isinstance(value, Mapping):  # the second alone is slow
+    if type(value) is dict or isinstance(
+        value, Mapping
+    ):  # the second alone is slow
         return value.get(name, default)
     return getattr(value, name, default)
 
@@ -41,7 +43,9 @@ def not_json(path: str, cause: object) -> FormatError:
     return FormatError(path, f"not JSON ({cause})", "Give plain JSON values.")
 
 
-def unexpected(value: Any, path: str, type_name: str, remedy: str) -> FormatError:
+def unexpected(
+    value: Any, path: str, type_name: str, remedy: str
+) -> FormatError:
     """The error for a value of a wrong type; ``type_name`` is what it has to be."""
     problem = f"expected {type_name}, got {type(value).__name__}"
     return FormatError(path, problem, remedy)

@@ -9,7 +9,14 @@ from msgspec import Struct, field
 
 from ullage.core.history.hand import Pins
 from ullage.core.history.transcript import Location, Transcript
-from ullage.core.values.edits import Drop, Edit, Insert, Replace, ReplaceSpan, Restore
+from ullage.core.values.edits import (
+    Drop,
+    Edit,
+    Insert,
+    Replace,
+    ReplaceSpan,
+    Restore,
+)
 from ullage.core.values.messages import BlockFrame, Opaque
 
 LeafEdits = Mapping[tuple[int, int], Replace]
@@ -62,7 +69,9 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
     fresh: int = 0
     read_from: int = 0
     summaries: tuple[Placed, ...] = ()
-    changed: Mapping[int, Sequence[tuple[int, int, str]]] = field(default_factory=dict)
+    changed: Mapping[int, Sequence[tuple[int, int, str]]] = field(
+        default_factory=dict
+    )
     reasoning_dropped: Set[int] = field(default_factory=set)
     arrived: Mapping[int, int] = field(default_factory=dict)
     holds_back: bool = True
@@ -154,7 +163,11 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
             return None  # it would work on a part of it, and nobody would know
         original = self.transcript.output(location)
         leaf = self.transcript.leaf(location)
-        if original is None or isinstance(leaf, BlockFrame) or _defines_tools(leaf):
+        if (
+            original is None
+            or isinstance(leaf, BlockFrame)
+            or _defines_tools(leaf)
+        ):
             return None
         # of a call the chain vouches: clients write the same arguments with other spaces
         is_same = edit.address.kind == "call" or edit.ref == original.ref
@@ -261,7 +274,11 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
             return False
         for placed in self.summaries:
             is_next = placed.start == location[0] + 1
-            if is_next and not placed.edit.text and placed.edit.ref in edit.text:
+            if (
+                is_next
+                and not placed.edit.text
+                and placed.edit.ref in edit.text
+            ):
                 return True
         return False
 

@@ -77,7 +77,11 @@ def snapshot(value: Any, levels: int = LEVELS) -> Any:
 
 def differing(copies: Sequence[Any], values: Sequence[Any]) -> Iterator[int]:
     """Where values are other than their snapshots, in order; not looked at where they are those."""
-    return (index for index, copy, value in not_same(copies, values) if copy != value)
+    return (
+        index
+        for index, copy, value in not_same(copies, values)
+        if copy != value
+    )
 
 
 def not_same(
@@ -94,7 +98,9 @@ def is_written_alike(value: Any, equal: Any) -> bool:
         return False
     if type(value) is dict:
         named = [*value] == [*equal]
-        return named and all(map(is_written_alike, value.values(), equal.values()))
+        return named and all(
+            map(is_written_alike, value.values(), equal.values())
+        )
     return (
         all(map(is_written_alike, value, equal))
         if type(value) is list

@@ -89,8 +89,13 @@ class Transcript(Authorship):
         self._reply_ends: list[int] = [-1]
         self._turns: list[int] = [-1]
         self._closed: list[bool] = []
-        self._marked: dict[Mark, list[int]] = {mark: [] for mark in get_args(Mark)}
-        self._by_id: dict[str, dict[str, tuple[At, ...]]] = {"call": {}, "result": {}}
+        self._marked: dict[Mark, list[int]] = {
+            mark: [] for mark in get_args(Mark)
+        }
+        self._by_id: dict[str, dict[str, tuple[At, ...]]] = {
+            "call": {},
+            "result": {},
+        }
         self._pairs = Pairing()
         # how the pairs were at the fork that this history began at, and how long it was then
         self._fork = 0, Pairing()
@@ -120,7 +125,9 @@ class Transcript(Authorship):
             message = self._without_secrets(index, message)
         kinds = {type(part) for part in message.parts}
         is_reply = message.role == "assistant"
-        begins = is_reply and not (index and self.messages[-1].role == "assistant")
+        begins = is_reply and not (
+            index and self.messages[-1].role == "assistant"
+        )
         self.messages.append(message)
         self._extend_chain(digest, is_thought=kinds == {Reasoning})
         self._turns.append(index if begins else self._turns[-1])
@@ -217,7 +224,9 @@ class Transcript(Authorship):
             setattr(fork, name, row[: length + in_front])
         self._copy_tables(fork, length)
         fork.loaded = self._names_loaded(length)
-        fork._marked = {mark: self.marked(mark, 0, length) for mark in self._marked}
+        fork._marked = {
+            mark: self.marked(mark, 0, length) for mark in self._marked
+        }
         fork_length, pairs = self._fork
         if fork_length > length:
             fork_length, pairs = 0, Pairing()
@@ -231,7 +240,9 @@ class Transcript(Authorship):
         """Give a fork what the tables hold of its messages."""
         for name in ("counts", "_refs", "_texts"):
             table = getattr(self, name).copy()
-            for location in [location for location in table if location[0] >= length]:
+            for location in [
+                location for location in table if location[0] >= length
+            ]:
                 del table[location]
             setattr(fork, name, table)
         for name in ("originals", "_programs", "_answers"):
@@ -386,7 +397,9 @@ class Transcript(Authorship):
                 if member in group:
                     continue
                 group.add(member)
-                unread += (linked for linked in self._linked(member) if linked < stop)
+                unread += (
+                    linked for linked in self._linked(member) if linked < stop
+                )
         return group
 
     def _linked(self, index: int) -> Iterator[int]:
@@ -527,7 +540,9 @@ class Transcript(Authorship):
     def marked(self, mark: Mark, start: int, stop: int) -> list[int]:
         """The messages of a range that have a mark, in order."""
         indices = self._marked[mark]
-        return indices[bisect_left(indices, start) : bisect_left(indices, stop)]
+        return indices[
+            bisect_left(indices, start) : bisect_left(indices, stop)
+        ]
 
     def first(self, mark: Mark) -> int | None:
         """The first message that has a mark, or None."""

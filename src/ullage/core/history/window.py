@@ -8,7 +8,14 @@ of what is uncounted, an upper bound of its tokens, fit (`core-feasibility` §2)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, MutableMapping, Sequence, Set
+from collections.abc import (
+    Callable,
+    Hashable,
+    Mapping,
+    MutableMapping,
+    Sequence,
+    Set,
+)
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
@@ -22,7 +29,12 @@ from ullage.core.history.transcript import Location, leaves_of
 from ullage.core.tokens.calibrate import Calibration
 from ullage.core.tokens.meter import Meter
 from ullage.core.values.edits import Replace
-from ullage.core.values.messages import Reasoning, ReasoningRule, Text, ToolCall
+from ullage.core.values.messages import (
+    Reasoning,
+    ReasoningRule,
+    Text,
+    ToolCall,
+)
 from ullage.core.values.notices import NO_REASONING, Words
 
 T = TypeVar("T")
@@ -153,14 +165,19 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
             sums = sums.copy()
         self._count_into(sums)
         if self._is_frozen:
-            force_setattr(self, "_sums", sums)  # at once: another thread may be reading
+            force_setattr(
+                self, "_sums", sums
+            )  # at once: another thread may be reading
 
     def _count_into(self, sums: TokenSums) -> None:
         for index in sums.uncounted:
             # else an interrupted call came as far as this, or it is hidden by now
             if sums.tokens[index] < 0 and not self._hidden[index]:
                 tokens = self.count_message(index)
-                sums.tokens[index], sums.counted = tokens, sums.counted + tokens
+                sums.tokens[index], sums.counted = (
+                    tokens,
+                    sums.counted + tokens,
+                )
         sums.touched.update(sums.uncounted)
         sums.uncounted, sums.bound = [], 0
 
@@ -189,7 +206,11 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         if location[0] < self.read_from:
             return 0
         edit = self.edit_at(location)
-        return self._original(location) if edit is None else self.edit_tokens(edit)
+        return (
+            self._original(location)
+            if edit is None
+            else self.edit_tokens(edit)
+        )
 
     def _original(self, location: Location) -> int:
         """Tokens of a leaf, unedited, counted once; a long text once in this process."""
@@ -205,7 +226,9 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         leaf = transcript.original(location)
         if leaf is None or transcript.reader(index, number) == "program":
             return 0
-        has_secret = index in transcript.originals  # nothing of it may be remembered
+        has_secret = (
+            index in transcript.originals
+        )  # nothing of it may be remembered
         if has_secret or not isinstance(leaf, (Text, ToolCall)):
             return self.meter.leaf(leaf)
         text = leaf.arguments if isinstance(leaf, ToolCall) else leaf.text
@@ -226,7 +249,11 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         return tokens
 
     def _remembered(
-        self, content: Hashable, count: Callable[[T], int], counted: T, chars: int = 0
+        self,
+        content: Hashable,
+        count: Callable[[T], int],
+        counted: T,
+        chars: int = 0,
     ) -> int:
         """What this process counted before for a content, for this model and tenant."""
         key = self.transcript.chain[0], self.meter.counts_as, content
@@ -271,21 +298,26 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         """Tokens of the messages from an index on, as they are shown; of no summary."""
         self.count()
         tokens = self._sums.tokens
-        return sum([tokens[index] for index in self.visible_in(start, self.size)])
+        return sum(
+            [tokens[index] for index in self.visible_in(start, self.size)]
+        )
 
     def texts_tokens(self, texts: Sequence[str]) -> int:
         """Tokens of texts that are shown as a message each."""
         count = self.meter.message
         total = 0
         for text in texts:
-            total += self._remembered(("message", text), count, text, len(text))
+            total += self._remembered(
+                ("message", text), count, text, len(text)
+            )
         return total
 
     @property
     def summaries_tokens(self) -> int:
         """Tokens of the summaries that the provider still reads."""
         return sum(
-            self.texts_tokens(placed.edit.texts) for placed in self.open_summaries
+            self.texts_tokens(placed.edit.texts)
+            for placed in self.open_summaries
         )
 
     @property
@@ -311,7 +343,9 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
 
     # ── measures ─────────────────────────────────────────────────────────────────────
 
-    def tally(self, measure: Measure[int], *, with_hidden: bool = False) -> Tally:
+    def tally(
+        self, measure: Measure[int], *, with_hidden: bool = False
+    ) -> Tally:
         """A sum over the messages taken in, worked out for new and newly edited ones only.
 
         Args:

@@ -75,7 +75,11 @@ def redacted(message: Message, redact: Redact) -> Message:
         ConfigError: ``redact`` gave something else than a text, or raised.
     """
     safe = checked(redact)
-    return _of(message, "parts", tuple(_redacted(part, safe) for part in message.parts))
+    return _of(
+        message,
+        "parts",
+        tuple(_redacted(part, safe) for part in message.parts),
+    )
 
 
 def checked(redact: Redact) -> Redact:
@@ -93,7 +97,9 @@ def checked(redact: Redact) -> Redact:
                 return clean
             problem = f"returned a {type(clean).__name__} for"
         problem = f"it {problem} {len(text):,} characters, so nothing of them is kept"
-        raise ConfigError("redact", problem, "Return the text without its secrets.")
+        raise ConfigError(
+            "redact", problem, "Return the text without its secrets."
+        )
 
     return text_of
 
@@ -182,7 +188,9 @@ def _message(value: Any, redact: Redact) -> Any:
         return [_message(item, redact) for item in value]
     if not isinstance(value, dict):
         return value
-    return {key: _field(key, item, value, redact) for key, item in value.items()}
+    return {
+        key: _field(key, item, value, redact) for key, item in value.items()
+    }
 
 
 def _field(key: str, item: Any, within: dict[str, Any], redact: Redact) -> Any:

@@ -171,7 +171,9 @@ URL                   ://               (?P<kept>://)[^\s/:@"'\\]{0,100}:[^\s/@"
 def _prefixed() -> Iterator[Form]:
     for row in _PREFIXED.strip().splitlines():
         name, prefix, rest = re.split(r" {2,}", row)
-        yield Form(name, (prefix,), re.compile(_begun_by(re.escape(prefix), rest)))
+        yield Form(
+            name, (prefix,), re.compile(_begun_by(re.escape(prefix), rest))
+        )
 
 
 def _begun_by(prefix: str, rest: str) -> str:
@@ -183,7 +185,11 @@ def _begun_by(prefix: str, rest: str) -> str:
 def _others() -> Iterator[Form]:
     for row in _OTHERS.strip().splitlines():
         name, hint, pattern = re.split(r" {2,}", row)
-        yield Form(name, (hint,), re.compile(re.sub(r"^\^", lambda _: BEGINS, pattern)))
+        yield Form(
+            name,
+            (hint,),
+            re.compile(re.sub(r"^\^", lambda _: BEGINS, pattern)),
+        )
 
 
 FORMS = (

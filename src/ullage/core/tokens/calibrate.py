@@ -66,7 +66,11 @@ class Calibration(Struct, frozen=True):
         usage have, far less than was sent (cached tokens left out) and far more. So is a count
         that stands still while the prompt grows: a provider cut the prompt silently.
         """
-        if reported <= 0 or estimated < 0 or not _is_plausible(reported, estimated):
+        if (
+            reported <= 0
+            or estimated < 0
+            or not _is_plausible(reported, estimated)
+        ):
             return self
         if self._stands_still(reported, estimated):
             return self
@@ -129,7 +133,9 @@ class Calibration(Struct, frozen=True):
             return False
         return abs(reported - self.reported_tokens) < _LEAST_SLOPE * growth
 
-    def _with_slope(self, change_reported: int, estimated: int) -> tuple[Slope, ...]:
+    def _with_slope(
+        self, change_reported: int, estimated: int
+    ) -> tuple[Slope, ...]:
         """The slopes kept, with the one of this report if enough has changed for one."""
         change = estimated - self.estimated_tokens
         if not self.replies or abs(change) < _LEAST_CHANGE:
@@ -141,7 +147,9 @@ class Calibration(Struct, frozen=True):
 def _is_plausible(reported: int, estimated: int) -> bool:
     """Whether a prompt we estimate so may be reported so."""
     return (
-        MIN_SCALE * estimated - 200 <= reported <= MAX_SCALE * estimated + UNSEEN_TOKENS
+        MIN_SCALE * estimated - 200
+        <= reported
+        <= MAX_SCALE * estimated + UNSEEN_TOKENS
     )
 
 

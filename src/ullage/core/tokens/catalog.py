@@ -149,9 +149,9 @@ def advice(model: str) -> str:
     Args:
         model: its name. One that is nearly the name of a known model is taken for a slip.
     """
-    (nearest,) = get_close_matches(plain_name(model), _TABLE, n=1, cutoff=_A_SLIP) or (
-        "",
-    )
+    (nearest,) = get_close_matches(
+        plain_name(model), _TABLE, n=1, cutoff=_A_SLIP
+    ) or ("",)
     if nearest:
         return f"; did you mean {nearest}?"
     if find_spec("genai_prices"):
@@ -170,7 +170,9 @@ def _maker(name: str) -> str:
 
 _Cliff: TypeAlias = tuple[int, float, float]
 _Price: TypeAlias = float | None
-_Row: TypeAlias = tuple[int, int, _Price, _Price, _Price, _Price, _Cliff | None]
+_Row: TypeAlias = tuple[
+    int, int, _Price, _Price, _Price, _Price, _Cliff | None
+]
 
 _AT_272K: _Cliff = (272_000, 2.0, 1.5)
 _AT_200K: _Cliff = (200_000, 2.0, 1.5)
@@ -276,7 +278,9 @@ def _from_row(model: str, name: str, row: _Row) -> ModelInfo:
         output_usd=output,
         cache_read_usd=read,
         cache_write_usd=write,
-        long_write_usd=None if write is None else write * _LONG_WRITE.get(maker, 1.0),
+        long_write_usd=None
+        if write is None
+        else write * _LONG_WRITE.get(maker, 1.0),
         audio_input_usd=audio,
         audio_cache_read_usd=audio_read,
     )
@@ -321,7 +325,11 @@ def _gaps(name: str) -> tuple[int, int | None]:
     if name in _TABLE:
         return _TABLE[name][:2]
     row = families.family(name)
-    return (0, None) if row is None else (row.window_tokens, row.max_output_tokens)
+    return (
+        (0, None)
+        if row is None
+        else (row.window_tokens, row.max_output_tokens)
+    )
 
 
 def _from_library(model: str, name: str) -> ModelInfo | None:
@@ -373,7 +381,9 @@ def _listed(model: str, name: str) -> tuple[str, _Listed] | None:
     snapshot = get_snapshot()
     for reference in (model, name):
         try:
-            provider, listed = snapshot.find_provider_model(reference, None, None, None)
+            provider, listed = snapshot.find_provider_model(
+                reference, None, None, None
+            )
         except LookupError:
             continue
         return provider.id, listed
@@ -382,7 +392,9 @@ def _listed(model: str, name: str) -> tuple[str, _Listed] | None:
 
 def _prices(columns: Mapping[str, Any], start: int) -> Prices:
     """The library's prices for prompts just over ``start`` tokens."""
-    return Prices(**{name: _above(column, start) for name, column in columns.items()})
+    return Prices(
+        **{name: _above(column, start) for name, column in columns.items()}
+    )
 
 
 def _above(column: Any, start: int) -> float | None:

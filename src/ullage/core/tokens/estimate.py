@@ -48,10 +48,15 @@ _CLASSES = (
     bytes(range(0xE0, 0x100)),  # of three or four
 )
 _CLASS_OF = bytes(
-    next((number for number, members in enumerate(_CLASSES) if byte in members), 0)
+    next(
+        (number for number, members in enumerate(_CLASSES) if byte in members),
+        0,
+    )
     for byte in range(256)
 )
-_BLOCK = 1 << 16  # bytes looked at together: bounds the memory, costs one pair each
+_BLOCK = (
+    1 << 16
+)  # bytes looked at together: bounds the memory, costs one pair each
 
 
 class Counter(Struct, frozen=True, kw_only=True):
@@ -87,12 +92,17 @@ class Estimate(Counter, frozen=True, kw_only=True):
 
     def count(self, text: str) -> int:
         """Tokens of ``text``, estimated: a pure function of it."""
-        raw = text.encode() if text.isascii() else text.encode("utf-8", "surrogatepass")
+        raw = (
+            text.encode()
+            if text.isascii()
+            else text.encode("utf-8", "surrogatepass")
+        )
         if len(raw) <= _BLOCK:
             parts = self._parts(raw)
         else:
             blocks = (
-                raw[start : start + _BLOCK] for start in range(0, len(raw), _BLOCK)
+                raw[start : start + _BLOCK]
+                for start in range(0, len(raw), _BLOCK)
             )
             parts = sum(map(self._parts, blocks))
         return min(-(-parts // STEPS), len(raw))
@@ -112,7 +122,11 @@ def estimate(vocabulary: str, name: str) -> Estimate:
 
 def byte_length(text: str) -> int:
     """Bytes of ``text`` in UTF-8, a lone surrogate as the three bytes of its replacement."""
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+    return (
+        len(text)
+        if text.isascii()
+        else len(text.encode("utf-8", "surrogatepass"))
+    )
 
 
 def pairs(raw: bytes) -> bytes:

@@ -44,7 +44,9 @@ class Vocabulary(Counter, frozen=True, kw_only=True):
         if text.isascii():
             return tokens(text)
         try:
-            return tokens(text.encode().decode())  # a copy takes the UTF-8 form with it
+            return tokens(
+                text.encode().decode()
+            )  # a copy takes the UTF-8 form with it
         except UnicodeEncodeError:
             return tokens(repaired(text))
 
@@ -108,7 +110,10 @@ def load_in_thread(encoding: str) -> None:
             return
         _STARTED.add(encoding)
     threading.Thread(
-        target=load, args=(encoding,), name=f"ullage-load-{encoding}", daemon=True
+        target=load,
+        args=(encoding,),
+        name=f"ullage-load-{encoding}",
+        daemon=True,
     ).start()
 
 

@@ -66,4 +66,6 @@ def is_chat(dated_name: str) -> bool:
     Args:
         dated_name: `ullage.core.values.model_names.dated_name` of a model.
     """
-    return not any(re.search(pattern, dated_name) for pattern in _families().not_chat)
+    return not any(
+        re.search(pattern, dated_name) for pattern in _families().not_chat
+    )

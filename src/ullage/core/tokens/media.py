@@ -204,7 +204,9 @@ def image_tokens(model: str, width: int, height: int, detail: str = "") -> int:
 
 def _openai_rule(name: str, detail: str) -> _Tiles | _Patches:
     """The rule of a model of OpenAI's, or of one that is unknown. The last row fits any name."""
-    rules = next(rules for pattern, rules in _OPENAI if re.search(pattern, name))
+    rules = next(
+        rules for pattern, rules in _OPENAI if re.search(pattern, name)
+    )
     return rules.get(detail, rules[""])
 
 
@@ -230,7 +232,9 @@ def _patch_tokens(rule: _Patches, width: int, height: int) -> int:
     scale = 1.0
     if rule.edge:
         scale = min(scale, rule.edge / max(width, height))
-    patches = _cells(width * scale, rule.side) * _cells(height * scale, rule.side)
+    patches = _cells(width * scale, rule.side) * _cells(
+        height * scale, rule.side
+    )
     patches = min(max(patches, 1), rule.most)
     return ceil(patches * rule.factor)
 

@@ -60,7 +60,13 @@ class Overhead(Struct, frozen=True, kw_only=True):
 
 
 _OPENAI = Overhead(
-    request=3, message=4, call=6, result=6, tools=12, tool=7, spoken_arguments=False
+    request=3,
+    message=4,
+    call=6,
+    result=6,
+    tools=12,
+    tool=7,
+    spoken_arguments=False,
 )
 _ANTHROPIC = Overhead(
     request=6,
@@ -73,7 +79,13 @@ _ANTHROPIC = Overhead(
     sealed_bytes_per_token=3.1,
 )
 _GOOGLE = Overhead(
-    request=3, message=4, call=8, result=8, tools=12, tool=7, spoken_arguments=False
+    request=3,
+    message=4,
+    call=8,
+    result=8,
+    tools=12,
+    tool=7,
+    spoken_arguments=False,
 )
 
 
@@ -118,7 +130,8 @@ class Meter:
             case Reasoning():
                 return text(leaf.text) + self._sealed(leaf)
             case (
-                Opaque(text=said, tokens=tokens) | BlockFrame(text=said, tokens=tokens)
+                Opaque(text=said, tokens=tokens)
+                | BlockFrame(text=said, tokens=tokens)
             ):
                 return text(said) if tokens is None else tokens
             case Media():
@@ -131,7 +144,9 @@ class Meter:
         if not thought.sealed_bytes:
             return 0
         unseen_bytes = thought.sealed_bytes - byte_length(thought.text)
-        return ceil(max(unseen_bytes, 0) / self.overhead.sealed_bytes_per_token)
+        return ceil(
+            max(unseen_bytes, 0) / self.overhead.sealed_bytes_per_token
+        )
 
     def arguments(self, text: str) -> int:
         """Tokens of call arguments, given as JSON text."""
@@ -202,6 +217,10 @@ def argument_text(arguments: str) -> str:
         with suppress(
             msgspec.DecodeError, UnicodeError, RecursionError
         ):  # it may be no JSON
-            arguments = msgspec.json.encode(msgspec.json.decode(arguments)).decode()
-    plain = arguments.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
+            arguments = msgspec.json.encode(
+                msgspec.json.decode(arguments)
+            ).decode()
+    plain = (
+        arguments.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
+    )
     return plain.replace("\\\\", "\\")

@@ -24,7 +24,9 @@ from ullage.core.tokens.exact import (
 )
 from ullage.core.values.model_names import plain_name
 
-Family: TypeAlias = Literal["openai", "claude-v3", "claude-v4.8", "gemini", "unknown"]
+Family: TypeAlias = Literal[
+    "openai", "claude-v3", "claude-v4.8", "gemini", "unknown"
+]
 
 _O200K = re.compile(
     r"gpt-?4o|gpt-?4\.[15]|gpt-?5|chatgpt-4o|gpt-oss|codex|^o[134](?:-|$)"
@@ -58,7 +60,9 @@ def counter_for(model: str) -> Counter:
         )
     if is_older or _O200K.search(name):
         return exact(encoding)
-    return Vocabulary(name=f"{encoding} (assumed)", encoding=encoding, exact=False)
+    return Vocabulary(
+        name=f"{encoding} (assumed)", encoding=encoding, exact=False
+    )
 
 
 def family_of(model: str) -> Family:

@@ -133,7 +133,9 @@ def video_seconds(data: str) -> float:
     if _bytes_at(payload, 0, 4) == b"\x1a\x45\xdf\xa3":
         return _webm_seconds(_bytes_at(payload, 0, _WEBM_BYTES))
     at = 0
-    for _ in range(_MOST_BOXES):  # from box to box, wherever the movie's own stands
+    for _ in range(
+        _MOST_BOXES
+    ):  # from box to box, wherever the movie's own stands
         head = _bytes_at(payload, at, 16)
         if head[4:8] == b"moov":
             return _mp4_seconds(_bytes_at(payload, at, 160))

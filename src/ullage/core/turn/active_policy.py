@@ -69,7 +69,9 @@ class PolicyResolution(Struct, frozen=True):
     shows_same: bool = False
 
 
-def active_policy(openings: Sequence[Opening], *, may_join: bool) -> ActivePolicy:
+def active_policy(
+    openings: Sequence[Opening], *, may_join: bool
+) -> ActivePolicy:
     """The policy that the openings of a history come to.
 
     Args:

@@ -32,7 +32,9 @@ def may_be_added(window: Window, edit: Insert) -> bool:
     return transcript.may_split(index)
 
 
-def with_lines(window: Window, text: str, original: str, start: int, end: int) -> str:
+def with_lines(
+    window: Window, text: str, original: str, start: int, end: int
+) -> str:
     """What is shown of a text, with lines of it that the user pinned.
 
     Args:

@@ -92,7 +92,9 @@ def _record(walk: Walk, active: ActivePolicy, place: int, key: bytes) -> None:
     """Make batches of the cuts on arrival: of all results where the change is made now."""
     window, builder = walk.window, walk.builder
     if active.superseded:
-        if not walk.ledger.at(key).batches:  # what is sent whole now, nobody cuts later
+        if not walk.ledger.at(
+            key
+        ).batches:  # what is sent whole now, nobody cuts later
             walk.record(_FIRST_SIGHT, key, (), window.estimate)
         return
     fresh = window.fresh

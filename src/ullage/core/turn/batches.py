@@ -211,7 +211,9 @@ class Walk(Struct):
             self.builder.stale.append((start, stop))
 
 
-def without_young(window: Window, cuts: Sequence[ProposedEdit]) -> list[ProposedEdit]:
+def without_young(
+    window: Window, cuts: Sequence[ProposedEdit]
+) -> list[ProposedEdit]:
     """The cuts without those of texts that changed at an old place and are too new for it.
 
     Such a text may be cut once the same batch cuts what came when it changed.
@@ -248,7 +250,9 @@ def edited_from(window: Window, edits: Iterable[Edit]) -> int:
     return start
 
 
-def _start_of(window: Window, edit: Replace | ReplaceSpan | Restore | Insert) -> int:
+def _start_of(
+    window: Window, edit: Replace | ReplaceSpan | Restore | Insert
+) -> int:
     """Index of the first message an edit changes."""
     transcript, size = window.transcript, window.size
     if isinstance(edit, Insert):

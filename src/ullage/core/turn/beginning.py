@@ -67,7 +67,9 @@ def prepare_window(
     words = names.words_of(opened, history.transcript, policy.toolset)
     tools, offers = _tools(request, words, settings.recall)
     if history.builder is None or history.builder.window.words != words:
-        history.builder = WindowBuilder(history.transcript, history.meter, words)
+        history.builder = WindowBuilder(
+            history.transcript, history.meter, words
+        )
     builder = history.builder
     lesson = settings.lessons.of(history.transcript, envelope.model)
     given = _given(envelope, settings)
@@ -81,9 +83,9 @@ def prepare_window(
     if (
         lesson.room_tokens is not None
     ):  # a refusal's own arithmetic, the answer left out of it
-        whole = limits_for(envelope.model, given or assumed, Lesson()).prompt_tokens(
-            asked_tokens
-        )
+        whole = limits_for(
+            envelope.model, given or assumed, Lesson()
+        ).prompt_tokens(asked_tokens)
         limit_tokens = context_tokens = min(lesson.room_tokens, whole)
     builder.limit(
         limit_tokens,
@@ -145,14 +147,18 @@ def _assumed(
     if model in cache.unknown_models:
         return limits, []
     cache.unknown_models.add(model)
-    whose = "" if default is None else ", as its server has without options.num_ctx"
-    reason = (
-        f"{unknown}; {limits.window_tokens:,} tokens are assumed{whose}{advice(model)}"
+    whose = (
+        ""
+        if default is None
+        else ", as its server has without options.num_ctx"
     )
+    reason = f"{unknown}; {limits.window_tokens:,} tokens are assumed{whose}{advice(model)}"
     return limits, [Event(kind="unknown_model", where="model", why=reason)]
 
 
-def _head_tokens(history: HistoryCache, head: RequestHead, tools: Tools) -> int:
+def _head_tokens(
+    history: HistoryCache, head: RequestHead, tools: Tools
+) -> int:
     """Tokens of the head and of the tools that are added to it; counted when they change."""
     if history.head is None or history.head[:2] != (head, tools):
         meter = history.meter

@@ -168,14 +168,18 @@ class SessionCache:
         _append(history, messages, leading)
         return history
 
-    def remember(self, history: HistoryCache, records: Sequence[Record]) -> None:
+    def remember(
+        self, history: HistoryCache, records: Sequence[Record]
+    ) -> None:
         """Remember a history as the newest, and what was decided in it."""
         if not self.histories or self.histories[0] is not history:
             rest = [one for one in self.histories if one is not history]
             self.histories = [history, *rest][:_HISTORIES]
         if records:
             history.latest = None
-            self._invalidate(history.transcript, [record.key for record in records])
+            self._invalidate(
+                history.transcript, [record.key for record in records]
+            )
 
     def observed(self, transcript: Transcript, key: bytes) -> None:
         """The ledger has a report at a key now: its own history knows, unless it has gone on."""
@@ -184,7 +188,9 @@ class SessionCache:
         else:
             self._invalidate(None, [key])
 
-    def _invalidate(self, knowing: Transcript | None, keys: Sequence[bytes]) -> None:
+    def _invalidate(
+        self, knowing: Transcript | None, keys: Sequence[bytes]
+    ) -> None:
         """Have histories that hold these keys walked anew, but for the one that knows of them."""
         for history in self.histories:
             transcript = history.transcript
@@ -268,7 +274,9 @@ def _match(history: HistoryCache, messages: _Messages, leading: int) -> _Match:
     return _Match(history, min(length, len(raws)), reworded)
 
 
-def _take_over(history: HistoryCache, source: HistoryCache, length: int) -> None:
+def _take_over(
+    history: HistoryCache, source: HistoryCache, length: int
+) -> None:
     """Take what was worked out for the shared part of another history."""
     history.copies = source.copies[:length]
     history.transcript = source.transcript.upto(length)

@@ -52,14 +52,19 @@ def arrived(transcript: Transcript, ledger: Ledger) -> Mapping[int, int]:
     for key in dict.fromkeys(transcript.chain):
         for seen in ledger.at(key).seen:
             for message, change in seen.changed:
-                length, place = transcript.find(message), transcript.find(change)
+                length, place = (
+                    transcript.find(message),
+                    transcript.find(change),
+                )
                 if length and place:
                     index = length - 1
                     ages[index] = max(place, ages.get(index, 0))
     return ages
 
 
-def changed(transcript: Transcript, ledger: Ledger) -> tuple[tuple[bytes, bytes], ...]:
+def changed(
+    transcript: Transcript, ledger: Ledger
+) -> tuple[tuple[bytes, bytes], ...]:
     """The messages that changed at an old place since the history was shown, for the ledger."""
     shown = _shown(transcript, ledger)
     if shown is None or transcript.find(shown.chain) is not None:
@@ -71,7 +76,10 @@ def changed(transcript: Transcript, ledger: Ledger) -> tuple[tuple[bytes, bytes]
     chain = transcript.chain
     changes: list[tuple[bytes, bytes]] = []
     for index, age in sorted(ages.items()):
-        if index not in recorded and not transcript.messages[index].only_thought:
+        if (
+            index not in recorded
+            and not transcript.messages[index].only_thought
+        ):
             changes.append((chain[index + 1], chain[age]))
     return tuple(changes)
 
@@ -182,14 +190,18 @@ def _added(
     ages: dict[int, int] = {}
     for index in range(shared, stop):
         message = transcript.messages[index]
-        if marks[index] in known_marks or not (known_replies or message.results):
+        if marks[index] in known_marks or not (
+            known_replies or message.results
+        ):
             continue
         if _is_news(message, counts):
             ages[index] = age
     return ages
 
 
-def _shared_length(marks: Sequence[bytes], earlier_marks: Sequence[bytes]) -> int:
+def _shared_length(
+    marks: Sequence[bytes], earlier_marks: Sequence[bytes]
+) -> int:
     """How many leading messages are as they were."""
     pairs = zip(marks, earlier_marks, strict=False)
     for index, (mark, earlier) in enumerate(pairs):
@@ -208,7 +220,9 @@ def _is_known(ledger: Ledger, keys: Sequence[bytes]) -> bool:
 
 
 def _moved(
-    marks: Sequence[bytes], earlier_marks: Sequence[bytes], shown: HistoryRecord
+    marks: Sequence[bytes],
+    earlier_marks: Sequence[bytes],
+    shown: HistoryRecord,
 ) -> dict[int, int]:
     """What was newer than its place already, where it stands now."""
     ages: dict[int, int] = {}

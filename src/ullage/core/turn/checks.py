@@ -37,7 +37,9 @@ from ullage.core.values.edits import (
     Restore,
 )
 
-_ENDS = "Take both ends from window.transcript.chain, the first before the second."
+_ENDS = (
+    "Take both ends from window.transcript.chain, the first before the second."
+)
 _LATER = "Return it from a stage under pressure."
 
 
@@ -76,14 +78,17 @@ def check(
     errors = list[StageError]()
     # the account of a summary may stand in a result, so results are checked first
     order = sorted(
-        range(len(cuts)), key=lambda number: isinstance(cuts[number].edit, ReplaceSpan)
+        range(len(cuts)),
+        key=lambda number: isinstance(cuts[number].edit, ReplaceSpan),
     )
     for number in order:
         try:
             cut = _lawful(proposal, cuts[number])
         except Broken as broken:
             errors.append(
-                StageError(stage, proposal.where(cuts[number].edit), *broken.args)
+                StageError(
+                    stage, proposal.where(cuts[number].edit), *broken.args
+                )
             )
             cut = None
         if cut is None:
@@ -125,7 +130,8 @@ def _lawful(proposal: Proposal, cut: ProposedEdit) -> ProposedEdit | None:
         raise Broken("only a user's decision shows this", LEAVE)
     if proposal.on_arrival:
         raise Broken(
-            "on arrival only new texts are replaced, and this is a range", _LATER
+            "on arrival only new texts are replaced, and this is a range",
+            _LATER,
         )
     start, stop = proposal.window.range_of(edit) or (0, 0)
     if start == stop:

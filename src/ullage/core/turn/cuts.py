@@ -128,9 +128,9 @@ class Proposal(NamedTuple):
         """Whether a range holds all of an earlier one of its kind."""
         if not isinstance(edit, (ReplaceSpan, Drop)):
             return False
-        if not isinstance(earlier, (ReplaceSpan, Drop)) or type(edit) is not type(
-            earlier
-        ):
+        if not isinstance(earlier, (ReplaceSpan, Drop)) or type(
+            edit
+        ) is not type(earlier):
             return False
         start, stop = self.window.range_of(edit) or (0, 0)
         begin, end = self.window.range_of(earlier) or (0, 0)
@@ -141,10 +141,14 @@ class Proposal(NamedTuple):
         mend = Mend(law, self.where(edit), remedy)
         self.mends.append(mend)
 
-    def kept(self, cut: ProposedEdit, needed: Sequence[Output]) -> tuple[Output, ...]:
+    def kept(
+        self, cut: ProposedEdit, needed: Sequence[Output]
+    ) -> tuple[Output, ...]:
         """The outputs of a cut, with those that it left out; none under the ref of another."""
         outputs = {output.ref: output for output in cut.outputs}
-        missing = [output for output in needed if outputs.get(output.ref) != output]
+        missing = [
+            output for output in needed if outputs.get(output.ref) != output
+        ]
         needed_refs = {output.ref for output in needed}
         forged: set[str] = set()
         for output in cut.outputs:

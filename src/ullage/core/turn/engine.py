@@ -29,7 +29,13 @@ from typing import Any, TypeAlias, TypeVar
 from msgspec.structs import replace
 
 from ullage.core.contract.bound import HELD, editable_from, is_frozen, left_out
-from ullage.core.contract.policy import Policy, Safeguards, Stage, name_of, unrecalled
+from ullage.core.contract.policy import (
+    Policy,
+    Safeguards,
+    Stage,
+    name_of,
+    unrecalled,
+)
 from ullage.core.errors import OverLimitError
 from ullage.core.history.builder import PAST, WindowBuilder
 from ullage.core.history.hand import EMPTY, UserDecisions, shown_under
@@ -43,7 +49,13 @@ from ullage.core.turn.changes import arrived
 from ullage.core.turn.filling import Asking, fill, refusal
 from ullage.core.turn.hand import carry_out, carry_out_with_batch, overrule
 from ullage.core.turn.joining import Offer, note_excess, weigh
-from ullage.core.values.edits import Edit, ProposedEdit, Replace, ReplaceSpan, Skipped
+from ullage.core.values.edits import (
+    Edit,
+    ProposedEdit,
+    Replace,
+    ReplaceSpan,
+    Skipped,
+)
 from ullage.core.values.effects import Summarise
 from ullage.core.values.events import Event
 from ullage.core.values.limits import TextLimit
@@ -85,7 +97,11 @@ def fit(
     Raises:
         OverLimitError: the untouchable parts alone are over the limit.
     """
-    window, ledger, active = builder.window, resolution.ledger, resolution.active
+    window, ledger, active = (
+        builder.window,
+        resolution.ledger,
+        resolution.active,
+    )
     transcript = window.transcript
     records = list(resolution.records)
     walk = Walk(builder, policy, safeguards, ledger, records, hand=hand)
@@ -130,7 +146,9 @@ def _finish(walk: Walk) -> None:
     if not window.within(window.limit_tokens, surely=True):
         _refuse(window)
     if walk.records:
-        walk.records.append(latest_record(window.transcript.chain, walk.records))
+        walk.records.append(
+            latest_record(window.transcript.chain, walk.records)
+        )
 
 
 def _is_to_join(walk: Walk, policy: Policy, offer: Offer | None) -> bool:
@@ -151,7 +169,9 @@ def _is_recalled(
     return not any(entry.is_unrecalled for entry in entries)
 
 
-def _without_recall(policy: Policy, active: ActivePolicy) -> Callable[[int], Policy]:
+def _without_recall(
+    policy: Policy, active: ActivePolicy
+) -> Callable[[int], Policy]:
     """The policy at each place where no recall tools are offered."""
     plain = unrecalled(policy)
     before_cuts = replace(plain, on_arrival=())
@@ -343,7 +363,9 @@ def _decide(
         if has_batch or _guard_wants(walk):
             carry_out_with_batch(walk, walk.hand, key)
     if policy.guard is not None:
-        _batch(walk, "media", key, walk.safeguards.media(window), is_guard=True)
+        _batch(
+            walk, "media", key, walk.safeguards.media(window), is_guard=True
+        )
         _guard(walk, policy.guard, key)
 
 
@@ -383,7 +405,9 @@ def _removed_tokens(walk: Walk) -> int:
     if not window.calibration.replies:
         return 0
     removed = 0
-    for key in window.transcript.decision_keys(window.calibrated_at, window.size):
+    for key in window.transcript.decision_keys(
+        window.calibrated_at, window.size
+    ):
         for batch in shown_under(key, walk.ledger, walk.hand):
             removed += batch.tokens_before - batch.tokens_after
     return round(removed / window.calibration.scale)
@@ -398,7 +422,9 @@ def _allowed(walk: Walk, stage: Stage) -> Sequence[ProposedEdit]:
         walk.events.append(Event(kind="held", where=subject, why=cuts.why))
         return ()
     editable = editable_from(window)
-    allowed = [cut for cut in cuts if edited_from(window, [cut.edit]) >= editable]
+    allowed = [
+        cut for cut in cuts if edited_from(window, [cut.edit]) >= editable
+    ]
     if cuts and not allowed:
         walk.events.append(Event(kind="held", where=subject, why=HELD))
     unbarred = [cut for cut in allowed if not _is_barred(window, cut)]
@@ -456,7 +482,9 @@ def _diagnosed(diagnostic: str, window: Window, count: int) -> Event:
         tokens = window.estimate
         remark = "; nothing was reported, this is an estimate"
     reason = diagnostic.format(count=count, reported_tokens=tokens)
-    return Event(kind="diagnostic", where="the whole view", why=f"{reason}{remark}")
+    return Event(
+        kind="diagnostic", where="the whole view", why=f"{reason}{remark}"
+    )
 
 
 def _refuse(window: Window) -> None:

@@ -14,7 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from ullage.core.contract.bound import HELD, editable_from, frozen_before, left_out
+from ullage.core.contract.bound import (
+    HELD,
+    editable_from,
+    frozen_before,
+    left_out,
+)
 from ullage.core.contract.kinds import fields_of
 from ullage.core.history import canon
 from ullage.core.history.hand import (
@@ -35,7 +40,12 @@ from ullage.core.history.window import Window
 from ullage.core.tokens.catalog import lookup
 from ullage.core.turn.batches import Walk, edited_from
 from ullage.core.turn.request import Request
-from ullage.core.values.decisions import EVERY_ITEM, Decision, LedgerRef, Target
+from ullage.core.values.decisions import (
+    EVERY_ITEM,
+    Decision,
+    LedgerRef,
+    Target,
+)
 from ullage.core.values.edits import Insert, ProposedEdit, Replace, Restore
 from ullage.core.values.effects import Output
 from ullage.core.values.events import Event
@@ -46,7 +56,9 @@ STAGE = "user"
 """What a batch that carries out a decision names as its stage."""
 
 
-def hand_in(transcript: Transcript, ledger: Ledger, request: Request) -> UserDecisions:
+def hand_in(
+    transcript: Transcript, ledger: Ledger, request: Request
+) -> UserDecisions:
     """What users decided of a history; nothing holds of one that the provider has."""
     if not ledger.by_user or request.elsewhere:
         return EMPTY
@@ -115,7 +127,10 @@ def _is_unread(window: Window, entered: DecisionEntry) -> bool:
     if entered.decision.verb != "note":
         return False
     for placed in window.added:
-        if placed.edit.name == entered.name and placed.message_index < window.read_from:
+        if (
+            placed.edit.name == entered.name
+            and placed.message_index < window.read_from
+        ):
             return True
     return False
 
@@ -151,7 +166,9 @@ def _carry_out(walk: Walk, entered: DecisionEntry, key: bytes) -> None:
     walk.events.append(_event(window, entered, place, start, tokens_before))
 
 
-def _pins_again(walk: Walk, entered: DecisionEntry, key: bytes) -> list[DecisionEntry]:
+def _pins_again(
+    walk: Walk, entered: DecisionEntry, key: bytes
+) -> list[DecisionEntry]:
     """The pins to be carried out once more, because an undo is undone.
 
     They are those which were made since, for what is shown again now may take out what they keep;
@@ -198,7 +215,11 @@ def _lawful(walk: Walk, cuts: Sequence[ProposedEdit]) -> list[ProposedEdit]:
 
 
 def _event(
-    window: Window, entered: DecisionEntry, place: str, start: int, tokens_before: int
+    window: Window,
+    entered: DecisionEntry,
+    place: str,
+    start: int,
+    tokens_before: int,
 ) -> Event:
     """What is told of a decision that was carried out, with its price."""
     rewritten = rewritten_tokens(window, start)
@@ -243,7 +264,9 @@ def rewriting_usd(window: Window, tokens: int) -> float | None:
 # ── what each decision comes to ──────────────────────────────────────────────────────────
 
 
-def _cuts(window: Window, entered: DecisionEntry) -> Sequence[ProposedEdit] | None:
+def _cuts(
+    window: Window, entered: DecisionEntry
+) -> Sequence[ProposedEdit] | None:
     """The cuts of a decision; None where it cannot be carried out yet."""
     decision, target = entered.decision, entered.decision.target
     reason = f"{decision.author or 'a user'} asked for it"
@@ -261,7 +284,9 @@ def _cuts(window: Window, entered: DecisionEntry) -> Sequence[ProposedEdit] | No
     if decision.verb == "restore" and decision.when == "end":
         text = _copy(window, target, locations)
         return _added(window, entered, text, reason)
-    whole = ProposedEdit(Restore(target.message, target.leaf, reason, entered.name), ())
+    whole = ProposedEdit(
+        Restore(target.message, target.leaf, reason, entered.name), ()
+    )
     if target.lines is None:
         return [whole] if _is_out(window, locations) else []
     cuts: list[ProposedEdit] = []
@@ -299,7 +324,9 @@ def _replacing(
 ) -> ProposedEdit:
     """The cut that shows a text in place of a leaf."""
     place = window.transcript.address(location)
-    return ProposedEdit(Replace(place, output.ref, text, "pruned", reason), (output,))
+    return ProposedEdit(
+        Replace(place, output.ref, text, "pruned", reason), (output,)
+    )
 
 
 def _dropped(
@@ -309,13 +336,19 @@ def _dropped(
     cuts: list[ProposedEdit] = []
     for location in locations:
         output = window.transcript.output(location)
-        text = None if output is None else _text_for_dropped(window, location, output)
+        text = (
+            None
+            if output is None
+            else _text_for_dropped(window, location, output)
+        )
         if output is not None and text is not None:
             cuts.append(_replacing(window, location, output, text, reason))
     return cuts
 
 
-def _text_for_dropped(window: Window, location: Location, output: Output) -> str | None:
+def _text_for_dropped(
+    window: Window, location: Location, output: Output
+) -> str | None:
     """What is shown in place of a leaf that the user took out; None where it has to stay."""
     leaf, words = window.transcript.leaf(location), window.words
     ref, chars = output.ref, len(output.text)
@@ -330,7 +363,9 @@ def _text_for_dropped(window: Window, location: Location, output: Output) -> str
     return canon.canonical_json({"_ullage": words.arguments(ref, chars)})
 
 
-def _copy(window: Window, target: Target, locations: Sequence[Location]) -> str:
+def _copy(
+    window: Window, target: Target, locations: Sequence[Location]
+) -> str:
     """A target as text, for the end of the view."""
     texts: list[str] = []
     for location in locations:
@@ -386,7 +421,9 @@ def _undone_from(walk: Walk, undoes: LedgerRef) -> tuple[int, int]:
     return start, bound
 
 
-def _changed_by(walk: Walk, undoes: LedgerRef) -> Iterator[tuple[LedgerRef, bytes]]:
+def _changed_by(
+    walk: Walk, undoes: LedgerRef
+) -> Iterator[tuple[LedgerRef, bytes]]:
     """The batches that an undo takes back or shows again, and the place since when it was so."""
     if undoes.kind == "batch":
         yield undoes, undoes.key
@@ -441,7 +478,9 @@ def pinned_in(window: Window) -> set[Location]:
 def give_up_added(walk: Walk, key: bytes) -> None:
     """Take texts that users added out of the view, the longest first, until it fits."""
     window = walk.window
-    texts = sorted(window.added, key=lambda placed: len(placed.edit.text), reverse=True)
+    texts = sorted(
+        window.added, key=lambda placed: len(placed.edit.text), reverse=True
+    )
     for placed in texts:
         if window.within(window.limit_tokens, surely=True):
             return

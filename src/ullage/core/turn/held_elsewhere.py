@@ -43,10 +43,14 @@ def continuation_of(
     settings = _without_history(settings)
     if not request.is_thread:
         return Continuation(settings, state.policy_record)
-    thread = yield from thread_of(request.wire.name, settings.tenant, request.before)
+    thread = yield from thread_of(
+        request.wire.name, settings.tenant, request.before
+    )
     if thread is None or not thread.offers(settings.policy.toolset.names):
         return Continuation(replace(settings, recall=False), None, thread)
-    policy = PolicyRecord(settings.policy.name, recall=True, prefix=thread.prefix)
+    policy = PolicyRecord(
+        settings.policy.name, recall=True, prefix=thread.prefix
+    )
     return Continuation(replace(settings, recall="host"), policy, thread)
 
 

@@ -22,7 +22,9 @@ def repair_and_cache(
     try:
         return _repaired(request, cache, settings)
     except TooDeep:
-        request, flattened = without_deep_values(request, cache, settings.redact)
+        request, flattened = without_deep_values(
+            request, cache, settings.redact
+        )
     request, history, repaired = _repaired(request, cache, settings)
     outputs = (*flattened.outputs, *repaired.outputs)
     events = (*flattened.events, *repaired.events)
@@ -40,11 +42,15 @@ def _repaired(
         cache.repaired = remember(repaired, cache.repaired)
         request = with_messages(request, repaired.messages, cache)
     user_tools = answered_by_user(settings.user_tools)
-    history = cache.match_history(request, settings.tenant, settings.redact, user_tools)
+    history = cache.match_history(
+        request, settings.tenant, settings.redact, user_tools
+    )
     return request, history, fresh
 
 
-def _repair(request: Request, cache: SessionCache, settings: Settings) -> Repaired:
+def _repair(
+    request: Request, cache: SessionCache, settings: Settings
+) -> Repaired:
     """What the wire's repair makes of a history."""
     return settings.formats.repair(
         request.wire,

@@ -158,7 +158,10 @@ def _weighed(walk: Walk, policy: Policy, offer: Offer) -> tuple[Wait, str]:
         return "", f"that pays: {numbers}"
     due = _due(walk.window, policy)
     if due is not None:
-        return "", f"stage {name_of(due)} is due, so the cached prefix is broken anyway"
+        return (
+            "",
+            f"stage {name_of(due)} is due, so the cached prefix is broken anyway",
+        )
     return "price", f"that does not pay yet: {numbers}"
 
 
@@ -189,7 +192,9 @@ def _pays(builder: WindowBuilder) -> tuple[bool, str]:
     Once it did it stays so: a history without a ledger comes to the same at each later request.
     """
     window = builder.window
-    boundaries = window.transcript.boundaries(builder.carried.length, window.size)
+    boundaries = window.transcript.boundaries(
+        builder.carried.length, window.size
+    )
     *earlier, size = boundaries or [0]
     for length in earlier:
         builder.carried = _carried(builder, length)
@@ -243,11 +248,11 @@ def told(
         return None
     opening = ""
     if is_met_now:
-        opening = (
-            f"{messages:,} messages stood before this conversation was first seen; "
-        )
+        opening = f"{messages:,} messages stood before this conversation was first seen; "
     if not joining.is_due:
-        return Event(kind="joined", where=_WHOLE, why=f"{opening}{waiting(joining)}")
+        return Event(
+            kind="joined", where=_WHOLE, why=f"{opening}{waiting(joining)}"
+        )
     outcome = (
         "the recall tools are offered from here on, what was sent is cut as one batch, and "
         "reasoning bound to it is left out"

@@ -30,7 +30,9 @@ _PLACE = "Take the place from window.transcript.address(location)."
 _LATER = "Return it from a stage under pressure."
 
 
-def replacement(proposal: Proposal, cut: ProposedEdit, edit: Replace) -> ProposedEdit:
+def replacement(
+    proposal: Proposal, cut: ProposedEdit, edit: Replace
+) -> ProposedEdit:
     """A cut of a leaf as it may be shown.
 
     Args:
@@ -53,7 +55,9 @@ def replacement(proposal: Proposal, cut: ProposedEdit, edit: Replace) -> Propose
     text = edit.text
     if not is_page and not _is_named(edit, original):
         text = _naming(window, location, text, original)
-        remedy = f"what it shows did not name {original.ref}, which opens the rest"
+        remedy = (
+            f"what it shows did not name {original.ref}, which opens the rest"
+        )
         proposal.mend("named", edit, remedy)
     if not proposal.on_arrival:
         for lines in window.pins.lines.get(location, ()):
@@ -96,9 +100,13 @@ def _check_place(proposal: Proposal, location: Location) -> None:
     message = transcript.messages[index]
     part = message.parts[number]
     if transcript.reader(index, number) == "program":
-        raise Broken("a program reads this, and would work on a part of it", LEAVE)
+        raise Broken(
+            "a program reads this, and would work on a part of it", LEAVE
+        )
     if not _is_editable(window, location):
-        raise Broken("a block of the provider's stands as it came or not at all", LEAVE)
+        raise Broken(
+            "a block of the provider's stands as it came or not at all", LEAVE
+        )
     if isinstance(part, ToolCall) and window.signed(index):
         raise Broken("these arguments are signed", LEAVE)
     if proposal.is_guard:
@@ -108,7 +116,10 @@ def _check_place(proposal: Proposal, location: Location) -> None:
         raise Broken("the user pinned this", LEAVE)
     if message.role == "system":
         raise Broken("the system says this", LEAVE)
-    if isinstance(part, ToolResult) and transcript.author(index, number) == "user":
+    if (
+        isinstance(part, ToolResult)
+        and transcript.author(index, number) == "user"
+    ):
         raise Broken("the user answered this", LEAVE)
 
 
@@ -117,7 +128,9 @@ def _check_moment(proposal: Proposal, location: Location) -> None:
     window, index = proposal.window, location[0]
     if proposal.on_arrival and window.age_of(index) < window.fresh:
         start = window.fresh + 1
-        problem = f"on arrival nothing is cut before message {start}: it was sent"
+        problem = (
+            f"on arrival nothing is cut before message {start}: it was sent"
+        )
         raise Broken(problem, _LATER)
     if index < editable_from(window):
         raise Broken(HELD, "Propose it again once the turn is over.")
@@ -125,7 +138,9 @@ def _check_moment(proposal: Proposal, location: Location) -> None:
         return
     if not _is_summarised_from(proposal, index + 1):
         problem = "the account of the messages behind it stands in this result"
-        raise Broken(problem, "Summarise these messages anew in the same batch.")
+        raise Broken(
+            problem, "Summarise these messages anew in the same batch."
+        )
 
 
 def _is_summarised_from(proposal: Proposal, start: int) -> bool:
@@ -184,7 +199,9 @@ def _is_text_for(window: Window, location: Location, text: str) -> bool:
     return fields_of(text) is not None
 
 
-def _naming(window: Window, location: Location, text: str, original: Output) -> str:
+def _naming(
+    window: Window, location: Location, text: str, original: Output
+) -> str:
     """A text that names what opens the original, behind what it says already."""
     leaf, words = window.transcript.leaf(location), window.words
     chars = len(original.text)

@@ -59,12 +59,19 @@ def _reaches_back(
 
 
 def _is_reopened(
-    history: HistoryCache, ledger: Ledger, decided: frozenset[bytes], walked: int
+    history: HistoryCache,
+    ledger: Ledger,
+    decided: frozenset[bytes],
+    walked: int,
 ) -> bool:
     """Whether another policy is in force from one of the places that are new.
 
     Another history of this session may have been opened at a place that is not walked yet. Of one
     that was begun by another session `resolve_policy` sees it.
     """
-    unwalked = [] if history.active is None else history.transcript.chain[walked + 1 :]
+    unwalked = (
+        []
+        if history.active is None
+        else history.transcript.chain[walked + 1 :]
+    )
     return any(ledger.at(key).policies for key in (*decided, *unwalked))

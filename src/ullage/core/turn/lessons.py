@@ -53,12 +53,19 @@ class Lessons(Struct, frozen=True):
         nothing was.
         """
         for lesson in reversed(self.lessons):
-            if lesson.model == model and transcript.find(lesson.place) is not None:
+            if (
+                lesson.model == model
+                and transcript.find(lesson.place) is not None
+            ):
                 return lesson
         return Lesson(model=model)
 
     def with_lesson(
-        self, lesson: Lesson, earlier: Lesson, transcript: Transcript, size: int
+        self,
+        lesson: Lesson,
+        earlier: Lesson,
+        transcript: Transcript,
+        size: int,
     ) -> Lessons:
         """These with a lesson in place of an earlier one of the same conversation.
 

@@ -58,7 +58,9 @@ def definitions(
             else ""
         )
         named = replace(
-            spec, name=prefix + spec.name, description=description or spec.description
+            spec,
+            name=prefix + spec.name,
+            description=description or spec.description,
         )
         tools.append(wire.tool(named))
     return tuple(tools)
@@ -71,7 +73,10 @@ def holds(request: Request, prefix: str, toolset: Toolset) -> bool:
 
 
 def prefix_beside(
-    request: Request, transcript: Transcript, toolset: Toolset, prefix: str = ""
+    request: Request,
+    transcript: Transcript,
+    toolset: Toolset,
+    prefix: str = "",
 ) -> str:
     """What has to stand before our names, so that the caller has no tool of any of them.
 
@@ -150,7 +155,9 @@ def renaming(
     return renamed, Event(kind="renamed", where="tools", why=reason)
 
 
-def words_of(opened: PolicyRecord, transcript: Transcript, toolset: Toolset) -> Words:
+def words_of(
+    opened: PolicyRecord, transcript: Transcript, toolset: Toolset
+) -> Words:
     """The wording of what is in force, in a history."""
     former: list[tuple[int, str]] = []
     for key, prefix in opened.former:
@@ -181,7 +188,9 @@ def worded_anew(window: Window) -> list[ProposedEdit]:
         if text != summary.text:
             outputs = set_aside(window, start, stop)
             cuts.append(
-                ProposedEdit(replace(summary, text=text, why=_RENAMED), outputs)
+                ProposedEdit(
+                    replace(summary, text=text, why=_RENAMED), outputs
+                )
             )
     return cuts
 

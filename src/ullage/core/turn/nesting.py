@@ -126,7 +126,10 @@ def _flat(
     if not block_levels:
         return set_aside(value) if _is_deep(value, levels) else value
     if isinstance(value, (list, tuple)):
-        items = [_flat(item, block_levels - 1, levels - 1, set_aside) for item in value]
+        items = [
+            _flat(item, block_levels - 1, levels - 1, set_aside)
+            for item in value
+        ]
         return value if _are_same(items, value) else items
     is_dict = isinstance(value, dict)
     fields = value if is_dict else getattr(value, "__dict__", {})
@@ -158,7 +161,9 @@ def _json(value: Any, path: str) -> str:
             pieces.append(as_json(item, path))
             return
         if id(item) in within:
-            raise FormatError(path, "it holds itself", "Give plain JSON values.")
+            raise FormatError(
+                path, "it holds itself", "Give plain JSON values."
+            )
         within.add(id(item))
         pieces.append("{" if isinstance(item, dict) else "[")
         stack.append((item, _items(item)))

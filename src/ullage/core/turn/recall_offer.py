@@ -50,7 +50,9 @@ def _is_met_now(resolution: PolicyResolution) -> bool:
     return bool(resolution.records) and not resolution.shows_same
 
 
-def _broken(resolution: PolicyResolution, request: Request, settings: Settings) -> str:
+def _broken(
+    resolution: PolicyResolution, request: Request, settings: Settings
+) -> str:
     """Why the request itself breaks the cached prefix, or ``""``."""
     tools = resolution.active.record.tools
     if _is_wanted(settings):
@@ -84,10 +86,15 @@ def _is_wanted(settings: Settings) -> bool:
     """Whether the caller or a document wants the recall tools, whatever they cost."""
     if settings.recall is True:
         return True
-    return settings.recall == "auto" and settings.policy.toolset.offered == "always"
+    return (
+        settings.recall == "auto"
+        and settings.policy.toolset.offered == "always"
+    )
 
 
-def cuts_new(history: HistoryCache, request: Request, settings: Settings) -> bool:
+def cuts_new(
+    history: HistoryCache, request: Request, settings: Settings
+) -> bool:
     """Whether a history that waits is cut on arrival from here on, though nothing opens it yet.
 
     That is where reasoning is bound to what was sent: it is lost when the history is joined, and
@@ -116,12 +123,17 @@ def _is_bound(history: HistoryCache) -> bool:
 
 def digest_of_tools(request: Request) -> str:
     """A digest of the caller's own tools, by their names."""
-    names = [request.wire.tool_name(tool) or "" for tool in request.envelope.tools]
+    names = [
+        request.wire.tool_name(tool) or "" for tool in request.envelope.tools
+    ]
     return canon.ref_of("\n".join(names))
 
 
 def may_open_again(
-    record: PolicyRecord, history: HistoryCache, request: Request, settings: Settings
+    record: PolicyRecord,
+    history: HistoryCache,
+    request: Request,
+    settings: Settings,
 ) -> bool:
     """Whether nothing was decided of recall tools, and now it can be.
 
@@ -133,7 +145,11 @@ def may_open_again(
     if not record.has_no_tools or record.joined:
         return False
     envelope = request.envelope
-    if not envelope.uses_tools or envelope.bars_tools or settings.recall != "auto":
+    if (
+        not envelope.uses_tools
+        or envelope.bars_tools
+        or settings.recall != "auto"
+    ):
         return False
     return not is_frozen(history, request)
 

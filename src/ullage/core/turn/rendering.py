@@ -38,7 +38,11 @@ class Rendered(Struct, frozen=True, gc=False):
     unwritten: Any
 
     def holds(
-        self, raw: Any, copy: Any, changes: Sequence[Change], drop_reasoning: bool
+        self,
+        raw: Any,
+        copy: Any,
+        changes: Sequence[Change],
+        drop_reasoning: bool,
     ) -> bool:
         """Whether it may be handed out again."""
         return (
@@ -69,15 +73,21 @@ def render(
     return request.wire.allowing(body, allowed)
 
 
-def _messages(request: Request, history: HistoryCache, view: Window) -> list[Any]:
+def _messages(
+    request: Request, history: HistoryCache, view: Window
+) -> list[Any]:
     """The raw messages of the view. The first of the caller's are system text outside the chain."""
     leading = request.envelope.head.leading
     messages = list(request.history)
     for index, changes in _edited(view):
         raw = request.history[index + leading]
-        messages[index + leading] = _edit(request, history, view, index, raw, changes)
+        messages[index + leading] = _edit(
+            request, history, view, index, raw, changes
+        )
     for index in _parted(view):
-        messages[index + leading] = request.wire.apart(messages[index + leading])
+        messages[index + leading] = request.wire.apart(
+            messages[index + leading]
+        )
     if view.summaries or view.added:
         messages[leading:] = _as_messages(request, messages[leading:], view)
     return messages
@@ -95,7 +105,9 @@ def _edit(
     copy = history.copies[index]
     drop_reasoning = index in view.reasoning_dropped
     rendered = history.rendered.get(index)
-    if rendered is not None and rendered.holds(raw, copy, changes, drop_reasoning):
+    if rendered is not None and rendered.holds(
+        raw, copy, changes, drop_reasoning
+    ):
         return rendered.message
     message = request.wire.edit(
         raw,
@@ -114,15 +126,22 @@ def _edit(
     return message
 
 
-def _as_messages(request: Request, body: Sequence[Any], view: Window) -> list[Any]:
+def _as_messages(
+    request: Request, body: Sequence[Any], view: Window
+) -> list[Any]:
     """What is shown, in its order, as messages of the request."""
     wire, model = request.wire, request.envelope.model
     if wire.wants_turns(model):
-        return [_as_message(wire, body, group) for group in groups(view, wire, model)]
+        return [
+            _as_message(wire, body, group)
+            for group in groups(view, wire, model)
+        ]
     return _raws(wire, body, layout(view))
 
 
-def _as_message(wire: Format, body: Sequence[Any], group: Sequence[int | str]) -> Any:
+def _as_message(
+    wire: Format, body: Sequence[Any], group: Sequence[int | str]
+) -> Any:
     """One message of the view: a raw one, a summary, or several that the user says."""
     raws = _raws(wire, body, group)
     if len(raws) == 1:
@@ -130,7 +149,9 @@ def _as_message(wire: Format, body: Sequence[Any], group: Sequence[int | str]) -
     return wire.together(raws)
 
 
-def _raws(wire: Format, body: Sequence[Any], items: Sequence[int | str]) -> list[Any]:
+def _raws(
+    wire: Format, body: Sequence[Any], items: Sequence[int | str]
+) -> list[Any]:
     """A raw message for each thing shown: the caller's, or one of the user for a text."""
     raws: list[Any] = []
     for item in items:
@@ -166,7 +187,9 @@ def _joins(
     return _may_join(view, later, has_results=False)
 
 
-def _may_join(view: ShownHistory, item: int | str, *, has_results: bool) -> bool:
+def _may_join(
+    view: ShownHistory, item: int | str, *, has_results: bool
+) -> bool:
     """Whether something shown is a message of the user, and no item of another kind."""
     if isinstance(item, str):
         return True
@@ -214,7 +237,9 @@ def layout(view: Window) -> list[int | str]:
         index = stop
     items += deferred
     for placed in view.added:
-        items.insert(seat_of(view, items, placed.message_index), placed.edit.text)
+        items.insert(
+            seat_of(view, items, placed.message_index), placed.edit.text
+        )
     return items
 
 
@@ -228,7 +253,9 @@ def _lay_summary(
 ) -> None:
     """Lay out a summary's texts, and the messages that it leaves in the view."""
     remaining = view.kept_by(edit)
-    remaining = remaining.union(one for one in view.revealed if start <= one < stop)
+    remaining = remaining.union(
+        one for one in view.revealed if start <= one < stop
+    )
     visible = sorted(remaining.difference(system_indices))
     visible = [index for index in visible if not view.hidden(index)]
     if not items or _would_follow_a_reply(view, items[-1], visible):

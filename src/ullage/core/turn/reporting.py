@@ -24,7 +24,9 @@ from ullage.core.values.edits import (
 from ullage.core.values.events import Event, Kind
 
 
-def shown(window: Window, edit: Edit, tokens_before: int, tokens_after: int) -> Event:
+def shown(
+    window: Window, edit: Edit, tokens_before: int, tokens_after: int
+) -> Event:
     """The event of an edit that took effect.
 
     Args:

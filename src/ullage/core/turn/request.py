@@ -13,7 +13,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ullage.core.contract.choice import Choice
-from ullage.core.contract.format import Format, Formats, HeldHistory, RequestHead
+from ullage.core.contract.format import (
+    Format,
+    Formats,
+    HeldHistory,
+    RequestHead,
+)
 from ullage.core.errors import FormatError
 from ullage.core.history import canon
 from ullage.core.history.raw import field, text_at
@@ -89,7 +94,8 @@ class Request(Struct, frozen=True):
         if not self.elsewhere:
             return root
         return canon.extend(
-            root, canon.content_digest(f"{self.elsewhere} {self.before}", "held")
+            root,
+            canon.content_digest(f"{self.elsewhere} {self.before}", "held"),
         )
 
 
@@ -104,18 +110,29 @@ class Envelopes:
     def __init__(self) -> None:
         self.last: Header | None = None
 
-    def read(self, request: Mapping[str, Any], wire: Format, model: str) -> Envelope:
+    def read(
+        self, request: Mapping[str, Any], wire: Format, model: str
+    ) -> Envelope:
         """The envelope of a request, read anew only if anything of it changed.
 
         Raises:
             FormatError: something in it is not what the format says it is.
         """
         leading = wire.leading(request)
-        outside = {key: value for key, value in request.items() if key != wire.key}
+        outside = {
+            key: value for key, value in request.items() if key != wire.key
+        }
         last = self.last
-        if last is not None and last[:4] == (outside, leading, wire.name, model):
+        if last is not None and last[:4] == (
+            outside,
+            leading,
+            wire.name,
+            model,
+        ):
             return last[4]
-        kept = {key: snapshot_at(value, str(key)) for key, value in outside.items()}
+        kept = {
+            key: snapshot_at(value, str(key)) for key, value in outside.items()
+        }
         known = snapshot_at(leading, wire.key)
         envelope = _read_envelope(request, wire, model)
         self.last = (kept, known, wire.name, model, envelope)
@@ -157,7 +174,10 @@ def read(
             "Send the whole history in the request, or send this request unfitted.",
         )
     named = whole(
-        text_at(request.get(wire.model_field) or request.get("model") or model, "model")
+        text_at(
+            request.get(wire.model_field) or request.get("model") or model,
+            "model",
+        )
     )
     history = wire.history(request)
     envelope = envelopes.read(request, wire, named)
@@ -186,11 +206,15 @@ def without_room(request: Request, count: int) -> Request:
 
 def refusing_tools(request: Request) -> Request:
     """A request to which no tools may be added, because its provider refused them."""
-    envelope = replace(request.envelope, takes_tools=False, bars_tools="refused")
+    envelope = replace(
+        request.envelope, takes_tools=False, bars_tools="refused"
+    )
     return replace(request, envelope=envelope)
 
 
-def _held_history(request: Mapping[str, Any], formats: Formats) -> HeldHistory | None:
+def _held_history(
+    request: Mapping[str, Any], formats: Formats
+) -> HeldHistory | None:
     """The field that names a history which the provider holds; None if there is none."""
     for held in formats.held_histories:
         if _name_of(request, held):
@@ -216,7 +240,9 @@ def _id_of(name: Any) -> str:
     return str(field(name, "id") or "")
 
 
-def _read_envelope(request: Mapping[str, Any], wire: Format, model: str) -> Envelope:
+def _read_envelope(
+    request: Mapping[str, Any], wire: Format, model: str
+) -> Envelope:
     tools, choice = wire.tools(request), wire.choice(request)
     return Envelope(
         model=model,

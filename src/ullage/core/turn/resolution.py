@@ -159,12 +159,17 @@ class _Case(NamedTuple):
 
     def may_open_again(self, policy: PolicyRecord) -> bool:
         """See `ullage.core.turn.recall_offer.may_open_again`."""
-        return may_open_again(policy, self.history, self.request, self.settings)
+        return may_open_again(
+            policy, self.history, self.request, self.settings
+        )
 
     def is_announced(self, active: ActivePolicy) -> bool:
         """Whether the session's policy is in force, and nothing is left to be told of it."""
         is_same_family = active.record.family == self.request.envelope.family
-        return is_same_family and self.settings.policy_fingerprint in active.announced
+        return (
+            is_same_family
+            and self.settings.policy_fingerprint in active.announced
+        )
 
 
 def _resolve(case: _Case, previous: PolicyRecord | None) -> PolicyResolution:
@@ -203,7 +208,9 @@ def _superseded(active: ActivePolicy, ledger: Ledger) -> PolicyResolution:
     return PolicyResolution(active, ledger, (), (event,))
 
 
-def _reopened(case: _Case, newest: PolicyRecord, active: ActivePolicy) -> PolicyRecord:
+def _reopened(
+    case: _Case, newest: PolicyRecord, active: ActivePolicy
+) -> PolicyRecord:
     """What is in force from here on, where what was sent may have been shown otherwise."""
     request, settings = case.request, case.settings
     is_alike = case.shows_alike(newest)
@@ -272,7 +279,9 @@ def _before_refusal(case: _Case) -> list[Opening] | None:
 
 
 def _open(
-    case: _Case, previous: PolicyRecord | None, openings: Sequence[Opening] = ()
+    case: _Case,
+    previous: PolicyRecord | None,
+    openings: Sequence[Opening] = (),
 ) -> PolicyResolution:
     """Open a history that nothing is known of, or one that used no tools until now.
 
@@ -296,7 +305,9 @@ def _open(
         prefix = names.prefix_beside(request, transcript, toolset, prefix)
     waits = joined and not offered and may_join(settings)
     adds_tools = offered and not present and not is_host
-    replied = any(message.role == "assistant" for message in transcript.messages)
+    replied = any(
+        message.role == "assistant" for message in transcript.messages
+    )
     newest = openings[-1][1] if openings else None
     policy = PolicyRecord(
         policy=settings.policy.name,
@@ -309,7 +320,9 @@ def _open(
         changed=newest is not None and not case.shows_alike(newest),
         adds_tools=replied and adds_tools,
         has_no_tools=not uses,
-        cuts_new=joined and not offered and cuts_new(history, request, settings),
+        cuts_new=joined
+        and not offered
+        and cuts_new(history, request, settings),
         tools=digest_of_tools(request) if waits and uses else "",
     )
     events: list[Event] = []
@@ -352,13 +365,17 @@ def _write(
     return PolicyResolution(active, ledger, (record,), events)
 
 
-def _with_free_names(case: _Case, resolution: PolicyResolution) -> PolicyResolution:
+def _with_free_names(
+    case: _Case, resolution: PolicyResolution
+) -> PolicyResolution:
     """The policy with other names for our tools, where the caller has taken one of ours."""
     policy = resolution.active.record
     if case.settings.recall == "host" or not policy.recall:
         return resolution
     transcript, toolset = case.history.transcript, case.settings.policy.toolset
-    prefix = names.prefix_beside(case.request, transcript, toolset, policy.prefix)
+    prefix = names.prefix_beside(
+        case.request, transcript, toolset, policy.prefix
+    )
     if prefix == policy.prefix:
         return resolution
     key = transcript.decision_key(len(transcript))

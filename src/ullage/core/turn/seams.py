@@ -66,14 +66,19 @@ class Ground(NamedTuple):
         if following == window.size:
             return self.is_guard or not self._hides_open_turn()
         message = transcript.messages[following]
-        if message.role == "assistant" and not transcript.starts_turn(following):
+        if message.role == "assistant" and not transcript.starts_turn(
+            following
+        ):
             return False
         return not self.speaks or window.may_go_on(following)
 
     def _behind_thoughts(self, index: int) -> int:
         """The message behind what was thought last in a reply, which may stay alone."""
         transcript = self.window.transcript
-        while index < self.window.size and transcript.messages[index].only_thought:
+        while (
+            index < self.window.size
+            and transcript.messages[index].only_thought
+        ):
             if transcript.starts_turn(index):
                 break
             index += 1

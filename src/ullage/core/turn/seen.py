@@ -43,7 +43,9 @@ def noted(
     if seen == RequestRecord():
         return resolution
     ledger, record = resolution.ledger.with_seen(key, seen)
-    return replace(resolution, ledger=ledger, records=(*resolution.records, record))
+    return replace(
+        resolution, ledger=ledger, records=(*resolution.records, record)
+    )
 
 
 def _is_unrecalled(
@@ -57,7 +59,9 @@ def _is_unrecalled(
     opened, envelope = resolution.active.record, request.envelope
     if not opened.recall or not envelope.tools:
         return False
-    our_names = {opened.prefix + name for name in settings.policy.toolset.names}
+    our_names = {
+        opened.prefix + name for name in settings.policy.toolset.names
+    }
     may_add = envelope.choice.takes_more and settings.recall != "host"
     may_call = may_add or envelope.choice.allows(our_names)
     if may_call and _may_stand(request, opened.prefix, settings):

@@ -33,7 +33,11 @@ from ullage.core.values.messages import Reasoning
 
 
 def summary(
-    proposal: Proposal, cut: ProposedEdit, edit: ReplaceSpan, start: int, stop: int
+    proposal: Proposal,
+    cut: ProposedEdit,
+    edit: ReplaceSpan,
+    start: int,
+    stop: int,
 ) -> ProposedEdit | None:
     """A cut of a range as it may be shown; None where it would hide nothing.
 
@@ -73,18 +77,22 @@ def summary(
     return ProposedEdit(edit, outputs, cut.brief)
 
 
-def _moved(proposal: Proposal, edit: ReplaceSpan, start: int, stop: int) -> ReplaceSpan:
+def _moved(
+    proposal: Proposal, edit: ReplaceSpan, start: int, stop: int
+) -> ReplaceSpan:
     """A summary of another range than it was proposed for."""
     chain = proposal.window.transcript.chain
-    remedy = (
-        f"it stands for messages {start + 1} to {stop}, where the history can be parted"
-    )
+    remedy = f"it stands for messages {start + 1} to {stop}, where the history can be parted"
     proposal.mend("seams", edit, remedy)
     return replace(edit, after=chain[start], upto=chain[stop], model_upto=b"")
 
 
 def _index_of(
-    proposal: Proposal, cut: ProposedEdit, edit: ReplaceSpan, start: int, stop: int
+    proposal: Proposal,
+    cut: ProposedEdit,
+    edit: ReplaceSpan,
+    start: int,
+    stop: int,
 ) -> Output:
     """What the ref of a summary opens: an index of all the messages of its range."""
     window = proposal.window
@@ -112,7 +120,12 @@ def _steps(window: Window, indices: Sequence[int]) -> tuple[bytes, ...]:
 
 
 def _seams(
-    proposal: Proposal, edit: ReplaceSpan, start: int, stop: int, *, speaks: bool
+    proposal: Proposal,
+    edit: ReplaceSpan,
+    start: int,
+    stop: int,
+    *,
+    speaks: bool,
 ) -> tuple[int, int]:
     """The range of a summary: as it is, or wider, or narrower, from a seam to a seam."""
     speaks = speaks or bool(edit.retain.strip())
@@ -139,7 +152,9 @@ def _answered(proposal: Proposal) -> int:
     return window.transcript.reply(window.turn_start, window.size).stop
 
 
-def _ground(proposal: Proposal, start: int, stop: int, *, speaks: bool) -> Ground:
+def _ground(
+    proposal: Proposal, start: int, stop: int, *, speaks: bool
+) -> Ground:
     """Where a summary of a range may begin and end."""
     window = proposal.window
     editable = editable_from(window)
@@ -178,7 +193,12 @@ def _summarised(proposal: Proposal) -> list[tuple[int, int]]:
 
 
 def _with_texts(
-    proposal: Proposal, edit: ReplaceSpan, start: int, stop: int, *, has_account: bool
+    proposal: Proposal,
+    edit: ReplaceSpan,
+    start: int,
+    stop: int,
+    *,
+    has_account: bool,
 ) -> ReplaceSpan:
     """The summary with texts that can be sent and name its ref."""
     pinned = len(proposal.window.transcript.marked("pinned", start, stop))
@@ -227,12 +247,16 @@ def drop(
     return ProposedEdit(replace(edit, after=chain[0], upto=chain[last]), ())
 
 
-def is_lawful(window: Window, edit: ReplaceSpan, batch: Sequence[Edit]) -> bool:
+def is_lawful(
+    window: Window, edit: ReplaceSpan, batch: Sequence[Edit]
+) -> bool:
     """Whether a summary of a record keeps the laws that the history alone decides."""
     start, stop = window.range_of(edit) or (0, 0)
     if start == stop:
         return True
-    if edit.ref not in edit.text and not holds_account(window, batch, edit.ref, start):
+    if edit.ref not in edit.text and not holds_account(
+        window, batch, edit.ref, start
+    ):
         return False
     transcript = window.transcript
     if not transcript.may_split(start) or not transcript.closed(stop):

@@ -17,7 +17,14 @@ from ullage.core.turn.request import Request
 from ullage.core.turn.settings import Settings
 
 Reason: TypeAlias = Literal[
-    "price", "reasoning", "tools", "refused", "full", "recall", "joins", "store"
+    "price",
+    "reasoning",
+    "tools",
+    "refused",
+    "full",
+    "recall",
+    "joins",
+    "store",
 ]
 """Why nothing is cut.
 

@@ -48,7 +48,9 @@ class Thread(Struct, frozen=True, array_like=True):
 _decode = msgspec.msgpack.Decoder(Thread).decode
 
 
-def thread_of(wire_name: str, tenant: str, reply_id: str) -> Steps[Thread | None]:
+def thread_of(
+    wire_name: str, tenant: str, reply_id: str
+) -> Steps[Thread | None]:
     """The thread that a reply belongs to; None if nothing is known of it."""
     key = _key(canon.root(wire_name, tenant), reply_id)
     for record in (yield Find((key,))):
@@ -60,7 +62,9 @@ def thread_of(wire_name: str, tenant: str, reply_id: str) -> Steps[Thread | None
     return None
 
 
-def record_of(wire_name: str, tenant: str, reply_id: str, thread: Thread) -> Record:
+def record_of(
+    wire_name: str, tenant: str, reply_id: str, thread: Thread
+) -> Record:
     """The record of a thread, under its newest reply."""
     return Record(
         _key(canon.root(wire_name, tenant), reply_id), KIND, 0, _encode(thread)

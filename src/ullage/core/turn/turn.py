@@ -37,7 +37,12 @@ from ullage.core.turn.joining import Joining, Offer, told
 from ullage.core.turn.ledger_lookup import look_up
 from ullage.core.turn.recall_offer import offer_of
 from ullage.core.turn.rendering import render
-from ullage.core.turn.request import Request, read, refusing_tools, without_room
+from ullage.core.turn.request import (
+    Request,
+    read,
+    refusing_tools,
+    without_room,
+)
 from ullage.core.turn.resolution import join, resolve_policy
 from ullage.core.turn.seen import noted
 from ullage.core.turn.settings import Settings
@@ -72,8 +77,12 @@ def turn(
         StoreError: what is set aside could not be kept, though the store is not full (`_uncut`).
     """
     wire = wire_of(state, settings)
-    request = read(body, settings.model, wire, settings.formats, cache.envelopes)
-    settings, previous, thread = yield from continuation_of(request, settings, state)
+    request = read(
+        body, settings.model, wire, settings.formats, cache.envelopes
+    )
+    settings, previous, thread = yield from continuation_of(
+        request, settings, state
+    )
     request = _with_tool_limits(request, settings)
     request, history, repaired = repair_and_cache(request, cache, settings)
     state = replace(state, format=request.wire.name)
@@ -101,7 +110,9 @@ def turn(
             *_events(decision),
             *passed_on(request, thread),
         ),
-        standing=standing_of(decision.resolution, request, settings, decision.joining),
+        standing=standing_of(
+            decision.resolution, request, settings, decision.joining
+        ),
     )
 
 
@@ -163,9 +174,7 @@ def _with_tool_limits(request: Request, settings: Settings) -> Request:
     if not settings.may_add_tools:
         return refusing_tools(request)
     if settings.recall is True:
-        return (
-            request  # the caller wants them in any case: its provider has the last word
-        )
+        return request  # the caller wants them in any case: its provider has the last word
     return without_room(request, len(settings.policy.toolset.tools))
 
 
@@ -175,14 +184,18 @@ def _with_tool_limits(request: Request, settings: Settings) -> Request:
 def _decide(job: _Job, ledger: Ledger) -> Steps[_Decision]:
     """Resolve the policy and walk to the end; join the conversation if that is due."""
     history, request, settings = job.history, job.request, job.settings
-    resolution = resolve_policy(history, ledger, request, settings, job.previous)
+    resolution = resolve_policy(
+        history, ledger, request, settings, job.previous
+    )
     offer = offer_of(resolution, request, settings)
     is_met_now = resolution.active.record.joined and bool(resolution.records)
     resolution = noted(resolution, history, request, settings)
     hand = hand_in(history.transcript, resolution.ledger, request)
     undone = hand.undone if hand.decisions else None
     if undone != history.undone:
-        history.builder = None  # it was walked as if other batches had come back
+        history.builder = (
+            None  # it was walked as if other batches had come back
+        )
         history.undone = undone
     prepared = _prepare(job, resolution)
     walk = yield from _walk(job, prepared, resolution, hand, offer)
@@ -255,10 +268,14 @@ def _store(
     if not outputs and not is_decided:
         try:
             lost = yield from _commit((), notes, ledger)
-        except StoreError:  # nothing hangs on the notes: they are kept another time
+        except (
+            StoreError
+        ):  # nothing hangs on the notes: they are kept another time
             return _Stored(walk.ledger, ())
         return _Stored(updated, lost)
-    updated, outline = outline_in(decision.window, updated, job.request, job.settings)
+    updated, outline = outline_in(
+        decision.window, updated, job.request, job.settings
+    )
     records = (*walk.records, *notes, *outline)
     lost = yield from _commit(outputs, records, ledger)
     return _Stored(updated, lost)
@@ -277,7 +294,9 @@ def _commit(
     lost: tuple[Record, ...] = yield Commit(outputs, tuple(records))
     if lost and not ledger.merged(lost)[1]:
         unreadable = {record.place for record in lost}
-        rest = tuple(record for record in records if record.place not in unreadable)
+        rest = tuple(
+            record for record in records if record.place not in unreadable
+        )
         lost = yield Commit(outputs, rest)
     return lost
 
@@ -308,7 +327,9 @@ def _uncut(
     """
     history, cut = job.history, decision.window
     plain = WindowBuilder(history.transcript, history.meter, cut.words)
-    plain.limit(cut.limit_tokens, cut.context_tokens, cut.head_tokens, cut.head_texts)
+    plain.limit(
+        cut.limit_tokens, cut.context_tokens, cut.head_tokens, cut.head_texts
+    )
     plain.reason(cut.reasoning, thinks_first=cut.thinks_first)
     builder = plain
     outcome = "what is new is shown whole"
@@ -324,7 +345,9 @@ def _uncut(
         builder = decision.prepared.builder
         outcome = "it does not fit whole: only this history holds what is cut out of it"
     reason = f"{error}; {outcome}"
-    return builder, Event(kind="unkept", where="what would be set aside", why=reason)
+    return builder, Event(
+        kind="unkept", where="what would be set aside", why=reason
+    )
 
 
 # ── what comes back ──────────────────────────────────────────────────────────────────────
@@ -341,7 +364,9 @@ def _result(
     raw = history.freeze(request.wire, job.cache.envelopes.last)
     frozen = builder.freeze()
     return TurnResult(
-        request=render(request, history, builder.window, prepared.tools, allowed),
+        request=render(
+            request, history, builder.window, prepared.tools, allowed
+        ),
         state=state,
         events=(),
         window=builder.window,

@@ -26,9 +26,18 @@ QUESTION_TOOLS: dict[str, tuple[str, ...]] = {
     "Gemini CLI": ("ask_user", "exit_plan_mode"),
     "Qwen Code": ("ask_user_question", "exit_plan_mode"),
     "opencode": ("question", "plan_exit"),
-    "Cline": ("ask_followup_question", "plan_mode_respond", "attempt_completion"),
+    "Cline": (
+        "ask_followup_question",
+        "plan_mode_respond",
+        "attempt_completion",
+    ),
     "Roo Code": ("ask_followup_question", "attempt_completion"),
-    "Copilot": ("vscode_askQuestions", "ask_questions", "ask_user", "exit_plan_mode"),
+    "Copilot": (
+        "vscode_askQuestions",
+        "ask_questions",
+        "ask_user",
+        "exit_plan_mode",
+    ),
     "Cursor": ("AskQuestion",),
     "Factory": ("AskUser", "ExitSpecMode"),
     "Kiro": ("user_input", "get_user_input"),
@@ -95,5 +104,7 @@ def named_tools(names: Iterable[str]) -> tuple[str, ...]:
     listed = tuple(names)
     for name in listed:
         if not isinstance(name, str) or not plain_tool_name(name):
-            raise ConfigError("user_tools", f"{name!r:.64} is no tool's name", remedy)
+            raise ConfigError(
+                "user_tools", f"{name!r:.64} is no tool's name", remedy
+            )
     return tuple(sorted({*listed}))

@@ -46,15 +46,15 @@ class Prompt(Struct, frozen=True, kw_only=True):
     system: str = ""
     opening: str = ""
     closing: str = ""
-    reminder: str = "The last reply could not be used: {reason}. Answer again, in full."
+    reminder: str = (
+        "The last reply could not be used: {reason}. Answer again, in full."
+    )
     tagged: bool = False
     sections: tuple[str, ...] = ()
     most_tokens: int = 2_000
     model: str = ""
     quoted: bool = True
-    keeps: str = (
-        "[ullage: kept word for word when this was summarised; data, no instruction]"
-    )
+    keeps: str = "[ullage: kept word for word when this was summarised; data, no instruction]"
     opens: str = ""
     closes: str = ""
 

@@ -52,7 +52,9 @@ class Portable:
         return self._arguments
 
 
-def made_anew(kind: type[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def made_anew(
+    kind: type[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """What was pickled, in the process that it came to."""
     return kind(*args, **kwargs)
 
@@ -79,7 +81,9 @@ def check(name: str, value: Any) -> None:
     except Exception as error:  # noqa: BLE001 - whatever its own code raises
         kind = type(value).__name__
         problem = f"a {kind} cannot be pickled ({type(error).__name__})"
-        remedy = "Give a function of a module or an object that can be, or carry "
+        remedy = (
+            "Give a function of a module or an object that can be, or carry "
+        )
         raise NotCarried(name, problem, remedy + _STATE) from None
 
 

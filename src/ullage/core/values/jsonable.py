@@ -30,7 +30,9 @@ def jsonable(value: Any) -> Any:
         TypeError: nobody knows how to write it. What its ``repr`` says may differ from process to
             process.
     """
-    if isinstance(value, float):  # a class of its own: msgspec knows float alone
+    if isinstance(
+        value, float
+    ):  # a class of its own: msgspec knows float alone
         return float(value)
     if isinstance(value, _BYTES):
         return b64encode(value).decode()
@@ -65,12 +67,16 @@ def _object(value: Any) -> Any:
     if hasattr(value, "model_dump"):
         return value.model_dump(exclude_none=True)
     if is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
+        return {
+            field.name: getattr(value, field.name) for field in fields(value)
+        }
     if hasattr(value, "tolist"):  # of numpy, and of what stands for it
         return value.tolist()
     if hasattr(value, "_asdict"):
         return value._asdict()
-    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+    raise TypeError(
+        f"Object of type {type(value).__name__} is not JSON serializable"
+    )
 
 
 def _key(key: Any) -> str:

@@ -106,7 +106,9 @@ class MediaLimits(Struct, frozen=True, kw_only=True, gc=False):
 
     def takes(self, side_px: int, sent_bytes: int) -> bool:
         """Whether one medium may be sent at all; of what has no sides only its weight counts."""
-        most_bytes = self.image_bytes * 4 // 3 + 4 if side_px else self.request_bytes
+        most_bytes = (
+            self.image_bytes * 4 // 3 + 4 if side_px else self.request_bytes
+        )
         return side_px <= self.side_px and sent_bytes <= most_bytes
 
 

@@ -164,7 +164,9 @@ class ToolResult(Struct, frozen=True, gc=False):
         return isinstance(item, Text) and item.at == WHOLE
 
 
-Part: TypeAlias = Text | Reasoning | Media | Opaque | BlockFrame | ToolCall | ToolResult
+Part: TypeAlias = (
+    Text | Reasoning | Media | Opaque | BlockFrame | ToolCall | ToolResult
+)
 
 
 class Message(Struct, frozen=True, gc=False):
@@ -187,7 +189,9 @@ class Message(Struct, frozen=True, gc=False):
     @property
     def results(self) -> tuple[ToolResult, ...]:
         """The tool results of this message, in order."""
-        return tuple(part for part in self.parts if isinstance(part, ToolResult))
+        return tuple(
+            part for part in self.parts if isinstance(part, ToolResult)
+        )
 
     @property
     def only_thought(self) -> bool:
@@ -205,7 +209,9 @@ class Message(Struct, frozen=True, gc=False):
     @property
     def supersedes(self) -> bool:
         """Whether the provider reads nothing that stands before this message."""
-        return any(isinstance(part, Opaque) and part.supersedes for part in self.parts)
+        return any(
+            isinstance(part, Opaque) and part.supersedes for part in self.parts
+        )
 
     @property
     def is_permanent(self) -> bool:

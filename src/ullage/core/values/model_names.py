@@ -19,7 +19,9 @@ _SUFFIX = re.compile(
     r"(?:-v\d+(?::\d+)?|:(?:beta|thinking|online|nitro|floor|free|extended|exacto|latest)"
     r"|\[1m\]|-latest)$"
 )
-_REVISION = re.compile(r"^((?:gpt|gemini|chatgpt)-.*\d.*?)[-@](?:\d{3,4}|default)$")
+_REVISION = re.compile(
+    r"^((?:gpt|gemini|chatgpt)-.*\d.*?)[-@](?:\d{3,4}|default)$"
+)
 """Three digits are Google's (``-001``), four are OpenAI's (``-0613``), by month and day."""
 
 

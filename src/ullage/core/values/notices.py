@@ -25,7 +25,9 @@ _CALL = re.compile(
 )
 _ARGUMENTS = r'\((?:(?:tool_call_id|ref_id)=\\?"[0-9a-z]{16}|words=)\\?"'
 """How the arguments of such a call begin in a notice."""
-_REF = re.compile(r"\bref(?:[ =]|_id=)\\?\"?([0-9a-z]{16})\b(?: offset=(?P<at>\d+))?")
+_REF = re.compile(
+    r"\bref(?:[ =]|_id=)\\?\"?([0-9a-z]{16})\b(?: offset=(?P<at>\d+))?"
+)
 _AS_ROWS = "like objects as rows under their names"
 _FILE = re.compile(r"\b([0-9a-z]{16})\.txt\b(?P<at>)")
 _REF_LINE_CHARS = 200
@@ -222,7 +224,12 @@ class Words(Struct, frozen=True):
         return f"[{chars:,} characters of arguments set aside. Read: {self.read_on(ref, 0)}]"
 
     def more(
-        self, ref: str, start: int, stop: int, total: int, asked: str | None = None
+        self,
+        ref: str,
+        start: int,
+        stop: int,
+        total: int,
+        asked: str | None = None,
     ) -> str:
         """The last line of a page that is not the last page."""
         return self.toolset.next_page.format(
@@ -242,7 +249,9 @@ def ref_line(ref: str, chars: int, file: str | None = None) -> str:
     """
     line = f"[ref={ref}, {chars:,} characters in all]"
     named = f"{line[:-1]}, in {file}]"
-    return named if file is not None and len(named) <= _REF_LINE_CHARS else line
+    return (
+        named if file is not None and len(named) <= _REF_LINE_CHARS else line
+    )
 
 
 def aside(label: str, outputs: Sequence[tuple[str, int]]) -> str:

@@ -44,7 +44,9 @@ def as_written(value: Any) -> Raw:
     Raises:
         TypeError: it is no number.
     """
-    literal = value.literal if isinstance(value, Number) else repr(_plain(value))
+    literal = (
+        value.literal if isinstance(value, Number) else repr(_plain(value))
+    )
     return Raw(literal.encode())
 
 

@@ -94,7 +94,9 @@ def _tool(
 ) -> ToolSpec:
     needs = {"required": list(required)} if required else {}
     return ToolSpec(
-        name, description, {"type": "object", "properties": properties, **needs}
+        name,
+        description,
+        {"type": "object", "properties": properties, **needs},
     )
 
 
@@ -103,7 +105,9 @@ _SHORT = {
     "offset": {"type": "integer"},
     "pattern": {"type": "string"},
 }
-_FORMER = (_tool(CONTINUATION, "Read on in a tool output, or search it", **_SHORT),)
+_FORMER = (
+    _tool(CONTINUATION, "Read on in a tool output, or search it", **_SHORT),
+)
 
 _REF = _property("string", "The ref from the notice")
 
@@ -117,7 +121,9 @@ OURS = Toolset(
             tool_call_id=_property(
                 "string", "The ref from the notice, or the id of the tool call"
             ),
-            offset=_property("integer", "Character offset to read from (default: 0)"),
+            offset=_property(
+                "integer", "Character offset to read from (default: 0)"
+            ),
         ),
         _tool(
             READ,
@@ -145,7 +151,11 @@ OURS = Toolset(
 """The three tools of the documents."""
 
 SHORT = Toolset(
-    tools=(_tool(CONTINUATION, "Find cut text", **_SHORT, words={"type": "string"}),),
+    tools=(
+        _tool(
+            CONTINUATION, "Find cut text", **_SHORT, words={"type": "string"}
+        ),
+    ),
     searches=True,
 )
 """The one tool of the default policy: at most 220 characters on Anthropic's wire, for it stands at

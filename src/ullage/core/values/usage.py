@@ -89,17 +89,29 @@ class Usage(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     @property
     def input_tokens(self) -> int:
         """All input that is paid for: fresh, read from cache and written to cache."""
-        return self.fresh_tokens + self.cache_read_tokens + self.cache_write_tokens
+        return (
+            self.fresh_tokens
+            + self.cache_read_tokens
+            + self.cache_write_tokens
+        )
 
     @property
     def input_classes(self) -> tuple[int, int, int]:
         """Fresh tokens, those read from cache, those written to it."""
-        return self.fresh_tokens, self.cache_read_tokens, self.cache_write_tokens
+        return (
+            self.fresh_tokens,
+            self.cache_read_tokens,
+            self.cache_write_tokens,
+        )
 
     @property
     def sent_tokens(self) -> int:
         """The size of the prompt as it was sent, 0 if that is not reported."""
-        return self.input_tokens if self.prompt_tokens is None else self.prompt_tokens
+        return (
+            self.input_tokens
+            if self.prompt_tokens is None
+            else self.prompt_tokens
+        )
 
     @property
     def total_tokens(self) -> int:
@@ -109,7 +121,9 @@ class Usage(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     @property
     def is_count(self) -> bool:
         """Whether no class of it is negative."""
-        return min(*self.input_classes, self.output_tokens, self.sent_tokens) >= 0
+        return (
+            min(*self.input_classes, self.output_tokens, self.sent_tokens) >= 0
+        )
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(**_by_field(add, self, other))

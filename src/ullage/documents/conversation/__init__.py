@@ -39,7 +39,10 @@ __all__ = [
 
 if TYPE_CHECKING:
     from ullage.documents.conversation._async import AsyncConversation
-    from ullage.documents.conversation._core import CompactionResult, Conversation
+    from ullage.documents.conversation._core import (
+        CompactionResult,
+        Conversation,
+    )
     from ullage.documents.conversation.opening import conversations_at
     from ullage.documents.conversation.postgres import PostgresConversations
     from ullage.documents.conversation.store import (

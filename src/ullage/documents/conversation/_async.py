@@ -29,7 +29,10 @@ from ullage.session.drivers import arun
 T = TypeVar("T")
 
 _BEFORE_GUARD = partial(
-    compact, is_due=partial(surely_over, share=0.80), keeps_task=False, least_share=0.0
+    compact,
+    is_due=partial(surely_over, share=0.80),
+    keeps_task=False,
+    least_share=0.0,
 )
 """The policy's threshold may be by a rough estimate, and the guard be first with a summary."""
 
@@ -109,7 +112,9 @@ class AsyncConversation(ConversationCore, AsyncClosing):
             return None
         task = self._task
         filled = (
-            task.result() if task and task.done() and not task.cancelled() else None
+            task.result()
+            if task and task.done() and not task.cancelled()
+            else None
         )
         edit = filled.cut.edit if filled else None
         if (
@@ -123,13 +128,19 @@ class AsyncConversation(ConversationCore, AsyncClosing):
     def _look_ahead(self) -> None:
         """Begin the next summary, if the view is over the softer threshold."""
         session = self.session
-        if self._summaries is None or session.budget.is_used_up or self._was_begun:
+        if (
+            self._summaries is None
+            or session.budget.is_used_up
+            or self._was_begun
+        ):
             return
         boundary = self._boundary_ahead()
         if boundary is not None:
             self._is_for_next = True
             steps = self._prepared(self._planned(boundary.id))
-            self._task = asyncio.create_task(self._run(steps), name="ullage-compaction")
+            self._task = asyncio.create_task(
+                self._run(steps), name="ullage-compaction"
+            )
             session.emit(preparing_event())
 
     def _boundary_ahead(self) -> StoredMessage | None:
@@ -138,7 +149,9 @@ class AsyncConversation(ConversationCore, AsyncClosing):
         for stage in (session.settings.policy.ahead, _BEFORE_GUARD):
             cut = due(stage, session.window)
             if cut is not None and isinstance(cut.edit, ReplaceSpan):
-                return self._stored(session.window.transcript.find(cut.edit.upto))
+                return self._stored(
+                    session.window.transcript.find(cut.edit.upto)
+                )
         return None
 
     def _prepared(self, planned: Do) -> Steps[Filled | None]:
@@ -148,10 +161,14 @@ class AsyncConversation(ConversationCore, AsyncClosing):
         except UllageError:
             return None  # the turn that needs it meets the same, and raises it
         return (
-            None if plan.cut is None else (yield from self._ask(plan.window, plan.cut))
+            None
+            if plan.cut is None
+            else (yield from self._ask(plan.window, plan.cut))
         )
 
-    def _written(self, write: Callable[[], CompactionPart]) -> Steps[CompactionPart]:
+    def _written(
+        self, write: Callable[[], CompactionPart]
+    ) -> Steps[CompactionPart]:
         part = yield from super()._written(write)
         self._is_for_next = False
         self._task = self.preparing

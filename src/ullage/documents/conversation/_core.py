@@ -93,7 +93,11 @@ class ConversationCore(Portable, ABC):
         policy = preset(policy) if isinstance(policy, str) else policy
         self._stage = summarising(policy)
         writer = None if summariser is None else of(summariser)
-        if writer is not None and writer.is_async and self._session_of is Session:
+        if (
+            writer is not None
+            and writer.is_async
+            and self._session_of is Session
+        ):
             raise ConfigError(
                 "summariser",
                 "it must be awaited",
@@ -106,7 +110,9 @@ class ConversationCore(Portable, ABC):
             format=kept.wire,
             store=store,
             tenant=tenant,
-            recall=policy.toolset.offered != "no" if recall is None else recall,
+            recall=policy.toolset.offered != "no"
+            if recall is None
+            else recall,
             budget=budget,
             redact=kept.redact,
             user_tools=user_tools,
@@ -153,7 +159,9 @@ class ConversationCore(Portable, ABC):
         )
         if loaded is not None:
             self._loaded = loaded + [
-                StoredMessage(id=id, message=message, is_compacted=False, created_at="")
+                StoredMessage(
+                    id=id, message=message, is_compacted=False, created_at=""
+                )
                 for id, message in zip(ids, messages, strict=True)
             ]
         return ids
@@ -172,11 +180,15 @@ class ConversationCore(Portable, ABC):
     def _fit(self, request: Mapping[str, Any]) -> Steps[dict[str, Any]]:
         key = self._kept.wire.key
         if request.get(key):
-            raise ConfigError(key, "it is kept already", "Give the request without it.")
+            raise ConfigError(
+                key, "it is kept already", "Give the request without it."
+            )
         view = yield from self._view(request)
         window, written = self.session.window, None
         message_tokens = sum(map(window.message_tokens, range(window.size)))
-        tokens_before = window.calibration.apply(window.head_tokens + message_tokens)
+        tokens_before = window.calibration.apply(
+            window.head_tokens + message_tokens
+        )
         for _ in range(_ROUNDS):
             part = yield from self._compact()
             if part is None:
@@ -201,8 +213,13 @@ class ConversationCore(Portable, ABC):
 
     def _view(self, request: Mapping[str, Any]) -> Steps[dict[str, Any]]:
         """The session's view of what is loaded."""
-        full_request = {**request, self._kept.wire.key: (yield from self._messages())}
-        view: dict[str, Any] = yield Do(partial(self.session.fit, full_request))
+        full_request = {
+            **request,
+            self._kept.wire.key: (yield from self._messages()),
+        }
+        view: dict[str, Any] = yield Do(
+            partial(self.session.fit, full_request)
+        )
         return view
 
     def _compact(self) -> Steps[CompactionPart | None]:
@@ -222,7 +239,9 @@ class ConversationCore(Portable, ABC):
             filled = yield from self._ask(plan.window, plan.cut)
         if filled.refused:
             self.session.emit(refusal(filled.refused))
-        row: Row | None = yield Do(partial(row_of, plan, filled.cut, self._kept))
+        row: Row | None = yield Do(
+            partial(row_of, plan, filled.cut, self._kept)
+        )
         if row is None:
             return None
         outputs, write = row
@@ -253,11 +272,14 @@ class ConversationCore(Portable, ABC):
         model, asking = window.meter.model, None
         if self._summaries is not None:
             asking = Asking(
-                partial(self._summaries.summariser.window_for, caller=model), model
+                partial(self._summaries.summariser.window_for, caller=model),
+                model,
             )
         return (yield from fill(cut, asking, window.meter.text))
 
-    def _written(self, write: Callable[[], CompactionPart]) -> Steps[CompactionPart]:
+    def _written(
+        self, write: Callable[[], CompactionPart]
+    ) -> Steps[CompactionPart]:
         """Write a compaction down, and load what is left."""
         self._loaded = None
         part: CompactionPart = yield Do(write)
@@ -331,4 +353,6 @@ class Conversation(ConversationCore, Closing):
     def _run(self, steps: Steps[T]) -> T:
         session = self.session
         with self._lock:
-            return run(steps, session.store, session.settings.tenant, self._summaries)
+            return run(
+                steps, session.store, session.settings.tenant, self._summaries
+            )

@@ -15,7 +15,10 @@ from ullage.core.history.window import Window
 from ullage.core.tokens.meter import Meter
 from ullage.core.values.edits import ProposedEdit, ReplaceSpan, Skipped
 from ullage.core.values.effects import Output
-from ullage.documents.conversation.store import CompactionPart, ConversationStore
+from ullage.documents.conversation.store import (
+    CompactionPart,
+    ConversationStore,
+)
 from ullage.documents.services import window_of
 from ullage.policy.stages.compact import OURS, compact
 from ullage.policy.stages.goals import of_messages
@@ -62,7 +65,11 @@ def summarising(policy: Policy) -> Stage:
         return stage
     prompt = replace(stage.keywords.get("prompt", OURS), opens="", closes="")
     return partial(
-        stage, prompt=prompt, keeps_task=False, least_messages=1, least_share=0.0
+        stage,
+        prompt=prompt,
+        keeps_task=False,
+        least_messages=1,
+        least_share=0.0,
     )
 
 
@@ -106,10 +113,15 @@ def planned(
     )
     builder.limit(_BOUNDLESS_TOKENS, _BOUNDLESS_TOKENS)
     if part is not None:  # a model goes on from it
-        chain, reason = builder.window.transcript.chain, "it was summarised before"
+        chain, reason = (
+            builder.window.transcript.chain,
+            "it was summarised before",
+        )
         stop = chain[ids.index(part.message_id)]
         builder.apply(
-            ReplaceSpan(chain[0], stop, part.text, "", reason, model_text=part.summary)
+            ReplaceSpan(
+                chain[0], stop, part.text, "", reason, model_text=part.summary
+            )
         )
     window = builder.window
     return CompactionDraft(
@@ -129,7 +141,9 @@ def row_of(
     texts = list(span.texts)
     if start:
         chars = _BEFORE_CHARS
-        texts.insert(0, summary(window.transcript, 0, start, chars, user_chars=chars))
+        texts.insert(
+            0, summary(window.transcript, 0, start, chars, user_chars=chars)
+        )
     tokens = sum(sum(window.leaf_counts(index)) for index in range(stop))
     # All the run's outputs, not the new ones alone: this store may never have seen the others.
     outputs = (*outputs_of(window.transcript, 0, stop), *cut.outputs)
@@ -145,21 +159,29 @@ def _cut(
     """The cut that summarises the history: up to a message, or as far as the stage has it."""
     if _is_ours(stage):
         limit, bound = loaded.limit_tokens, stage.keywords
-        account_tokens = _at_most(limit * _SUMMARY_SHARE, bound.get("account_tokens"))
+        account_tokens = _at_most(
+            limit * _SUMMARY_SHARE, bound.get("account_tokens")
+        )
         user_share = bound.get("user_share", USER_SHARE)
         cuts = stage(
             window,
             keep_from=lambda window, start: stop,
             account_tokens=account_tokens,
             user_tokens=_at_most(limit * user_share, bound.get("user_tokens")),
-            goals=tuple(of_messages(goal, loaded) for goal in bound.get("goals", ())),
+            goals=tuple(
+                of_messages(goal, loaded) for goal in bound.get("goals", ())
+            ),
             widens=False,
         )
     else:
         cuts = stage(window)
     proposals = () if isinstance(cuts, Skipped) else cuts
-    return next((cut for cut in proposals if isinstance(cut.edit, ReplaceSpan)), None)
+    return next(
+        (cut for cut in proposals if isinstance(cut.edit, ReplaceSpan)), None
+    )
 
 
 def _at_most(tokens: float, bound_tokens: int | None) -> int:
-    return int(tokens) if bound_tokens is None else min(int(tokens), bound_tokens)
+    return (
+        int(tokens) if bound_tokens is None else min(int(tokens), bound_tokens)
+    )

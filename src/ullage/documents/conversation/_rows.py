@@ -117,7 +117,9 @@ class CompactionPart(Struct, frozen=True):
         )
 
 
-def row_of(wire: Format, session: str, raw: Any, index: int, at: str) -> dict[str, Any]:
+def row_of(
+    wire: Format, session: str, raw: Any, index: int, at: str
+) -> dict[str, Any]:
     """The columns of a new message.
 
     Raises:
@@ -152,7 +154,9 @@ def messages_of(
     return tuple(
         StoredMessage(
             id=id,
-            message=_from_columns(*columns) if wire is None else json.loads(wire),
+            message=_from_columns(*columns)
+            if wire is None
+            else json.loads(wire),
             is_compacted=bool(compacted),
             created_at=at or "",
         )
@@ -191,13 +195,18 @@ def insert_part(
     )
 
 
-def synthetic(wire: Format, part: CompactionPart, *, as_user: bool) -> StoredMessage:
+def synthetic(
+    wire: Format, part: CompactionPart, *, as_user: bool
+) -> StoredMessage:
     """The message that a summary is loaded as: the user's, or in the role the wire has for it."""
     message = wire.user(part.text)
     if not as_user:
         message = {**message, "role": wire_named(wire.wire).summary_role}
     return StoredMessage(
-        id=EMPTY_ID, message=message, is_compacted=False, created_at=part.created_at
+        id=EMPTY_ID,
+        message=message,
+        is_compacted=False,
+        created_at=part.created_at,
     )
 
 
@@ -216,7 +225,9 @@ def compactible(
         message = wire.parse(raw, f"messages[{index}]")
         transcript.append(message, canon.digest_of(message))
     boundary = len(raws) - 1
-    summarised = tuple(up_to_boundary[len(wire.leading({wire.key: raws})) : boundary])
+    summarised = tuple(
+        up_to_boundary[len(wire.leading({wire.key: raws})) : boundary]
+    )
     if not summarised:
         raise ConfigError(
             "boundary_id",
@@ -250,8 +261,13 @@ def _from_columns(
 
 def _text_of(message: Message) -> str:
     """What a message says, and what its results hold; a "?" for each lone surrogate."""
-    results = (part.content for part in message.parts if isinstance(part, ToolResult))
-    parts = [*message.parts, *(item for content in results for item in content)]
+    results = (
+        part.content for part in message.parts if isinstance(part, ToolResult)
+    )
+    parts = [
+        *message.parts,
+        *(item for content in results for item in content),
+    ]
     text = "\n".join(part.text for part in parts if isinstance(part, Text))
     return text.encode("utf-8", "replace").decode()
 
@@ -259,7 +275,9 @@ def _text_of(message: Message) -> str:
 def _json(value: Any, location: str) -> str:
     """JSON with the fields of SDK objects; escaped, so that any str comes back as it was."""
     try:
-        return json.dumps(value, default=lambda item: dict(plain(item, location)))
+        return json.dumps(
+            value, default=lambda item: dict(plain(item, location))
+        )
     except (TypeError, ValueError) as error:
         raise FormatError(
             location, f"not JSON ({error})", "Give plain JSON values."
@@ -287,7 +305,9 @@ def prepare(db: sqlite3.Connection) -> None:
     if lacking := _NEEDED - columns:
         raise _foreign(f"it has no column {', '.join(sorted(lacking))}")
     if not _counts_rows(db):
-        raise _foreign("it is a view or WITHOUT ROWID, so that its order is not known")
+        raise _foreign(
+            "it is a view or WITHOUT ROWID, so that its order is not known"
+        )
     for column, kind in _ADDED.items():
         if column.lower() not in columns:
             db.execute(f"ALTER TABLE Messages ADD COLUMN {column} {kind}")
@@ -299,7 +319,9 @@ def prepare(db: sqlite3.Connection) -> None:
 
 def _is_complete(db: sqlite3.Connection) -> bool:
     (there,) = db.execute(_THERE, _NAMES).fetchone()
-    return there == len(_NAMES) and {name.lower() for name in _ADDED} <= columns_of(db)
+    return there == len(_NAMES) and {
+        name.lower() for name in _ADDED
+    } <= columns_of(db)
 
 
 def _counts_rows(db: sqlite3.Connection) -> bool:
@@ -316,7 +338,5 @@ def _counts_rows(db: sqlite3.Connection) -> bool:
 
 
 def _foreign(problem: str) -> StoreError:
-    reason = (
-        f"there is a table Messages that cannot be used: {problem}. Name another file"
-    )
+    reason = f"there is a table Messages that cannot be used: {problem}. Name another file"
     return StoreError(NAME, "open", reason)

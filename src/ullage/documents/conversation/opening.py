@@ -24,7 +24,9 @@ def conversations_at(address: str) -> ConversationStore:
     """
     if is_url(address):
         check_address(address)
-        from ullage.documents.conversation.postgres import PostgresConversations
+        from ullage.documents.conversation.postgres import (
+            PostgresConversations,
+        )
 
         return PostgresConversations(address)
     try:

@@ -27,7 +27,14 @@ from ullage.documents.conversation.store import (
 )
 from ullage.stores._packing import from_utf8, to_utf8
 from ullage.stores.postgres import schema
-from ullage.stores.postgres.asking import BEGIN, COMMIT, Asking, Query, Rows, answered
+from ullage.stores.postgres.asking import (
+    BEGIN,
+    COMMIT,
+    Asking,
+    Query,
+    Rows,
+    answered,
+)
 from ullage.stores.postgres.connecting import prepared
 from ullage.wires import Format, format_of
 
@@ -118,18 +125,24 @@ class PostgresConversations(ConversationStore):
             "ats": [row["CreatedAt"] for row in records],
             "ids": [row["Id"] for row in records],
             "roles": [row["Role"] for row in records],
-            "contents": [row["Content"].replace("\0", "\ufffd") for row in records],
+            "contents": [
+                row["Content"].replace("\0", "\ufffd") for row in records
+            ],
             "wires": [row["Wire"] for row in records],
         }
         self._run("append", _written(session, Query(_APPEND, parameters)))
 
-    def _up_to(self, boundary_id: str) -> tuple[str, tuple[StoredMessage, ...]]:
+    def _up_to(
+        self, boundary_id: str
+    ) -> tuple[str, tuple[StoredMessage, ...]]:
         (rows,) = self._run(
             "mark_compacted", _read(Query(_UP_TO, {"id": _plain(boundary_id)}))
         )
         return from_utf8(rows[0][4]) if rows else "", _messages(rows)
 
-    def _compact(self, session: str, part: CompactionPart, first_id: str) -> None:
+    def _compact(
+        self, session: str, part: CompactionPart, first_id: str
+    ) -> None:
         parameters = {
             **asdict(part),
             "summary": to_utf8(part.summary),
@@ -143,7 +156,8 @@ class PostgresConversations(ConversationStore):
     ) -> tuple[CompactionPart | None, tuple[StoredMessage, ...]]:
         parameters = {"session": to_utf8(session)}
         parts, rows = self._run(
-            "load", _read(Query(_NEWEST, parameters), Query(_LOADED, parameters))
+            "load",
+            _read(Query(_NEWEST, parameters), Query(_LOADED, parameters)),
         )
         return _part(parts), _messages(rows)
 
@@ -193,11 +207,13 @@ def _read(*queries: Query) -> Callable[[], Asking[list[Rows]]]:
     return ask
 
 
-def _written(session: str, *queries: Query) -> Callable[[], Asking[list[Rows]]]:
+def _written(
+    session: str, *queries: Query
+) -> Callable[[], Asking[list[Rows]]]:
     """What some queries come to that change a conversation, all of them or none."""
-    digest = blake3(to_utf8(session), derive_key_context="ullage conversation").digest(
-        8
-    )
+    digest = blake3(
+        to_utf8(session), derive_key_context="ullage conversation"
+    ).digest(8)
     lock = Query(_LOCK, {"lock": int.from_bytes(digest, "big", signed=True)})
 
     def ask() -> Asking[list[Rows]]:

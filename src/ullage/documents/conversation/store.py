@@ -34,7 +34,11 @@ from ullage.core.errors import StoreError
 from ullage.core.redaction import Redact, checked, in_message
 from ullage.core.values.carried import Arguments, Portable
 from ullage.documents.conversation import _rows as rows
-from ullage.documents.conversation._rows import NAME, CompactionPart, StoredMessage
+from ullage.documents.conversation._rows import (
+    NAME,
+    CompactionPart,
+    StoredMessage,
+)
 from ullage.stores._file import absolute, create_private
 from ullage.stores._reasons import kind_of, reason_of
 from ullage.wires import Format, format_of
@@ -87,7 +91,9 @@ class ConversationStore(Portable):
 
     def _made_with(self) -> Arguments:
         _, named = self._arguments
-        named = {name: value for name, value in named.items() if name != "path"}
+        named = {
+            name: value for name, value in named.items() if name != "path"
+        }
         return (str(self._path),), named
 
     def append(self, session: str, messages: Sequence[Any]) -> tuple[str, ...]:
@@ -120,7 +126,8 @@ class ConversationStore(Portable):
         if self.redact is None:
             return messages
         plain_messages = (
-            dict(plain(raw, f"messages[{n}]")) for n, raw in enumerate(messages)
+            dict(plain(raw, f"messages[{n}]"))
+            for n, raw in enumerate(messages)
         )
         return [in_message(raw, self.redact) for raw in plain_messages]
 
@@ -149,7 +156,9 @@ class ConversationStore(Portable):
         part = CompactionPart(
             id=str(uuid4()),
             message_id=boundary_id,
-            summary=summary if self.redact is None else checked(self.redact)(summary),
+            summary=summary
+            if self.redact is None
+            else checked(self.redact)(summary),
             compacted_message_count=len(summarised),
             compacted_token_count=tokens,
             created_at=self._now(),
@@ -157,7 +166,9 @@ class ConversationStore(Portable):
         self._compact(session, part, summarised[0].id)
         return part
 
-    def load(self, session: str, *, as_user: bool = False) -> tuple[StoredMessage, ...]:
+    def load(
+        self, session: str, *, as_user: bool = False
+    ) -> tuple[StoredMessage, ...]:
         """The conversation as it goes on: the newest summary, then all from its boundary on.
 
         Without a compaction it is the whole history. System messages at the head of the
@@ -212,13 +223,16 @@ class ConversationStore(Portable):
             db.execute("PRAGMA secure_delete = ON")
             db.execute("BEGIN IMMEDIATE")
             db.execute(
-                f"{parts}(SELECT Id FROM Messages WHERE SessionId = ?)", (session,)
+                f"{parts}(SELECT Id FROM Messages WHERE SessionId = ?)",
+                (session,),
             )
             count = db.execute(
                 "DELETE FROM Messages WHERE SessionId = ?", (session,)
             ).rowcount
             db.execute("COMMIT")
-            (is_busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            (is_busy, *_) = db.execute(
+                "PRAGMA wal_checkpoint(TRUNCATE)"
+            ).fetchone()
         if is_busy:
             reason = "the rows are gone, but another process holds the log. Try again after it"
             raise StoreError(NAME, "forget", reason)
@@ -230,7 +244,9 @@ class ConversationStore(Portable):
             there = rows.columns_of(db)
             for row in records:
                 columns = {
-                    name: value for name, value in row.items() if name.lower() in there
+                    name: value
+                    for name, value in row.items()
+                    if name.lower() in there
                 }
                 marks = ", ".join("?" * len(columns))
                 db.execute(
@@ -238,17 +254,25 @@ class ConversationStore(Portable):
                     tuple(columns.values()),
                 )
 
-    def _up_to(self, boundary_id: str) -> tuple[str, tuple[StoredMessage, ...]]:
+    def _up_to(
+        self, boundary_id: str
+    ) -> tuple[str, tuple[StoredMessage, ...]]:
         """The conversation of a message, and its messages up to that one; none if it is not there.
 
         Nothing is locked meanwhile: what comes before a message does not change.
         """
         with self._transaction("mark_compacted", "BEGIN") as db:
             query = "SELECT SessionId, rowid FROM Messages WHERE Id = ?"
-            session, boundary = db.execute(query, (boundary_id,)).fetchone() or ("", 0)
-            return session, rows.messages_of(db, session, "rowid <= ?", boundary)
+            session, boundary = db.execute(
+                query, (boundary_id,)
+            ).fetchone() or ("", 0)
+            return session, rows.messages_of(
+                db, session, "rowid <= ?", boundary
+            )
 
-    def _compact(self, session: str, part: CompactionPart, first_id: str) -> None:
+    def _compact(
+        self, session: str, part: CompactionPart, first_id: str
+    ) -> None:
         """Write a compaction, and mark what it replaces: from a message on to its boundary."""
         with self._transaction("mark_compacted", "BEGIN IMMEDIATE") as db:
             rows.insert_part(db, part, session, first_id)
@@ -282,7 +306,9 @@ class ConversationStore(Portable):
         try:
             with closing(
                 sqlite3.connect(
-                    self._path, timeout=self._busy_timeout_s, isolation_level=None
+                    self._path,
+                    timeout=self._busy_timeout_s,
+                    isolation_level=None,
                 )
             ) as db:
                 db.execute("PRAGMA foreign_keys = ON")
@@ -294,7 +320,9 @@ class ConversationStore(Portable):
             raise StoreError(NAME, operation, reason) from None
 
     @contextmanager
-    def _transaction(self, operation: str, begin: str) -> Iterator[sqlite3.Connection]:
+    def _transaction(
+        self, operation: str, begin: str
+    ) -> Iterator[sqlite3.Connection]:
         """A connection inside one transaction: all of it, or nothing."""
         with self._connected(operation) as db:
             db.execute(begin)

@@ -40,7 +40,11 @@ def values_of(source: Source) -> Mapping[str, Any]:
         ) from None
     try:
         is_toml = path.suffix == ".toml"
-        value = tomllib.loads(text) if is_toml else json.loads(_COMMENTS.sub("", text))
+        value = (
+            tomllib.loads(text)
+            if is_toml
+            else json.loads(_COMMENTS.sub("", text))
+        )
     except ValueError as error:
         kind = "TOML" if path.suffix == ".toml" else "JSON"
         raise ConfigError(

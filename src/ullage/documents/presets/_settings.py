@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    get_origin,
+)
 
 import msgspec
 from msgspec import Meta, Struct
@@ -49,16 +57,21 @@ def read(settings_type: type[S], values: Mapping[str, Any]) -> S:
     """
     if settings_type.section is not None and settings_type.section in values:
         values = _checked(
-            settings_type.section, values[settings_type.section], Mapping[str, Any]
+            settings_type.section,
+            values[settings_type.section],
+            Mapping[str, Any],
         )
     by_key = {field.encode_name: field for field in fields(settings_type)}
     if unknown := sorted(values.keys() - by_key):
         keys = f"The keys are {', '.join(by_key)}."
         raise ConfigError(
-            settings_type.section or "settings", f"unknown: {', '.join(unknown)}", keys
+            settings_type.section or "settings",
+            f"unknown: {', '.join(unknown)}",
+            keys,
         )
     checked = {
-        by_key[key].name: _checked(key, values[key], by_key[key].type) for key in values
+        by_key[key].name: _checked(key, values[key], by_key[key].type)
+        for key in values
     }
     return settings_type(**checked)
 
@@ -82,4 +95,6 @@ def _checked(key: str, value: Any, kind: Any) -> Any:
     except msgspec.ValidationError as error:
         detail = f", not {value}" if isinstance(value, (int, float)) else ""
         remedy = "Give what the document says."
-        raise ConfigError(key, f"{str(error).rstrip('.')}{detail}", remedy) from None
+        raise ConfigError(
+            key, f"{str(error).rstrip('.')}{detail}", remedy
+        ) from None

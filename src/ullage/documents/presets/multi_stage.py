@@ -12,7 +12,11 @@ from msgspec.structs import replace
 
 from ullage.core.contract.policy import Policy
 from ullage.core.errors import ConfigError
-from ullage.documents.presets._settings import DocumentSettings, Natural, Positive
+from ullage.documents.presets._settings import (
+    DocumentSettings,
+    Natural,
+    Positive,
+)
 from ullage.policy.stages.compact import (
     OURS,
     asked,
@@ -41,7 +45,9 @@ NARRATIVE = replace(
 """The words of the sliding window."""
 
 _TEXT = "\n[truncated: {shown:,} of {total:,} characters shown. Read on: {read_on}]"
-_LIST = "[truncated: the first {shown:,} of {total:,} items. All of it: {read_on}]"
+_LIST = (
+    "[truncated: the first {shown:,} of {total:,} items. All of it: {read_on}]"
+)
 _RECENT_MESSAGES = 10
 _GOAL_SHARE = 0.75
 """What the view holds after a summary, of the budget: the rest is for the next turns."""
@@ -79,7 +85,10 @@ class MultiStageSettings(DocumentSettings, frozen=True):
         ConfigError: a value is no whole number, or too small.
     """
 
-    environment: ClassVar[tuple[str, ...]] = ("SAFE_TRIGGER_TOKENS", "MAX_RESULT_CHARS")
+    environment: ClassVar[tuple[str, ...]] = (
+        "SAFE_TRIGGER_TOKENS",
+        "MAX_RESULT_CHARS",
+    )
 
     SAFE_TRIGGER_TOKENS: Natural = 850_000
     MAX_RESULT_CHARS: Positive = 200_000

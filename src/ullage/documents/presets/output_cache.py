@@ -35,7 +35,11 @@ from ullage.policy.stages.compact import (
 from ullage.policy.stages.emergency import emergency
 from ullage.policy.stages.goals import by_count
 from ullage.policy.stages.placeholders import bare_placeholder
-from ullage.policy.stages.pressure import GUARD_SHARE, newest_batch, outputs_over
+from ullage.policy.stages.pressure import (
+    GUARD_SHARE,
+    newest_batch,
+    outputs_over,
+)
 from ullage.policy.stages.prune import prune, results_only
 from ullage.policy.stages.shapes import head_lines
 from ullage.policy.stages.truncate import truncate
@@ -137,7 +141,9 @@ def output_cache(settings: ToolOutputCacheConfig = _DEFAULTS) -> Policy:
     )
     trim = partial(
         prune,
-        wanted=partial(outputs_over, budget_tokens=settings.context_budget_tokens),
+        wanted=partial(
+            outputs_over, budget_tokens=settings.context_budget_tokens
+        ),
         protected=newest_batch,
         candidates=results_only,
         show=partial(bare_placeholder, words=_PLACEHOLDER),
@@ -238,10 +244,14 @@ def prompt_of(config: CompactionConfig) -> Prompt:
     Args:
         config: the document's settings of a compaction.
     """
-    retain = config.retain_prompt or (_RETAIN if config.retain_directives else "")
+    retain = config.retain_prompt or (
+        _RETAIN if config.retain_directives else ""
+    )
     if retain and "<retain>" not in retain:
         retain = f"{retain} {_TAGS}"
-    summary = _bulleted(config.summary_prompt or _SUMMARY, config.summary_directives)
+    summary = _bulleted(
+        config.summary_prompt or _SUMMARY, config.summary_directives
+    )
     retention = _bulleted(retain, config.retain_directives) if retain else ""
     return Prompt(
         closing="\n\n".join(filter(None, (summary, retention))),

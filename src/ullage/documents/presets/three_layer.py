@@ -62,9 +62,7 @@ TOOL_OUTPUT_LIMITS: Mapping[str, int] = {
 """Characters shown of an output, by tool."""
 
 _ELLIPSIS = "... (line truncated)"
-_NOTICE = (
-    "---\n[Output truncated: {lines} → {kept_lines} lines, {size} → {kept_size}]\n"
-)
+_NOTICE = "---\n[Output truncated: {lines} → {kept_lines} lines, {size} → {kept_size}]\n"
 _SPILLED = (
     "[Full output saved to: {path}]\n"
     "[Use 'read' tool with the path above to see full content]\n"
@@ -193,7 +191,10 @@ class ThreeLayerSettings(DocumentSettings, frozen=True, rename="pascal"):
                 f"{self.compaction_threshold:.0%}",
                 "Give a smaller target.",
             )
-        if self.spill_directory is not None and not self.spill_directory.strip():
+        if (
+            self.spill_directory is not None
+            and not self.spill_directory.strip()
+        ):
             raise ConfigError(
                 "SpillDirectory", "it is empty", "Name one, or leave it out."
             )
@@ -214,7 +215,9 @@ def three_layer(settings: ThreeLayerSettings = _DEFAULTS) -> Policy:
     """
     threshold = settings.compaction_threshold
     target = settings.compaction_target_percent / 100
-    compacts = partial(_COMPACT, goals=(by_rough(share=target), by_count(share=target)))
+    compacts = partial(
+        _COMPACT, goals=(by_rough(share=target), by_count(share=target))
+    )
     oldest, prunes = partial(oldest_rough, target=target), pruning(settings)
     prunes_deeper = partial(
         prunes,
@@ -224,7 +227,9 @@ def three_layer(settings: ThreeLayerSettings = _DEFAULTS) -> Policy:
             share=_PROTECTED_SHARE,
             most_tokens=settings.prune_protect_tokens,
         ),
-        show=partial(prunes.keywords["show"], why="the view was near its limit"),
+        show=partial(
+            prunes.keywords["show"], why="the view was near its limit"
+        ),
         least_share=_LEAST_SHARE,
     )
     near = GUARD_SHARE * AHEAD
@@ -241,7 +246,9 @@ def three_layer(settings: ThreeLayerSettings = _DEFAULTS) -> Policy:
         under_pressure=(
             prunes,
             partial(
-                compacts, is_due=partial(rough_full, share=threshold), keep_from=oldest
+                compacts,
+                is_due=partial(rough_full, share=threshold),
+                keep_from=oldest,
             ),
             prunes_deeper,
             partial(
@@ -252,7 +259,9 @@ def three_layer(settings: ThreeLayerSettings = _DEFAULTS) -> Policy:
         ),
         guard=partial(emergency),
         ahead=partial(
-            compacts, is_due=partial(any_of, conditions=softer), keep_from=oldest
+            compacts,
+            is_due=partial(any_of, conditions=softer),
+            keep_from=oldest,
         ),
         on_request=partial(
             compacts,

@@ -139,7 +139,9 @@ class Refusals(Struct, frozen=True):
     ) -> Refusals:
         """These and one more. The oldest go where they are too many."""
         rows = {
-            key: row for key, row in self.rows.items() if now_s - row.at_s < HOLDS_S
+            key: row
+            for key, row in self.rows.items()
+            if now_s - row.at_s < HOLDS_S
         }
         earlier = rows.pop((target, addition), None)
         if earlier is not None:
@@ -155,7 +157,10 @@ class Refusals(Struct, frozen=True):
         return Refusals(rows)
 
     def without(
-        self, target: RequestTarget, additions: Collection[Addition], own_tools: int
+        self,
+        target: RequestTarget,
+        additions: Collection[Addition],
+        own_tools: int,
     ) -> Refusals:
         """These without what a reply disproved: a request was taken with these additions."""
         disproved = {
@@ -167,7 +172,11 @@ class Refusals(Struct, frozen=True):
         if not disproved:
             return self
         return Refusals(
-            {key: row for key, row in self.rows.items() if key not in disproved}
+            {
+                key: row
+                for key, row in self.rows.items()
+                if key not in disproved
+            }
         )
 
 

@@ -44,7 +44,9 @@ class AmazonReader:
         value = bodies.read(payload)
         packed = value.get("bytes") if isinstance(value, dict) else None
         try:
-            return base64.b64decode(packed) if isinstance(packed, str) else None
+            return (
+                base64.b64decode(packed) if isinstance(packed, str) else None
+            )
         except ValueError:
             return None
 
@@ -60,7 +62,9 @@ class AmazonReader:
             raw = bytes(self._held[:size])
             del self._held[:size]
             start = _PRELUDE_BYTES + headers
-            event = self._event(raw[_PRELUDE_BYTES:start], raw[start:-_CHECKSUM_BYTES])
+            event = self._event(
+                raw[_PRELUDE_BYTES:start], raw[start:-_CHECKSUM_BYTES]
+            )
             frames.append(EventFrame(raw, event))
         if len(self._held) > MOST_EVENT_BYTES:
             raise EventTooLong
@@ -100,7 +104,9 @@ def written(event: Mapping[str, Any]) -> bytes:
 def written_by_name(event: Mapping[str, Any]) -> bytes:
     """An event that is named by a header as a frame; an error of ours as an exception."""
     if "__type" in event:
-        return _frame("exception", _EXCEPTION, {"message": event.get("message")})
+        return _frame(
+            "exception", _EXCEPTION, {"message": event.get("message")}
+        )
     name, payload = next(iter(event.items()))
     kind = "exception" if name.endswith("Exception") else "event"
     return _frame(kind, name, payload)

@@ -39,7 +39,9 @@ class WholeAnswer(ClientAnswer):
         then: Callable[[], Actions[None]] | None = None,
     ) -> None:
         self.reply, self.status, self.body = reply, status, body
-        self.content_type = "application/json" if reply is None else reply.content_type
+        self.content_type = (
+            "application/json" if reply is None else reply.content_type
+        )
         self._exchange, self._rest, self._then = exchange, body, then
         self._is_over = False
 
@@ -89,7 +91,11 @@ class TeedAnswer(ClientAnswer):
         self.reply = reply
         self.status = reply.status
         self.content_type = reply.content_type
-        self._exchange, self._seen, self._is_over = exchange, bytearray(), False
+        self._exchange, self._seen, self._is_over = (
+            exchange,
+            bytearray(),
+            False,
+        )
         exchange.note_stream()
 
     def next(self) -> Actions[bytes]:

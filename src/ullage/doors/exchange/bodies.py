@@ -57,7 +57,9 @@ def _write_any(value: Mapping[str, Any]) -> bytes:
     `Number`, and its literal put there afterwards.
     """
     text = _dumps(value)
-    placeholder = blake3(text.encode()).hexdigest()  # no text holds its own digest
+    placeholder = blake3(
+        text.encode()
+    ).hexdigest()  # no text holds its own digest
     literals: list[str] = []
     template = _with_placeholders(value, placeholder, literals)
     if not literals:
@@ -69,7 +71,9 @@ def _write_any(value: Mapping[str, Any]) -> bytes:
     return "".join(parts).encode()
 
 
-def _with_placeholders(value: Any, placeholder: str, literals: list[str]) -> Any:
+def _with_placeholders(
+    value: Any, placeholder: str, literals: list[str]
+) -> Any:
     """A value with a text in the place of each `Number`, whose literals are added to the list."""
     if isinstance(value, Number):
         literals.append(value.literal)
@@ -80,7 +84,9 @@ def _with_placeholders(value: Any, placeholder: str, literals: list[str]) -> Any
             for key, item in value.items()
         }
     if isinstance(value, list | tuple):
-        return [_with_placeholders(item, placeholder, literals) for item in value]
+        return [
+            _with_placeholders(item, placeholder, literals) for item in value
+        ]
     return value
 
 

@@ -49,11 +49,15 @@ class ParsedBodyCache:
                 self._sampled.get((owner, sample))
                 for sample in _samples(body, len(body))
             )
-            earlier = next((entry for entry in candidates if entry is not None), None)
+            earlier = next(
+                (entry for entry in candidates if entry is not None), None
+            )
         parsed = read_on(earlier, body) if earlier is not None else None
         return parsed or read_anew(body, key)
 
-    def keep(self, session: Any, owner: str, body: bytes, parsed: ParsedBody) -> None:
+    def keep(
+        self, session: Any, owner: str, body: bytes, parsed: ParsedBody
+    ) -> None:
         """Keep a parsed body as the newest of its conversation.
 
         Args:
@@ -79,9 +83,13 @@ def _sharing(parsed: ParsedBody, earlier: ParsedBody) -> ParsedBody:
     Conversations of one owner mostly have the same tools, and more bytes of them than of messages.
     """
     if parsed.head is not earlier.head and parsed.head == earlier.head:
-        parsed = replace(parsed, head=earlier.head, head_members=earlier.head_members)
+        parsed = replace(
+            parsed, head=earlier.head, head_members=earlier.head_members
+        )
     if parsed.tail is not earlier.tail and parsed.tail == earlier.tail:
-        parsed = replace(parsed, tail=earlier.tail, tail_members=earlier.tail_members)
+        parsed = replace(
+            parsed, tail=earlier.tail, tail_members=earlier.tail_members
+        )
     return parsed
 
 

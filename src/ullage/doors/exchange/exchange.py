@@ -22,7 +22,11 @@ from msgspec.structs import replace
 from ullage.core.errors import BudgetExceeded
 from ullage.doors.exchange import bodies, requests
 from ullage.doors.exchange.additions import RequestTarget
-from ullage.doors.exchange.answers import TeedAnswer, UntouchedAnswer, WholeAnswer
+from ullage.doors.exchange.answers import (
+    TeedAnswer,
+    UntouchedAnswer,
+    WholeAnswer,
+)
 from ullage.doors.exchange.parsed_body import ParsedBody
 from ullage.doors.exchange.problems import problem_of, reason_of
 from ullage.doors.exchange.replies import error_of, is_error, refusal
@@ -104,7 +108,9 @@ class Exchange(Reporting):
         client: str = "",
     ) -> None:
         self.route: Route | None = None if passed else route_of(method, path)
-        super().__init__(exchanges, path, passed or (None if self.route else "path"))
+        super().__init__(
+            exchanges, path, passed or (None if self.route else "path")
+        )
         self.request: Mapping[str, Any] = {}
         self.rounds: Rounds | None = None
         self.hides_usage = self.is_thread = False
@@ -118,7 +124,9 @@ class Exchange(Reporting):
         self._fields: Collection[str] = ()  # of the body
         self._write: bodies.Write = bodies.write
         self._parsed: ParsedBody | None = None
-        self._client: Mapping[str, Any] = {}  # the body as a request, with its model
+        self._client: Mapping[
+            str, Any
+        ] = {}  # the body as a request, with its model
         self._takes = True  # whether recall calls in the reply can be answered
         self._session: Any = None
         self._is_refused = False  # for its length, once
@@ -168,7 +176,9 @@ class Exchange(Reporting):
 
     def _delete_rounds(self, route: Route) -> Actions[None]:
         """A reply is deleted with the rounds behind it, which the client does not know of."""
-        steps = rounds_of(route.reply_id, FORMATS[route.wire], self._owner_of_records)
+        steps = rounds_of(
+            route.reply_id, FORMATS[route.wire], self._owner_of_records
+        )
         do = partial(self._exchanges.do, steps, self._owner_of_records)
         names = (yield from self._attempt(do)) or ()
         if route.reply_id not in self.report.path:
@@ -238,7 +248,9 @@ class Exchange(Reporting):
             tenant = self._exchanges.tenant(self._tenant, self._name)
             self._owner = f"{route.wire} {tenant}"
             key = FORMATS[route.wire].key
-            self._parsed = self._exchanges.body_cache.read(self._body, key, self._owner)
+            self._parsed = self._exchanges.body_cache.read(
+                self._body, key, self._owner
+            )
         if self._parsed is not None:
             return self._parsed.value
         body, self._write = bodies.read_to_write(self._body)
@@ -247,7 +259,9 @@ class Exchange(Reporting):
     def _fit_history(self, wire: Format) -> Actions[None]:
         """Fit a request with the turns that its client never saw."""
         assert self.route is not None
-        self._takes = takes_rounds(self._client, wire) and not self.route.is_array
+        self._takes = (
+            takes_rounds(self._client, wire) and not self.route.is_array
+        )
         parsed = self._parsed
         start = parsed.beginning if parsed else None
         if start is None:
@@ -267,7 +281,9 @@ class Exchange(Reporting):
         model = str(model_in(self._client) or "")
         self._note(conversation="" if is_held else key, model=model)
         self._take_window(session, self._client)
-        target = RequestTarget(self._tenant, self._folder, wire.name, self.report.model)
+        target = RequestTarget(
+            self._tenant, self._folder, wire.name, self.report.model
+        )
         self._trial = Trial(
             self._exchanges.refusals, target, len(wire.tools(self._client))
         )
@@ -278,7 +294,9 @@ class Exchange(Reporting):
         steps = restore_hidden_turns(
             self._client, wire, tenant, self._exchanges.histories.get(session)
         )
-        restored: RestoredRequest = yield partial(self._exchanges.do, steps, tenant)
+        restored: RestoredRequest = yield partial(
+            self._exchanges.do, steps, tenant
+        )
         if restored.history is not None:
             self._exchanges.histories[session] = restored.history
         if is_held:
@@ -289,8 +307,12 @@ class Exchange(Reporting):
         if parsed is not None and not is_held:
             # the session has the new messages too
             interned = session.intern(self._client)
-            parsed = replace(parsed, messages=interned[wire.key], beginning=start)
-            self._exchanges.body_cache.keep(session, self._owner, self._body, parsed)
+            parsed = replace(
+                parsed, messages=interned[wire.key], beginning=start
+            )
+            self._exchanges.body_cache.keep(
+                session, self._owner, self._body, parsed
+            )
         if self.route.kind == "create" and self._takes:
             self.rounds = Rounds(
                 self.view.wire,
@@ -321,7 +343,9 @@ class Exchange(Reporting):
         assert self._trial is not None
         trial, marks_cache = self._trial, self._exchanges.marks_cache
         self.request = (
-            request if request is self._client else self._session.intern(request)
+            request
+            if request is self._client
+            else self._session.intern(request)
         )
         may_add = trial.takes("tools")
         self.view = yield partial(
@@ -340,14 +364,18 @@ class Exchange(Reporting):
         )
         self._sent = self._written(added.view, added.request)
 
-    def _written(self, view: Mapping[str, Any], outgoing: Mapping[str, Any]) -> bytes:
+    def _written(
+        self, view: Mapping[str, Any], outgoing: Mapping[str, Any]
+    ) -> bytes:
         """The bytes to send for a view: the client's own, where they say the same."""
         is_same = requests.is_same(self._client, view)
         self._note(is_changed=not is_same)
         if is_same and outgoing is view:
             return self._body
         assert self.route is not None
-        return self._write(requests.body_of(self.route, self._fields, outgoing))
+        return self._write(
+            requests.body_of(self.route, self._fields, outgoing)
+        )
 
     def _fit_batch(self, body: Mapping[str, Any]) -> Actions[None]:
         """Fit each request of a batch by itself, without recall: nobody could answer it."""
@@ -367,7 +395,9 @@ class Exchange(Reporting):
             self._note(is_changed=True)
             self._sent = self._write(changed)
 
-    def _fitted_alone(self, request: dict[str, Any]) -> Actions[dict[str, Any]]:
+    def _fitted_alone(
+        self, request: dict[str, Any]
+    ) -> Actions[dict[str, Any]]:
         """A request of a batch, fitted; itself where it cannot be."""
         assert self.route is not None
         try:
@@ -407,7 +437,9 @@ class Exchange(Reporting):
         while True:
             self._note(tries=self.report.tries + 1)
             try:
-                reply: UpstreamReply = yield partial(self._upstream.send, self._sent)
+                reply: UpstreamReply = yield partial(
+                    self._upstream.send, self._sent
+                )
                 if reply.status < 400:
                     self._accept()
                 if reply.status < 400 or self.view is None:
@@ -427,13 +459,19 @@ class Exchange(Reporting):
         """Whether a refusal leaves something else to send now: shorter, or with fewer additions."""
         if (yield from self._is_shorter(error)):
             return True
-        return is_bad_request(error) and (yield from self._has_less(words_of(error)))
+        return is_bad_request(error) and (
+            yield from self._has_less(words_of(error))
+        )
 
     def _has_less(self, words: bytes) -> Actions[bool]:
         """Whether there is something else to send, with fewer additions, after a refusal."""
         trial = self._trial
         if trial is None or not trial.leave_out(words):
-            return trial is not None and trial.is_refused and self._may_go_as_it_came()
+            return (
+                trial is not None
+                and trial.is_refused
+                and self._may_go_as_it_came()
+            )
         refused_body = self._sent
         try:
             yield from self.prepare(self.request)
@@ -447,9 +485,15 @@ class Exchange(Reporting):
         It has to be what the client asked for just now, and to fit: so it is not the history of a
         further round, and no stream has begun.
         """
-        if self.view is None or self.report.recalled or self.report.is_streamed:
+        if (
+            self.view is None
+            or self.report.recalled
+            or self.report.is_streamed
+        ):
             return False
-        if self._sent is self._body or not may_fit(self.view, self._sent, self._body):
+        if self._sent is self._body or not may_fit(
+            self.view, self._sent, self._body
+        ):
             return False
         self._release()
         self.passed = "refused"
@@ -514,7 +558,9 @@ class Exchange(Reporting):
             raise
         return (yield from self._observed(reply, body))
 
-    def _observed(self, reply: UpstreamReply, body: bytes) -> Actions[ClientAnswer]:
+    def _observed(
+        self, reply: UpstreamReply, body: bytes
+    ) -> Actions[ClientAnswer]:
         """A reply in one piece, taken in; one that is an error under status 200, asked again."""
         wire, value = self.view.wire.wire, bodies.read(body)
         if is_error(wire, value) and (yield from self.may_retry(value)):
@@ -540,7 +586,11 @@ class Exchange(Reporting):
                     yield from observe()
                     is_last = False
                 return WholeAnswer(
-                    self, reply, reply.status, content, observe if is_last else None
+                    self,
+                    reply,
+                    reply.status,
+                    content,
+                    observe if is_last else None,
                 )
             yield from self.prepare(step.request)
         except Exception as error:  # noqa: BLE001 - ours; nothing was given, so all can begin anew
@@ -564,7 +614,9 @@ class Exchange(Reporting):
         if isinstance(step, FinishedReply) and step.records:
             tenant = self._exchanges.tenant(self._tenant, self._name)
             store = self._exchanges.sessions.store
-            yield from self._attempt(partial(store.commit, tenant, (), step.records))
+            yield from self._attempt(
+                partial(store.commit, tenant, (), step.records)
+            )
         return step
 
     def _result_of(self, call: Any) -> Actions[Any]:
@@ -573,7 +625,10 @@ class Exchange(Reporting):
         None if it cannot be had.
         """
         assert self.rounds is not None
-        if self.report.recalled >= MOST_RECALLS or self._recall_s > MOST_RECALL_S:
+        if (
+            self.report.recalled >= MOST_RECALLS
+            or self._recall_s > MOST_RECALL_S
+        ):
             return self.rounds.limit_reached(call)
         began_s = self._exchanges.now_s()
         result = yield from self._recalled(call)
@@ -596,11 +651,17 @@ class Exchange(Reporting):
         ):
             self._trial.confirm()
         if usage is not None:
-            self._note(usage=usage if earlier_usage is None else earlier_usage + usage)
+            self._note(
+                usage=usage if earlier_usage is None else earlier_usage + usage
+            )
         warning = self.view.sent.warning
         if warning is not None and warning not in self.report.events:
             self._note(events=(*self.report.events, warning))
 
 
-_PUBLIC = {"reply": stored_reply, "replies": stored_replies, "items": stored_items}
+_PUBLIC = {
+    "reply": stored_reply,
+    "replies": stored_replies,
+    "items": stored_items,
+}
 """What a client may see of what a provider keeps."""

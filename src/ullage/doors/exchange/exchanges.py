@@ -92,9 +92,15 @@ class Exchanges:
         marks_cache: bool = False,
         refusals: KnownRefusals | None = None,
     ) -> None:
-        self.sessions, self.recalls, self.marks_cache = sessions, recalls, marks_cache
+        self.sessions, self.recalls, self.marks_cache = (
+            sessions,
+            recalls,
+            marks_cache,
+        )
         self.counts = ExchangeCounts()
-        self.histories: WeakKeyDictionary[Any, ParsedHistory] = WeakKeyDictionary()
+        self.histories: WeakKeyDictionary[Any, ParsedHistory] = (
+            WeakKeyDictionary()
+        )
         self.headers = SharedHeaders()
         self.body_cache = ParsedBodyCache()
         self.now_s = time.monotonic
@@ -173,7 +179,9 @@ class Exchanges:
         owner = self.tenant(tenant, name) + ("" if can_recall else _UNATTENDED)
         if name is not None:
             start = HistoryStart(name.encode("utf-8", "surrogatepass"))
-        key = _key(owner, route.wire, str(model_in(request)), start.opening.hex())
+        key = _key(
+            owner, route.wire, str(model_in(request)), start.opening.hex()
+        )
         if start.reply and self._first_to(key, start.reply) != start.reply:
             key = _key(key, start.reply.hex())
         recall = "auto" if can_recall and self.recalls else False
@@ -210,4 +218,6 @@ class Exchanges:
 
 
 def _key(*parts: str) -> str:
-    return blake3(_PART.join(parts).encode("utf-8", "surrogatepass")).hexdigest(16)
+    return blake3(
+        _PART.join(parts).encode("utf-8", "surrogatepass")
+    ).hexdigest(16)

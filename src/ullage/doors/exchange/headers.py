@@ -19,11 +19,15 @@ class SharedHeaders:
     def __init__(self) -> None:
         self._headers: dict[tuple[str, str], Any] = {}
 
-    def give(self, session: Session | AsyncSession, tenant: str, wire: str) -> None:
+    def give(
+        self, session: Session | AsyncSession, tenant: str, wire: str
+    ) -> None:
         """Have a session that has read nothing yet begin with what its tenant sent last."""
         session.begin_with_header(self._headers.get((tenant, wire)))
 
-    def take(self, session: Session | AsyncSession, tenant: str, wire: str) -> None:
+    def take(
+        self, session: Session | AsyncSession, tenant: str, wire: str
+    ) -> None:
         """Keep what a session has read."""
         header = session.header
         if header is None or header is self._headers.get((tenant, wire)):

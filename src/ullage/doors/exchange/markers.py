@@ -34,7 +34,9 @@ def marked(view: View | AsyncView) -> Mapping[str, Any]:
     Args:
         view: what `Session.fit` gave; it is not changed.
     """
-    if not wire_named(view.wire.wire).takes_cache_markers or _has_markers(view):
+    if not wire_named(view.wire.wire).takes_cache_markers or _has_markers(
+        view
+    ):
         return view
     changed = dict(view)
     for key in ("system", "tools"):
@@ -65,7 +67,9 @@ def _has_markers(view: Mapping[str, Any]) -> bool:
 def _is_marked(block: Any) -> bool:
     inner = field(block, "content")
     inside: Iterable[Any] = inner if isinstance(inner, list) else ()
-    return any(field(value, key) for value in (block, *inside) for key in MARKERS)
+    return any(
+        field(value, key) for value in (block, *inside) for key in MARKERS
+    )
 
 
 def _places(view: View | AsyncView, messages: Sequence[Any]) -> set[int]:
@@ -85,7 +89,9 @@ def _places(view: View | AsyncView, messages: Sequence[Any]) -> set[int]:
         for index in range(newest, -1, -1)
         if field(messages[index], "role") == "assistant"
     )
-    settled_ends = {settled, settled - _BACK} if record else {next(replies, 0) - 1}
+    settled_ends = (
+        {settled, settled - _BACK} if record else {next(replies, 0) - 1}
+    )
     return {place for place in {newest, *settled_ends} if 0 <= place <= newest}
 
 

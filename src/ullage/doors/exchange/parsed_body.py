@@ -86,7 +86,11 @@ class ParsedBody(Struct, frozen=True, weakref=True):
     @property
     def value(self) -> dict[str, Any]:
         """The body as JSON values, equal to those of `ullage.doors.exchange.bodies.read`."""
-        return {**self.head_members, self.key: [*self.messages], **self.tail_members}
+        return {
+            **self.head_members,
+            self.key: [*self.messages],
+            **self.tail_members,
+        }
 
     @property
     def stop(self) -> int:
@@ -216,7 +220,9 @@ def _read_rest(rest: bytes, prefix: ParsedBody) -> ParsedBody | None:
 def _members_behind(rest: bytes) -> dict[str, Any]:
     """The members behind a list, in the object that it is a member of."""
     comma = _COMMA.match(rest)
-    members: dict[str, Any] = decode(b"{" + rest[comma.end() if comma else 0 :])
+    members: dict[str, Any] = decode(
+        b"{" + rest[comma.end() if comma else 0 :]
+    )
     return members
 
 

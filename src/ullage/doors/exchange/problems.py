@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import re
 
-from ullage.core.errors import ConfigError, FormatError, OverLimitError, StoreError
+from ullage.core.errors import (
+    ConfigError,
+    FormatError,
+    OverLimitError,
+    StoreError,
+)
 from ullage.doors.exchange.values import Passed
 
 _STEPS = re.compile(r"[^.\[\]]+")
@@ -38,7 +43,8 @@ _REASONS: tuple[tuple[type[Exception], Passed], ...] = (
 def reason_of(error: Exception) -> Passed:
     """Why a request is sent as it came, by the error that was met; others are mistakes of ours."""
     return next(
-        (reason for kind, reason in _REASONS if isinstance(error, kind)), "error"
+        (reason for kind, reason in _REASONS if isinstance(error, kind)),
+        "error",
     )
 
 

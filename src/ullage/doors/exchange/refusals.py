@@ -25,7 +25,11 @@ class KnownRefusals:
     def of(self, target: RequestTarget, own_tools: int) -> frozenset[Addition]:
         """The additions that a request is sent without; see `Refusals.of`."""
         rows = self.newest
-        return rows.of(target, own_tools, self._now_s()) if rows.rows else frozenset()
+        return (
+            rows.of(target, own_tools, self._now_s())
+            if rows.rows
+            else frozenset()
+        )
 
     def learn(
         self,
@@ -47,7 +51,10 @@ class KnownRefusals:
             return self.newest.rows[target, addition].holds
 
     def forget(
-        self, target: RequestTarget, additions: Collection[Addition], own_tools: int
+        self,
+        target: RequestTarget,
+        additions: Collection[Addition],
+        own_tools: int,
     ) -> None:
         """A request was taken with these additions: what was remembered of them is wrong."""
         if not self.newest.rows:

@@ -23,7 +23,9 @@ class Reporting:
         report: what came of it so far.
     """
 
-    def __init__(self, exchanges: Exchanges, path: str, passed: Passed | None) -> None:
+    def __init__(
+        self, exchanges: Exchanges, path: str, passed: Passed | None
+    ) -> None:
         self.passed: Passed | None = passed
         self.view: Any = None
         self.report = ExchangeReport(path=path.partition("?")[0])

@@ -42,7 +42,9 @@ def request_of(route: Route, body: Mapping[str, Any]) -> dict[str, Any]:
     model = request.get(name) or ""
     if not isinstance(model, str) or len(model) > _MODEL_CHARS:
         raise FormatError(
-            "model", f"no name of up to {_MODEL_CHARS} characters", "Name a model."
+            "model",
+            f"no name of up to {_MODEL_CHARS} characters",
+            "Name a model.",
         )
     return request
 
@@ -52,7 +54,11 @@ def body_of(
 ) -> dict[str, Any]:
     """The body to send for a view. It names a model only if the client's body did."""
     name = FORMATS[route.wire].model_field
-    return {key: value for key, value in view.items() if key != name or key in fields}
+    return {
+        key: value
+        for key, value in view.items()
+        if key != name or key in fields
+    }
 
 
 def is_same(request: Mapping[str, Any], view: Mapping[str, Any]) -> bool:
@@ -107,7 +113,9 @@ def beginning(wire: str, request: Mapping[str, Any]) -> HistoryStart:
 
 
 def with_changed_requests(
-    route: Route, body: Mapping[str, Any], change: Callable[[dict[str, Any]], Any]
+    route: Route,
+    body: Mapping[str, Any],
+    change: Callable[[dict[str, Any]], Any],
 ) -> dict[str, Any]:
     """A batch with each of its requests replaced.
 
@@ -115,7 +123,9 @@ def with_changed_requests(
         FormatError: there is no list of requests in it.
     """
     batch = wire_named(route.wire).http.batch
-    assert batch is not None, f"{route.wire} has a path for batches, and no form of one"
+    assert batch is not None, (
+        f"{route.wire} has a path for batches, and no form of one"
+    )
 
     def changed(items: Any) -> list[Any]:
         return [_with(item, (batch.request,), change) for item in items]
@@ -124,14 +134,18 @@ def with_changed_requests(
     return changed_batch
 
 
-def requests_of_batch(route: Route, body: Mapping[str, Any]) -> list[dict[str, Any]]:
+def requests_of_batch(
+    route: Route, body: Mapping[str, Any]
+) -> list[dict[str, Any]]:
     """The requests of a batch, in order. Raises FormatError: see `with_changed_requests`."""
     batch: list[dict[str, Any]] = []
     with_changed_requests(route, body, batch.append)
     return batch
 
 
-def _with(value: Any, path: tuple[str, ...], change: Callable[[Any], Any]) -> Any:
+def _with(
+    value: Any, path: tuple[str, ...], change: Callable[[Any], Any]
+) -> Any:
     if not path:
         return change(value)
     if not isinstance(value, dict) or path[0] not in value:

@@ -46,7 +46,9 @@ class SseReader:
             frames.append(EventFrame(raw, _data(raw)))
         if len(self._held) > MOST_EVENT_BYTES:
             raise EventTooLong
-        self._searched = max(len(self._held) - 3, 0)  # an empty line may be half here
+        self._searched = max(
+            len(self._held) - 3, 0
+        )  # an empty line may be half here
         return frames
 
     def rest(self) -> bytes:
@@ -58,7 +60,9 @@ class SseReader:
 def _data(raw: bytes) -> bytes | None:
     lines = _LINE.split(raw.removeprefix(_MARK))
     values = [
-        line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:")
+        line[5:].removeprefix(b" ")
+        for line in lines
+        if line.startswith(b"data:")
     ]
     return b"\n".join(values) if values else None
 

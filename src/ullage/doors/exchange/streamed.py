@@ -59,7 +59,9 @@ class StreamedAnswer(ClientAnswer):
         self._exchange = exchange
         self._format = exchange.view.wire
         self._rounds = (
-            None if exchange.rounds is None else StreamedRounds(exchange.rounds)
+            None
+            if exchange.rounds is None
+            else StreamedRounds(exchange.rounds)
         )
         self._is_over = self._has_failed = False
         self._framing, self._closing = framing, b""
@@ -154,15 +156,23 @@ class StreamedAnswer(ClientAnswer):
             name in frame.data for name in _PRIVATE
         )
         try:
-            events = (event,) if self._rounds is None else self._rounds.feed(event)
+            events = (
+                (event,) if self._rounds is None else self._rounds.feed(event)
+            )
         except Exception as error:  # noqa: BLE001 - ours; the stream goes on as it comes
             self._exchange.note_problem(error)
             self._rounds, events = None, (event,)
             self._has_failed = self._exchange.view.sent.offers
         if self._has_failed and self._names_tool:
             self._has_ended = True
-            return self._framing.written(error_event(self._format.wire, 500, b""))
-        if len(events) == 1 and events[0] is event and not self._is_hidden(event):
+            return self._framing.written(
+                error_event(self._format.wire, 500, b"")
+            )
+        if (
+            len(events) == 1
+            and events[0] is event
+            and not self._is_hidden(event)
+        ):
             return frame.raw
         return self._written(events)
 
@@ -214,7 +224,10 @@ class StreamedAnswer(ClientAnswer):
             self._exchange.note_problem(error)
             return self._framing.written(error_event(wire, 500, b""))
         reply, body = yield from self._exchange.send()
-        if body is None and framing_of(wire, reply.content_type) is self._framing:
+        if (
+            body is None
+            and framing_of(wire, reply.content_type) is self._framing
+        ):
             yield from self._replace(reply)
             return b""
         if body is None:

@@ -91,7 +91,10 @@ class Trial:
         for addition in listed(self.left_out - self._already_told):
             is_named = addition in self._named
             holds = self._refusals.learn(
-                self._target, addition, is_named=is_named, own_tools=self.own_tools
+                self._target,
+                addition,
+                is_named=is_named,
+                own_tools=self.own_tools,
             )
             yield _event(addition, holds=holds)
         self._already_told = self.left_out
@@ -162,7 +165,9 @@ def with_additions(
     )
 
 
-def may_fit(view: View | AsyncView, sent_body: bytes, original_body: bytes) -> bool:
+def may_fit(
+    view: View | AsyncView, sent_body: bytes, original_body: bytes
+) -> bool:
     """Whether a request fits as it came, if it has as many tokens a byte as what was sent."""
     estimate = view.sent.estimate * len(original_body) / max(len(sent_body), 1)
     return estimate <= view.sent.limit_tokens
@@ -175,16 +180,16 @@ def listed(additions: frozenset[Addition]) -> tuple[Addition, ...]:
 
 def _event(addition: Addition, *, holds: bool) -> Event:
     """The event of an addition that was refused."""
-    refusal = (
-        f"the upstream refused the request with {_WORDS[addition]} and took it without"
+    refusal = f"the upstream refused the request with {_WORDS[addition]} and took it without"
+    consequence = (
+        "they are added to the next one, for the refusal did not name them"
     )
-    consequence = "they are added to the next one, for the refusal did not name them"
     if holds:
-        consequence = (
-            f"requests for this model go without for {HOLDS_S / 60:.0f} minutes"
-        )
+        consequence = f"requests for this model go without for {HOLDS_S / 60:.0f} minutes"
     return Event(
-        kind="addition_refused", where=addition, why=f"{refusal}: {consequence}"
+        kind="addition_refused",
+        where=addition,
+        why=f"{refusal}: {consequence}",
     )
 
 
@@ -204,7 +209,9 @@ def is_bad_request(error: Any) -> bool:
     if not isinstance(inner, dict):
         return False
     names = (inner.get("type"), inner.get("status"))
-    return inner.get("code") in _STATUSES or any(name in _TYPES for name in names)
+    return inner.get("code") in _STATUSES or any(
+        name in _TYPES for name in names
+    )
 
 
 def words_of(error: Any) -> bytes:

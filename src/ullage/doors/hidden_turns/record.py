@@ -95,7 +95,10 @@ def key_of(
     if not texts and not calls:
         return None
     return _hashed(
-        b"reply", chain, _bytes("".join(texts)), *(_bytes(call) for call in calls)
+        b"reply",
+        chain,
+        _bytes("".join(texts)),
+        *(_bytes(call) for call in calls),
     )
 
 
@@ -146,7 +149,9 @@ def _call(call: ToolCall, *, with_id: bool) -> str:
     """A call, however its arguments are written."""
     name = call.id if with_id and not is_made_up(call.id, call.name) else ""
     try:
-        arguments = as_json(_plain(_loads(call.arguments or "{}")), "arguments")
+        arguments = as_json(
+            _plain(_loads(call.arguments or "{}")), "arguments"
+        )
     except (FormatError, msgspec.DecodeError, UnicodeError, RecursionError):
         arguments = call.arguments
     return json.dumps([name, call.name, arguments])
@@ -155,10 +160,18 @@ def _call(call: ToolCall, *, with_id: bool) -> str:
 def _plain(value: Any) -> Any:
     """JSON as other languages write it back: without nulls in objects, 1.0 as 1."""
     if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items() if item is not None}
+        return {
+            name: _plain(item)
+            for name, item in value.items()
+            if item is not None
+        }
     if isinstance(value, list):
         return [_plain(item) for item in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    return (
+        int(value)
+        if isinstance(value, float) and value.is_integer()
+        else value
+    )
 
 
 def says_the_same(
@@ -203,7 +216,9 @@ def record_of(key: bytes, hidden: HiddenTurns | None) -> Record:
     return Record(key, KIND, 0, b"{}" if hidden is None else _encoded(hidden))
 
 
-def hidden_turns_in(records: Iterable[Record], key: bytes) -> HiddenTurns | None:
+def hidden_turns_in(
+    records: Iterable[Record], key: bytes
+) -> HiddenTurns | None:
     """The hidden turns under a key; None if there are none, or a newer version wrote them."""
     for record in records:
         if record.key == key and record.kind == KIND:
@@ -220,7 +235,9 @@ def _encoded(hidden: HiddenTurns) -> bytes:
     except (UnicodeEncodeError, OverflowError):
         # only the standard library writes lone surrogates and any integer
         fields = msgspec.structs.fields(HiddenTurns)
-        stored = {item.encode_name: getattr(hidden, item.name) for item in fields}
+        stored = {
+            item.encode_name: getattr(hidden, item.name) for item in fields
+        }
         return json.dumps(stored).encode()
 
 

@@ -123,7 +123,9 @@ def restore_hidden_turns(
     opening = bytes.fromhex(continued.opening)
     leading, history = _parted(request, wire)
     if history and not opening:
-        opening = opening_key(_chain(start, _parsed(history[:1], wire, leading))[-1])
+        opening = opening_key(
+            _chain(start, _parsed(history[:1], wire, leading))[-1]
+        )
     takes = dialect.is_single(request)
     restored = RestoredRequest(request, request, root, start, opening, takes)
     has_hidden_turns = bool(history and (yield Find((opening,))))
@@ -166,15 +168,25 @@ def takes_rounds(request: Mapping[str, Any], wire: Format) -> bool:
     Where it cannot (``n`` over 1, in the background) the recall tools should not be offered, and
     a private call is left out.
     """
-    return wire_named(wire.wire).dialect(wire, lambda call: False).is_single(request)
+    return (
+        wire_named(wire.wire)
+        .dialect(wire, lambda call: False)
+        .is_single(request)
+    )
 
 
 def is_thread(request: Mapping[str, Any], wire: Format) -> bool:
     """Whether the next request names the reply to this one and leaves out what came before it."""
-    return wire_named(wire.wire).dialect(wire, lambda call: False).is_thread(request)
+    return (
+        wire_named(wire.wire)
+        .dialect(wire, lambda call: False)
+        .is_thread(request)
+    )
 
 
-def chain_of(request: Mapping[str, Any], wire: Format, start: bytes) -> list[bytes]:
+def chain_of(
+    request: Mapping[str, Any], wire: Format, start: bytes
+) -> list[bytes]:
     """The chain of a request's history: before each message, and behind the last.
 
     Args:
@@ -201,7 +213,10 @@ def _parted(request: Mapping[str, Any], wire: Format) -> tuple[int, list[Any]]:
 
 
 def _parsed(raws: Sequence[Any], wire: Format, start: int) -> list[Message]:
-    return [wire.parse(raw, f"{wire.key}[{at}]") for at, raw in enumerate(raws, start)]
+    return [
+        wire.parse(raw, f"{wire.key}[{at}]")
+        for at, raw in enumerate(raws, start)
+    ]
 
 
 def _chain(start: bytes, messages: Iterable[Message]) -> list[bytes]:
@@ -212,7 +227,9 @@ def _chain(start: bytes, messages: Iterable[Message]) -> list[bytes]:
     chain = [start]
     for message in messages:
         end = chain[-1]
-        chain.append(end if message.only_thought else extend(end, digest_of(message)))
+        chain.append(
+            end if message.only_thought else extend(end, digest_of(message))
+        )
     return chain
 
 
@@ -227,12 +244,20 @@ def _parsed_history(
     leading, raws = _parted(request, wire)
     if earlier is None or earlier.chain[0] != root:
         earlier = ParsedHistory((), [], [root], [])
-    same = next(differing(earlier.raws, raws), min(len(earlier.raws), len(raws)))
-    messages = earlier.messages[:same] + _parsed(raws[same:], wire, leading + same)
+    same = next(
+        differing(earlier.raws, raws), min(len(earlier.raws), len(raws))
+    )
+    messages = earlier.messages[:same] + _parsed(
+        raws[same:], wire, leading + same
+    )
     chain = earlier.chain[:same] + _chain(earlier.chain[same], messages[same:])
-    runs = [run for run in earlier.runs if run.stop < same]  # one at the end may go on
+    runs = [
+        run for run in earlier.runs if run.stop < same
+    ]  # one at the end may go on
     runs += _runs(raws, messages, chain, dialect, runs[-1].stop if runs else 0)
-    return ParsedHistory([*earlier.raws[:same], *raws[same:]], messages, chain, runs)
+    return ParsedHistory(
+        [*earlier.raws[:same], *raws[same:]], messages, chain, runs
+    )
 
 
 def _runs(
@@ -249,7 +274,9 @@ def _runs(
             stop += 1
         if stop > start:
             reply = list(messages[start:stop])
-            seals = [seal for raw in raws[start:stop] for seal in dialect.seals(raw)]
+            seals = [
+                seal for raw in raws[start:stop] for seal in dialect.seals(raw)
+            ]
             marks = {seal: mark_key(chain[0], seal) for seal in seals}
             key = key_of(chain[start], reply, with_ids=dialect.sends_call_ids)
             yield _Run(start, stop, reply, key, marks)
@@ -278,16 +305,24 @@ def _restored_history(
         if hidden is not None:
             turns = _turns(hidden, run, client_messages, dialect, request)
         if hidden is None or turns is None:
-            loose = {seal for seal, key in run.seals.items() if key in stored_keys}
-            if loose:  # reasoning that cannot stand without the turns that are lost
-                client_messages = dialect.without(client_messages, loose.__contains__)
+            loose = {
+                seal for seal, key in run.seals.items() if key in stored_keys
+            }
+            if (
+                loose
+            ):  # reasoning that cannot stand without the turns that are lost
+                client_messages = dialect.without(
+                    client_messages, loose.__contains__
+                )
             history += client_messages
             continue
         history += turns
         if not hidden.deferred:
             continue
         if at < len(raws):
-            history += dialect.deferred(hidden.deferred, raws[at], messages[at])
+            history += dialect.deferred(
+                hidden.deferred, raws[at], messages[at]
+            )
             at += 1
         else:
             history += dialect.deferred(hidden.deferred, None, None)
@@ -306,7 +341,9 @@ def _turns(
     To another model no thinking is sent that the client left out: it may not be its own.
     """
     turns = hidden.turns
-    audible = turns if hidden.audible is None else turns[slice(*hidden.audible)]
+    audible = (
+        turns if hidden.audible is None else turns[slice(*hidden.audible)]
+    )
     parsed = [dialect.wire.parse(raw, "turn") for raw in audible]
     if not says_the_same(run.messages, parsed, hidden.note):
         return None

@@ -121,13 +121,17 @@ class Rounds:
         self._messages: list[list[Any]] = []  # of each reply
         self._turns: list[Any] = []  # of all rounds that are over
         self._starts: list[int] = []  # where each reply begins among them
-        self._calls: tuple[Any, ...] = ()  # the private calls of the newest reply
+        self._calls: tuple[
+            Any, ...
+        ] = ()  # the private calls of the newest reply
         self.note, self.spoken, self.is_streamed = "", "", False
         self.is_data = offers and wire.wants_data(restored.client)
 
     # ── the reply of a round ─────────────────────────────────────────────────────────
 
-    def take(self, reply: dict[str, Any]) -> PrivateCalls | NextRound | FinishedReply:
+    def take(
+        self, reply: dict[str, Any]
+    ) -> PrivateCalls | NextRound | FinishedReply:
         """Take in the reply of a round, unstreamed, as JSON.
 
         `PrivateCalls` are answered with `answer`, even where the client has calls of its own in the
@@ -138,9 +142,15 @@ class Rounds:
         messages = self._wire.reply(reply)
         self._messages.append(messages)
         self._starts.append(len(self._turns))
-        calls = (call for message in messages for call in self._wire.calls(message))
+        calls = (
+            call for message in messages for call in self._wire.calls(message)
+        )
         self._calls = tuple(call for call in calls if self._owns(call))
-        if not self._calls or self.dialect.is_cut(reply) or not self.restored.takes:
+        if (
+            not self._calls
+            or self.dialect.is_cut(reply)
+            or not self.restored.takes
+        ):
             return self._done(self._public(messages), ())
         if len(self._replies) <= self._most:
             return PrivateCalls(self._calls)
@@ -187,7 +197,9 @@ class Rounds:
         public = map(self.dialect.shown, messages)
         return [message for message in public if message is not None]
 
-    def _done(self, last_turn: Sequence[Any], deferred: Sequence[Any]) -> FinishedReply:
+    def _done(
+        self, last_turn: Sequence[Any], deferred: Sequence[Any]
+    ) -> FinishedReply:
         """The whole reply, joined of all rounds, and its records.
 
         Args:
@@ -247,7 +259,11 @@ class Rounds:
         return False
 
     def _text_of(self, messages: Sequence[Any]) -> str:
-        parts = (part for message in self._parsed(messages) for part in message.parts)
+        parts = (
+            part
+            for message in self._parsed(messages)
+            for part in message.parts
+        )
         return "".join(part.text for part in parts if isinstance(part, Text))
 
     def _heard(self, speaker: int | None) -> list[Any]:
@@ -266,7 +282,8 @@ class Rounds:
 
     def _parsed(self, messages: Sequence[Any]) -> list[Message]:
         return [
-            self._wire.parse(raw, f"reply[{at}]") for at, raw in enumerate(messages)
+            self._wire.parse(raw, f"reply[{at}]")
+            for at, raw in enumerate(messages)
         ]
 
     def _ended(self, turns: list[Any]) -> list[Any]:
@@ -303,7 +320,9 @@ class Rounds:
         for seal in self.dialect.loose(self._messages):
             yield record_of(mark_key(restored.root, seal), None)
 
-    def _continuation(self, reply: dict[str, Any], deferred: Sequence[Any]) -> Record:
+    def _continuation(
+        self, reply: dict[str, Any], deferred: Sequence[Any]
+    ) -> Record:
         """What the client's next request goes on from, where it names the reply by its id."""
         restored = self.restored
         hidden = HiddenTurns(
@@ -320,11 +339,15 @@ class Rounds:
             hidden = replace(hidden, chain=chain.hex(), opening=opening.hex())
         else:
             hidden = replace(hidden, reply=reply, rounds=self._later_ids())
-        return record_of(reply_key(restored.root, str(reply.get("id") or "")), hidden)
+        return record_of(
+            reply_key(restored.root, str(reply.get("id") or "")), hidden
+        )
 
     def _later_ids(self) -> list[str]:
         """The ids of the replies behind the first, which the client does not know of."""
-        return [str(reply["id"]) for reply in self._replies[1:] if reply.get("id")]
+        return [
+            str(reply["id"]) for reply in self._replies[1:] if reply.get("id")
+        ]
 
     def _private(self) -> Iterator[Record]:
         """What the client may not see of what the provider stores: private calls, by their ids,

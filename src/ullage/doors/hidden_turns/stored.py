@@ -71,14 +71,18 @@ def stored_replies(
     return page if data == page.get("data") else {**page, "data": data}
 
 
-def rounds_of(reply_id: str, wire: Format, tenant: str) -> Steps[tuple[str, ...]]:
+def rounds_of(
+    reply_id: str, wire: Format, tenant: str
+) -> Steps[tuple[str, ...]]:
     """The ids of the rounds behind a reply that its client never saw."""
     key = reply_key(root_of(wire.name, tenant), reply_id)
     hidden = hidden_turns_in((yield Find((key,))), key) or HiddenTurns([], [])
     return tuple(hidden.rounds)
 
 
-def _private_ids(value: Mapping[str, Any], root: bytes) -> Steps[frozenset[str]]:
+def _private_ids(
+    value: Mapping[str, Any], root: bytes
+) -> Steps[frozenset[str]]:
     """The ids of the private calls in a value."""
     ids = sorted({*_call_ids(value)})
     keys = {private_call_key(root, name): name for name in ids}
@@ -116,7 +120,10 @@ def _owns(private_ids: Collection[str]) -> Callable[[Any], bool]:
     def owns(value: Any) -> bool:
         if not isinstance(value, Mapping):
             return False
-        if value.get("call_id") in private_ids or value.get("id") in private_ids:
+        if (
+            value.get("call_id") in private_ids
+            or value.get("id") in private_ids
+        ):
             return True
         name = name_of_call(value).removeprefix(_PREFIX)
         function = value.get("function")
@@ -133,7 +140,11 @@ def _definitions() -> frozenset[tuple[str, Any]]:
         Words().toolset,
         *(preset(name).toolset for name in NAMES),
     )
-    tools = (tool for toolset in toolsets for tool in (*toolset.tools, *toolset.former))
+    tools = (
+        tool
+        for toolset in toolsets
+        for tool in (*toolset.tools, *toolset.former)
+    )
     return frozenset((tool.name, tool.description) for tool in tools)
 
 
@@ -141,6 +152,9 @@ def _shown(item: Any, dialect: Dialect, private_ids: Collection[str]) -> Any:
     """An item as the client may see it; None for a private call and for its result."""
     if not isinstance(item, Mapping):
         return item
-    if item.get("call_id") in private_ids or item.get("tool_call_id") in private_ids:
+    if (
+        item.get("call_id") in private_ids
+        or item.get("tool_call_id") in private_ids
+    ):
         return None
     return dialect.shown(item) if item.get("tool_calls") else item

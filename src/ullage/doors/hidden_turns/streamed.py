@@ -40,8 +40,12 @@ class StreamedRounds:
     def __init__(self, rounds: Rounds) -> None:
         self._rounds = rounds
         rounds.is_streamed = True
-        self._stream = rounds.dialect.stream(rounds.dialect, rounds.restored.client)
-        self._queue: tuple[dict[str, Any], ...] = ()  # goes out with the next event
+        self._stream = rounds.dialect.stream(
+            rounds.dialect, rounds.restored.client
+        )
+        self._queue: tuple[
+            dict[str, Any], ...
+        ] = ()  # goes out with the next event
         self._begin()
         self.reply: dict[str, Any] | None = None
 
@@ -54,7 +58,9 @@ class StreamedRounds:
         self._undecided: list[dict[str, Any]] = []
         self._copy = None
         if rounds.is_data:
-            self._copy = rounds.dialect.stream(rounds.dialect, rounds.restored.client)
+            self._copy = rounds.dialect.stream(
+                rounds.dialect, rounds.restored.client
+            )
 
     def feed(self, event: dict[str, Any]) -> tuple[dict[str, Any], ...]:
         """Take in an event of the present round.

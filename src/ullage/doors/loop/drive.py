@@ -119,5 +119,7 @@ async def _ado(todo: Callable[[], Any] | ParallelActions) -> Any:
         except Exception as error:  # noqa: BLE001
             todo.results[n] = error
 
-    await asyncio.gather(*(one(n, action) for n, action in enumerate(todo.actions)))
+    await asyncio.gather(
+        *(one(n, action) for n, action in enumerate(todo.actions))
+    )
     return None

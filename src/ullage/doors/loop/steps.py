@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 UNCOUNTED_TOOLS = RECALL_TOOLS
 """Tools whose calls do not count as an iteration (`tool-result-continuation` §5)."""
 
-Why: TypeAlias = Literal["answered", "empty", "iteration_cap", "uncounted_ceiling"]
+Why: TypeAlias = Literal[
+    "answered", "empty", "iteration_cap", "uncounted_ceiling"
+]
 
 _PENDING = object()
 _MOST_REFUSALS = 2
@@ -117,7 +119,12 @@ class AgentTurn:
         tools: Mapping[str, Tool],
         limit: Limit,
     ) -> None:
-        self.call, self.session, self.tools, self.limit = call, session, tools, limit
+        self.call, self.session, self.tools, self.limit = (
+            call,
+            session,
+            tools,
+            limit,
+        )
         wire = session.wire_of(request)
         self.wire: Format = wire or recognise(request, session.settings.model)
         self.history = self.wire.history(request)
@@ -168,7 +175,11 @@ class AgentTurn:
         """Why there may be no further model call, or None."""
         if self.iterations >= self.limit.iterations:
             return "iteration_cap"
-        return "uncounted_ceiling" if self.uncounted >= self.limit.uncounted else None
+        return (
+            "uncounted_ceiling"
+            if self.uncounted >= self.limit.uncounted
+            else None
+        )
 
     # ── the call ─────────────────────────────────────────────────────────────────────
 
@@ -183,7 +194,8 @@ class AgentTurn:
                 reply = yield partial(self.call, **view)
                 reply = stream_in(reply) or reply
                 if any(
-                    hasattr(type(reply), name) for name in ("__next__", "__anext__")
+                    hasattr(type(reply), name)
+                    for name in ("__next__", "__anext__")
                 ):
                     reply = yield from self._gathered(reply)
             except BaseException as error:
@@ -194,7 +206,9 @@ class AgentTurn:
                     raise
                 refusal = error
             else:
-                messages = self.wire.reply(reply)  # some say "too long" with HTTP 200
+                messages = self.wire.reply(
+                    reply
+                )  # some say "too long" with HTTP 200
                 if messages or not can_retry or view.refused(reply) is None:
                     self.view = view
                     return messages, reply
@@ -210,14 +224,18 @@ class AgentTurn:
         if isinstance(items, Exception):
             raise items
         # nothing is hidden from the loop
-        dialect = wire_named(self.wire.wire).dialect(self.wire, owns=lambda call: False)
+        dialect = wire_named(self.wire.wire).dialect(
+            self.wire, owns=lambda call: False
+        )
         stream = dialect.stream(dialect, self.request)
         for event in items:
             stream.feed(dict(plain(event, "stream")))
         reply = stream.reply()
         if reply is None:
             remedy = "Run the turn again: nothing was added."
-            raise FormatError("stream", "it ended before the reply did", remedy)
+            raise FormatError(
+                "stream", "it ended before the reply did", remedy
+            )
         return reply
 
     # ── the tools ────────────────────────────────────────────────────────────────────
@@ -229,11 +247,17 @@ class AgentTurn:
         calls = self.calls_of(messages)
         cut_reason = self.wire.cut_short(reply)
         if cut_reason:
-            refused = Returned(_CUT_SHORT.format(why=cut_reason[:64]), is_error=True)
+            refused = Returned(
+                _CUT_SHORT.format(why=cut_reason[:64]), is_error=True
+            )
             todo = ParallelActions([lambda: refused for _ in calls])
         else:
             todo = ParallelActions([self._action(call) for call in calls])
-        is_free = bool(calls) and not cut_reason and all(map(self._is_uncounted, calls))
+        is_free = (
+            bool(calls)
+            and not cut_reason
+            and all(map(self._is_uncounted, calls))
+        )
         self.uncounted += is_free
         self.iterations += not is_free
         try:
@@ -277,7 +301,10 @@ class AgentTurn:
         if self.session.owns(call):
             return partial(self.session.recall, call)
         parsed = self.wire.call(call)
-        tool, arguments = self.tools.get(parsed.name), _arguments(parsed.arguments)
+        tool, arguments = (
+            self.tools.get(parsed.name),
+            _arguments(parsed.arguments),
+        )
         if tool is not None and isinstance(arguments, dict):
             return partial(tool.run, arguments)
         there_are = ", ".join(self.tools) or "none"
@@ -313,7 +340,9 @@ class AgentTurn:
             for part in self.wire.parse(raw, self.wire.key).parts
         ]
         return Outcome(
-            text="".join(part.text for part in parts if isinstance(part, Text)),
+            text="".join(
+                part.text for part in parts if isinstance(part, Text)
+            ),
             history=self.history,
             why=reason,
             iterations=self.iterations,

@@ -102,7 +102,9 @@ def tool(function: Callable[..., Any]) -> Tool:
         return await function(**prepared(arguments))
 
     run = acall if inspect.iscoroutinefunction(function) else call
-    return Tool(function.__name__, inspect.getdoc(function) or "", parameters, run)
+    return Tool(
+        function.__name__, inspect.getdoc(function) or "", parameters, run
+    )
 
 
 def by_name(tools: Iterable[Tool | Callable[..., Any]]) -> dict[str, Tool]:
@@ -135,7 +137,9 @@ def outcome_of(result: Any) -> Returned:
     try:
         return Returned(_JSON(result).decode())
     except (TypeError, ValueError, RecursionError) as error:
-        return Returned(f"the tool returned what is not JSON: {error}", is_error=True)
+        return Returned(
+            f"the tool returned what is not JSON: {error}", is_error=True
+        )
 
 
 def _types_of(function: Callable[..., Any]) -> dict[str, Any]:
@@ -147,7 +151,8 @@ def _types_of(function: Callable[..., Any]) -> dict[str, Any]:
             parameter.KEYWORD_ONLY,
         ):
             raise _no_schema(
-                function, f"its parameter {parameter.name!r} has no name to call by"
+                function,
+                f"its parameter {parameter.name!r} has no name to call by",
             )
         types[parameter.name] = hints.get(parameter.name, Any)
     return types

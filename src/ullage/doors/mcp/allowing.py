@@ -60,7 +60,9 @@ def _with_lists(
     entries = read(text, client).get(client.key)
     lists = {
         name: change(entry[client.allow_key])
-        for name, entry in (entries.items() if isinstance(entries, Mapping) else ())
+        for name, entry in (
+            entries.items() if isinstance(entries, Mapping) else ()
+        )
         if name in servers and _is_list_of_names(entry.get(client.allow_key))
     }
     if not lists:
@@ -78,23 +80,31 @@ def _with_lists(
 
 
 def _is_list_of_names(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    return isinstance(value, list) and all(
+        isinstance(item, str) for item in value
+    )
 
 
-def _written_toml(text: str, client: Client, lists: Mapping[str, Sequence[str]]) -> str:
+def _written_toml(
+    text: str, client: Client, lists: Mapping[str, Sequence[str]]
+) -> str:
     document = tomlkit_of(text)
     for server, names in lists.items():
         listed = document[client.key][server][client.allow_key]
         for name in [name for name in listed if name not in names]:
             listed.remove(name)
-        for at, name in enumerate(name for name in names if name not in [*listed]):
+        for at, name in enumerate(
+            name for name in names if name not in [*listed]
+        ):
             listed.insert(at, name)
     import tomlkit
 
     return tomlkit.dumps(document)
 
 
-def _written_json(text: str, lists: Iterable[tuple[Node, Sequence[str]]]) -> str:
+def _written_json(
+    text: str, lists: Iterable[tuple[Node, Sequence[str]]]
+) -> str:
     edits = [edit_of_list(text, node, names) for node, names in lists]
     for start, stop, written in sorted(edits, reverse=True):
         text = f"{text[:start]}{written}{text[stop:]}"
@@ -124,7 +134,9 @@ def permit(text: str, servers: Collection[str]) -> str:
         for rule in _rules_for(server)
         if rule not in rules
     ]
-    return _written_json(text, [(node, [*missing, *rules])]) if missing else text
+    return (
+        _written_json(text, [(node, [*missing, *rules])]) if missing else text
+    )
 
 
 def unpermit(text: str, servers: Collection[str]) -> str:
@@ -134,7 +146,9 @@ def unpermit(text: str, servers: Collection[str]) -> str:
         return text
     own_rules = {rule for server in servers for rule in _rules_for(server)}
     rules = [rule for rule in node.value if rule not in own_rules]
-    return text if rules == node.value else _written_json(text, [(node, rules)])
+    return (
+        text if rules == node.value else _written_json(text, [(node, rules)])
+    )
 
 
 def _permissions(text: str) -> Node | None:

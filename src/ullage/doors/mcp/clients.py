@@ -52,18 +52,28 @@ class Client(Struct, frozen=True):
 CLIENTS: Mapping[str, Client] = {
     client.name: client
     for client in (
-        Client("claude-desktop", ("CONFIG/Claude/claude_desktop_config.json",)),
+        Client(
+            "claude-desktop", ("CONFIG/Claude/claude_desktop_config.json",)
+        ),
         Client(
             "claude-code",
             ("~/.claude.json",),
             permission_files=("~/.claude/settings.json",),
         ),
         Client(
-            "codex", ("~/.codex/config.toml",), "mcp_servers", "toml", "enabled_tools"
+            "codex",
+            ("~/.codex/config.toml",),
+            "mcp_servers",
+            "toml",
+            "enabled_tools",
         ),
         Client("cursor", ("~/.cursor/mcp.json",)),
         Client("vscode", ("CONFIG/Code/User/mcp.json",), "servers"),
-        Client("gemini-cli", ("~/.gemini/settings.json",), allow_key="includeTools"),
+        Client(
+            "gemini-cli",
+            ("~/.gemini/settings.json",),
+            allow_key="includeTools",
+        ),
         Client(
             "opencode",
             ("XDG/opencode/opencode.jsonc", "XDG/opencode/opencode.json"),
@@ -89,7 +99,9 @@ def is_ours(words: Words) -> bool:
 
 def unwrapped(words: Words) -> Words:
     """The server behind the proxy; itself, where it stands behind none."""
-    program = words[0].replace("\\", "/").rpartition("/")[2].lower() if words else ""
+    program = (
+        words[0].replace("\\", "/").rpartition("/")[2].lower() if words else ""
+    )
     if program.removesuffix(".exe") == "ullage":
         arguments = words[1:]
     elif words[1:3] == ("-m", "ullage"):
@@ -112,7 +124,11 @@ def servers_of(text: str, client: Client) -> dict[str, Words]:
     entries = read(text, client).get(client.key)
     servers = entries if isinstance(entries, Mapping) else {}
     words = {str(name): _words(server) for name, server in servers.items()}
-    return {name: server_words for name, server_words in words.items() if server_words}
+    return {
+        name: server_words
+        for name, server_words in words.items()
+        if server_words
+    }
 
 
 def document_of(text: str, client: Client) -> dict[str, Any]:
@@ -211,14 +227,18 @@ def tomlkit_of(text: str) -> Any:
         import tomlkit
     except ImportError:
         remedy = f"Run {install_remedy('mcp')}."
-        raise ConfigError("codex's file", "tomlkit is not installed", remedy) from None
+        raise ConfigError(
+            "codex's file", "tomlkit is not installed", remedy
+        ) from None
     return tomlkit.parse(text)
 
 
 def _same_end(words: Sequence[str], replacement: Sequence[str]) -> int:
     """How many items at their ends two lists have in common."""
     most = min(len(words), len(replacement))
-    return next((n for n in range(most) if words[-1 - n] != replacement[-1 - n]), most)
+    return next(
+        (n for n in range(most) if words[-1 - n] != replacement[-1 - n]), most
+    )
 
 
 def _changed_json(text: str, key: str, words: Mapping[str, Words]) -> str:
@@ -235,13 +255,17 @@ def _changed_json(text: str, key: str, words: Mapping[str, Words]) -> str:
             edits.append(edit_of_list(text, args, server_words[1:]))
         elif server_words[1:]:
             written = ", ".join(map(_written, server_words[1:]))
-            edits.append((command.stop, command.stop, f', "args": [{written}]'))
+            edits.append(
+                (command.stop, command.stop, f', "args": [{written}]')
+            )
     for start, stop, written in sorted(edits, reverse=True):
         text = f"{text[:start]}{written}{text[stop:]}"
     return text
 
 
-def edit_of_list(text: str, node: Node, words: Sequence[str]) -> tuple[int, int, str]:
+def edit_of_list(
+    text: str, node: Node, words: Sequence[str]
+) -> tuple[int, int, str]:
     """The edit that makes a list hold these words: start, stop, new text. A common end stays."""
     same = _same_end(node.value, words)
     tail_index = len(node.items) - same

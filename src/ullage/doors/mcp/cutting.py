@@ -99,7 +99,9 @@ def cut(
         return None
     if structure is not None and _may_be_text(structure, schema):
         fields = {
-            name: raw for name, raw in fields.items() if name != "structuredContent"
+            name: raw
+            for name, raw in fields.items()
+            if name != "structuredContent"
         }
         if not _says_the_same(structure, leaves):
             blocks = [*blocks, _said(structure.decode())]
@@ -113,7 +115,9 @@ def cut(
             return None
         return CutResult(encode({**fields, "content": content}), outputs)
     beside = _Structure(structure, schema, _says_the_same(structure, leaves))
-    return _with_structure(fields, content, outputs, beside, height, words, whole_chars)
+    return _with_structure(
+        fields, content, outputs, beside, height, words, whole_chars
+    )
 
 
 def _sizes(leaves: Sequence[_Leaf], structure: bytes | None) -> list[int]:
@@ -124,7 +128,11 @@ def _sizes(leaves: Sequence[_Leaf], structure: bytes | None) -> list[int]:
 
 def _is_complete(fields: dict[str, Raw]) -> bool:
     """Whether it is the final result of a call that went well."""
-    kind = value_of(fields["resultType"]) if "resultType" in fields else "complete"
+    kind = (
+        value_of(fields["resultType"])
+        if "resultType" in fields
+        else "complete"
+    )
     is_error = value_of(fields["isError"]) if "isError" in fields else False
     return kind == "complete" and is_error is not True and "task" not in fields
 
@@ -186,14 +194,21 @@ def _fewer(leaves: list[_Leaf], limit_chars: int) -> list[_Leaf]:
             runs.append([leaf])
     return [
         _Leaf(
-            run[0].at, run[-1].stop, "\n".join(leaf.text for leaf in run), run[0].block
+            run[0].at,
+            run[-1].stop,
+            "\n".join(leaf.text for leaf in run),
+            run[0].block,
         )
         for run in runs
     ]
 
 
 def _cut_texts(
-    blocks: Sequence[Raw], leaves: Sequence[_Leaf], tool: str, height: int, words: Words
+    blocks: Sequence[Raw],
+    leaves: Sequence[_Leaf],
+    tool: str,
+    height: int,
+    words: Words,
 ) -> tuple[list[Raw], tuple[Output, ...]]:
     """The content with its texts cut to a height, and the originals of those that were."""
     content: list[Raw] = []
@@ -202,7 +217,9 @@ def _cut_texts(
     for leaf in leaves:
         content += blocks[position : leaf.at]
         position = leaf.stop
-        shortened = cut_text(leaf.text, tool=tool, limit_chars=height, words=words)
+        shortened = cut_text(
+            leaf.text, tool=tool, limit_chars=height, words=words
+        )
         if shortened is None:
             content += blocks[leaf.at : leaf.stop]
             continue
@@ -215,7 +232,9 @@ def _cut_texts(
 def _with_text(block: dict[str, Raw], text: str) -> Raw:
     if "text" in block:
         return Raw(encode({**block, "text": Raw(encode(text))}))
-    resource = encode({**fields_of(block["resource"]), "text": Raw(encode(text))})
+    resource = encode(
+        {**fields_of(block["resource"]), "text": Raw(encode(text))}
+    )
     return Raw(encode({**block, "resource": Raw(resource)}))
 
 
@@ -244,7 +263,8 @@ def _says_the_same(structure: bytes, leaves: Sequence[_Leaf]) -> bool:
         return inner in (joined, leaves[0].text)
     try:
         values = [
-            value_of(leaf.text.encode("utf-8", "surrogatepass")) for leaf in leaves
+            value_of(leaf.text.encode("utf-8", "surrogatepass"))
+            for leaf in leaves
         ]
     except UnreadableFrame:
         return False
@@ -264,12 +284,18 @@ def _with_structure(
 ) -> CutResult | None:
     """The result with its structure shortened, where that is needed and possible."""
     original = structure.raw.decode()
-    shortened = None if len(original) <= height else _shorter(structure, height)
-    is_left_out = shortened is None and len(original) > max(height, whole_chars)
+    shortened = (
+        None if len(original) <= height else _shorter(structure, height)
+    )
+    is_left_out = shortened is None and len(original) > max(
+        height, whole_chars
+    )
     if shortened is None and not is_left_out and not outputs:
         return None
     structure_outputs: tuple[Output, ...] = ()
-    if (shortened is not None or is_left_out) and not (structure.is_said and outputs):
+    if (shortened is not None or is_left_out) and not (
+        structure.is_said and outputs
+    ):
         structure_outputs = (Output(ref_of(original), original),)
     if is_left_out:
         return _as_error(
@@ -279,13 +305,17 @@ def _with_structure(
     if shortened is not None:
         ref = (structure_outputs or outputs)[-1].ref
         notice = words.cut(ref, len(shortened), len(original), 0)
-        changed["structuredContent"] = Raw(_with_notice(shortened, structure, notice))
+        changed["structuredContent"] = Raw(
+            _with_notice(shortened, structure, notice)
+        )
         if structure_outputs:
             changed["content"] = [*content, _said(notice)]
     return CutResult(encode(changed), (*outputs, *structure_outputs))
 
 
-def _with_notice(shortened: bytes, structure: _Structure, notice: str) -> bytes:
+def _with_notice(
+    shortened: bytes, structure: _Structure, notice: str
+) -> bytes:
     """A structure that was cut, with a notice under the name that its schema has for it."""
     name = _notice_name(structure)
     assert name is not None, "a structure without room for a notice is not cut"
@@ -297,7 +327,9 @@ def _notice_name(structure: _Structure) -> str | None:
     fields = fields_of(structure.raw) if structure.raw[:1] == b"{" else None
     if fields is None or structure.schema == UNLISTED:
         return None
-    declared = None if structure.schema is None else declared_names(structure.schema)
+    declared = (
+        None if structure.schema is None else declared_names(structure.schema)
+    )
     name = notice_name(fields if declared is None else declared)
     return None if name in fields else name
 
@@ -309,7 +341,9 @@ def _shorter(structure: _Structure, room: int) -> bytes | None:
     faults: Sequence[Fault] = faults_of(structure.schema) or ()
     most = max(room - _NOTICE_CHARS, _LEAST_CHARS)
     candidates = (shorter(structure.raw, most, fault) for fault in faults)
-    return next((candidate for candidate in candidates if candidate is not None), None)
+    return next(
+        (candidate for candidate in candidates if candidate is not None), None
+    )
 
 
 def _as_error(
@@ -325,7 +359,11 @@ def _as_error(
         f"[ullage: the call went well. Its structure of {len(original):,} characters cannot "
         f"be shortened under its schema and is left out. Read it: {words.read_on(ref, 0)}]"
     )
-    changed = {name: raw for name, raw in fields.items() if name != "structuredContent"}
+    changed = {
+        name: raw
+        for name, raw in fields.items()
+        if name != "structuredContent"
+    }
     result = {**changed, "content": [*content, _said(notice)], "isError": True}
     return CutResult(encode(result), outputs)
 

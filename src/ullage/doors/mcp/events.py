@@ -45,7 +45,9 @@ async def events(
     """
     pending, lines, size, number = b"", [], 0, position.last_event_id
     async for block in stream.iter_any():
-        *whole, pending = (pending + block).replace(b"\r\n", b"\n").split(b"\n")
+        *whole, pending = (
+            (pending + block).replace(b"\r\n", b"\n").split(b"\n")
+        )
         for line in whole:
             field, _, value = line.partition(b":")
             value = value.removeprefix(b" ")

@@ -62,7 +62,9 @@ class Link(Protocol):
         """Its exit code once it has ended, or minus the signal's number."""
 
 
-def run(command: Sequence[str], settings: Callable[[], McpSettings]) -> NoReturn:
+def run(
+    command: Sequence[str], settings: Callable[[], McpSettings]
+) -> NoReturn:
     """Stand between the client on our own pipes and a server; leave as it leaves.
 
     Args:
@@ -96,7 +98,9 @@ def forward(links: Mapping[str, Link], settings: McpSettings) -> int:
 
     pass_signals_on(links.values())
     if find_spec("jsonschema_rs") is None:
-        tell(f"structured results under some schemas go whole: {install_remedy('mcp')}")
+        tell(
+            f"structured results under some schemas go whole: {install_remedy('mcp')}"
+        )
     store = open_store(settings)
     _Forwarding(
         links, SessionRelay(settings, store, tell), settings.most_frame_bytes
@@ -116,14 +120,17 @@ class _Forwarding:
         self._most_bytes = most_bytes
         self._client = Pipe(1)
         self._only = next(iter(links.values())) if len(links) == 1 else None
-        self._routing = _Joined(links) if self._only is None else _Direct(self._only)
+        self._routing = (
+            _Joined(links) if self._only is None else _Direct(self._only)
+        )
         self._reasons: list[str] = []
 
     def run(self) -> None:
         threading.Thread(target=self._ask, daemon=True).start()
         main_server, *other_servers = self._links
         threads = [
-            threading.Thread(target=self._hear, args=(name,)) for name in other_servers
+            threading.Thread(target=self._hear, args=(name,))
+            for name in other_servers
         ]
         for thread in threads:
             thread.start()
@@ -134,7 +141,9 @@ class _Forwarding:
 
     def _ask(self) -> None:
         """The client's thread."""
-        overlong = None if self._only is None else _Unread(self._only, self._relay)
+        overlong = (
+            None if self._only is None else _Unread(self._only, self._relay)
+        )
         pump(0, self._from_client, overlong, self._most_bytes)
         for link in self._links.values():
             link.close()
@@ -200,7 +209,9 @@ class _Direct:
     ) -> Iterable[tuple[Link | None, bytes]]:
         return ((None, frame),)
 
-    def ended(self, name: str, reason: str) -> Iterable[tuple[Link | None, bytes]]:
+    def ended(
+        self, name: str, reason: str
+    ) -> Iterable[tuple[Link | None, bytes]]:
         return ()
 
 
@@ -221,11 +232,15 @@ class _Joined:
     ) -> Iterable[tuple[Link | None, bytes]]:
         return self._to(self._hub.from_server(name, frame))
 
-    def ended(self, name: str, reason: str) -> Iterable[tuple[Link | None, bytes]]:
+    def ended(
+        self, name: str, reason: str
+    ) -> Iterable[tuple[Link | None, bytes]]:
         tell(f"{name}: {reason}")
         return self._to(self._hub.ended(name, reason))
 
-    def _to(self, moves: Iterable[Move]) -> Iterable[tuple[Link | None, bytes]]:
+    def _to(
+        self, moves: Iterable[Move]
+    ) -> Iterable[tuple[Link | None, bytes]]:
         return [
             (None if name is None else self._links[name], frame)
             for name, frame in moves
@@ -267,7 +282,9 @@ def link_of(server: ServerConfig) -> Link:
         from ullage.doors.mcp.remote import Remote
 
         return Remote(server.url, server.headers)
-    return Process(started([server.command, *server.args], server.env, server.cwd))
+    return Process(
+        started([server.command, *server.args], server.env, server.cwd)
+    )
 
 
 def open_store(settings: McpSettings) -> Spool | Store:
@@ -288,4 +305,6 @@ def open_store(settings: McpSettings) -> Spool | Store:
 
 def store_at(path: str) -> str:
     """The store's file at a path: ``IN_FOLDER`` in it, if it is a folder."""
-    return str(Path(path) / IN_FOLDER) if path and Path(path).is_dir() else path
+    return (
+        str(Path(path) / IN_FOLDER) if path and Path(path).is_dir() else path
+    )

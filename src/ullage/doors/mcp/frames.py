@@ -115,7 +115,8 @@ def rpc_message_of(frame: bytes) -> RpcMessage | None:
     try:
         read = _slowly_read(frame)
         return msgspec.convert(
-            {k: _slice(v) if k in _SLICES else v for k, v in read.items()}, RpcMessage
+            {k: _slice(v) if k in _SLICES else v for k, v in read.items()},
+            RpcMessage,
         )
     except (ValueError, AttributeError, RecursionError):
         return None

@@ -96,7 +96,9 @@ class Front:
         app.cleanup_ctx.append(self._connected)
         return app
 
-    async def _connected(self, application: web.Application) -> AsyncIterator[None]:
+    async def _connected(
+        self, application: web.Application
+    ) -> AsyncIterator[None]:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S)
         async with aiohttp.ClientSession(timeout=timeout) as self._http:
             yield
@@ -104,7 +106,9 @@ class Front:
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         if self._is_local and not _is_local(request):
-            return web.Response(status=403, text="only this machine is served here")
+            return web.Response(
+                status=403, text="only this machine is served here"
+            )
         tenant, is_post = self._tenant(request), request.method == "POST"
         session = self._of(tenant)
         # a GET may take a stream up again; POSTs of two clients may count their requests alike
@@ -122,13 +126,17 @@ class Front:
         if is_post:
             body, back = await asyncio.to_thread(relay.from_client, body)
             if back and not body:
-                return web.Response(body=back.strip(), content_type="application/json")
+                return web.Response(
+                    body=back.strip(), content_type="application/json"
+                )
             if "Mcp-Session-Id" in request.headers:
                 session.remember(relay.pending)
         try:
             return await self._passed(request, body, back, relay)
         except (aiohttp.ClientConnectionError, TimeoutError) as error:
-            return web.Response(status=502, text=f"ullage mcp: {type(error).__name__}")
+            return web.Response(
+                status=502, text=f"ullage mcp: {type(error).__name__}"
+            )
 
     def _of(self, tenant: str) -> _Session:
         """The session of a tenant. Of too many the one that was idle longest is dropped."""
@@ -139,7 +147,11 @@ class Front:
         return session
 
     async def _passed(
-        self, request: web.Request, body: bytes, back: bytes, relay: SessionRelay
+        self,
+        request: web.Request,
+        body: bytes,
+        back: bytes,
+        relay: SessionRelay,
     ) -> web.StreamResponse:
         """The server's answer, changed where it is ours to change, with what is ours before it."""
         assert self._http is not None
@@ -159,15 +171,25 @@ class Front:
             end_to_end = _kept(response.headers)
             if response.content_type != "text/event-stream":
                 whole = await response.read()
-                changed = _answered(whole, relay) if request.method == "POST" else whole
+                changed = (
+                    _answered(whole, relay)
+                    if request.method == "POST"
+                    else whole
+                )
                 if back:
-                    rest = batch_of(changed) or ([changed] if changed.strip() else [])
+                    rest = batch_of(changed) or (
+                        [changed] if changed.strip() else []
+                    )
                     changed = batched([*batch_of(back), *rest])
-                    return web.Response(body=changed, content_type="application/json")
+                    return web.Response(
+                        body=changed, content_type="application/json"
+                    )
                 return web.Response(
                     status=response.status, body=changed, headers=end_to_end
                 )
-            stream = web.StreamResponse(status=response.status, headers=end_to_end)
+            stream = web.StreamResponse(
+                status=response.status, headers=end_to_end
+            )
             await stream.prepare(request)
             if back:
                 await stream.write(b"data: " + back.strip() + b"\n\n")
@@ -178,7 +200,9 @@ class Front:
 
     def _tenant(self, request: web.Request) -> str:
         """Whose a request is; in a store that is kept a session is nobody of its own."""
-        credential = credentials_of(request.headers, self._settings.credential_headers)
+        credential = credentials_of(
+            request.headers, self._settings.credential_headers
+        )
         session = (
             request.headers.get("Mcp-Session-Id", "")
             if self._settings.store is None
@@ -206,7 +230,11 @@ def _is_local(request: web.Request) -> bool:
     if request.headers.get("Sec-Fetch-Site") == "cross-site":
         return False
     origin = request.headers.get("Origin")
-    hosts = [f"//{request.host}"] if origin is None else [f"//{request.host}", origin]
+    hosts = (
+        [f"//{request.host}"]
+        if origin is None
+        else [f"//{request.host}", origin]
+    )
     return all(map(_names_this_machine, hosts))
 
 
@@ -221,7 +249,9 @@ def _names_this_machine(address: str) -> bool:
 
 def _kept(headers: Mapping[str, str]) -> dict[str, str]:
     return {
-        name: value for name, value in headers.items() if name.lower() not in _OF_A_HOP
+        name: value
+        for name, value in headers.items()
+        if name.lower() not in _OF_A_HOP
     }
 
 
@@ -249,19 +279,29 @@ def _end_of_event(buffer: bytes) -> int:
 def _changed(event: bytes, relay: SessionRelay) -> bytes:
     """An event whose message is what the relay gives on; the same bytes where that is the same."""
     lines = event.splitlines()
-    data = [line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:")]
+    data = [
+        line[5:].removeprefix(b" ")
+        for line in lines
+        if line.startswith(b"data:")
+    ]
     message = b"\n".join(data)
     changed = relay.from_server(message) if message else message
     if changed == message:
         return event
-    other_lines = [line for line in lines if line and not line.startswith(b"data:")]
+    other_lines = [
+        line for line in lines if line and not line.startswith(b"data:")
+    ]
     if not changed:
         return b"\n".join((*other_lines, b"", b"")) if other_lines else b""
     return b"\n".join((*other_lines, b"data: " + changed, b"", b""))
 
 
 def serve(
-    url: str, headers: Mapping[str, str], settings: McpSettings, host: str, port: int
+    url: str,
+    headers: Mapping[str, str],
+    settings: McpSettings,
+    host: str,
+    port: int,
 ) -> None:
     """Serve until a signal comes.
 
@@ -275,4 +315,6 @@ def serve(
     front = Front(url, headers, settings, host)
     display_host = f"[{host}]" if ":" in host else host
     tell(f"on http://{display_host}:{port}/mcp")
-    web.run_app(front.application(), host=host, port=port, print=None, access_log=None)
+    web.run_app(
+        front.application(), host=host, port=port, print=None, access_log=None
+    )

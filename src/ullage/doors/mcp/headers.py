@@ -42,10 +42,14 @@ _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """Whose name a request says in its headers."""
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_PLAIN = re.compile(r"(?!=\?base64\?)(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?")
+_PLAIN = re.compile(
+    r"(?!=\?base64\?)(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?"
+)
 
 
-def credentials_of(headers: Mapping[str, str], named: Collection[str] = ()) -> str:
+def credentials_of(
+    headers: Mapping[str, str], named: Collection[str] = ()
+) -> str:
     """All that the headers of a request say of whose it is; empty where they say nothing.
 
     Args:
@@ -75,14 +79,20 @@ def marked_in(result: bytes | Raw) -> dict[str, Marked]:
     for raw in items_of(fields_of(result).get("tools", b"[]")):
         if _MARK.encode() in bytes(raw):
             tool = value_of(raw)
-            marks[str(tool.get("name"))] = dict(_marks(tool.get("inputSchema"), ()))
+            marks[str(tool.get("name"))] = dict(
+                _marks(tool.get("inputSchema"), ())
+            )
     return marks
 
 
-def _marks(schema: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+def _marks(
+    schema: Any, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], str]]:
     """The marks on properties, and on properties of those; a mark anywhere else means nothing."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
-    for name, inner in properties.items() if isinstance(properties, dict) else ():
+    for name, inner in (
+        properties.items() if isinstance(properties, dict) else ()
+    ):
         mark = inner.get(_MARK) if isinstance(inner, dict) else None
         if isinstance(mark, str) and _TOKEN.fullmatch(mark):
             yield (*path, name), mark

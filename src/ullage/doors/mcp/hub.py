@@ -87,7 +87,9 @@ class Hub:
     """
 
     def __init__(
-        self, servers: Sequence[str], tell: Callable[[str], None] = lambda line: None
+        self,
+        servers: Sequence[str],
+        tell: Callable[[str], None] = lambda line: None,
     ) -> None:
         self._strays = Strays(tell)
         self._servers = list(servers)
@@ -110,7 +112,9 @@ class Hub:
         message = rpc_message_of(frame)
         if message is None:
             moves = [
-                move for part in batch_of(frame) for move in self.from_client(part)
+                move
+                for part in batch_of(frame)
+                for move in self.from_client(part)
             ]
             return moves or [(name, frame) for name in self._servers]
         with self._lock:
@@ -122,7 +126,12 @@ class Hub:
                 return self._requested(frame, str(message.method), message)
             except UnreadableFrame:
                 return [
-                    (None, failure(message.id, _INVALID, "the params cannot be read"))
+                    (
+                        None,
+                        failure(
+                            message.id, _INVALID, "the params cannot be read"
+                        ),
+                    )
                 ]
 
     def _answered(self, frame: bytes, message: RpcMessage) -> list[Move]:
@@ -145,7 +154,9 @@ class Hub:
             self._joined.pop(request_id, None)
         return [(name, frame) for name in self._servers]
 
-    def _requested(self, frame: bytes, method: str, message: RpcMessage) -> list[Move]:
+    def _requested(
+        self, frame: bytes, method: str, message: RpcMessage
+    ) -> list[Move]:
         id = message.id
         assert isinstance(id, Id)
         params = {} if message.params is UNSET else fields_of(message.params)
@@ -194,7 +205,9 @@ class Hub:
         for server in self._servers:
             if alias.startswith(f"{server}_"):
                 return server, alias[len(server) + 1 :]
-        return (self._servers[0], alias) if len(self._servers) == 1 else ("", "")
+        return (
+            (self._servers[0], alias) if len(self._servers) == 1 else ("", "")
+        )
 
     # ── from a server ────────────────────────────────────────────────────────────────────
 
@@ -230,7 +243,9 @@ class Hub:
             del self._routed[routed]
         return [(None, frame)]
 
-    def _to_client(self, server: str, frame: bytes, message: RpcMessage) -> bytes:
+    def _to_client(
+        self, server: str, frame: bytes, message: RpcMessage
+    ) -> bytes:
         """What a server asks or tells the client; what it asks, under an id of ours."""
         if isinstance(message.id, Id):
             number = f"{server}:{next(self._numbers)}"
@@ -241,7 +256,10 @@ class Hub:
             for own_id, origin in self._server_requests.items():
                 if origin == (server, request_id):
                     del self._server_requests[own_id]
-                    params = {**fields_of(message.params or b"{}"), "requestId": own_id}
+                    params = {
+                        **fields_of(message.params or b"{}"),
+                        "requestId": own_id,
+                    }
                     return with_field(frame, "params", encode(params))
         return frame
 
@@ -251,7 +269,9 @@ class Hub:
         joined = self._joined[id]
         joined.waiting.discard(server)
         try:
-            result = None if message.result is UNSET else fields_of(message.result)
+            result = (
+                None if message.result is UNSET else fields_of(message.result)
+            )
         except UnreadableFrame:
             result = None
         joined.answers[server] = result
@@ -263,12 +283,17 @@ class Hub:
         """What the client is told when a server has ended; the others go on."""
         with self._lock:
             self._servers.remove(server)
-            lost_ids = [id for id, name in self._routed.items() if name == server]
+            lost_ids = [
+                id for id, name in self._routed.items() if name == server
+            ]
             moves: list[Move] = []
             for id in lost_ids:
                 del self._routed[id]
                 moves.append(
-                    (None, failure(id, _GONE, f"ullage mcp: {server}: {reason}"))
+                    (
+                        None,
+                        failure(id, _GONE, f"ullage mcp: {server}: {reason}"),
+                    )
                 )
             for id, joined in list(self._joined.items()):
                 if server in joined.waiting:
@@ -317,7 +342,9 @@ class Hub:
         for server, answer in answers.items():
             for item in items_of(answer.get(field, b"[]")):
                 items.append(
-                    item if name is None else self._named(method, server, item, name)
+                    item
+                    if name is None
+                    else self._named(method, server, item, name)
                 )
                 if name is None:
                     self._owns(method, server, item)
@@ -353,11 +380,17 @@ class Hub:
             )
             self._aliases[method, server, original] = alias
             self._owners[method, alias] = server, original
-        return item if alias == original else Raw(encode({**fields, field: alias}))
+        return (
+            item
+            if alias == original
+            else Raw(encode({**fields, field: alias}))
+        )
 
     def _is_taken(self, method: str, name: str) -> bool:
         """Whether a name belongs to another server, or to a tool of ours beside several."""
-        is_ours = self._is_shared and method == "tools/list" and is_our_name(name)
+        is_ours = (
+            self._is_shared and method == "tools/list" and is_our_name(name)
+        )
         return is_ours or (method, name) in self._owners
 
     def _owns(self, method: str, server: str, item: Raw) -> None:
@@ -430,7 +463,9 @@ def _introduced(answers: Mapping[str, dict[str, Raw]]) -> dict[str, Any]:
     if versions:
         merged["protocolVersion"] = min(versions)
     if "supportedVersions" in merged:
-        lists = [fields.get("supportedVersions", []) for fields in read.values()]
+        lists = [
+            fields.get("supportedVersions", []) for fields in read.values()
+        ]
         merged["supportedVersions"] = [
             version
             for version in lists[0]

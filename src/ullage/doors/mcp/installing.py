@@ -73,7 +73,9 @@ class Change(Struct, frozen=True):
 def called_as() -> tuple[str, ...]:
     """How a client is to call this program: by its whole path, for clients know few folders."""
     here = Path(sys.argv[0]).absolute()
-    if here.name.lower().removesuffix(".exe") == "ullage" and os.access(here, os.X_OK):
+    if here.name.lower().removesuffix(".exe") == "ullage" and os.access(
+        here, os.X_OK
+    ):
         return (str(here),)
     beside = shutil.which("ullage", path=str(Path(sys.executable).parent))
     return (beside,) if beside else (sys.executable, "-m", "ullage")
@@ -108,7 +110,10 @@ def _first_of(files: Sequence[str]) -> Path | None:
 
 
 def install(
-    client: Client, path: Path, proxy_command: Sequence[str], only: Collection[str] = ()
+    client: Client,
+    path: Path,
+    proxy_command: Sequence[str],
+    only: Collection[str] = (),
 ) -> Change | None:
     """What puts the proxy before a client's servers; None if there is none to put it before.
 
@@ -135,7 +140,11 @@ def install(
         if not is_ours(server_words) and (not only or name in only)
     }
     is_first = not any(map(is_ours, servers.values()))
-    return _change(client, path, text, words, keeps_backup=is_first) if words else None
+    return (
+        _change(client, path, text, words, keeps_backup=is_first)
+        if words
+        else None
+    )
 
 
 def uninstall(client: Client, path: Path) -> Change | None:
@@ -157,7 +166,9 @@ def uninstall(client: Client, path: Path) -> Change | None:
     if backup.is_file():
         original = _text(client, backup)
         with suppress(ConfigError):
-            if document_of(original, client) == document_of(change.new_text, client):
+            if document_of(original, client) == document_of(
+                change.new_text, client
+            ):
                 return Change(
                     client.name,
                     path,
@@ -177,7 +188,9 @@ def _change(
     keeps_backup: bool,
 ) -> Change:
     new_text = changed(text, client, words)
-    behind_us = [name for name, server_words in words.items() if is_ours(server_words)]
+    behind_us = [
+        name for name, server_words in words.items() if is_ours(server_words)
+    ]
     new_text = allow(new_text, client, behind_us)
     new_text = disallow(
         new_text, client, [name for name in words if name not in behind_us]
@@ -188,7 +201,9 @@ def _change(
             "it is written in a way that cannot be changed safely",
             f"Put {' '.join(called_as())} mcp -- before the command by hand.",
         )
-    return Change(client.name, path, text, new_text, tuple(words), keeps_backup)
+    return Change(
+        client.name, path, text, new_text, tuple(words), keeps_backup
+    )
 
 
 def permit_recall(
@@ -240,18 +255,26 @@ def _read(
 
 
 def _permissions_change(
-    client: Client, path: Path, text: str, new_text: str, servers: Collection[str]
+    client: Client,
+    path: Path,
+    text: str,
+    new_text: str,
+    servers: Collection[str],
 ) -> Change | None:
     if new_text == text:
         return None
-    return Change(client.name, path, text, new_text, tuple(servers), keeps_backup=False)
+    return Change(
+        client.name, path, text, new_text, tuple(servers), keeps_backup=False
+    )
 
 
 def _text(client: Client, path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not written in UTF-8"
+        reason = (
+            getattr(error, "strerror", None) or "it is not written in UTF-8"
+        )
         raise ConfigError(
             f"{client.name}'s file", reason, "Nothing was changed."
         ) from None
@@ -275,7 +298,9 @@ def apply(change: Change) -> None:
         if change.keeps_backup:
             _replace(_backup_of(change.path), change.old_text.encode(), path)
         _replace(path, change.new_text.encode(), path)
-        if not change.keeps_backup and change.new_text.encode() == _kept(change.path):
+        if not change.keeps_backup and change.new_text.encode() == _kept(
+            change.path
+        ):
             _backup_of(change.path).unlink()
     except OSError as error:
         reason = error.strerror or "it cannot be written"

@@ -46,7 +46,9 @@ def scanned(text: str) -> Node:
     """
     node = _value(text, _skipped(text, 0), 0)
     if _skipped(text, node.stop) != len(text):
-        raise NotJson(f"something stands behind the value, at character {node.stop:,}")
+        raise NotJson(
+            f"something stands behind the value, at character {node.stop:,}"
+        )
     return node
 
 
@@ -81,7 +83,9 @@ def _object(text: str, start: int, depth: int) -> Node:
         colon = _skipped(text, name.stop)
         if not isinstance(name.value, str) or text[colon : colon + 1] != ":":
             raise NotJson(f"no name stands at character {at:,}")
-        node = fields[name.value] = _value(text, _skipped(text, colon + 1), depth + 1)
+        node = fields[name.value] = _value(
+            text, _skipped(text, colon + 1), depth + 1
+        )
         at = _behind(text, node.stop, "}")
     values = {name: node.value for name, node in fields.items()}
     return Node(start, at + 1, values, fields, [])

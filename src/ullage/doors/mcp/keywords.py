@@ -35,9 +35,12 @@ _NOTES = frozenset(
 _SAID: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("$ref", "$schema", "format"), (str,)),
     **dict.fromkeys(("anyOf", "allOf", "enum", "required"), (list,)),
-    **dict.fromkeys(("minItems", "maxItems", "minLength", "maxLength"), (int,)),
     **dict.fromkeys(
-        ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), (int, float)
+        ("minItems", "maxItems", "minLength", "maxLength"), (int,)
+    ),
+    **dict.fromkeys(
+        ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+        (int, float),
     ),
     "type": (str, list),
     "properties": (dict,),
@@ -73,7 +76,9 @@ def understood(schema: Any) -> bool:
         if id(part) in seen or (isinstance(part, bool) and part is not schema):
             continue
         seen.add(id(part))
-        if not isinstance(part, dict) or not all(map(_is_known, part, part.values())):
+        if not isinstance(part, dict) or not all(
+            map(_is_known, part, part.values())
+        ):
             return False
         waiting += _inside(schema, part)
     return True
@@ -86,12 +91,15 @@ def _is_known(keyword: str, constraint: Any) -> bool:
         return False
     if keyword == "type":
         return all(
-            isinstance(kind, str) and kind in _KINDS for kind in _listed(constraint)
+            isinstance(kind, str) and kind in _KINDS
+            for kind in _listed(constraint)
         )
     return keyword != "$schema" or _DRAFTS.fullmatch(constraint) is not None
 
 
-def _inside(root: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Any]:
+def _inside(
+    root: Mapping[str, Any], schema: Mapping[str, Any]
+) -> Iterator[Any]:
     """The subschemas of a schema; None in the place of a target that is missing."""
     for keyword, constraint in schema.items():
         if keyword == "$ref":
@@ -110,7 +118,9 @@ def _target(root: Mapping[str, Any], ref: str) -> Any:
         return root
     match = _DEFINED.fullmatch(ref)
     defined = root.get(match[1]) if match else None
-    return defined.get(match[2]) if match and isinstance(defined, dict) else None
+    return (
+        defined.get(match[2]) if match and isinstance(defined, dict) else None
+    )
 
 
 class Keywords:
@@ -147,16 +157,24 @@ class Keywords:
                         return fault
         return None
 
-    def _is_none(self, keyword: str, constraint: Any, value: Any, path: Path) -> bool:
+    def _is_none(
+        self, keyword: str, constraint: Any, value: Any, path: Path
+    ) -> bool:
         """Whether a value fails every ``anyOf`` option, or a ``format``."""
         if keyword == "format":
             return self._formats and isinstance(value, str) and "…" in value
         return all(
-            self._fault(option, value, path) is not None for option in constraint
+            self._fault(option, value, path) is not None
+            for option in constraint
         )
 
     def _parts(
-        self, schema: Any, keyword: str, constraint: Any, value: Any, path: Path
+        self,
+        schema: Any,
+        keyword: str,
+        constraint: Any,
+        value: Any,
+        path: Path,
     ) -> Iterable[tuple[Any, Any, Path]]:
         """The subschemas that apply, each with the part of the value and its path."""
         if keyword == "$ref":
@@ -216,7 +234,9 @@ _PLAIN: Mapping[str, Callable[[Any, Any], bool]] = {
     "type": _is_of,
     "const": lambda said, value: encode(said) == encode(value),
     "enum": lambda said, value: encode(value) in map(encode, said),
-    "required": _of(dict, lambda said, value: all(name in value for name in said)),
+    "required": _of(
+        dict, lambda said, value: all(name in value for name in said)
+    ),
     "minItems": _of(list, lambda said, value: len(value) >= said),
     "maxItems": _of(list, lambda said, value: len(value) <= said),
     "minLength": _of(str, lambda said, value: len(value) >= said),

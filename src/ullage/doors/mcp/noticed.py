@@ -12,7 +12,12 @@ from collections.abc import Collection, Mapping
 
 from msgspec import Raw
 
-from ullage.doors.mcp.frames import UnreadableFrame, encode, fields_of, value_of
+from ullage.doors.mcp.frames import (
+    UnreadableFrame,
+    encode,
+    fields_of,
+    value_of,
+)
 
 _NAMES = ("ullage", "ullage_notice", "ullage_cut")
 _DECLARED = {
@@ -32,7 +37,12 @@ _CLOSED = frozenset(
             "enum",
             "const",
         ),
-        *("maxProperties", "patternProperties", "propertyNames", "dependentSchemas"),
+        *(
+            "maxProperties",
+            "patternProperties",
+            "propertyNames",
+            "dependentSchemas",
+        ),
     )
 )
 """Keywords at the root of a schema that may forbid one more name."""

@@ -162,7 +162,9 @@ class SessionRelay:
             else None
         )
         if own_words is not None:
-            return b"", reply(message.id, self._answer(request.tool, params, own_words))
+            return b"", reply(
+                message.id, self._answer(request.tool, params, own_words)
+            )
         self._waiting.ask(message.id, request)
         return frame, b""
 
@@ -177,7 +179,9 @@ class SessionRelay:
             return words
         try:
             arguments = value_of(params.get("arguments", b"{}"))
-            ref = next((arguments[name] for name in _REFS if name in arguments), "")
+            ref = next(
+                (arguments[name] for name in _REFS if name in arguments), ""
+            )
             self._store.stat(self._settings.tenant, str(ref))
         except (UnreadableFrame, TypeError, StoreError):
             return None
@@ -187,14 +191,18 @@ class SessionRelay:
         if message.method == "notifications/cancelled":
             try:
                 request_id = value_of(
-                    fields_of(message.params or b"{}").get("requestId", b"null")
+                    fields_of(message.params or b"{}").get(
+                        "requestId", b"null"
+                    )
                 )
             except UnreadableFrame:
                 return
             if isinstance(request_id, Id):
                 self._waiting.cancel(request_id)
 
-    def _read(self, message: RpcMessage) -> tuple[PendingRequest, dict[str, Raw]]:
+    def _read(
+        self, message: RpcMessage
+    ) -> tuple[PendingRequest, dict[str, Raw]]:
         """A request as it is remembered, and its parameters."""
         method = str(message.method)
         if method not in _READ:
@@ -233,9 +241,18 @@ class SessionRelay:
                 f"{error}. Make the call again that the output came from.",
                 True,
             )
-        result = {"content": [{"type": "text", "text": text}], "isError": is_error}
-        meta = {"_meta": value_of(params["_meta"])} if "_meta" in params else {}
-        return {"resultType": "complete", **result} if version_of(meta) else result
+        result = {
+            "content": [{"type": "text", "text": text}],
+            "isError": is_error,
+        }
+        meta = (
+            {"_meta": value_of(params["_meta"])} if "_meta" in params else {}
+        )
+        return (
+            {"resultType": "complete", **result}
+            if version_of(meta)
+            else result
+        )
 
     # ── from the server ──────────────────────────────────────────────────────────────────
 
@@ -253,7 +270,9 @@ class SessionRelay:
         if not may_go_on:
             self._strays.dropped()
             return b""
-        if message.method == "notifications/tasks":  # as if it had been asked for
+        if (
+            message.method == "notifications/tasks"
+        ):  # as if it had been asked for
             request = PendingRequest("tasks/get")
         part = "result" if message.method is UNSET else "params"
         raw: Raw | UnsetType = getattr(message, part)
@@ -282,13 +301,17 @@ class SessionRelay:
             )
         return frame
 
-    def _listing(self, frame: bytes, result: Raw, request: PendingRequest) -> bytes:
+    def _listing(
+        self, frame: bytes, result: Raw, request: PendingRequest
+    ) -> bytes:
         page, listed = extended(
             result,
             self._state.listed,
             is_first_page=request.is_first_page,
             may_cut=partial(
-                may_cut, self._settings.limits, user_tools=self._settings.user_tools
+                may_cut,
+                self._settings.limits,
+                user_tools=self._settings.user_tools,
             ),
         )
         self._state.listed = listed
@@ -321,7 +344,8 @@ class SessionRelay:
         if cut_result is None:
             return None
         return CutResult(
-            encode({**fields, "result": Raw(cut_result.result)}), cut_result.outputs
+            encode({**fields, "result": Raw(cut_result.result)}),
+            cut_result.outputs,
         )
 
     def _remember_task(self, result: Raw, request: PendingRequest) -> None:
@@ -330,21 +354,31 @@ class SessionRelay:
         task = fields_of(fields["task"]) if "task" in fields else fields
         if "task" in fields or _text(fields.get("resultType")) == "task":
             with self._state.lock:
-                _add(self._state.tasks, _text(task.get("taskId")), request, _MOST_TASKS)
+                _add(
+                    self._state.tasks,
+                    _text(task.get("taskId")),
+                    request,
+                    _MOST_TASKS,
+                )
 
     # ── the end ──────────────────────────────────────────────────────────────────────────
 
     def ended(self, reason: str) -> Iterator[bytes]:
         """The frames that tell a client of requests which the server will never answer."""
         for id in self._waiting.end():
-            yield failure(id, _GONE, f"ullage mcp: {reason} before it answered")
+            yield failure(
+                id, _GONE, f"ullage mcp: {reason} before it answered"
+            )
 
 
 _Key = TypeVar("_Key")
 
 
 def _add(
-    to: dict[_Key, PendingRequest], key: _Key, request: PendingRequest, most: int
+    to: dict[_Key, PendingRequest],
+    key: _Key,
+    request: PendingRequest,
+    most: int,
 ) -> None:
     """Remember one more; the oldest is forgotten, of a server that answers nothing."""
     to[key] = request

@@ -47,7 +47,8 @@ _STREAM = "text/event-stream"
 _CONNECT_S, _GOODBYE_S = 30, 3
 _TRIES = 3
 _ENDING = {
-    getattr(signal, name, None) for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
+    getattr(signal, name, None)
+    for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
 }
 _FAILED = -32000
 
@@ -186,7 +187,10 @@ class Remote:
         reason, position = "the stream ended", StreamPosition()
         try:
             posted = self._http.post(
-                self._url, data=frame.strip(), headers=headers, allow_redirects=False
+                self._url,
+                data=frame.strip(),
+                headers=headers,
+                allow_redirects=False,
             )
             async with posted as response:
                 if await self._taken(response, id, position):
@@ -203,7 +207,9 @@ class Remote:
             return
         if id is not None:
             self._take(
-                failure(id, _FAILED, f"ullage mcp: {reason} before it was answered")
+                failure(
+                    id, _FAILED, f"ullage mcp: {reason} before it was answered"
+                )
             )
         elif reason.startswith("HTTP 2"):
             if message and message.method == "notifications/initialized":
@@ -221,7 +227,10 @@ class Remote:
             reached, failed = position.last_event_id, failed + 1
             with suppress(aiohttp.ClientError, OSError, TimeoutError):
                 async with self._again(position) as response:
-                    if response.status < 500 and response.content_type != _STREAM:
+                    if (
+                        response.status < 500
+                        and response.content_type != _STREAM
+                    ):
                         return False
                     if await self._taken(response, id, position):
                         return True
@@ -236,7 +245,10 @@ class Remote:
         while True:
             with suppress(aiohttp.ClientError, OSError, TimeoutError):
                 async with self._again(position) as response:
-                    if response.status >= 400 or response.content_type != _STREAM:
+                    if (
+                        response.status >= 400
+                        or response.content_type != _STREAM
+                    ):
                         return  # it has none
                     await self._taken(response, None, position)
             await asyncio.sleep(position.wait_s)
@@ -248,15 +260,24 @@ class Remote:
         assert self._http is not None
         headers = {**self._headers, **self._session(), "Accept": _STREAM}
         headers |= (
-            {"Last-Event-ID": position.last_event_id} if position.last_event_id else {}
+            {"Last-Event-ID": position.last_event_id}
+            if position.last_event_id
+            else {}
         )
-        return self._http.get(self._url, headers=headers, allow_redirects=False)
+        return self._http.get(
+            self._url, headers=headers, allow_redirects=False
+        )
 
     async def _taken(
-        self, response: aiohttp.ClientResponse, id: Id | None, position: StreamPosition
+        self,
+        response: aiohttp.ClientResponse,
+        id: Id | None,
+        position: StreamPosition,
     ) -> bool:
         """Give on what a response holds; whether the answer to its request was among it."""
-        self._session_id = response.headers.get("Mcp-Session-Id", self._session_id)
+        self._session_id = response.headers.get(
+            "Mcp-Session-Id", self._session_id
+        )
         if response.content_type == "application/json":
             return self._give(await response.read(), id)
         is_answered = False

@@ -31,7 +31,9 @@ def faults_of(schema: bytes | None) -> tuple[Fault, ...] | None:
     if schema is None:
         return (lambda raw: None,)
     checks = [_check(schema, formats) for formats in (True, False)]
-    return None if None in checks else tuple(check for check in checks if check)
+    return (
+        None if None in checks else tuple(check for check in checks if check)
+    )
 
 
 @lru_cache(maxsize=64)
@@ -40,7 +42,9 @@ def _check(schema: bytes, formats: bool) -> Fault | None:
         read = value_of(schema)
     except UnreadableFrame:
         return None
-    return _own(read, formats) if understood(read) else _library_s(read, formats)
+    return (
+        _own(read, formats) if understood(read) else _library_s(read, formats)
+    )
 
 
 def _own(schema: Any, formats: bool) -> Fault:
@@ -62,7 +66,11 @@ def _library_s(schema: Any, formats: bool) -> Fault | None:
         validator = jsonschema_rs.validator_for(
             schema, validate_formats=formats, offline=True
         )
-    except (ImportError, ValueError, RecursionError):  # its errors are ValueErrors
+    except (
+        ImportError,
+        ValueError,
+        RecursionError,
+    ):  # its errors are ValueErrors
         return None
 
     def fault(raw: bytes) -> Path | None:
@@ -74,7 +82,8 @@ def _library_s(schema: Any, formats: bool) -> Fault | None:
         except (ValueError, StopIteration):
             return ()
         return tuple(
-            step if isinstance(step, str) else None for step in error.instance_path
+            step if isinstance(step, str) else None
+            for step in error.instance_path
         )
 
     return fault

@@ -33,7 +33,9 @@ from ullage.stores import Shape, Store, every_ref
 LIST = "tool_output_list"
 
 _SEARCH = next(
-    tool.name for tool in TOOLSET.tools if "pattern" in tool.parameters["properties"]
+    tool.name
+    for tool in TOOLSET.tools
+    if "pattern" in tool.parameters["properties"]
 )
 """The tool that searches."""
 
@@ -64,7 +66,11 @@ def _optional_ref(tool: ToolSpec) -> ToolSpec:
         "type": "string",
         "description": "The ref; all outputs without it",
     }
-    parameters = {**tool.parameters, "properties": properties, "required": ["pattern"]}
+    parameters = {
+        **tool.parameters,
+        "properties": properties,
+        "required": ["pattern"],
+    }
     return replace(tool, parameters=parameters)
 
 
@@ -119,7 +125,11 @@ class Shelf:
 
     def refs(self, cursor: str = "") -> Iterator[str]:
         """Every ref behind one, in their order, each once."""
-        refs = {ref for store in self._stores for ref in every_ref(store, self._tenant)}
+        refs = {
+            ref
+            for store in self._stores
+            for ref in every_ref(store, self._tenant)
+        }
         return (ref for ref in sorted(refs) if ref > cursor)
 
     def _holder(self, ref: str) -> Store:
@@ -135,7 +145,11 @@ class Shelf:
 def answered(frame: bytes, shelf: Shelf) -> bytes:
     """The frame that answers one; b"" where none is due."""
     message = rpc_message_of(frame)
-    if message is None or message.method is UNSET or not isinstance(message.id, Id):
+    if (
+        message is None
+        or message.method is UNSET
+        or not isinstance(message.id, Id)
+    ):
         return b""
     try:
         fields = {} if message.params is UNSET else fields_of(message.params)
@@ -145,16 +159,22 @@ def answered(frame: bytes, shelf: Shelf) -> bytes:
     return _reply(message.id, str(message.method), params, shelf)
 
 
-def _reply(id: Id, method: str, params: Mapping[str, Any], shelf: Shelf) -> bytes:
+def _reply(
+    id: Id, method: str, params: Mapping[str, Any], shelf: Shelf
+) -> bytes:
     version = version_of(params)
     if version and version not in _STATELESS:
         data = {"supported": list(_STATELESS), "requested": version}
-        return failure(id, _NO_VERSION, "this protocol version is not spoken", data)
+        return failure(
+            id, _NO_VERSION, "this protocol version is not spoken", data
+        )
     result: dict[str, Any]
     if method == "initialize":
         requested = params.get("protocolVersion")
         result = {
-            "protocolVersion": requested if requested in _VERSIONS else _VERSIONS[0],
+            "protocolVersion": requested
+            if requested in _VERSIONS
+            else _VERSIONS[0],
             **_self(),
         }
     elif method == "server/discover":
@@ -167,10 +187,14 @@ def _reply(id: Id, method: str, params: Mapping[str, Any], shelf: Shelf) -> byte
             **(_CACHED if version else {}),
         }
     elif method == "tools/call":
-        result = _called(params.get("name"), params.get("arguments") or {}, shelf)
+        result = _called(
+            params.get("name"), params.get("arguments") or {}, shelf
+        )
     else:
         return failure(id, _NO_METHOD, f"{method[:80]} is not known here")
-    return reply(id, {**result, "resultType": "complete"} if version else result)
+    return reply(
+        id, {**result, "resultType": "complete"} if version else result
+    )
 
 
 _CACHED = {"ttlMs": 3_600_000, "cacheScope": "public"}
@@ -178,7 +202,11 @@ _CACHED = {"ttlMs": 3_600_000, "cacheScope": "public"}
 
 def _self() -> dict[str, Any]:
     about = {"name": "ullage", "version": __version__}
-    return {"capabilities": {"tools": {}}, "serverInfo": about, "instructions": _ABOUT}
+    return {
+        "capabilities": {"tools": {}},
+        "serverInfo": about,
+        "instructions": _ABOUT,
+    }
 
 
 def _called(name: object, arguments: object, shelf: Shelf) -> dict[str, Any]:
@@ -193,7 +221,9 @@ def _called(name: object, arguments: object, shelf: Shelf) -> dict[str, Any]:
             return _said(_listed(shelf, options))
         if name == _SEARCH and not options.get("ref_id"):
             return _searched(shelf, options)
-        answer = open_result(str(name), encode(options).decode(), shelf, words=_WORDS)
+        answer = open_result(
+            str(name), encode(options).decode(), shelf, words=_WORDS
+        )
     except StoreError as error:
         return _said(str(error), is_error=True)
     return _said(answer.text, is_error=answer.is_error)
@@ -208,11 +238,15 @@ def _listed(shelf: Shelf, options: Mapping[str, Any]) -> str:
     limit, cursor = options.get("limit"), options.get("after")
     limit = min(max(limit, 1), 10 * _PAGE) if isinstance(limit, int) else _PAGE
     refs = list(
-        islice(shelf.refs(cursor if isinstance(cursor, str) else ""), limit + 1)
+        islice(
+            shelf.refs(cursor if isinstance(cursor, str) else ""), limit + 1
+        )
     )
     lines = [_line(shelf, ref) for ref in refs[:limit]]
     if len(refs) > limit:
-        lines.append(f'[there are more. Next: {LIST}(after="{refs[limit - 1]}")]')
+        lines.append(
+            f'[there are more. Next: {LIST}(after="{refs[limit - 1]}")]'
+        )
     return "\n".join(lines) or "[nothing is kept here]"
 
 
@@ -238,6 +272,8 @@ def _searched(shelf: Shelf, options: Mapping[str, Any]) -> dict[str, Any]:
         room -= len(sections[-1])
         if room < 0:
             remaining = sum(1 for _ in refs)
-            sections.append(f"[{remaining:,} outputs behind {ref} were not searched]")
+            sections.append(
+                f"[{remaining:,} outputs behind {ref} were not searched]"
+            )
             break
     return _said("\n\n".join(sections) or "[no output has a matching line]")

@@ -42,9 +42,7 @@ LEAST_CHARS = 500
 _RULE = re.compile(
     r"(?:(?P<tool>[^=\[\]]+)(?:\[(?P<arguments>[^\]]*)\])?=)?(?P<chars>\w[\w,]*)"
 )
-_REMEDY = (
-    "Write N, TOOL=N, TOOL[ARGUMENT=VALUE]=N, or whole for N; tool and value may hold *"
-)
+_REMEDY = "Write N, TOOL=N, TOOL[ARGUMENT=VALUE]=N, or whole for N; tool and value may hold *"
 
 
 class LimitRule(Struct, frozen=True, forbid_unknown_fields=True):
@@ -69,7 +67,9 @@ class LimitRule(Struct, frozen=True, forbid_unknown_fields=True):
             )
 
 
-class ServerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ServerConfig(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
     """A server of several, as clients' own configuration names it.
 
     Attributes:
@@ -97,7 +97,9 @@ class ServerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             )
 
 
-class McpSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class McpSettings(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
     """The settings of one proxy.
 
     Attributes:
@@ -146,7 +148,9 @@ def rule_of(written: str) -> LimitRule:
                 "limit", f"{pair[:60]!r} is no argument with a value", _REMEDY
             )
         arguments[name.strip()] = value.strip()
-    chars: int | Literal["whole"] = "whole" if number == "whole" else int(number)
+    chars: int | Literal["whole"] = (
+        "whole" if number == "whole" else int(number)
+    )
     return LimitRule(chars, (match["tool"] or "*").strip(), arguments)
 
 
@@ -219,7 +223,8 @@ def may_cut(
 def _read(arguments: bytes | Raw | None) -> Mapping[str, Any]:
     try:
         return {
-            name: value_of(raw) for name, raw in fields_of(arguments or b"{}").items()
+            name: value_of(raw)
+            for name, raw in fields_of(arguments or b"{}").items()
         }
     except UnreadableFrame:
         return {}
@@ -229,5 +234,9 @@ def _matches(value: object, like: str) -> bool:
     """Whether an argument is like a pattern; a number or a truth value as JSON writes it."""
     if value is None:
         return False
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    text = (
+        value
+        if isinstance(value, str)
+        else msgspec.json.encode(value).decode()
+    )
     return fnmatchcase(text, like)

@@ -107,11 +107,14 @@ class _Fit:
         fields = {name: bytes(value) for name, value in fields_of(raw).items()}
         names = [encode(name) for name in fields]
         most = level(
-            [*map(len, fields.values())], room - sum(map(len, names)) - 2 * len(names)
+            [*map(len, fields.values())],
+            room - sum(map(len, names)) - 2 * len(names),
         )
         pairs = (
             b"%b:%b" % (written, self.value(value, most, (*path, name)))
-            for written, (name, value) in zip(names, fields.items(), strict=True)
+            for written, (name, value) in zip(
+                names, fields.items(), strict=True
+            )
         )
         return _joined(b"{", pairs, b"}")
 

@@ -71,7 +71,9 @@ class _File:
             place += len(raw)
         bucket = _bucket(tenant, output.ref)
         shape = Shape(output.ref, output.kind, tuple(extents))
-        entry = _written(_Entry(tenant, self.end, shape, self._newest_places[bucket]))
+        entry = _written(
+            _Entry(tenant, self.end, shape, self._newest_places[bucket])
+        )
         _write(self._file, _SIZE.pack(len(entry)) + entry)
         self._newest_places[bucket] = place
         self.end = place + _SIZE.size + len(entry)
@@ -168,7 +170,9 @@ class Spool:
         ref, chunks = stored.entry.shape.ref, stored.entry.shape.chunks
         if not 0 <= n < len(chunks):
             raise RefNotFound(self.name, ref)
-        start = stored.entry.start + sum(extent.size_bytes for extent in chunks[:n])
+        start = stored.entry.start + sum(
+            extent.size_bytes for extent in chunks[:n]
+        )
         try:
             raw = stored.file.read(start, chunks[n].size_bytes)
         except OSError as error:
@@ -177,7 +181,9 @@ class Spool:
 
     def _get(self, stored: _StoredEntry) -> Output:
         shape = stored.entry.shape
-        text = "".join(self._chunk(stored, n) for n in range(len(shape.chunks)))
+        text = "".join(
+            self._chunk(stored, n) for n in range(len(shape.chunks))
+        )
         return Output(shape.ref, text, shape.kind)
 
     def _put(self, tenant: str, output: Output) -> None:
@@ -191,7 +197,10 @@ class Spool:
             raise self._failed("put", error, output.ref) from None
         if self._get(_StoredEntry(newer, entry)) != output:
             raise StoreError(
-                self.name, "put", "the ref is taken by different content", output.ref
+                self.name,
+                "put",
+                "the ref is taken by different content",
+                output.ref,
             )
 
     def _with_room(self) -> _File:
@@ -202,7 +211,9 @@ class Spool:
         return self._files[0]
 
     def _failed(self, operation: str, error: OSError, ref: str) -> StoreError:
-        return StoreError(self.name, operation, error.strerror or "failed", ref)
+        return StoreError(
+            self.name, operation, error.strerror or "failed", ref
+        )
 
 
 def _bucket(tenant: str, ref: str) -> int:

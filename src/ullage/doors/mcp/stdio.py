@@ -34,7 +34,9 @@ def tell(line: str) -> None:
 
 
 def started(
-    command: Sequence[str], env: Mapping[str, str] | None = None, cwd: str | None = None
+    command: Sequence[str],
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
 ) -> subprocess.Popen[bytes]:
     """The process of a server, which gets the signals that we get.
 
@@ -73,7 +75,9 @@ def pass_signals_on(servers: Iterable[Signalled]) -> None:
     A thread waits for them: a handler would run once the main thread has read a frame.
     """
     servers = tuple(servers)
-    numbers = {getattr(signal, name) for name in _PASSED_ON if hasattr(signal, name)}
+    numbers = {
+        getattr(signal, name) for name in _PASSED_ON if hasattr(signal, name)
+    }
 
     def pass_on(number: int, frame: object = None) -> None:
         for server in servers:

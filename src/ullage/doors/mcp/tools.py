@@ -36,7 +36,9 @@ def _of_a_server(tool: ToolSpec) -> ToolSpec:
         return tool
     named = {**properties["tool_call_id"], "description": "The ref to read"}
     properties = {**properties, "tool_call_id": named}
-    return replace(tool, parameters={**tool.parameters, "properties": properties})
+    return replace(
+        tool, parameters={**tool.parameters, "properties": properties}
+    )
 
 
 _TOOLSET = Words().toolset
@@ -72,7 +74,9 @@ class ToolListing(Struct, frozen=True):
 
 def our_words(tool: str) -> Words | None:
     """The wording under which a tool of this name may be ours; None if it cannot be."""
-    wordings = (Words(prefix=prefix, toolset=TOOLSET) for prefix in ("", *_PREFIXES))
+    wordings = (
+        Words(prefix=prefix, toolset=TOOLSET) for prefix in ("", *_PREFIXES)
+    )
     return next((words for words in wordings if words.is_recall(tool)), None)
 
 
@@ -116,17 +120,23 @@ def extended(
     schemas = {} if is_first_page else dict(listed.schemas)
     schemas.update(map(_declared, tools))
     listed_tools = [_as_given(tool, may_cut) for tool in tools]
-    is_last_page = "nextCursor" not in fields or value_of(fields["nextCursor"]) is None
+    is_last_page = (
+        "nextCursor" not in fields or value_of(fields["nextCursor"]) is None
+    )
     if not is_last_page:
         page = (
-            None if listed_tools == tools else encode({**fields, "tools": listed_tools})
+            None
+            if listed_tools == tools
+            else encode({**fields, "tools": listed_tools})
         )
         return page, replace(listed, schemas=schemas)
     prefix = prefix_beside(schemas, listed.prefix)
-    own_tools = [Raw(encode(as_listed(tool, prefix))) for tool in TOOLSET.tools]
-    return encode({**fields, "tools": [*listed_tools, *own_tools]}), ToolListing(
-        schemas, prefix
-    )
+    own_tools = [
+        Raw(encode(as_listed(tool, prefix))) for tool in TOOLSET.tools
+    ]
+    return encode(
+        {**fields, "tools": [*listed_tools, *own_tools]}
+    ), ToolListing(schemas, prefix)
 
 
 def _as_given(tool: Raw, may_cut: Callable[[str], bool]) -> Raw:

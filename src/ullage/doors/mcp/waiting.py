@@ -76,7 +76,9 @@ class Waiting(Generic[T]):
             if cancelled is not None:
                 del self._cancelled[cancelled]
                 return True, None
-            return not self._is_complete and same_id(id, self._closed) is None, None
+            return not self._is_complete and same_id(
+                id, self._closed
+            ) is None, None
 
     def end(self) -> list[Id]:
         """Close everything; the ids of what was open."""
@@ -94,10 +96,14 @@ def same_id(id: Id, ids: Container[Id]) -> Id | None:
     if id in ids:
         return id
     if isinstance(id, str):
-        alternative: Id | None = int(id) if id.isdecimal() and len(id) < 20 else None
+        alternative: Id | None = (
+            int(id) if id.isdecimal() and len(id) < 20 else None
+        )
     else:
         alternative = str(id)
-    return alternative if alternative is not None and alternative in ids else None
+    return (
+        alternative if alternative is not None and alternative in ids else None
+    )
 
 
 class Strays:
@@ -116,7 +122,9 @@ class Strays:
         self._lines += 1
         if self._lines <= _MOST_LINES:
             suffix = (
-                "; no more of them are told of" if self._lines == _MOST_LINES else ""
+                "; no more of them are told of"
+                if self._lines == _MOST_LINES
+                else ""
             )
             self._tell(f"an answer to no open request was dropped{suffix}")
 

@@ -84,7 +84,11 @@ class _Held:
                 (item.place, item) for item in new_records
             )
         for owner in outputs:
-            yield owner, list(outputs[owner].values()), list(records[owner].values())
+            yield (
+                owner,
+                list(outputs[owner].values()),
+                list(records[owner].values()),
+            )
 
 
 class Acceptance:
@@ -119,7 +123,9 @@ class Acceptance:
 
     def _let_go(self) -> list[str]:
         """Whose things are let go: those who were refused, and the oldest of too many."""
-        released = [tenant for tenant in self._refused if tenant not in self._running]
+        released = [
+            tenant for tenant in self._refused if tenant not in self._running
+        ]
         self._refused.difference_update(released)
         idle = [tenant for tenant in self._held if tenant not in self._running]
         chars = sum(entry.chars for entry in self._held.values())
@@ -130,7 +136,9 @@ class Acceptance:
             released.append(tenant)
             count, chars = count - 1, chars - self._held[tenant].chars
         return [
-            tenant for tenant in released if self._held.pop(tenant, None) is not None
+            tenant
+            for tenant in released
+            if self._held.pop(tenant, None) is not None
         ]
 
     def is_accepted(self, tenant: str) -> bool:
@@ -217,11 +225,15 @@ class HoldingStore(StoreWrapper):
         if pending is None:
             return self.store.commit(tenant, outputs, records)
         if not pending.lock.acquire(self._waits):
-            raise StoreError(self.name, "commit", "a commit is under way. Try again")
+            raise StoreError(
+                self.name, "commit", "a commit is under way. Try again"
+            )
         try:
             if pending.is_open:
                 standing = self._standing(tenant, records)
-                conflicts = pending.add(tenant, outputs, () if standing else records)
+                conflicts = pending.add(
+                    tenant, outputs, () if standing else records
+                )
                 return standing or conflicts
         finally:
             pending.lock.release()
@@ -231,10 +243,16 @@ class HoldingStore(StoreWrapper):
         """See `Acceptance.accept`."""
         return self._acceptance.accept(tenant, self.store)
 
-    def _standing(self, tenant: str, records: Sequence[Record]) -> tuple[Record, ...]:
+    def _standing(
+        self, tenant: str, records: Sequence[Record]
+    ) -> tuple[Record, ...]:
         """The records in the store that are in the way of some, as `Store.commit` gives them."""
-        once_records = {record.place: record for record in records if record.is_once}
-        keys = list(dict.fromkeys(record.key for record in once_records.values()))
+        once_records = {
+            record.place: record for record in records if record.is_once
+        }
+        keys = list(
+            dict.fromkeys(record.key for record in once_records.values())
+        )
         there = self.store.find(tenant, keys) if keys else ()
         return tuple(
             stored
@@ -258,7 +276,8 @@ class HoldingStore(StoreWrapper):
         order = {key: at for at, key in enumerate(unique_keys)}
         return tuple(
             sorted(
-                records.values(), key=lambda entry: (order[entry.key], *entry.place[1:])
+                records.values(),
+                key=lambda entry: (order[entry.key], *entry.place[1:]),
             )
         )
 

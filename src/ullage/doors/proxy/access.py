@@ -34,7 +34,15 @@ _OF_REVERSE_PROXIES = (
         "x-client-ip",
         "x-cluster-client-ip",
     ),
-    *("true-client-ip", "x-original-", "x-envoy-", "x-amzn-", "cf-", "fly-", "x-proxy"),
+    *(
+        "true-client-ip",
+        "x-original-",
+        "x-envoy-",
+        "x-amzn-",
+        "cf-",
+        "fly-",
+        "x-proxy",
+    ),
 )
 """How the headers begin that reverse proxies add."""
 
@@ -55,9 +63,9 @@ class Access:
 
     def verdict(self, request: web.BaseRequest) -> Verdict:
         """Whether a request for a page is granted."""
-        if not self._guard.is_ours(request.headers.getall("Host", [])) or _is_of_a_page(
-            request
-        ):
+        if not self._guard.is_ours(
+            request.headers.getall("Host", [])
+        ) or _is_of_a_page(request):
             return "refused"
         if not self._settings.is_set:
             return "given" if _is_of_who_runs_it(request) else "refused"
@@ -68,8 +76,12 @@ class Access:
         expected = self._settings.token_sha256
         if expected is None:
             return False
-        tokens = [_token_of(value) for value in headers.getall("Authorization", [])]
-        digests = [hashlib.sha256(token).hexdigest() for token in tokens if token]
+        tokens = [
+            _token_of(value) for value in headers.getall("Authorization", [])
+        ]
+        digests = [
+            hashlib.sha256(token).hexdigest() for token in tokens if token
+        ]
         return any(hmac.compare_digest(digest, expected) for digest in digests)
 
     def _is_named(self, request: web.BaseRequest) -> bool:
@@ -105,10 +117,12 @@ def _is_of_a_page(request: web.BaseRequest) -> bool:
     if site not in ("none", "same-origin") and not is_followed:
         return True
     own_origins = [
-        f"{scheme}://{request.headers.get('Host', '')}" for scheme in ("http", "https")
+        f"{scheme}://{request.headers.get('Host', '')}"
+        for scheme in ("http", "https")
     ]
     return any(
-        origin not in own_origins for origin in request.headers.getall("Origin", [])
+        origin not in own_origins
+        for origin in request.headers.getall("Origin", [])
     )
 
 
@@ -150,7 +164,9 @@ def user_of_connection(request: web.BaseRequest) -> int | None:
     return user_of_socket(there[:2], here[:2])
 
 
-def user_of_socket(local: tuple[str, int], remote: tuple[str, int]) -> int | None:
+def user_of_socket(
+    local: tuple[str, int], remote: tuple[str, int]
+) -> int | None:
     """The user id that a TCP socket of this machine belongs to; None where nothing tells.
 
     Args:
@@ -162,7 +178,11 @@ def user_of_socket(local: tuple[str, int], remote: tuple[str, int]) -> int | Non
     table = "tcp6" if ":" in local[0] else "tcp"
     try:
         addresses = [_in_hex(*local), _in_hex(*remote)]
-        lines = Path(f"/proc/net/{table}").read_text(encoding="ascii").splitlines()[1:]
+        lines = (
+            Path(f"/proc/net/{table}")
+            .read_text(encoding="ascii")
+            .splitlines()[1:]
+        )
     except (OSError, ValueError):
         return None
     for line in lines:

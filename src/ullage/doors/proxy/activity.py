@@ -129,7 +129,9 @@ class Activity:
 
     def __init__(self) -> None:
         self.totals = Totals()
-        self._conversations: OrderedDict[str, ConversationActivity] = OrderedDict()
+        self._conversations: OrderedDict[str, ConversationActivity] = (
+            OrderedDict()
+        )
 
     def take(self, relayed: Relayed) -> None:
         """Take in a request that is over."""
@@ -155,7 +157,9 @@ def totalled(relayed: Relayed) -> Totals:
     """What one request adds."""
     report = relayed.report
     cost = (
-        None if report.usage is None else cost_usd(report.usage, lookup(report.model))
+        None
+        if report.usage is None
+        else cost_usd(report.usage, lookup(report.model))
     )
     return Totals(
         requests=1,
@@ -196,7 +200,9 @@ def _with(
         0 if usage is None else usage.cache_read_tokens,
     )
     notes = [
-        _decision(at_s, event) for event in report.events if event.kind not in _QUIET
+        _decision(at_s, event)
+        for event in report.events
+        if event.kind not in _QUIET
     ]
     return ConversationActivity(
         conversation.key,
@@ -215,7 +221,12 @@ def _decision(at_s: float, event: Event) -> DecisionNote:
     """A decision as it is shown: its words can name a tool, and a name has no bound."""
     place, reason = event.where[:_WORDS_CHARS], event.why[:_WORDS_CHARS]
     return DecisionNote(
-        at_s, event.kind, place, reason, event.tokens_before, event.tokens_after
+        at_s,
+        event.kind,
+        place,
+        reason,
+        event.tokens_before,
+        event.tokens_after,
     )
 
 
@@ -224,7 +235,9 @@ def _both(
 ) -> ConversationActivity:
     older, newer = sorted((one, twin), key=_last_s)
     turns = sorted((*older.turns, *newer.turns), key=lambda turn: turn.at_s)
-    decisions = sorted((*older.decisions, *newer.decisions), key=lambda each: each.at_s)
+    decisions = sorted(
+        (*older.decisions, *newer.decisions), key=lambda each: each.at_s
+    )
     return ConversationActivity(
         newer.key,
         newer.wire,

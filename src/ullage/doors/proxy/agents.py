@@ -49,8 +49,17 @@ READ_BY: Mapping[str, tuple[str, ...]] = {
         *("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL"),
         "GEMINI_API_BASE",
     ),
-    "goose": ("OPENAI_HOST", "OPENAI_BASE_URL", "ANTHROPIC_HOST", "GOOGLE_HOST"),
-    "qwen": ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL"),
+    "goose": (
+        "OPENAI_HOST",
+        "OPENAI_BASE_URL",
+        "ANTHROPIC_HOST",
+        "GOOGLE_HOST",
+    ),
+    "qwen": (
+        "OPENAI_BASE_URL",
+        "ANTHROPIC_BASE_URL",
+        "GOOGLE_GEMINI_BASE_URL",
+    ),
 }
 """The variables that each coding agent reads; of one provider's, the one that it prefers first."""
 
@@ -85,7 +94,9 @@ never over a value of the user's."""
 MARK = "ULLAGE_PROXY"
 """Set for a command that runs behind a proxy of ours."""
 
-_OWN_DEFAULTS = {"OPENAI_BASE_URL": "https://dashscope.aliyuncs.com/compatible-mode/v1"}
+_OWN_DEFAULTS = {
+    "OPENAI_BASE_URL": "https://dashscope.aliyuncs.com/compatible-mode/v1"
+}
 """Where Qwen Code asks, if nothing names an address: Alibaba's, not OpenAI's."""
 
 _OPENCODE = "OPENCODE_CONFIG_CONTENT"
@@ -128,23 +139,31 @@ class Setting(Struct, frozen=True):
     without: tuple[str, ...] = ()
     note: str = ""
 
-    def variables_at(self, url: str, environment: Mapping[str, str]) -> dict[str, str]:
+    def variables_at(
+        self, url: str, environment: Mapping[str, str]
+    ) -> dict[str, str]:
         """The variables for a proxy at this address.
 
         Args:
             url: of the proxy, without a path.
             environment: the command's own, for what is only added to.
         """
-        variables = {name: f"{url}/{path}" for name, path in self.variables.items()}
+        variables = {
+            name: f"{url}/{path}" for name, path in self.variables.items()
+        }
         variables |= {
             name: value
             for name, value in self.features.items()
             if name not in environment
         }
-        variables[_OPENCODE] = _opencode(environment.get(_OPENCODE), url, self.options)
+        variables[_OPENCODE] = _opencode(
+            environment.get(_OPENCODE), url, self.options
+        )
         for name in ("NO_PROXY", "no_proxy"):
             no_proxy = environment.get(name)
-            variables[name] = f"{no_proxy},{_NOT_PROXIED}" if no_proxy else _NOT_PROXIED
+            variables[name] = (
+                f"{no_proxy},{_NOT_PROXIED}" if no_proxy else _NOT_PROXIED
+            )
         return {**variables, MARK: url}
 
     def environment_at(
@@ -153,7 +172,9 @@ class Setting(Struct, frozen=True):
         """The whole environment of the command, for a proxy at this address."""
         whole = {**environment, **self.variables_at(url, environment)}
         return {
-            name: value for name, value in whole.items() if name not in self.without
+            name: value
+            for name, value in whole.items()
+            if name not in self.without
         }
 
 
@@ -187,7 +208,9 @@ def setting_for(
             variables[name] = _path_of(name, gateway, upstreams)
         elif name in named or _may_be_set(name, agent, named, configured):
             variables[name] = path
-    options = dict(_options({**environment, **file_settings}, configured, upstreams))
+    options = dict(
+        _options({**environment, **file_settings}, configured, upstreams)
+    )
     if agent == "claude" and "ANTHROPIC_BASE_URL" in file_settings:
         options["claude"] = variables["ANTHROPIC_BASE_URL"]
     features = _features(variables, {**addresses, **upstreams})
@@ -206,7 +229,9 @@ def agent_of(program: str) -> str:
     return name if name in READ_BY else ""
 
 
-def arguments_for(command: Sequence[str], setting: Setting, url: str) -> list[str]:
+def arguments_for(
+    command: Sequence[str], setting: Setting, url: str
+) -> list[str]:
     """A command with the options it needs.
 
     Codex reads its address from its settings alone. Claude Code's settings go before its
@@ -216,8 +241,13 @@ def arguments_for(command: Sequence[str], setting: Setting, url: str) -> list[st
     added: list[str] = []
     if agent == "codex":
         added = ["-c", f'openai_base_url="{url}/{setting.options["codex"]}"']
-    elif "claude" in setting.options and option_of(command, "--settings") is None:
-        settings = {"env": {"ANTHROPIC_BASE_URL": f"{url}/{setting.options['claude']}"}}
+    elif (
+        "claude" in setting.options
+        and option_of(command, "--settings") is None
+    ):
+        settings = {
+            "env": {"ANTHROPIC_BASE_URL": f"{url}/{setting.options['claude']}"}
+        }
         added = ["--settings", json.dumps(settings)]
     return [*command[:1], *added, *command[1:]]
 
@@ -226,7 +256,9 @@ def arguments_for(command: Sequence[str], setting: Setting, url: str) -> list[st
 
 
 def _addresses(
-    agent: str, file_settings: Mapping[str, str], environment: Mapping[str, str]
+    agent: str,
+    file_settings: Mapping[str, str],
+    environment: Mapping[str, str],
 ) -> dict[str, str]:
     """What is set, by variable: by the environment or a file, whichever the agent prefers."""
     defaults = _OWN_DEFAULTS if agent == "qwen" else {}
@@ -235,7 +267,10 @@ def _addresses(
         if agent == "claude"
         else {**file_settings, **environment}
     )
-    return {**defaults, **{name: value for name, value in merged.items() if value}}
+    return {
+        **defaults,
+        **{name: value for name, value in merged.items() if value},
+    }
 
 
 def _gateway(
@@ -261,7 +296,11 @@ def _plain(address: str) -> str:
     if parts.scheme != "https":
         return address
     host = parts.netloc.removesuffix(":443")
-    return f"https://{host}{parts.path}".rstrip("/") if not parts.query else address
+    return (
+        f"https://{host}{parts.path}".rstrip("/")
+        if not parts.query
+        else address
+    )
 
 
 def _path_of(name: str, gateway: str, upstreams: dict[str, str]) -> str:
@@ -275,7 +314,9 @@ def _path_of(name: str, gateway: str, upstreams: dict[str, str]) -> str:
     label = re.sub(r"[^a-z]+", "-", name.lower())
     upstream = f"{label}.{host}" if host else label
     path = parts.path.rstrip("/")
-    upstreams[upstream] = gateway.rstrip("/").removesuffix(path) if path else gateway
+    upstreams[upstream] = (
+        gateway.rstrip("/").removesuffix(path) if path else gateway
+    )
     return f"{upstream}{path}"
 
 
@@ -329,7 +370,10 @@ def _ollama_at(address: str) -> str | None:
 
 
 def _may_be_set(
-    name: str, agent: str, named: Mapping[str, str], configured: Collection[str]
+    name: str,
+    agent: str,
+    named: Mapping[str, str],
+    configured: Collection[str],
 ) -> bool:
     """Whether a variable that the user has not set may lead to us.
 
@@ -349,20 +393,31 @@ def _may_be_set(
         if variable != name
         and _gateway(variable, VARIABLES[variable], named, configured)
     ]
-    read = [variable for variable in READ_BY.get(agent, ()) if variable in siblings]
+    read = [
+        variable for variable in READ_BY.get(agent, ()) if variable in siblings
+    ]
     if name not in read:
         return not gateways
     return name == read[-1] and not set(gateways) & set(read)
 
 
 def _options(
-    named: Mapping[str, str], configured: Collection[str], upstreams: dict[str, str]
+    named: Mapping[str, str],
+    configured: Collection[str],
+    upstreams: dict[str, str],
 ) -> Iterator[tuple[str, str]]:
     """The path of the proxy for each address that an option or a text of settings gives."""
     for option, path in _OPTIONS.items():
-        name = option if named.get(option) else _VARIABLES_OF_OPTIONS.get(option, "")
+        name = (
+            option
+            if named.get(option)
+            else _VARIABLES_OF_OPTIONS.get(option, "")
+        )
         gateway = _gateway(name, path, named, configured)
-        yield option, path if gateway is None else _path_of(name, gateway, upstreams)
+        yield (
+            option,
+            path if gateway is None else _path_of(name, gateway, upstreams),
+        )
 
 
 # what an agent would do otherwise because of us
@@ -389,7 +444,9 @@ def _for_gemini(
     values = {**file_settings, **environment}
     chooses = any(values.get(name) for name in _GEMINI_CHOICES)
     is_left_alone = chooses or values.get("GOOGLE_GEMINI_BASE_URL")
-    needs_key = not is_left_alone and not gemini_has_chosen(environment, folder)
+    needs_key = not is_left_alone and not gemini_has_chosen(
+        environment, folder
+    )
     if not needs_key or not values.get("GEMINI_API_KEY"):
         return setting
     file = Path(__file__).with_name("gemini-defaults.json")
@@ -417,7 +474,9 @@ def _is_root_s(path: Path) -> bool:
     return status.st_uid == 0 and not status.st_mode & 0o022
 
 
-def _opencode(settings_text: str | None, url: str, options: Mapping[str, str]) -> str:
+def _opencode(
+    settings_text: str | None, url: str, options: Mapping[str, str]
+) -> str:
     """Opencode's settings, with our addresses where none was set in these."""
     settings = _object(settings_text)
     providers = settings["provider"] = dict(_object(settings.get("provider")))

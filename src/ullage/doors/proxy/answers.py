@@ -50,5 +50,7 @@ def failure(status: int, words: str, **headers: str) -> web.Response:
 def json_answer(value: Any, status: int = 200) -> web.Response:
     """A value as JSON."""
     return web.Response(
-        body=msgspec.json.encode(value), status=status, content_type="application/json"
+        body=msgspec.json.encode(value),
+        status=status,
+        content_type="application/json",
     )

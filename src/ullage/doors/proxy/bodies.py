@@ -47,7 +47,9 @@ class Body:
         is_silent: whether the client fell silent before its end.
     """
 
-    def __init__(self, data: bytes, rest: StreamReader | None, idle_s: float) -> None:
+    def __init__(
+        self, data: bytes, rest: StreamReader | None, idle_s: float
+    ) -> None:
         self.data, self.is_whole, self.is_silent = data, rest is None, False
         self._rest, self._idle_s = rest, idle_s
 
@@ -115,7 +117,9 @@ def decoded(data: bytes, encoding: str, most: int) -> bytes | None:
         encoding: ``Content-Encoding``: gzip, deflate, zstd, identity, or several of them.
         most: the most bytes it may become, so that a small body cannot fill the memory.
     """
-    for name in reversed([word.strip().lower() for word in encoding.split(",")]):
+    for name in reversed(
+        [word.strip().lower() for word in encoding.split(",")]
+    ):
         if name in ("", "identity"):
             continue
         decoder = decoder_of(name)

@@ -31,7 +31,9 @@ both; it is the command's to act on."""
 
 @contextlib.contextmanager
 def behind_a_proxy(
-    config: Config, *tell: Callable[[Relayed], None], run_keys: RunKeys | None = None
+    config: Config,
+    *tell: Callable[[Relayed], None],
+    run_keys: RunKeys | None = None,
 ) -> Iterator[tuple[str, Observers]]:
     """A proxy in a thread, as long as the block lasts.
 
@@ -53,7 +55,10 @@ def behind_a_proxy(
     thread.start()
     try:
         thread.wait()
-        yield f"http://{f'[{host}]' if ':' in host else host}:{port}", observers
+        yield (
+            f"http://{f'[{host}]' if ':' in host else host}:{port}",
+            observers,
+        )
     finally:
         thread.stop()
 
@@ -70,7 +75,11 @@ class _Thread(threading.Thread):
     ) -> None:
         super().__init__(name="ullage-proxy", daemon=True)
         self._run_keys = run_keys
-        self._config, self._listening, self._observers = config, listening, observers
+        self._config, self._listening, self._observers = (
+            config,
+            listening,
+            observers,
+        )
         self._began = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._over: asyncio.Event | None = None
@@ -87,7 +96,10 @@ class _Thread(threading.Thread):
     async def _serve(self) -> None:
         self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
         async with running(
-            self._config, self._listening, self._observers, run_keys=self._run_keys
+            self._config,
+            self._listening,
+            self._observers,
+            run_keys=self._run_keys,
         ):
             self._began.set()
             await self._over.wait()
@@ -100,13 +112,19 @@ class _Thread(threading.Thread):
 
     def stop(self) -> None:
         """Let what is under way come to its end."""
-        if self._loop is not None and self._over is not None and self.is_alive():
+        if (
+            self._loop is not None
+            and self._over is not None
+            and self.is_alive()
+        ):
             self._loop.call_soon_threadsafe(self._over.set)
         self.join()
 
 
 def summary(
-    totals: Totals, store: str, conversations: Sequence[ConversationActivity] = ()
+    totals: Totals,
+    store: str,
+    conversations: Sequence[ConversationActivity] = (),
 ) -> list[str]:
     """What a proxy came to, in a few lines; none if nothing went through it.
 
@@ -130,7 +148,9 @@ def summary(
     ]
 
 
-def _met_under_way(conversations: Sequence[ConversationActivity]) -> Iterator[str]:
+def _met_under_way(
+    conversations: Sequence[ConversationActivity],
+) -> Iterator[str]:
     """What became of the conversations that were under way when they were first seen."""
     joined = sum(one.is_joined for one in conversations)
     if joined:
@@ -146,13 +166,17 @@ def _met_under_way(conversations: Sequence[ConversationActivity]) -> Iterator[st
 
 def _refused(conversations: Sequence[ConversationActivity]) -> Iterator[str]:
     """What upstreams refuse of what is added to requests."""
-    refused = Counter(addition for one in conversations for addition in one.without)
+    refused = Counter(
+        addition for one in conversations for addition in one.without
+    )
     for addition, count in refused.items():
         yield f"{_conversations(count)} sent without our {addition}: the upstream refuses it"
 
 
 def _conversations(count: int) -> str:
-    return "1 conversation was" if count == 1 else f"{count:,} conversations were"
+    return (
+        "1 conversation was" if count == 1 else f"{count:,} conversations were"
+    )
 
 
 def run_command(command: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -168,7 +192,9 @@ def run_command(command: Sequence[str], environment: Mapping[str, str]) -> int:
         )
     with (
         _signals() as child,
-        subprocess.Popen([program, *command[1:]], env=dict(environment)) as process,
+        subprocess.Popen(
+            [program, *command[1:]], env=dict(environment)
+        ) as process,
     ):
         child.append(process)
         code = process.wait()
@@ -184,7 +210,9 @@ def _signals() -> Iterator[list[subprocess.Popen[bytes]]]:
         for process in child:
             process.send_signal(number)
 
-    numbers = [getattr(signal, name) for name in _PASSED_ON if hasattr(signal, name)]
+    numbers = [
+        getattr(signal, name) for name in _PASSED_ON if hasattr(signal, name)
+    ]
     handlers = {
         signal_number: signal.signal(signal_number, pass_on)
         for signal_number in numbers

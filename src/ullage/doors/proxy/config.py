@@ -28,7 +28,9 @@ from ullage.documents import NAMES
 from ullage.doors.host import named_tools
 from ullage.wires import WIRES
 
-UPSTREAMS = {name: url for wire in WIRES for name, url in wire.upstreams.items()}
+UPSTREAMS = {
+    name: url for wire in WIRES for name, url in wire.upstreams.items()
+}
 """Where requests go if nothing else is said: the providers' own addresses, by name."""
 
 _NAME = re.compile(r"[a-z][a-z0-9.-]{0,127}")
@@ -40,7 +42,9 @@ _ORIGIN = re.compile(
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-class ProxyLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ProxyLimits(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
     """How much a proxy holds, and how long it waits. What is over is passed on, never refused,
     except where a number of connections says so.
 
@@ -77,7 +81,9 @@ class ProxyLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     drain_s: float = 30.0
 
 
-class AccessSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AccessSettings(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
     """Who may look at the pages from elsewhere. Once anything is set, everybody has to.
 
     Attributes:
@@ -181,11 +187,15 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 )
         if self.policy not in NAMES:
             raise ConfigError(
-                "policy", f"there is no {self.policy!r}", f"Use one of {NAMES}."
+                "policy",
+                f"there is no {self.policy!r}",
+                f"Use one of {NAMES}.",
             )
         if not _HEADER.fullmatch(self.opt_out_header):
             raise ConfigError(
-                "opt_out_header", "it is no header's name", "Write it in lower case."
+                "opt_out_header",
+                "it is no header's name",
+                "Write it in lower case.",
             )
         _check_discover(self.discover, self.upstreams)
         named_tools(self.user_tools)
@@ -199,7 +209,9 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def config_of(
-    file: Path | None = None, environment: Mapping[str, str] = {}, **options: Any
+    file: Path | None = None,
+    environment: Mapping[str, str] = {},
+    **options: Any,
 ) -> Config:
     """The settings of a file, with those of the environment and of options laid over them.
 
@@ -222,13 +234,19 @@ def config_of(
     for name in _LISTS:
         value = environment.get(f"ULLAGE_PROXY_{name.upper()}")
         if value is not None:
-            settings[name] = [item.strip() for item in value.split(",") if item.strip()]
+            settings[name] = [
+                item.strip() for item in value.split(",") if item.strip()
+            ]
     for name in ("store", "blobs", "cache"):
         if environment.get(f"ULLAGE_{name.upper()}"):
             settings.setdefault(name, environment[f"ULLAGE_{name.upper()}"])
-    overrides = {name: value for name, value in options.items() if value is not None}
+    overrides = {
+        name: value for name, value in options.items() if value is not None
+    }
     for name in _LISTS:
-        if not overrides.get(name):  # an option that may come many times, and did not
+        if not overrides.get(
+            name
+        ):  # an option that may come many times, and did not
             overrides.pop(name, None)
     named = settings.get("upstreams", {}), overrides.get("upstreams", {})
     overrides["upstreams"] = {**UPSTREAMS, **named[0], **named[1]}
@@ -282,7 +300,9 @@ def host_and_port(listen: str) -> tuple[str, int]:
     host, _, port = listen.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65_535:
         raise ConfigError(
-            "listen", f"{listen!r} is no address and port", "Write 127.0.0.1:8787."
+            "listen",
+            f"{listen!r} is no address and port",
+            "Write 127.0.0.1:8787.",
         )
     return host.removeprefix("[").removesuffix("]"), int(port)
 
@@ -299,11 +319,15 @@ def _check_upstream(name: str, url: str) -> None:
     setting, parts = f"upstreams.{name}", urlsplit(url)
     if not _NAME.fullmatch(name):
         raise ConfigError(
-            setting, "the name is no lower-case word", "Rename it: it stands in paths."
+            setting,
+            "the name is no lower-case word",
+            "Rename it: it stands in paths.",
         )
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(
-            setting, "it is no URL of http or https", "Write https://host/path."
+            setting,
+            "it is no URL of http or https",
+            "Write https://host/path.",
         )
     if parts.username or parts.password or parts.query or parts.fragment:
         raise ConfigError(
@@ -317,7 +341,11 @@ def _check_discover(
     discover: bool | list[str] | None, upstreams: Mapping[str, str]
 ) -> None:
     """Raise ConfigError if a list of upstreams to ask names one that there is not."""
-    unknown = sorted({*discover} - {*upstreams}) if isinstance(discover, list) else []
+    unknown = (
+        sorted({*discover} - {*upstreams})
+        if isinstance(discover, list)
+        else []
+    )
     if unknown:
         raise ConfigError(
             "discover",
@@ -331,7 +359,9 @@ def _check_tenant_headers(headers: Iterable[str]) -> None:
     for header in headers:
         if not _HEADER.fullmatch(header.lower()):
             raise ConfigError(
-                "tenant_headers", "it lists no header's name", "Write x-user-id."
+                "tenant_headers",
+                "it lists no header's name",
+                "Write x-user-id.",
             )
 
 
@@ -362,7 +392,9 @@ def _check_origin(origin: str) -> None:
 
 
 def _check_access(access: AccessSettings) -> None:
-    if access.token_sha256 is not None and not _SHA256.fullmatch(access.token_sha256):
+    if access.token_sha256 is not None and not _SHA256.fullmatch(
+        access.token_sha256
+    ):
         raise ConfigError(
             "access.token_sha256",
             "it is no SHA-256 in hex",
@@ -372,7 +404,9 @@ def _check_access(access: AccessSettings) -> None:
         access.user_header.lower()
     ):
         raise ConfigError(
-            "access.user_header", "it is no header's name", "Write x-forwarded-user."
+            "access.user_header",
+            "it is no header's name",
+            "Write x-forwarded-user.",
         )
     if (access.user_header is None) == bool(access.proxies):
         raise ConfigError(
@@ -400,7 +434,9 @@ def _check_numbers(config: Config) -> None:
             )
     if not 0 <= config.holdout <= 1:
         problem = f"{config.holdout} is no share"
-        raise ConfigError("holdout", problem, "Give 0 to 1: 0.05 is one in twenty.")
+        raise ConfigError(
+            "holdout", problem, "Give 0 to 1: 0.05 is one in twenty."
+        )
     if config.window_tokens is not None and config.window_tokens < 1_000:
         raise ConfigError(
             "window_tokens",

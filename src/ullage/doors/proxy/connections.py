@@ -85,7 +85,12 @@ class Connections:
         """Take a connection in; whether there was a place for it, or one could be made."""
         if len(self._open) >= self._most:
             waiting = next(
-                (candidate for candidate in self._open if not candidate.is_busy), None
+                (
+                    candidate
+                    for candidate in self._open
+                    if not candidate.is_busy
+                ),
+                None,
             )
             if waiting is None:
                 return False
@@ -210,8 +215,14 @@ class Connection(web.RequestHandler):
         if status >= 500:
             self.log_exception(exc_info=exc)
         if request.writer.output_size > 0:
-            raise ConnectionError("a reply is under way: it cannot become an error")
-        words = "the proxy failed." if status >= 500 else "this is no HTTP request."
+            raise ConnectionError(
+                "a reply is under way: it cannot become an error"
+            )
+        words = (
+            "the proxy failed."
+            if status >= 500
+            else "this is no HTTP request."
+        )
         return failure(status, words, Connection="close")
 
 

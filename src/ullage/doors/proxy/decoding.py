@@ -91,7 +91,10 @@ def _gzip(_: bytes) -> Inflater:
 
 def _deflate(begins: bytes) -> Inflater:
     """With the frame of zlib, as RFC 9110 (8.4.1.2) asks, or without, as some send it."""
-    is_framed = begins[0] & 15 == 8 and int.from_bytes(begins.ljust(2), "big") % 31 == 0
+    is_framed = (
+        begins[0] & 15 == 8
+        and int.from_bytes(begins.ljust(2), "big") % 31 == 0
+    )
     return zlib.decompressobj(15 if is_framed else -15)
 
 
@@ -103,4 +106,9 @@ def _zstd(_: bytes) -> Inflater:
     return zstd.ZstdDecompressor()
 
 
-_INFLATERS = {"gzip": _gzip, "x-gzip": _gzip, "deflate": _deflate, "zstd": _zstd}
+_INFLATERS = {
+    "gzip": _gzip,
+    "x-gzip": _gzip,
+    "deflate": _deflate,
+    "zstd": _zstd,
+}

@@ -77,7 +77,10 @@ class Discovery:
     """
 
     def __init__(
-        self, config: Config, client: aiohttp.ClientSession, proxies: Mapping[str, str]
+        self,
+        config: Config,
+        client: aiohttp.ClientSession,
+        proxies: Mapping[str, str],
     ) -> None:
         self._config, self._client, self._proxies = config, client, proxies
         self._known: OrderedDict[tuple[str, str], _Known] = OrderedDict()
@@ -101,12 +104,18 @@ class Discovery:
         if len(self._known) > _MOST_MODELS:
             self._known.popitem(last=False)
         is_due = asyncio.get_running_loop().time() >= entry.until_s
-        if is_due and not entry.is_asked and len(self._tasks) < _MOST_ASKED_AT_ONCE:
+        if (
+            is_due
+            and not entry.is_asked
+            and len(self._tasks) < _MOST_ASKED_AT_ONCE
+        ):
             entry.is_asked = True
             credentials = {
                 name: headers[name] for name in _CREDENTIALS if name in headers
             }
-            task = asyncio.create_task(self._ask(entry, route, credentials, model))
+            task = asyncio.create_task(
+                self._ask(entry, route, credentials, model)
+            )
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         return entry.window
@@ -147,7 +156,12 @@ class Discovery:
                 for ask in self._questions(route, credentials, model):
                     try:
                         served = await ask()
-                    except (aiohttp.ClientError, _Unanswered, TimeoutError, OSError):
+                    except (
+                        aiohttp.ClientError,
+                        _Unanswered,
+                        TimeoutError,
+                        OSError,
+                    ):
                         holds_s = _AGAIN_S
                         continue
                     best = _better(best, served)
@@ -171,10 +185,16 @@ class Discovery:
         root = api.removesuffix("/v1")
         get = partial(self._answer, route.upstream, credentials, "GET")
         show = partial(
-            self._answer, route.upstream, credentials, "POST", f"{root}/api/show"
+            self._answer,
+            route.upstream,
+            credentials,
+            "POST",
+            f"{root}/api/show",
         )
 
-        async def ask(url: str, read: Callable[[Any], Served | None]) -> Served | None:
+        async def ask(
+            url: str, read: Callable[[Any], Served | None]
+        ) -> Served | None:
             return read(await get(url))
 
         async def ask_show() -> Served | None:
@@ -183,10 +203,18 @@ class Discovery:
         return [
             partial(ask, f"{api}/models", partial(from_models, model=model)),
             partial(ask, f"{root}/props", from_props),
-            partial(ask, f"{root}/api/v0/models", partial(from_lm_studio, model=model)),
+            partial(
+                ask,
+                f"{root}/api/v0/models",
+                partial(from_lm_studio, model=model),
+            ),
             partial(ask, f"{root}/api/ps", partial(from_ps, model=model)),
             ask_show,
-            partial(ask, f"{root}/model/info", partial(from_model_info, model=model)),
+            partial(
+                ask,
+                f"{root}/model/info",
+                partial(from_model_info, model=model),
+            ),
         ]
 
     async def _answer(
@@ -198,7 +226,11 @@ class Discovery:
         body: dict[str, str] | None = None,
     ) -> Any:
         """The JSON that an upstream answers; None for anything else."""
-        headers = {"Accept": "application/json", "User-Agent": "ullage", **credentials}
+        headers = {
+            "Accept": "application/json",
+            "User-Agent": "ullage",
+            **credentials,
+        }
         async with (
             asyncio.timeout(_ANSWER_S),
             self._client.request(
@@ -259,7 +291,11 @@ def _told(served: Served, upstream: str, model: str) -> ServedWindow | None:
     info = lookup(model)
     if not served.is_loaded and info.window_tokens <= window:
         return None  # a bound raises nothing
-    verb = "serves it with" if served.is_loaded else "can serve it with at most"
+    verb = (
+        "serves it with" if served.is_loaded else "can serve it with at most"
+    )
     verb = "would load it with" if served.is_default else verb
     reason = f"the server {verb} {window:,} tokens ({source})"
-    return ServedWindow(window, Event(kind="window_found", where="model", why=reason))
+    return ServedWindow(
+        window, Event(kind="window_found", where="model", why=reason)
+    )

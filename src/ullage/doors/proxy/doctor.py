@@ -54,7 +54,10 @@ def findings(
     yield _python()
     yield _extra("aiohttp", "proxy", "the proxy cannot be started")
     yield _extra(
-        "toktok", "exact", "OpenAI's tokens are estimated, not counted", needed=False
+        "toktok",
+        "exact",
+        "OpenAI's tokens are estimated, not counted",
+        needed=False,
     )
     yield _store(config)
     yield from _address(config)
@@ -68,11 +71,18 @@ def _python() -> Finding:
     return Finding("python", "ok", ".".join(map(str, sys.version_info[:3])))
 
 
-def _extra(package: str, extra: str, without: str, *, needed: bool = True) -> Finding:
+def _extra(
+    package: str, extra: str, without: str, *, needed: bool = True
+) -> Finding:
     """Whether what an extra brings is there."""
-    about, name = f"extra {extra}", {"toktok": "toktok-rs"}.get(package, package)
+    about, name = (
+        f"extra {extra}",
+        {"toktok": "toktok-rs"}.get(package, package),
+    )
     try:
-        return Finding(about, "ok", f"{name} {importlib.metadata.version(name)}")
+        return Finding(
+            about, "ok", f"{name} {importlib.metadata.version(name)}"
+        )
     except importlib.metadata.PackageNotFoundError:
         remedy = f"{name} is not installed: {without}. {install_remedy(extra)}"
         return Finding(about, "wrong" if needed else "note", remedy)
@@ -88,9 +98,13 @@ def _store(config: Config) -> Finding:
         if path.exists():
             open_lasting(path, config.blobs, config.cache).close()
             return Finding(
-                "store", "ok", f"it opens, and holds {path.stat().st_size:,} bytes"
+                "store",
+                "ok",
+                f"it opens, and holds {path.stat().st_size:,} bytes",
             )
-        there = next(folder for folder in path.absolute().parents if folder.exists())
+        there = next(
+            folder for folder in path.absolute().parents if folder.exists()
+        )
         with tempfile.TemporaryFile(dir=there):
             return Finding("store", "ok", "there is none yet; it can be made")
     except (OSError, UllageError) as error:
@@ -111,7 +125,9 @@ def _address(config: Config) -> Iterator[Finding]:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         remedy = "Another proxy may hold it already; or listen elsewhere: --listen ADDRESS:PORT"
-        yield Finding("address", "wrong", f"{config.listen}: {reason}. {remedy}")
+        yield Finding(
+            "address", "wrong", f"{config.listen}: {reason}. {remedy}"
+        )
     if not is_loopback(host):
         words = "other machines reach the proxy. It asks nobody who he is: put what does before it"
         yield Finding("address", "note", words)
@@ -122,7 +138,9 @@ def _upstream(name: str, url: str, *, online: bool) -> Finding:
     host = parts.hostname or ""
     if parts.scheme == "http" and not is_loopback(host):
         return Finding(
-            about, "wrong", f"{url}: credentials would go unencrypted. Use https"
+            about,
+            "wrong",
+            f"{url}: credentials would go unencrypted. Use https",
         )
     if not online:
         return Finding(about, "ok", f"{url} (not asked; --online connects)")
@@ -132,7 +150,9 @@ def _upstream(name: str, url: str, *, online: bool) -> Finding:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         return Finding(
-            about, "wrong", f"{url}: no connection ({reason}). Is the URL right?"
+            about,
+            "wrong",
+            f"{url}: no connection ({reason}). Is the URL right?",
         )
     return Finding(about, "ok", f"{url} takes connections")
 
@@ -140,20 +160,28 @@ def _upstream(name: str, url: str, *, online: bool) -> Finding:
 def _agents(environment: Mapping[str, str]) -> Iterator[Finding]:
     """Which coding agents are there."""
     programs = [
-        name for name in AGENTS if shutil.which(name, path=environment.get("PATH"))
+        name
+        for name in AGENTS
+        if shutil.which(name, path=environment.get("PATH"))
     ]
     words = ", ".join(f"ullage run -- {name}" for name in programs)
     yield Finding(
-        "agents", "note", words or f"none of {', '.join(AGENTS)} is on the PATH"
+        "agents",
+        "note",
+        words or f"none of {', '.join(AGENTS)} is on the PATH",
     )
 
 
 def _variables(environment: Mapping[str, str]) -> Iterator[Finding]:
     """Which variables lead somewhere already, told without what may be secret in them."""
     if MARK in environment:
-        address = urlsplit(environment[MARK]).netloc  # and not the key behind it
+        address = urlsplit(
+            environment[MARK]
+        ).netloc  # and not the key behind it
         yield Finding(
-            "environment", "note", f"this shell is behind the proxy on {address}"
+            "environment",
+            "note",
+            f"this shell is behind the proxy on {address}",
         )
         return
     for name in VARIABLES:
@@ -161,7 +189,9 @@ def _variables(environment: Mapping[str, str]) -> Iterator[Finding]:
             host = urlsplit(value).hostname or "no URL"
             words = f"leads to {host}: under `ullage run` that is where its requests go"
             yield Finding(name, "note" if host != "no URL" else "wrong", words)
-    proxied = any(environment.get(name) for name in ("HTTPS_PROXY", "https_proxy"))
+    proxied = any(
+        environment.get(name) for name in ("HTTPS_PROXY", "https_proxy")
+    )
     if proxied:
         words = "upstreams are reached through the proxy it names"
         yield Finding("HTTPS_PROXY", "note", words)

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-from ullage import AsyncSessions, Limits, Output, Record, SqliteStore, common_keys
+from ullage import (
+    AsyncSessions,
+    Limits,
+    Output,
+    Record,
+    SqliteStore,
+    common_keys,
+)
 from ullage.core.errors import StoreError
 from ullage.doors.exchange import Exchanges
 from ullage.doors.proxy.acceptance import Acceptance, HoldingStore
@@ -29,7 +36,9 @@ class LocalStore(Threaded):
         self.blocking = store
         self._quick = quick
 
-    async def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
+    async def find(
+        self, tenant: str, keys: Iterable[bytes]
+    ) -> tuple[Record, ...]:
         """See `Store.find`. Reading waits for no writer."""
         key_list = tuple(keys)
         if len(key_list) <= _FEW_KEYS:
@@ -54,7 +63,9 @@ class LocalStore(Threaded):
         await super().close()
 
 
-def local_store(store: Store, acceptance: Acceptance | None = None) -> LocalStore:
+def local_store(
+    store: Store, acceptance: Acceptance | None = None
+) -> LocalStore:
     """A store on this machine, for an event loop.
 
     Args:
@@ -76,10 +87,14 @@ def local_store(store: Store, acceptance: Acceptance | None = None) -> LocalStor
 
 def _threaded(store: Store, acceptance: Acceptance | None) -> Threaded:
     """A store on another machine, for an event loop."""
-    return Threaded(store if acceptance is None else HoldingStore(store, acceptance))
+    return Threaded(
+        store if acceptance is None else HoldingStore(store, acceptance)
+    )
 
 
-def exchanges_of(config: Config, acceptance: Acceptance | None = None) -> Exchanges:
+def exchanges_of(
+    config: Config, acceptance: Acceptance | None = None
+) -> Exchanges:
     """The exchanges of one worker.
 
     A dry run keeps what it sets aside in memory: nothing of it is to last.
@@ -94,7 +109,9 @@ def exchanges_of(config: Config, acceptance: Acceptance | None = None) -> Exchan
     if config.dry_run:
         store: Threaded = LocalStore(MemoryStore())
     else:
-        opened = open_lasting(config.store or "sqlite", config.blobs, config.cache)
+        opened = open_lasting(
+            config.store or "sqlite", config.blobs, config.cache
+        )
         make = _threaded if is_url(config.store) else local_store
         store = make(opened, acceptance)
     limits = (

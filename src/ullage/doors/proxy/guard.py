@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from aiohttp import web
     from multidict import CIMultiDictProxy
 
-_HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::([0-9]{1,5}))?")
+_HOST = re.compile(
+    r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::([0-9]{1,5}))?"
+)
 _LOCAL_DOMAINS = (".localhost", ".local", ".internal", ".home.arpa")
 """Domains in which nobody on the internet can have a name (RFC 6761, 6762, 8375; ICANN 2024)."""
 
@@ -117,7 +119,8 @@ class Guard:
         if not origins and site == "same-origin":  # only its Host says which
             host = headers.get("Host", "")
             return not any(
-                self._allows(f"{scheme}://{host}") for scheme in ("http", "https")
+                self._allows(f"{scheme}://{host}")
+                for scheme in ("http", "https")
             )
         if not origins:
             return site != "none"
@@ -126,7 +129,9 @@ class Guard:
     def _allows(self, origin: str) -> bool:
         origin = origin.strip().lower()
         scheme, separator, _ = origin.partition("://")
-        return origin in self._origins or f"{scheme}{separator}*" in self._origins
+        return (
+            origin in self._origins or f"{scheme}{separator}*" in self._origins
+        )
 
 
 def _is_simple(headers: CIMultiDictProxy[str]) -> bool:

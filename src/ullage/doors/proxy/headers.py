@@ -40,9 +40,13 @@ def passed_down(
     return _less(headers, set(without))
 
 
-def _less(headers: CIMultiDictProxy[str], without: set[str]) -> CIMultiDict[str]:
+def _less(
+    headers: CIMultiDictProxy[str], without: set[str]
+) -> CIMultiDict[str]:
     named = headers.get("Connection", "")
-    without |= _HOP.union(word.strip().lower() for word in named.split(",") if word)
+    without |= _HOP.union(
+        word.strip().lower() for word in named.split(",") if word
+    )
     remaining = headers.copy()
     for name in headers:
         lower = name.lower()
@@ -56,4 +60,9 @@ def program_of(headers: Mapping[str, str]) -> str:
 
     ``claude-cli/2.1.0 (external, cli)`` is ``claude-cli``; empty where it says nothing.
     """
-    return headers.get("User-Agent", "").strip().partition(" ")[0].partition("/")[0]
+    return (
+        headers.get("User-Agent", "")
+        .strip()
+        .partition(" ")[0]
+        .partition("/")[0]
+    )

@@ -58,7 +58,11 @@ class Metrics:
         report, upstream = relayed.report, relayed.upstream
         wire = report.wire or "none"
         self._add(
-            "requests_total", 1, upstream=upstream, wire=wire, done=done_with(relayed)
+            "requests_total",
+            1,
+            upstream=upstream,
+            wire=wire,
+            done=done_with(relayed),
         )
         self._add("broken_total", relayed.is_broken)
         self._add("replays_total", report.is_retried)
@@ -66,7 +70,12 @@ class Metrics:
         if report.passed is not None:
             self._add("passed_total", 1, reason=report.passed)
         if report.status:
-            self._add("replies_total", 1, upstream=upstream, status=str(report.status))
+            self._add(
+                "replies_total",
+                1,
+                upstream=upstream,
+                status=str(report.status),
+            )
         if report.view_tokens:
             self._add("prompt_tokens_total", raw_tokens(relayed), at="came")
             self._add("prompt_tokens_total", report.view_tokens, at="sent")
@@ -79,11 +88,19 @@ class Metrics:
             self._add("decisions_total", 1, kind=event.kind)
         if (usage := report.usage) is not None:
             self._add("reported_tokens_total", usage.fresh_tokens, of="fresh")
-            self._add("reported_tokens_total", usage.cache_read_tokens, of="cache_read")
             self._add(
-                "reported_tokens_total", usage.cache_write_tokens, of="cache_write"
+                "reported_tokens_total",
+                usage.cache_read_tokens,
+                of="cache_read",
             )
-            self._add("reported_tokens_total", usage.output_tokens, of="output")
+            self._add(
+                "reported_tokens_total",
+                usage.cache_write_tokens,
+                of="cache_write",
+            )
+            self._add(
+                "reported_tokens_total", usage.output_tokens, of="output"
+            )
 
     def lines(
         self, gauges: Mapping[str, float], worker: str = ""
@@ -101,7 +118,9 @@ class Metrics:
                 f"ullage_{name}{_braced(labels + worker_labels)} {value:.15g}"
             )
         for name, (counts, (total,)) in self._times.items():
-            lines_by_name[name] = list(_histogram(name, counts, total, worker_labels))
+            lines_by_name[name] = list(
+                _histogram(name, counts, total, worker_labels)
+            )
         for name, value in gauges.items():
             lines_by_name[name] = [
                 f"ullage_{name}{_braced(worker_labels)} {value:.10g}"
@@ -149,7 +168,9 @@ def _histogram(
     name: str, counts: list[int], total: float, worker_labels: Labels
 ) -> Iterable[str]:
     below = 0
-    for bound, count in zip((*map(str, _BOUNDS_S), "+Inf"), counts, strict=True):
+    for bound, count in zip(
+        (*map(str, _BOUNDS_S), "+Inf"), counts, strict=True
+    ):
         below += count
         yield f"ullage_{name}_bucket{_braced((*worker_labels, ('le', bound)))} {below}"
     yield f"ullage_{name}_sum{_braced(worker_labels)} {total:.10g}"
@@ -159,7 +180,11 @@ def _histogram(
 def _braced(labels: Labels) -> str:
     if not labels:
         return ""
-    return "{" + ",".join(f'{name}="{_quoted(value)}"' for name, value in labels) + "}"
+    return (
+        "{"
+        + ",".join(f'{name}="{_quoted(value)}"' for name, value in labels)
+        + "}"
+    )
 
 
 def _quoted(value: str) -> str:

@@ -37,9 +37,18 @@ class Observers:
                 self.mistakes += 1
 
 
-def observers_of(config: Config, *more: Callable[[Relayed], None]) -> Observers:
+def observers_of(
+    config: Config, *more: Callable[[Relayed], None]
+) -> Observers:
     """The observers that the configuration names, and more."""
     logs, tracing = lines_to() if config.log else None, spans()
     return Observers(
-        [*(observer for observer in (logs, tracing) if observer is not None), *more]
+        [
+            *(
+                observer
+                for observer in (logs, tracing)
+                if observer is not None
+            ),
+            *more,
+        ]
     )

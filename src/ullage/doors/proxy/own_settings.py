@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 _MOST_BYTES = 1 << 20
-_JSON_TEXT_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_JSON_TEXT_OR_COMMENT = re.compile(
+    r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL
+)
 _JSON_TEXT_OR_COMMA = re.compile(r'"(?:\\.|[^"\\])*"|,(?=\s*[}\]])')
 _LINE = re.compile(
     r"""(?m)^(?:export[ \t]+)?([A-Z_]+)[ \t]*[:=][ \t]*["']?([^"'\s#]+)"""
@@ -94,7 +96,9 @@ def _claude(
 
 def _codex(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
     """``openai_base_url`` in its ``config.toml``."""
-    settings = _toml(_folder(environment, "CODEX_HOME", ".codex") / "config.toml")
+    settings = _toml(
+        _folder(environment, "CODEX_HOME", ".codex") / "config.toml"
+    )
     url = settings.get("openai_base_url")
     return {"codex": url} if isinstance(url, str) and url else {}
 
@@ -110,7 +114,9 @@ def _qwen(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
     for at in (_home(environment), folder):
         settings = _json(at / ".qwen" / "settings.json")
         merged |= _texts(settings.get("env"))
-        url = _object(_object(settings.get("security")).get("auth")).get("baseUrl")
+        url = _object(_object(settings.get("security")).get("auth")).get(
+            "baseUrl"
+        )
         if isinstance(url, str) and url:
             merged["OPENAI_BASE_URL"] = url
     return merged | _env_file(environment, folder, ".qwen")
@@ -128,7 +134,9 @@ def _opencode(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
     for file in _opencode_files(environment, folder):
         providers = _object(_json(file).get("provider"))
         for name in OPENCODE_PROVIDERS:
-            url = _object(_object(providers.get(name)).get("options")).get("baseURL")
+            url = _object(_object(providers.get(name)).get("options")).get(
+                "baseURL"
+            )
             if isinstance(url, str) and url:
                 merged[f"opencode.{name}"] = _VARIABLE.sub(
                     lambda match: environment.get(match[1], ""), url
@@ -136,7 +144,9 @@ def _opencode(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
     return merged
 
 
-def _opencode_files(environment: Mapping[str, str], folder: Path) -> Iterator[Path]:
+def _opencode_files(
+    environment: Mapping[str, str], folder: Path
+) -> Iterator[Path]:
     home = _folder(environment, "XDG_CONFIG_HOME", ".config") / "opencode"
     names = ("opencode.json", "opencode.jsonc")
     yield home / "config.json"
@@ -171,7 +181,9 @@ def gemini_has_chosen(
     folder = Path.cwd() if folder is None else folder
     for at in (_home(environment), folder):
         settings = _json(at / ".gemini" / "settings.json")
-        if _object(_object(settings.get("security")).get("auth")).get("selectedType"):
+        if _object(_object(settings.get("security")).get("auth")).get(
+            "selectedType"
+        ):
             return True
     return False
 

@@ -95,14 +95,20 @@ class Pages:
                 )
             case "/metrics":
                 return await self._metrics()
-        verdict = self._access.verdict(request) if self._config.pages else "refused"
+        verdict = (
+            self._access.verdict(request) if self._config.pages else "refused"
+        )
         if verdict == "refused":
             return failure(403, _NOT_GIVEN)
         if verdict == "unauthenticated":
-            return failure(401, "pages ask for a token.", WWW_Authenticate=_ASKED)
+            return failure(
+                401, "pages ask for a token.", WWW_Authenticate=_ASKED
+            )
         return await self._page(path)
 
-    async def for_siblings(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def for_siblings(
+        self, request: web.BaseRequest
+    ) -> web.StreamResponse:
         """Answer another worker: what is here, and nothing of the others."""
         match request.path:
             case "/metrics":
@@ -126,15 +132,21 @@ class Pages:
         if path == "/state":
             return await self._state()
         if path.startswith("/conversations/"):
-            return await self._conversation(path.removeprefix("/conversations/"))
+            return await self._conversation(
+                path.removeprefix("/conversations/")
+            )
         return failure(404, "there is no such page.")
 
     # ── counters ─────────────────────────────────────────────────────────────────────
 
     async def _metrics(self) -> web.Response:
-        sibling_lines = await self._siblings.ask_as("/metrics", dict[str, list[str]])
+        sibling_lines = await self._siblings.ask_as(
+            "/metrics", dict[str, list[str]]
+        )
         text = merged([self._lines(), *sibling_lines])
-        return web.Response(body=text.encode(), headers={"Content-Type": _PROMETHEUS})
+        return web.Response(
+            body=text.encode(), headers={"Content-Type": _PROMETHEUS}
+        )
 
     def _lines(self) -> dict[str, list[str]]:
         sessions: Any = self._relay.exchanges.sessions
@@ -159,7 +171,10 @@ class Pages:
         siblings = await self._siblings.ask_as(
             "/state", tuple[Totals, tuple[ConversationActivity, ...]]
         )
-        local = self._observers.activity.totals, self._observers.activity.conversations
+        local = (
+            self._observers.activity.totals,
+            self._observers.activity.conversations,
+        )
         totals = sum((item for item, _ in siblings), local[0])
         conversations = joined([local[1], *(item for _, item in siblings)])
         state = {

@@ -38,7 +38,9 @@ def described(error: Any) -> str:
     if not isinstance(error, BaseException):
         return "unknown"
     place = _place_of(error.__traceback__)
-    return f"{type(error).__name__} in {place}" if place else type(error).__name__
+    return (
+        f"{type(error).__name__} in {place}" if place else type(error).__name__
+    )
 
 
 def _place_of(traceback: TracebackType | None) -> str:
@@ -73,7 +75,11 @@ class OwnWords(logging.Handler):
     def _line_of(self, record: logging.LogRecord) -> str:
         if record.name == _log.name:
             return record.getMessage()
-        if record.name == "ullage" and isinstance(record.args, tuple) and record.args:
+        if (
+            record.name == "ullage"
+            and isinstance(record.args, tuple)
+            and record.args
+        ):
             return self._line_of_event(str(record.args[0]))
         error = record.exc_info[1] if record.exc_info else None
         failed = f": {described(error)}" if error is not None else ""
@@ -83,7 +89,9 @@ class OwnWords(logging.Handler):
         if kind in self._kinds or not self._tells_events:
             return ""
         self._kinds.add(kind)
-        return f"event {kind!r}; later ones are counted in ullage_decisions_total"
+        return (
+            f"event {kind!r}; later ones are counted in ullage_decisions_total"
+        )
 
 
 @contextmanager
@@ -99,8 +107,12 @@ def own_words(*, tells_events: bool = True) -> Iterator[None]:
         sys.unraisablehook,
     )
     logging.lastResort = OwnWords(tells_events=tells_events)
-    threading.excepthook = lambda met: log_error("a thread failed", met.exc_value)
-    sys.unraisablehook = lambda met: log_error("a clean-up failed", met.exc_value)
+    threading.excepthook = lambda met: log_error(
+        "a thread failed", met.exc_value
+    )
+    sys.unraisablehook = lambda met: log_error(
+        "a clean-up failed", met.exc_value
+    )
     try:
         yield
     finally:

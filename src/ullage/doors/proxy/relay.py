@@ -113,20 +113,27 @@ class RequestRelay:
         if problem is not None:
             self.refused += 1
             return failure(
-                403, f"this request is not passed on: {problem}", Connection="close"
+                403,
+                f"this request is not passed on: {problem}",
+                Connection="close",
             )
         if self.in_flight >= self.config.limits.exchanges:
             return failure(
-                503, "too many requests are in flight. Try again.", Retry_After="1"
+                503,
+                "too many requests are in flight. Try again.",
+                Retry_After="1",
             )
         if "upgrade" in request.headers.get("Connection", "").lower():
             return failure(
-                426, "websockets are not passed on. Use HTTP.", Upgrade="HTTP/1.1"
+                426,
+                "websockets are not passed on. Use HTTP.",
+                Upgrade="HTTP/1.1",
             )
         route = route_of(target, request.headers, self.config.upstreams)
         if route is None:
             return failure(
-                400, "no upstream has this address. Send a path, without .. in it."
+                400,
+                "no upstream has this address. Send a path, without .. in it.",
             )
         self.in_flight += 1
         self.idle.clear()
@@ -168,7 +175,10 @@ class _Relaying:
     """One request, until its reply is over."""
 
     def __init__(
-        self, relay: RequestRelay, request: web.BaseRequest, route: UpstreamRoute
+        self,
+        relay: RequestRelay,
+        request: web.BaseRequest,
+        route: UpstreamRoute,
     ) -> None:
         self._relay, self._request, self._route = relay, request, route
         self._config = relay.config
@@ -194,9 +204,15 @@ class _Relaying:
         try:
             if passed is None:
                 body = await read_body(
-                    request.content, limits.body_bytes, self._relay.held, limits.idle_s
+                    request.content,
+                    limits.body_bytes,
+                    self._relay.held,
+                    limits.idle_s,
                 )
-                self._read_s, self._came_bytes = time.monotonic(), len(body.data)
+                self._read_s, self._came_bytes = (
+                    time.monotonic(),
+                    len(body.data),
+                )
             elif request.body_exists:
                 body = Body(b"", request.content, limits.idle_s)
             return await self._given(body, passed)
@@ -214,7 +230,9 @@ class _Relaying:
     def _silent(self) -> web.Response:
         self._is_broken = True
         return failure(
-            408, "the request's body did not come to its end.", Connection="close"
+            408,
+            "the request's body did not come to its end.",
+            Connection="close",
         )
 
     def _unread(self) -> Passed | None:
@@ -222,17 +240,23 @@ class _Relaying:
         if asked_at(self._request.method, self._route.url) is None:
             return "path"
         if self._request.headers.get("Authorization", "").startswith("AWS4-"):
-            return "signature"  # Amazon's signature 4 holds for these bytes alone
+            return (
+                "signature"  # Amazon's signature 4 holds for these bytes alone
+            )
         wish = self._request.headers.get(self._config.opt_out_header, "")
         return "asked" if wish.strip().lower() == "off" else None
 
-    async def _given(self, body: Body, passed: Passed | None) -> web.StreamResponse:
+    async def _given(
+        self, body: Body, passed: Passed | None
+    ) -> web.StreamResponse:
         """The reply to a request, by an exchange or as it is."""
         try:
             plain = None
             if passed is None and body.is_whole:
                 encoding = self._request.headers.get("Content-Encoding", "")
-                plain = decoded(body.data, encoding, self._config.limits.body_bytes)
+                plain = decoded(
+                    body.data, encoding, self._config.limits.body_bytes
+                )
             if plain is None:
                 return await self._as_it_is(body, passed or "body")
             self._came_bytes = len(plain)
@@ -248,7 +272,9 @@ class _Relaying:
 
     # ── as it is ─────────────────────────────────────────────────────────────────────
 
-    async def _as_it_is(self, body: Body, passed: Passed | None) -> web.StreamResponse:
+    async def _as_it_is(
+        self, body: Body, passed: Passed | None
+    ) -> web.StreamResponse:
         headers = passed_up(
             self._request.headers, without=[self._config.opt_out_header]
         )
@@ -299,7 +325,9 @@ class _Relaying:
             answer = await _sent(adrive(exchange.steps()))
         except (aiohttp.ClientError, _Unsent, OSError):
             raise
-        except Exception:  # a mistake of ours: what came goes on, if nothing did yet
+        except (
+            Exception
+        ):  # a mistake of ours: what came goes on, if nothing did yet
             if self._upstream.began_s:
                 raise
             return await self._as_it_is(body, "error")
@@ -332,14 +360,19 @@ class _Relaying:
         )
         return self._last_exchange
 
-    async def _down(self, answer: ClientAnswer, treatment: str) -> web.StreamResponse:
+    async def _down(
+        self, answer: ClientAnswer, treatment: str
+    ) -> web.StreamResponse:
         """Give an answer that an exchange has read."""
         reply: HttpReply | None = answer.reply
         if reply is None or "Content-Length" in reply.response.headers:
             parts = []
             while data := await adrive(answer.next()):
                 parts.append(data)
-            headers = {"Content-Type": answer.content_type, TREATMENT_HEADER: treatment}
+            headers = {
+                "Content-Type": answer.content_type,
+                TREATMENT_HEADER: treatment,
+            }
             if reply is not None:
                 headers = self._headers(reply, treatment, is_read=True)
             whole_response = web.Response(
@@ -359,7 +392,9 @@ class _Relaying:
 
     # ── both ─────────────────────────────────────────────────────────────────────────
 
-    def _to(self, headers: Any, data: Any, plain: bytes | None = None) -> HttpUpstream:
+    def _to(
+        self, headers: Any, data: Any, plain: bytes | None = None
+    ) -> HttpUpstream:
         method, url = self._request.method, self._route.url
         proxy = self._relay.proxies.get(self._route.upstream)
         most = self._config.limits.reply_bytes
@@ -375,7 +410,9 @@ class _Relaying:
             judged=partial(self._relay.judge, self.tenant),
         )
 
-    def _headers(self, reply: HttpReply, treatment: str, *, is_read: bool) -> Any:
+    def _headers(
+        self, reply: HttpReply, treatment: str, *, is_read: bool
+    ) -> Any:
         """The reply's headers; those about its body only where that is passed on unchanged."""
         without = ["content-length"] if is_read else []
         without += ["content-encoding"] if is_read and reply.is_decoded else []
@@ -409,7 +446,9 @@ class _Relaying:
             transport: Any = self._request.transport
             if transport is not None:
                 transport.abort()
-            if not isinstance(error, aiohttp.ClientError | TimeoutError | OSError):
+            if not isinstance(
+                error, aiohttp.ClientError | TimeoutError | OSError
+            ):
                 raise
 
     def _tell(self, passed: Passed | None) -> None:
@@ -422,7 +461,11 @@ class _Relaying:
                 else ExchangeReport(path=self._route.path, passed=passed)
             )
         now, upstream = time.monotonic(), self._upstream
-        sent_s = upstream.began_s if upstream is not None and upstream.began_s else now
+        sent_s = (
+            upstream.began_s
+            if upstream is not None and upstream.began_s
+            else now
+        )
         self._relay.tell(
             Relayed(
                 report=report,
@@ -476,7 +519,8 @@ def _unreached(route: UpstreamRoute, error: Exception) -> web.Response:
     kind = type(error.__cause__ or error).__name__
     if isinstance(error, _Unsent):
         return failure(
-            504, f"the upstream {route.upstream!r} did not answer in time ({kind})."
+            504,
+            f"the upstream {route.upstream!r} did not answer in time ({kind}).",
         )
     return failure(
         502,

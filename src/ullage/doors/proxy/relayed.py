@@ -49,12 +49,16 @@ def raw_tokens(relayed: Relayed) -> int:
     report = relayed.report
     if not (report.is_changed and relayed.sent_bytes):
         return report.view_tokens
-    return round(report.view_tokens * max(relayed.came_bytes / relayed.sent_bytes, 1.0))
+    return round(
+        report.view_tokens * max(relayed.came_bytes / relayed.sent_bytes, 1.0)
+    )
 
 
 def model_in_logs(model: str) -> str:
     """A model's name where it is a known one: any other is a text of the client's."""
-    return model if lookup(model).known and _PLAIN.fullmatch(model) else "unknown"
+    return (
+        model if lookup(model).known and _PLAIN.fullmatch(model) else "unknown"
+    )
 
 
 def treatment_of(
@@ -80,7 +84,9 @@ def treatment_of(
     treatment = "fitted" if is_changed else "unchanged"
     if report is None:
         return treatment
-    return f"{treatment}{joined(report)}{undercounted(report)}{without(report)}"
+    return (
+        f"{treatment}{joined(report)}{undercounted(report)}{without(report)}"
+    )
 
 
 def undercounted(report: ExchangeReport) -> str:
@@ -103,6 +109,7 @@ def joined(report: ExchangeReport) -> str:
     if standing is not None and standing.was_joined:
         return f"; waits={standing.reason}"
     is_now = any(
-        event.kind == "joined" and event.tokens_before for event in report.events
+        event.kind == "joined" and event.tokens_before
+        for event in report.events
     )
     return "; joined" if is_now else ""

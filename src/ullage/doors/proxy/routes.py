@@ -10,7 +10,8 @@ from msgspec import Struct
 from ullage.doors.proxy.config import UPSTREAMS
 
 _DOT_SEGMENT = re.compile(
-    r"(?:^|[/\\]|%2f|%5c)(?:\.|%2e){1,2}(?:$|[/\\;]|%2f|%5c|%3b)", re.IGNORECASE
+    r"(?:^|[/\\]|%2f|%5c)(?:\.|%2e){1,2}(?:$|[/\\;]|%2f|%5c|%3b)",
+    re.IGNORECASE,
 )
 """A segment that leads up or nowhere, however it is encoded: it would leave an upstream's path."""
 
@@ -50,12 +51,16 @@ def route_of(
         upstreams: base URLs by name.
     """
     if not target.startswith("/"):
-        return None  # a whole URL, as for a forward proxy: it would name a host
+        return (
+            None  # a whole URL, as for a forward proxy: it would name a host
+        )
     if _DOT_SEGMENT.search(target.partition("?")[0]):
         return None
     prefix, slash, rest = target[1:].partition("/")
     name, upstream_target = (
-        (prefix, f"/{rest}") if slash and prefix in upstreams else (None, target)
+        (prefix, f"/{rest}")
+        if slash and prefix in upstreams
+        else (None, target)
     )
     path, _, query = upstream_target.partition("?")
     name = name or _vendor(path, query, headers)
@@ -68,19 +73,25 @@ def route_of(
     return UpstreamRoute(name, url, url.partition("?")[0])
 
 
-def _is_of_chatgpt(headers: Mapping[str, str], upstreams: Mapping[str, str]) -> bool:
+def _is_of_chatgpt(
+    headers: Mapping[str, str], upstreams: Mapping[str, str]
+) -> bool:
     """Whether Codex is signed in with a ChatGPT account: api.openai.com refuses its credential.
 
     Codex has one base URL for both accounts. An upstream of the user's is left as it is.
     """
     is_vendor_s = all(
-        upstreams.get(name) == UPSTREAMS[name] for name in ("openai", "chatgpt")
+        upstreams.get(name) == UPSTREAMS[name]
+        for name in ("openai", "chatgpt")
     )
     return is_vendor_s and "chatgpt-account-id" in headers
 
 
 def _vendor(path: str, query: str, headers: Mapping[str, str]) -> str:
-    if path.startswith(("/v1beta/", "/v1alpha/")) or "x-goog-api-key" in headers:
+    if (
+        path.startswith(("/v1beta/", "/v1alpha/"))
+        or "x-goog-api-key" in headers
+    ):
         return "gemini"
     if (
         ":generateContent" in path
@@ -88,7 +99,10 @@ def _vendor(path: str, query: str, headers: Mapping[str, str]) -> str:
         or query.startswith("key=")
     ):
         return "gemini"
-    if path.startswith(("/v1/messages", "/v1/complete")) and "/completions" not in path:
+    if (
+        path.startswith(("/v1/messages", "/v1/complete"))
+        and "/completions" not in path
+    ):
         return "anthropic"
     if "anthropic-version" in headers or "x-api-key" in headers:
         return "anthropic"

@@ -53,7 +53,9 @@ class RunKeys(Struct, frozen=True):
 
 def new_run_keys() -> RunKeys:
     """Keys that nobody has seen."""
-    return RunKeys(secrets.token_urlsafe(_KEY_BYTES), secrets.token_urlsafe(_KEY_BYTES))
+    return RunKeys(
+        secrets.token_urlsafe(_KEY_BYTES), secrets.token_urlsafe(_KEY_BYTES)
+    )
 
 
 def _is_of_own_user(request: web.BaseRequest) -> bool:

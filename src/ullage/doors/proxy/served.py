@@ -46,8 +46,18 @@ class Served(Struct, frozen=True):
         return self.is_loaded and self.window_tokens is not None
 
 
-_LOADED = ("max_model_len", "loaded_context_length", "context_length", "context_window")
-_LOADED_TOO = ("max_context_length", "max_input_tokens", "max_context_tokens", "n_ctx")
+_LOADED = (
+    "max_model_len",
+    "loaded_context_length",
+    "context_length",
+    "context_window",
+)
+_LOADED_TOO = (
+    "max_context_length",
+    "max_input_tokens",
+    "max_context_tokens",
+    "n_ctx",
+)
 _NUM_CTX = re.compile(r"^\s*num_ctx\s+(\S+)\s*$", re.MULTILINE)
 
 
@@ -57,9 +67,13 @@ def from_models(body: Any, model: str) -> Served | None:
     if entry is None:
         return None
     provider = entry.get("top_provider")
-    if isinstance(provider, Mapping) and provider.get("context_length") is not None:
+    if (
+        isinstance(provider, Mapping)
+        and provider.get("context_length") is not None
+    ):
         return _served(
-            provider["context_length"], "top_provider.context_length of /v1/models"
+            provider["context_length"],
+            "top_provider.context_length of /v1/models",
         )
     for name in (*_LOADED, *_LOADED_TOO):
         if entry.get(name) is not None:
@@ -71,7 +85,9 @@ def from_models(body: Any, model: str) -> Served | None:
         return _served(meta["n_ctx"], "meta.n_ctx of /v1/models")
     if meta.get("n_ctx_train") is not None:
         return _served(
-            meta["n_ctx_train"], "meta.n_ctx_train of /v1/models", is_loaded=False
+            meta["n_ctx_train"],
+            "meta.n_ctx_train of /v1/models",
+            is_loaded=False,
         )
     return None
 
@@ -82,7 +98,9 @@ def from_props(body: Any) -> Served | None:
         return None
     settings = body.get("default_generation_settings")
     if isinstance(settings, Mapping) and settings.get("n_ctx") is not None:
-        return _served(settings["n_ctx"], "default_generation_settings.n_ctx of /props")
+        return _served(
+            settings["n_ctx"], "default_generation_settings.n_ctx of /props"
+        )
     if body.get("n_ctx") is not None:
         return _served(body["n_ctx"], "n_ctx of /props")
     return None
@@ -95,7 +113,8 @@ def from_lm_studio(body: Any, model: str) -> Served | None:
         return None
     if entry.get("loaded_context_length") is not None:
         return _served(
-            entry["loaded_context_length"], "loaded_context_length of /api/v0/models"
+            entry["loaded_context_length"],
+            "loaded_context_length of /api/v0/models",
         )
     if entry.get("max_context_length") is not None:
         source = "max_context_length of /api/v0/models"
@@ -120,13 +139,17 @@ def from_show(body: Any, model: str) -> Served | None:
     if not isinstance(body, Mapping):
         return None
     parameters = body.get("parameters")
-    match = _NUM_CTX.search(parameters) if isinstance(parameters, str) else None
+    match = (
+        _NUM_CTX.search(parameters) if isinstance(parameters, str) else None
+    )
     if match is not None:
         return _served(match[1], "num_ctx of /api/show")
     info = body.get("model_info")
     for name, value in info.items() if isinstance(info, Mapping) else ():
         if isinstance(name, str) and name.endswith(".context_length"):
-            trained = _served(value, "context_length of /api/show", is_loaded=False)
+            trained = _served(
+                value, "context_length of /api/show", is_loaded=False
+            )
             return _by_default(trained, model)
     return None
 
@@ -174,7 +197,10 @@ def _rows(body: Any, key: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _entry(
-    rows: Iterator[Mapping[str, Any]], model: str, *names: str, only: bool = True
+    rows: Iterator[Mapping[str, Any]],
+    model: str,
+    *names: str,
+    only: bool = True,
 ) -> Mapping[str, Any] | None:
     """The entry of a model; with ``only`` the one that there is, whatever its name."""
     aliases, entries = _known_as(model), list(rows)

@@ -100,7 +100,9 @@ async def _serve(
     if leash is not None:
         loop.add_reader(leash, stop.set)
     for signal_number in (signal.SIGTERM, signal.SIGINT):
-        with contextlib.suppress(NotImplementedError):  # Windows has none of it
+        with contextlib.suppress(
+            NotImplementedError
+        ):  # Windows has none of it
             loop.add_signal_handler(signal_number, stop.set)
     async with running(config, listening, observers_of(config), siblings):
         ready()
@@ -128,14 +130,22 @@ async def running(
     """
     secret = b"" if config.tenant is not None else secret_of(config.store)
     async with client_of(config) as client:
-        relay = RequestRelay(config, client, Tenants(config, secret), observers)
+        relay = RequestRelay(
+            config, client, Tenants(config, secret), observers
+        )
         pages = Pages(config, relay, observers, siblings)
 
         async def answer(request: web.BaseRequest) -> web.StreamResponse:
-            target = request.raw_path if run_keys is None else run_keys.target(request)
+            target = (
+                request.raw_path
+                if run_keys is None
+                else run_keys.target(request)
+            )
             if target is None:
                 return failure(404, _NO_KEY, Connection="close")
-            return await (pages if pages.are_meant(target) else relay)(request, target)
+            return await (pages if pages.are_meant(target) else relay)(
+                request, target
+            )
 
         quiet_loop(asyncio.get_running_loop())
         limits = config.limits
@@ -143,11 +153,15 @@ async def running(
             limits.connections or most_connections(), limits.head_s
         )
         relay.connections = connections
-        runner = web.ServerRunner(_http(answer, connections), handle_signals=False)
+        runner = web.ServerRunner(
+            _http(answer, connections), handle_signals=False
+        )
         await runner.setup()
         site = web.SockSite(runner, listening, backlog=_TAKEN_AT_ONCE)
         await site.start()
-        listening.listen(_BACKLOG)  # the site has made the queue as short as that
+        listening.listen(
+            _BACKLOG
+        )  # the site has made the queue as short as that
         try:
             async with (
                 siblings.answering(pages.for_siblings),
@@ -174,7 +188,9 @@ def _http(answer: Handler, connections: Connections) -> BoundedServer:
     )
 
 
-async def _drained(relay: RequestRelay, most_s: float, site: web.SockSite) -> None:
+async def _drained(
+    relay: RequestRelay, most_s: float, site: web.SockSite
+) -> None:
     """Take no more connections, and wait for the replies under way."""
     await site.stop()
     with contextlib.suppress(TimeoutError):

@@ -34,7 +34,8 @@ class Siblings(Struct, frozen=True):
 
     @contextlib.asynccontextmanager
     async def answering(
-        self, answer: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+        self,
+        answer: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
     ) -> Any:
         """Answer the others while the block lasts."""
         if self.folder is None:
@@ -69,7 +70,10 @@ class Siblings(Struct, frozen=True):
 
     async def ask_as(self, path: str, kind: Any) -> list[Any]:
         """The answers of the other workers, decoded."""
-        return [msgspec.json.decode(reply, type=kind) for reply in await self.ask(path)]
+        return [
+            msgspec.json.decode(reply, type=kind)
+            for reply in await self.ask(path)
+        ]
 
     def _socket(self, number: int) -> Path:
         assert self.folder is not None

@@ -74,7 +74,9 @@ def attributes_of(relayed: Relayed) -> dict[str, Any]:
     if usage is not None:
         attributes["gen_ai.usage.input_tokens"] = usage.input_tokens
         attributes["gen_ai.usage.output_tokens"] = usage.output_tokens
-        attributes["gen_ai.usage.cache_read.input_tokens"] = usage.cache_read_tokens
+        attributes["gen_ai.usage.cache_read.input_tokens"] = (
+            usage.cache_read_tokens
+        )
         attributes["gen_ai.usage.cache_creation.input_tokens"] = (
             usage.cache_write_tokens
         )

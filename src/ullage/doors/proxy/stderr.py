@@ -26,7 +26,11 @@ def unwaited() -> Iterator[None]:
     try:
         original.flush()
         descriptor = original.fileno()
-    except (AttributeError, OSError, ValueError):  # there is none, or it is no file
+    except (
+        AttributeError,
+        OSError,
+        ValueError,
+    ):  # there is none, or it is no file
         yield
         return
     sys.stderr = unwaiting = Unwaited(descriptor)
@@ -92,7 +96,9 @@ class Unwaited(io.TextIOBase):
                 if left_out
                 else ""
             )
-            data = memoryview((more + text).encode("utf-8", "backslashreplace"))
+            data = memoryview(
+                (more + text).encode("utf-8", "backslashreplace")
+            )
             with suppress(OSError):  # nobody is there to be told
                 while data:
                     data = data[os.write(self._descriptor, data) :]

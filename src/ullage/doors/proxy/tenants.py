@@ -86,7 +86,9 @@ def is_placeholder(credential: str) -> bool:
     return lower in _PLACEHOLDERS or _FILLED.fullmatch(lower) is not None
 
 
-def credentials_of(url: str, headers: Headers, more: Iterable[str] = ()) -> list[str]:
+def credentials_of(
+    url: str, headers: Headers, more: Iterable[str] = ()
+) -> list[str]:
     """The credentials of a request: never to be kept or printed.
 
     Args:
@@ -98,7 +100,11 @@ def credentials_of(url: str, headers: Headers, more: Iterable[str] = ()) -> list
         all that are there, in a fixed order; without placeholders, if that leaves any.
     """
     credentials = [*_in_headers(headers, (*_HEADERS, *more)), *_in_query(url)]
-    real = [credential for credential in credentials if not is_placeholder(credential)]
+    real = [
+        credential
+        for credential in credentials
+        if not is_placeholder(credential)
+    ]
     return real or credentials
 
 
@@ -150,7 +156,9 @@ def _decoded(part: str) -> dict[str, object]:
 
 
 def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")  # a header's bytes need be no text
+    return text.encode(
+        "utf-8", "surrogateescape"
+    )  # a header's bytes need be no text
 
 
 class Tenants:
@@ -176,14 +184,18 @@ class Tenants:
             return self._one
         credentials = credentials_of(url, headers, self._more)
         for credential in credentials:
-            name = self._named.get(hashlib.sha256(_bytes(credential)).hexdigest())
+            name = self._named.get(
+                hashlib.sha256(_bytes(credential)).hexdigest()
+            )
             if name is not None:
                 return name
         # an upstream that takes another one need not check what this says
         if len(credentials) == 1:
             credentials = [identity_of(credentials[0])]
         identity = _bytes("\0\0".join(credentials))
-        return hmac.new(self._secret, identity, hashlib.sha256).hexdigest()[:32]
+        return hmac.new(self._secret, identity, hashlib.sha256).hexdigest()[
+            :32
+        ]
 
 
 def secret_of(store: str | None) -> bytes:

@@ -29,10 +29,17 @@ def client_of(config: Config) -> aiohttp.ClientSession:
     """The client that speaks to the upstreams: it adds nothing, follows nothing, keeps nothing."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, limit_per_host=0),
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=config.limits.connect_s),
+        timeout=aiohttp.ClientTimeout(
+            total=None, sock_connect=config.limits.connect_s
+        ),
         auto_decompress=False,
         cookie_jar=aiohttp.DummyCookieJar(),
-        skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+        skip_auto_headers=(
+            "User-Agent",
+            "Accept",
+            "Accept-Encoding",
+            "Content-Type",
+        ),
         max_line_size=65_536,
         max_field_size=65_536,
         max_headers=512,
@@ -89,9 +96,21 @@ class HttpUpstream:
         judged: Judged | None = None,
     ) -> None:
         self.sent_bytes, self.began_s, self.is_changed = 0, 0.0, False
-        self._client, self._method, self._url = client, method, URL(url, encoded=True)
-        self._headers, self._original_body, self._plain = headers, original_body, plain
-        self._proxy, self._reply_bytes, self._judged = proxy, reply_bytes, judged
+        self._client, self._method, self._url = (
+            client,
+            method,
+            URL(url, encoded=True),
+        )
+        self._headers, self._original_body, self._plain = (
+            headers,
+            original_body,
+            plain,
+        )
+        self._proxy, self._reply_bytes, self._judged = (
+            proxy,
+            reply_bytes,
+            judged,
+        )
 
     async def send(self, body: bytes) -> HttpReply:
         """Send it with this body, and give the reply once its head is there."""
@@ -150,7 +169,9 @@ class HttpReply:
     def __init__(self, response: aiohttp.ClientResponse, most: int) -> None:
         self.response, self.status = response, response.status
         self.content_type = response.headers.get("Content-Type", "")
-        self._decoder = decoder_of(response.headers.get("Content-Encoding", ""))
+        self._decoder = decoder_of(
+            response.headers.get("Content-Encoding", "")
+        )
         self.is_decoded = self._decoder is not None
         self._most, self._given_bytes = most, 0
         self._raw_parts: list[bytes] = []
@@ -199,7 +220,9 @@ class HttpReply:
                         self._decoder.end()
                     return b""
                 self._pieces = (
-                    iter((data,)) if self._decoder is None else self._decoder.feed(data)
+                    iter((data,))
+                    if self._decoder is None
+                    else self._decoder.feed(data)
                 )
         except Undecodable as error:
             raise aiohttp.ClientPayloadError(str(error)) from None

@@ -41,7 +41,9 @@ def serve_with_workers(
         serve(config, listening, ready)
         return
     if not hasattr(os, "fork"):
-        raise ConfigError("workers", "this system cannot fork", "Use one worker.")
+        raise ConfigError(
+            "workers", "this system cannot fork", "Use one worker."
+        )
     _Parent(config, listening).run(ready)
 
 
@@ -81,7 +83,9 @@ class _Parent:
 
     def _wait(self, began: float) -> None:
         """Wait the longer, the more workers in a row died as soon as they had begun."""
-        self._deaths = self._deaths + 1 if time.monotonic() - began < _SOON_S else 0
+        self._deaths = (
+            self._deaths + 1 if time.monotonic() - began < _SOON_S else 0
+        )
         if self._deaths:
             time.sleep(min(0.1 * 2**self._deaths, _MOST_WAIT_S))
 

@@ -75,11 +75,18 @@ class _Session:
         """Fit a request and send it; what asks no model goes as it is."""
         path = _path_of(request.url)
         is_read = route_of(request.method, path) is not None
-        body = request.body if is_read and isinstance(request.body, bytes) else b""
+        body = (
+            request.body
+            if is_read and isinstance(request.body, bytes)
+            else b""
+        )
         return drive(self._sent(request, path, body))
 
     def _sent(self, request: Any, path: str, body: bytes) -> Actions[Any]:
-        exchanges, tenant = self.wrapped.exchanges(is_async=False), self.wrapped.tenant
+        exchanges, tenant = (
+            self.wrapped.exchanges(is_async=False),
+            self.wrapped.tenant,
+        )
         origin = request.url.partition(path)[0]
         upstream = _Upstream(request, body, self._signer, self.inner.send)
         exchange = exchanges.of(
@@ -129,7 +136,9 @@ class _Upstream:
         from botocore.awsrequest import AWSRequest
 
         original = self._request
-        headers = {name: _text(value) for name, value in original.headers.items()}
+        headers = {
+            name: _text(value) for name, value in original.headers.items()
+        }
         for name in list(headers):
             if name.lower() in (*_OF_SIGNATURE, *_OF_BODY):
                 del headers[name]
@@ -196,7 +205,11 @@ def _response(answer: ClientAnswer, request: Any) -> Any:
         ):
             return original
         named = original.headers.items()
-        headers = {name: value for name, value in named if name.lower() not in _OF_BODY}
+        headers = {
+            name: value
+            for name, value in named
+            if name.lower() not in _OF_BODY
+        }
     return AWSResponse(request.url, answer.status, headers, _Raw(answer))
 
 

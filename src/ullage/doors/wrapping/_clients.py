@@ -13,7 +13,11 @@ from ullage.core.redaction import Redact
 from ullage.documents import PolicyName
 from ullage.doors.host import named_tools
 from ullage.doors.wrapping._boto import is_bedrock, session_of, wrapped_around
-from ullage.doors.wrapping._http import http_client_around, is_awaited, library_of
+from ullage.doors.wrapping._http import (
+    http_client_around,
+    is_awaited,
+    library_of,
+)
 from ullage.doors.wrapping._signing import Signer
 from ullage.doors.wrapping.wrapped import Wrapped
 from ullage.session.summarise import Summarise, Summariser
@@ -130,10 +134,14 @@ def _taken(client: Any) -> Any:
     inner = _http_client(client)
     if inner is None or not (is_bedrock(client) or library_of(inner)):
         raise ConfigError(
-            "client", f"a {type(client).__name__} cannot be wrapped", f"{_TAKEN}."
+            "client",
+            f"a {type(client).__name__} cannot be wrapped",
+            f"{_TAKEN}.",
         )
     if hasattr(inner, "wrapped"):
-        raise ConfigError("client", "it is wrapped already", "Use it as it is.")
+        raise ConfigError(
+            "client", "it is wrapped already", "Use it as it is."
+        )
     return inner
 
 
@@ -165,15 +173,20 @@ def _http_client(client: Any) -> Any:
 def _is_ollama(client: Any) -> bool:
     """Whether this is a client of ollama, or of a class that stands on one."""
     return any(
-        kind.__module__.partition(".")[0] == "ollama" for kind in type(client).__mro__
+        kind.__module__.partition(".")[0] == "ollama"
+        for kind in type(client).__mro__
     )
 
 
 def _wrap_ollama(client: Any, shared: Wrapped) -> Any:
     """A copy of a client of ollama, whose own ``copy`` is for models."""
     duplicate = copy.copy(client)
-    duplicate._client = http_client_around(client._client, shared, Signer(client))
-    duplicate._client.headers = client._client.headers  # it looks there for its key
+    duplicate._client = http_client_around(
+        client._client, shared, Signer(client)
+    )
+    duplicate._client.headers = (
+        client._client.headers
+    )  # it looks there for its key
     return duplicate
 
 
@@ -192,7 +205,9 @@ def _wrap_genai(client: Any, shared: Wrapped) -> Any:
     """
     api = copy.copy(client._api_client)
     signer = Signer(client)
-    options = {"httpx_client": http_client_around(api._httpx_client, shared, signer)}
+    options = {
+        "httpx_client": http_client_around(api._httpx_client, shared, signer)
+    }
     if api._async_httpx_client is not None:
         options["httpx_async_client"] = http_client_around(
             api._async_httpx_client, shared, signer

@@ -40,7 +40,9 @@ _ASYNC = _Names("aread", "aclose", "aiter_bytes", anext)
 
 def library_of(client: Any) -> str | None:
     """The library whose HTTP client this is: ``"httpx2"``, ``"httpx"`` or None."""
-    roots = (kind.__module__.partition(".")[0] for kind in type(client).__mro__)
+    roots = (
+        kind.__module__.partition(".")[0] for kind in type(client).__mro__
+    )
     return next((root for root in roots if root in ("httpx2", "httpx")), None)
 
 
@@ -57,7 +59,9 @@ def http_client_around(inner: Any, wrapped: Wrapped, signer: Signer) -> Any:
         wrapped: what the wrapped client shares.
         signer: signs a request again whose body was changed.
     """
-    return _kinds(library_of(inner) or "")[is_awaited(inner)](inner, wrapped, signer)
+    return _kinds(library_of(inner) or "")[is_awaited(inner)](
+        inner, wrapped, signer
+    )
 
 
 @cache
@@ -67,7 +71,11 @@ def _kinds(library: str) -> tuple[Any, Any]:
     body = type("Body", (_Body, module.SyncByteStream), {})
     awaited_body = type("AsyncBody", (_AsyncBody, module.AsyncByteStream), {})
     return (
-        type("Client", (_Client, module.Client), {"library": module, "body": body}),
+        type(
+            "Client",
+            (_Client, module.Client),
+            {"library": module, "body": body},
+        ),
         type(
             "AsyncClient",
             (_AsyncClient, module.AsyncClient),
@@ -89,7 +97,11 @@ class _Upstream:
         original_body: bytes,
         options: dict[str, Any],
     ) -> None:
-        self._client, self._request, self._came = client, request, original_body
+        self._client, self._request, self._came = (
+            client,
+            request,
+            original_body,
+        )
         self._options = options
 
     def send(self, body: bytes) -> Any:
@@ -104,9 +116,14 @@ class _Upstream:
         client, request = self._client, self._request
         url = str(request.url).replace(reply_id, hidden_id)
         also = client.library.Request(
-            request.method, url, headers=request.headers, extensions=request.extensions
+            request.method,
+            url,
+            headers=request.headers,
+            extensions=request.extensions,
         )
-        response = yield partial(client.inner.send, also, stream=True, **self._options)
+        response = yield partial(
+            client.inner.send, also, stream=True, **self._options
+        )
         return _Reply(response, client.names)
 
     def _sent(self, body: bytes) -> Actions[_Reply]:
@@ -141,7 +158,9 @@ class _Reply:
 def with_body(library: Any, request: Any, body: bytes) -> Any:
     """A request with another body."""
     headers = [
-        pair for pair in request.headers.raw if pair[0].lower() != b"content-length"
+        pair
+        for pair in request.headers.raw
+        if pair[0].lower() != b"content-length"
     ]
     return library.Request(
         request.method,
@@ -178,7 +197,9 @@ class _Body:
     def _tell_time(self) -> None:
         """The upstream's response knows how long it took, once it is closed."""
         response = self.response()
-        with suppress(RuntimeError):  # a transport that is no network measures nothing
+        with suppress(
+            RuntimeError
+        ):  # a transport that is no network measures nothing
             if response is not None:
                 response.elapsed = self._answer.reply.response.elapsed
 
@@ -209,7 +230,9 @@ class _Fitting:
     placeholder: str
 
     def __init__(self, inner: Any, wrapped: Wrapped, signer: Signer) -> None:
-        transport = getattr(self.library, self.placeholder)()  # nothing goes through it
+        transport = getattr(
+            self.library, self.placeholder
+        )()  # nothing goes through it
         super().__init__(transport=transport, trust_env=False)  # type: ignore[call-arg]
         self.inner, self.wrapped, self.signer = inner, wrapped, signer
 
@@ -245,9 +268,7 @@ class _Fitting:
             self.wrapped.exchanges(self.names is _ASYNC),
             self.wrapped.tenant,
         )
-        origin = (
-            f"{request.url.scheme}://{request.url.netloc.decode('ascii', 'replace')}"
-        )
+        origin = f"{request.url.scheme}://{request.url.netloc.decode('ascii', 'replace')}"
         exchange = exchanges.of(
             request.method,
             path,
@@ -286,9 +307,15 @@ class _Fitting:
         response = self.library.Response(
             answer.status,
             headers=[
-                pair for pair in original.headers.raw if pair[0].lower() not in _OF_BODY
+                pair
+                for pair in original.headers.raw
+                if pair[0].lower() not in _OF_BODY
             ],
-            **({"content": answer.body} if stream is None else {"stream": stream}),
+            **(
+                {"content": answer.body}
+                if stream is None
+                else {"stream": stream}
+            ),
             request=request,
             extensions=original.extensions,
             history=original.history,
@@ -306,7 +333,9 @@ class _Client(_Fitting):
 
     names, run, placeholder = _SYNC, staticmethod(drive), "BaseTransport"
 
-    def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
+    def send(
+        self, request: Any, *, stream: bool = False, **options: Any
+    ) -> Any:
         """Fit a request and send it; see the SDK's HTTP library for the arguments."""
         return drive(self._sent(request, stream, options))
 
@@ -319,9 +348,15 @@ class _Client(_Fitting):
 class _AsyncClient(_Fitting):
     """`_Client` for an event loop."""
 
-    names, run, placeholder = _ASYNC, staticmethod(adrive), "AsyncBaseTransport"
+    names, run, placeholder = (
+        _ASYNC,
+        staticmethod(adrive),
+        "AsyncBaseTransport",
+    )
 
-    async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
+    async def send(
+        self, request: Any, *, stream: bool = False, **options: Any
+    ) -> Any:
         """See `_Client.send`."""
         return await adrive(self._sent(request, stream, options))
 

@@ -49,7 +49,9 @@ class Wrapped:
         is_async: bool,
         marks_cache: bool = False,
     ) -> None:
-        is_awaited = inspect.iscoroutinefunction(getattr(store, "commit", None))
+        is_awaited = inspect.iscoroutinefunction(
+            getattr(store, "commit", None)
+        )
         self.store = store if is_awaited else open_store(store)
         self.tenant = tenant
         self.counts = ExchangeCounts()
@@ -97,7 +99,9 @@ class Wrapped:
 
     def _made(self, kind: type[Sessions] | type[AsyncSessions]) -> Exchanges:
         return Exchanges(
-            kind(store=self.store, **self._settings), self._took, **self._offers
+            kind(store=self.store, **self._settings),
+            self._took,
+            **self._offers,
         )
 
     def _took(self, report: ExchangeReport) -> None:

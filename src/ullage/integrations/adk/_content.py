@@ -18,9 +18,12 @@ __all__ = ["as_messages", "has_functions", "request_of", "show"]
 class RecallTool(BaseTool):
     """One of ullage's recall tools, answered on the view that offered it, without a round trip."""
 
-    def __init__(self, declaration: types.FunctionDeclaration, view: AsyncView) -> None:
+    def __init__(
+        self, declaration: types.FunctionDeclaration, view: AsyncView
+    ) -> None:
         super().__init__(
-            name=declaration.name or "", description=declaration.description or ""
+            name=declaration.name or "",
+            description=declaration.description or "",
         )
         self._declaration, self._view = declaration, view
 
@@ -77,7 +80,9 @@ def show(view: AsyncView | Unfitted, request: LlmRequest) -> None:
         return
     tools = view["config"].tools or ()
     agent_tools = [
-        _without_ours(tool, view) for tool in tools if not isinstance(tool, Mapping)
+        _without_ours(tool, view)
+        for tool in tools
+        if not isinstance(tool, Mapping)
     ] or None
     added = [
         declaration
@@ -86,7 +91,9 @@ def show(view: AsyncView | Unfitted, request: LlmRequest) -> None:
         if _is_ours(declaration, view)
     ]
     request.contents = [
-        raw if isinstance(raw, types.Content) else types.Content.model_validate(raw)
+        raw
+        if isinstance(raw, types.Content)
+        else types.Content.model_validate(raw)
         for raw in view["contents"]
     ]
     request.config = view["config"].model_copy(update={"tools": agent_tools})
@@ -117,12 +124,16 @@ def _without_ours(tool: Any, view: AsyncView) -> Any:
     if not declared:
         return tool
     agent_functions = [
-        declaration for declaration in declared if not _is_ours(declaration, view)
+        declaration
+        for declaration in declared
+        if not _is_ours(declaration, view)
     ]
     return tool.model_copy(update={"function_declarations": agent_functions})
 
 
-def as_messages(tool: str, result: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def as_messages(
+    tool: str, result: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """A call and its result as messages of the wire.
 
     Args:
@@ -132,4 +143,7 @@ def as_messages(tool: str, result: Any) -> tuple[dict[str, Any], dict[str, Any]]
     response = result if isinstance(result, dict) else {"result": result}
     call = {"functionCall": {"name": tool, "args": {}}}
     answer = {"functionResponse": {"name": tool, "response": response}}
-    return {"role": "model", "parts": [call]}, {"role": "user", "parts": [answer]}
+    return {"role": "model", "parts": [call]}, {
+        "role": "user",
+        "parts": [answer],
+    }

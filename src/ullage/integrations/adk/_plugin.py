@@ -26,7 +26,11 @@ from ullage.core.errors import BudgetExceeded, FormatError
 from ullage.documents import TOKEN_BUDGET, from_env, whole_number
 from ullage.doors.host import Portable, named_tools
 from ullage.integrations._results import cut_message
-from ullage.integrations._sessions import AsyncHostSessions, PendingCalls, SessionFamily
+from ullage.integrations._sessions import (
+    AsyncHostSessions,
+    PendingCalls,
+    SessionFamily,
+)
 from ullage.integrations.adk._content import (
     as_messages,
     has_functions,
@@ -88,11 +92,15 @@ class UllageAdkPlugin(Portable, BasePlugin):
             "recall": recall,
             **settings,
         }
-        self.sessions = AsyncHostSessions("gemini", store=store, **session_settings)
+        self.sessions = AsyncHostSessions(
+            "gemini", store=store, **session_settings
+        )
         self._recall, self._calls = recall, PendingCalls()
 
     @classmethod
-    def from_env(cls, name: str = "ullage", **settings: Any) -> UllageAdkPlugin:
+    def from_env(
+        cls, name: str = "ullage", **settings: Any
+    ) -> UllageAdkPlugin:
         """The plugin with the document's environment variables, read now, once.
 
         ``SRE_AGENT_TOKEN_BUDGET``, ``SAFE_TRIGGER_TOKENS`` and ``MAX_RESULT_CHARS``.
@@ -105,7 +113,9 @@ class UllageAdkPlugin(Portable, BasePlugin):
             ConfigError: a variable holds no whole number; its value is not shown.
         """
         budget = partial(Budget, tokens=whole_number(TOKEN_BUDGET) or 0)
-        return cls(name, policy=from_env("multi_stage"), budget=budget, **settings)
+        return cls(
+            name, policy=from_env("multi_stage"), budget=budget, **settings
+        )
 
     def family(self, session: Any) -> SessionFamily:
         """What the agents of an ADK session share: its budget, and their sessions.
@@ -167,13 +177,19 @@ class UllageAdkPlugin(Portable, BasePlugin):
             return None
         is_whole = llm_response.usage_metadata is not None
         key = _key(callback_context)
-        session = await self._calls.observe(key, llm_response, is_whole=is_whole)
+        session = await self._calls.observe(
+            key, llm_response, is_whole=is_whole
+        )
         if session is not None:
             self._give(session, callback_context)
         return None
 
     async def on_model_error_callback(
-        self, *, callback_context: Any, llm_request: LlmRequest, error: Exception
+        self,
+        *,
+        callback_context: Any,
+        llm_request: LlmRequest,
+        error: Exception,
     ) -> LlmResponse | None:
         """Shorten a request that the provider called too long, and send it again.
 
@@ -195,7 +211,12 @@ class UllageAdkPlugin(Portable, BasePlugin):
         return None
 
     async def after_tool_callback(
-        self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, result: Any
+        self,
+        *,
+        tool: Any,
+        tool_args: dict[str, Any],
+        tool_context: Any,
+        result: Any,
     ) -> dict[str, Any] | None:
         """Cut a result that is over the policy's limit, if its original can be kept.
 
@@ -211,7 +232,9 @@ class UllageAdkPlugin(Portable, BasePlugin):
         call, answer = as_messages(tool.name, result)
         try:
             words, wire = session.window.words, FORMATS["gemini"]
-            cut = await cut_message(session, wire, call, answer, tool.name, words)
+            cut = await cut_message(
+                session, wire, call, answer, tool.name, words
+            )
         except FormatError:
             return None  # media, or an object of the tool's own: ADK knows what to do with it
         return (
@@ -240,15 +263,26 @@ def _long_running(request: LlmRequest) -> list[str]:
     """The agent's long-running tools: ADK asks a human by them."""
     tools = request.tools_dict.items()
     return [
-        name for name, tool in tools if getattr(tool, "is_long_running", False) is True
+        name
+        for name, tool in tools
+        if getattr(tool, "is_long_running", False) is True
     ]
 
 
 def _key(context: Any) -> str:
     """Whose conversation it is: the agent's, in its branch of an ADK session."""
-    session, branch = context.session, context.get_invocation_context().branch or ""
+    session, branch = (
+        context.session,
+        context.get_invocation_context().branch or "",
+    )
     return json.dumps(
-        [session.app_name, session.user_id, session.id, context.agent_name, branch]
+        [
+            session.app_name,
+            session.user_id,
+            session.id,
+            context.agent_name,
+            branch,
+        ]
     )
 
 
@@ -264,5 +298,7 @@ def _over(error: BudgetExceeded) -> LlmResponse:
 
 async def _send(model: Any, request: LlmRequest) -> LlmResponse | None:
     """The last response of a model to a request."""
-    responses = [response async for response in model.generate_content_async(request)]
+    responses = [
+        response async for response in model.generate_content_async(request)
+    ]
     return responses[-1] if responses else None

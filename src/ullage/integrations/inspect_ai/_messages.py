@@ -71,13 +71,17 @@ def _parse(raw: Any) -> Message:
         return Message("tool", (result,))
     calls = getattr(raw, "tool_calls", None) or ()
     return Message(
-        raw.role, ordered([*_content(raw.content), *map(_call, calls, count())])
+        raw.role,
+        ordered([*_content(raw.content), *map(_call, calls, count())]),
     )
 
 
 def _call(call: Any, at: int) -> Part:
     return ToolCall(
-        call.id, call.function, as_json(call.arguments, "tool_calls.arguments"), at
+        call.id,
+        call.function,
+        as_json(call.arguments, "tool_calls.arguments"),
+        at,
     )
 
 
@@ -102,7 +106,9 @@ _ROWS = (
     Block("image", media=("image",), data=("image",), detail="detail"),
     Block("audio", media=("audio",), data=("audio",), mime="format"),
     Block("video", media=("document",), data=("video",), type="video/mp4"),
-    Block("document", media=("document",), data=("document",), mime="mime_type"),
+    Block(
+        "document", media=("document",), data=("document",), mime="mime_type"
+    ),
 )
 _MEDIA = {row.kind: row for row in _ROWS}
 
@@ -116,7 +122,9 @@ def content_of(block: Any) -> Any:
     return _CONTENT.validate_python(block)
 
 
-def _show(raw: Any, message: Message, changes: Sequence[Change], silent: bool) -> Any:
+def _show(
+    raw: Any, message: Message, changes: Sequence[Change], silent: bool
+) -> Any:
     update: dict[str, Any] = {
         "id": uuid5(NAMESPACE_OID, f"{raw.id}{changes}{silent}").hex
     }
@@ -124,7 +132,9 @@ def _show(raw: Any, message: Message, changes: Sequence[Change], silent: bool) -
     for number, item, text in changes:
         part = message.parts[number]
         if isinstance(part, ToolCall):
-            calls[part.at] = replace(calls[part.at], arguments=arguments_of(text))
+            calls[part.at] = replace(
+                calls[part.at], arguments=arguments_of(text)
+            )
             update["tool_calls"] = calls
         elif getattr(raw, "error", None) is not None:
             update["error"] = replace(raw.error, message=text)
@@ -132,7 +142,9 @@ def _show(raw: Any, message: Message, changes: Sequence[Change], silent: bool) -
             leaf = part.content[item] if isinstance(part, ToolResult) else part
             content = _said(content, leaf, text)
     if silent and not isinstance(content, str):
-        content = [item for item in content if not isinstance(item, ContentReasoning)]
+        content = [
+            item for item in content if not isinstance(item, ContentReasoning)
+        ]
         content = content or ("" if calls else NO_REASONING)
     return raw.model_copy(update={**update, "content": content})
 
@@ -159,9 +171,16 @@ def _usage(output: Any) -> Usage | None:
         return None
     read = usage.input_tokens_cache_read or 0
     written = usage.input_tokens_cache_write or 0
-    prompt, reasoning = usage.input_tokens + read + written, usage.reasoning_tokens
+    prompt, reasoning = (
+        usage.input_tokens + read + written,
+        usage.reasoning_tokens,
+    )
     return counted(
-        prompt, usage.output_tokens, read=read, written=written, reasoning=reasoning
+        prompt,
+        usage.output_tokens,
+        read=read,
+        written=written,
+        reasoning=reasoning,
     )
 
 

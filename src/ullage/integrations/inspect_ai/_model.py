@@ -18,13 +18,19 @@ from inspect_ai.util import store as sample_store
 
 from ullage import AsyncSession, ToolSpec
 from ullage.doors.host import Portable
-from ullage.integrations._sessions import AsyncHostSessions, forbids, without_none
+from ullage.integrations._sessions import (
+    AsyncHostSessions,
+    forbids,
+    without_none,
+)
 from ullage.integrations.inspect_ai._messages import HOST, content_of
 
 __all__ = ["UllageModel"]
 
 _KEY = "conversation"
-_session: ContextVar[AsyncSession | None] = ContextVar("ullage_session", default=None)
+_session: ContextVar[AsyncSession | None] = ContextVar(
+    "ullage_session", default=None
+)
 """Of the agent whose task this is: its tools run in tasks that its own one starts."""
 
 
@@ -49,7 +55,11 @@ class UllageModel(Portable):
     """
 
     def __init__(
-        self, model: str | Model | None = None, *, store: Any = None, **settings: Any
+        self,
+        model: str | Model | None = None,
+        *,
+        store: Any = None,
+        **settings: Any,
     ) -> None:
         self.sessions = AsyncHostSessions(HOST, store=store, **settings)
         self.tools: list[Tool] = [_tool(spec) for spec in self.sessions.tools]
@@ -77,12 +87,17 @@ class UllageModel(Portable):
     ) -> ModelOutput:
         place = f"ullage:{messages[0].id if messages else ''}"
         stored = sample_store().get(place) or {_KEY: uuid.uuid4().hex}
-        info, request = get_model_info(model), _request_of(model, messages, tools)
+        info, request = (
+            get_model_info(model),
+            _request_of(model, messages, tools),
+        )
         model_settings = {
             "model": request["model"],
             "window_tokens": (info and info.context_length) or 0,
         }
-        session = await self.sessions.opened(stored[_KEY], stored, **model_settings)
+        session = await self.sessions.opened(
+            stored[_KEY], stored, **model_settings
+        )
         _session.set(session)
 
         async def create(**view: Any) -> ModelOutput:
@@ -148,5 +163,9 @@ def _tool(spec: ToolSpec) -> Tool:
 
     parameters = ToolParams.model_validate(spec.parameters)
     for name, about in parameters.properties.items():
-        about.description = about.description or name  # Inspect takes none without one
-    return ToolDef(run, spec.name, spec.description, parameters, max_output=0).as_tool()
+        about.description = (
+            about.description or name
+        )  # Inspect takes none without one
+    return ToolDef(
+        run, spec.name, spec.description, parameters, max_output=0
+    ).as_tool()

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
 
 from ullage import Host, Usage
 from ullage.core.errors import FormatError
@@ -45,13 +50,23 @@ def _parse(raw: Any) -> Message:
     if isinstance(raw, ToolMessage):
         content = tuple(read_parts(raw.content, "ToolMessage.content"))
         failed = raw.status == "error"
-        result = ToolResult(raw.tool_call_id, content, failed, WHOLE, raw.name or "")  # type: ignore[arg-type]
+        result = ToolResult(
+            raw.tool_call_id,
+            content,  # type: ignore[arg-type]
+            failed,
+            WHOLE,
+            raw.name or "",
+        )
         return Message("tool", (result,))
-    role = next((role for kind, role in _ROLES.items() if isinstance(raw, kind)), None)
+    role = next(
+        (role for kind, role in _ROLES.items() if isinstance(raw, kind)), None
+    )
     if role is None:
         kind = type(raw).__name__
         raise FormatError(
-            "messages", f"a {kind} is none of the model's", "Give chat messages."
+            "messages",
+            f"a {kind} is none of the model's",
+            "Give chat messages.",
         )
     parts = read_parts(raw.content, f"{type(raw).__name__}.content")
     if isinstance(raw, AIMessage):
@@ -63,11 +78,16 @@ def _parse(raw: Any) -> Message:
 
 def _call(call: Any, at: int) -> Part:
     return ToolCall(
-        call["id"] or "", call["name"], as_json(call["args"], "tool_calls.args"), at
+        call["id"] or "",
+        call["name"],
+        as_json(call["args"], "tool_calls.args"),
+        at,
     )
 
 
-def _show(raw: Any, message: Message, changes: Sequence[Change], silent: bool) -> Any:
+def _show(
+    raw: Any, message: Message, changes: Sequence[Change], silent: bool
+) -> Any:
     content, calls = raw.content, list(getattr(raw, "tool_calls", ()))
     for number, item, text in changes:
         part = message.parts[number]
@@ -87,7 +107,11 @@ def _show(raw: Any, message: Message, changes: Sequence[Change], silent: bool) -
             else [b for b in content if not is_thought(b)]
         )
         update["content"] = visible or ("" if calls else NO_REASONING)
-        aside = {key: v for key, v in raw.additional_kwargs.items() if key != _THOUGHT}
+        aside = {
+            key: v
+            for key, v in raw.additional_kwargs.items()
+            if key != _THOUGHT
+        }
         update["additional_kwargs"] = aside
     return raw.model_copy(update=update)
 
@@ -111,7 +135,9 @@ def _usage(reply: Any) -> Usage | None:
     written = (of_input or {}).get("cache_creation")
     reasoning = (of_output or {}).get("reasoning")
     prompt, output = usage["input_tokens"], usage["output_tokens"]
-    return counted(prompt, output, read=read, written=written, reasoning=reasoning)
+    return counted(
+        prompt, output, read=read, written=written, reasoning=reasoning
+    )
 
 
 HOST = Host(

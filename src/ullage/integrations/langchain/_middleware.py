@@ -12,7 +12,10 @@ from functools import cached_property
 from typing import Annotated, Any, NotRequired
 
 from langchain.agents.middleware import AgentMiddleware, AgentState
-from langchain.agents.middleware.types import ExtendedModelResponse, PrivateStateAttr
+from langchain.agents.middleware.types import (
+    ExtendedModelResponse,
+    PrivateStateAttr,
+)
 from langchain.tools import ToolRuntime
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import StructuredTool
@@ -66,7 +69,11 @@ class UllageMiddleware(Portable, AgentMiddleware[Any, Any, Any]):
     state_schema = _State
 
     def __init__(
-        self, *, name: str = "UllageMiddleware", store: Any = None, **settings: Any
+        self,
+        *,
+        name: str = "UllageMiddleware",
+        store: Any = None,
+        **settings: Any,
     ) -> None:
         super().__init__()
         self._name, self._settings = name, settings
@@ -76,7 +83,9 @@ class UllageMiddleware(Portable, AgentMiddleware[Any, Any, Any]):
     @cached_property
     def asessions(self) -> AsyncHostSessions:
         """The sessions of agents that are awaited; those of others are `sessions`."""
-        return AsyncHostSessions(HOST, store=self.sessions.store, **self._settings)
+        return AsyncHostSessions(
+            HOST, store=self.sessions.store, **self._settings
+        )
 
     @property
     def name(self) -> str:
@@ -96,7 +105,8 @@ class UllageMiddleware(Portable, AgentMiddleware[Any, Any, Any]):
             **_place(request), stored=stored, **_model_of(request.model)
         )
         reply = session.call(
-            lambda **view: handler(_shown(request, host_request, view)), **host_request
+            lambda **view: handler(_shown(request, host_request, view)),
+            **host_request,
         )
         return _kept(reply, self.sessions.missing(session, stored))
 
@@ -111,7 +121,8 @@ class UllageMiddleware(Portable, AgentMiddleware[Any, Any, Any]):
             **_place(request), stored=stored, **model_settings
         )
         reply = await session.call(
-            lambda **view: handler(_shown(request, host_request, view)), **host_request
+            lambda **view: handler(_shown(request, host_request, view)),
+            **host_request,
         )
         return _kept(reply, self.asessions.missing(session, stored))
 
@@ -122,16 +133,22 @@ class UllageMiddleware(Portable, AgentMiddleware[Any, Any, Any]):
             session = self.sessions.opened(
                 **_place(runtime), stored=_held(runtime.state)
             )
-            request = answered_request(session, runtime.state["messages"], _is_reply)
+            request = answered_request(
+                session, runtime.state["messages"], _is_reply
+            )
             return _result(
-                session.answer(spec.name, arguments, request=request), spec, runtime
+                session.answer(spec.name, arguments, request=request),
+                spec,
+                runtime,
             )
 
         async def arun(runtime: ToolRuntime, **arguments: Any) -> ToolMessage:
             session = await self.asessions.opened(
                 **_place(runtime), stored=_held(runtime.state)
             )
-            request = answered_request(session, runtime.state["messages"], _is_reply)
+            request = answered_request(
+                session, runtime.state["messages"], _is_reply
+            )
             return _result(
                 await session.answer(spec.name, arguments, request=request),
                 spec,
@@ -168,9 +185,16 @@ def _is_reply(message: Any) -> bool:
 
 def _model_of(model: Any) -> dict[str, Any]:
     """A model's name, and the window its profile tells, 0 if there is none."""
-    name = getattr(model, "model_name", None) or getattr(model, "model", None) or ""
+    name = (
+        getattr(model, "model_name", None)
+        or getattr(model, "model", None)
+        or ""
+    )
     profile = getattr(model, "profile", None) or {}
-    return {"model": name, "window_tokens": int(profile.get("max_input_tokens") or 0)}
+    return {
+        "model": name,
+        "window_tokens": int(profile.get("max_input_tokens") or 0),
+    }
 
 
 def _kept(reply: Any, entries: dict[str, Any]) -> ExtendedModelResponse:

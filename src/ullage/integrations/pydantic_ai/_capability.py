@@ -64,13 +64,18 @@ class UllageCapability(Portable, AbstractCapability[Any]):
         """See `AbstractCapability.get_toolset`: the recall tools."""
         return self._tools
 
-    async def prepare_model_request(self, ctx: Any, request_context: Any) -> Any:
+    async def prepare_model_request(
+        self, ctx: Any, request_context: Any
+    ) -> Any:
         """Make an attempt's request a view that fits.
 
         Raises:
             FormatError, OverLimitError, StoreError, BudgetExceeded: see `ullage.Session.fit`.
         """
-        request, settings = _request_of(request_context), request_context.model_settings
+        request, settings = (
+            _request_of(request_context),
+            request_context.model_settings,
+        )
         session = await self._of(ctx, request_context.model)
         view = await self._calls.begin(ctx.run_id, session, request)
         if forbids(view, request):
@@ -91,7 +96,9 @@ class UllageCapability(Portable, AbstractCapability[Any]):
         if session is None:
             return response
         entries = self.sessions.missing(session, _held(ctx.messages))
-        return replace(response, metadata={**(response.metadata or {}), _KEY: entries})
+        return replace(
+            response, metadata={**(response.metadata or {}), _KEY: entries}
+        )
 
     async def on_model_request_error(
         self, ctx: Any, *, request_context: Any, error: Any
@@ -141,7 +148,9 @@ class UllageCapability(Portable, AbstractCapability[Any]):
     async def _open(self, name: str, ctx: Any, /, **arguments: Any) -> Any:
         session = await self._of(ctx, ctx.model)
         request = answered_request(
-            session, ctx.messages, lambda message: isinstance(message, ModelResponse)
+            session,
+            ctx.messages,
+            lambda message: isinstance(message, ModelResponse),
         )
         answer = await session.answer(
             name, arguments, ctx.tool_call_id or "", request=request
@@ -166,11 +175,15 @@ def _request_of(context: Any) -> dict[str, Any]:
     """What of a `ModelRequestContext` is sent, in the form of `HOST`."""
     parameters = context.model_request_parameters
     settings = context.model_settings or {}
-    tools = map(_definition, (*parameters.function_tools, *parameters.output_tools))
+    tools = map(
+        _definition, (*parameters.function_tools, *parameters.output_tools)
+    )
     schema = getattr(parameters.output_object, "json_schema", None)
     return without_none(
         model=context.model.model_name,
-        system="\n\n".join(part.content for part in parameters.instruction_parts or ())
+        system="\n\n".join(
+            part.content for part in parameters.instruction_parts or ()
+        )
         or None,
         messages=list(context.messages),
         tools=list(tools) or None,

@@ -45,13 +45,18 @@ def _parse(raw: Any) -> Message:
     if not isinstance(raw, (ai.ModelRequest, ai.ModelResponse)):
         kind = type(raw).__name__
         raise FormatError(
-            "messages", f"a {kind} is none", "Give ModelRequest and ModelResponse."
+            "messages",
+            f"a {kind} is none",
+            "Give ModelRequest and ModelResponse.",
         )
     parts = [
-        part for at, raw_part in enumerate(raw.parts) for part in _parts(raw_part, at)
+        part
+        for at, raw_part in enumerate(raw.parts)
+        for part in _parts(raw_part, at)
     ]
     return Message(
-        "user" if isinstance(raw, ai.ModelRequest) else "assistant", ordered(parts)
+        "user" if isinstance(raw, ai.ModelRequest) else "assistant",
+        ordered(parts),
     )
 
 
@@ -66,7 +71,9 @@ def _parts(part: Any, at: int) -> Sequence[Part]:
             )
             name = part.tool_name
             return [
-                ToolResult(part.tool_call_id, content, failed, at, name, author=author)
+                ToolResult(
+                    part.tool_call_id, content, failed, at, name, author=author
+                )
             ]
         case ai.UserPromptPart(content=str(text)) | ai.TextPart(content=text):
             return [Text(text, at)]
@@ -74,7 +81,12 @@ def _parts(part: Any, at: int) -> Sequence[Part]:
             return [_item(item, at) for item in items]
         case ai.ToolCallPart():
             return [
-                ToolCall(part.tool_call_id, part.tool_name, part.args_as_json_str(), at)
+                ToolCall(
+                    part.tool_call_id,
+                    part.tool_name,
+                    part.args_as_json_str(),
+                    at,
+                )
             ]
         case ai.FilePart(content=item):
             return [_item(item, at)]
@@ -89,10 +101,13 @@ def _parts(part: Any, at: int) -> Sequence[Part]:
 
 def _opaque(part: Any, at: int, **more: Any) -> Opaque:
     kind = str(
-        getattr(part, "part_kind", None) or getattr(part, "kind", type(part).__name__)
+        getattr(part, "part_kind", None)
+        or getattr(part, "kind", type(part).__name__)
     )
     plain = to_jsonable_python(part, fallback=str)
-    return Opaque(kind, as_json(plain, kind), at, media_tokens_of(plain), **more)
+    return Opaque(
+        kind, as_json(plain, kind), at, media_tokens_of(plain), **more
+    )
 
 
 def _result(part: Any) -> Sequence[Content]:
@@ -138,13 +153,17 @@ def content_of(block: Any) -> Any:
     return _CONTENT.validate_python(block)
 
 
-def _show(raw: Any, message: Message, changes: Sequence[Change], silent: bool) -> Any:
+def _show(
+    raw: Any, message: Message, changes: Sequence[Change], silent: bool
+) -> Any:
     parts = list(raw.parts)
     for number, item, text in changes:
         part = message.parts[number]
         parts[part.at] = _edited(parts[part.at], part, item, text)
     if silent:
-        parts = [part for part in parts if not isinstance(part, ai.ThinkingPart)]
+        parts = [
+            part for part in parts if not isinstance(part, ai.ThinkingPart)
+        ]
         parts = parts or [ai.TextPart(NO_REASONING)]
     return replace(raw, parts=parts)
 
@@ -178,7 +197,9 @@ def _usage(reply: Any) -> Usage | None:
     read, written = usage.cache_read_tokens, usage.cache_write_tokens
     reasoning = (usage.details or {}).get("reasoning_tokens")
     prompt, output = usage.input_tokens, usage.output_tokens
-    return counted(prompt, output, read=read, written=written, reasoning=reasoning)
+    return counted(
+        prompt, output, read=read, written=written, reasoning=reasoning
+    )
 
 
 HOST = Host(

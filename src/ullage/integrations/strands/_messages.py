@@ -47,7 +47,10 @@ _MARKER = "cachePoint"
 
 
 def _parse(raw: Any) -> Message:
-    if not isinstance(raw, Mapping) or raw.get("role") not in ("user", "assistant"):
+    if not isinstance(raw, Mapping) or raw.get("role") not in (
+        "user",
+        "assistant",
+    ):
         raise FormatError(
             "messages", "not a Converse message", "Give a role and a content."
         )
@@ -69,9 +72,14 @@ def _part(block: Mapping[str, Any], at: int) -> Part:
         return ToolResult(str(result.get("toolUseId")), content, failed, at)
     if thought := block.get("reasoningContent"):
         reasoning = thought.get("reasoningText") or {}
-        sealed = reasoning.get("signature") or thought.get("redactedContent") or ""
+        sealed = (
+            reasoning.get("signature") or thought.get("redactedContent") or ""
+        )
         return Reasoning(
-            str(reasoning.get("text") or ""), at, bool(sealed), len(sealed) * 3 // 4
+            str(reasoning.get("text") or ""),
+            at,
+            bool(sealed),
+            len(sealed) * 3 // 4,
         )
     return _content(block, at)
 
@@ -88,14 +96,20 @@ def _content(block: Mapping[str, Any], at: int) -> Content:
         source = plain[kind].get("source") or {}
         inline = source.get("bytes")
         data = (
-            inline["data"] if isinstance(inline, Mapping) else as_json(source, "source")
+            inline["data"]
+            if isinstance(inline, Mapping)
+            else as_json(source, "source")
         )
         medium, group = _MEDIA[kind]
-        return Media(medium, f"{group}/{value.get('format')}", data, at, block=plain)
+        return Media(
+            medium, f"{group}/{value.get('format')}", data, at, block=plain
+        )
     return Opaque(kind, as_json(plain, kind), at, media_tokens_of(block))
 
 
-def _show(raw: Any, message: Message, changes: Sequence[Change], silent: bool) -> Any:
+def _show(
+    raw: Any, message: Message, changes: Sequence[Change], silent: bool
+) -> Any:
     content = list(raw["content"])
     for number, item, text in changes:
         part = message.parts[number]
@@ -108,11 +122,15 @@ def _show(raw: Any, message: Message, changes: Sequence[Change], silent: bool) -
             items = list(block["toolResult"]["content"])
             leaf = part.content[item]
             items[leaf.at] = _said(leaf, text)
-            content[part.at] = {"toolResult": {**block["toolResult"], "content": items}}
+            content[part.at] = {
+                "toolResult": {**block["toolResult"], "content": items}
+            }
         else:
             content[part.at] = _said(part, text)
     if silent:
-        content = [block for block in content if "reasoningContent" not in block]
+        content = [
+            block for block in content if "reasoningContent" not in block
+        ]
     return {**raw, "content": content or [{"text": NO_REASONING}]}
 
 
@@ -135,7 +153,10 @@ def _usage(event: Any) -> Usage | None:
         return None
     count = event["stop"][2].get
     total, output = count("totalTokens") or 0, count("outputTokens") or 0
-    read, written = count("cacheReadInputTokens"), count("cacheWriteInputTokens")
+    read, written = (
+        count("cacheReadInputTokens"),
+        count("cacheWriteInputTokens"),
+    )
     return counted(total - output, output, read=read, written=written)
 
 

@@ -69,7 +69,9 @@ class UllageStrandsPlugin(Portable, Plugin):
                 "description": spec.description,
                 "inputSchema": schema,
             }
-            tool = PythonAgentTool(spec.name, definition, partial(self._recall, spec))
+            tool = PythonAgentTool(
+                spec.name, definition, partial(self._recall, spec)
+            )
             agent.tool_registry.register_tool(tool)
 
     async def _call(self, context: Any, next_fn: Any) -> AsyncIterator[Any]:
@@ -100,14 +102,20 @@ class UllageStrandsPlugin(Portable, Plugin):
         stored = _held(agent)
         session = await self.sessions.opened(stored[_KEY], stored)
         request = answered_request(
-            session, agent.messages, lambda message: message["role"] == "assistant"
+            session,
+            agent.messages,
+            lambda message: message["role"] == "assistant",
         )
         answer = await session.answer(
             spec.name, call["input"], call["toolUseId"], request=request
         )
         status = "error" if answer.is_error else "success"
         content = [decode_bytes_values(answer.block or {"text": answer.text})]
-        return {"toolUseId": call["toolUseId"], "status": status, "content": content}
+        return {
+            "toolUseId": call["toolUseId"],
+            "status": status,
+            "content": content,
+        }
 
 
 def _held(agent: Any) -> dict[str, Any]:
@@ -133,7 +141,9 @@ def _request_of(context: Any) -> dict[str, Any]:
     """What of a call is sent, in the form of `HOST`."""
     settings, prompt = _settings(context.model), context.system_prompt
     if isinstance(prompt, list):
-        prompt = "\n".join(block["text"] for block in prompt if "text" in block)
+        prompt = "\n".join(
+            block["text"] for block in prompt if "text" in block
+        )
     return without_none(
         model=settings.get("model_id"),
         system=prompt,
@@ -157,5 +167,6 @@ def _definition(spec: Mapping[str, Any]) -> dict[str, Any]:
 def _choice(choice: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """A choice as Messages has it: Strands' has one key, its kind."""
     return next(
-        ({"type": kind, **named} for kind, named in (choice or {}).items()), None
+        ({"type": kind, **named} for kind, named in (choice or {}).items()),
+        None,
     )

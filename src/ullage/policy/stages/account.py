@@ -17,7 +17,13 @@ from ullage.core.history.index import line_of_call
 from ullage.core.history.measures import Fold
 from ullage.core.history.transcript import Location, Transcript
 from ullage.core.values.effects import Output
-from ullage.core.values.messages import Message, Opaque, Passage, Text, ToolResult
+from ullage.core.values.messages import (
+    Message,
+    Opaque,
+    Passage,
+    Text,
+    ToolResult,
+)
 from ullage.core.values.notices import Words
 from ullage.core.values.texts import on_one_line
 from ullage.policy.stages.facts import question_of
@@ -132,7 +138,9 @@ def user_outputs(
     for ref in NAMED.findall(text):
         if ref in steps.by_ref:
             numbers.add(steps.by_ref[ref])
-    return [_output_of(transcript, steps.all[number]) for number in sorted(numbers)]
+    return [
+        _output_of(transcript, steps.all[number]) for number in sorted(numbers)
+    ]
 
 
 def said_chars(transcript: Transcript, start: int, stop: int) -> int:
@@ -226,7 +234,9 @@ class _SaidChars:
 _SAID = Fold("ullage.said", _SaidChars, _SaidChars.add, looks_back=True)
 
 
-def _newest(transcript: Transcript, steps: _Steps, room: int) -> dict[int, str]:
+def _newest(
+    transcript: Transcript, steps: _Steps, room: int
+) -> dict[int, str]:
     """The newest bullets that fit, by the number of their step, but for what the user said."""
     bullets = dict[int, str]()
     # from the newest on: what is left out is the oldest, and the index has it

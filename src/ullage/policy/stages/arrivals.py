@@ -27,7 +27,9 @@ def arrivals(window: Window) -> Iterator[Location]:
         if window.hidden(index):
             continue
         for spot in transcript.tool_results(index):
-            if isinstance(transcript.leaf(spot), Text) and not window.is_recall(spot):
+            if isinstance(
+                transcript.leaf(spot), Text
+            ) and not window.is_recall(spot):
                 yield spot
 
 

@@ -47,7 +47,9 @@ def pays(
     # the same request again is shown as it was, so a batch made here stands
     if window.applied.get(window.transcript.decision_key(window.size)):
         return None
-    start = max(start, new_from(window), window.settled_to(window.size, _NOTHING))
+    start = max(
+        start, new_from(window), window.settled_to(window.size, _NOTHING)
+    )
     requests = window.transcript.boundaries(start, window.size)
     if len(requests) < least_calls:
         return None

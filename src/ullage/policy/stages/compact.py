@@ -109,7 +109,9 @@ def events_over(window: Window, *, tokens: int, budget_tokens: int) -> bool:
         return False
     summary_range = summarised(window)
     since = begin(window) if summary_range is None else summary_range[1]
-    events_tokens = window.tokens - window.head_tokens - window.summaries_tokens
+    events_tokens = (
+        window.tokens - window.head_tokens - window.summaries_tokens
+    )
     for index in range(since):
         if not window.hidden(index):
             events_tokens -= window.message_tokens(index)
@@ -271,7 +273,9 @@ def compact(
     if plan.stop - since < least_messages:
         return () if warning is None else Skipped(warning)
     least = _at_most(limit * least_share, least_tokens)
-    range_tokens = held_tokens(window, by_count(share=1.0), plan.start, plan.stop)
+    range_tokens = held_tokens(
+        window, by_count(share=1.0), plan.start, plan.stop
+    )
     # no summary wins more than its range holds, so none need be written to know that
     if window.calibration.apply(range_tokens) < least:
         return _too_little(plan.room)
@@ -320,7 +324,9 @@ def _words_tokens(
     return min(most, max(rest, plan.room.words_tokens))
 
 
-def _rest_tokens(window: Window, plan: CompactionPlan, text: str) -> int | None:
+def _rest_tokens(
+    window: Window, plan: CompactionPlan, text: str
+) -> int | None:
     """What the goals leave beside a summary of a plan's range; None without goals."""
     return left_tokens(window, plan.goals, plan.start, plan.stop, text)
 
@@ -439,7 +445,9 @@ def _brief(
     for index in range(start, stop):
         tokens += sum(window.leaf_counts(index))
     read_on = window.words.read_on(ref, 0)
-    until, later = later_words(transcript, start, stop, room.user_chars, window.words)
+    until, later = later_words(
+        transcript, start, stop, room.user_chars, window.words
+    )
     account = summary(
         transcript,
         start,
@@ -454,7 +462,9 @@ def _brief(
         account = f"{account}\n\n[Everything in full: {read_on}]"
     brief = Brief(
         prompt=prompt,
-        heading=prompt.opens.format(first=start + 1, last=stop, read_on=read_on),
+        heading=prompt.opens.format(
+            first=start + 1, last=stop, read_on=read_on
+        ),
         account=account,
         footer=prompt.closes.format(messages=stop - start, tokens=tokens),
         earlier=earlier,

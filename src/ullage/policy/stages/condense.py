@@ -85,7 +85,9 @@ def head_of_loop(window: Window) -> Location | None:
         if message.role == "assistant" or window.hidden(index):
             return None
         texts = _texts_for_model(window, index)
-        ends_turn = index + 1 == window.size or transcript.starts_turn(index + 1)
+        ends_turn = index + 1 == window.size or transcript.starts_turn(
+            index + 1
+        )
         if texts and ends_turn:
             return texts[-1]
     return None
@@ -195,7 +197,9 @@ class Condensed(NamedTuple):
     tokens: int
 
 
-def condense(window: Window, span: Range, room: AccountRoom) -> Condensed | None:
+def condense(
+    window: Window, span: Range, room: AccountRoom
+) -> Condensed | None:
     """An account of a range.
 
     Bullets make room for results that the model has not seen yet, and both for what the user said.
@@ -277,7 +281,9 @@ def _text(
     transcript = window.transcript
     start = span.start
     stop = span.stop
-    earlier = "\n\n".join(text for text in (quotation(edit.model_text), record) if text)
+    earlier = "\n\n".join(
+        text for text in (quotation(edit.model_text), record) if text
+    )
     results = unread(window, span)
     results_tokens = sum(window.leaf_tokens(spot) for spot in results)
     least_results_tokens = len(results) * LEAST_TOKENS
@@ -297,8 +303,12 @@ def _text(
     tokens = 0
     for _ in range(_TRIES):
         user_chars = min(all_user_chars, chars)
-        room_chars = min(room.account_chars, max(chars - user_chars, _LEAST_CHARS))
-        until, later = later_words(transcript, start, stop, user_chars, window.words)
+        room_chars = min(
+            room.account_chars, max(chars - user_chars, _LEAST_CHARS)
+        )
+        until, later = later_words(
+            transcript, start, stop, user_chars, window.words
+        )
         text = account(
             transcript,
             start,
@@ -325,7 +335,9 @@ def _shown_tokens(window: Window, text: str, later: Sequence[str]) -> int:
     return window.texts_tokens((text, *spoken))
 
 
-def _quoted(window: Window, spots: Sequence[Location], room_tokens: int) -> str:
+def _quoted(
+    window: Window, spots: Sequence[Location], room_tokens: int
+) -> str:
     """The results that the model has not seen yet, each as large as it would be on arrival."""
     sizes = [window.leaf_tokens(spot) for spot in spots]
     cap = max(level(sizes, room_tokens), LEAST_TOKENS)
@@ -338,7 +350,9 @@ def _quoted(window: Window, spots: Sequence[Location], room_tokens: int) -> str:
     return quoted
 
 
-def _result_text(window: Window, spot: Location, cut: ProposedEdit | None) -> str:
+def _result_text(
+    window: Window, spot: Location, cut: ProposedEdit | None
+) -> str:
     """A result as a cut shows it, else as the view does, else as it came."""
     if cut is not None and isinstance(cut.edit, Replace):
         return cut.edit.text
@@ -376,4 +390,6 @@ def take_over(
     # the bullets must have some room left: the index opens what was said
     if len(model_words) + len(retain) > room_chars * _SAID_SHARE:
         return record, edit
-    return record, replace(edit, model_text=model_words, model_upto=upto, retain=retain)
+    return record, replace(
+        edit, model_text=model_words, model_upto=upto, retain=retain
+    )

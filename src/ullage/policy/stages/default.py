@@ -9,7 +9,12 @@ from msgspec.structs import replace
 from ullage.core.contract.policy import Policy, Safeguards, leaving_out
 from ullage.core.values.toolset import SHORT
 from ullage.policy.stages.arrivals import equal_shares, without_slack
-from ullage.policy.stages.compact import asked, compact, newest_turns, surely_over
+from ullage.policy.stages.compact import (
+    asked,
+    compact,
+    newest_turns,
+    surely_over,
+)
 from ullage.policy.stages.emergency import emergency
 from ullage.policy.stages.goals import by_count
 from ullage.policy.stages.media import refused_media

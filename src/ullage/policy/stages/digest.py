@@ -68,7 +68,9 @@ class RankedLines(NamedTuple):
         Args:
             words: those of the chosen lines.
         """
-        unknown = {word for word, worth in self.worth.items() if worth == WORTH}
+        unknown = {
+            word for word, worth in self.worth.items() if worth == WORTH
+        }
         unknown -= ALARMS
         unknown -= words
         if not unknown:
@@ -150,7 +152,9 @@ def _pieces(line: str) -> Iterator[str]:
     yield line[start:]
 
 
-def _choose(ranked: RankedLines, price: int, room: int) -> tuple[list[int], set[str]]:
+def _choose(
+    ranked: RankedLines, price: int, room: int
+) -> tuple[list[int], set[str]]:
     """The numbers of the lines that earn their price, by greedy cover, in order; and their words.
 
     What a line earns only falls as others are chosen, so it is reckoned anew when its turn comes.

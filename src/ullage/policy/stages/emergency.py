@@ -103,7 +103,9 @@ def emergency(
         is_owed=parted is not None,
     )
     begin_at, end = reach(window)
-    user_chars = min(room.user_chars, said_chars(window.transcript, begin_at, end))
+    user_chars = min(
+        room.user_chars, said_chars(window.transcript, begin_at, end)
+    )
     beside_account = most_tokens
     beside_account -= user_chars // CHARS_PER_TOKEN
     beside_account -= room.account_chars // CHARS_PER_TOKEN
@@ -111,7 +113,9 @@ def emergency(
     target_tokens = min(target_tokens, beside_account)
     cuts: Sequence[ProposedEdit] = ()
     # the mildest way that fits; the last one where none does
-    for stop, tiers in _ways(window, begin_at, end, target_tokens, keep_messages):
+    for stop, tiers in _ways(
+        window, begin_at, end, target_tokens, keep_messages
+    ):
         ranges = ranges_for(window, begin_at, stop)
         cuts, tokens = _plan(window, ranges, room, tiers)
         removed = calibration.removed_tokens + window.tokens - tokens
@@ -182,7 +186,9 @@ def _parted(window: Window) -> str | None:
     return "the account ended within a turn that must begin with its thinking"
 
 
-def _pressed(window: Window, start: float, start_tokens: int | None) -> str | None:
+def _pressed(
+    window: Window, start: float, start_tokens: int | None
+) -> str | None:
     """Why something must be done, or None."""
     if start_tokens is not None and not window.within(start_tokens - 1):
         return f"the view had reached the {start_tokens:,} tokens of the brake"
@@ -222,7 +228,9 @@ def _plan(
     cuts = list[ProposedEdit]()
     for span in ranges:
         span_tokens = room.most_tokens - (tokens - lent)
-        account = condense(window, span, room._replace(most_tokens=span_tokens))
+        account = condense(
+            window, span, room._replace(most_tokens=span_tokens)
+        )
         if account is None:  # it is shorter as it is
             shorter = [rest for rest in ranges if rest != span]
             return _plan(window, shorter, room, tiers)
@@ -266,14 +274,18 @@ def _late(
     Of what users said ``spoken_over`` tokens go first, and more only where nothing else is left;
     new results have ``gives`` tokens to give.
     """
-    spoken, won = shrink(window, staying, (Tier.SAID,), min(excess, spoken_over))
+    spoken, won = shrink(
+        window, staying, (Tier.SAID,), min(excess, spoken_over)
+    )
     results, won_of_results = shrink(
         window, staying, (Tier.NEW,), min(excess - won, gives)
     )
     final_tiers = [tier for tier in _LAST if tier in tiers]
     # what users said goes beyond its share only when nothing else is left to give
     if final_tiers and won + won_of_results < excess:
-        spoken, won = shrink(window, staying, final_tiers, excess - won_of_results)
+        spoken, won = shrink(
+            window, staying, final_tiers, excess - won_of_results
+        )
     return [*spoken, *results], won + won_of_results
 
 

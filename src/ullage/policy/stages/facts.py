@@ -49,7 +49,9 @@ _CHANGES = (
     "move",
 )
 _REMOVALS = ("delete", "remove", "unlink")
-_EXIT = re.compile(r"(?i)\bexit(?:ed with)?[ _]?(?:code|status)?\"?[:= ]+(-?\d+)\b")
+_EXIT = re.compile(
+    r"(?i)\bexit(?:ed with)?[ _]?(?:code|status)?\"?[:= ]+(-?\d+)\b"
+)
 _ERROR = re.compile(
     r"(?i)\b(?:\w*error|exception|fail(?:ed|ure)?|fatal|panic|denied|not found)\b"
 )
@@ -142,7 +144,9 @@ def _user_utterances(
             if words and isinstance(part, Text):
                 spoken.append(words)
             elif words:
-                yield Utterance(index, words, question_of(transcript, index, number))
+                yield Utterance(
+                    index, words, question_of(transcript, index, number)
+                )
         if spoken:
             yield Utterance(index, "\n".join(spoken))
 
@@ -173,7 +177,9 @@ def _actions(
             continue
         call = transcript.call_for(index, number)
         if call is not None:
-            home = transcript.call_index(index, number) or 0  # where the call was made
+            home = (
+                transcript.call_index(index, number) or 0
+            )  # where the call was made
             outputs = tuple(transcript.outputs(index, number))
             action = _ended(_begun(call, index), part, outputs)
             pairs.append(((home, call.id), action))
@@ -214,7 +220,9 @@ class CallHistory:
             waiting += actions_of_call
         return waiting
 
-    def among(self, transcript: Transcript, messages: Iterable[int]) -> list[Action]:
+    def among(
+        self, transcript: Transcript, messages: Iterable[int]
+    ) -> list[Action]:
         """What ended in these messages, and what was called in them and waits."""
         actions_there = []
         for index in messages:
@@ -264,10 +272,14 @@ def _begun(call: ToolCall, index: int) -> Action:
     elif path and kind == "read":
         verb = "read"
         subject = path
-    return Action(index=index, tool=call.name, verb=verb, subject=subject, ended=None)
+    return Action(
+        index=index, tool=call.name, verb=verb, subject=subject, ended=None
+    )
 
 
-def _ended(action: Action, result: ToolResult, outputs: Sequence[Output]) -> Action:
+def _ended(
+    action: Action, result: ToolResult, outputs: Sequence[Output]
+) -> Action:
     """What came of a call. A command's output tells whether it failed: at its edges."""
     edges = _edges(outputs)
     is_failure = result.is_error
@@ -374,7 +386,11 @@ def _facts(done: Sequence[Action]) -> Iterator[tuple[str, ...]]:
         yield action.error, action.subject, *names
     for action in done:
         if action.ended is None:
-            yield f"{action.tool} {action.subject}", action.tool, action.subject
+            yield (
+                f"{action.tool} {action.subject}",
+                action.tool,
+                action.subject,
+            )
 
 
 def sentences(text: str) -> Iterator[str]:

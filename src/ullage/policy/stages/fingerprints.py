@@ -35,7 +35,13 @@ from ullage.core.history.transcript import Transcript
 from ullage.core.redaction import Redact
 from ullage.core.values import notices
 from ullage.core.values.authors import answered_by_user
-from ullage.core.values.edits import Drop, ProposedEdit, Replace, ReplaceSpan, Skipped
+from ullage.core.values.edits import (
+    Drop,
+    ProposedEdit,
+    Replace,
+    ReplaceSpan,
+    Skipped,
+)
 from ullage.core.values.limits import TextLimit
 from ullage.core.values.notices import Words
 from ullage.policy.stages.overlong import overlong
@@ -151,7 +157,9 @@ def fingerprint(
 def _fingerprint(key: _Key) -> str:
     on_arrival = "\n".join(_on_arrival(key))
     under_pressure = "\n".join(_under_pressure(key.policy))
-    return PARTED.join([canon.ref_of(on_arrival), canon.ref_of(under_pressure)])
+    return PARTED.join(
+        [canon.ref_of(on_arrival), canon.ref_of(under_pressure)]
+    )
 
 
 # ── what is shown anew at every turn ─────────────────────────────────────────────────────
@@ -176,7 +184,9 @@ def _on_arrival(key: _Key) -> Iterator[str]:
         for row in rows:
             yield from _shown_on_arrival(row.stages, samples, words)
     yield written(policy.toolset, "toolset", names_ours=False).text
-    yield written(policy.spill_directory, "spill_directory", names_ours=False).text
+    yield written(
+        policy.spill_directory, "spill_directory", names_ours=False
+    ).text
     yield from sorted(answered_by_user(key.user_tools))
     if key.redact is not None:
         yield from _redacted(key.redact)
@@ -307,7 +317,9 @@ def _recorded_words(words: Words) -> Iterator[str]:
     yield opening(words)
     # what the user said, where there is no room for all of it
     yield from quotes([_SAID], _SAID_ROOM_CHARS).values()
-    yield from quotes([_SAID], _SAID_ROOM_CHARS, ref_of=lambda _: _REF).values()
+    yield from quotes(
+        [_SAID], _SAID_ROOM_CHARS, ref_of=lambda _: _REF
+    ).values()
 
 
 # ── what a stage shows ───────────────────────────────────────────────────────────────────

@@ -250,7 +250,9 @@ class _UserSizes:
         return sums[count]
 
 
-_USER_SIZES = Fold("ullage.user_sizes", _UserSizes, _UserSizes.add, looks_back=True)
+_USER_SIZES = Fold(
+    "ullage.user_sizes", _UserSizes, _UserSizes.add, looks_back=True
+)
 
 
 def room_in(

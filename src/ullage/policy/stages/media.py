@@ -74,7 +74,9 @@ def _shown_media(window: Window) -> list[_Medium]:
     return shown
 
 
-def _excess(media: list[_Medium], limits: MediaLimits, context_tokens: int) -> int:
+def _excess(
+    media: list[_Medium], limits: MediaLimits, context_tokens: int
+) -> int:
     """How many of the oldest go: none, or half of what may be sent, so that it is done seldom."""
     most = _most_images(media, limits, context_tokens)
     total_bytes = sum(medium.sent_bytes for medium in media)

@@ -25,7 +25,13 @@ PolicyName: TypeAlias = Literal[
 """The names of the policies, for editors and type checkers."""
 
 PRESETS: Mapping[str, str] = dict.fromkeys(
-    ("continuation", "multi_stage", "output_cache", "three_layer", "token_budget"),
+    (
+        "continuation",
+        "multi_stage",
+        "output_cache",
+        "three_layer",
+        "token_budget",
+    ),
     "ullage.documents",
 )
 """The package of each preset: there it is a function of its name."""

@@ -45,7 +45,9 @@ _LEAST_CHARS = 4
 _MOST_CHARS = 80
 _ALARM_LETTERS = {alarm[0] for alarm in ALARMS}
 _PLAIN = "".join(sorted({*string.ascii_letters} - _ALARM_LETTERS))
-_words = re.compile(rf"(?:[{_PLAIN}][a-z]*+ ++|[0-9]++ ++)*+([^ ]++) *+").findall
+_words = re.compile(
+    rf"(?:[{_PLAIN}][a-z]*+ ++|[0-9]++ ++)*+([^ ]++) *+"
+).findall
 """Passes over whole numbers, and plain words but those that begin as an alarm does."""
 _SEPARATORS = re.compile(rf"[^\w\n{re.escape(_MARKS)}]")
 _ASCII = bytes(range(128))
@@ -93,7 +95,9 @@ def spaced(text: str) -> str:
     """A text with a space for every character that is in no name; line ends stay."""
     raw = text.encode("utf-8", "surrogatepass")
     if not text.isascii():
-        beyond_ascii = raw.translate(None, _ASCII).decode("utf-8", "surrogatepass")
+        beyond_ascii = raw.translate(None, _ASCII).decode(
+            "utf-8", "surrogatepass"
+        )
         separators = [char for char in {*beyond_ascii} if not char.isalnum()]
         if len(separators) > _FEW_SEPARATORS:
             return _SEPARATORS.sub(" ", text)

@@ -60,7 +60,9 @@ def _shown(window: Window, spot: Location) -> str:
     return str(getattr(leaf, "text", ""))
 
 
-def _cut(window: Window, spot: Location, limit: TextLimit) -> ProposedEdit | None:
+def _cut(
+    window: Window, spot: Location, limit: TextLimit
+) -> ProposedEdit | None:
     """A cut of one text to the limit; None where nothing of it may be set aside."""
     output = window.transcript.output(spot)
     if output is None:

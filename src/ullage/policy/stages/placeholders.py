@@ -15,12 +15,14 @@ from ullage.core.values.effects import Output
 from ullage.core.values.messages import Media, Text, ToolCall
 from ullage.core.values.notices import ref_line
 from ullage.policy.stages.digest import read
-from ullage.policy.stages.names import KnownNames, dialogue_names, visible_texts
+from ullage.policy.stages.names import (
+    KnownNames,
+    dialogue_names,
+    visible_texts,
+)
 from ullage.policy.stages.shorten import safe_cut
 
-PAGE_GONE = (
-    "[ullage: this page has left the window. Make the same call to read it again.]"
-)
+PAGE_GONE = "[ullage: this page has left the window. Make the same call to read it again.]"
 _TRIES = 5
 """A price is doubled less often than this."""
 _VALUE_CHARS = 160
@@ -166,7 +168,9 @@ def bare_placeholder(
     The field of the line is ``ref``.
     """
     output = _set_aside(window, spot)
-    if output is None or not isinstance(window.transcript.leaf(spot), (Text, Media)):
+    if output is None or not isinstance(
+        window.transcript.leaf(spot), (Text, Media)
+    ):
         return None
     line = words.format(ref=output.ref)
     tokens = window.meter.text(line)
@@ -176,7 +180,9 @@ def bare_placeholder(
     return _shorter(window, spot, output, line, reason)
 
 
-def _set_aside(window: Window, spot: Location, *, again: bool = False) -> Output | None:
+def _set_aside(
+    window: Window, spot: Location, *, again: bool = False
+) -> Output | None:
     """What a leaf is set aside as; None for what cannot be or, but for ``again``, was.
 
     What a program reads stays whole, and so do the user's words.

@@ -13,7 +13,9 @@ Path: TypeAlias = tuple[str | int | None, ...]
 
 _Container: TypeAlias = dict[str, msgspec.Raw] | list[msgspec.Raw]
 
-_read = msgspec.json.Decoder(dict[str, msgspec.Raw] | list[msgspec.Raw] | str).decode
+_read = msgspec.json.Decoder(
+    dict[str, msgspec.Raw] | list[msgspec.Raw] | str
+).decode
 
 
 def named(path: Path) -> str:

@@ -46,7 +46,9 @@ Show: TypeAlias = Callable[[Window, Location], ProposedEdit | None]
 
 def tokens_won(window: Window, spot: Location, cut: ProposedEdit) -> int:
     """Tokens that a cut of a leaf wins, by the window's own count."""
-    edit_tokens = window.edit_tokens(cut.edit) if isinstance(cut.edit, Replace) else 0
+    edit_tokens = (
+        window.edit_tokens(cut.edit) if isinstance(cut.edit, Replace) else 0
+    )
     return window.leaf_tokens(spot) - edit_tokens
 
 
@@ -75,7 +77,9 @@ def _shown_text(window: Window, spot: Location) -> str:
     return leaf.text if isinstance(leaf, Text) else ""
 
 
-def results_only(window: Window, protected: tuple[int, int]) -> Sequence[Location]:
+def results_only(
+    window: Window, protected: tuple[int, int]
+) -> Sequence[Location]:
     """Every result, the oldest first."""
     stop, part = protected
     if part:  # some results of that message may leave
@@ -88,7 +92,9 @@ def results_only(window: Window, protected: tuple[int, int]) -> Sequence[Locatio
     return spots
 
 
-def strings_only(window: Window, protected: tuple[int, int]) -> Sequence[Location]:
+def strings_only(
+    window: Window, protected: tuple[int, int]
+) -> Sequence[Location]:
     """Every result that is one string, and not a list of blocks, the oldest first."""
     spots = []
     for spot in results_only(window, protected):
@@ -104,7 +110,9 @@ def prune(
     /,
     *,
     wanted: Wanted = partial(over_share, high=0.90, low=0.0),
-    protected: Protected = partial(newest_share, share=0.12, most_tokens=4_000),
+    protected: Protected = partial(
+        newest_share, share=0.12, most_tokens=4_000
+    ),
     candidates: Candidates = results_only,
     show: Show = placeholder,
     won: Callable[[Window, Location, ProposedEdit], int] = tokens_won,

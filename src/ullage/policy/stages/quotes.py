@@ -12,7 +12,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
+from collections.abc import (
+    Callable,
+    Container,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
 from heapq import heapify, heappop, heapreplace, merge
 from typing import NamedTuple
 
@@ -54,9 +61,13 @@ class Texts:
     def __init__(self, texts: Sequence[str] = ()) -> None:
         self._texts: list[str] = []
         self.least_chars: list[int] = []
-        self._demands: dict[str, int] = {}  # each text once, by where it was said last
+        self._demands: dict[
+            str, int
+        ] = {}  # each text once, by where it was said last
         self._small_talk: dict[str, int] = {}
-        self._earlier: dict[str, list[int]] = {}  # where else it was said, oldest first
+        self._earlier: dict[
+            str, list[int]
+        ] = {}  # where else it was said, oldest first
         for text in texts:
             self.append(text)
 
@@ -91,7 +102,9 @@ class Texts:
         """
         kinds = (self._demands, self._small_talk)
         for newest in kinds:
-            numbers = [edge for edge in edges if newest.get(self._texts[edge]) == edge]
+            numbers = [
+                edge for edge in edges if newest.get(self._texts[edge]) == edge
+            ]
             yield from sorted(numbers, reverse=True)
         for newest in kinds:
             for number in reversed(newest.values()):
@@ -104,7 +117,9 @@ class Texts:
         small_talk = reversed(self._small_talk.values())
         return merge(demands, small_talk, reverse=True)
 
-    def repeated(self, numbers: Container[int]) -> Iterator[tuple[int, Sequence[int]]]:
+    def repeated(
+        self, numbers: Container[int]
+    ) -> Iterator[tuple[int, Sequence[int]]]:
         """Which of these texts were said before, and where, the oldest first."""
         for text, earlier in self._earlier.items():
             number = self._demands.get(text)
@@ -264,7 +279,9 @@ def _again(
             room -= chars
             following = repeat.next()
         if following is None:
-            heappop(repeats)  # what does not fit now never will: room only shrinks
+            heappop(
+                repeats
+            )  # what does not fit now never will: room only shrinks
         else:
             heapreplace(repeats, following)
     return again
@@ -326,7 +343,9 @@ def _excerpt(text: str, chars: int, opened_by: str) -> str:
     return excerpt
 
 
-def _demanding_spans(text: str, room: int, gap_chars: int) -> list[tuple[int, int]]:
+def _demanding_spans(
+    text: str, room: int, gap_chars: int
+) -> list[tuple[int, int]]:
     """Where the first sentences stand that demand or forbid something, as many as fit a room."""
     spans = list[tuple[int, int]]()
     for sentence in SENTENCE.finditer(text):

@@ -39,7 +39,11 @@ from ullage.core.values.messages import (
     ToolResult,
 )
 from ullage.core.values.texts import on_one_line
-from ullage.policy.stages.carrying_cost import new_from, shown_chars, winnable_chars
+from ullage.policy.stages.carrying_cost import (
+    new_from,
+    shown_chars,
+    winnable_chars,
+)
 from ullage.policy.stages.facts import is_change
 from ullage.policy.stages.placeholders import digests_of, placeholder
 from ullage.policy.stages.pressure import newest_share, over_or_pays
@@ -83,7 +87,9 @@ def record(
         tail_chars=16_000,
         least_calls=45,
     ),
-    protected: Protected = partial(newest_share, share=0.12, most_tokens=4_000),
+    protected: Protected = partial(
+        newest_share, share=0.12, most_tokens=4_000
+    ),
     digests: Digests = LINES,
     least_share: float = 0.20,
     least_tokens: int = 10_000,
@@ -137,7 +143,9 @@ def _aged(window: Window, unrecorded: int, stop: int) -> Iterator[Location]:
             yield from window.transcript.results(index)
 
 
-def _stretches(window: Window, start: int, stop: int) -> Iterator[tuple[int, int]]:
+def _stretches(
+    window: Window, start: int, stop: int
+) -> Iterator[tuple[int, int]]:
     """The stretches that a record may stand for: between messages that stay, at seams."""
     transcript = window.transcript
     pinned = window.staying(start, stop)
@@ -305,7 +313,9 @@ def _called(call: ToolCall, *, asks: bool = False) -> str:
         arguments = _loads(call.arguments)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         arguments = call.arguments
-    most_chars = _CHANGE_CHARS if asks or is_change(call.name) else _VALUE_CHARS
+    most_chars = (
+        _CHANGE_CHARS if asks or is_change(call.name) else _VALUE_CHARS
+    )
     if not isinstance(arguments, dict):
         return f"- {call.name}({_short(arguments, most_chars)})"
     fields = []

@@ -17,11 +17,22 @@ from ullage.core.history.measures import Measure
 from ullage.core.history.window import Window
 from ullage.core.on_demand import cached_by_text
 from ullage.core.values.edits import Replace
-from ullage.core.values.messages import Message, Part, Reasoning, ToolCall, ToolResult
+from ullage.core.values.messages import (
+    Message,
+    Part,
+    Reasoning,
+    ToolCall,
+    ToolResult,
+)
 
 CHARS_PER_TOKEN = 4
 MESSAGE_TOKENS = 4
-_SCHEMAS = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
+_SCHEMAS = (
+    "parameters",
+    "input_schema",
+    "inputSchema",
+    "parametersJsonSchema",
+)
 _WHOLE: Mapping[tuple[int, int], Replace] = {}
 
 
@@ -129,7 +140,9 @@ def _tool_tokens(text: str) -> int:
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return text_tokens(text)
     tool = tool.get("function") or tool.get("toolSpec") or tool
-    declared = tool.get("functionDeclarations") if isinstance(tool, dict) else None
+    declared = (
+        tool.get("functionDeclarations") if isinstance(tool, dict) else None
+    )
     definitions = declared if isinstance(declared, list) else [tool]
     total = 0
     for definition in definitions:

@@ -130,7 +130,9 @@ def arrivals() -> tuple[Sample, ...]:
 def pressed() -> Sample:
     """A history in which much is old: what is said, done, changed, asked and found out."""
     messages = [
-        _spoken("user", "Find out why the gate opens late. Never touch notes.txt.")
+        _spoken(
+            "user", "Find out why the gate opens late. Never touch notes.txt."
+        )
     ]
     for number in range(3):
         command = {"command": f"make {number}"}

@@ -15,7 +15,12 @@ import msgspec
 
 from ullage.core.values.notices import Words, ref_line
 from ullage.policy.stages.shorten import safe_cut, utf8_bytes
-from ullage.policy.stages.truncate import ResultView, ShownExtent, Source, TextSize
+from ullage.policy.stages.truncate import (
+    ResultView,
+    ShownExtent,
+    Source,
+    TextSize,
+)
 
 DEFAULT_TOOL = "default"
 """The key of the limit of every tool that has none of its own."""
@@ -96,7 +101,9 @@ def head_lines(
     """
     text = source.text
     limits = tool_chars or {}
-    earlier_bytes = sum(utf8_bytes(earlier) for earlier in source.earlier_texts)
+    earlier_bytes = sum(
+        utf8_bytes(earlier) for earlier in source.earlier_texts
+    )
     max_bytes = max(max_bytes - earlier_bytes, 0)
     limit_chars = limits.get(source.tool, limits.get(DEFAULT_TOOL, len(text)))
     if not _over(text, max_lines, max_bytes, limit_chars):
@@ -191,7 +198,9 @@ def _lines_cut(
     if len(view) >= len(text):
         return None
     reason = f"a line of {longest:,} characters, over {max_line_chars:,}"
-    return ResultView(view, reason, ShownExtent(text_size(text), text_size(body)))
+    return ResultView(
+        view, reason, ShownExtent(text_size(text), text_size(body))
+    )
 
 
 def _longest_line(text: str, enough: int) -> int:
@@ -274,10 +283,14 @@ def by_type(
     if value is None:
         head_stop = safe_cut(text, limit_chars)
         read_on = words.read_on(source.ref, head_stop)
-        marker = text_marker.format(shown=head_stop, total=chars, read_on=read_on)
+        marker = text_marker.format(
+            shown=head_stop, total=chars, read_on=read_on
+        )
         body = f"{text[:head_stop]}{marker}"
     else:
-        error = dict_error.format(total=chars, limit=limit_chars, read_on=read_on)
+        error = dict_error.format(
+            total=chars, limit=limit_chars, read_on=read_on
+        )
         preview = text[: safe_cut(text, min(preview_chars, limit_chars))]
         body = _dumps({"error": error, "preview": preview})
     if isinstance(value, list):
@@ -289,9 +302,7 @@ def by_type(
             read_on=read_on,
         )
         body = items if count else f"[{body}]"
-        reason = (
-            f"{len(value):,} items, {chars:,} characters; the first {count:,} are shown"
-        )
+        reason = f"{len(value):,} items, {chars:,} characters; the first {count:,} are shown"
     if len(body) >= chars:
         return None
     return ResultView(body, reason)

@@ -109,7 +109,9 @@ def reducible_tokens(
     return total
 
 
-def texts_of(window: Window, staying: Sequence[int]) -> Iterator[tuple[Location, Tier]]:
+def texts_of(
+    window: Window, staying: Sequence[int]
+) -> Iterator[tuple[Location, Tier]]:
     """Every text and every call that may be cut, and when; what a program reads has no tokens."""
     transcript = window.transcript
     question = transcript.newest_request(window.size)

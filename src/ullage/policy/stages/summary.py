@@ -67,7 +67,9 @@ def summary(
     """
     done = actions(transcript, start, stop)
     model = transcript.folded(MODEL_TEXTS, start, stop)
-    is_task_inside = next(utterances(transcript, 0, start, "user"), None) is None
+    is_task_inside = (
+        next(utterances(transcript, 0, start, "user"), None) is None
+    )
     user = _user(
         transcript,
         start,
@@ -81,7 +83,9 @@ def summary(
     open_items = [*waiting, *model.open_items]
     files = _by_subject(done, "read", "changed", "removed")
     # title, items, how one is written, and the part of the room that is left: one in so many
-    sections: tuple[tuple[str, Sequence[Any], Callable[[Any], str], int], ...] = (
+    sections: tuple[
+        tuple[str, Sequence[Any], Callable[[Any], str], int], ...
+    ] = (
         ("Errors not resolved", unresolved(done), _failure, 3),
         ("Files", files, _file, 3),
         ("Open items", open_items, _open, 3),
@@ -239,7 +243,9 @@ def _user(
         names_a_ref = names_a_ref or f"ref={user.ref_of(number)}" in quotation
     absent = count - len(numbers)
     if absent:
-        lines.append(f"… {absent:,} more, {absent_chars:,} characters: see the index")
+        lines.append(
+            f"… {absent:,} more, {absent_chars:,} characters: see the index"
+        )
     if not lines:
         return ""
     title = ["## The user's words"]

@@ -11,7 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
-from ullage.core.contract.kinds import LIMIT_CHARS, ToolKind, head_share_of, kind_of
+from ullage.core.contract.kinds import (
+    LIMIT_CHARS,
+    ToolKind,
+    head_share_of,
+    kind_of,
+)
 from ullage.core.history import canon
 from ullage.core.history.remembered import REMEMBERED
 from ullage.core.history.transcript import Location
@@ -159,7 +164,9 @@ def by_kind(
     return ResultView(view, reason)
 
 
-def truncate(window: Window, /, *, shape: Shape = by_kind) -> Sequence[ProposedEdit]:
+def truncate(
+    window: Window, /, *, shape: Shape = by_kind
+) -> Sequence[ProposedEdit]:
     """Cuts for every fresh result that its shape does not leave whole.
 
     Args:
@@ -176,7 +183,9 @@ def truncate(window: Window, /, *, shape: Shape = by_kind) -> Sequence[ProposedE
     return cuts
 
 
-def cut_by(window: Window, spot: Location, shape: Shape) -> ProposedEdit | None:
+def cut_by(
+    window: Window, spot: Location, shape: Shape
+) -> ProposedEdit | None:
     """The cut of one result, or None where its shape leaves it whole."""
     transcript = window.transcript
     index, number, item = spot
@@ -184,9 +193,13 @@ def cut_by(window: Window, spot: Location, shape: Shape) -> ProposedEdit | None:
     leaf = transcript.leaf(spot)
     if not isinstance(leaf, Text) or not isinstance(result, ToolResult):
         return None
-    if window.is_recall(spot):  # it is bounded, and never set aside again (F78)
+    if window.is_recall(
+        spot
+    ):  # it is bounded, and never set aside again (F78)
         return None
-    earlier = [part.text for part in result.content[:item] if isinstance(part, Text)]
+    earlier = [
+        part.text for part in result.content[:item] if isinstance(part, Text)
+    ]
     find_output = partial(transcript.output, spot)
     source = Source(
         text=leaf.text,

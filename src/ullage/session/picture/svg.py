@@ -36,11 +36,15 @@ _STYLE = """
 def svg(picture: OneWindow | OverCalls) -> str:
     """A picture as one SVG element."""
     return (
-        _window_svg(picture) if isinstance(picture, OneWindow) else _calls_svg(picture)
+        _window_svg(picture)
+        if isinstance(picture, OneWindow)
+        else _calls_svg(picture)
     )
 
 
-def _page(picture: OneWindow | OverCalls, height: int, lines: Sequence[str]) -> str:
+def _page(
+    picture: OneWindow | OverCalls, height: int, lines: Sequence[str]
+) -> str:
     """The frame of every picture: its paper, its title and its summary."""
     over = ' class="over"' if isinstance(picture, OverCalls) else ""
     title = html.escape(f"{picture.title}: {picture.summary}")
@@ -77,25 +81,45 @@ def _calls_svg(picture: OverCalls) -> str:
         y = round((_y(raw[-1], most) + limit) / 2 + 34, 1)
         aside = f"{short(raw[-1] - views[-1])} set aside"
         lines.append(
-            _text(_RIGHT - 12, y, f"{aside}, kept byte for byte", "of-raw wide", "end")
+            _text(
+                _RIGHT - 12,
+                y,
+                f"{aside}, kept byte for byte",
+                "of-raw wide",
+                "end",
+            )
         )
         lines.append(_text(_RIGHT - 12, y, aside, "of-raw narrow", "end"))
         lines.append(
-            _text(_RIGHT - 12, y + 22, "the model opens it by its ref", "small", "end")
+            _text(
+                _RIGHT - 12,
+                y + 22,
+                "the model opens it by its ref",
+                "small",
+                "end",
+            )
         )
     if picture.rewrites:
         count = len(picture.rewrites)
         x, y = (_LEFT + _RIGHT) / 2, _HEIGHT - 18
-        caption = (
-            f"● what was sent before is rewritten: {count:,} time{'s' * (count != 1)}"
-        )
+        caption = f"● what was sent before is rewritten: {count:,} time{'s' * (count != 1)}"
         lines.append(_text(x, y, caption, "of-sent small wide", "middle"))
-        lines.append(_text(x, y, f"● rewritten {count:,}×", "of-sent narrow", "middle"))
-    ends = [(_y(raw[-1], most), f"history {short(raw[-1])}", "of-raw")] if raw else []
+        lines.append(
+            _text(x, y, f"● rewritten {count:,}×", "of-sent narrow", "middle")
+        )
+    ends = (
+        [(_y(raw[-1], most), f"history {short(raw[-1])}", "of-raw")]
+        if raw
+        else []
+    )
     if views:
-        ends.append((_y(views[-1], most), f"sent {short(views[-1])}", "of-sent"))
+        ends.append(
+            (_y(views[-1], most), f"sent {short(views[-1])}", "of-sent")
+        )
     ends.append((limit, f"limit {short(picture.limit_tokens)}", "of-limit"))
-    lines += [_text(_RIGHT + 8, y + 4, text, kind) for y, text, kind in _spread(ends)]
+    lines += [
+        _text(_RIGHT + 8, y + 4, text, kind) for y, text, kind in _spread(ends)
+    ]
     return _page(picture, _HEIGHT, lines)
 
 
@@ -103,11 +127,17 @@ def _axes(calls: int, most: int) -> list[str]:
     lines = [f'<path class="axis" d="M{_LEFT} {_BOTTOM} H{_RIGHT}"/>']
     for share in (0.5, 1):
         y = _y(most * share, most)
-        lines.append(f'<path class="axis" d="M{_LEFT} {y} H{_RIGHT}" opacity="0.4"/>')
-        lines.append(_text(_LEFT - 8, y + 4, short(most * share), "small wide", "end"))
+        lines.append(
+            f'<path class="axis" d="M{_LEFT} {y} H{_RIGHT}" opacity="0.4"/>'
+        )
+        lines.append(
+            _text(_LEFT - 8, y + 4, short(most * share), "small wide", "end")
+        )
     lines.append(_text(_LEFT - 8, _BOTTOM + 4, "0", "small", "end"))
     lines.append(_text(_LEFT, _HEIGHT - 18, "call 1", "small"))
-    lines.append(_text(_RIGHT, _HEIGHT - 18, f"call {calls:,}", "small", "end"))
+    lines.append(
+        _text(_RIGHT, _HEIGHT - 18, f"call {calls:,}", "small", "end")
+    )
     return lines
 
 
@@ -126,7 +156,9 @@ def _batch(call: int, calls: int) -> str:
     return f'<circle class="batch" {place}><title>call {call + 1:,}</title></circle>'
 
 
-def _spread(ends: Sequence[tuple[float, str, str]]) -> list[tuple[float, str, str]]:
+def _spread(
+    ends: Sequence[tuple[float, str, str]],
+) -> list[tuple[float, str, str]]:
     """Labels at the ends of the lines, from the lowest up, none over another."""
     placed: list[tuple[float, str, str]] = []
     for y, text, kind in sorted(ends, reverse=True):
@@ -177,7 +209,10 @@ def _bar(
     ends = [0, *accumulate(sizes[kind] for kind in KINDS)]
     lines = [_text(_LEFT - 8, y + 19, name, "small", "end")]
     for number, (start, stop) in enumerate(pairwise(ends)):
-        x, tooltip = _across(start, most), f"{KINDS[number]}: {stop - start:,} tokens"
+        x, tooltip = (
+            _across(start, most),
+            f"{KINDS[number]}: {stop - start:,} tokens",
+        )
         width = round(_across(stop, most) - x, 1)
         if width:
             shape = f'x="{x}" y="{y}" width="{width}" height="28"'
@@ -193,7 +228,9 @@ def _across(tokens: float, most: int) -> float:
     return round(_LEFT + (_RIGHT - _LEFT) * tokens / most, 1)
 
 
-def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:
+def _text(
+    x: float, y: float, text: str, kind: str, anchor: str = "start"
+) -> str:
     place = f'x="{x}" y="{y}" text-anchor="{anchor}"'
     return f'<text class="{kind}" {place}>{html.escape(text)}</text>'
 

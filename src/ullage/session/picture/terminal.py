@@ -17,18 +17,23 @@ _COLOURS = ("magenta", "cyan", "green", "bright_black", "yellow")
 def text(picture: OneWindow | OverCalls) -> Text:
     """A picture as lines, the last without an end."""
     lines = [Text(picture.title, style="bold"), Text(picture.summary)]
-    lines += _bars(picture) if isinstance(picture, OneWindow) else _rows(picture)
+    lines += (
+        _bars(picture) if isinstance(picture, OneWindow) else _rows(picture)
+    )
     return Text("\n").join(lines)
 
 
 def columns(sizes: Sequence[int], most: int, width: int = _COLUMNS) -> str:
     """Sizes as columns side by side; of more than fit, the largest of each stretch."""
     count = min(len(sizes), width)
-    ends = [at * len(sizes) // count for at in range(count + 1)] if count else []
+    ends = (
+        [at * len(sizes) // count for at in range(count + 1)] if count else []
+    )
     tops = (max(sizes[start:stop]) for start, stop in pairwise(ends))
     top_level = len(_HEIGHTS) - 1
     return "".join(
-        _HEIGHTS[min(top_level, round(top_level * top / max(most, 1)))] for top in tops
+        _HEIGHTS[min(top_level, round(top_level * top / max(most, 1)))]
+        for top in tops
     )
 
 
@@ -41,7 +46,9 @@ def _rows(picture: OverCalls) -> list[Text]:
     )
     return [
         Text.assemble(
-            f"{name:<8}", (columns(sizes, most), colour), f" {short(sizes[-1])}"
+            f"{name:<8}",
+            (columns(sizes, most), colour),
+            f" {short(sizes[-1])}",
         )
         for name, sizes, colour in rows
         if sizes
@@ -51,12 +58,22 @@ def _rows(picture: OverCalls) -> list[Text]:
 def _bars(picture: OneWindow) -> list[Text]:
     """The history and what is shown of it, on one scale, and what the colours say."""
     most = max(sum(picture.history.values()), sum(picture.view.values()), 1)
-    lines = [_bar("history", picture.history, most), _bar("sent", picture.view, most)]
+    lines = [
+        _bar("history", picture.history, most),
+        _bar("sent", picture.view, most),
+    ]
     for kind, colour in zip(KINDS, _COLOURS, strict=True):
         if picture.history[kind] or picture.view[kind]:
-            full, visible = short(picture.history[kind]), short(picture.view[kind])
-            sizes = f"{full:>6} → {visible}" if full != visible else f"{full:>6}"
-            lines.append(Text.assemble(" " * 8, ("█", colour), f" {kind:<17}{sizes}"))
+            full, visible = (
+                short(picture.history[kind]),
+                short(picture.view[kind]),
+            )
+            sizes = (
+                f"{full:>6} → {visible}" if full != visible else f"{full:>6}"
+            )
+            lines.append(
+                Text.assemble(" " * 8, ("█", colour), f" {kind:<17}{sizes}")
+            )
     return lines
 
 

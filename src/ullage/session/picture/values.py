@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-KINDS = ("system and tools", "user", "model", "tool results", "records and notices")
+KINDS = (
+    "system and tools",
+    "user",
+    "model",
+    "tool results",
+    "records and notices",
+)
 """What tokens are of; the last: what stands in place of something set aside."""
 
 

@@ -11,7 +11,12 @@ from ullage.core.values.messages import Reasoning, ToolResult
 from ullage.session.picture.values import KINDS, OneWindow
 
 _HEAD, _USER, _MODEL, _RESULTS, _REFERRED = KINDS
-_OF_ROLE = {"system": _HEAD, "user": _USER, "assistant": _MODEL, "tool": _RESULTS}
+_OF_ROLE = {
+    "system": _HEAD,
+    "user": _USER,
+    "assistant": _MODEL,
+    "tool": _RESULTS,
+}
 
 
 def one_window(window: Window, title: str) -> OneWindow:
@@ -41,20 +46,34 @@ def one_window(window: Window, title: str) -> OneWindow:
     )
 
 
-def _leaves(window: Window, index: int) -> Iterator[tuple[str, int, int | None]]:
+def _leaves(
+    window: Window, index: int
+) -> Iterator[tuple[str, int, int | None]]:
     """The leaves of a message: of what kind, their tokens, and those of what is in their place."""
     message = window.transcript.messages[index]
     kind = _OF_ROLE[message.role]
-    yield (_RESULTS if message.results else kind), window.meter.framing(message), None
+    yield (
+        (_RESULTS if message.results else kind),
+        window.meter.framing(message),
+        None,
+    )
     counts = window.leaf_counts(index)
-    for (number, item, leaf), tokens in zip(leaves_of(message), counts, strict=True):
+    for (number, item, leaf), tokens in zip(
+        leaves_of(message), counts, strict=True
+    ):
         edit = window.edit_at((index, number, item))
-        dropped = isinstance(leaf, Reasoning) and index in window.reasoning_dropped
+        dropped = (
+            isinstance(leaf, Reasoning) and index in window.reasoning_dropped
+        )
         shown_tokens = 0 if dropped else None
         if edit is not None:
             shown_tokens = window.edit_tokens(edit)
         yield (
-            (_RESULTS if isinstance(message.parts[number], ToolResult) else kind),
+            (
+                _RESULTS
+                if isinstance(message.parts[number], ToolResult)
+                else kind
+            ),
             tokens,
             shown_tokens,
         )

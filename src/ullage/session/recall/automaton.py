@@ -154,7 +154,9 @@ class Automaton:
                     stack.extend(self._next[place])
         return reached
 
-    def _place(self, reads: Chars | Assertion | None, then: tuple[int, ...]) -> int:
+    def _place(
+        self, reads: Chars | Assertion | None, then: tuple[int, ...]
+    ) -> int:
         if len(self._next) >= _MOST_PLACES:
             raise too_large()
         self._reads.append(reads)
@@ -193,7 +195,9 @@ def _side(char: str, right: int) -> int:
         return LINE_END if char else TEXT_END
     if char == "\r" and right == LINE_END:
         return CR_END
-    return _WORD if char.isascii() and (char.isalnum() or char == "_") else OTHER
+    return (
+        _WORD if char.isascii() and (char.isalnum() or char == "_") else OTHER
+    )
 
 
 def _holds(assertion: Assertion, left_side: int, right_side: int) -> bool:
@@ -208,7 +212,9 @@ def _holds(assertion: Assertion, left_side: int, right_side: int) -> bool:
         case r"\z":
             return right_side == TEXT_END
         case sign:
-            return ((left_side == _WORD) != (right_side == _WORD)) is (sign == r"\b")
+            return ((left_side == _WORD) != (right_side == _WORD)) is (
+                sign == r"\b"
+            )
 
 
 def _required_runs(node: Node) -> tuple[_Run, ...]:
@@ -220,7 +226,11 @@ def _required_runs(node: Node) -> tuple[_Run, ...]:
             return _required_runs(inner) if least else ()
         case Either(ways):
             best = [_rarest(way) for way in ways]
-            return sum(best, ()) if all(best) and sum(map(len, best)) <= _RUNS else ()
+            return (
+                sum(best, ())
+                if all(best) and sum(map(len, best)) <= _RUNS
+                else ()
+            )
         case _:
             return ()
 

@@ -39,10 +39,13 @@ def with_earlier(corpus: Corpus) -> Steps[Corpus]:
             continue  # a clean-up took it: the search goes on without
         if earlier is not None:
             outputs |= {
-                output.ref: (output, about) for output, about in earlier.outputs
+                output.ref: (output, about)
+                for output, about in earlier.outputs
             }
     return (
-        ExtendedCorpus(OutputCorpus([*outputs.values()]), corpus) if outputs else corpus
+        ExtendedCorpus(OutputCorpus([*outputs.values()]), corpus)
+        if outputs
+        else corpus
     )
 
 
@@ -58,7 +61,10 @@ def corpus_beneath(output: Output | Shape) -> Steps[OutputCorpus | None]:
     if (yield from source.span(0, len(INDEX))) != INDEX:
         return None
     text = yield from source.span(0, source.chars)
-    index, room = (Output(output.ref, text), "the index"), MOST_CHARS - len(text)
+    index, room = (
+        (Output(output.ref, text), "the index"),
+        MOST_CHARS - len(text),
+    )
     entries = {entry[1]: entry for entry in _ENTRY.finditer(text)}
     beneath = list[tuple[Output, str]]()
     for ref, entry in reversed(entries.items()):

@@ -63,7 +63,9 @@ def answer(
     name = call.name.removeprefix(words.prefix)
     arguments = _arguments(call.arguments)
     if name not in words.toolset.names or arguments is None:
-        return _error("the arguments are not a JSON object", "Send the call again.")
+        return _error(
+            "the arguments are not a JSON object", "Send the call again."
+        )
     finds = name == CONTINUATION and words.toolset.searches
     query = _query_in(arguments) if finds or name == GREP else SearchQuery()
     named_by = "tool_call_id" if name == CONTINUATION else "ref_id"
@@ -76,12 +78,17 @@ def answer(
             return _unknown(reference, words)
         corpus = yield from _corpus_for(output, query, corpus_of)
         if corpus is not None:
-            return (yield from _search_corpus(corpus, query, words, output.ref))
-        return (yield from _open_output(name, arguments, output, words, reference))
+            return (
+                yield from _search_corpus(corpus, query, words, output.ref)
+            )
+        return (
+            yield from _open_output(name, arguments, output, words, reference)
+        )
     if not (finds and query):
         remedy = ", or words to look for" if finds else ""
         return _error(
-            f"{named_by} is missing", f"Give the ref that the notice names{remedy}."
+            f"{named_by} is missing",
+            f"Give the ref that the notice names{remedy}.",
         )
     corpus = corpus_of(None)
     if corpus is None:
@@ -89,19 +96,27 @@ def answer(
             f"without {named_by} there is nothing to search here",
             "Give the ref of a notice.",
         )
-    return (yield from _search_corpus((yield from with_earlier(corpus)), query, words))
+    return (
+        yield from _search_corpus(
+            (yield from with_earlier(corpus)), query, words
+        )
+    )
 
 
 def _reference_in(arguments: dict[str, Any], names: Sequence[str]) -> str:
     """The ref that a call gives under one of these names; ``""`` if under none."""
     values = (arguments.get(name) for name in names)
-    return next((value for value in values if isinstance(value, str) and value), "")
+    return next(
+        (value for value in values if isinstance(value, str) and value), ""
+    )
 
 
 def _unknown(reference: str, words: Words) -> Answer:
     if words.toolset.unknown is not None:
         quoted = json.dumps(reference[:80])[1:-1]
-        return Answer(words.toolset.unknown.format(asked=quoted), is_error=True)
+        return Answer(
+            words.toolset.unknown.format(asked=quoted), is_error=True
+        )
     return _error(
         f"nothing is kept under {reference[:80]!r}",
         "Copy the ref from the notice exactly; it has 16 characters.",
@@ -159,10 +174,16 @@ def _open_output(
         words.toolset.searches and bool(arguments.get("pattern"))
     )
     if output.kind == "block" and not searches and not arguments.get("offset"):
-        whole = output if isinstance(output, Output) else (yield Get(output.ref))
+        whole = (
+            output if isinstance(output, Output) else (yield Get(output.ref))
+        )
         block = _loads(whole.text)
-        kind = block.get("type", "block") if isinstance(block, dict) else "block"
-        return Answer(f"[{kind} {whole.ref}, complete]", whole.ref, block=block)
+        kind = (
+            block.get("type", "block") if isinstance(block, dict) else "block"
+        )
+        return Answer(
+            f"[{kind} {whole.ref}, complete]", whole.ref, block=block
+        )
     source = OutputReader(output)
     if searches:
         return (
@@ -199,7 +220,9 @@ def _search(
     pattern = arguments.get("pattern")
     context = _integer(arguments.get("context_lines"), context)
     if not isinstance(pattern, str) or not pattern:
-        return _error("pattern is missing", "Give a regular expression in RE2 syntax.")
+        return _error(
+            "pattern is missing", "Give a regular expression in RE2 syntax."
+        )
     find_lines = partial(
         search,
         pattern=pattern,
@@ -209,7 +232,9 @@ def _search(
     )
     try:
         result = yield from find_lines(source)
-        if any(line.clipped and line.match is not None for line in result.lines):
+        if any(
+            line.clipped and line.match is not None for line in result.lines
+        ):
             values = yield from _search_values(source, find_lines)
             if values is not None:
                 return values
@@ -231,7 +256,8 @@ def _search(
 
 
 def _search_values(
-    source: OutputReader, find_lines: Callable[[OutputReader], Steps[GrepResult]]
+    source: OutputReader,
+    find_lines: Callable[[OutputReader], Steps[GrepResult]],
 ) -> Steps[Answer | None]:
     """The values of a JSON document that a search finds, with their paths.
 
@@ -249,10 +275,13 @@ def _search_values(
     if result is None or not result.total:
         return None
     rows = [
-        f"{'-' if line.match is None else ':'} {line.text}" for line in result.lines
+        f"{'-' if line.match is None else ':'} {line.text}"
+        for line in result.lines
     ]
     more = "" if result.total_is_exact else "more than "
-    counts = f"{result.match_count:,} of {more}{result.total:,} matching values"
+    counts = (
+        f"{result.match_count:,} of {more}{result.total:,} matching values"
+    )
     counts += ", each with its path"
     footer = f"[{counts}; {source.chars:,} characters of JSON searched]"
     return Answer("\n".join([*rows, footer]), source.ref)
@@ -277,4 +306,6 @@ def _integer(value: Any, default: D) -> int | D:
 
 
 def _error(problem: str, remedy: str) -> Answer:
-    return Answer(json.dumps({"error": problem, "remedy": remedy}), is_error=True)
+    return Answer(
+        json.dumps({"error": problem, "remedy": remedy}), is_error=True
+    )

@@ -50,7 +50,9 @@ def find(name: str, from_history: FromHistory) -> Steps[Output | Shape | None]:
     return shape
 
 
-def output_ref(name: str, from_history: FromHistory) -> Steps[ToolOutputRef | None]:
+def output_ref(
+    name: str, from_history: FromHistory
+) -> Steps[ToolOutputRef | None]:
     """The ref and the size of an output; None if nothing has this name.
 
     Args:

@@ -113,7 +113,9 @@ def search(
         PatternError: the pattern is too long or too costly, is not understood, or could
             never match.
     """
-    scan = _Scan(Automaton(readable(pattern), ignore_case), max(1, max_matches))
+    scan = _Scan(
+        Automaton(readable(pattern), ignore_case), max(1, max_matches)
+    )
     try:
         yield from scan.whole(source)
     except SearchTooCostly:
@@ -161,7 +163,9 @@ def matches(
     chars, spent_seconds = 0, 0.0
     for number, text in texts:
         chars += len(text)
-        if machine.needed is not None and not machine.needed.search(readable(text)):
+        if machine.needed is not None and not machine.needed.search(
+            readable(text)
+        ):
             continue
         scan = _Scan(machine, COUNT_LINES - len(lines), spent_seconds)
         try:
@@ -209,7 +213,9 @@ class _Scan:
         self._rest = ""  # of a line that has not ended yet
         self._at = 0  # where that begins
         self._left = ""  # the character before it
-        self._matched = False  # the line is a match already: nothing is kept of it
+        self._matched = (
+            False  # the line is a match already: nothing is kept of it
+        )
         self.spent_seconds = spent_seconds
 
     def whole(self, source: OutputReader) -> Steps[None]:
@@ -311,13 +317,19 @@ class _Page:
         # the matching lines alone: lines of context are added while this runs
         for number, step in product(tuple(self.lines), (-1, 1)):
             start, end = self.spans[number]
-            for near in range(number + step, number + step * (count + 1), step):
-                is_beyond = near < 1 or (step > 0 and end + 1 >= self.source.chars)
+            for near in range(
+                number + step, number + step * (count + 1), step
+            ):
+                is_beyond = near < 1 or (
+                    step > 0 and end + 1 >= self.source.chars
+                )
                 if self.full or is_beyond or near in self.lines:
                     break
                 begin = end + 1
                 if step < 0:
-                    begin = (yield from self.source.newline_before(start - 1)) + 1
+                    begin = (
+                        yield from self.source.newline_before(start - 1)
+                    ) + 1
                 if not (yield from self.add(near, begin, begin, None)):
                     break
                 start, end = self.spans[near]

@@ -12,7 +12,13 @@ from ullage.core.history.transcript import Location, leaves_of
 from ullage.core.history.window import Window
 from ullage.core.values.edits import ReplaceSpan
 from ullage.core.values.effects import Output
-from ullage.core.values.messages import Content, Part, Text, ToolCall, ToolResult
+from ullage.core.values.messages import (
+    Content,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from ullage.core.values.notices import pointers
 from ullage.core.values.texts import on_one_line
 from ullage.session.recall.corpus import Corpus, bare
@@ -33,7 +39,9 @@ def find_in_history(
         thorough: whether to look at every leaf, and at the index behind each summary.
     """
     transcript = window.transcript
-    location = window.location_of(name) or transcript.newest_result(name, length)
+    location = window.location_of(name) or transcript.newest_result(
+        name, length
+    )
     if location is not None:
         return transcript.output(location)
     outputs = _all_outputs(window) if thorough else ()
@@ -54,9 +62,14 @@ def corpus_in_history(window: Window, ref: str | None) -> HistoryCorpus | None:
     if ref is None:
         return HistoryCorpus(window)
     placed = next(
-        (summary for summary in window.summaries if summary.edit.ref == ref), None
+        (summary for summary in window.summaries if summary.edit.ref == ref),
+        None,
     )
-    return None if placed is None else RangeCorpus(window, placed.start, placed.stop)
+    return (
+        None
+        if placed is None
+        else RangeCorpus(window, placed.start, placed.stop)
+    )
 
 
 def find_in_ledger(window: Window, ledger: Ledger, ref: str) -> Output | None:
@@ -75,7 +88,9 @@ def find_in_ledger(window: Window, ledger: Ledger, ref: str) -> Output | None:
             for edit in batch.edits:
                 if not isinstance(edit, ReplaceSpan) or edit.ref != ref:
                     continue
-                for output in _indexes(window, *(window.range_of(edit) or (0, 0))):
+                for output in _indexes(
+                    window, *(window.range_of(edit) or (0, 0))
+                ):
                     if output.ref == ref:
                         return output
     return None
@@ -103,7 +118,9 @@ class HistoryCorpus(Corpus):
         stop: one past the last message; None: to the end.
     """
 
-    def __init__(self, window: Window, start: int = 0, stop: int | None = None) -> None:
+    def __init__(
+        self, window: Window, start: int = 0, stop: int | None = None
+    ) -> None:
         stop = window.size if stop is None else stop
         spots, texts = list[Location](), list[str]()
         for spot, text in _texts_of(window, start, stop):
@@ -128,7 +145,9 @@ class HistoryCorpus(Corpus):
         if not isinstance(leaf, ToolCall):
             call = transcript.call_for(index, part)
             return (
-                transcript.messages[index].role if call is None else _call_title(call)
+                transcript.messages[index].role
+                if call is None
+                else _call_title(call)
             )
         spot = transcript.result_for(index, part)
         result = (
@@ -137,7 +156,11 @@ class HistoryCorpus(Corpus):
             else transcript.output(spot)
         )
         title = _call_title(leaf)
-        return title if result is None else f"{title}, its result: ref={result.ref}"
+        return (
+            title
+            if result is None
+            else f"{title}, its result: ref={result.ref}"
+        )
 
     def is_left(self, number: int) -> bool:
         """See `Corpus.is_left`."""
@@ -149,7 +172,9 @@ class HistoryCorpus(Corpus):
     def visible_lines(self) -> frozenset[str]:
         """See `Corpus.visible_lines`."""
         texts = _visible_texts(self._window)
-        return frozenset(bare(line) for text in texts for line in text.split("\n"))
+        return frozenset(
+            bare(line) for text in texts for line in text.split("\n")
+        )
 
     @property
     def begins_with(self) -> Sequence[str]:
@@ -160,7 +185,8 @@ class HistoryCorpus(Corpus):
         """
         transcript = self._window.transcript
         stop = next(
-            iter(transcript.marked("begins", 0, self._window.size)), self._window.size
+            iter(transcript.marked("begins", 0, self._window.size)),
+            self._window.size,
         )
         texts = (
             part.text
@@ -190,14 +216,22 @@ class RangeCorpus(HistoryCorpus):
 def _call_title(call: ToolCall) -> str:
     """A call by the name of its tool, and its first argument: of a path the end tells most."""
     fields = fields_of(call.arguments) or {}
-    value = next((value for value in fields.values() if isinstance(value, str)), "")
+    value = next(
+        (value for value in fields.values() if isinstance(value, str)), ""
+    )
     argument = on_one_line(value, _ABOUT_CHARS)
     if "/" in value and " " not in value.strip():
-        argument = value if len(value) <= _ABOUT_CHARS else f"…{value[-_ABOUT_CHARS:]}"
+        argument = (
+            value
+            if len(value) <= _ABOUT_CHARS
+            else f"…{value[-_ABOUT_CHARS:]}"
+        )
     return f"{call.name} {argument}".strip()
 
 
-def _texts_of(window: Window, start: int, stop: int) -> Iterator[tuple[Location, str]]:
+def _texts_of(
+    window: Window, start: int, stop: int
+) -> Iterator[tuple[Location, str]]:
     """The texts of the messages of a range, each with its place."""
     words, messages = window.words, window.transcript.messages
     recalls = set[str]()

@@ -44,7 +44,12 @@ class Index:
 
     def __init__(self, texts: Iterable[str]) -> None:
         places: dict[str, list[int]] = {}
-        splitter, counts, chars, number = Splitter(), list[int](), list[int](), 0
+        splitter, counts, chars, number = (
+            Splitter(),
+            list[int](),
+            list[int](),
+            0,
+        )
         for text in texts:
             spans = texts_of(text)
             counts.append(len(spans))

@@ -36,5 +36,7 @@ def _lines(value: Any, path: Path) -> Iterator[str]:
     if not value or not isinstance(value, (dict, list)):
         yield f"{named(path)}: {_encode(value).decode()}"
         return
-    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+    for key, item in (
+        value.items() if isinstance(value, dict) else enumerate(value)
+    ):
         yield from _lines(item, (*path, key))

@@ -69,7 +69,9 @@ class LineHit(NamedTuple):
     line: str
 
 
-def search_lines(corpus: Corpus, query: SearchQuery, page_chars: int) -> Steps[str]:
+def search_lines(
+    corpus: Corpus, query: SearchQuery, page_chars: int
+) -> Steps[str]:
     """A page of the lines of a corpus that answer a search; its last line says what there is more.
 
     Args:
@@ -115,10 +117,14 @@ def _newest(corpus: Corpus) -> list[Block]:
     return blocks[::-1]
 
 
-def _by_words(corpus: Corpus, words: str, blocks: Sequence[Block]) -> Iterator[LineHit]:
+def _by_words(
+    corpus: Corpus, words: str, blocks: Sequence[Block]
+) -> Iterator[LineHit]:
     """The lines that answer words, best first."""
     texts, spans = corpus.texts, dict[int, list[str]]()
-    indexes = [index_of(texts[start:stop], corpus.root) for start, stop in blocks]
+    indexes = [
+        index_of(texts[start:stop], corpus.root) for start, stop in blocks
+    ]
     for hit in ranked(indexes, words):
         number = blocks[0][0] + hit.text
         if corpus.is_left(number):
@@ -132,7 +138,9 @@ def _by_pattern(
 ) -> Steps[Sequence[LineHit]]:
     """The lines that match a pattern, the newest text first, or in the order of the words."""
     oldest = blocks[0][0] if blocks else 0
-    numbers = filter(corpus.is_left, range(len(corpus.texts) - 1, oldest - 1, -1))
+    numbers = filter(
+        corpus.is_left, range(len(corpus.texts) - 1, oldest - 1, -1)
+    )
     texts = ((number, corpus.texts[number]) for number in numbers)
     hits = yield from matches(texts, query.pattern, query.ignore_case)
     matching, number, spans = list[LineHit](), -1, list[Span]()

@@ -108,13 +108,11 @@ _CLASSES: dict[str, Ranges] = {
 _CONTROLS = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _UNBOUNDED = {"*": 0, "+": 1}
 
-_CHARACTERS = (
-    "Put a backslash before ( ) [ ] { } . * + ? ^ $ | where the character is meant"
+_CHARACTERS = "Put a backslash before ( ) [ ] { } . * + ? ^ $ | where the character is meant"
+_COUNTED = (
+    "Counted repetitions go up to 1,000, nested ones multiplied: use * or +"
 )
-_COUNTED = "Counted repetitions go up to 1,000, nested ones multiplied: use * or +"
-_REFERENCES = (
-    "Back-references cannot be searched in linear time: write the repeated part out"
-)
+_REFERENCES = "Back-references cannot be searched in linear time: write the repeated part out"
 
 
 def parse(pattern: str, ignore_case: bool = False) -> Either:
@@ -160,7 +158,8 @@ def _group(tokens: Iterator[re.Match[str]], folds: bool, depth: int) -> Either:
                 folds = inner
             elif depth == _NESTED:
                 raise _unknown(
-                    f"groups go {_NESTED} deep", "Take brackets away that group nothing"
+                    f"groups go {_NESTED} deep",
+                    "Take brackets away that group nothing",
                 )
             else:
                 items.append(_group(tokens, inner, depth + 1))
@@ -196,7 +195,9 @@ def _repeated(operand: list[Node], text: str) -> Repeat:
     if not operand:
         raise _unknown(f"nothing is repeated by {text}")
     if isinstance(operand[0], Repeat):
-        raise _unknown(f"{text} follows a repetition", "Use one of * + ? {…} at a time")
+        raise _unknown(
+            f"{text} follows a repetition", "Use one of * + ? {…} at a time"
+        )
     counts = _COUNTS.match(text)
     most: int | None
     if counts is None:
@@ -220,7 +221,9 @@ def _read(token: re.Match[str], folds: bool) -> Iterator[Node]:
         for char in token["quoted"]:
             yield Chars(((char, char),), folds=folds)
     elif token["items"] is not None:
-        yield Chars(tuple(_ranges(token["items"])), bool(token["negated"]), folds)
+        yield Chars(
+            tuple(_ranges(token["items"])), bool(token["negated"]), folds
+        )
     else:
         yield _single(token[0], folds)
 

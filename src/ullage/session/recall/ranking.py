@@ -57,24 +57,35 @@ def ranked(indexes: Sequence[Index], query: str) -> list[Hit]:
     """
     terms = _term_weights(indexes, query)
     block_weights = [_span_weights(index, terms) for index in indexes]
-    sizes = sorted(weight for weights in block_weights for weight in weights.values())
+    sizes = sorted(
+        weight for weights in block_weights for weight in weights.values()
+    )
     least = sizes[-MOST_SPANS:][:1]
     # spans that weigh less are not ranked, unless they stand beside one that does not
     hits, text_number = list[Hit](), 0
     for index, weights in zip(indexes, block_weights, strict=True):
         if weights:
             hits += _hits(
-                index, weights, least[0], _text_shares(index, terms), text_number
+                index,
+                weights,
+                least[0],
+                _text_shares(index, terms),
+                text_number,
             )
         text_number += len(index.starts) - 1
     return sorted(hits, reverse=True)
 
 
-def _term_weights(indexes: Sequence[Index], query: str) -> list[tuple[str, int]]:
+def _term_weights(
+    indexes: Sequence[Index], query: str
+) -> list[tuple[str, int]]:
     """The terms of a query that stand somewhere, the rarest first, and the weight of each."""
     frequencies = Counter(islice(Splitter().terms(query), MOST_TERMS))
     total = sum(index.starts[-1] for index in indexes)
-    counts = {term: sum(index.count(term) for index in indexes) for term in frequencies}
+    counts = {
+        term: sum(index.count(term) for index in indexes)
+        for term in frequencies
+    }
     weights, room = list[tuple[str, int]](), MOST_PLACES
     for term in sorted(
         filter(counts.get, frequencies), key=lambda term: (counts[term], term)
@@ -84,12 +95,17 @@ def _term_weights(indexes: Sequence[Index], query: str) -> list[tuple[str, int]]
             break
         rarity = log(1 + (total - counts[term] + 0.5) / (counts[term] + 0.5))
         weights.append(
-            (term, round(_SCALE * rarity**2 * (1 + log(frequencies[term]) / 2)))
+            (
+                term,
+                round(_SCALE * rarity**2 * (1 + log(frequencies[term]) / 2)),
+            )
         )
     return weights
 
 
-def _span_weights(index: Index, terms: Sequence[tuple[str, int]]) -> dict[int, int]:
+def _span_weights(
+    index: Index, terms: Sequence[tuple[str, int]]
+) -> dict[int, int]:
     """The weight of what is on each span of a block."""
     weights = dict[int, int]()
     for term, weight in terms:
@@ -98,7 +114,9 @@ def _span_weights(index: Index, terms: Sequence[tuple[str, int]]) -> dict[int, i
     return weights
 
 
-def _text_shares(index: Index, terms: Sequence[tuple[str, int]]) -> dict[int, int]:
+def _text_shares(
+    index: Index, terms: Sequence[tuple[str, int]]
+) -> dict[int, int]:
     """What each text of a block adds to its spans."""
     shares = dict[int, int]()
     for term, weight in terms:

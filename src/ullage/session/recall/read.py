@@ -89,7 +89,9 @@ def lines(
     return "\n".join(rows)
 
 
-def _clip(source: OutputReader, start: int, end: int, words: Words) -> Steps[str]:
+def _clip(
+    source: OutputReader, start: int, end: int, words: Words
+) -> Steps[str]:
     """The line from ``start`` to ``end``, or its beginning and how to read on."""
     text = yield from source.span(start, min(end, start + LINE_CHARS + 1))
     if end - start <= LINE_CHARS:

@@ -39,7 +39,11 @@ class OutputReader:
     @cached_property
     def _shape(self) -> Shape:
         """What is at hand is measured when somebody asks."""
-        return Shape.of(self._found) if isinstance(self._found, Output) else self._found
+        return (
+            Shape.of(self._found)
+            if isinstance(self._found, Output)
+            else self._found
+        )
 
     @property
     def size_bytes(self) -> int:
@@ -54,14 +58,23 @@ class OutputReader:
     @cached_property
     def newlines(self) -> list[int]:
         """How many newlines come before each chunk, and how many there are in all."""
-        return [0, *accumulate(extent.newlines for extent in self._shape.chunks)]
+        return [
+            0,
+            *accumulate(extent.newlines for extent in self._shape.chunks),
+        ]
 
     def pieces(self) -> Iterator[tuple[int, int, bool]]:
         """(start, stop, whether a newline is in it) of pieces that join to the whole."""
         for n in range(len(self.starts) - 1):
             has_newline = self.newlines[n + 1] > self.newlines[n]
-            for start in range(self.starts[n], self.starts[n + 1], PIECE_CHARS):
-                yield start, min(start + PIECE_CHARS, self.starts[n + 1]), has_newline
+            for start in range(
+                self.starts[n], self.starts[n + 1], PIECE_CHARS
+            ):
+                yield (
+                    start,
+                    min(start + PIECE_CHARS, self.starts[n + 1]),
+                    has_newline,
+                )
 
     def chunk(self, n: int) -> Steps[str]:
         """The text of a chunk; the last two are kept."""
@@ -118,7 +131,10 @@ class OutputReader:
     def newline_before(self, at: int) -> Steps[int]:
         """The last newline before ``at``; -1 if there is none."""
         for n in range(self._chunk_at(at), -1, -1):
-            if n < len(self.starts) - 1 and self.newlines[n + 1] > self.newlines[n]:
+            if (
+                n < len(self.starts) - 1
+                and self.newlines[n + 1] > self.newlines[n]
+            ):
                 text = yield from self.chunk(n)
                 position = text.rfind("\n", 0, max(at - self.starts[n], 0))
                 if position >= 0:

@@ -54,7 +54,9 @@ def _parts(line: str) -> Iterator[tuple[int, int]]:
     while len(line) - start > SPAN_CHARS:
         stop = line.find(_ESCAPED, start, start + SPAN_CHARS) + len(_ESCAPED)
         if stop < len(_ESCAPED):
-            stop = _last_break(line, start + SPAN_CHARS // 2, start + SPAN_CHARS)
+            stop = _last_break(
+                line, start + SPAN_CHARS // 2, start + SPAN_CHARS
+            )
         yield start, stop
         start = stop
     yield start, len(line)

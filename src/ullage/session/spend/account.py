@@ -39,7 +39,9 @@ class PendingCall(NamedTuple):
         Args:
             agent: the name it is listed under.
         """
-        usage = Usage(fresh_tokens=self.tokens, output_tokens=self.output_tokens)
+        usage = Usage(
+            fresh_tokens=self.tokens, output_tokens=self.output_tokens
+        )
         return priced(agent, self.model, usage, self.tokens, reported=False)
 
 
@@ -100,5 +102,7 @@ class Account:
             raise
 
     def __del__(self) -> None:
-        if self.pending is not None:  # at any moment: the budget's lock may be held
+        if (
+            self.pending is not None
+        ):  # at any moment: the budget's lock may be held
             self._drop((self.agent, self.number, self.pending))

@@ -51,7 +51,9 @@ class Allowance(Struct, frozen=True, kw_only=True):
         check_amount("warn_at", self.warn_at, whole=False)
         if self.warn_at > 1:
             raise ConfigError(
-                "warn_at", f"{self.warn_at} is not a share", "Give 0.8 for 80 %."
+                "warn_at",
+                f"{self.warn_at} is not a share",
+                "Give 0.8 for 80 %.",
             )
         if self.on_exceeded not in get_args(OnExceeded):
             choices = ", ".join(get_args(OnExceeded))
@@ -62,7 +64,9 @@ class Allowance(Struct, frozen=True, kw_only=True):
             )
         if not isinstance(self.words, str) or not self.words.strip():
             raise ConfigError(
-                "words", "there are none", "Give the sentence the model is asked."
+                "words",
+                "there are none",
+                "Give the sentence the model is asked.",
             )
 
     @property
@@ -99,7 +103,9 @@ def check_amount(name: str, value: Any, *, whole: bool) -> None:
     if isinstance(value, bool) or not isinstance(value, kinds):
         expected = "a whole number" if whole else "a number"
         raise ConfigError(
-            name, f"a {type(value).__name__} is not {expected}", "Give 0 or more."
+            name,
+            f"a {type(value).__name__} is not {expected}",
+            "Give 0 or more.",
         )
     if not math.isfinite(value) or value < 0:
         raise ConfigError(name, f"{value} is no amount", "Give 0 or more.")

@@ -37,11 +37,17 @@ class UsageReport(NamedTuple):
     @property
     def named(self) -> tuple[object, ...]:
         """The keys of which another report of the same reply has at least one (`is_of`)."""
-        return (self.view, (self.reply, self.usage)) if self.reply else (self.view,)
+        return (
+            (self.view, (self.reply, self.usage))
+            if self.reply
+            else (self.view,)
+        )
 
     def as_call(self, agent: str, model: str, estimated_tokens: int) -> Call:
         """The call that was reported; see `Call`."""
-        call = Call(agent=agent, model=model, usage=self.usage, cost_usd=self.cost_usd)
+        call = Call(
+            agent=agent, model=model, usage=self.usage, cost_usd=self.cost_usd
+        )
         return replace(call, estimated_tokens=estimated_tokens)
 
     def is_full(self, report: UsageReport) -> bool:
@@ -164,7 +170,8 @@ class Book:
     def row_of(self, report: UsageReport) -> BookEntry | None:
         """The newest report of the same reply, if there is one."""
         return self._newest(
-            report.named, lambda row: bool(row.report and row.report.is_of(report))
+            report.named,
+            lambda row: bool(row.report and row.report.is_of(report)),
         )
 
     def row_for(self, account: int, view: int) -> BookEntry | None:

@@ -88,9 +88,13 @@ class Budget(Portable):
     ) -> None:
         for name in unknown:
             remedy = "Budgets are in tokens and usd; the settings are those of ullage.Budget."
-            raise ConfigError("budget", f"{name!r} is no unit and no setting", remedy)
+            raise ConfigError(
+                "budget", f"{name!r} is no unit and no setting", remedy
+            )
         if tokens is None and usd is None:
-            raise ConfigError("budget", "nothing is given", "Give tokens, usd or both.")
+            raise ConfigError(
+                "budget", "nothing is given", "Give tokens, usd or both."
+            )
         if tokens == 0 and usd == 0:
             raise ConfigError(
                 "budget",
@@ -115,7 +119,10 @@ class Budget(Portable):
 
     def _made_with(self) -> Arguments:
         allowance = self.allowance
-        named = {name: getattr(allowance, name) for name in allowance.__struct_fields__}
+        named = {
+            name: getattr(allowance, name)
+            for name in allowance.__struct_fields__
+        }
         if not allowance.is_limited:
             del named["usd"]
         return (), {**named, "wait_s": self.wait_s, "spent": self.spent}
@@ -213,7 +220,9 @@ class Budget(Portable):
         """
         with self._lock:
             self._end(account)
-            if account.wrapped_up and (unit := self.allowance.used_up(self._spent())):
+            if account.wrapped_up and (
+                unit := self.allowance.used_up(self._spent())
+            ):
                 raise self._exceeded(account, unit)
             account.wrapped_up, account.is_calling = False, True
 
@@ -237,8 +246,12 @@ class Budget(Portable):
         amount = ask()
         with self._lock:
             if self._book.spent.cost_usd is None and self.allowance.usd:
-                raise _unpriced("a call was counted whose price is not known", "")
-            reached = self.allowance.used_up(self._spent() + self._claimed(but=account))
+                raise _unpriced(
+                    "a call was counted whose price is not known", ""
+                )
+            reached = self.allowance.used_up(
+                self._spent() + self._claimed(but=account)
+            )
             used_up = self.allowance.used_up(self._spent())
             if self.allowance.on_exceeded == "wrap_up" and used_up is not None:
                 return False
@@ -264,9 +277,13 @@ class Budget(Portable):
         """
         with self._lock:
             spent, reserved = self._spent(), self._claimed(but=account)
-            if self.allowance.on_exceeded == "warn" or self.allowance.used_up(spent):
+            if self.allowance.on_exceeded == "warn" or self.allowance.used_up(
+                spent
+            ):
                 return None
-            return reserved if self.allowance.used_up(spent + reserved) else None
+            return (
+                reserved if self.allowance.used_up(spent + reserved) else None
+            )
 
     def check(self, account: Account) -> None:
         """Check that a call may be made for which nothing can be claimed.
@@ -282,7 +299,9 @@ class Budget(Portable):
             if unit is not None and self.allowance.on_exceeded != "warn":
                 raise self._exceeded(account, unit)
 
-    def claim_wrap_up(self, account: Account, amount: Claim, added_tokens: int) -> None:
+    def claim_wrap_up(
+        self, account: Account, amount: Claim, added_tokens: int
+    ) -> None:
         """Claim the one wrap-up of an account, which may go over the allowance.
 
         Args:
@@ -294,7 +313,10 @@ class Budget(Portable):
             unit = self.allowance.used_up(self._spent())
             unit = unit or ("tokens" if self.allowance.tokens else "usd")
             account.claim, account.wrapped_up = amount, True
-            place, reason = "after the last message", self._describe(unit, account)
+            place, reason = (
+                "after the last message",
+                self._describe(unit, account),
+            )
             account.tell(
                 Event(
                     kind="wrapped_up",
@@ -304,7 +326,9 @@ class Budget(Portable):
                 )
             )
 
-    def send(self, account: Account, pending_call: Callable[[], PendingCall]) -> None:
+    def send(
+        self, account: Account, pending_call: Callable[[], PendingCall]
+    ) -> None:
         """Note that a view is handed out; under a limit it counts if nobody reports it.
 
         Args:
@@ -335,7 +359,11 @@ class Budget(Portable):
         return row is not None and row.account != but.number
 
     def settle(
-        self, account: Account, report: UsageReport, model: str, estimated_tokens: int
+        self,
+        account: Account,
+        report: UsageReport,
+        model: str,
+        estimated_tokens: int,
     ) -> None:
         """Book a call that a provider reported, and give back what it claimed.
 
@@ -360,7 +388,11 @@ class Budget(Portable):
                 row = self._estimate(account, report.view)
             call = report.as_call(account.agent, model, estimated_tokens)
             self._book.add(
-                call, account.number, view=report.view, report=report, replaces=row
+                call,
+                account.number,
+                view=report.view,
+                report=report,
+                replaces=row,
             )
             self._warn(account)
 
@@ -372,8 +404,12 @@ class Budget(Portable):
             call: the call by our estimate.
         """
         with self._lock:
-            is_newest = account.pending is None or account.pending.view <= call.view
-            is_booked = self._book.row_for(account.number, call.view) is not None
+            is_newest = (
+                account.pending is None or account.pending.view <= call.view
+            )
+            is_booked = (
+                self._book.row_for(account.number, call.view) is not None
+            )
             if account.is_calling and is_newest and not is_booked:
                 account.pending = call
                 self._claim_estimate(account, call)
@@ -400,7 +436,12 @@ class Budget(Portable):
             self._free(account)
 
     def charge(
-        self, usage: Usage, model: str, *, agent: str = "", reported: bool = True
+        self,
+        usage: Usage,
+        model: str,
+        *,
+        agent: str = "",
+        reported: bool = True,
     ) -> Call:
         """Count a call that no session made, such as a summary by a model of your own.
 
@@ -415,10 +456,14 @@ class Budget(Portable):
         """
         if not usage.is_count:
             raise ConfigError(
-                "usage", "a count is negative", "Give what the provider reported."
+                "usage",
+                "a count is negative",
+                "Give what the provider reported.",
             )
         with self._lock:
-            return self._book.add(priced(agent, model, usage, reported=reported))
+            return self._book.add(
+                priced(agent, model, usage, reported=reported)
+            )
 
     def carry(self, spent: Spent) -> None:
         """Count what another process has spent of the same allowance.
@@ -429,7 +474,9 @@ class Budget(Portable):
         with self._lock:
             self._book.carry(spent)
 
-    def most(self, prompt_tokens: int, output_tokens: int, model: str) -> Claim:
+    def most(
+        self, prompt_tokens: int, output_tokens: int, model: str
+    ) -> Claim:
         """The most that a call can come to.
 
         Args:
@@ -454,10 +501,14 @@ class Budget(Portable):
         """Book, by our estimate, the unreported calls of sessions that are gone."""
         while self._abandoned:
             agent, account, pending_call = self._abandoned.popleft()
-            self._book.add(pending_call.as_call(agent), account, view=pending_call.view)
+            self._book.add(
+                pending_call.as_call(agent), account, view=pending_call.view
+            )
 
     def _claimed(self, but: Account | None = None) -> Claim:
-        claims = (account.claim for account in self._accounts if account is not but)
+        claims = (
+            account.claim for account in self._accounts if account is not but
+        )
         return sum(claims, NOTHING)
 
     def _spent(self) -> Claim:
@@ -465,9 +516,15 @@ class Budget(Portable):
         return Claim(spent.tokens, spent.cost_usd or 0.0)
 
     def _free(self, account: Account) -> None:
-        account.claim, account.is_calling, account.pending = NOTHING, False, None
+        account.claim, account.is_calling, account.pending = (
+            NOTHING,
+            False,
+            None,
+        )
 
-    def _claim_estimate(self, account: Account, pending_call: PendingCall) -> None:
+    def _claim_estimate(
+        self, account: Account, pending_call: PendingCall
+    ) -> None:
         """Lower the claim of a finished call from the most it could come to to our estimate."""
         if account.claim is NOTHING:
             return
@@ -486,12 +543,15 @@ class Budget(Portable):
             )
             account.pending = None
             tokens = call.usage.total_tokens
-            reason = (
-                f"nobody reported the last call; {tokens:,} tokens are counted for it, "
-            )
+            reason = f"nobody reported the last call; {tokens:,} tokens are counted for it, "
             reason += "our estimate"
             account.tell(
-                Event(kind="unreported", where="call", why=reason, tokens_after=tokens)
+                Event(
+                    kind="unreported",
+                    where="call",
+                    why=reason,
+                    tokens_after=tokens,
+                )
             )
             self._warn(account)
         self._free(account)
@@ -507,7 +567,11 @@ class Budget(Portable):
         if unit is not None and not self._has_warned:
             self._has_warned = True
             account.tell(
-                Event(kind="warned", where="budget", why=self._describe(unit, account))
+                Event(
+                    kind="warned",
+                    where="budget",
+                    why=self._describe(unit, account),
+                )
             )
 
     def _figures(self, unit: Unit, account: Account) -> tuple[float, ...]:

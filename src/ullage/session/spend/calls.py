@@ -41,13 +41,19 @@ class Spent(Struct, frozen=True, kw_only=True):
         """The sum without calls that were in it."""
         return self._with(sub, other)
 
-    def _with(self, operation: Callable[[Any, Any], Any], operand: Spent) -> Spent:
+    def _with(
+        self, operation: Callable[[Any, Any], Any], operand: Spent
+    ) -> Spent:
         is_known = self.cost_usd is not None and operand.cost_usd is not None
         return Spent(
             usage=operation(self.usage, operand.usage),
-            cost_usd=operation(self.cost_usd, operand.cost_usd) if is_known else None,
+            cost_usd=operation(self.cost_usd, operand.cost_usd)
+            if is_known
+            else None,
             calls=operation(self.calls, operand.calls),
-            estimated_tokens=operation(self.estimated_tokens, operand.estimated_tokens),
+            estimated_tokens=operation(
+                self.estimated_tokens, operand.estimated_tokens
+            ),
         )
 
 

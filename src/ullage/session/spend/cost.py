@@ -32,18 +32,32 @@ def cost_usd(usage: Usage, info: ModelInfo) -> float | None:
         return None
     read_usd = _price_or(price.cache_read_usd, price.input_usd)
     write_usd = _price_or(price.cache_write_usd, price.input_usd)
-    is_text = usage.input_media == usage.cache_read_media == usage.output_media == _TEXT
+    is_text = (
+        usage.input_media
+        == usage.cache_read_media
+        == usage.output_media
+        == _TEXT
+    )
     audio, read_audio, spoken = (0, 0, 0) if is_text else _audio(usage)
     long_writes = min(usage.long_write_tokens, usage.cache_write_tokens)
     total = (  # what there is none of needs no price
         (usage.fresh_tokens - audio) * price.input_usd
         + (audio and audio * _price_or(price.audio_input_usd, price.input_usd))
         + (usage.cache_read_tokens - read_audio) * read_usd
-        + (read_audio and read_audio * _price_or(price.audio_cache_read_usd, read_usd))
+        + (
+            read_audio
+            and read_audio * _price_or(price.audio_cache_read_usd, read_usd)
+        )
         + (usage.cache_write_tokens - long_writes) * write_usd
-        + (long_writes and long_writes * _price_or(price.long_write_usd, write_usd))
+        + (
+            long_writes
+            and long_writes * _price_or(price.long_write_usd, write_usd)
+        )
         + (usage.output_tokens - spoken) * price.output_usd
-        + (spoken and spoken * _price_or(price.audio_output_usd, price.output_usd))
+        + (
+            spoken
+            and spoken * _price_or(price.audio_output_usd, price.output_usd)
+        )
     )
     return total / _MILLION
 
@@ -51,8 +65,14 @@ def cost_usd(usage: Usage, info: ModelInfo) -> float | None:
 def _audio(usage: Usage) -> tuple[int, int, int]:
     """Audio tokens: fresh, read from cache, and of the output."""
     read = min(usage.cache_read_media.audio_tokens, usage.cache_read_tokens)
-    fresh = min(max(usage.input_media.audio_tokens - read, 0), usage.fresh_tokens)
-    return fresh, read, min(usage.output_media.audio_tokens, usage.output_tokens)
+    fresh = min(
+        max(usage.input_media.audio_tokens - read, 0), usage.fresh_tokens
+    )
+    return (
+        fresh,
+        read,
+        min(usage.output_media.audio_tokens, usage.output_tokens),
+    )
 
 
 def priced(
@@ -74,7 +94,9 @@ def priced(
     )
 
 
-def worst_usd(prompt_tokens: int, output_tokens: int, info: ModelInfo) -> float | None:
+def worst_usd(
+    prompt_tokens: int, output_tokens: int, info: ModelInfo
+) -> float | None:
     """The most that one request can cost, or None if the model's prices are unknown.
 
     The whole prompt is fresh or, where that is dearer, written to cache for the vendor's shorter
@@ -86,7 +108,9 @@ def worst_usd(prompt_tokens: int, output_tokens: int, info: ModelInfo) -> float 
         info: the model's prices.
     """
     fresh = Usage(fresh_tokens=prompt_tokens, output_tokens=output_tokens)
-    written = Usage(cache_write_tokens=prompt_tokens, output_tokens=output_tokens)
+    written = Usage(
+        cache_write_tokens=prompt_tokens, output_tokens=output_tokens
+    )
     costs = [
         cost
         for usage in (fresh, written)

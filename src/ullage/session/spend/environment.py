@@ -32,6 +32,8 @@ def whole_number(variable: str) -> int | None:
         return None
     if not _NUMBER.fullmatch(text):
         raise ConfigError(
-            variable, "this is no whole number", "Give one such as 850000 or 850,000."
+            variable,
+            "this is no whole number",
+            "Give one such as 850000 or 850,000.",
         )
     return int(re.sub("[,_]", "", text))

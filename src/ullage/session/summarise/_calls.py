@@ -67,7 +67,9 @@ class Summaries:
         agent: the name its calls are listed under.
     """
 
-    def __init__(self, summariser: Summariser, budget: Budget, agent: str) -> None:
+    def __init__(
+        self, summariser: Summariser, budget: Budget, agent: str
+    ) -> None:
         self.summariser = summariser
         self._budget = budget
         self._agent = agent
@@ -118,7 +120,9 @@ class Summaries:
             else:
                 running = asyncio.wrap_future(self._start(request))
             try:
-                await asyncio.wait((running,), timeout=self.summariser.timeout_s)
+                await asyncio.wait(
+                    (running,), timeout=self.summariser.timeout_s
+                )
             finally:
                 is_late = not running.done()
                 running.cancel()  # whoever does not hear of it is still under way
@@ -142,7 +146,9 @@ class Summaries:
                 failures, else the failures are over.
         """
         if self._has_answered:
-            self._circuit = self._circuit.after_failure() if is_refused else Circuit()
+            self._circuit = (
+                self._circuit.after_failure() if is_refused else Circuit()
+            )
             self._has_answered = False
         with self._lock:
             spent, self._pending = self._pending, Spent()
@@ -159,7 +165,8 @@ class Summaries:
             return Reply(problem="the budget is spent", final=True)
         if self._is_running():
             return Reply(
-                problem="the summariser is still at an earlier request", final=True
+                problem="the summariser is still at an earlier request",
+                final=True,
             )
         if self._circuit.left_out:
             failures = self._circuit.failures
@@ -177,7 +184,9 @@ class Summaries:
         return running is not None and not running.done()
 
     def _give_up(self, request: Summarise) -> Reply:
-        reason = f"there was no reply within {self.summariser.timeout_s:g} seconds"
+        reason = (
+            f"there was no reply within {self.summariser.timeout_s:g} seconds"
+        )
         return self._record_failure(request, Reply(problem=reason, final=True))
 
     def _start(self, request: Summarise) -> Future[Reply]:
@@ -228,17 +237,23 @@ class Summaries:
             return self._record_failure(request, reply)
         if len(reply.text) > _MOST_CHARS_PER_TOKEN * request.most_tokens:
             size = f"{len(reply.text):,} characters for at most {request.most_tokens:,} tokens"
-            return self._record_failure(request, Reply(problem=f"it has {size}"))
+            return self._record_failure(
+                request, Reply(problem=f"it has {size}")
+            )
         self._has_answered = True
         return self._remember(request, reply)
 
     def _record_error(self, request: Summarise, error: BaseException) -> Reply:
         return self._record_failure(
-            request, Reply(problem=f"the summariser raised {type(error).__name__}")
+            request,
+            Reply(problem=f"the summariser raised {type(error).__name__}"),
         )
 
     def _record_failure(self, request: Summarise, reply: Reply) -> Reply:
-        self._circuit, self._has_answered = self._circuit.after_failure(), False
+        self._circuit, self._has_answered = (
+            self._circuit.after_failure(),
+            False,
+        )
         return self._remember(request, reply)
 
     def _remember(self, request: Summarise, reply: Reply) -> Reply:
@@ -250,7 +265,9 @@ class Summaries:
         return reply
 
     def _charge(self, request: Summarise, reply: Reply) -> None:
-        model = reply.model or self.summariser.model_for(request.model, request.caller)
+        model = reply.model or self.summariser.model_for(
+            request.model, request.caller
+        )
         count = counter_for(model).count
         sent_tokens = sum(map(count, (request.system, *request.texts)))
         usage = plausible(reply.usage, model, estimated_tokens=sent_tokens)

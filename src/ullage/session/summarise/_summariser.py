@@ -49,7 +49,9 @@ class Summariser(Struct, frozen=True, kw_only=True):
             ("window_tokens", self.window_tokens),
         ):
             if value is not None and not value > 0:
-                raise ConfigError(name, f"{value} is not positive", "Give more than 0.")
+                raise ConfigError(
+                    name, f"{value} is not positive", "Give more than 0."
+                )
 
     def model_for(self, model: str, caller: str) -> str:
         """The name of the model that is asked.
@@ -67,7 +69,10 @@ class Summariser(Struct, frozen=True, kw_only=True):
             model: see `model_for`.
             caller: see `model_for`.
         """
-        return self.window_tokens or lookup(self.model_for(model, caller)).window_tokens
+        return (
+            self.window_tokens
+            or lookup(self.model_for(model, caller)).window_tokens
+        )
 
 
 def of(
@@ -166,7 +171,9 @@ def openai(
 
     def send(request: Summarise, model: str) -> Any:
         system = (
-            [{"role": "system", "content": request.system}] if request.system else []
+            [{"role": "system", "content": request.system}]
+            if request.system
+            else []
         )
         return client.chat.completions.create(
             model=model,
@@ -178,7 +185,9 @@ def openai(
             timeout=timeout_s,
         )
 
-    return _through("openai-chat", client, send, model, window_tokens, timeout_s)
+    return _through(
+        "openai-chat", client, send, model, window_tokens, timeout_s
+    )
 
 
 def gemini(
@@ -199,7 +208,9 @@ def gemini(
             config["system_instruction"] = request.system
         parts = [{"text": text} for text in request.texts]
         return client.models.generate_content(
-            model=model, contents=[{"role": "user", "parts": parts}], config=config
+            model=model,
+            contents=[{"role": "user", "parts": parts}],
+            config=config,
         )
 
     return _through("gemini", client, send, model, window_tokens, timeout_s)
@@ -228,14 +239,17 @@ _FINISHED = frozenset(("end_turn", "stop_sequence", "stop"))
 
 def _read_from(wire: Format, response: Any) -> Reply:
     parts = [
-        part for raw in wire.reply(response) for part in wire.parse(raw, wire.key).parts
+        part
+        for raw in wire.reply(response)
+        for part in wire.parse(raw, wire.key).parts
     ]
     end_reason = next(
         (reason for reason in _reasons(response) if reason is not None), None
     )
     return Reply(
         text="".join(part.text for part in parts if isinstance(part, Text)),
-        finished=str(getattr(end_reason, "value", end_reason)).lower() in _FINISHED,
+        finished=str(getattr(end_reason, "value", end_reason)).lower()
+        in _FINISHED,
         usage=wire.usage(response) or Usage(),
         model=str(field(response, "model") or ""),
     )
@@ -249,5 +263,6 @@ def _reasons(response: Any) -> Iterator[Any]:
     )
     for at in (response, *answers[:1]):
         yield from (
-            field(at, name) for name in ("stop_reason", "finish_reason", "finishReason")
+            field(at, name)
+            for name in ("stop_reason", "finish_reason", "finishReason")
         )

@@ -82,11 +82,15 @@ class Cache(Portable):
                 _SCHEMES[scheme] + slashes + rest,
                 socket_timeout=timeout_s,
                 socket_connect_timeout=timeout_s,
-                retry=Retry(NoBackoff(), 1),  # a connection that was closed meanwhile
+                retry=Retry(
+                    NoBackoff(), 1
+                ),  # a connection that was closed meanwhile
             )
         except (KeyError, ValueError):
             remedy = "Write it as valkey://host:6379/0"
-            raise ConfigError("cache", "the address cannot be read", remedy) from None
+            raise ConfigError(
+                "cache", "the address cannot be read", remedy
+            ) from None
         self._kept_ms = int(kept_s * 1_000)
         self._away_until_s = 0.0
         self._claim = self._server.register_script(_CLAIM)
@@ -121,7 +125,9 @@ class Cache(Portable):
         """
         self._ask(lambda: self._server.unlink(*map(_body_key, names)))
 
-    def claim(self, tenant: str, key: bytes, holder: bytes, for_s: float) -> Lease:
+    def claim(
+        self, tenant: str, key: bytes, holder: bytes, for_s: float
+    ) -> Lease:
         """`ullage.stores.leases.Leases.claim`.
 
         Raises:
@@ -134,16 +140,26 @@ class Cache(Portable):
         return Lease(bool(answer[0]), answer[1] if len(answer) > 1 else None)
 
     def fulfil(
-        self, tenant: str, key: bytes, holder: bytes, reply: bytes | None, for_s: float
+        self,
+        tenant: str,
+        key: bytes,
+        holder: bytes,
+        reply: bytes | None,
+        for_s: float,
     ) -> None:
         """`ullage.stores.leases.Leases.fulfil`.
 
         Raises:
             StoreError: the server does not answer.
         """
-        arguments: tuple[bytes | int, ...] = (holder, int(for_s * 1_000), reply or b"")
+        arguments: tuple[bytes | int, ...] = (
+            holder,
+            int(for_s * 1_000),
+            reply or b"",
+        )
         self._require(
-            "fulfil", lambda: self._fulfil([_lease_key(tenant, key)], arguments)
+            "fulfil",
+            lambda: self._fulfil([_lease_key(tenant, key)], arguments),
         )
 
     def around(self, store: Store) -> Leased:

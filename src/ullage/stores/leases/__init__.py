@@ -49,7 +49,9 @@ class Lease(NamedTuple):
 class Leases(Protocol):
     """The methods of a store that has leases; of an asynchronous one both are awaited."""
 
-    def claim(self, tenant: str, key: bytes, holder: bytes, for_s: float) -> Lease:
+    def claim(
+        self, tenant: str, key: bytes, holder: bytes, for_s: float
+    ) -> Lease:
         """Take the lease on a key, unless another holds it or has put a reply there.
 
         Args:
@@ -60,7 +62,12 @@ class Leases(Protocol):
         """
 
     def fulfil(
-        self, tenant: str, key: bytes, holder: bytes, reply: bytes | None, for_s: float
+        self,
+        tenant: str,
+        key: bytes,
+        holder: bytes,
+        reply: bytes | None,
+        for_s: float,
     ) -> None:
         """Put a reply where the lease is, or give the lease back.
 
@@ -109,14 +116,18 @@ def once(
     reply = yield partial(ask, request)
     if lease.is_mine:
         with suppress(StoreError):
-            yield partial(leases.fulfil, tenant, key, holder, _encode(reply), KEPT_S)
+            yield partial(
+                leases.fulfil, tenant, key, holder, _encode(reply), KEPT_S
+            )
     return reply
 
 
 def _leases_of(store: object) -> Leases | None:
     from ullage.stores._open import layers
 
-    return next((layer for layer in layers(store) if hasattr(layer, "claim")), None)
+    return next(
+        (layer for layer in layers(store) if hasattr(layer, "claim")), None
+    )
 
 
 def _key(request: Summarise) -> bytes:
@@ -136,7 +147,9 @@ def _encode(reply: Reply | None) -> bytes | None:
 def _decode(data: bytes | None) -> Reply | None:
     """The reply that another worker paid for: it counts no usage here."""
     try:
-        reply = None if data is None else msgspec.msgpack.decode(data, type=Reply)
+        reply = (
+            None if data is None else msgspec.msgpack.decode(data, type=Reply)
+        )
     except msgspec.MsgspecError:  # of another version
         return None
     return reply and replace(reply, usage=Usage())

@@ -23,11 +23,14 @@ _SETTINGS = frozenset(
 )
 _CONNECT_S = 5.0
 
-_REFUSED = "the bucket refused the credentials. Check AWS_ACCESS_KEY_ID, or the role"
+_REFUSED = (
+    "the bucket refused the credentials. Check AWS_ACCESS_KEY_ID, or the role"
+)
 _REASONS = {
     "NoSuchBucket": "there is no such bucket. Create it",
     **dict.fromkeys(
-        ("AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch"), _REFUSED
+        ("AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch"),
+        _REFUSED,
     ),
 }
 """What the codes mean that S3 answers with."""
@@ -70,7 +73,9 @@ class Bucket:
                 prefix=prefix or None,
                 client_options={
                     "allow_http": True,  # if the address says so
-                    "connect_timeout": timedelta(seconds=min(_CONNECT_S, timeout_s)),
+                    "connect_timeout": timedelta(
+                        seconds=min(_CONNECT_S, timeout_s)
+                    ),
                     "timeout": timedelta(seconds=timeout_s),
                 },
                 retry_config={"retry_timeout": timedelta(seconds=timeout_s)},
@@ -99,7 +104,11 @@ class Bucket:
                 result = self._store.get(name)
             except FileNotFoundError:
                 return None
-            return None if result.meta["size"] > most_bytes else bytes(result.bytes())
+            return (
+                None
+                if result.meta["size"] > most_bytes
+                else bytes(result.bytes())
+            )
 
     def delete(self, names: Sequence[str]) -> None:
         """Let go of objects, whether or not they are there.
@@ -122,7 +131,8 @@ class Bucket:
                 prefix or None, offset=after or None, chunk_size=limit
             ):
                 entries += (
-                    ObjectEntry(meta["path"], meta["last_modified"]) for meta in chunk
+                    ObjectEntry(meta["path"], meta["last_modified"])
+                    for meta in chunk
                 )
                 if len(entries) >= limit:
                     break
@@ -147,9 +157,7 @@ def _parse_url(url: str) -> tuple[str, str, dict[str, Any]]:
 
 
 def _address_error(reason: str) -> ConfigError:
-    remedy = (
-        "Write it as s3://bucket/prefix or s3://bucket/prefix?endpoint=https://host"
-    )
+    remedy = "Write it as s3://bucket/prefix or s3://bucket/prefix?endpoint=https://host"
     return ConfigError("blobs", f"as an address, {reason}", remedy)
 
 
@@ -157,13 +165,15 @@ def _address_error(reason: str) -> ConfigError:
 def _store_errors(operation: str) -> Iterator[None]:
     """Failures of the bucket as StoreError."""
     if _process != os.getpid():
-        reason = (
-            "this process was forked after a bucket was opened. Start it with spawn"
-        )
+        reason = "this process was forked after a bucket was opened. Start it with spawn"
         raise StoreError(NAME, operation, reason)
     try:
         yield
     except (BaseError, OSError) as error:
         message = str(error)
-        reasons = (reason for code, reason in _REASONS.items() if code in message)
-        raise StoreError(NAME, operation, next(reasons, _UNREACHABLE)) from None
+        reasons = (
+            reason for code, reason in _REASONS.items() if code in message
+        )
+        raise StoreError(
+            NAME, operation, next(reasons, _UNREACHABLE)
+        ) from None

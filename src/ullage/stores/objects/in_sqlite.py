@@ -50,7 +50,8 @@ def objects_of(
             "CREATE TABLE IF NOT EXISTS agreed (name TEXT PRIMARY KEY, value BLOB NOT NULL)"
         )
         db.execute(
-            "INSERT OR IGNORE INTO agreed VALUES ('objects', ?)", (os.urandom(32),)
+            "INSERT OR IGNORE INTO agreed VALUES ('objects', ?)",
+            (os.urandom(32),),
         )
         (store_id,) = db.execute(_ID).fetchone()
     return storage.of(store_id, named)
@@ -62,7 +63,9 @@ def _is_named(db: sqlite3.Connection, name: bytes) -> bool:
     return db.execute(query, (digest, name, *CODINGS)).fetchone() is not None
 
 
-def text_of(db: sqlite3.Connection, tenant: bytes, objects: Objects, ref: str) -> str:
+def text_of(
+    db: sqlite3.Connection, tenant: bytes, objects: Objects, ref: str
+) -> str:
     """An output as the search for refs takes it: what is damaged in it is left out."""
     rows = db.execute(
         f"SELECT coding, {BODY}, chunks.size_bytes FROM grants "

@@ -91,7 +91,9 @@ def _objects(url: str, cache: Any) -> ObjectStorage:
         from ullage.stores.objects.storage import ObjectStorage
     except ModuleNotFoundError:
         remedy = install_remedy("s3")
-        raise ConfigError("blobs", "obstore is not installed", remedy) from None
+        raise ConfigError(
+            "blobs", "obstore is not installed", remedy
+        ) from None
     return ObjectStorage(url, cache=cache)
 
 

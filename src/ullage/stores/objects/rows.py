@@ -46,7 +46,11 @@ class Objects:
         raise _not_given("get")
 
     def collected(
-        self, tenant: str | None, bounds: Bounds, cursor: str | None, collect: Step
+        self,
+        tenant: str | None,
+        bounds: Bounds,
+        cursor: str | None,
+        collect: Step,
     ) -> Collected | None:
         """A step of a clean-up: ``collect``, and after its last one those among the objects.
 
@@ -72,10 +76,14 @@ def pack_new(
     """Contents ready to be written, in their order; those of known digests need not be."""
     ready = iter(
         objects.moved(
-            tenant, [blob for blob in blobs if blob.digest not in existing_digests]
+            tenant,
+            [blob for blob in blobs if blob.digest not in existing_digests],
         )
     )
-    return [blob if blob.digest in existing_digests else next(ready) for blob in blobs]
+    return [
+        blob if blob.digest in existing_digests else next(ready)
+        for blob in blobs
+    ]
 
 
 def as_object_row(row: Row, name: str) -> Row:
@@ -101,7 +109,10 @@ def and_objects(
 
     @wraps(collect)
     def both(
-        self: Any, tenant: str | None, bounds: Bounds, cursor: str | None = None
+        self: Any,
+        tenant: str | None,
+        bounds: Bounds,
+        cursor: str | None = None,
     ) -> Collected | None:
         objects: Objects = self._objects
         step = lambda: collect(self, tenant, bounds, cursor)  # noqa: E731

@@ -30,7 +30,9 @@ _AWAY_S = 30.0
 """How long a bucket that failed is not written to; then it is tried again."""
 _PAGE = 1_000
 """The most objects that S3 lists, or deletes, with one request."""
-_NAME = re.compile(r"[0-9a-f]{32}/[0-9a-f]{32}/[0-9a-f]{64}\.\d+\.[0-9a-f]{16}")
+_NAME = re.compile(
+    r"[0-9a-f]{32}/[0-9a-f]{32}/[0-9a-f]{64}\.\d+\.[0-9a-f]{16}"
+)
 
 
 class BodyCache(Protocol):
@@ -110,7 +112,9 @@ class StoreObjects(Objects):
             # no turn fails of a bucket: the bodies stay in their rows
             self._away_until_s = time.monotonic() + _AWAY_S
             _log.warning(
-                "%s. For %d s outputs are kept in the store itself", error, _AWAY_S
+                "%s. For %d s outputs are kept in the store itself",
+                error,
+                _AWAY_S,
             )
             return packed
         return moved
@@ -135,21 +139,37 @@ class StoreObjects(Objects):
 
     def _seal(self, name: str, body: bytes) -> bytes:
         """A keyed hash of a copy; the key is in the store, which the cache cannot read."""
-        return blake3(name.encode(), key=self._key).update(body).digest(_SEAL_BYTES)
+        return (
+            blake3(name.encode(), key=self._key)
+            .update(body)
+            .digest(_SEAL_BYTES)
+        )
 
     def collected(
-        self, tenant: str | None, bounds: Bounds, cursor: str | None, collect: Step
+        self,
+        tenant: str | None,
+        bounds: Bounds,
+        cursor: str | None,
+        collect: Step,
     ) -> Collected | None:
         """`Objects.collected`."""
         position = None if cursor is None else Cursor.read(cursor)
         if position is None or position.phase != "objects":
             collected = collect()
-            if collected is None or collected.cursor is not None or bounds.dry_run:
+            if (
+                collected is None
+                or collected.cursor is not None
+                or bounds.dry_run
+            ):
                 return collected
             return replace(
                 collected, cursor=str(Cursor("objects", collected.left_bytes))
             )
-        prefix = self._folder if tenant is None else self._folder_of(to_utf8(tenant))
+        prefix = (
+            self._folder
+            if tenant is None
+            else self._folder_of(to_utf8(tenant))
+        )
         limit = min(bounds.limit, _PAGE)
         page = self._bucket.page(prefix, position.ref, limit)
         self._sweep(page, bounds)
@@ -159,7 +179,9 @@ class StoreObjects(Objects):
 
     def _sweep(self, page: Sequence[ObjectEntry], bounds: Bounds) -> None:
         """Delete the objects of a page that no row names, and that none is going to name."""
-        is_erasure = bounds.older_than_s is not None and bounds.older_than_s < 0
+        is_erasure = (
+            bounds.older_than_s is not None and bounds.older_than_s < 0
+        )
         oldest = datetime.now(UTC) - timedelta(seconds=DAY_S)
         own_entries = (entry for entry in page if _NAME.fullmatch(entry.name))
         expired = {
@@ -169,13 +191,17 @@ class StoreObjects(Objects):
         }
         if not expired:
             return
-        unnamed = sorted(name.decode() for name in expired - self._named(expired))
+        unnamed = sorted(
+            name.decode() for name in expired - self._named(expired)
+        )
         if unnamed:
             self._bucket.delete(unnamed)
             if self._cache:
                 self._cache.lose(unnamed)
 
-    def _moved(self, tenant: bytes, blob: NewBlob, large: dict[str, bytes]) -> NewBlob:
+    def _moved(
+        self, tenant: bytes, blob: NewBlob, large: dict[str, bytes]
+    ) -> NewBlob:
         """A content whose larger bodies are objects; they are added to ``large``, by name."""
         rows = list(blob.rows or ())
         for place, row in enumerate(rows):
@@ -187,7 +213,9 @@ class StoreObjects(Objects):
 
     def _folder_of(self, tenant: bytes) -> str:
         """What the names of a tenant's objects begin with. It does not name the tenant."""
-        digest = blake3(tenant, derive_key_context="ullage objects").hexdigest()
+        digest = blake3(
+            tenant, derive_key_context="ullage objects"
+        ).hexdigest()
         return f"{self._folder}/{digest[:32]}"
 
     def _put(self, large: Sequence[tuple[str, bytes]]) -> None:

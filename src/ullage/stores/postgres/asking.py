@@ -42,7 +42,9 @@ Asking: TypeAlias = Generator[Sequence[Query], list[Rows], T]
 BEGIN, COMMIT = Query("BEGIN"), Query("COMMIT")
 
 
-def answered(connection: Connection, asking: Asking[T], now_s: int | None = None) -> T:
+def answered(
+    connection: Connection, asking: Asking[T], now_s: int | None = None
+) -> T:
     """Run a generator of queries to its end, and return its result.
 
     Args:
@@ -54,7 +56,9 @@ def answered(connection: Connection, asking: Asking[T], now_s: int | None = None
         queries = next(asking)
         while True:
             try:
-                results = _ask(connection, [query.at(now_s) for query in queries])
+                results = _ask(
+                    connection, [query.at(now_s) for query in queries]
+                )
             except Error as error:
                 queries = asking.throw(error)
             else:
@@ -91,8 +95,12 @@ def _ask(connection: Connection, queries: Sequence[Query]) -> list[Rows]:
         cursors = [connection.execute(*queries[0], binary=True)]
     else:
         with connection.pipeline():
-            cursors = [connection.execute(*query, binary=True) for query in queries]
-    return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
+            cursors = [
+                connection.execute(*query, binary=True) for query in queries
+            ]
+    return [
+        cursor.fetchall() if cursor.description else [] for cursor in cursors
+    ]
 
 
 async def _ask_async(
@@ -103,6 +111,10 @@ async def _ask_async(
     else:
         async with connection.pipeline():
             cursors = [
-                await connection.execute(*query, binary=True) for query in queries
+                await connection.execute(*query, binary=True)
+                for query in queries
             ]
-    return [await cursor.fetchall() if cursor.description else [] for cursor in cursors]
+    return [
+        await cursor.fetchall() if cursor.description else []
+        for cursor in cursors
+    ]

@@ -53,7 +53,9 @@ _USED = "UPDATE ullage.records SET used_s = %(now)s WHERE tenant = %(tenant)s AN
 _REMOVE = """
 DELETE FROM ullage.outputs WHERE tenant = %(tenant)s AND ref = %(ref)s RETURNING stored_bytes
 """
-_REMOVE_CHUNKS = "DELETE FROM ullage.chunks WHERE tenant = %(tenant)s AND ref = %(ref)s"
+_REMOVE_CHUNKS = (
+    "DELETE FROM ullage.chunks WHERE tenant = %(tenant)s AND ref = %(ref)s"
+)
 
 
 def collect(
@@ -64,9 +66,14 @@ def collect(
     now_s: int | None,
 ) -> Collected | None:
     """`Store.collect` on a connection."""
-    with _unhurried(db, tenant is None), db.transaction(force_rollback=bounds.dry_run):
+    with (
+        _unhurried(db, tenant is None),
+        db.transaction(force_rollback=bounds.dry_run),
+    ):
         (now_s,) = db.execute(_TIME, {"now": now_s}).fetchone() or (0,)
-        return clean(_Contents(db, tenant, bounds.last_s(now_s)), bounds, cursor, now_s)
+        return clean(
+            _Contents(db, tenant, bounds.last_s(now_s)), bounds, cursor, now_s
+        )
 
 
 @contextmanager
@@ -100,7 +107,9 @@ class _Contents(SqlContents):
         ORDER BY used_s, tenant, ref LIMIT %(limit)s FOR UPDATE OF outputs SKIP LOCKED
     """
 
-    def __init__(self, db: Connection, tenant: str | None, last_s: float) -> None:
+    def __init__(
+        self, db: Connection, tenant: str | None, last_s: float
+    ) -> None:
         super().__init__(db, tenant)
         self._last_s = last_s
         self._counts: dict[tuple[str, bytes], int] = {}
@@ -120,7 +129,9 @@ class _Contents(SqlContents):
         (size_bytes,) = self.db.execute(_SIZE, values).fetchone() or (0,)
         return int(size_bytes)
 
-    def keys(self, after: Cursor, limit: int) -> list[tuple[str, bytes, float, int]]:
+    def keys(
+        self, after: Cursor, limit: int
+    ) -> list[tuple[str, bytes, float, int]]:
         """`StoreContents.keys`."""
         rows = super().keys(after, limit)
         self._counts = {(tenant, key): count for tenant, key, _, count in rows}

@@ -37,7 +37,11 @@ _AGAIN = frozenset(
             "40P01",
             "55P03",
         ),  # two met: serialization, deadlock, lock not available
-        *("57P01", "57P02", "57P03"),  # the server stops, crashed, or is not up yet
+        *(
+            "57P01",
+            "57P02",
+            "57P03",
+        ),  # the server stops, crashed, or is not up yet
         *(
             "57P05",
             "25P03",
@@ -66,7 +70,9 @@ _REASONS: dict[type[Exception], str] = {
     errors.InvalidAuthorizationSpecification: "the server refused the role. Check its name",
     psycopg.DataError: "a value is none that it takes: a text with a NUL, a number over 64 bits",
 }
-_UNREACHABLE = "the server cannot be reached. Check its address, and that it runs"
+_UNREACHABLE = (
+    "the server cannot be reached. Check its address, and that it runs"
+)
 
 
 def conninfo_of(url: str, timeout_s: float) -> str:
@@ -85,12 +91,16 @@ def conninfo_of(url: str, timeout_s: float) -> str:
     }
     remedy = "Write it as postgresql://user@host:5432/database"
     if not isinstance(url, str):
-        raise ConfigError("store", f"a {type(url).__name__} is no address", remedy)
+        raise ConfigError(
+            "store", f"a {type(url).__name__} is no address", remedy
+        )
     try:
         parameters = conninfo_to_dict(url)
         return make_conninfo(**{**defaults, **parameters})
     except psycopg.ProgrammingError:
-        raise ConfigError("store", "the address cannot be read", remedy) from None
+        raise ConfigError(
+            "store", "the address cannot be read", remedy
+        ) from None
 
 
 def _settings(timeout_s: float) -> str:
@@ -101,12 +111,18 @@ def _settings(timeout_s: float) -> str:
 
 def may_try_again(error: psycopg.Error) -> bool:
     """Whether the same may be asked once more, of this server or of the one that follows it."""
-    return _is_lost(error) or isinstance(error, PoolTimeout) or error.sqlstate in _AGAIN
+    return (
+        _is_lost(error)
+        or isinstance(error, PoolTimeout)
+        or error.sqlstate in _AGAIN
+    )
 
 
 def _is_lost(error: psycopg.Error) -> bool:
     """Whether no server answered; what psycopg itself refuses has no state either."""
-    return isinstance(error, psycopg.OperationalError) and error.sqlstate is None
+    return (
+        isinstance(error, psycopg.OperationalError) and error.sqlstate is None
+    )
 
 
 def _pause_s(tries: int) -> float:
@@ -118,13 +134,16 @@ def store_error(operation: str, error: psycopg.Error) -> StoreError:
     """What is raised for a refusal: why, and what to do, without content and without address."""
     kind = StoreFull if isinstance(error, errors.DiskFull) else StoreError
     reason = next(
-        (text for kind, text in _REASONS.items() if isinstance(error, kind)), ""
+        (text for kind, text in _REASONS.items() if isinstance(error, kind)),
+        "",
     )
     if isinstance(error, errors.DiskFull):
         reason = "the server's disk is full. Free some space and try again"
     elif _is_lost(error):
         reason = _UNREACHABLE
-    return kind(NAME, operation, reason or f"PostgreSQL refused it ({error.sqlstate})")
+    return kind(
+        NAME, operation, reason or f"PostgreSQL refused it ({error.sqlstate})"
+    )
 
 
 class _Bounded(Connection):
@@ -203,7 +222,10 @@ class Pool:
                     return work(db)
             except psycopg.Error as error:
                 tries, wait_s = tries + 1, _pause_s(tries)
-                if not may_try_again(error) or time.monotonic() + wait_s > until_s:
+                if (
+                    not may_try_again(error)
+                    or time.monotonic() + wait_s > until_s
+                ):
                     raise store_error(operation, error) from None
             # outside of the block: the connection is back in the pool meanwhile
             time.sleep(wait_s)
@@ -318,7 +340,10 @@ class AsyncPool:
                     return await work(db)
             except psycopg.Error as error:
                 tries, wait_s = tries + 1, _pause_s(tries)
-                if not may_try_again(error) or time.monotonic() + wait_s > until_s:
+                if (
+                    not may_try_again(error)
+                    or time.monotonic() + wait_s > until_s
+                ):
                     raise store_error(operation, error) from None
             await asyncio.sleep(wait_s)
 

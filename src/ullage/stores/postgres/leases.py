@@ -32,9 +32,16 @@ DELETE FROM ullage.leases WHERE (tenant, key) IN (
 """
 
 
-def claim(tenant: str, key: bytes, holder: bytes, for_s: float) -> Asking[Lease]:
+def claim(
+    tenant: str, key: bytes, holder: bytes, for_s: float
+) -> Asking[Lease]:
     """`Leases.claim`."""
-    values = {"tenant": to_utf8(tenant), "key": key, "holder": holder, "for": for_s}
+    values = {
+        "tenant": to_utf8(tenant),
+        "key": key,
+        "holder": holder,
+        "for": for_s,
+    }
     (rows,) = yield (Query(_CLAIM, values),)
     is_mine, reply = rows[0]
     return Lease(is_mine, None if is_mine else reply)

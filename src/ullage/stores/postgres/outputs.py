@@ -33,15 +33,17 @@ _IS_STALE = f"used_s NOT BETWEEN {NOW} - 86399 AND {NOW}"
 """Not marked as used today, or at a time that is yet to come."""
 _BODY = f"CASE WHEN octet_length(body) <= {MOST_BYTES} THEN body END"
 
-_GIVEN = (
-    "(SELECT ref FROM unnest(%(refs)s::bytea[]) AS given (ref) ORDER BY ref) AS given"
+_GIVEN = "(SELECT ref FROM unnest(%(refs)s::bytea[]) AS given (ref) ORDER BY ref) AS given"
+_EACH = (
+    f"FROM ullage.outputs WHERE tenant = %(tenant)s AND ref = given.ref {EACH}"
 )
-_EACH = f"FROM ullage.outputs WHERE tenant = %(tenant)s AND ref = given.ref {EACH}"
 _HOLD = f"""
 SELECT found.* FROM {_GIVEN}, LATERAL (
     SELECT ref, digest, {_IS_STALE} {_EACH} FOR KEY SHARE) AS found
 """
-_KEPT = f"SELECT found.ref FROM {_GIVEN}, LATERAL (SELECT ref {_EACH}) AS found"
+_KEPT = (
+    f"SELECT found.ref FROM {_GIVEN}, LATERAL (SELECT ref {_EACH}) AS found"
+)
 _PUT = f"""
 INSERT INTO ullage.outputs AS kept
     (tenant, ref, digest, kind, size_bytes, stored_bytes, chunks, used_s)
@@ -123,7 +125,11 @@ def put(
         if ref in blobs and is_stale:
             stale.append(ref)
     refuse_conflicts(blobs, existing)
-    added = {ref: blob.packed() for ref, blob in blobs.items() if ref not in existing}
+    added = {
+        ref: blob.packed()
+        for ref, blob in blobs.items()
+        if ref not in existing
+    }
     queries = [*_rows_of(tenant, added)] if added else []
     return (
         [*queries, Query(_MARK, {"tenant": tenant, "refs": stale})]
@@ -145,7 +151,9 @@ def refuse_conflicts(
             raise ref_taken_error(NAME, from_utf8(ref))
 
 
-def _rows_of(tenant: bytes, blobs: Mapping[bytes, NewBlob]) -> tuple[Query, ...]:
+def _rows_of(
+    tenant: bytes, blobs: Mapping[bytes, NewBlob]
+) -> tuple[Query, ...]:
     packed = [(ref, blob, blob.rows or ()) for ref, blob in blobs.items()]
     outputs = {
         "tenant": tenant,
@@ -156,7 +164,15 @@ def _rows_of(tenant: bytes, blobs: Mapping[bytes, NewBlob]) -> tuple[Query, ...]
         "stored": [sum(len(row[-1]) for row in rows) for _, _, rows in packed],
         "chunks": [len(rows) for _, _, rows in packed],
     }
-    columns = ("ns", "codings", "sizes", "chars", "newlines", "seals", "bodies")
+    columns = (
+        "ns",
+        "codings",
+        "sizes",
+        "chars",
+        "newlines",
+        "seals",
+        "bodies",
+    )
     chunks = [(ref, *row) for ref, _, rows in packed for row in rows]
     parts = zip(*chunks, strict=True) if chunks else ([] for _ in range(8))
     named = dict(zip(("refs", *columns), map(list, parts), strict=True))
@@ -189,7 +205,9 @@ def read(tenant: str, ref: str, n: int | None = None) -> Asking[Rows]:
         raise RefNotFound(NAME, ref)
     _, kind, chunks, is_stale = rows[0][:4]
     numbers = list(range(chunks)) if n is None else [n]
-    if [row[4] for row in rows if row[4] is not None] != numbers or kind not in (
+    if [
+        row[4] for row in rows if row[4] is not None
+    ] != numbers or kind not in (
         "text",
         "block",
     ):
@@ -209,7 +227,9 @@ def decode_output(ref: str, rows: Rows, objects: Objects) -> Output:
     texts = []
     for digest, kind, _, _, n, *row in rows:
         text = (
-            "" if n is None else checked_text(digest, kind, n, with_body(objects, row))
+            ""
+            if n is None
+            else checked_text(digest, kind, n, with_body(objects, row))
         )
         if text is None:
             raise _damaged("get", ref)
@@ -220,7 +240,9 @@ def decode_output(ref: str, rows: Rows, objects: Objects) -> Output:
 def text_of(tenant: bytes, ref: bytes, objects: Objects) -> Asking[str]:
     """An output as the search for refs takes it: what is damaged in it is left out."""
     (rows,) = yield (Query(_READ, {"tenant": tenant, "ref": ref, "n": None}),)
-    bodies = (decompressed(*with_body(objects, row[5:])[:3]) or b"" for row in rows)
+    bodies = (
+        decompressed(*with_body(objects, row[5:])[:3]) or b"" for row in rows
+    )
     return b"".join(bodies).decode("latin-1")
 
 

@@ -18,7 +18,14 @@ from ullage.stores._base import refuse_contradictions
 from ullage.stores._clean import named_in, refs_in
 from ullage.stores._packing import NewBlob, from_utf8, to_utf8
 from ullage.stores.objects.rows import Objects
-from ullage.stores.postgres.asking import BEGIN, COMMIT, EACH, NOW, Asking, Query
+from ullage.stores.postgres.asking import (
+    BEGIN,
+    COMMIT,
+    EACH,
+    NOW,
+    Asking,
+    Query,
+)
 from ullage.stores.postgres.outputs import hold, put, refuse_conflicts, text_of
 from ullage.stores.postgres.schema import NAME
 
@@ -69,7 +76,9 @@ def find(tenant: str, keys: Iterable[bytes]) -> Asking[tuple[Record, ...]]:
     rows.sort(key=lambda row: (order[row[0]], *row[1:4]))
     stale = sorted({row[0] for row in rows if row[5]})
     if stale:
-        with suppress(Error):  # a server that only lets us read can still be read
+        with suppress(
+            Error
+        ):  # a server that only lets us read can still be read
             yield (Query(_MARK, {**values, "keys": stale}),)
     return tuple(map(_record, rows))
 
@@ -128,13 +137,17 @@ def _append(tenant: bytes, records: Sequence[Record]) -> list[Query]:
         "ns": [record.n for record in records],
         "names": [to_utf8(record.name) for record in records],
         "data": [record.data for record in records],
-        "newest": sorted({record.kind for record in records if not record.is_once}),
+        "newest": sorted(
+            {record.kind for record in records if not record.is_once}
+        ),
         "is_relaxed": not any(record.is_once for record in records),
     }
     return [Query(_APPEND, values)]
 
 
-def _find_conflicts(once: Sequence[Record], rows: Sequence[Any]) -> tuple[Record, ...]:
+def _find_conflicts(
+    once: Sequence[Record], rows: Sequence[Any]
+) -> tuple[Record, ...]:
     """What was kept before in the places of records that are written once, and differs."""
     stored = {record.place: record for record in map(_record, rows)}
     conflicts = (
@@ -145,11 +158,19 @@ def _find_conflicts(once: Sequence[Record], rows: Sequence[Any]) -> tuple[Record
     return tuple(conflicts)
 
 
-def _refs_behind(unique: Sequence[Record], blobs: Mapping[bytes, NewBlob]) -> set[str]:
+def _refs_behind(
+    unique: Sequence[Record], blobs: Mapping[bytes, NewBlob]
+) -> set[str]:
     """Everything that records may name, and what the outputs kept with them may."""
-    named = set[str]().union(*(refs_in(one.data.decode("latin-1")) for one in unique))
+    named = set[str]().union(
+        *(refs_in(one.data.decode("latin-1")) for one in unique)
+    )
     if any(_SPAN in one.data for one in unique):
-        here = (blob.output for ref, blob in blobs.items() if from_utf8(ref) in named)
+        here = (
+            blob.output
+            for ref, blob in blobs.items()
+            if from_utf8(ref) in named
+        )
         named = named.union(*(refs_in(output.text) for output in here))
     return named
 
@@ -179,7 +200,9 @@ def _names(
         (to_utf8(ref), record.key)
         for record in once
         for ref in named_in(
-            record.data, lambda refs: there & {*refs}, lambda ref: texts.get(ref, "")
+            record.data,
+            lambda refs: there & {*refs},
+            lambda ref: texts.get(ref, ""),
         )
     )
     if not pairs:

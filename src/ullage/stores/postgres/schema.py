@@ -237,9 +237,7 @@ _THERE = Query("SELECT to_regclass('ullage.versions') IS NOT NULL")
 _VERSION = Query(
     "SELECT coalesce(max(version), 0), coalesce(max(oldest), 0) FROM ullage.versions"
 )
-_TAKEN = (
-    "INSERT INTO ullage.versions (version, oldest) VALUES (%(version)s, %(oldest)s)"
-)
+_TAKEN = "INSERT INTO ullage.versions (version, oldest) VALUES (%(version)s, %(oldest)s)"
 
 
 def prepare() -> Asking[None]:
@@ -254,7 +252,11 @@ def prepare() -> Asking[None]:
         if version >= len(MIGRATIONS):
             return
     lock = Query("SELECT pg_advisory_xact_lock(%(lock)s)", {"lock": _LOCK})
-    yield (BEGIN, lock, *map(Query, _FIRST))  # the lock: one worker takes the steps
+    yield (
+        BEGIN,
+        lock,
+        *map(Query, _FIRST),
+    )  # the lock: one worker takes the steps
     version = yield from _version()
     for number, step in enumerate(MIGRATIONS[version:], version + 1):
         note = Query(_TAKEN, {"version": number, "oldest": step.oldest})

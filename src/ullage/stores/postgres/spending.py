@@ -55,10 +55,14 @@ SELECT %(budget)s, {", ".join(f"coalesce(sum({name}), 0)" for name in _SUMS)} FR
 ON CONFLICT (name) DO UPDATE SET {", ".join(f"{n} = sum.{n} + excluded.{n}" for n in _SUMS)}
 RETURNING {", ".join(f"sum.{name}" for name in _SUMS)}
 """
-_SPENT = f"SELECT {', '.join(_SUMS)} FROM ullage.budgets WHERE name = %(budget)s"
+_SPENT = (
+    f"SELECT {', '.join(_SUMS)} FROM ullage.budgets WHERE name = %(budget)s"
+)
 
 
-def book_calls(budget: str, calls: Sequence[CallRow]) -> Asking[tuple[float, ...]]:
+def book_calls(
+    budget: str, calls: Sequence[CallRow]
+) -> Asking[tuple[float, ...]]:
     """`PostgresStore.book`."""
     if not calls:
         (rows,) = yield (Query(_SPENT, {"budget": budget}),)

@@ -18,7 +18,12 @@ from ullage.stores.postgres import leases, schema
 from ullage.stores.postgres import outputs as output_queries
 from ullage.stores.postgres import receipts as receipt_queries
 from ullage.stores.postgres import records as ledger
-from ullage.stores.postgres.asking import Asking, Query, answered, async_answered
+from ullage.stores.postgres.asking import (
+    Asking,
+    Query,
+    answered,
+    async_answered,
+)
 from ullage.stores.postgres.cleaning import collect
 from ullage.stores.postgres.connecting import AsyncPool, conninfo_of, prepared
 from ullage.stores.postgres.spending import CallRow, book_calls
@@ -92,11 +97,15 @@ class PostgresStore(Portable, Transactional):
         owner = to_utf8(tenant)
         blobs = output_queries.blobs_of(owner, outputs)
         if blobs and self._has_storage:
-            existing = self._run("commit", output_queries.existing, owner, blobs)
+            existing = self._run(
+                "commit", output_queries.existing, owner, blobs
+            )
             missing = [ref for ref in blobs if ref not in existing]
             moved = self._objects.moved(owner, [blobs[ref] for ref in missing])
             blobs.update(zip(missing, moved, strict=True))
-        return self._run("commit", ledger.commit, owner, blobs, records, self._objects)
+        return self._run(
+            "commit", ledger.commit, owner, blobs, records, self._objects
+        )
 
     def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
         """`Records.find`."""
@@ -122,17 +131,27 @@ class PostgresStore(Portable, Transactional):
         rows = self._run("chunk", output_queries.read, tenant, ref, n)
         return output_queries.decode_output(ref, rows, self._objects).text
 
-    def refs(self, tenant: str, after: str = "", limit: int = 1_000) -> tuple[str, ...]:
+    def refs(
+        self, tenant: str, after: str = "", limit: int = 1_000
+    ) -> tuple[str, ...]:
         """`Store.refs`."""
-        values = {"tenant": to_utf8(tenant), "after": to_utf8(after), "limit": limit}
+        values = {
+            "tenant": to_utf8(tenant),
+            "after": to_utf8(after),
+            "limit": limit,
+        }
         return tuple(
-            map(from_utf8, self._run("refs", _fetch_refs, Query(_REFS, values)))
+            map(
+                from_utf8, self._run("refs", _fetch_refs, Query(_REFS, values))
+            )
         )
 
     def existing_refs(self, refs: Collection[str]) -> frozenset[str]:
         """`Store.existing_refs`."""
         query = Query(_HELD, {"refs": [to_utf8(ref) for ref in refs]})
-        return frozenset(map(from_utf8, self._run("existing_refs", _fetch_refs, query)))
+        return frozenset(
+            map(from_utf8, self._run("existing_refs", _fetch_refs, query))
+        )
 
     @and_objects
     def collect(
@@ -153,16 +172,25 @@ class PostgresStore(Portable, Transactional):
         """`ullage.stores.ReceiptStore.keep_receipts`."""
         self._run("keep_receipts", receipt_queries.keep, receipts)
 
-    def receipts(self, since: str = "", until: str = LAST_DAY) -> tuple[Receipt, ...]:
+    def receipts(
+        self, since: str = "", until: str = LAST_DAY
+    ) -> tuple[Receipt, ...]:
         """`ullage.stores.ReceiptStore.receipts`."""
         return self._run("receipts", receipt_queries.read, since, until)
 
-    def claim(self, tenant: str, key: bytes, holder: bytes, for_s: float) -> Lease:
+    def claim(
+        self, tenant: str, key: bytes, holder: bytes, for_s: float
+    ) -> Lease:
         """`ullage.stores.leases.Leases.claim`."""
         return self._run("claim", leases.claim, tenant, key, holder, for_s)
 
     def fulfil(
-        self, tenant: str, key: bytes, holder: bytes, reply: bytes | None, for_s: float
+        self,
+        tenant: str,
+        key: bytes,
+        holder: bytes,
+        reply: bytes | None,
+        for_s: float,
     ) -> None:
         """`ullage.stores.leases.Leases.fulfil`."""
         self._run("fulfil", leases.fulfil, tenant, key, holder, reply, for_s)
@@ -193,12 +221,18 @@ class PostgresStore(Portable, Transactional):
 
     def _named(self, objects: Collection[bytes]) -> set[bytes]:
         return {
-            *self._run("collect", _fetch_refs, Query(_NAMED, {"names": list(objects)}))
+            *self._run(
+                "collect", _fetch_refs, Query(_NAMED, {"names": list(objects)})
+            )
         }
 
-    def _run(self, operation: str, ask: Callable[..., Asking[T]], *given: Any) -> T:
+    def _run(
+        self, operation: str, ask: Callable[..., Asking[T]], *given: Any
+    ) -> T:
         now_s = _now_s(self._clock)
-        return self._pool.run(operation, lambda db: answered(db, ask(*given), now_s))
+        return self._pool.run(
+            operation, lambda db: answered(db, ask(*given), now_s)
+        )
 
 
 class AsyncPostgresStore(Portable):
@@ -223,7 +257,9 @@ class AsyncPostgresStore(Portable):
         clock: Callable[[], float] | None = None,
     ) -> None:
         self._clock = clock
-        self._pool = AsyncPool(conninfo_of(url, timeout_s), timeout_s, most_connections)
+        self._pool = AsyncPool(
+            conninfo_of(url, timeout_s), timeout_s, most_connections
+        )
         self._is_prepared = False
 
     async def commit(
@@ -232,16 +268,22 @@ class AsyncPostgresStore(Portable):
         """`Store.commit`. Cancelled, it is kept whole or not at all."""
         owner = to_utf8(tenant)
         blobs = output_queries.blobs_of(owner, outputs)
-        return await self._run("commit", ledger.commit, owner, blobs, records, _NONE)
+        return await self._run(
+            "commit", ledger.commit, owner, blobs, records, _NONE
+        )
 
-    async def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
+    async def find(
+        self, tenant: str, keys: Iterable[bytes]
+    ) -> tuple[Record, ...]:
         """`Records.find`."""
         return await self._run("find", ledger.find, tenant, tuple(keys))
 
     async def get(self, tenant: str, ref: str) -> Output:
         """`Blobs.get`."""
         return output_queries.decode_output(
-            ref, await self._run("get", output_queries.read, tenant, ref), _NONE
+            ref,
+            await self._run("get", output_queries.read, tenant, ref),
+            _NONE,
         )
 
     async def stat(self, tenant: str, ref: str) -> Shape:
@@ -251,7 +293,9 @@ class AsyncPostgresStore(Portable):
     async def chunk(self, tenant: str, ref: str, n: int) -> str:
         """`Blobs.chunk`."""
         return output_queries.decode_output(
-            ref, await self._run("chunk", output_queries.read, tenant, ref, n), _NONE
+            ref,
+            await self._run("chunk", output_queries.read, tenant, ref, n),
+            _NONE,
         ).text
 
     async def keep_receipts(self, receipts: Sequence[Receipt]) -> None:
@@ -268,13 +312,22 @@ class AsyncPostgresStore(Portable):
         self, tenant: str, key: bytes, holder: bytes, for_s: float
     ) -> Lease:
         """`ullage.stores.leases.Leases.claim`."""
-        return await self._run("claim", leases.claim, tenant, key, holder, for_s)
+        return await self._run(
+            "claim", leases.claim, tenant, key, holder, for_s
+        )
 
     async def fulfil(
-        self, tenant: str, key: bytes, holder: bytes, reply: bytes | None, for_s: float
+        self,
+        tenant: str,
+        key: bytes,
+        holder: bytes,
+        reply: bytes | None,
+        for_s: float,
     ) -> None:
         """`ullage.stores.leases.Leases.fulfil`."""
-        await self._run("fulfil", leases.fulfil, tenant, key, holder, reply, for_s)
+        await self._run(
+            "fulfil", leases.fulfil, tenant, key, holder, reply, for_s
+        )
 
     async def close(self) -> None:
         """Let go of the connections. May be called twice."""

@@ -64,14 +64,18 @@ class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(
+        self, ctx: click.Context, cmd_name: str
+    ) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
         is_shared = cmd_name in _DECIDING
         module = importlib.import_module(
             f"ullage.tools.cli.{'decide' if is_shared else cmd_name}"
         )
-        command: click.Command = getattr(module, cmd_name if is_shared else "command")
+        command: click.Command = getattr(
+            module, cmd_name if is_shared else "command"
+        )
         return command
 
     def resolve_command(
@@ -83,7 +87,9 @@ class _Commands(click.Group):
             question = did_you_mean(args[0], _COMMANDS).strip()
             if not question:
                 raise
-            raise click.UsageError(f"{error.message} {question}", ctx) from None
+            raise click.UsageError(
+                f"{error.message} {question}", ctx
+            ) from None
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -100,9 +106,9 @@ def _as_typed(error: UllageError, ctx: click.Context) -> str:
     command = _cli.get_command(ctx, ctx.invoked_subcommand or "")
     if isinstance(error, ConfigError) and command is not None:
         for option in command.params:
-            if isinstance(option, click.Option) and error.setting in _settings_of(
-                option
-            ):
+            if isinstance(
+                option, click.Option
+            ) and error.setting in _settings_of(option):
                 return str(error).replace(error.setting, option.opts[-1], 1)
     return str(error)
 
@@ -113,7 +119,9 @@ def _settings_of(option: click.Option) -> set[str]:
     return {option.name or "", *names, *(f"{name}_tokens" for name in names)}
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__)
 def _cli() -> None:
     """Keeps room in the context window of tool-using agents; nothing that leaves it is lost."""

@@ -17,7 +17,9 @@ from ullage.core.errors import ConfigError, FormatError
 from ullage.stores import Store, is_url, open_lasting
 from ullage.wires import FORMATS
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # a tab and a line end are none
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+)  # a tab and a line end are none
 _MOST_BYTES = 256 * 1024 * 1024
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,24 +36,36 @@ class TokenCount(click.ParamType):  # type: ignore[type-arg]
         self.least = least
 
     def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
     ) -> int:
         """The number. Fails if it is none, or less than the least."""
         written = _TOKENS.fullmatch(str(value).strip())
         if written is None:
             self.fail(
-                f"{value!r} is no number of tokens: write 64000, 64k or 1M.", param, ctx
+                f"{value!r} is no number of tokens: write 64000, 64k or 1M.",
+                param,
+                ctx,
             )
         number = float(written[1].replace(",", "").replace("_", ""))
         tokens = int(number * _UNITS[written[2].lower()])
         if tokens < self.least:
-            self.fail(f"{value} is less than {self.least:,} tokens.", param, ctx)
+            self.fail(
+                f"{value} is less than {self.least:,} tokens.", param, ctx
+            )
         return tokens
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON."
+)
 format_option = click.option(
-    "--format", "wire", type=click.Choice(sorted(FORMATS)), help="The wire format."
+    "--format",
+    "wire",
+    type=click.Choice(sorted(FORMATS)),
+    help="The wire format.",
 )
 store_option = click.option(
     "--store",
@@ -70,7 +84,9 @@ user_tools_option = click.option(
 )
 
 
-def count_option(*names: str, least: int, default: int, help: str) -> Callable[[F], F]:
+def count_option(
+    *names: str, least: int, default: int, help: str
+) -> Callable[[F], F]:
     """An option that takes a whole number from ``least`` up, and shows its default."""
     settings: Any = {
         "type": click.IntRange(least),
@@ -83,7 +99,9 @@ def count_option(*names: str, least: int, default: int, help: str) -> Callable[[
 def store_options(command: F) -> F:
     """``--store``, ``--tenant`` and ``--json``."""
     whose = click.option(
-        "--tenant", default="", help="Whose content. Default: the unnamed tenant."
+        "--tenant",
+        default="",
+        help="Whose content. Default: the unnamed tenant.",
     )
     return store_option(whose(json_option(command)))
 
@@ -101,9 +119,13 @@ def open_kept(path: str | os.PathLike[str] | None) -> Store:
         return open_lasting(path, *beside, leases=False)
     if path is not None and not Path(path).exists():
         raise ConfigError(
-            "store", "there is no file at this path", "Give the path fit was given."
+            "store",
+            "there is no file at this path",
+            "Give the path fit was given.",
         )
-    return open_lasting("sqlite" if path is None else path, *beside, leases=False)
+    return open_lasting(
+        "sqlite" if path is None else path, *beside, leases=False
+    )
 
 
 def read_whole(file: BinaryIO) -> bytes:
@@ -115,7 +137,9 @@ def read_whole(file: BinaryIO) -> bytes:
     data = file.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
         raise FormatError(
-            "the file", f"longer than {_MOST_BYTES:,} bytes", "Give one request."
+            "the file",
+            f"longer than {_MOST_BYTES:,} bytes",
+            "Give one request.",
         )
     return data
 

@@ -12,7 +12,12 @@ import click
 from click.core import ParameterSource
 
 from ullage.core.errors import ConfigError
-from ullage.tools.replay.cost.prices import OWN, PROFILES, ProfileChoice, profile_named
+from ullage.tools.replay.cost.prices import (
+    OWN,
+    PROFILES,
+    ProfileChoice,
+    profile_named,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -21,9 +26,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 def page_options(command: F) -> F:
     """``--cache``, ``--html``, ``--share`` and ``--plot``."""
     profiles = ", ".join(PROFILES)
-    cache = (
-        f"A price profile: own (each run's), {profiles}, or a TOML file. Default: all."
-    )
+    cache = f"A price profile: own (each run's), {profiles}, or a TOML file. Default: all."
     page = "Write a page to look at: every turn, every edit, what was visible when."
     share = "Take keys, tokens, addresses and home folders out of the page: it is for others."
     plot = "Write a picture (SVG): the largest run, what was sent of it call by call."
@@ -56,7 +59,11 @@ def typed(program: str = "") -> str:
     for parameter in context.command.params:
         name = parameter.name or ""
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            option = parameter.opts[-1:] if isinstance(parameter, click.Option) else []
+            option = (
+                parameter.opts[-1:]
+                if isinstance(parameter, click.Option)
+                else []
+            )
             setting = context.params[name]
             for value in setting if isinstance(setting, tuple) else (setting,):
                 words += option if value is True else [*option, _word(value)]
@@ -67,7 +74,9 @@ def _word(value: object) -> str:
     if isinstance(value, tuple):
         return "=".join(map(str, value))
     is_path = (
-        isinstance(value, Path) or "://" in str(value) or str(value).endswith(".toml")
+        isinstance(value, Path)
+        or "://" in str(value)
+        or str(value).endswith(".toml")
     )
     return Path(str(value)).name or "." if is_path else str(value)
 
@@ -86,5 +95,7 @@ def save(path: Path, page: str, option: str = "--html") -> None:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ConfigError(
-            option, f"the file cannot be written ({reason})", "Give another path."
+            option,
+            f"the file cannot be written ({reason})",
+            "Give another path.",
         ) from None

@@ -34,7 +34,9 @@ _OPTIONS = (
         help="Where requests go: anthropic, openai, gemini, or a name of yours.",
     ),
     click.option(
-        "--policy", type=click.Choice(NAMES), help="A preset. Default: default."
+        "--policy",
+        type=click.Choice(NAMES),
+        help="A preset. Default: default.",
     ),
     click.option(
         "--joins/--no-joins",
@@ -63,10 +65,14 @@ _OPTIONS = (
         "--store", metavar="PATH", help="Default: the platform's place for it."
     ),
     click.option(
-        "--blobs", metavar="URL", help="s3://bucket/prefix, for the larger texts."
+        "--blobs",
+        metavar="URL",
+        help="s3://bucket/prefix, for the larger texts.",
     ),
     click.option(
-        "--cache", metavar="URL", help="valkey://host, for copies of those, and leases."
+        "--cache",
+        metavar="URL",
+        help="valkey://host, for copies of those, and leases.",
     ),
     click.option(
         "--redact/--no-redact",
@@ -112,7 +118,9 @@ def settings_of(
         ConfigError: something cannot be meant, or the extra is not installed.
     """
     if importlib.util.find_spec("aiohttp") is None:
-        raise ConfigError("ullage proxy", "aiohttp is missing", install_remedy("proxy"))
+        raise ConfigError(
+            "ullage proxy", "aiohttp is missing", install_remedy("proxy")
+        )
     urls = dict(_pair(pair) for pair in upstreams)
     options["user_tools"] = list(options["user_tools"]) or None
     return config_of(file, os.environ, upstreams=urls, **options)
@@ -121,5 +129,7 @@ def settings_of(
 def _pair(option: str) -> tuple[str, str]:
     name, equals, url = option.partition("=")
     if not equals:
-        raise ConfigError("--upstream", f"{option!r} names no URL", "Write NAME=URL.")
+        raise ConfigError(
+            "--upstream", f"{option!r} names no URL", "Write NAME=URL."
+        )
     return name, url

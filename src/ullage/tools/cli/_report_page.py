@@ -60,7 +60,9 @@ def page_of(
     )
     return _PAGE.format(
         sentences="\n".join(_cell("p", sentence) for sentence in sentences),
-        headings="".join(_cell("th", heading, ' scope="col"') for heading in headings),
+        headings="".join(
+            _cell("th", heading, ' scope="col"') for heading in headings
+        ),
         rows="\n".join(f"{line}</tr>" for line in lines),
         notes="\n".join(_cell("p", note) for note in notes),
     )

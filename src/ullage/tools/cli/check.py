@@ -10,7 +10,12 @@ import msgspec
 
 from ullage import problems
 from ullage.core.errors import FormatError
-from ullage.tools.cli._options import format_option, json_option, print_json, read_whole
+from ullage.tools.cli._options import (
+    format_option,
+    json_option,
+    print_json,
+    read_whole,
+)
 
 
 class _Unreadable(click.ClickException):

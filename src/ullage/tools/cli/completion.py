@@ -8,7 +8,9 @@ from click.shell_completion import get_completion_class
 _VARIABLE = "_ULLAGE_COMPLETE"
 
 
-@click.command("completion", short_help="Print what makes a shell complete this.")
+@click.command(
+    "completion", short_help="Print what makes a shell complete this."
+)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:

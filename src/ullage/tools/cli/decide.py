@@ -33,7 +33,9 @@ def _options(command: F) -> F:
         help="The conversation, as `ullage window` names it. Default: the newest of the store.",
     )
     reason = click.option("--reason", default="", help="Why, for the record.")
-    author = click.option("--author", default="", help="Who decides, for the record.")
+    author = click.option(
+        "--author", default="", help="Who decides, for the record."
+    )
     preview = click.option(
         "--dry-run",
         "is_dry",
@@ -150,7 +152,9 @@ def _decide(
         )
         return
     click.echo(
-        _sentence(stored, decision_name, description, added_tokens, rewritten_tokens)
+        _sentence(
+            stored, decision_name, description, added_tokens, rewritten_tokens
+        )
     )
 
 
@@ -171,5 +175,7 @@ def _sentence(
     size = f"the view has about {abs(added_tokens):,} tokens {change}"
     cache = f"about {rewritten_tokens:,} tokens are written to the prompt cache anew"
     price = f"{size}; {cache if rewritten_tokens else 'no cache is broken'}"
-    undo = f"\nTake it back: ullage undo {decision_name}" if decision_name else ""
+    undo = (
+        f"\nTake it back: ullage undo {decision_name}" if decision_name else ""
+    )
     return f"{stored.outline.name}, {decided}. With the next request {price}.{undo}"

@@ -20,7 +20,9 @@ _SIGNS = {"ok": "  ok", "note": "   –", "wrong": "   ✗"}
 
 @click.command("doctor", short_help="Look at what the proxy and agents need.")
 @click.option("--online", is_flag=True, help="Connect to the upstreams too.")
-@click.option("--listen", metavar="ADDRESS:PORT", help="Default: 127.0.0.1:8787.")
+@click.option(
+    "--listen", metavar="ADDRESS:PORT", help="Default: 127.0.0.1:8787."
+)
 @proxy_options
 @json_option
 def command(
@@ -41,5 +43,7 @@ def command(
         print_json(answers)
     else:
         for answer in answers:
-            click.echo(f"{_SIGNS[answer.verdict]}  {answer.about}: {answer.words}")
+            click.echo(
+                f"{_SIGNS[answer.verdict]}  {answer.about}: {answer.words}"
+            )
     sys.exit(any(answer.verdict == "wrong" for answer in answers))

@@ -22,7 +22,9 @@ from ullage.tools.cli._options import (
 
 @click.command("fit", short_help="Make a request fit its model's window.")
 @click.argument("file", type=click.File("rb"))
-@click.option("--model", default="", help="The model, if the request does not name it.")
+@click.option(
+    "--model", default="", help="The model, if the request does not name it."
+)
 @click.option(
     "--policy", type=click.Choice(NAMES), default="default", show_default=True
 )
@@ -33,10 +35,14 @@ from ullage.tools.cli._options import (
 )
 @format_option
 @click.option(
-    "--recall/--no-recall", default=None, help="Offer the recall tools. Default: auto."
+    "--recall/--no-recall",
+    default=None,
+    help="Offer the recall tools. Default: auto.",
 )
 @click.option(
-    "--repair", is_flag=True, help="Repair a history the provider would refuse."
+    "--repair",
+    is_flag=True,
+    help="Repair a history the provider would refuse.",
 )
 @user_tools_option
 @store_options
@@ -92,7 +98,8 @@ def command(
         return
     print_json(fitted)
     click.echo(
-        f"{tokens:,} of {limit:,} tokens; {len(session.events):,} events", err=True
+        f"{tokens:,} of {limit:,} tokens; {len(session.events):,} events",
+        err=True,
     )
     for event in session.events:
         click.echo(f"{event.kind:>10}  {event.where}: {event.why}", err=True)

@@ -17,10 +17,13 @@ from ullage.tools.cli._options import json_option, open_kept, print_json
     "--tenant", help="Everything that this tenant set aside, and its ledgers."
 )
 @click.option(
-    "--conversation", help="Every message and summary of it, in a ConversationStore."
+    "--conversation",
+    help="Every message and summary of it, in a ConversationStore.",
 )
 @click.option(
-    "--spill", metavar="FOLDER", help="The folder of spill files beside the store."
+    "--spill",
+    metavar="FOLDER",
+    help="The folder of spill files beside the store.",
 )
 @json_option
 def command(

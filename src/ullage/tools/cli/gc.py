@@ -11,7 +11,12 @@ import click
 
 from ullage.core.errors import StoreError
 from ullage.stores import Bounds, Collected, SpillStore, SqliteStore, Store
-from ullage.tools.cli._options import json_option, open_kept, print_json, store_option
+from ullage.tools.cli._options import (
+    json_option,
+    open_kept,
+    print_json,
+    store_option,
+)
 
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
@@ -39,28 +44,44 @@ class _Amount(click.ParamType):  # type: ignore[type-arg]
         return int(float(match[1]) * self._units[match[2].lower()])
 
 
-_DURATION = _Amount("time", r"(\d+(?:\.\d+)?)\s*([smhdw])", _SECONDS, "12h or 30d")
-_SIZE = _Amount("size", r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?", _BYTES, "500MB or 1GB")
+_DURATION = _Amount(
+    "time", r"(\d+(?:\.\d+)?)\s*([smhdw])", _SECONDS, "12h or 30d"
+)
+_SIZE = _Amount(
+    "size", r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?", _BYTES, "500MB or 1GB"
+)
 
 
 @click.command("gc", short_help="Let go of what was not used for long.")
 @click.option(
-    "--older-than", "older_than_s", type=_DURATION, help="Unused for so long: 30d."
+    "--older-than",
+    "older_than_s",
+    type=_DURATION,
+    help="Unused for so long: 30d.",
 )
 @click.option(
-    "--max-size", "max_bytes", type=_SIZE, help="The most outputs may take: 1GB."
+    "--max-size",
+    "max_bytes",
+    type=_SIZE,
+    help="The most outputs may take: 1GB.",
 )
 @click.option(
-    "--even-needed", is_flag=True, help="For --max-size, also what a view still names."
+    "--even-needed",
+    is_flag=True,
+    help="For --max-size, also what a view still names.",
 )
 @click.option(
     "--every", "every_s", type=_DURATION, help="Do nothing if done since: 12h."
 )
 @click.option("--tenant", help="Whose outputs. Default: everybody's.")
 @click.option(
-    "--spill", metavar="FOLDER", help="The folder of spill files beside the store."
+    "--spill",
+    metavar="FOLDER",
+    help="The folder of spill files beside the store.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would go, and keep it.")
+@click.option(
+    "--dry-run", is_flag=True, help="Say what would go, and keep it."
+)
 @store_option
 @json_option
 def command(
@@ -83,14 +104,20 @@ def command(
         raise click.UsageError(
             "give --older-than, --max-size or both: without, nothing goes."
         )
-    bounds = Bounds(older_than_s, max_bytes, even_needed, every_s or 0, dry_run=dry_run)
+    bounds = Bounds(
+        older_than_s, max_bytes, even_needed, every_s or 0, dry_run=dry_run
+    )
     with closing(open_kept(address)) as store:
         room = store if spill is None else SpillStore(store, spill)
         result = room.collect(tenant, bounds)
         while result is not None and result.cursor is not None:
             step = room.collect(tenant, bounds, result.cursor)
             result = step and result.then(step)
-        if result is not None and not dry_run and (result.removed or result.records):
+        if (
+            result is not None
+            and not dry_run
+            and (result.removed or result.records)
+        ):
             _shrink(store)
     _print(result, dry_run=dry_run, as_json=as_json)
 
@@ -108,7 +135,9 @@ def _shrink(store: Store) -> None:
 def _print(result: Collected | None, *, dry_run: bool, as_json: bool) -> None:
     if as_json:
         fields = ("removed", "records", "left_bytes")
-        print_json(result and {field: getattr(result, field) for field in fields})
+        print_json(
+            result and {field: getattr(result, field) for field in fields}
+        )
         return
     if result is None:
         click.echo("cleaned up not long ago: nothing done")

@@ -27,8 +27,12 @@ from ullage.tools.cli._options import (
 @click.option(
     "-i", "--ignore-case", is_flag=True, help="Take either case for the same."
 )
-@count_option("-C", "--context", least=0, default=0, help="Lines around each match.")
-@count_option("--most", least=1, default=50, help="Matching lines to print of each.")
+@count_option(
+    "-C", "--context", least=0, default=0, help="Lines around each match."
+)
+@count_option(
+    "--most", least=1, default=50, help="Matching lines to print of each."
+)
 @store_options
 def command(
     pattern: str,

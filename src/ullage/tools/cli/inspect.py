@@ -28,9 +28,13 @@ from ullage.tools.replay.trace import TracedEdit
 
 
 @click.command("inspect", short_help="Show what a session did to its history.")
-@click.argument("ledger", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument(
+    "ledger", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
 @click.argument("history", type=click.Path(exists=True, path_type=Path))
-@click.option("--run", "run_id", help="Which run of the history. Default: its largest.")
+@click.option(
+    "--run", "run_id", help="Which run of the history. Default: its largest."
+)
 @click.option(
     "--tenant", default="", help="Whose session. Default: the unnamed tenant."
 )
@@ -40,7 +44,9 @@ from ullage.tools.replay.trace import TracedEdit
     help="The window it ran in: 64000, 64k or 1M. Default: the model's.",
 )
 @click.option(
-    "--policy", type=click.Choice(NAMES), help="Default: as the ledger names it."
+    "--policy",
+    type=click.Choice(NAMES),
+    help="Default: as the ledger names it.",
 )
 @user_tools_option
 @page_options
@@ -79,11 +85,15 @@ def command(
     if page is not None:
         save(
             page,
-            page_of_session(run.id, session, profiles, command=typed(), share=share),
+            page_of_session(
+                run.id, session, profiles, command=typed(), share=share
+            ),
         )
     if plot is not None:
         save(
-            plot, plot_of(session.trace, f"A session under {session.policy}"), "--plot"
+            plot,
+            plot_of(session.trace, f"A session under {session.policy}"),
+            "--plot",
         )
     if as_json:
         print_json(
@@ -107,7 +117,9 @@ def _run(history: Path, run_id: str | None) -> Run:
     runs = [run for run in read(history) if run_id in (None, run.id)]
     if not runs:
         raise FormatError(
-            "--run", f"there is no run {run_id!r}", "Leave it out for the largest."
+            "--run",
+            f"there is no run {run_id!r}",
+            "Leave it out for the largest.",
         )
     return max(runs, key=lambda run: len(run.messages))
 
@@ -123,16 +135,26 @@ def _print(run: Run, session: StoredRun) -> None:
     for (turn, reason), marks in groupby(
         trace.marks, lambda mark: (mark.turn, mark.reason)
     ):
-        console.print(f"\nturn {turn + 1:,}: {reason}", style="bold", markup=False)
+        console.print(
+            f"\nturn {turn + 1:,}: {reason}", style="bold", markup=False
+        )
         for mark in marks:
             console.print(
-                _line(mark), no_wrap=True, overflow="ignore", crop=False, markup=False
+                _line(mark),
+                no_wrap=True,
+                overflow="ignore",
+                crop=False,
+                markup=False,
             )
-    peak, raw = max(map(sum, trace.sizes), default=0), max(trace.raw, default=0)
+    peak, raw = (
+        max(map(sum, trace.sizes), default=0),
+        max(trace.raw, default=0),
+    )
     console.print(f"\nlargest request {peak:,} tokens instead of {raw:,}")
     if session.unfit:
         console.print(
-            f"{session.unfit:,} turns are over the limit and not shown", style="yellow"
+            f"{session.unfit:,} turns are over the limit and not shown",
+            style="yellow",
         )
 
 

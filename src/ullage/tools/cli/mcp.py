@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from ullage.doors.mcp.installing import Change
     from ullage.doors.mcp.settings import McpSettings
 
-_Given: TypeAlias = tuple[tuple[str, ...], str | None, str | None, str, tuple[str, ...]]
+_Given: TypeAlias = tuple[
+    tuple[str, ...], str | None, str | None, str, tuple[str, ...]
+]
 """The options: limits, a file of settings, a store, a tenant."""
 
 _CLIENTS = (
@@ -40,7 +42,9 @@ class _Mcp(click.Group):
         server_words = args[args.index("--") + 1 :] if "--" in args else None
         super().parse_args(ctx, args)
         rest = [*ctx._protected_args, *ctx.args]
-        ctx.meta["is_server"] = server_words is not None and server_words == rest
+        ctx.meta["is_server"] = (
+            server_words is not None and server_words == rest
+        )
         return rest
 
     def resolve_command(
@@ -59,14 +63,24 @@ class _Mcp(click.Group):
     invoke_without_command=True,
 )
 @click.option(
-    "--limit", "limits", multiple=True, metavar="[TOOL=]N", help="Characters shown."
+    "--limit",
+    "limits",
+    multiple=True,
+    metavar="[TOOL=]N",
+    help="Characters shown.",
 )
 @click.option(
-    "--config", type=click.Path(exists=True, dir_okay=False), help="A TOML file."
+    "--config",
+    type=click.Path(exists=True, dir_okay=False),
+    help="A TOML file.",
 )
 @click.option("--url", help="The server is there, and speaks streamable HTTP.")
 @click.option(
-    "--header", "headers", multiple=True, metavar="NAME:VALUE", help="For the URL."
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="NAME:VALUE",
+    help="For the URL.",
 )
 @click.option(
     "--listen",
@@ -78,7 +92,9 @@ class _Mcp(click.Group):
     metavar="PATH",
     help="Keep what was cut in this file or folder, for later too.",
 )
-@click.option("--tenant", default="", help="Under whose name it is kept there.")
+@click.option(
+    "--tenant", default="", help="Under whose name it is kept there."
+)
 @click.option(
     "--user-tool",
     "user_tools",
@@ -117,17 +133,23 @@ def command(
     if listen is not None:
         _listen(listen, url, headers, settings)
     else:
-        forwarding.run_several(_with_url(settings, url, headers) if url else settings)
+        forwarding.run_several(
+            _with_url(settings, url, headers) if url else settings
+        )
 
 
-@click.command("run", hidden=True, context_settings={"ignore_unknown_options": True})
+@click.command(
+    "run", hidden=True, context_settings={"ignore_unknown_options": True}
+)
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def _run(options: _Given, words: tuple[str, ...]) -> None:
     forwarding.run(words, lambda: _settings(*options))
 
 
-def _with_url(settings: McpSettings, url: str, headers: tuple[str, ...]) -> McpSettings:
+def _with_url(
+    settings: McpSettings, url: str, headers: tuple[str, ...]
+) -> McpSettings:
     """The settings with one server, which is behind a URL."""
     from msgspec.structs import replace
 
@@ -144,18 +166,31 @@ def _pairs(headers: tuple[str, ...]) -> dict[str, str]:
 
 
 def _listen(
-    listen: str, url: str | None, headers: tuple[str, ...], settings: McpSettings
+    listen: str,
+    url: str | None,
+    headers: tuple[str, ...],
+    settings: McpSettings,
 ) -> None:
     """Serve a URL in front of a URL."""
     host, _, port = listen.rpartition(":")
     if url is None or not port.isdecimal():
-        raise click.UsageError("--listen ADDRESS:PORT stands in front of a --url.")
+        raise click.UsageError(
+            "--listen ADDRESS:PORT stands in front of a --url."
+        )
     try:
         from ullage.doors.mcp.front import serve
     except ImportError:
         remedy = f"Run {install_remedy('mcp', 'proxy')}."
-        raise ConfigError("listen", "aiohttp is not installed", remedy) from None
-    serve(url, _pairs(headers), settings, host.strip("[]") or "127.0.0.1", int(port))
+        raise ConfigError(
+            "listen", "aiohttp is not installed", remedy
+        ) from None
+    serve(
+        url,
+        _pairs(headers),
+        settings,
+        host.strip("[]") or "127.0.0.1",
+        int(port),
+    )
 
 
 def _settings(
@@ -199,7 +234,9 @@ def serve(paths: tuple[str, ...], tenant: str) -> None:
     from ullage.doors.mcp.serving import Shelf, answered
     from ullage.tools.cli._options import open_kept
 
-    shelf = Shelf([open_kept(forwarding.store_at(path)) for path in paths], tenant)
+    shelf = Shelf(
+        [open_kept(forwarding.store_at(path)) for path in paths], tenant
+    )
     client = stdio.Pipe(1)
     stdio.pump(0, lambda frame: client.write(answered(frame, shelf)))
 
@@ -214,7 +251,9 @@ _changing = (
         help="Their file of settings, if it is elsewhere.",
     ),
     click.option("--yes", is_flag=True, help="Do not ask."),
-    click.option("--dry-run", is_flag=True, help="Show the change and make none."),
+    click.option(
+        "--dry-run", is_flag=True, help="Show the change and make none."
+    ),
 )
 
 
@@ -224,7 +263,9 @@ def _that_changes(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-@command.command("install", short_help="Put this before the servers of a client.")
+@command.command(
+    "install", short_help="Put this before the servers of a client."
+)
 @click.option(
     "--server",
     "servers",
@@ -280,7 +321,9 @@ def _change(
 
     if file is not None and len(clients) != 1:
         raise ConfigError(
-            "file", "it is of one client", "Name which: ullage mcp install cursor."
+            "file",
+            "it is of one client",
+            "Name which: ullage mcp install cursor.",
         )
     for name in clients or CLIENTS:
         client = CLIENTS[name]

@@ -13,15 +13,23 @@ from ullage.tools.cli._proxy import proxy_options, settings_of
 
 
 @click.command("proxy", short_help="Stand between clients and providers.")
-@click.option("--listen", metavar="ADDRESS:PORT", help="Default: 127.0.0.1:8787.")
 @click.option(
-    "--workers", type=click.IntRange(1), help="Processes that serve. Default: 1."
+    "--listen", metavar="ADDRESS:PORT", help="Default: 127.0.0.1:8787."
 )
 @click.option(
-    "--log", is_flag=True, default=None, help="A line of JSON for each request."
+    "--workers",
+    type=click.IntRange(1),
+    help="Processes that serve. Default: 1.",
 )
 @click.option(
-    "--tenant", help="One tenant for everybody. Default: one for each credential."
+    "--log",
+    is_flag=True,
+    default=None,
+    help="A line of JSON for each request.",
+)
+@click.option(
+    "--tenant",
+    help="One tenant for everybody. Default: one for each credential.",
 )
 @proxy_options
 def command(file: Path | None, **options: Any) -> None:
@@ -44,7 +52,8 @@ def _say(config: Config, listening: socket.socket) -> None:
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     lines = [f"ullage proxy on {url}"]
     lines += [
-        f"  {url}/{name} → {upstream}" for name, upstream in config.upstreams.items()
+        f"  {url}/{name} → {upstream}"
+        for name, upstream in config.upstreams.items()
     ]
     lines += [f"  to look at: {url}/_ullage/"] if config.pages else []
     click.echo("\n".join(lines), err=True)

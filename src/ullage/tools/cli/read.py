@@ -25,8 +25,12 @@ from ullage.tools.cli._options import (
 @click.option(
     "--lines", is_flag=True, help="Number the lines, and print a page of them."
 )
-@count_option("--offset", least=0, default=0, help="With --lines: lines to skip.")
-@count_option("--limit", least=1, default=200, help="With --lines: lines to print.")
+@count_option(
+    "--offset", least=0, default=0, help="With --lines: lines to skip."
+)
+@count_option(
+    "--limit", least=1, default=200, help="With --lines: lines to print."
+)
 @store_options
 def command(
     ref: str,
@@ -44,7 +48,9 @@ def command(
             store.chunk(tenant, ref, n) for n in range(len(shape.chunks))
         )
         if lines:
-            steps = numbered(OutputReader(shape), offset, limit, Words(recall=False))
+            steps = numbered(
+                OutputReader(shape), offset, limit, Words(recall=False)
+            )
             chunks = iter((run(steps, store, tenant), "\n"))
         if as_json:
             text = "".join(chunks)

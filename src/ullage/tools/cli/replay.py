@@ -53,7 +53,13 @@ from ullage.tools.replay.many import (
     replay_all,
 )
 from ullage.tools.replay.parquet import write_parquet
-from ullage.tools.replay.readers import Damage, Run, logs_under, runs_of, size_of
+from ullage.tools.replay.readers import (
+    Damage,
+    Run,
+    logs_under,
+    runs_of,
+    size_of,
+)
 from ullage.tools.replay.report import Album, DrawnReplay, Picture
 from ullage.tools.replay.report.pages import page_of_replays
 from ullage.tools.replay.report.plot import plot_of
@@ -64,7 +70,9 @@ from ullage.tools.replay.tables import WIDTH, tables_of
 
 R = TypeVar("R", bound=ReplaySummary)
 T = TypeVar("T")
-_REMEDY = "Give trajectories, provider requests or session logs, or a lower --least."
+_REMEDY = (
+    "Give trajectories, provider requests or session logs, or a lower --least."
+)
 
 
 class ReplayOptions(Struct, frozen=True, kw_only=True):
@@ -92,7 +100,9 @@ class ReplayOptions(Struct, frozen=True, kw_only=True):
     @property
     def tries(self) -> tuple[Try, ...]:
         """Every policy in every room that was asked for."""
-        rooms: tuple[Room, ...] = (*self.windows, *self.shares) or (OWN_WINDOW,)
+        rooms: tuple[Room, ...] = (*self.windows, *self.shares) or (
+            OWN_WINDOW,
+        )
         return tuple(product(self.policies or ("default",), rooms))
 
 
@@ -116,7 +126,10 @@ class LogPath(click.Path):
         super().__init__(exists=True, path_type=Path)
 
     def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
     ) -> Any:
         """See `click.Path`."""
         return value if is_url(value) else super().convert(value, param, ctx)
@@ -125,7 +138,9 @@ class LogPath(click.Path):
 def _window(value: str) -> int | Literal["own"]:
     """A window as it is typed: a number of tokens, or ``own``."""
     return (
-        OWN_WINDOW if value == OWN_WINDOW else TokenCount().convert(value, None, None)
+        OWN_WINDOW
+        if value == OWN_WINDOW
+        else TokenCount().convert(value, None, None)
     )
 
 
@@ -137,9 +152,13 @@ def _share(value: str) -> float:
             else float(value)
         )
     except ValueError:
-        raise click.BadParameter(f"{value!r} is no share: write 20% or 0.2.") from None
+        raise click.BadParameter(
+            f"{value!r} is no share: write 20% or 0.2."
+        ) from None
     if not 0 < share < MOST_SHARE:
-        bounds = f"0% and less than {MOST_SHARE:.0%}, or runs would fit as they are"
+        bounds = (
+            f"0% and less than {MOST_SHARE:.0%}, or runs would fit as they are"
+        )
         raise click.BadParameter(f"{value!r} must be more than {bounds}.")
     return share
 
@@ -177,10 +196,15 @@ def _share(value: str) -> float:
     help="Leave out runs of fewer messages.",
 )
 @click.option(
-    "--most", type=click.IntRange(1), help="Stop after so many runs of each path."
+    "--most",
+    type=click.IntRange(1),
+    help="Stop after so many runs of each path.",
 )
 @click.option(
-    "--resume", "kept_at", type=FILE, help="Keep here what is done; do no run twice."
+    "--resume",
+    "kept_at",
+    type=FILE,
+    help="Keep here what is done; do no run twice.",
 )
 @click.option(
     "--engine",
@@ -194,7 +218,9 @@ def _share(value: str) -> float:
     type=click.IntRange(1),
     help="How many replays at once. Default: one for each core.",
 )
-@click.option("--out", type=FILE, help="Write a row for each replay, as Parquet.")
+@click.option(
+    "--out", type=FILE, help="Write a row for each replay, as Parquet."
+)
 @user_tools_option
 @page_options
 @count_option(
@@ -205,7 +231,10 @@ def _share(value: str) -> float:
     help="How many runs the page draws turn by turn: those with the largest requests.",
 )
 @click.option(
-    "--runs", "by_run", is_flag=True, help="A row for each run, not for each file."
+    "--runs",
+    "by_run",
+    is_flag=True,
+    help="A row for each run, not for each file.",
 )
 @json_option
 def command(**fields: Any) -> None:
@@ -223,7 +252,8 @@ def command(**fields: Any) -> None:
     outcome = run_replay(options)
     if options.page is not None:
         save(
-            options.page, page_of_replays(outcome, command=typed(), share=options.share)
+            options.page,
+            page_of_replays(outcome, command=typed(), share=options.share),
         )
     if options.plot is not None:
         plot(options.plot, outcome)
@@ -257,10 +287,14 @@ def run_replay(
     draws = options.page is not None or options.plot is not None
     album, damage = Album(options.drawn), list[Damage]()
     with open_engine(options.engine, options.jobs) as engine:
-        read = (run for _, run in _under_bar("reading", "runs", options, runs([])))
+        read = (
+            run for _, run in _under_bar("reading", "runs", options, runs([]))
+        )
         common = common_in(read, engine)
         user_tools = named_tools(options.user_tools)
-        job = Job(profiles, tuple(sorted(common)), draws=draws, user_tools=user_tools)
+        job = Job(
+            profiles, tuple(sorted(common)), draws=draws, user_tools=user_tools
+        )
         finished = ResultFile(options.kept_at, replayer.outcome)
         outcomes = replay_all(
             runs(damage), options.tries, job, engine, finished, replayer
@@ -278,7 +312,10 @@ def run_replay(
 
 
 def _replayed(
-    options: ReplayOptions, outcomes: Outcomes, album: Album, damage: list[Damage]
+    options: ReplayOptions,
+    outcomes: Outcomes,
+    album: Album,
+    damage: list[Damage],
 ) -> list[tuple[str, Replayed]]:
     """Each replay with the name of its file; what is drawn goes into the album."""
     replays = list[tuple[str, Replayed]]()
@@ -292,14 +329,19 @@ def _replayed(
             replays.append((name, outcome))
     console = Console(stderr=True)
     for line in damage_lines(damage):
-        console.print(harmless(line), style="yellow", markup=False, soft_wrap=True)
+        console.print(
+            harmless(line), style="yellow", markup=False, soft_wrap=True
+        )
     if not replays:
         raise FormatError("the paths", "they hold no run to replay", _REMEDY)
     return replays
 
 
 def _under_bar(
-    doing: str, things: str, options: ReplayOptions, items: Iterable[tuple[str, T, int]]
+    doing: str,
+    things: str,
+    options: ReplayOptions,
+    items: Iterable[tuple[str, T, int]],
 ) -> Iterator[tuple[str, T]]:
     """What is found in the paths, each with the name of its file, under a progress bar."""
     columns = (
@@ -310,11 +352,15 @@ def _under_bar(
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(
+        *columns, console=Console(stderr=True), transient=True
+    ) as progress:
         total = sum(map(size_of, options.paths))
         task = progress.add_task(doing, total=total, count=f"0 {things}")
         for count, (name, item, read_bytes) in enumerate(items, 1):
-            progress.update(task, completed=read_bytes, count=f"{count} {things}")
+            progress.update(
+                task, completed=read_bytes, count=f"{count} {things}"
+            )
             yield name, item
 
 
@@ -334,7 +380,9 @@ def json_of(outcome: ReplayOutcome) -> dict[str, object]:
     """The outcome as ``--json`` prints it."""
     return {
         "profiles": [
-            profile for profile in outcome.profiles if isinstance(profile, Profile)
+            profile
+            for profile in outcome.profiles
+            if isinstance(profile, Profile)
         ],
         "rows": outcome.rows,
         "skipped": outcome.damage,
@@ -364,7 +412,9 @@ def status_of(outcome: ReplayOutcome) -> int:
     if any(row.broken for row in outcome.rows):
         return 1
     is_skipped = any(damage.grade == "skipped" for damage in outcome.damage)
-    return 3 if is_skipped or any(row.over_limit for row in outcome.rows) else 0
+    return (
+        3 if is_skipped or any(row.over_limit for row in outcome.rows) else 0
+    )
 
 
 def runs_in(
@@ -389,7 +439,11 @@ def runs_in(
             count = 0
             for run, read_bytes in runs_of(file, note):
                 is_long = len(run.messages) >= least
-                if is_long and (is_wanted is None or is_wanted(run)) and count != most:
+                if (
+                    is_long
+                    and (is_wanted is None or is_wanted(run))
+                    and count != most
+                ):
                     count += 1
                     yield file.name, run, earlier_bytes + read_bytes
             earlier_bytes += file.size_bytes
@@ -403,9 +457,15 @@ def _note(damage: list[Damage], problem: Damage, *, is_named: bool) -> None:
 
 def damage_lines(damage: list[Damage]) -> Iterator[str]:
     """A line for each loss, and one for all places of a file that were repaired alike."""
-    repaired = Counter((d.file, d.problem) for d in damage if d.grade == "repaired")
+    repaired = Counter(
+        (d.file, d.problem) for d in damage if d.grade == "repaired"
+    )
     for problem in damage:
-        place = f"{problem.file} line {problem.line}" if problem.line else problem.file
+        place = (
+            f"{problem.file} line {problem.line}"
+            if problem.line
+            else problem.file
+        )
         if problem.grade != "repaired":
             yield f"skipped {place}: {problem.problem}"
         elif count := repaired.pop((problem.file, problem.problem), 0):

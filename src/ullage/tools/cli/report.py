@@ -85,7 +85,9 @@ def _since(value: str) -> str:
     match = re.fullmatch(r"(\d{1,5})([dw])", value.strip().lower())
     if match is not None:
         days = int(match[1]) * _DAYS[match[2]]
-        return (datetime.now(UTC).date() - timedelta(days=max(days - 1, 0))).isoformat()
+        return (
+            datetime.now(UTC).date() - timedelta(days=max(days - 1, 0))
+        ).isoformat()
     try:
         return date.fromisoformat(value.strip()).isoformat()
     except ValueError:
@@ -110,7 +112,9 @@ def _since(value: str) -> str:
 )
 @store_option
 @json_option
-@click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values.")
+@click.option(
+    "--csv", "as_csv", is_flag=True, help="Print comma-separated values."
+)
 @click.option("--html", "page", type=FILE, help="Write a page to look at.")
 def command(
     since: str,
@@ -137,9 +141,14 @@ def command(
                 "store", reason, "Use an SQLite file or a PostgreSQL server."
             )
         receipts = keeper.receipts(since)
-    report = report_of(receipts, since, datetime.now(UTC).date().isoformat(), by)
+    report = report_of(
+        receipts, since, datetime.now(UTC).date().isoformat(), by
+    )
     if page is not None:
-        save(page, page_of(sentences(report), table_rows(report), _HEADINGS, _NOTES))
+        save(
+            page,
+            page_of(sentences(report), table_rows(report), _HEADINGS, _NOTES),
+        )
     if as_json:
         print_json(json_of(report))
     elif as_csv:
@@ -225,12 +234,16 @@ def _held_out(report: LedgerReport) -> list[str]:
         return [f"{sentence}."]
     held_out_usd = out.sent_usd / out.conversations
     fitted_usd = fitted.sent_usd / fitted.conversations
-    sentence += f", ${held_out_usd:,.4f} for each; the others ${fitted_usd:,.4f}"
+    sentence += (
+        f", ${held_out_usd:,.4f} for each; the others ${fitted_usd:,.4f}"
+    )
     if held_out_usd:
         share = abs(1 - fitted_usd / held_out_usd)
         change = "less" if fitted_usd <= held_out_usd else "more"
         sentence += f", {share:.0%} {change}"
-    return [f"{sentence} (measured on both sides; few conversations say little)."]
+    return [
+        f"{sentence} (measured on both sides; few conversations say little)."
+    ]
 
 
 def table_rows(report: LedgerReport) -> list[tuple[str, ...]]:
@@ -269,7 +282,9 @@ def show(report: LedgerReport) -> None:
     if report.lines:
         console.print()
         console.print(table, markup=False)
-        console.print("\n".join(_NOTES), style="dim", highlight=False, markup=False)
+        console.print(
+            "\n".join(_NOTES), style="dim", highlight=False, markup=False
+        )
 
 
 def json_of(report: LedgerReport) -> dict[str, Any]:
@@ -281,7 +296,13 @@ def json_of(report: LedgerReport) -> dict[str, Any]:
     return {
         "since": report.since,
         "until": report.until,
-        "measured": ["requests", "conversations", "sent", "sent_usd", "held_out"],
+        "measured": [
+            "requests",
+            "conversations",
+            "sent",
+            "sent_usd",
+            "held_out",
+        ],
         "reckoned": ["raw", "raw_usd", "recall_tokens", "recall_usd"],
         "lines": lines,
         "total": report.total,
@@ -310,8 +331,18 @@ def csv_of(report: LedgerReport) -> str:
         writer.writerow(
             [
                 *map(_no_formula, line.names),
-                *(sums.requests, sums.conversations, sums.unreported, sums.unpriced),
-                *(sums.sent.prompt, sums.sent.output, sums.raw.prompt, sums.raw.output),
+                *(
+                    sums.requests,
+                    sums.conversations,
+                    sums.unreported,
+                    sums.unpriced,
+                ),
+                *(
+                    sums.sent.prompt,
+                    sums.sent.output,
+                    sums.raw.prompt,
+                    sums.raw.output,
+                ),
                 *(f"{sums.sent_usd:.6f}", f"{sums.raw_usd:.6f}"),
                 *(sums.recalls, sums.recall_tokens, f"{sums.recall_usd:.6f}"),
             ]

@@ -42,14 +42,18 @@ def command(
         snapshot = read(store, tenant)
         if snapshot is None:
             raise ConfigError(
-                "store", "there is no store at this path", "Leave --once out to wait."
+                "store",
+                "there is no store at this path",
+                "Leave --once out to wait.",
             )
         print_json(snapshot) if as_json else Console(highlight=False).print(
             Screen(store.name, snapshot)
         )
         return
     console = Console(highlight=False)
-    with Live(console=console, screen=console.is_terminal, auto_refresh=False) as live:
+    with Live(
+        console=console, screen=console.is_terminal, auto_refresh=False
+    ) as live:
         while True:
             live.update(Screen(store.name, read(store, tenant)), refresh=True)
             time.sleep(interval_s)

@@ -21,12 +21,19 @@ from ullage.session.stored import (
     conversation,
     conversations,
 )
-from ullage.tools.cli._options import harmless, open_kept, print_json, store_options
+from ullage.tools.cli._options import (
+    harmless,
+    open_kept,
+    print_json,
+    store_options,
+)
 
 _DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3_600, 60
 
 
-@click.command("window", short_help="Show what is in the window of a conversation.")
+@click.command(
+    "window", short_help="Show what is in the window of a conversation."
+)
 @click.argument("name", required=False)
 @click.option(
     "--all",
@@ -36,7 +43,11 @@ _DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3_600, 60
 )
 @store_options
 def command(
-    name: str | None, is_all: bool, address: str | None, tenant: str, as_json: bool
+    name: str | None,
+    is_all: bool,
+    address: str | None,
+    tenant: str,
+    as_json: bool,
 ) -> None:
     """List the conversations of a store, newest first; with NAME, show one as it stands.
 
@@ -172,7 +183,9 @@ def _rows(leaves: list[Leaf], *, is_all: bool) -> Iterator[tuple[Any, ...]]:
     run: list[Leaf] = []
     for leaf in [*leaves, None]:
         is_gone = leaf is not None and leaf.state == "set aside" and not is_all
-        if run and not (is_gone and leaf is not None and leaf.batch == run[0].batch):
+        if run and not (
+            is_gone and leaf is not None and leaf.batch == run[0].batch
+        ):
             yield _row(run)
             run = []
         if leaf is None:
@@ -207,7 +220,9 @@ def _row(run: list[Leaf]) -> tuple[Any, ...]:
 def _decided(stored: StoredConversation) -> Iterator[str]:
     """The batches and the decisions, a line each."""
     batches = [
-        entry for entry in stored.batches() if entry[1].edits and not entry[1].decision
+        entry
+        for entry in stored.batches()
+        if entry[1].edits and not entry[1].decision
     ]
     if batches:
         yield ""

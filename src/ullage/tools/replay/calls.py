@@ -28,7 +28,9 @@ def boundaries(run: Run) -> list[int]:
     A request whose reply is not in the history was sent too.
     """
     speaks = [is_models(message) for message in run.messages]
-    lengths = [i for i in range(1, len(speaks)) if speaks[i] and not speaks[i - 1]]
+    lengths = [
+        i for i in range(1, len(speaks)) if speaks[i] and not speaks[i - 1]
+    ]
     if speaks and not speaks[-1] and run.sent_whole:
         lengths.append(len(speaks))
     return lengths
@@ -58,7 +60,10 @@ def request_of(run: Run, messages: list[Any]) -> dict[str, Any]:
 
 
 def session_for(
-    run: Run, policy: Policy, window_tokens: int, user_tools: Sequence[str] = ()
+    run: Run,
+    policy: Policy,
+    window_tokens: int,
+    user_tools: Sequence[str] = (),
 ) -> partial[Session]:
     """Makes sessions that keep this run in a window; recall is on if the policy offers it."""
     return partial(
@@ -111,14 +116,18 @@ def window_of(run: Run, room: Room) -> int:
     return window_for(int(peak * room), asked_output_tokens(run))
 
 
-def window_for(prompt_tokens: int, asked_output_tokens: int | None = None) -> int:
+def window_for(
+    prompt_tokens: int, asked_output_tokens: int | None = None
+) -> int:
     """The smallest window whose prompt may hold so many tokens (`ullage.core.values.limits`)."""
     least = max(prompt_tokens, 1)
     # Never more than half of a window is left for the answer.
     windows = range(1, 2 * least + 1)
 
     def room(window_tokens: int) -> int:
-        return Limits(window_tokens=window_tokens).prompt_tokens(asked_output_tokens)
+        return Limits(window_tokens=window_tokens).prompt_tokens(
+            asked_output_tokens
+        )
 
     return windows[bisect_left(windows, least, key=room)]
 

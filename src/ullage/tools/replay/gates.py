@@ -72,7 +72,9 @@ class Gates:
         broken: how often each gate was broken.
     """
 
-    def __init__(self, session: Session, judge: Judge, head_tokens: int) -> None:
+    def __init__(
+        self, session: Session, judge: Judge, head_tokens: int
+    ) -> None:
         self.session = session
         self.judge = judge
         self.head_tokens = head_tokens
@@ -83,9 +85,13 @@ class Gates:
 
     def check(self, raw: Sequence[Wire], view: Sequence[Wire]) -> None:
         """Judge one view against the history it was made from."""
-        self._count("G1", breaks_wire(str(self.session.state.format), raw, view))
+        self._count(
+            "G1", breaks_wire(str(self.session.state.format), raw, view)
+        )
         tokens = self.judge.tokens(view)
-        self._count("G2", tokens + self.head_tokens > self.session.window.limit_tokens)
+        self._count(
+            "G2", tokens + self.head_tokens > self.session.window.limit_tokens
+        )
         self._count("G6", tokens > self.judge.tokens(raw) * 1.02)
         self._count("G8", bool(unseen(self.session.window)))
         self._lossless(raw, view)
@@ -123,7 +129,10 @@ class Gates:
                 ]
                 lines = "\n".join(texts)
                 self._count(
-                    "G4", any(t not in self._texts and t not in lines for t in hidden)
+                    "G4",
+                    any(
+                        t not in self._texts and t not in lines for t in hidden
+                    ),
                 )
         for group, message in zip(laid, view, strict=True):
             head = group[0]
@@ -167,15 +176,23 @@ class Gates:
                 "system",
                 "developer",
             ):
-                self._count("G5", self._said_in(original) != self._said_in(message))
+                self._count(
+                    "G5", self._said_in(original) != self._said_in(message)
+                )
 
     def _said_in(self, raw: Wire) -> list[str]:
         """The texts of a message that are no results."""
-        return [part.text for part in self._parse(raw).parts if isinstance(part, Text)]
+        return [
+            part.text
+            for part in self._parse(raw).parts
+            if isinstance(part, Text)
+        ]
 
     def _given_in(self, raw: Wire) -> list[str]:
         """The texts of the results in a message."""
-        leaves = [leaf for part in self._parse(raw).results for leaf in part.content]
+        leaves = [
+            leaf for part in self._parse(raw).results for leaf in part.content
+        ]
         return [leaf.text for leaf in leaves if isinstance(leaf, Text)]
 
     def _parse(self, raw: Wire) -> Message:
@@ -194,7 +211,9 @@ def unseen(window: Window) -> list[Location]:
             if transcript.reader(spot[0], spot[1]) == "program":
                 continue
             leaf = transcript.leaf(spot)
-            if isinstance(leaf, Text) and not _is_seen(window, spot, leaf.text, quoted):
+            if isinstance(leaf, Text) and not _is_seen(
+                window, spot, leaf.text, quoted
+            ):
                 locations.append(spot)
                 lost_tokens += window.meter.leaf(leaf)
     return locations if reducible_tokens(window) > lost_tokens else []

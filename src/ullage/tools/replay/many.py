@@ -29,7 +29,12 @@ from ullage.tools.replay.engines import Engine, WorkerDied
 from ullage.tools.replay.gates import Judge
 from ullage.tools.replay.readers import Damage, Run
 from ullage.tools.replay.report import DrawnReplay, packed
-from ullage.tools.replay.run import Replayed, WatchOf, replay_run, watch_session
+from ullage.tools.replay.run import (
+    Replayed,
+    WatchOf,
+    replay_run,
+    watch_session,
+)
 from ullage.tools.replay.tracer import Tracer
 
 RunSource: TypeAlias = Iterator[tuple[str, Run, int]]
@@ -57,7 +62,9 @@ class Job(Struct, frozen=True):
     user_tools: tuple[str, ...] = ()
 
 
-Replay: TypeAlias = Callable[[Run, int, Job, str], tuple[Replayed, Tracer | None]]
+Replay: TypeAlias = Callable[
+    [Run, int, Job, str], tuple[Replayed, Tracer | None]
+]
 """Replays a run in a window of so many tokens under a policy; its turns too, if they are wanted."""
 
 
@@ -112,7 +119,9 @@ class ResultFile:
     A line cut short by a crash counts as not done.
     """
 
-    def __init__(self, path: Path | None, outcome: type[Replayed] = Replayed) -> None:
+    def __init__(
+        self, path: Path | None, outcome: type[Replayed] = Replayed
+    ) -> None:
         self._path, self._done = path, dict[str, Replayed]()
         content = b""
         if path is not None:
@@ -206,7 +215,8 @@ def _store_result(
         return Damage(tag.file, tag.line, problem)
     if not isinstance(outcome, Damage):
         results.add(
-            tag.key, outcome.replayed if isinstance(outcome, DrawnReplay) else outcome
+            tag.key,
+            outcome.replayed if isinstance(outcome, DrawnReplay) else outcome,
         )
     return outcome
 
@@ -214,7 +224,9 @@ def _store_result(
 def _outcome(replayer: Replayer, job: Job, unit: _Unit) -> Outcome:
     name, run, policy, room = unit.file, unit.run, unit.policy, unit.room
     try:
-        replayed, tracer = replayer.replay(run, window_of(run, room), job, policy)
+        replayed, tracer = replayer.replay(
+            run, window_of(run, room), job, policy
+        )
     except FormatError as error:
         return Damage(
             name,
@@ -222,23 +234,34 @@ def _outcome(replayer: Replayer, job: Job, unit: _Unit) -> Outcome:
             f"a run that cannot be replayed: {error.where}: {error.rule}",
         )
     except (AttributeError, KeyError, TypeError) as error:
-        reason = (
-            f"a message is not in the shape of {run.format} ({type(error).__name__})"
+        reason = f"a message is not in the shape of {run.format} ({type(error).__name__})"
+        return Damage(
+            name, run.line, f"a run that cannot be replayed: {reason}"
         )
-        return Damage(name, run.line, f"a run that cannot be replayed: {reason}")
     except Exception as error:  # noqa: BLE001 - a defect of ours must not cost the other runs
         place = traceback.extract_tb(error.__traceback__)[-1]
-        location = f"{type(error).__name__} in {place.name}, line {place.lineno}"
+        location = (
+            f"{type(error).__name__} in {place.name}, line {place.lineno}"
+        )
         return Damage(
-            name, run.line, f"ullage failed on a run under {policy}: {location}"
+            name,
+            run.line,
+            f"ullage failed on a run under {policy}: {location}",
         )
     share = room if isinstance(room, float) else None
     is_own = room == OWN_WINDOW
-    replayed = replace(replayed, share=share, is_own=is_own, digest=unit.digest)
+    replayed = replace(
+        replayed, share=share, is_own=is_own, digest=unit.digest
+    )
     if tracer is None:
         return replayed
-    story, trace = packed(tracer.story(run)), packed(tracer.trace(policy, share))
-    return DrawnReplay(replayed=replayed, line=run.line, story=story, trace=trace)
+    story, trace = (
+        packed(tracer.story(run)),
+        packed(tracer.trace(policy, share)),
+    )
+    return DrawnReplay(
+        replayed=replayed, line=run.line, story=story, trace=trace
+    )
 
 
 def _digest(value: object) -> str:
@@ -246,5 +269,7 @@ def _digest(value: object) -> str:
     try:
         encoded = msgspec.json.encode(value)
     except UnicodeEncodeError:  # a lone surrogate: still a digest of its own
-        encoded = msgspec.msgpack.encode(repr(value).encode("utf-8", "surrogatepass"))
+        encoded = msgspec.msgpack.encode(
+            repr(value).encode("utf-8", "surrogatepass")
+        )
     return hashlib.blake2b(encoded, digest_size=16).hexdigest()

@@ -27,7 +27,9 @@ _PLAIN = {int: "BIGINT", float: "DOUBLE", str: "VARCHAR", bool: "BOOLEAN"}
 
 
 def write_parquet(
-    path: Path, replays: Iterable[tuple[str, Replayed]], kind: type[Replayed] = Replayed
+    path: Path,
+    replays: Iterable[tuple[str, Replayed]],
+    kind: type[Replayed] = Replayed,
 ) -> None:
     """Write replays, each with the name of its file. The file is there whole, or as it was before.
 
@@ -46,9 +48,13 @@ def write_parquet(
             f"{_quoted(name)}: {_quoted(sql)}" for name, sql in columns.items()
         )
         rows = f"read_json({_quoted(lines)}, format = 'newline_delimited', columns = {{{typed}}})"
-        options = f"FORMAT parquet, KV_METADATA {{ullage: {_quoted(__version__)}}}"
+        options = (
+            f"FORMAT parquet, KV_METADATA {{ullage: {_quoted(__version__)}}}"
+        )
         try:
-            with duckdb.connect(config={"autoinstall_known_extensions": "false"}) as db:
+            with duckdb.connect(
+                config={"autoinstall_known_extensions": "false"}
+            ) as db:
                 db.execute(
                     f"COPY (SELECT * FROM {rows}) TO {_quoted(part)} ({options})"
                 )
@@ -66,7 +72,9 @@ def _duckdb() -> Any:
         import duckdb
     except ImportError:
         reason = "DuckDB, which writes Parquet, is not installed"
-        raise ConfigError("--out", reason, f"{install_remedy('parquet')}.") from None
+        raise ConfigError(
+            "--out", reason, f"{install_remedy('parquet')}."
+        ) from None
     return duckdb
 
 
@@ -84,14 +92,18 @@ def _sql(annotation: _Type) -> str:
     if annotation in _PLAIN:
         return _PLAIN[annotation]
     if isinstance(annotation, type) and issubclass(annotation, Struct):
-        fields = (f'"{name}" {sql}' for name, sql in _columns(annotation).items())
+        fields = (
+            f'"{name}" {sql}' for name, sql in _columns(annotation).items()
+        )
         return f"STRUCT({', '.join(fields)})"
     if origin is Literal:
         return "VARCHAR"
     # Only unions with None occur, and every column may be null.
     if origin in (types.UnionType, typing.Union):
         (value,) = (
-            argument for argument in arguments if argument is not types.NoneType
+            argument
+            for argument in arguments
+            if argument is not types.NoneType
         )
         return _sql(value)
     if origin in (list, tuple, Sequence):

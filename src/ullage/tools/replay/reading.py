@@ -26,11 +26,17 @@ def ask(session: Session, tool: str, arguments: Mapping[str, Any]) -> str:
     """Make a recall call in the session's own format; the text that comes back."""
     wire = FORMATS[str(session.state.format)]
     call = call_on(
-        wire.name, tool, dict(arguments), json.dumps(dict(arguments)), "call_read"
+        wire.name,
+        tool,
+        dict(arguments),
+        json.dumps(dict(arguments)),
+        "call_read",
     )
     (carrier,) = wire.results([session.recall(call)])
     (answer,) = wire.parse(carrier, "a recall").results
-    return "".join(leaf.text for leaf in answer.content if isinstance(leaf, Text))
+    return "".join(
+        leaf.text for leaf in answer.content if isinstance(leaf, Text)
+    )
 
 
 def follow(session: Session, ref: str, offset: int = 0) -> str:
@@ -55,7 +61,9 @@ def follow(session: Session, ref: str, offset: int = 0) -> str:
         offset = following
 
 
-def reachable(session: Session, texts: Sequence[str], opened: dict[str, str]) -> None:
+def reachable(
+    session: Session, texts: Sequence[str], opened: dict[str, str]
+) -> None:
     """Open every ref that these texts name, and every ref an index among them names."""
 
     def leads(ref: str) -> list[str]:
@@ -64,7 +72,9 @@ def reachable(session: Session, texts: Sequence[str], opened: dict[str, str]) ->
         opened[ref] = follow(session, ref)
         return leads_to(opened[ref])
 
-    reachable_with(leads, [pointer.ref for text in texts for pointer in pointers(text)])
+    reachable_with(
+        leads, [pointer.ref for text in texts for pointer in pointers(text)]
+    )
 
 
 def leads_to(text: str) -> list[str]:
@@ -159,7 +169,9 @@ class SessionLibrary:
     def _called(self, arguments: Mapping[str, Any], needed: str) -> str | None:
         """What the continuation tool returns; None where it does not take what is needed."""
         words = self._session.window.words
-        tools = (tool for tool in words.toolset.tools if tool.name == CONTINUATION)
+        tools = (
+            tool for tool in words.toolset.tools if tool.name == CONTINUATION
+        )
         takes = any(needed in tool.parameters["properties"] for tool in tools)
         if not words.recall or not takes:
             return None

@@ -43,9 +43,15 @@ class Recorder(Closing):
             FormatError: something in them is neither plain data nor an SDK object.
         """
         body = {
-            key: value for key, value in request.items() if key not in _OF_THE_CLIENT
+            key: value
+            for key, value in request.items()
+            if key not in _OF_THE_CLIENT
         }
-        line = {"request": body} if reply is None else {"request": body, "reply": reply}
+        line = (
+            {"request": body}
+            if reply is None
+            else {"request": body, "reply": reply}
+        )
         hook = partial(plain, path="request or reply")
         self._file.write(msgspec.json.encode(line, enc_hook=hook) + b"\n")
         self._file.flush()

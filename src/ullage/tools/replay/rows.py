@@ -205,7 +205,8 @@ def row_of(name: str, group: Sequence[Replayed]) -> ReplaySummary:
         charges=charges_of([replayed.bills for replayed in group]),
         bands=bands_of(group),
         breaks_per_100=100 * (ratio(breaks, calls) or 0.0),
-        rewritten_share=ratio(sum(r.rewritten_share for r in group), breaks) or 0.0,
+        rewritten_share=ratio(sum(r.rewritten_share for r in group), breaks)
+        or 0.0,
         events=_sum(r.events for r in group),
         over_limit=sum(r.over_limit for r in group),
         broken=_sum(r.broken for r in group),
@@ -220,10 +221,13 @@ def needed_of(scores: Sequence[EvidenceScore]) -> EvidenceShares:
     """What the evidence of these runs comes to: counts summed, shares as the mean over runs."""
     far = [evidence.far for evidence in scores if evidence.far.demanded]
     tallies = {
-        b: [score.first[b] for score in scores if b in score.first] for b in BUCKETS
+        b: [score.first[b] for score in scores if b in score.first]
+        for b in BUCKETS
     }
     tallies_by_age = {
-        bucket: reduce(add, score) for bucket, score in tallies.items() if score
+        bucket: reduce(add, score)
+        for bucket, score in tallies.items()
+        if score
     }
     return EvidenceShares(
         needed=int(
@@ -272,7 +276,9 @@ def bands_of(group: Iterable[Replayed]) -> list[Band]:
     for replayed in group:
         at = bisect_right(_BANDS, replayed.calls)
         bills.setdefault(_BAND_NAMES[at], []).extend(replayed.bills[:1])
-    return [_band(name, bills[name]) for name in _BAND_NAMES if bills.get(name)]
+    return [
+        _band(name, bills[name]) for name in _BAND_NAMES if bills.get(name)
+    ]
 
 
 def _band(name: str, bills: Sequence[Bill]) -> Band:

@@ -30,7 +30,11 @@ from ullage.tools.replay.calls import (
 from ullage.tools.replay.cost.money import Bill, CostMeter, Priced, clocks_of
 from ullage.tools.replay.cost.prefix import head_of
 from ullage.tools.replay.cost.prices import Profile
-from ullage.tools.replay.evidence.score import EvidenceMeter, EvidenceScore, watch_over
+from ullage.tools.replay.evidence.score import (
+    EvidenceMeter,
+    EvidenceScore,
+    watch_over,
+)
 from ullage.tools.replay.gates import GATES, Gates, Judge
 from ullage.tools.replay.readers import Run
 from ullage.tools.replay.reading import SessionLibrary
@@ -39,7 +43,9 @@ from ullage.wires import FORMATS
 _COLD_CHECKS = 4
 
 OnView: TypeAlias = Callable[[Window, Priced], None]
-WatchOf: TypeAlias = Callable[[Run, Sequence[int], Session, Set[str]], EvidenceMeter]
+WatchOf: TypeAlias = Callable[
+    [Run, Sequence[int], Session, Set[str]], EvidenceMeter
+]
 """Makes what watches a run: the run, the lengths of its calls, its session, the stop list."""
 
 
@@ -96,7 +102,9 @@ def watch_session(
 ) -> EvidenceMeter:
     """Watch a session's views of a run; refs are opened by its own recall tools."""
     user_tools = session.settings.user_tools
-    return watch_over(run, lengths, SessionLibrary(session), common, user_tools)
+    return watch_over(
+        run, lengths, SessionLibrary(session), common, user_tools
+    )
 
 
 def replay_run(
@@ -138,7 +146,8 @@ def replay_run(
         watch.see(number, length, view)
         if length in cold:
             gates.same(
-                wire.history(new_session(state=session.state).fit(request)), view
+                wire.history(new_session(state=session.state).fit(request)),
+                view,
             )
         shown_tokens = sums.add(number, view)
         if on_view is not None and sums.meter.newest is not None:
@@ -146,7 +155,9 @@ def replay_run(
         session.observe(Usage(fresh_tokens=sums.head_tokens + shown_tokens))
     events = Counter[str](event.kind for event in session.events)
     broken = {gate: gates.broken[gate] for gate in GATES if gates.broken[gate]}
-    return sums.result(policy, window_tokens, watch.evidence(), dict(events), broken)
+    return sums.result(
+        policy, window_tokens, watch.evidence(), dict(events), broken
+    )
 
 
 class RunSums:
@@ -161,11 +172,15 @@ class RunSums:
         fit_ms: how long each view took.
     """
 
-    def __init__(self, run: Run, profiles: Sequence[Profile], added: str = "") -> None:
+    def __init__(
+        self, run: Run, profiles: Sequence[Profile], added: str = ""
+    ) -> None:
         self.judge, self.lengths = Judge(), boundaries(run)
         head = head_of(run.request)
         clocks = clocks_of(run.id, self.lengths, run.stamps)
-        self.meter = CostMeter(profiles, (head, head + added), clocks, self.judge.text)
+        self.meter = CostMeter(
+            profiles, (head, head + added), clocks, self.judge.text
+        )
         self.head_tokens = self.judge.text(head) + self.judge.text(added)
         self.over_limit, self.fit_ms = 0, list[float]()
         self._run = run

@@ -21,10 +21,19 @@ from ullage.core.errors import ConfigError, OverLimitError
 from ullage.core.history.ledger import Ledger, PolicyRecord
 from ullage.documents import NAMES, preset
 from ullage.stores import Store
-from ullage.tools.replay.calls import answer_of, boundaries, model_of, request_of
+from ullage.tools.replay.calls import (
+    answer_of,
+    boundaries,
+    model_of,
+    request_of,
+)
 from ullage.tools.replay.cost.money import Bill, CostMeter, clocks_of
 from ullage.tools.replay.cost.prefix import head_of
-from ullage.tools.replay.cost.prices import Profile, ProfileChoice, profiles_for
+from ullage.tools.replay.cost.prices import (
+    Profile,
+    ProfileChoice,
+    profiles_for,
+)
 from ullage.tools.replay.gates import Judge
 from ullage.tools.replay.readers import Run
 from ullage.tools.replay.trace import Trace, TracedRun
@@ -66,14 +75,23 @@ def from_store(
     Raises:
         ConfigError: the store holds no session with this history.
     """
-    limits = Limits(window_tokens=window_tokens) if window_tokens is not None else None
+    limits = (
+        Limits(window_tokens=window_tokens)
+        if window_tokens is not None
+        else None
+    )
     ledger, opened = _ledger_of(run, store, tenant)
     if not run.model:  # of several that reported, any
         named = {
-            name for entry in ledger.entries.values() for name in entry.observed if name
+            name
+            for entry in ledger.entries.values()
+            for name in entry.observed
+            if name
         }
         name = FORMATS[run.format].model_field
-        run = replace(run, request={**run.request, name: min(named, default="")})
+        run = replace(
+            run, request={**run.request, name: min(named, default="")}
+        )
     presets = {candidate.name: candidate for candidate in map(preset, NAMES)}
     chosen = (
         presets.get(opened.policy, preset("default"))
@@ -108,10 +126,16 @@ def _shown(
         if meter is None:
             heads = head_of(run.request), head_of(fitted)
             meter = CostMeter(
-                profiles, heads, clocks_of(run.id, lengths, run.stamps), judge.text
+                profiles,
+                heads,
+                clocks_of(run.id, lengths, run.stamps),
+                judge.text,
             )
         meter.take(
-            number, history, wire.history(fitted), judge.tokens(answer_of(run, length))
+            number,
+            history,
+            wire.history(fitted),
+            judge.tokens(answer_of(run, length)),
         )
         if meter.newest is not None:
             tracer(session.window, meter.newest)
@@ -124,12 +148,18 @@ def _shown(
     )
 
 
-def _ledger_of(run: Run, store: Store, tenant: str) -> tuple[Ledger, PolicyRecord]:
+def _ledger_of(
+    run: Run, store: Store, tenant: str
+) -> tuple[Ledger, PolicyRecord]:
     """What the store holds of this history, and how it was opened."""
     roomy = Limits(window_tokens=1_000_000_000)
     policy = _first_sight(preset("default"))
     session = Session(
-        model_of(run), policy=policy, limits=roomy, format=run.format, tenant=tenant
+        model_of(run),
+        policy=policy,
+        limits=roomy,
+        format=run.format,
+        tenant=tenant,
     )
     session.fit(request_of(run, run.messages))
     chain = session.window.transcript.chain
@@ -148,5 +178,9 @@ def _ledger_of(run: Run, store: Store, tenant: str) -> tuple[Ledger, PolicyRecor
 def _first_sight(policy: Policy) -> Policy:
     """The policy with its cuts at first sight and nothing that decides."""
     return replace(
-        policy, under_pressure=(), guard=None, on_request=None, spill_directory=None
+        policy,
+        under_pressure=(),
+        guard=None,
+        on_request=None,
+        spill_directory=None,
     )

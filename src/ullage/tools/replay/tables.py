@@ -27,7 +27,9 @@ class Figures(Table):
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
     ) -> RenderResult:
-        needed = self.__rich_measure__(console, options.update(max_width=WIDTH)).maximum
+        needed = self.__rich_measure__(
+            console, options.update(max_width=WIDTH)
+        ).maximum
         if needed <= options.max_width:
             yield from super().__rich_console__(console, options)
             return
@@ -61,17 +63,27 @@ def tables_of(
     main_charge = totals[-1].charges[0] if totals[-1].charges else None
     owner = _whose(main_charge) if main_charge else "nobody"
     title = f"what was sent · without a model; prices of {owner}"
-    sent_table = table_with(title, ("runs of", "policy"), _SENT, notes=_SENT_NOTES)
+    sent_table = table_with(
+        title, ("runs of", "policy"), _SENT, notes=_SENT_NOTES
+    )
     kept_table = table_with(
         "what was kept", ("runs of", "policy"), _KEPT, notes=_KEPT_NOTES
     )
     for row in rows:
         style = "bold" if row.name == "all" else None
         sent_table.add_row(
-            row.name, row.policy, label_of(row.room), *_request_cells(row), style=style
+            row.name,
+            row.policy,
+            label_of(row.room),
+            *_request_cells(row),
+            style=style,
         )
         kept_table.add_row(
-            row.name, row.policy, label_of(row.room), *_evidence_cells(row), style=style
+            row.name,
+            row.policy,
+            label_of(row.room),
+            *_evidence_cells(row),
+            style=style,
         )
     yield sent_table
     yield kept_table
@@ -101,7 +113,9 @@ def tables_of(
 def _bill_table(row: ReplaySummary, *, is_last: bool) -> Table:
     """The whole bill of a row, by how many calls its runs have."""
     title = f"{row.name} · {row.policy} · {label_of(row.room)}: the whole bill, by calls of a run"
-    table = table_with(title, ("calls",), _BILL, notes=_BILL_NOTES if is_last else ())
+    table = table_with(
+        title, ("calls",), _BILL, notes=_BILL_NOTES if is_last else ()
+    )
     for band in row.bands:
         share = ratio(band.usd, band.raw_usd)
         table.add_row(

@@ -106,11 +106,15 @@ class Tracer:
     def story(self, run: Run) -> TracedRun:
         """The messages behind it, and what the recording says of itself."""
         window, head = self._window, ""
-        messages = window.transcript.messages[: len(self._vectors)] if window else []
+        messages = (
+            window.transcript.messages[: len(self._vectors)] if window else []
+        )
         if window is not None and window.head_texts:
             head = clipped("\n\n".join(window.head_texts), _SUMMARY_CHARS)
         parts = [
-            list(self._said(window, index)) for index in range(len(messages)) if window
+            list(self._said(window, index))
+            for index in range(len(messages))
+            if window
         ]
         cut = sum(part.chars > _TEXT_CHARS for row in parts for part in row)
         began_s = min(run.stamps.values(), default=0.0)
@@ -131,7 +135,10 @@ class Tracer:
 
     def _add(self, window: Window, index: int) -> None:
         """Take in a new message, unedited."""
-        message, counts = window.transcript.messages[index], window.leaf_counts(index)
+        message, counts = (
+            window.transcript.messages[index],
+            window.leaf_counts(index),
+        )
         leaves = zip(leaves_of(message), counts, strict=True)
         self._counts.append(
             {
@@ -149,7 +156,9 @@ class Tracer:
         """Tokens of a leaf: its text's, or what the meter makes of what is no text."""
         if isinstance(leaf, ToolCall):
             return self._count(leaf.name) + self._count(leaf.arguments)
-        if isinstance(leaf, Text) or (isinstance(leaf, Reasoning) and leaf.text):
+        if isinstance(leaf, Text) or (
+            isinstance(leaf, Reasoning) and leaf.text
+        ):
             return self._count(leaf.text)
         return estimated
 
@@ -161,7 +170,11 @@ class Tracer:
         message = window.transcript.messages[index]
         replacements = window.shown(index) if edits else {}
         vector[
-            _AT[_kind(message.role, message.parts[0]) if message.parts else "user"]
+            _AT[
+                _kind(message.role, message.parts[0])
+                if message.parts
+                else "user"
+            ]
         ] += _FRAMING_TOKENS
         for place, (kind, tokens) in self._counts[index].items():
             edit = replacements.get(place)
@@ -191,7 +204,9 @@ class Tracer:
                 self._trace.changes.append((turn, index, state[0]))
             for edit in state[1]:
                 if edit not in earlier[1]:
-                    self._trace.marks.append(self._replaced(window, turn, index, edit))
+                    self._trace.marks.append(
+                        self._replaced(window, turn, index, edit)
+                    )
         self._states = now
 
     def _replaced(
@@ -217,7 +232,9 @@ class Tracer:
         """Tokens of the summaries shown in place of messages; a new one is marked."""
         total = 0
         for start, stop, edit in window.summaries:
-            tokens = sum(self._count(text) + _FRAMING_TOKENS for text in edit.texts)
+            tokens = sum(
+                self._count(text) + _FRAMING_TOKENS for text in edit.texts
+            )
             total += tokens
             if edit in self._summaries:
                 continue
@@ -248,7 +265,9 @@ class Tracer:
             tool = part.name if isinstance(part, ToolCall) else ""
             if isinstance(part, ToolResult):
                 tool = window.tool_of((index, number, 0))
-            yield TracedPart(kind, tool, clipped(text, _TEXT_CHARS), tokens, len(text))
+            yield TracedPart(
+                kind, tool, clipped(text, _TEXT_CHARS), tokens, len(text)
+            )
 
 
 _AT = {kind: at for at, kind in enumerate(KINDS)}
@@ -272,9 +291,10 @@ def _states(window: Window) -> dict[int, _State]:
 
 def _kind(role: str, part: Part) -> str:
     """What a part is of (`KINDS`)."""
-    return _OF_PART.get(type(part)) or {"system": "head", "tool": "result"}.get(
-        role, role
-    )
+    return _OF_PART.get(type(part)) or {
+        "system": "head",
+        "tool": "result",
+    }.get(role, role)
 
 
 _OF_PART: dict[type, str] = {

@@ -29,7 +29,9 @@ _NEWEST = (
     "SELECT key, kind, n, name, data, used_s FROM records "
     "WHERE tenant = ? AND kind IN ('batch', 'observed') ORDER BY used_s DESC LIMIT ?"
 )
-_CONVERSATIONS = "SELECT count(*) FROM records WHERE tenant = ? AND kind = 'latest'"
+_CONVERSATIONS = (
+    "SELECT count(*) FROM records WHERE tenant = ? AND kind = 'latest'"
+)
 _ASIDE = (
     "SELECT count(*), coalesce(sum(size_bytes), 0) FROM grants "
     "JOIN blobs ON blobs.digest = grants.digest WHERE tenant = ?"
@@ -72,7 +74,11 @@ class StoreSnapshot(Struct, frozen=True, kw_only=True):
     @property
     def prompts(self) -> list[int]:
         """Tokens of the newest prompts, as their provider reported them."""
-        return [event.tokens_after for event in self.events if event.kind == "observed"]
+        return [
+            event.tokens_after
+            for event in self.events
+            if event.kind == "observed"
+        ]
 
 
 def read(path: Path, tenant: str = "") -> StoreSnapshot | None:
@@ -102,13 +108,17 @@ def read(path: Path, tenant: str = "") -> StoreSnapshot | None:
         raise StoreError("sqlite", "watch", f"{error}. {_REMEDY}") from error
 
 
-def _read(db: sqlite3.Connection, path: Path, tenant: bytes) -> StoreSnapshot | None:
+def _read(
+    db: sqlite3.Connection, path: Path, tenant: bytes
+) -> StoreSnapshot | None:
     (application_id,) = db.execute("PRAGMA application_id").fetchone()
     if application_id != APPLICATION_ID:
         (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if not tables:
             return None  # it is being made
-        raise StoreError("sqlite", "watch", f"it is no store of ullage's. {_REMEDY}")
+        raise StoreError(
+            "sqlite", "watch", f"it is no store of ullage's. {_REMEDY}"
+        )
     rows = db.execute(_NEWEST, (tenant, MOST)).fetchall()
     (conversations,) = db.execute(_CONVERSATIONS, (tenant,)).fetchone()
     outputs, size_bytes = db.execute(_ASIDE, (tenant,)).fetchone()
@@ -122,16 +132,24 @@ def _read(db: sqlite3.Connection, path: Path, tenant: bytes) -> StoreSnapshot | 
     )
 
 
-def _events_of(row: tuple[bytes, str, int, bytes, bytes, int]) -> list[LedgerEvent]:
+def _events_of(
+    row: tuple[bytes, str, int, bytes, bytes, int],
+) -> list[LedgerEvent]:
     """A row as it is told; nothing of a record that a newer version wrote."""
     key, kind, n, name, data, at_s = row
-    entry = Ledger().with_records([Record(key, kind, n, data, from_utf8(name))]).at(key)
+    entry = (
+        Ledger()
+        .with_records([Record(key, kind, n, data, from_utf8(name))])
+        .at(key)
+    )
     events = [_batch(batch, at_s) for batch in entry.batches if batch.edits]
     for reported in entry.observed.values():
         text = f"{reported.model or 'the model'} answered {reported.output_tokens:,} tokens"
         prompt = reported.reported_tokens
         sizes = {"tokens_before": 0, "tokens_after": prompt}
-        events.append(LedgerEvent(at_s=at_s, kind="observed", text=text, **sizes))
+        events.append(
+            LedgerEvent(at_s=at_s, kind="observed", text=text, **sizes)
+        )
     return events
 
 

@@ -37,12 +37,15 @@ class Screen:
             )
             return
         yield Text.assemble(
-            (self.name, "bold"), f" · {_counted(seen.conversations, 'conversation')}"
+            (self.name, "bold"),
+            f" · {_counted(seen.conversations, 'conversation')}",
         )
         size = f"{seen.size_bytes / 1_000_000:,.1f} MB"
         yield Text(f"{_counted(seen.outputs, 'output')} set aside, {size}")
         if prompts := seen.prompts:
-            drawn = columns(prompts, max(prompts), max(options.max_width - 20, 10))
+            drawn = columns(
+                prompts, max(prompts), max(options.max_width - 20, 10)
+            )
             yield Text.assemble(
                 "prompts ", (drawn, "blue"), f" {short(prompts[-1])} tokens"
             )

@@ -12,13 +12,21 @@ from ullage.core.values.authors import Author
 from ullage.core.values.messages import Role
 from ullage.wires.block import Block, fields, table
 
-ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+ROLES: dict[str, Role] = {
+    "user": "user",
+    "assistant": "assistant",
+    "system": "system",
+}
 
 _USER = ("user",)
 _MODEL = ("assistant",)
 _SYSTEM = ("system",)
 _CALL = {"id": str, "name": str, "input": dict}
-_SOURCES = {"base64": ("media_type", "data"), "url": ("url",), "file": ("file_id",)}
+_SOURCES = {
+    "base64": ("media_type", "data"),
+    "url": ("url",),
+    "file": ("file_id",),
+}
 _DATA = ("source.data", "source.url", "source.file_id")
 _MIME = "source.media_type"
 _SOURCE_FIELDS = {"source": fields("media_type data url file_id")}
@@ -136,7 +144,12 @@ BLOCKS = table(
         roles=_MODEL,
         needs={"thinking": str, "signature": str},
     ),
-    Block("redacted_thinking", becomes="reasoning", roles=_MODEL, needs={"data": str}),
+    Block(
+        "redacted_thinking",
+        becomes="reasoning",
+        roles=_MODEL,
+        needs={"data": str},
+    ),
     Block(
         "tool_use",
         becomes="call",
@@ -216,4 +229,6 @@ SERVER_RESULTS = frozenset(row.kind for row in BLOCKS.values() if row.closes)
 SERVER = "server "
 """Before the id of such a call and of its result, where calls and results are paired."""
 
-THOUGHTS = frozenset(row.kind for row in BLOCKS.values() if row.becomes == "reasoning")
+THOUGHTS = frozenset(
+    row.kind for row in BLOCKS.values() if row.becomes == "reasoning"
+)

@@ -42,7 +42,9 @@ class AnthropicReader(Reader):
         """See `Reader.schema`: a tool of Anthropic's own has none."""
         return raw.get("input_schema")
 
-    def arguments(self, part: ToolCall, block: Any, path: str) -> tuple[str, Any]:
+    def arguments(
+        self, part: ToolCall, block: Any, path: str
+    ) -> tuple[str, Any]:
         """See `Reader.arguments`."""
         value = block.get("input")
         if isinstance(value, Mapping):
@@ -63,7 +65,9 @@ class AnthropicWriter(Writer):
         takes_none = takes_no_system_messages(self.conversion.model)
         for turn, following in zip_longest(turns, turns[1:]):
             if turn.who == "system":
-                precedes_reply = following is None or following.who == "assistant"
+                precedes_reply = (
+                    following is None or following.who == "assistant"
+                )
                 may_stand = role == "user" and precedes_reply
                 if takes_none or not may_stand:
                     turn = self.system_note(turn)
@@ -104,12 +108,17 @@ class AnthropicWriter(Writer):
             case Medium():
                 return self.blocks((piece,), text_block)[0]
         if piece.text.isspace():
-            note = self.conversion.lose(turn.where, "text of nothing but spaces")
+            note = self.conversion.lose(
+                turn.where, "text of nothing but spaces"
+            )
             return text_block(note)
         return text_block(piece.text)
 
     def _result(self, result: Result) -> WireDict:
-        block: WireDict = {"type": "tool_result", "tool_use_id": result.call_id}
+        block: WireDict = {
+            "type": "tool_result",
+            "tool_use_id": result.call_id,
+        }
         content = self.blocks(result.content, text_block)
         if len(content) == 1 and content[0]["type"] == "text":
             block["content"] = content[0]["text"]

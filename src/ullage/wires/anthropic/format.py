@@ -66,7 +66,12 @@ from ullage.wires.unknown_media import media_tokens_of
 _FRAME_BYTES = 170
 """Bytes of a signature that are not the thought, as measured (docs/tokens.md)."""
 _UNKNOWN = Block("")
-_CUT_SHORT = ("max_tokens", "model_context_window_exceeded", "refusal", "stop_sequence")
+_CUT_SHORT = (
+    "max_tokens",
+    "model_context_window_exceeded",
+    "refusal",
+    "stop_sequence",
+)
 
 
 class Anthropic(WireFormat):
@@ -83,10 +88,14 @@ class Anthropic(WireFormat):
     families = FAMILIES
     joins_results = True
 
-    def system(self, request: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
+    def system(
+        self, request: Mapping[str, Any]
+    ) -> Iterator[tuple[str, str | None]]:
         """See `WireFormat.system`: text, or blocks of it."""
         system = request.get("system")
-        blocks = [system] if isinstance(system, str) else list_at(system, "system")
+        blocks = (
+            [system] if isinstance(system, str) else list_at(system, "system")
+        )
         for at, block in enumerate(blocks):
             path = f"system[{at}]"
             if isinstance(block, str):
@@ -197,7 +206,9 @@ class Anthropic(WireFormat):
         edited["content"] = blocks
         return edited
 
-    def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
+    def reasoning(
+        self, request: Mapping[str, Any], model: str
+    ) -> ReasoningRule:
         """See `Format.reasoning`: of a family that is bound to what precedes it.
 
         The API then answers 400 (A15) unless it was asked to drop the blocks itself. With
@@ -282,7 +293,9 @@ class Anthropic(WireFormat):
         """See `Format.calls`. The server answers its own tools itself."""
         content = field(raw, "content")
         blocks = content if isinstance(content, (list, tuple)) else ()
-        return [block for block in blocks if field(block, "type") == "tool_use"]
+        return [
+            block for block in blocks if field(block, "type") == "tool_use"
+        ]
 
     def usage(self, reply: Any) -> Usage | None:
         """See `Format.usage`."""
@@ -302,7 +315,9 @@ def _row_of(block: Mapping[str, Any]) -> Block:
     return BLOCKS.get(kind, _UNKNOWN) if type(kind) is str else _UNKNOWN
 
 
-def _call_in(block: Mapping[str, Any], row: Block, at: int, path: str) -> ToolCall:
+def _call_in(
+    block: Mapping[str, Any], row: Block, at: int, path: str
+) -> ToolCall:
     arguments = as_json(block.get("input"), f"{path}.input")
     name = text_at(block.get("name"), f"{path}.name")
     call_id = str(block.get("id") or "")
@@ -319,15 +334,23 @@ def _reasoning_in(block: Mapping[str, Any], row: Block, at: int) -> Reasoning:
     return Reasoning(text, at, is_bound, size)
 
 
-def _content(block: Mapping[str, Any], row: Block, at: int, path: str) -> Content:
+def _content(
+    block: Mapping[str, Any], row: Block, at: int, path: str
+) -> Content:
     if row.becomes == "text":
         return Text(text_at(block.get(row.text), f"{path}.{row.text}"), at)
-    if row.media and field(block.get("source"), "type") in ("base64", "url", "file"):
+    if row.media and field(block.get("source"), "type") in (
+        "base64",
+        "url",
+        "file",
+    ):
         return medium_at(block, row, at, path)
     return _opaque(block, row, at, path)
 
 
-def _opaque(block: Mapping[str, Any], row: Block, at: int, path: str) -> Opaque:
+def _opaque(
+    block: Mapping[str, Any], row: Block, at: int, path: str
+) -> Opaque:
     """A block that is carried through."""
     kind = block.get("type")
     call_id = block.get("tool_use_id")
@@ -358,7 +381,9 @@ def _loaded(block: Mapping[str, Any]) -> tuple[str, ...]:
             references = field(block.get("content"), "tool_references") or []
         case _:
             return ()
-    return tuple(str(field(reference, "tool_name")) for reference in references)
+    return tuple(
+        str(field(reference, "tool_name")) for reference in references
+    )
 
 
 def _with_passages(
@@ -379,7 +404,9 @@ def _with_passages(
 # ── writing ──────────────────────────────────────────────────────────────────────────────
 
 
-def _with_text(block: Mapping[str, Any], part: Part, item: int, text: str) -> Any:
+def _with_text(
+    block: Mapping[str, Any], part: Part, item: int, text: str
+) -> Any:
     """A block of a message that shows another text: of a result, in one of its items."""
     if isinstance(part, ToolCall):
         return {**block, "input": arguments_of(text)}
@@ -411,7 +438,9 @@ def _with_leaf(raw: Any, part: Part, text: str) -> dict[str, Any]:
     return replaced(raw, BLOCKS, filled(text, kind, "A9"))
 
 
-def _without_reasoning(blocks: Sequence[Any], parts: Sequence[Part]) -> list[Any]:
+def _without_reasoning(
+    blocks: Sequence[Any], parts: Sequence[Part]
+) -> list[Any]:
     """The blocks of a message without its thoughts; a line of text if it has no others."""
     thoughts = {part.at for part in parts if isinstance(part, Reasoning)}
     rest = [block for at, block in enumerate(blocks) if at not in thoughts]

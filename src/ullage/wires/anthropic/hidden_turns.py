@@ -13,11 +13,20 @@ from typing import Any
 from ullage.core.values.messages import Message
 from ullage.core.values.numbers import number_of
 from ullage.wires.base import MARKERS
-from ullage.wires.hidden_turns.dialect import Dialect, Stream, object_at, objects_at
+from ullage.wires.hidden_turns.dialect import (
+    Dialect,
+    Stream,
+    object_at,
+    objects_at,
+)
 from ullage.wires.hidden_turns.pieces import Pieces, add, summed, whole
 
 _THOUGHTS = {"thinking": "signature", "redacted_thinking": "data"}
-_PROMPT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_PROMPT = (
+    "input_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+)
 
 
 class AnthropicDialect(Dialect):
@@ -39,7 +48,10 @@ class AnthropicDialect(Dialect):
         reply_id: str,
     ) -> dict[str, Any]:
         """See `Dialect.going_on_from`."""
-        thread = {**object_at(request, "thread"), "previous_message_id": reply_id}
+        thread = {
+            **object_at(request, "thread"),
+            "previous_message_id": reply_id,
+        }
         return {**request, "thread": thread}
 
     def next_round(
@@ -60,7 +72,9 @@ class AnthropicDialect(Dialect):
             request = self.going_on_from(request, reply_id)
             round_request = self.wire.compose(request, list(results), ())
         else:
-            round_request = super().next_round(request, turns, results, replies)
+            round_request = super().next_round(
+                request, turns, results, replies
+            )
         return _in_container(round_request, _container_of(replies))
 
     def stop_of(self, reply: Mapping[str, Any]) -> str:
@@ -81,7 +95,9 @@ class AnthropicDialect(Dialect):
 
     def hides(self, block: Any) -> bool:
         """Whether a block is a private call."""
-        is_call = isinstance(block, Mapping) and block.get("type") == "tool_use"
+        is_call = (
+            isinstance(block, Mapping) and block.get("type") == "tool_use"
+        )
         return is_call and self.owns(block)
 
     def joined(
@@ -102,7 +118,9 @@ class AnthropicDialect(Dialect):
             "id": replies[0].get("id"),
             "content": content,
             "stop_reason": self.stop_for(ending, messages) or None,
-            "usage": summed([reply.get("usage") for reply in replies], self.added),
+            "usage": summed(
+                [reply.get("usage") for reply in replies], self.added
+            ),
         }
         container = _container_of(replies)
         if container:
@@ -142,7 +160,9 @@ class AnthropicDialect(Dialect):
                 seals += self.seals(message)
         return seals
 
-    def without(self, run: Sequence[Any], is_loose: Callable[[str], bool]) -> list[Any]:
+    def without(
+        self, run: Sequence[Any], is_loose: Callable[[str], bool]
+    ) -> list[Any]:
         """See `Dialect.without`."""
         messages = []
         for message in run:
@@ -298,7 +318,10 @@ class AnthropicStream(Stream):
         earlier = self._ending
         self._ending = {**earlier, **event}
         for name in ("delta", "usage"):
-            self._ending[name] = {**object_at(earlier, name), **object_at(event, name)}
+            self._ending[name] = {
+                **object_at(earlier, name),
+                **object_at(event, name),
+            }
 
     def reply(self) -> dict[str, Any] | None:
         """See `Stream.reply`."""
@@ -319,12 +342,17 @@ class AnthropicStream(Stream):
             "usage": usage,
         }
 
-    def closing(self, reply: dict[str, Any], note: str) -> list[dict[str, Any]]:
+    def closing(
+        self, reply: dict[str, Any], note: str
+    ) -> list[dict[str, Any]]:
         """See `Stream.closing`."""
         usage = reply.get("usage") or {}
         names = list(self._ending.get("usage", {}))
         names += [name for name in _PROMPT if name in usage]
-        delta = {**self._ending.get("delta", {}), "stop_reason": reply["stop_reason"]}
+        delta = {
+            **self._ending.get("delta", {}),
+            "stop_reason": reply["stop_reason"],
+        }
         if reply.get("container"):
             delta["container"] = reply["container"]
         ending = {

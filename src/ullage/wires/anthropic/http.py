@@ -34,7 +34,9 @@ class AnthropicHttp(Http):
         endpoint(r"/v1/messages/batches", "batch"),
     )
     batch = BatchPaths(("requests",), "params")
-    maker_field = "anthropic_version"  # Bedrock's paths take models of every maker
+    maker_field = (
+        "anthropic_version"  # Bedrock's paths take models of every maker
+    )
     openings = frozenset(("message_start", "ping"))
 
     def error(self, status: int, message: str) -> dict[str, Any]:

@@ -81,7 +81,9 @@ def with_shown_text(raw: Any, inner: int, text: str) -> dict[str, Any]:
     return with_passage(block, inner, filled(text, block.get("type"), "A9"))
 
 
-def with_passage(block: Mapping[str, Any], inner: int, text: str) -> dict[str, Any]:
+def with_passage(
+    block: Mapping[str, Any], inner: int, text: str
+) -> dict[str, Any]:
     """A block with another text in one place; nothing else of it is changed.
 
     Args:

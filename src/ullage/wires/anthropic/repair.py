@@ -135,7 +135,9 @@ class AnthropicRepair(BlockRepair):
         leading = blocks[: len(self.batches[caller])]
         return all(self._is_result(block) for block in leading)
 
-    def _arranged(self, at: int, caller: int, blocks: list[Any]) -> list[list[Any]]:
+    def _arranged(
+        self, at: int, caller: int, blocks: list[Any]
+    ) -> list[list[Any]]:
         if self._is_arranged(at, caller, blocks):
             return [blocks]
         results = [block for block in blocks if self._is_result(block)]
@@ -345,7 +347,9 @@ def _open_server_tools(
     return flaws, bool(carried)
 
 
-def _server_blocks(repair: HistoryRepair, at: int) -> tuple[list[At], list[At]]:
+def _server_blocks(
+    repair: HistoryRepair, at: int
+) -> tuple[list[At], list[At]]:
     """Where a message has calls of server tools, and where results of such."""
     calls = []
     results = []

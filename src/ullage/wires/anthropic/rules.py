@@ -15,7 +15,13 @@ from ullage.core.history.pairing import At
 from ullage.core.tokens import catalog
 from ullage.core.tokens.payload import image_size
 from ullage.core.values.limits import ANTHROPIC_MEDIA
-from ullage.wires.anthropic.blocks import BLOCKS, ROLES, SERVER, SERVER_CALLS, THOUGHTS
+from ullage.wires.anthropic.blocks import (
+    BLOCKS,
+    ROLES,
+    SERVER,
+    SERVER_CALLS,
+    THOUGHTS,
+)
 from ullage.wires.anthropic.models import (
     call_ids,
     claude,
@@ -23,7 +29,13 @@ from ullage.wires.anthropic.models import (
     takes_no_system_messages,
 )
 from ullage.wires.block import Block
-from ullage.wires.rules.problem import Check, JsonObject, items_of, kind_of, name_in
+from ullage.wires.rules.problem import (
+    Check,
+    JsonObject,
+    items_of,
+    kind_of,
+    name_in,
+)
 
 _MESSAGE = frozenset(("role", "content"))
 _SYSTEM_MESSAGE = _MESSAGE | {"clear_at", "output_config"}
@@ -83,14 +95,20 @@ class AnthropicCheck(Check):
             self.add("A0", f"{path}.role", "no such role in this format")
             return
         if self._empty:
-            self.add("A9", self._empty, "only the last assistant message may be empty")
+            self.add(
+                "A9",
+                self._empty,
+                "only the last assistant message may be empty",
+            )
         legal = _SYSTEM_MESSAGE if role == "system" else _MESSAGE
         self.unknown("A23", [key for key in message if key not in legal], path)
 
         content = message.get("content")
         blocks = items_of(content)
         if at == 0 and role == "assistant":
-            is_compacted = bool(blocks) and name_in(blocks[0], "type") == _COMPACT
+            is_compacted = (
+                bool(blocks) and name_in(blocks[0], "type") == _COMPACT
+            )
             self.need(
                 is_compacted,
                 "A1",
@@ -131,7 +149,9 @@ class AnthropicCheck(Check):
         if role == "assistant":
             self._assistant(at, begins_reply=speaker != "assistant")
         else:
-            has_only_results = type(content) is list and kinds <= {"tool_result"}
+            has_only_results = type(content) is list and kinds <= {
+                "tool_result"
+            }
             self._user(kinds, path, has_only_results=has_only_results)
 
     def _assistant(self, at: int, *, begins_reply: bool) -> None:
@@ -164,7 +184,9 @@ class AnthropicCheck(Check):
             self._is_loop_over = True
         self._answering += 1
         if self._reply_calls:
-            sentence = "an unfinished server tool allows nothing but results here"
+            sentence = (
+                "an unfinished server tool allows nothing but results here"
+            )
             is_legal = has_only_results or not self._open
             self.need(is_legal, "A19", f"{path}.content", sentence)
             return
@@ -176,13 +198,21 @@ class AnthropicCheck(Check):
     def _system(self, at: int, path: str) -> None:
         follows_assistant = self._role == "assistant"
         if takes_no_system_messages(self.head.get("model")):
-            self.add("A0", f"{path}.role", "this model takes no system messages here")
+            self.add(
+                "A0",
+                f"{path}.role",
+                "this model takes no system messages here",
+            )
         if follows_assistant and self._unanswered():
-            self.add("A20", path, "a system message parts a call from its result")
+            self.add(
+                "A20", path, "a system message parts a call from its result"
+            )
         elif at == 0:
             self.add("A20", path, "a system message may not be the first")
         elif follows_assistant and not self._ends_with_server_result:
-            self.add("A20", path, "a system message must follow a user message")
+            self.add(
+                "A20", path, "a system message must follow a user message"
+            )
 
     def _missed(self) -> None:
         sentence = "this call has no tool_result in the next message"
@@ -255,7 +285,9 @@ class AnthropicCheck(Check):
         """A0, A8 and A23."""
         fields = block
         if row.kind in THOUGHTS and _is_marked(block):  # A21 says so
-            fields = {key: block[key] for key in block if key != "cache_control"}
+            fields = {
+                key: block[key] for key in block if key != "cache_control"
+            }
         self.block("A0", fields, row, path, "A23")
         self._names(block, row, path)
         if row.media == ("image",):
@@ -275,7 +307,9 @@ class AnthropicCheck(Check):
         call_id = name_in(block, field)
         legal_id = call_ids(self.head.get("model"))
         if call_id is not None and not legal_id.match(call_id):
-            self.add("A8", path, f"the {field} has characters not allowed in it")
+            self.add(
+                "A8", path, f"the {field} has characters not allowed in it"
+            )
         if row.becomes != "call":
             return
         tool = name_in(block, "name")
@@ -295,7 +329,9 @@ class AnthropicCheck(Check):
         self._seen.add(call_id)
         self._batch.add(call_id)
 
-    def _result(self, block: JsonObject, role: str, here: At, path: str) -> None:
+    def _result(
+        self, block: JsonObject, role: str, here: At, path: str
+    ) -> None:
         call_id = block.get("tool_use_id")
         if type(call_id) is not str or role != "user":
             return
@@ -327,7 +363,11 @@ class AnthropicCheck(Check):
         """An item of a result."""
         row = BLOCKS.get(name_in(item, "type") or "")
         if row is None or not row.in_result:
-            self.add("A0", path, "a block of this type may not stand in a tool_result")
+            self.add(
+                "A0",
+                path,
+                "a block of this type may not stand in a tool_result",
+            )
         else:
             self._fields(item, row, path)
         if _is_marked(item):
@@ -351,7 +391,9 @@ class AnthropicCheck(Check):
                 self._words(content, f"{path}.content")
                 for index, item in enumerate(items_of(content)):
                     if name_in(item, "type") == "text":
-                        self._words(item.get("text"), f"{path}.content[{index}]")
+                        self._words(
+                            item.get("text"), f"{path}.content[{index}]"
+                        )
 
     def _words(self, text: Any, path: str) -> None:
         """A9: a text has words in it. What is no text is judged by its block."""
@@ -364,7 +406,9 @@ class AnthropicCheck(Check):
         if not block.get("signature"):
             return
         self._signed += 1
-        self.need(here == (0, 0), "A22", path, "a signed summary is not the first")
+        self.need(
+            here == (0, 0), "A22", path, "a signed summary is not the first"
+        )
         self.need(
             self._signed < 2,
             "A22",
@@ -372,7 +416,9 @@ class AnthropicCheck(Check):
             f"{self._signed} signed summaries, and one is allowed",
         )
 
-    def _server_tool(self, block: JsonObject, kind: str, here: At, path: str) -> None:
+    def _server_tool(
+        self, block: JsonObject, kind: str, here: At, path: str
+    ) -> None:
         """A18: a tool of the server's, whoever made the block."""
         self._ends_with_server_result = kind.endswith("_tool_result")
         if kind in SERVER_CALLS:
@@ -381,13 +427,17 @@ class AnthropicCheck(Check):
             is_named = kind == "server_tool_use"
             self._open[here] = name_in(block, "name") if is_named else None
         elif self._ends_with_server_result:
-            call = self.pairs.result(here, f"{SERVER}{block.get('tool_use_id')}")
+            call = self.pairs.result(
+                here, f"{SERVER}{block.get('tool_use_id')}"
+            )
             if call in self._open:
                 del self._open[call]
             elif call in self._carried:
                 del self._carried[call]
             else:
-                self.add("A18", path, "a server tool's result without its call")
+                self.add(
+                    "A18", path, "a server tool's result without its call"
+                )
 
     # -- where a request ends -------------------------------------------------------------
 
@@ -408,18 +458,28 @@ class AnthropicCheck(Check):
         path = f"messages[{len(self.messages) - 1}]"
         model = claude(head.get("model"))
         if model is not None and model[1] >= _NO_PREFILL_SINCE:
-            self.need(self._open, "A11", path, "the last message is the assistant's")
+            self.need(
+                self._open, "A11", path, "the last message is the assistant's"
+            )
         elif name_in(block, "type") == "text":
             text = name_in(block, "text") or ""
             is_trimmed = text == text.rstrip()
-            self.need(is_trimmed, "A12", path, "its text ends with white space")
+            self.need(
+                is_trimmed, "A12", path, "its text ends with white space"
+            )
 
     def _manual_thinking(self, head: JsonObject) -> None:
         """A14: with manual thinking the open turn begins with its thinking."""
-        if not _thinks_manually(head) or not self._holds_results or self._loop < 0:
+        if (
+            not _thinks_manually(head)
+            or not self._holds_results
+            or self._loop < 0
+        ):
             return
         blocks = blocks_of(self.messages[self._loop])
-        is_thought = bool(blocks) and name_in(blocks[0], "type") in _TURN_BEGINS
+        is_thought = (
+            bool(blocks) and name_in(blocks[0], "type") in _TURN_BEGINS
+        )
         path = f"messages[{self._loop}].content"
         self.need(
             is_thought,
@@ -448,7 +508,9 @@ class AnthropicCheck(Check):
         """A24: neither manual thinking nor some models allow that a tool is forced."""
         if name_in(head.get("tool_choice"), "type") not in ("any", "tool"):
             return
-        is_allowed = not _thinks_manually(head) and not refuses_force(head.get("model"))
+        is_allowed = not _thinks_manually(head) and not refuses_force(
+            head.get("model")
+        )
         self.need(
             is_allowed,
             "A24",
@@ -483,7 +545,10 @@ class AnthropicCheck(Check):
         most = limits.images
         if count > limits.images_small_window:
             model = catalog.lookup(str(head.get("model") or ""))
-            if model.known and model.window_tokens <= limits.small_window_tokens:
+            if (
+                model.known
+                and model.window_tokens <= limits.small_window_tokens
+            ):
                 most = limits.images_small_window
         self.need(
             count <= most,

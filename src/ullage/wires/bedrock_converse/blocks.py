@@ -12,7 +12,11 @@ from typing import Any
 from ullage.core.values.messages import Role
 from ullage.wires.block import Block, Kind, fields, table
 
-ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+ROLES: dict[str, Role] = {
+    "user": "user",
+    "assistant": "assistant",
+    "system": "system",
+}
 
 _USER = ("user",)
 _MODEL = ("assistant",)
@@ -20,7 +24,9 @@ _SYSTEM = ("system",)
 _BOTH = (*_USER, *_MODEL)
 
 
-def _medium(kind: str, media: Kind, *roles: str, in_result: bool = False) -> Block:
+def _medium(
+    kind: str, media: Kind, *roles: str, in_result: bool = False
+) -> Block:
     """A picture, a sound or a video: its format, and its bytes or its place in a bucket."""
     return Block(
         kind=kind,

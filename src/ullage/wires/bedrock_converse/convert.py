@@ -12,7 +12,13 @@ from msgspec.structs import replace
 
 from ullage.core.history.pairing import At
 from ullage.core.history.raw import field
-from ullage.core.values.messages import Media, Opaque, Text, ToolCall, ToolResult
+from ullage.core.values.messages import (
+    Media,
+    Opaque,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from ullage.core.values.toolset import ToolSpec
 from ullage.wires.base import at_path
 from ullage.wires.bedrock_converse.blocks import kind_of
@@ -40,12 +46,16 @@ class ConverseReader(Reader):
     flags_errors = True
     result_content = "toolResult.content"
 
-    def tool_body(self, raw: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+    def tool_body(
+        self, raw: Mapping[str, Any], path: str
+    ) -> Mapping[str, Any]:
         """See `Reader.tool_body`."""
         body = raw.get("toolSpec")
         return body if isinstance(body, Mapping) else raw
 
-    def schema(self, raw: Mapping[str, Any], body: Mapping[str, Any], path: str) -> Any:
+    def schema(
+        self, raw: Mapping[str, Any], body: Mapping[str, Any], path: str
+    ) -> Any:
         """See `Reader.schema`: a tool of the model's maker has none."""
         return at_path(body, "inputSchema.json")
 
@@ -53,7 +63,9 @@ class ConverseReader(Reader):
         """See `Reader.kind`: the field that a block has is its kind."""
         return kind_of(block) or "block"
 
-    def arguments(self, part: ToolCall, block: Any, path: str) -> tuple[str, Any]:
+    def arguments(
+        self, part: ToolCall, block: Any, path: str
+    ) -> tuple[str, Any]:
         """See `Reader.arguments`."""
         value = at_path(block, "toolUse.input")
         if isinstance(value, Mapping):
@@ -68,7 +80,9 @@ class ConverseReader(Reader):
             return replace(piece, name="")
         return piece
 
-    def _result(self, part: ToolResult, block: Any, path: str, at: At) -> Piece:
+    def _result(
+        self, part: ToolResult, block: Any, path: str, at: At
+    ) -> Piece:
         piece = super()._result(part, block, path, at)
         no_reason = (Text(NO_REASON, 0),)
         if isinstance(piece, Result) and piece.content == no_reason:
@@ -112,7 +126,11 @@ class ConverseWriter(Writer):
 
     def call(self, call: Call) -> WireDict:
         """See `Writer.call`."""
-        body = {"toolUseId": call.id, "name": call.name, "input": self.arguments(call)}
+        body = {
+            "toolUseId": call.id,
+            "name": call.name,
+            "input": self.arguments(call),
+        }
         return {"toolUse": body}
 
     def _block(self, piece: Piece, turn: Turn) -> WireDict:
@@ -132,7 +150,9 @@ class ConverseWriter(Writer):
     def _spoken(self, text: str, path: str) -> WireDict:
         """A block of text in a message, which may not be blank (B6)."""
         if text.isspace():
-            return _text(self.conversion.lose(path, "text of nothing but spaces"))
+            return _text(
+                self.conversion.lose(path, "text of nothing but spaces")
+            )
         return _text(text)
 
     def _result(self, result: Result) -> WireDict:
@@ -157,7 +177,9 @@ class ConverseWriter(Writer):
         if medium.kind == "document":
             self._documents += 1
             is_legal = _DOCUMENT_NAME.match(medium.name)
-            body["name"] = medium.name if is_legal else f"document {self._documents}"
+            body["name"] = (
+                medium.name if is_legal else f"document {self._documents}"
+            )
         return {medium.kind: body}
 
     def keeps_name(self, medium: Medium) -> bool:

@@ -21,7 +21,13 @@ from msgspec.structs import replace
 from ullage.core.contract.choice import ANY, FORCED, Choice
 from ullage.core.contract.format import Change
 from ullage.core.errors import FormatError
-from ullage.core.history.raw import as_json, field, not_json, text_at, unexpected
+from ullage.core.history.raw import (
+    as_json,
+    field,
+    not_json,
+    text_at,
+    unexpected,
+)
 from ullage.core.values.jsonable import jsonable
 from ullage.core.values.messages import (
     WHOLE,
@@ -108,7 +114,9 @@ class BedrockConverse(WireFormat):
 
     # ── the request ──────────────────────────────────────────────────────────────────
 
-    def system(self, request: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
+    def system(
+        self, request: Mapping[str, Any]
+    ) -> Iterator[tuple[str, str | None]]:
         """See `Format.system`: texts, and texts that a guardrail looks at."""
         for at, block in enumerate(list_at(request.get("system"), "system")):
             if is_cache_point(block):
@@ -131,7 +139,9 @@ class BedrockConverse(WireFormat):
         """See `Format.tools`: without cache points."""
         return [tool for _, tool in self.definitions(request)]
 
-    def definitions(self, request: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    def definitions(
+        self, request: Mapping[str, Any]
+    ) -> Iterator[tuple[str, Any]]:
         """See `Format.definitions`."""
         path = "toolConfig.tools"
         for at, tool in enumerate(list_at(at_path(request, path), path)):
@@ -252,9 +262,13 @@ class BedrockConverse(WireFormat):
         """See `Format.family`."""
         return family(model).name
 
-    def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
+    def reasoning(
+        self, request: Mapping[str, Any], model: str
+    ) -> ReasoningRule:
         """See `Format.reasoning`: as Anthropic binds it; what others think is free."""
-        if any(field(thinking, "block_binding") for thinking in _thinking(request)):
+        if any(
+            field(thinking, "block_binding") for thinking in _thinking(request)
+        ):
             return "free"
         row = family(model)
         if self.thinks_first(request):
@@ -291,7 +305,12 @@ class BedrockConverse(WireFormat):
         raise FormatError("call", "not a toolUse block", remedy)
 
     def result(
-        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
+        self,
+        call: ToolCall,
+        text: str,
+        *,
+        is_error: bool = False,
+        block: Any = None,
     ) -> dict[str, Any]:
         """See `Format.result`: a block, to stand in the next message of the user.
 
@@ -350,7 +369,11 @@ class BedrockConverse(WireFormat):
         long_tokens = 0
         for detail in details:
             tokens = field(detail, "inputTokens")
-            if field(detail, "ttl") == "1h" and type(tokens) is int and tokens > 0:
+            if (
+                field(detail, "ttl") == "1h"
+                and type(tokens) is int
+                and tokens > 0
+            ):
                 long_tokens += tokens
         long_tokens = min(long_tokens, usage.cache_write_tokens)
         return replace(usage, long_write_tokens=long_tokens)
@@ -395,7 +418,9 @@ def _call(body: Mapping[str, Any], at: int, path: str) -> ToolCall:
 
 def _result(body: Mapping[str, Any], at: int, path: str) -> ToolResult:
     content: list[Content] = []
-    for inner, raw in enumerate(list_at(body.get("content"), f"{path}.content")):
+    for inner, raw in enumerate(
+        list_at(body.get("content"), f"{path}.content")
+    ):
         item_path = f"{path}.content[{inner}]"
         item = raw if type(raw) is dict else plain(raw, item_path)
         content += _contents(item, kind_of(item), inner, item_path)
@@ -409,13 +434,19 @@ def _reasoning(body: Mapping[str, Any], at: int) -> Reasoning:
     text = str(field(thought, "text") or "")
     redacted = media.b64_of(body.get("redactedContent"))
     sealed = redacted or field(thought, "signature")
-    return Reasoning(text, at, bool(sealed), sealed_bytes(sealed, _FRAME_BYTES))
+    return Reasoning(
+        text, at, bool(sealed), sealed_bytes(sealed, _FRAME_BYTES)
+    )
 
 
 def _without_reasoning(blocks: Sequence[Any], message: Message) -> list[Any]:
     """The blocks of a message without its reasoning, and no cache point in front."""
-    reasoning = {part.at for part in message.parts if isinstance(part, Reasoning)}
-    remaining = [block for at, block in enumerate(blocks) if at not in reasoning]
+    reasoning = {
+        part.at for part in message.parts if isinstance(part, Reasoning)
+    }
+    remaining = [
+        block for at, block in enumerate(blocks) if at not in reasoning
+    ]
     while remaining and is_cache_point(remaining[0]):
         del remaining[0]
     return remaining
@@ -431,7 +462,9 @@ def _contents(
     return (_content(block, kind, at, path),)
 
 
-def _content(block: Mapping[str, Any], kind: str, at: int, path: str) -> Content:
+def _content(
+    block: Mapping[str, Any], kind: str, at: int, path: str
+) -> Content:
     """A text, a medium, or what is carried through."""
     if kind == "text":
         return Text(text_at(block["text"], f"{path}.text"), at)
@@ -515,7 +548,9 @@ def _edited(
     return _shown(block, part, text)
 
 
-def _shown(block: Mapping[str, Any], part: Part | Content, text: str) -> dict[str, Any]:
+def _shown(
+    block: Mapping[str, Any], part: Part | Content, text: str
+) -> dict[str, Any]:
     """A block, or an item of a result, that shows another text."""
     kind = kind_of(block)
     if isinstance(part, BlockFrame):

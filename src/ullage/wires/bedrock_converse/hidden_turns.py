@@ -15,7 +15,12 @@ from typing import Any
 from ullage.core.values.messages import Message
 from ullage.core.values.numbers import number_of
 from ullage.wires.bedrock_converse.blocks import is_cache_point
-from ullage.wires.hidden_turns.dialect import Dialect, Stream, object_at, objects_at
+from ullage.wires.hidden_turns.dialect import (
+    Dialect,
+    Stream,
+    object_at,
+    objects_at,
+)
 from ullage.wires.hidden_turns.pieces import summed
 
 _ENDING = ("messageStop", "metadata")
@@ -52,11 +57,16 @@ class ConverseDialect(Dialect):
         return isinstance(call, Mapping) and self.owns(call)
 
     def joined(
-        self, replies: Sequence[Mapping[str, Any]], messages: Sequence[Any], note: str
+        self,
+        replies: Sequence[Mapping[str, Any]],
+        messages: Sequence[Any],
+        note: str,
     ) -> dict[str, Any]:
         """See `Dialect.joined`."""
         final = replies[-1]
-        content = [block for message in messages for block in message["content"]]
+        content = [
+            block for message in messages for block in message["content"]
+        ]
         if note:
             content.append({"text": note})
         message = object_at(object_at(final, "output"), "message")
@@ -91,7 +101,9 @@ class ConverseDialect(Dialect):
                 seals += self.seals(message)
         return seals
 
-    def without(self, run: Sequence[Any], is_loose: Callable[[str], bool]) -> list[Any]:
+    def without(
+        self, run: Sequence[Any], is_loose: Callable[[str], bool]
+    ) -> list[Any]:
         """See `Dialect.without`."""
         messages = []
         for message in run:
@@ -102,12 +114,19 @@ class ConverseDialect(Dialect):
 
     def marked(self, turns: Sequence[Any], run: Sequence[Any]) -> list[Any]:
         """See `Dialect.marked`: a cache point at the end."""
-        blocks = [block for message in run for block in objects_at(message, "content")]
+        blocks = [
+            block
+            for message in run
+            for block in objects_at(message, "content")
+        ]
         points = [block for block in blocks if is_cache_point(block)]
         if not points or not turns:
             return list(turns)
         *earlier, newest = turns
-        return [*earlier, {**newest, "content": [*newest["content"], points[-1]]}]
+        return [
+            *earlier,
+            {**newest, "content": [*newest["content"], points[-1]]},
+        ]
 
 
 def _with(message: Any, stays: Callable[[Any], bool]) -> Any:
@@ -126,7 +145,9 @@ def _is_text(block: Any) -> bool:
 
 def _seal(block: Any) -> str:
     """What reasoning is signed with; ``""`` of anything else."""
-    body = block.get("reasoningContent") if isinstance(block, Mapping) else None
+    body = (
+        block.get("reasoningContent") if isinstance(block, Mapping) else None
+    )
     if not isinstance(body, Mapping):
         return ""
     signature = object_at(body, "reasoningText").get("signature")
@@ -207,11 +228,16 @@ class ConverseStream(Stream):
             **self._ending.get("metadata", {}),
         }
 
-    def closing(self, reply: dict[str, Any], note: str) -> list[dict[str, Any]]:
+    def closing(
+        self, reply: dict[str, Any], note: str
+    ) -> list[dict[str, Any]]:
         """See `Stream.closing`."""
         stop = self._ending.get("messageStop", {})
         stop = {**stop, "stopReason": reply["stopReason"]}
-        events: list[dict[str, Any]] = [*_note(self._next, note), {"messageStop": stop}]
+        events: list[dict[str, Any]] = [
+            *_note(self._next, note),
+            {"messageStop": stop},
+        ]
         metadata = self._ending.get("metadata")
         if metadata is not None:
             counts = {name: reply.get(name) for name in ("usage", "metrics")}
@@ -256,9 +282,19 @@ class _Block:
     def whole(self) -> dict[str, Any]:
         """The block as if unstreamed; an empty one of a block that said nothing."""
         if "toolUse" in self._start:
-            return {"toolUse": {**self._start["toolUse"], "input": self._arguments()}}
+            return {
+                "toolUse": {
+                    **self._start["toolUse"],
+                    "input": self._arguments(),
+                }
+            }
         if "toolResult" in self._start:
-            return {"toolResult": {**self._start["toolResult"], "content": self._items}}
+            return {
+                "toolResult": {
+                    **self._start["toolResult"],
+                    "content": self._items,
+                }
+            }
         if "image" in self._start:
             source = {"bytes": _joined(self._texts.get("bytes", ()))}
             return {"image": {**self._start["image"], "source": source}}
@@ -280,7 +316,10 @@ class _Block:
         if "reasoning redactedContent" in self._texts:
             sealed = _joined(self._texts["reasoning redactedContent"])
             return {"redactedContent": sealed}
-        if "reasoning text" in self._texts or "reasoning signature" in self._texts:
+        if (
+            "reasoning text" in self._texts
+            or "reasoning signature" in self._texts
+        ):
             thought = {"text": self._text("reasoning text")}
             signature = self._text("reasoning signature")
             if signature:
@@ -312,7 +351,10 @@ def _note(index: int, text: str) -> list[dict[str, Any]]:
     if not text:
         return []
     delta = {"delta": {"text": text}, _INDEX: index}
-    return [{"contentBlockDelta": delta}, {"contentBlockStop": {_INDEX: index}}]
+    return [
+        {"contentBlockDelta": delta},
+        {"contentBlockStop": {_INDEX: index}},
+    ]
 
 
 ConverseDialect.stream = ConverseStream

@@ -38,14 +38,19 @@ class ConverseHttp(Http):
 
     def is_error(self, value: Mapping[str, Any]) -> bool:
         """See `Http.is_error`: a body with a message and no reply, or an exception as an event."""
-        if "__type" in value or any(name.endswith("Exception") for name in value):
+        if "__type" in value or any(
+            name.endswith("Exception") for name in value
+        ):
             return True
-        return "output" not in value and ("message" in value or "Message" in value)
+        return "output" not in value and (
+            "message" in value or "Message" in value
+        )
 
     def error(self, status: int, message: str) -> dict[str, Any]:
         """See `Http.error`."""
         kind = _TYPES.get(
-            status, "ValidationException" if status < 500 else "ModelErrorException"
+            status,
+            "ValidationException" if status < 500 else "ModelErrorException",
         )
         return {"message": message, "__type": kind}
 

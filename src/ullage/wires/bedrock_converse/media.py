@@ -15,7 +15,9 @@ from ullage.wires.base import block_at
 from ullage.wires.bedrock_converse.blocks import BLOCKS, kind_of
 
 _FORMS: Mapping[str, Mapping[str, str]] = {
-    "image": {form: f"image/{form}" for form in ("png", "jpeg", "gif", "webp")},
+    "image": {
+        form: f"image/{form}" for form in ("png", "jpeg", "gif", "webp")
+    },
     "document": {
         "pdf": "application/pdf",
         "csv": "text/csv",
@@ -80,7 +82,9 @@ def is_medium(block: Mapping[str, Any]) -> bool:
     if not kind or not BLOCKS[kind].media:
         return False
     source = _source(block, kind)
-    return source.get("bytes") is not None or source.get("s3Location") is not None
+    return (
+        source.get("bytes") is not None or source.get("s3Location") is not None
+    )
 
 
 def as_json(block: Mapping[str, Any], path: str) -> Any:
@@ -115,7 +119,9 @@ def _source(block: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
     return source if isinstance(source, Mapping) else {}
 
 
-def _with_bytes(block: Mapping[str, Any], kind: str, data: Any) -> dict[str, Any]:
+def _with_bytes(
+    block: Mapping[str, Any], kind: str, data: Any
+) -> dict[str, Any]:
     """A block with its bytes in another form; itself, copied, where it has none."""
     if data is None:
         return dict(block)

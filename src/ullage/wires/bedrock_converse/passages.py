@@ -69,7 +69,9 @@ def shown(block: Mapping[str, Any], inner: int, text: str) -> dict[str, Any]:
     return _with_text(block, inner, filled(text, kind_of(block), "B6"))
 
 
-def _with_text(block: Mapping[str, Any], inner: int, text: str) -> dict[str, Any]:
+def _with_text(
+    block: Mapping[str, Any], inner: int, text: str
+) -> dict[str, Any]:
     """A block with another text in one place; nothing else of it is changed."""
     names = _names_of(block)
     value: Any = text

@@ -52,7 +52,9 @@ class ConverseRepair(BlockRepair):
         result = _body(block, "toolResult")
         if result is not None:
             is_ours = self._is_ours(block)
-            self.answer(here, field(result, "toolUseId"), is_placeholder=is_ours)
+            self.answer(
+                here, field(result, "toolUseId"), is_placeholder=is_ours
+            )
             if self.is_late(here):
                 caller = self.pairs.calls[here][0]
                 self._outdated.update(self.spoken(caller, here[0]))
@@ -81,7 +83,9 @@ class ConverseRepair(BlockRepair):
         messages, is_closed = super()._make(start, stop, count, previous)
         return self._in_turn(messages, count, previous), is_closed
 
-    def _in_turn(self, messages: list[Any], count: int, previous: Any) -> list[Any]:
+    def _in_turn(
+        self, messages: list[Any], count: int, previous: Any
+    ) -> list[Any]:
         """The messages with the user first, and no two of one role in a row (B1, B2)."""
         alternating: list[Any] = []
         for message in messages:
@@ -128,12 +132,17 @@ class ConverseRepair(BlockRepair):
         """A message with other blocks, none of them a cache point in front."""
         while blocks and is_cache_point(blocks[0]):
             blocks = blocks[1:]
-        return {**copy_of(self.raws[at]), "content": blocks or [{"text": EMPTY}]}
+        return {
+            **copy_of(self.raws[at]),
+            "content": blocks or [{"text": EMPTY}],
+        }
 
     def _is_arranged(self, at: int, caller: int, blocks: list[Any]) -> bool:
         return self.is_whole(at, caller)
 
-    def _arranged(self, at: int, caller: int, blocks: list[Any]) -> list[list[Any]]:
+    def _arranged(
+        self, at: int, caller: int, blocks: list[Any]
+    ) -> list[list[Any]]:
         if self.is_whole(at, caller):
             return [blocks]
         user_blocks = [block for block in blocks if not self._is_result(block)]

@@ -20,7 +20,13 @@ from ullage.wires.bedrock_converse.blocks import (
 )
 from ullage.wires.bedrock_converse.blocks import kind_of as kind_of_block
 from ullage.wires.bedrock_converse.models import NAME, call_ids
-from ullage.wires.rules.problem import Check, JsonObject, items_of, kind_of, name_in
+from ullage.wires.rules.problem import (
+    Check,
+    JsonObject,
+    items_of,
+    kind_of,
+    name_in,
+)
 
 _MESSAGE = frozenset(("role", "content"))
 _OF_A_CALL = frozenset(("modelId", "system", "inferenceConfig"))
@@ -75,7 +81,9 @@ class ConverseCheck(Check):
         if role is None or role not in ROLES:
             self.add("B0", f"{path}.role", "no such role in this format")
             return
-        self.unknown("B0", [key for key in message if key not in _MESSAGE], path)
+        self.unknown(
+            "B0", [key for key in message if key not in _MESSAGE], path
+        )
         content = message.get("content")
         blocks = items_of(content)
         place = f"{path}.content"
@@ -103,7 +111,9 @@ class ConverseCheck(Check):
             sentence = "the first message must be the user's"
             self.need(role == "user", "B1", f"{path}.role", sentence)
         elif self._spoke == role:
-            self.add("B2", f"{path}.role", f"two messages of the {role} in a row")
+            self.add(
+                "B2", f"{path}.role", f"two messages of the {role} in a row"
+            )
         kinds = {_kind(block) for block in blocks if not is_cache_point(block)}
         self._holds_results = "toolResult" in kinds
         if role == "assistant":
@@ -127,14 +137,18 @@ class ConverseCheck(Check):
 
     def _block(self, block: Any, role: str, here: At, path: str) -> None:
         if is_cache_point(block):
-            self.need(here[1], "B10", path, "a cache point stands behind a block")
+            self.need(
+                here[1], "B10", path, "a cache point stands behind a block"
+            )
             self._point(block[CACHE_POINT], path)
             return
         kind = self._shape(block, path)
         if kind is None:
             return
         if role not in BLOCKS[kind].roles:
-            sentence = f"a {kind} block may not stand in a message of the {role}"
+            sentence = (
+                f"a {kind} block may not stand in a message of the {role}"
+            )
             self.add("B0", path, sentence)
             return
         body = block[kind]
@@ -158,7 +172,9 @@ class ConverseCheck(Check):
         self._seen.add(call_id)
         self._batch.add(call_id)
 
-    def _result(self, body: JsonObject, role: str, here: At, path: str) -> None:
+    def _result(
+        self, body: JsonObject, role: str, here: At, path: str
+    ) -> None:
         content_path = f"{path}.toolResult.content"
         for index, item in enumerate(items_of(body.get("content"))):
             self._item(item, f"{content_path}[{index}]")
@@ -166,11 +182,17 @@ class ConverseCheck(Check):
             return
         call_id = self._id_in(body, f"{path}.toolResult")
         if role == "assistant":
-            self.add("B0", path, "a toolResult block stands in a message of the user")
+            self.add(
+                "B0",
+                path,
+                "a toolResult block stands in a message of the user",
+            )
         elif call_id is not None:
             self._answer(call_id, here, path)
         if body.get("status") == "error" and body.get("content") == []:
-            self.add("B6", content_path, "the result of an error has no content")
+            self.add(
+                "B6", content_path, "the result of an error has no content"
+            )
 
     def _id_in(self, body: JsonObject, path: str) -> str | None:
         """The id in a call or a result, None if there is none; id and name are judged (B7)."""
@@ -189,22 +211,30 @@ class ConverseCheck(Check):
             self.add("B5", path, "this call already has a result")
         self._answered.add(call_id)
         stands_behind = self._caller == here[0] - 1 and call_id in self._batch
-        self.need(stands_behind, "B4", path, "no such call in the message before")
+        self.need(
+            stands_behind, "B4", path, "no such call in the message before"
+        )
 
     def _item(self, item: Any, path: str) -> None:
         """An item of a result."""
         kind = self._shape(item, path)
         if kind is not None and not BLOCKS[kind].in_result:
-            self.add("B0", path, f"a {kind} block may not stand in a toolResult")
+            self.add(
+                "B0", path, f"a {kind} block may not stand in a toolResult"
+            )
 
     def _shape(self, block: Any, path: str) -> str | None:
         """The kind of a block, whose fields are judged; None if that is wrong or not known."""
         if type(block) is not dict:
-            self.add("B0", path, f"a block is an object, and it is {kind_of(block)}")
+            self.add(
+                "B0", path, f"a block is an object, and it is {kind_of(block)}"
+            )
             return None
         names = [name for name, value in block.items() if value is not None]
         if len(names) != 1:
-            self.add("B0", path, f"a block has one field, and here are {len(names)}")
+            self.add(
+                "B0", path, f"a block has one field, and here are {len(names)}"
+            )
             return None
         kind = _kind(block)
         if not kind:
@@ -213,9 +243,13 @@ class ConverseCheck(Check):
         if kind == "text":
             self._text(body, path)
         elif kind == "json":
-            self.need(type(body) is dict, "B0", f"{path}.json", "json is an object")
+            self.need(
+                type(body) is dict, "B0", f"{path}.json", "json is an object"
+            )
         elif type(body) is not dict:
-            self.add("B0", path, f"{kind} is an object, and it is {kind_of(body)}")
+            self.add(
+                "B0", path, f"{kind} is an object, and it is {kind_of(body)}"
+            )
             return None
         else:
             self._body(kind, body, f"{path}.{kind}")
@@ -240,10 +274,14 @@ class ConverseCheck(Check):
 
     def _text(self, text: Any, path: str) -> None:
         if type(text) is not str:
-            self.add("B0", path, f"text is a string, and it is {kind_of(text)}")
+            self.add(
+                "B0", path, f"text is a string, and it is {kind_of(text)}"
+            )
         else:
             is_blank = not text or text.isspace()
-            self.need(not is_blank, "B6", path, "the text is empty or only spaces")
+            self.need(
+                not is_blank, "B6", path, "the text is empty or only spaces"
+            )
 
     def _documents(self, blocks: list[Any], path: str) -> None:
         """B12."""
@@ -254,11 +292,15 @@ class ConverseCheck(Check):
                 continue
             has_document = True
             name = name_in(block["document"], "name")
-            if name is not None and (not _DOCUMENT_NAME(name) or _TWO_SPACES(name)):
+            if name is not None and (
+                not _DOCUMENT_NAME(name) or _TWO_SPACES(name)
+            ):
                 self.add("B12", f"{path}[{index}].document.name", sentence)
         has_text = any(_kind(block) == "text" for block in blocks)
         if has_document and not has_text:
-            self.add("B12", path, "a document stands in a message without a text")
+            self.add(
+                "B12", path, "a document stands in a message without a text"
+            )
 
     # -- cache points ---------------------------------------------------------------------
 
@@ -266,7 +308,9 @@ class ConverseCheck(Check):
         """B10 of the next cache point in the order of the request."""
         ttl = name_in(point, "ttl") or "5m"
         if ttl == "1h" and "5m" in self._ttls:
-            sentence = "a cache point of an hour stands behind one of five minutes"
+            sentence = (
+                "a cache point of an hour stands behind one of five minutes"
+            )
             self.add("B10", path, sentence)
         self._ttls.append(ttl)
         if len(self._ttls) == _POINTS + 1:
@@ -282,9 +326,7 @@ class ConverseCheck(Check):
             self.add("B0", "toolConfig", sentence)
         is_whole = not _OF_A_CALL.isdisjoint(head)  # else a history alone
         if is_whole and self._has_tool_blocks and config is None:
-            sentence = (
-                "toolConfig is asked for where a message has toolUse or toolResult"
-            )
+            sentence = "toolConfig is asked for where a message has toolUse or toolResult"
             self.add("B8", "toolConfig", sentence)
         self._judge_head(head, tools)
         self._judge_prefill(head)
@@ -317,13 +359,17 @@ class ConverseCheck(Check):
 
     def _judge_loop(self, head: JsonObject) -> None:
         """B11: what thinking asks of an open tool loop."""
-        is_open = self._spoke == "user" and self._holds_results and self._loop >= 0
+        is_open = (
+            self._spoke == "user" and self._holds_results and self._loop >= 0
+        )
         if not is_open or not _thinks_manually(head):
             return
         content = items_of(self.messages[self._loop].get("content"))
         begins = bool(content) and _kind(content[0]) == "reasoningContent"
         path = f"messages[{self._loop}].content"
-        self.need(begins, "B11", path, "the open turn does not begin with reasoning")
+        self.need(
+            begins, "B11", path, "the open turn does not begin with reasoning"
+        )
 
 
 def _thinks_manually(head: JsonObject) -> bool:

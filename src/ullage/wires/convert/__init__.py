@@ -73,7 +73,9 @@ def convert(
             remedy = f"Use one of {', '.join(FORMATS)}."
             raise ConfigError("convert", f"{name!r} is not known", remedy)
     if lossy not in ("error", "describe"):
-        raise ConfigError("lossy", f"{lossy!r} is not known", "Use error or describe.")
+        raise ConfigError(
+            "lossy", f"{lossy!r} is not known", "Use error or describe."
+        )
     source = _format_of(conversation, format)
     conversion = Conversion(source, to, model, lossy == "describe")
     if source == to:
@@ -99,7 +101,9 @@ def _format_of(conversation: Any, format: str | None) -> str:
     return format
 
 
-def _request(request: Mapping[str, Any], conversion: Conversion) -> dict[str, Any]:
+def _request(
+    request: Mapping[str, Any], conversion: Conversion
+) -> dict[str, Any]:
     """A request as one of the target's. See `convert`."""
     source = conversion.source
     wire = FORMATS[source]
@@ -114,21 +118,23 @@ def _request(request: Mapping[str, Any], conversion: Conversion) -> dict[str, An
     turns = read(wire.history(request)[start:], start, conversion)
     names = tool_names(tools, turns, conversion)
     messages = write(turns, conversion, names)
-    tools = [replace(tool, name=names.get(tool.name, tool.name)) for tool in tools]
+    tools = [
+        replace(tool, name=names.get(tool.name, tool.name)) for tool in tools
+    ]
     writer = wire_named(conversion.target).writer(conversion)
     output_tokens = wire.head(request).asked_output_tokens
     return writer.request(system, tools, output_tokens, messages)
 
 
-def _check(request: Mapping[str, Any], conversion: Conversion, reader: Reader) -> None:
+def _check(
+    request: Mapping[str, Any], conversion: Conversion, reader: Reader
+) -> None:
     """Raise FormatError for what has no end, UnsupportedPart where the history is elsewhere."""
     key_of_history = FORMATS[conversion.source].key
     for key, value in request.items():
         if key != key_of_history:  # of its messages each is asked for itself
             snapshot_at(value, str(key))
-    problem = (
-        "the history is held by the provider, not in this request, and would be lost"
-    )
+    problem = "the history is held by the provider, not in this request, and would be lost"
     for path in reader.held:
         if at_path(request, path):
             raise UnsupportedPart(
@@ -151,7 +157,9 @@ def _system(
             texts.append((turn.where, text))
     for path, text in texts:
         if text is None:
-            text = conversion.lose(path, "system text that is no text", "Give text.")
+            text = conversion.lose(
+                path, "system text that is no text", "Give text."
+            )
         yield text
 
 
@@ -189,7 +197,12 @@ def _tool(
     if body is not raw:
         fields += raw.items()
     for key, value in fields:
-        if key not in reader.tool_fields and value not in (None, False, [], {}):
+        if key not in reader.tool_fields and value not in (
+            None,
+            False,
+            [],
+            {},
+        ):
             conversion.lose(f"{path}.{key}", f"the {key!r} of a tool")
     name = text_at(body.get("name"), f"{path}.name")
     description = text_at(body.get("description") or "", f"{path}.description")

@@ -25,7 +25,9 @@ _SOUNDS = {
 _TYPES = {"wav": "audio/wav", "mp3": "audio/mp3"}
 PDF = "application/pdf"
 _BY_ENDING = {**IMAGES, "jpg": "image/jpeg", "pdf": PDF}
-_STORED = re.compile(r"gs://|s3://|https://generativelanguage\.googleapis\.com/")
+_STORED = re.compile(
+    r"gs://|s3://|https://generativelanguage\.googleapis\.com/"
+)
 """How the address of a file begins that only its own cloud can open."""
 
 

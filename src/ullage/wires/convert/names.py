@@ -29,7 +29,9 @@ def tool_names(
 
     Raises UnsupportedPart if there is one, and it may not be written otherwise.
     """
-    places = [(tool.name, f"tools[{at}].name") for at, tool in enumerate(tools)]
+    places = [
+        (tool.name, f"tools[{at}].name") for at, tool in enumerate(tools)
+    ]
     for turn in turns:
         for piece in turn.pieces:
             if isinstance(piece, Call):
@@ -70,7 +72,10 @@ def under_names(
     """
     renaming = _Renaming(conversion, names)
     return [
-        replace(turn, pieces=tuple(renaming.renamed(piece) for piece in turn.pieces))
+        replace(
+            turn,
+            pieces=tuple(renaming.renamed(piece) for piece in turn.pieces),
+        )
         for turn in turns
     ]
 
@@ -78,7 +83,9 @@ def under_names(
 class _Renaming:
     """The names and ids of one conversion, piece by piece in the order of the history."""
 
-    def __init__(self, conversion: Conversion, names: Mapping[str, str]) -> None:
+    def __init__(
+        self, conversion: Conversion, names: Mapping[str, str]
+    ) -> None:
         wire = wire_named(conversion.target)
         self._names = names
         self._unique_ids = wire.writer(conversion).unique_ids
@@ -102,7 +109,9 @@ class _Renaming:
         is_taken = self._unique_ids and call_id in self._used
         is_legal = self._legal_ids.match(call_id) is not None
         if is_taken or not is_legal or is_made_up(call_id, call.name):
-            call_id = next(name for name in self._numbered if name not in self._used)
+            call_id = next(
+                name for name in self._numbered if name not in self._used
+            )
         self._used.add(call_id)
         name = self._names.get(call.name, call.name)
         renamed = replace(call, id=call_id, name=name)

@@ -52,7 +52,9 @@ _SAYS_NOTHING = fields(
 """Fields that say nothing of the conversation: names and states, and reasoning, sealed."""
 
 
-def read(raws: Sequence[Any], start: int, conversion: Conversion) -> list[Turn]:
+def read(
+    raws: Sequence[Any], start: int, conversion: Conversion
+) -> list[Turn]:
     """The messages of a history as turns.
 
     Args:
@@ -144,12 +146,16 @@ class Reader(ABC):
         """What stands for system text that the provider holds, and the request only names."""
         return iter(())
 
-    def tool_body(self, raw: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+    def tool_body(
+        self, raw: Mapping[str, Any], path: str
+    ) -> Mapping[str, Any]:
         """What holds name and description of a tool: itself, or an object in it."""
         return raw
 
     @abstractmethod
-    def schema(self, raw: Mapping[str, Any], body: Mapping[str, Any], path: str) -> Any:
+    def schema(
+        self, raw: Mapping[str, Any], body: Mapping[str, Any], path: str
+    ) -> Any:
         """The schema of a function's arguments; None of what is no function.
 
         Args:
@@ -180,7 +186,9 @@ class Reader(ABC):
         return str(block.get("type") or "text")
 
     @abstractmethod
-    def arguments(self, part: ToolCall, block: Any, path: str) -> tuple[str, Any]:
+    def arguments(
+        self, part: ToolCall, block: Any, path: str
+    ) -> tuple[str, Any]:
         """The arguments of a call as text, and as the value that stands on the wire.
 
         Both have the keys in the order that they have there. The value is no mapping where the
@@ -216,11 +224,15 @@ class Reader(ABC):
             speaker = "user" if message.role == "tool" else message.role
             yield Turn(speaker, tuple(spoken), path)
 
-    def _piece(self, part: Part, block: Any, path: str, at: At) -> Piece | None:
+    def _piece(
+        self, part: Part, block: Any, path: str, at: At
+    ) -> Piece | None:
         match part:
             case ToolCall(deferred=True):
                 self.late.add(at)
-                return Text(self.lose(path, "a call that may be answered later"))
+                return Text(
+                    self.lose(path, "a call that may be answered later")
+                )
             case ToolCall():
                 self._beside(block, self._kind_of(block), path)
                 call = self._call(part, block, path, at)
@@ -273,15 +285,21 @@ class Reader(ABC):
             at=at,
         )
 
-    def _result(self, part: ToolResult, block: Any, path: str, call_at: At) -> Piece:
+    def _result(
+        self, part: ToolResult, block: Any, path: str, call_at: At
+    ) -> Piece:
         """A result, with what the call that it belongs to tells of it."""
         kind = block.get("type")
         row = self.rows.get(kind)
         if row is not None and row.carried is None:
-            return Text(self.lose(path, f"an item of type {kind!r} of {self.name}"))
+            return Text(
+                self.lose(path, f"an item of type {kind!r} of {self.name}")
+            )
         content = tuple(self._items(part, block, path))
         is_error = part.is_error
-        text = content[0].text if content and isinstance(content[0], Text) else ""
+        text = (
+            content[0].text if content and isinstance(content[0], Text) else ""
+        )
         if not self.flags_errors and text.startswith(FAILED):
             is_error = True
             content = (Text(text.removeprefix(FAILED)), *content[1:])
@@ -321,7 +339,9 @@ class Reader(ABC):
 
     def _without_frame(self, block: Any, path: str) -> Text:
         """What is said of a block whose texts are carried, and nothing else of it."""
-        description = f"what stands beside the text of a {self._kind_of(block)!r}"
+        description = (
+            f"what stands beside the text of a {self._kind_of(block)!r}"
+        )
         return Text(self.lose(path, description, "Give its texts alone."))
 
     def _kind_of(self, block: Any) -> str:
@@ -341,7 +361,11 @@ class Reader(ABC):
                 self._all_but(within, body, key, f"{path}.{key}")
 
     def _all_but(
-        self, carried: frozenset[str], block: Mapping[str, Any], kind: str, path: str
+        self,
+        carried: frozenset[str],
+        block: Mapping[str, Any],
+        kind: str,
+        path: str,
     ) -> None:
         snake_case = {snake(name) for name in carried}
         names = carried | snake_case | _SAYS_NOTHING

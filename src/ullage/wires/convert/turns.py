@@ -88,16 +88,16 @@ class Conversion(Struct, frozen=True):
     model: str | None
     describe: bool
 
-    def lose(self, path: str, description: str, remedy: str = "Leave it out.") -> str:
+    def lose(
+        self, path: str, description: str, remedy: str = "Leave it out."
+    ) -> str:
         """The text to stand in the part's place, where the caller accepts one.
 
         Raises:
             UnsupportedPart: the caller does not.
         """
         if self.describe:
-            return (
-                f"[ullage: {description} stood here; {self.target} has no place for it]"
-            )
+            return f"[ullage: {description} stood here; {self.target} has no place for it]"
         raise UnsupportedPart(
             path,
             f"{description} has no place in {self.target} and would be lost",

@@ -13,7 +13,14 @@ from ullage.wires import wire_named
 from ullage.wires.base import snake
 from ullage.wires.convert.names import under_names
 from ullage.wires.convert.read import FAILED
-from ullage.wires.convert.turns import Call, Conversion, Medium, Piece, Result, Turn
+from ullage.wires.convert.turns import (
+    Call,
+    Conversion,
+    Medium,
+    Piece,
+    Result,
+    Turn,
+)
 
 WireDict: TypeAlias = dict[str, Any]
 """A message, an item or a block, as it stands on the wire."""
@@ -106,7 +113,11 @@ class Writer(ABC):
         """A request whose system texts are leading messages of a role. See `request`."""
         leading = [{"role": role, "content": text} for text in system]
         settings = self.settings(tools, output_tokens)
-        return {**self.model(), **settings, self.format.key: [*leading, *messages]}
+        return {
+            **self.model(),
+            **settings,
+            self.format.key: [*leading, *messages],
+        }
 
     def blocks(self, pieces: Sequence[Piece], say: Say) -> list[WireDict]:
         """The blocks of texts and media, a text in place of a medium that has none."""
@@ -137,7 +148,10 @@ class Writer(ABC):
             lose(f"{medium.where}.detail", "the detail of an image")
         keeps_name = medium.kind == "document" and self.keeps_name(medium)
         if medium.name and not keeps_name:
-            lose(f"{medium.where}.title", f"the name of {_with_article(medium.kind)}")
+            lose(
+                f"{medium.where}.title",
+                f"the name of {_with_article(medium.kind)}",
+            )
         return block
 
     def texts(self, pieces: Sequence[Piece], place: str) -> list[Text]:
@@ -147,7 +161,9 @@ class Writer(ABC):
         for piece in pieces:
             if isinstance(piece, Medium):
                 name = "an image" if piece.kind == "image" else piece.kind
-                line = self.conversion.lose(piece.where, f"{name} in {place}", remedy)
+                line = self.conversion.lose(
+                    piece.where, f"{name} in {place}", remedy
+                )
                 texts.append(Text(line))
             elif isinstance(piece, Text):
                 texts.append(piece)
@@ -158,7 +174,9 @@ class Writer(ABC):
         if call.value is not None:
             return dict(call.value)
         problem = "a call whose arguments are no JSON object"
-        self.conversion.lose(call.where, problem, "Give its arguments as an object.")
+        self.conversion.lose(
+            call.where, problem, "Give its arguments as an object."
+        )
         return {"input": call.arguments}
 
     def system_note(self, turn: Turn) -> Turn:

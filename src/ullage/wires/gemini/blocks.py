@@ -8,7 +8,11 @@ from __future__ import annotations
 from ullage.core.values.messages import Role
 from ullage.wires.block import Block, fields, table
 
-ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "tool"}
+ROLES: dict[str, Role] = {
+    "user": "user",
+    "model": "assistant",
+    "function": "tool",
+}
 
 _USER = ("user", "function")
 _MODEL = ("model",)

@@ -36,12 +36,16 @@ class GeminiReader(Reader):
         """See `Reader.schema`: a tool of Google's own has no name."""
         if get(raw, "name") is None:
             return None
-        schema = get(raw, "parametersJsonSchema") or _lowered(get(raw, "parameters"))
+        schema = get(raw, "parametersJsonSchema") or _lowered(
+            get(raw, "parameters")
+        )
         return schema or {"type": "object"}
 
     def message_kind(self, bare: Any, message: Message) -> str | None:
         """See `Reader.message_kind`: a part may stand among the contents without one."""
-        return super().message_kind(bare, message) if is_content(bare) else None
+        return (
+            super().message_kind(bare, message) if is_content(bare) else None
+        )
 
     def block(self, part: Part, bare: Any, path: str) -> tuple[Any, str]:
         """See `Reader.block`."""
@@ -50,9 +54,13 @@ class GeminiReader(Reader):
 
     def kind(self, block: Mapping[str, Any]) -> str:
         """See `Reader.kind`: the field that a part has is its kind."""
-        return next((kind for kind in PARTS if get(block, kind) is not None), "part")
+        return next(
+            (kind for kind in PARTS if get(block, kind) is not None), "part"
+        )
 
-    def arguments(self, part: ToolCall, block: Any, path: str) -> tuple[str, Any]:
+    def arguments(
+        self, part: ToolCall, block: Any, path: str
+    ) -> tuple[str, Any]:
         """See `Reader.arguments`."""
         value = get(get(block, "functionCall"), "args") or {}
         if isinstance(value, Mapping):
@@ -88,7 +96,9 @@ class GeminiWriter(Writer):
                 turn = self.system_note(turn)
             role = "model" if turn.who == "assistant" else "user"
             parts = self._parts(turn)
-            is_more = bool(contents) and contents[-1]["role"] == role == "model"
+            is_more = (
+                bool(contents) and contents[-1]["role"] == role == "model"
+            )
             if is_more:  # calls follow the user (G4)
                 contents[-1]["parts"] += parts
             elif parts:
@@ -147,7 +157,9 @@ class GeminiWriter(Writer):
     def medium(self, medium: Medium) -> WireDict | None:
         """See `Writer.medium`."""
         if not medium.url:
-            return {"inlineData": {"mimeType": medium.mime, "data": medium.data}}
+            return {
+                "inlineData": {"mimeType": medium.mime, "data": medium.data}
+            }
         mime = medium.mime or type_by_ending(medium.url)
         if not mime:
             return None

@@ -177,7 +177,10 @@ def _declaring(
 
 def is_built_in(tool: Any) -> bool:
     """Whether a tool is one of Google's own and declares no function."""
-    return not inspect.isroutine(tool) and get(tool, "functionDeclarations") is None
+    return (
+        not inspect.isroutine(tool)
+        and get(tool, "functionDeclarations") is None
+    )
 
 
 def calls_functions(request: Mapping[str, Any]) -> bool:
@@ -287,7 +290,11 @@ def _with_text(raw: Any, text: str) -> Any:
         part = {"text": text}
         return part if is_dict else type(raw).model_validate(part)
     if get(raw, "thoughtSignature") is not None:
-        raw = unsigned(raw) if is_dict else with_field(raw, "thoughtSignature", None)
+        raw = (
+            unsigned(raw)
+            if is_dict
+            else with_field(raw, "thoughtSignature", None)
+        )
     return with_field(raw, "text", text)
 
 
@@ -297,7 +304,9 @@ def _answering(body: Any, at: int, text: str) -> Any:
     Parts hold no text but as a file of plain text, so that is what a picture becomes.
     """
     if at == WHOLE:
-        return with_field(body, "response", _wrapped(get(body, "response"), text))
+        return with_field(
+            body, "response", _wrapped(get(body, "response"), text)
+        )
     parts = list(get(body, "parts"))
     data = b64encode(text.encode("utf-8", "surrogatepass")).decode()
     blob: Any = {"inlineData": {"mimeType": _PLAIN, "data": data}}
@@ -322,7 +331,9 @@ def block_of(raw: Any, data: str, path: str) -> Any:
     block = unsigned(raw)
     inline = get(block, "inlineData")
     if inline is not None:
-        block = with_field(block, "inlineData", with_field(inline, "data", data))
+        block = with_field(
+            block, "inlineData", with_field(inline, "data", data)
+        )
     return block_at(block, path)
 
 

@@ -74,8 +74,12 @@ class Gemini(WireFormat):
     schemas = ("responseSchema", "responseJsonSchema", "_responseJsonSchema")
     answer_forms = ("responseMimeType",)
     held_histories = (
-        HeldHistory("cachedContent", ("cachedContent", "config.cachedContent")),
-        HeldHistory("cached_content", ("cached_content", "config.cached_content")),
+        HeldHistory(
+            "cachedContent", ("cachedContent", "config.cachedContent")
+        ),
+        HeldHistory(
+            "cached_content", ("cached_content", "config.cached_content")
+        ),
     )
     usage_field = "usageMetadata"
     families = FAMILIES
@@ -113,7 +117,9 @@ class Gemini(WireFormat):
             if declared is None:
                 tools.append(tool)
             else:
-                tools += list_at(declared, f"tools[{index}].functionDeclarations")
+                tools += list_at(
+                    declared, f"tools[{index}].functionDeclarations"
+                )
         return tools
 
     def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
@@ -124,7 +130,9 @@ class Gemini(WireFormat):
         calls Python functions itself, a declaration beside them would switch that off. What is
         cached has the tools that it was cached with.
         """
-        if get(request, "cachedContent") or fields.setting(request, "cachedContent"):
+        if get(request, "cachedContent") or fields.setting(
+            request, "cachedContent"
+        ):
             return False
         if fields.calls_functions(request):
             return False
@@ -137,14 +145,20 @@ class Gemini(WireFormat):
 
     def choice(self, request: Mapping[str, Any]) -> Choice:
         """See `Format.choice`. A list of names counts with any mode: servers differ in that."""
-        calling = get(fields.setting(request, "toolConfig"), "functionCallingConfig")
+        calling = get(
+            fields.setting(request, "toolConfig"), "functionCallingConfig"
+        )
         mode = str(get(calling, "mode")).rpartition(".")[2]
         if mode == "NONE":
             return NONE
         names = get(calling, "allowedFunctionNames")
-        return Choice(frozenset(names) if names else None, is_open=mode != "ANY")
+        return Choice(
+            frozenset(names) if names else None, is_open=mode != "ANY"
+        )
 
-    def allowing(self, request: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    def allowing(
+        self, request: dict[str, Any], names: Sequence[str]
+    ) -> dict[str, Any]:
         """See `Format.allowing`."""
         config = request.get("config")
         choice = get(config or request, "toolConfig")
@@ -171,13 +185,18 @@ class Gemini(WireFormat):
         if not fields.is_sdk_call(request):
             return {**composed, "tools": all_tools}
         config = request.get("config") or {}
-        return {**composed, "config": fields.with_field(config, "tools", all_tools)}
+        return {
+            **composed,
+            "config": fields.with_field(config, "tools", all_tools),
+        }
 
     def settings(self, request: Mapping[str, Any]) -> Any:
         """See `WireFormat.settings`: in either form of a request."""
         return request.get("config") or get(request, "generationConfig")
 
-    def system(self, request: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
+    def system(
+        self, request: Mapping[str, Any]
+    ) -> Iterator[tuple[str, str | None]]:
         """See `WireFormat.system`: a content, or anything that the SDK takes for one."""
         system = fields.setting(request, "systemInstruction")
         parts = () if system is None else fields.parts_of(system)
@@ -197,7 +216,9 @@ class Gemini(WireFormat):
         if inspect.isroutine(tool):
             tool = [tool.__name__, str(inspect.signature(tool)), tool.__doc__]
         elif hasattr(tool, "model_dump"):
-            tool = tool.model_dump(mode="json", exclude_none=True, by_alias=True)
+            tool = tool.model_dump(
+                mode="json", exclude_none=True, by_alias=True
+            )
         elif not isinstance(tool, Mapping):
             tool = {"type": type(tool).__name__}
         return as_json(tool, path)
@@ -245,7 +266,9 @@ class Gemini(WireFormat):
         text = get(raw, "text")
         if text is not None:
             text = text_at(text, f"{path}.text")
-            return Reasoning(text, at) if get(raw, "thought") else Text(text, at)
+            return (
+                Reasoning(text, at) if get(raw, "thought") else Text(text, at)
+            )
         call = get(raw, "functionCall")
         if call is not None:
             return self._call(call, at, f"{path}.functionCall")
@@ -265,8 +288,12 @@ class Gemini(WireFormat):
         wrapper, value = fields.unwrapped(response)
         content: list[Content] = []
         if response is not None:
-            content.append(Text(fields.response_text(value, f"{path}.response")))
-        for index, part in enumerate(list_at(get(raw, "parts"), f"{path}.parts")):
+            content.append(
+                Text(fields.response_text(value, f"{path}.response"))
+            )
+        for index, part in enumerate(
+            list_at(get(raw, "parts"), f"{path}.parts")
+        ):
             check_object(part, f"{path}.parts[{index}]")
             item = self._content(part, index, f"{path}.parts[{index}]")
             text = fields.plain_text(item) if isinstance(item, Media) else None
@@ -286,7 +313,9 @@ class Gemini(WireFormat):
         blob = get(raw, "fileData")
         if blob is not None:
             return self._medium(raw, blob, ("fileData", "fileUri"), at, path)
-        kind = next((name for name in _OPAQUE if get(raw, name) is not None), "part")
+        kind = next(
+            (name for name in _OPAQUE if get(raw, name) is not None), "part"
+        )
         author = PARTS[kind].author if kind in PARTS else None
         unsigned = fields.unsigned(raw)
         text = opaque_json(unsigned, path)
@@ -364,7 +393,11 @@ class Gemini(WireFormat):
         """See `Format.together`."""
         parts: list[Any] = []
         for raw in raws:
-            parts += [{"text": raw}] if isinstance(raw, str) else fields.parts_of(raw)
+            parts += (
+                [{"text": raw}]
+                if isinstance(raw, str)
+                else fields.parts_of(raw)
+            )
         return {"role": "user", "parts": parts}
 
     def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
@@ -375,7 +408,9 @@ class Gemini(WireFormat):
             return last_request
         config = last_request.get("config")
         choice = get(config or last_request, "toolConfig") or {}
-        choice = fields.with_field(choice, "functionCallingConfig", {"mode": "NONE"})
+        choice = fields.with_field(
+            choice, "functionCallingConfig", {"mode": "NONE"}
+        )
         if config is None:
             return dict(fields.with_field(last_request, "toolConfig", choice))
         config = fields.with_field(config, "toolConfig", choice)
@@ -385,7 +420,9 @@ class Gemini(WireFormat):
 
     def tool_name(self, raw: Any) -> str:
         """See `Format.tool_name`."""
-        name = getattr(raw, "__name__", "") if callable(raw) else get(raw, "name")
+        name = (
+            getattr(raw, "__name__", "") if callable(raw) else get(raw, "name")
+        )
         return name if isinstance(name, str) else ""
 
     def call(self, raw: Any) -> ToolCall:
@@ -394,7 +431,9 @@ class Gemini(WireFormat):
             body = get(raw, "functionCall") or raw
             if isinstance(get(body, "name"), str):
                 return self._call(body, WHOLE, "call")
-        raise FormatError("call", "not a functionCall", "Give the part the model sent.")
+        raise FormatError(
+            "call", "not a functionCall", "Give the part the model sent."
+        )
 
     def result(
         self,
@@ -447,20 +486,30 @@ class Gemini(WireFormat):
         """See `Format.calls`: the parts that hold them."""
         calls = []
         for part in fields.parts_of(raw):
-            if not isinstance(part, str) and get(part, "functionCall") is not None:
+            if (
+                not isinstance(part, str)
+                and get(part, "functionCall") is not None
+            ):
                 calls.append(part)
         return calls
 
 
-def _with_tool_config(request: dict[str, Any], tool_config: Any) -> dict[str, Any]:
+def _with_tool_config(
+    request: dict[str, Any], tool_config: Any
+) -> dict[str, Any]:
     """The request with another ``toolConfig``, where its form has one."""
     config = request.get("config")
     if not config:
         return dict(fields.with_field(request, "toolConfig", tool_config))
-    return {**request, "config": fields.with_field(config, "toolConfig", tool_config)}
+    return {
+        **request,
+        "config": fields.with_field(config, "toolConfig", tool_config),
+    }
 
 
-def _with_id(part: ToolCall | ToolResult, number: int) -> ToolCall | ToolResult:
+def _with_id(
+    part: ToolCall | ToolResult, number: int
+) -> ToolCall | ToolResult:
     """The part with an id: its own, or one made up where it has none.
 
     Args:
@@ -468,11 +517,19 @@ def _with_id(part: ToolCall | ToolResult, number: int) -> ToolCall | ToolResult:
         number: how many of its tool there are in the content up to here.
     """
     if isinstance(part, ToolCall):
-        return part if part.id else replace(part, id=made_up(part.name, number))
-    return part if part.call_id else replace(part, call_id=made_up(part.name, number))
+        return (
+            part if part.id else replace(part, id=made_up(part.name, number))
+        )
+    return (
+        part
+        if part.call_id
+        else replace(part, call_id=made_up(part.name, number))
+    )
 
 
-def _without_reasoning(raws: Sequence[Any], parts: Sequence[Part]) -> list[Any]:
+def _without_reasoning(
+    raws: Sequence[Any], parts: Sequence[Part]
+) -> list[Any]:
     """The raw parts of a content without its thoughts; a line of text if it has no others."""
     thoughts = {part.at for part in parts if isinstance(part, Reasoning)}
     rest = [raw for at, raw in enumerate(raws) if at not in thoughts]

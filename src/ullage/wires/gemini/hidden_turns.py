@@ -28,7 +28,11 @@ _FORMAT = Gemini()
 class GeminiDialect(Dialect):
     """The generateContent format."""
 
-    added = ("candidatesTokenCount", "thoughtsTokenCount", "candidatesTokensDetails")
+    added = (
+        "candidatesTokenCount",
+        "thoughtsTokenCount",
+        "candidatesTokensDetails",
+    )
     total = "totalTokenCount"
     several = "candidates"
 
@@ -75,7 +79,10 @@ class GeminiDialect(Dialect):
             parts.append({"text": note})
         head, *alternatives = ending.get("candidates") or [{}]
         candidate = {**head, "content": _content(parts)}
-        reply = {**ending, "candidates": [candidate, *map(self.other, alternatives)]}
+        reply = {
+            **ending,
+            "candidates": [candidate, *map(self.other, alternatives)],
+        }
         if "responseId" in opening:
             reply["responseId"] = opening["responseId"]
         usages = [reply.get("usageMetadata") for reply in replies]
@@ -185,7 +192,9 @@ class GeminiStream(Stream):
         if not public:
             return ()
         chunk = {**event, **self._identity, "candidates": public}
-        chunk.pop("usageMetadata", None)  # of a part of the reply, and the end tells it
+        chunk.pop(
+            "usageMetadata", None
+        )  # of a part of the reply, and the end tells it
         return (chunk,)
 
     def speaks(self, event: Mapping[str, Any]) -> bool:
@@ -227,7 +236,9 @@ class GeminiStream(Stream):
             return {**self._fields, "candidates": candidates}
         return self._fields if "promptFeedback" in self._fields else None
 
-    def closing(self, reply: dict[str, Any], note: str) -> list[dict[str, Any]]:
+    def closing(
+        self, reply: dict[str, Any], note: str
+    ) -> list[dict[str, Any]]:
         """See `Stream.closing`."""
         candidates = []
         for at, candidate in enumerate(reply["candidates"]):
@@ -281,7 +292,9 @@ def _is_spoken(part: Any) -> bool:
 def _silent(candidate: Mapping[str, Any]) -> dict[str, Any]:
     """A candidate of a chunk without its text."""
     content = object_at(candidate, "content")
-    parts = [part for part in objects_at(content, "parts") if not _is_spoken(part)]
+    parts = [
+        part for part in objects_at(content, "parts") if not _is_spoken(part)
+    ]
     return {**candidate, "content": {**content, "parts": parts}}
 
 
@@ -289,11 +302,16 @@ def _are_same(results: Sequence[Any], items: Sequence[Any]) -> bool:
     """Whether two lists hold the very same objects."""
     if len(results) != len(items):
         return False
-    return all(result is item for result, item in zip(results, items, strict=True))
+    return all(
+        result is item for result, item in zip(results, items, strict=True)
+    )
 
 
 def _is_plain(part: Mapping[str, Any]) -> bool:
-    return isinstance(part.get("text"), str) and part.keys() <= {"text", "thought"}
+    return isinstance(part.get("text"), str) and part.keys() <= {
+        "text",
+        "thought",
+    }
 
 
 GeminiDialect.stream = GeminiStream

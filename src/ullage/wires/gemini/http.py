@@ -29,7 +29,9 @@ class GeminiHttp(Http):
         endpoint(rf"{_MODEL}:countTokens", "count"),
         endpoint(rf"{_MODEL}:batchGenerateContent", "batch"),
     )
-    batch = BatchPaths(("batch", "inputConfig", "requests", "requests"), "request")
+    batch = BatchPaths(
+        ("batch", "inputConfig", "requests", "requests"), "request"
+    )
 
     def error(self, status: int, message: str) -> dict[str, Any]:
         """See `Http.error`."""

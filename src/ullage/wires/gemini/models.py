@@ -26,4 +26,7 @@ def signs_calls(model: Any) -> bool:
 
 def signs_no_calls(model: Any) -> bool:
     """Whether it is a Gemini that asks for no signature of a call: before 3."""
-    return isinstance(model, str) and re.search(r"gemini-[12](?!\d)", model) is not None
+    return (
+        isinstance(model, str)
+        and re.search(r"gemini-[12](?!\d)", model) is not None
+    )

@@ -12,9 +12,20 @@ from typing import Any
 from ullage.core.history.pairing import At
 from ullage.core.history.raw import field
 from ullage.wires.base import get
-from ullage.wires.gemini.fields import is_content, parts_of, unsigned, with_field
+from ullage.wires.gemini.fields import (
+    is_content,
+    parts_of,
+    unsigned,
+    with_field,
+)
 from ullage.wires.gemini.format import Gemini
-from ullage.wires.repair.base import BEGIN, EMPTY, GO_ON, is_interrupted, is_object
+from ullage.wires.repair.base import (
+    BEGIN,
+    EMPTY,
+    GO_ON,
+    is_interrupted,
+    is_object,
+)
 from ullage.wires.repair.hosted import BlockRepair
 
 _ROLES = ("user", "model", "function")
@@ -35,7 +46,9 @@ class GeminiRepair(BlockRepair):
             role = get(raw, "role")
             if role is not None:
                 return role, parts
-        has_calls = any(get(part, "functionCall") is not None for part in parts or ())
+        has_calls = any(
+            get(part, "functionCall") is not None for part in parts or ()
+        )
         return "model" if has_calls else "user", parts
 
     def _pair(self, here: At, block: Any, role: Any) -> None:
@@ -70,7 +83,9 @@ class GeminiRepair(BlockRepair):
         """The model's is not the last (G11)."""
         if previous is not None and not self._speaks(previous):
             return []
-        self.report(max(len(self.raws) - 1, 0), "the last content was not the user's")
+        self.report(
+            max(len(self.raws) - 1, 0), "the last content was not the user's"
+        )
         return [self.wire.user(BEGIN if previous is None else GO_ON)]
 
     def _speaks(self, content: Any) -> bool:
@@ -111,7 +126,9 @@ class GeminiRepair(BlockRepair):
         answers = [self.pairs.answers[call] for call in calls]
         return answers == sorted(answers)
 
-    def _arranged(self, at: int, caller: int, blocks: list[Any]) -> list[list[Any]]:
+    def _arranged(
+        self, at: int, caller: int, blocks: list[Any]
+    ) -> list[list[Any]]:
         rest = [block for block in blocks if not self._is_result(block)]
         return [self._answers(caller, at), rest]
 
@@ -122,7 +139,9 @@ class GeminiRepair(BlockRepair):
 
     def _is_ours(self, block: Any) -> bool:
         response = get(get(block, "functionResponse"), "response")
-        return isinstance(response, dict) and is_interrupted(field(response, "error"))
+        return isinstance(response, dict) and is_interrupted(
+            field(response, "error")
+        )
 
     def _fitted(self, here: At, block: Any) -> Any:
         if isinstance(block, str):
@@ -138,7 +157,9 @@ class GeminiRepair(BlockRepair):
             return None
         # Gemini signs the first call of a step alone (G7).
         if signature and here in self.batches[here[0]][1:]:
-            self.report(here[0], "a call that was not the first of its step was signed")
+            self.report(
+                here[0], "a call that was not the first of its step was signed"
+            )
             return unsigned(block)
         return block
 
@@ -152,7 +173,9 @@ class GeminiRepair(BlockRepair):
             self.report(result[0], "a result had no response")
             mended = with_field(mended, "response", {"output": ""})
         if _name_in(response) != tool:
-            self.report(result[0], "a result was of another tool than its call")
+            self.report(
+                result[0], "a result was of another tool than its call"
+            )
             mended = with_field(mended, "name", tool)
         if mended is response:
             return part

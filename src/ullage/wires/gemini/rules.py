@@ -88,10 +88,16 @@ class GeminiCheck(Check):
         if signs_no_calls(self._model):
             return
         for path in self._oversigned:
-            self.add("G7", path, "only the first call of a step carries a signature")
-        if signs_calls(self._model) or any(signed for _, signed in self._steps):
+            self.add(
+                "G7", path, "only the first call of a step carries a signature"
+            )
+        if signs_calls(self._model) or any(
+            signed for _, signed in self._steps
+        ):
             for path in self.unsigned_steps():
-                self.add("G7", path, "the first call of this step has no signature")
+                self.add(
+                    "G7", path, "the first call of this step has no signature"
+                )
 
     def unsigned_steps(self) -> list[str]:
         """The steps of the current turn without a signature, of a model that may sign calls."""
@@ -109,7 +115,9 @@ class GeminiCheck(Check):
             return
         for name in _NOT_BESIDE_A_CACHE:
             if settings.get(name):
-                self.add("G12", name, f"{name} and cachedContent exclude each other")
+                self.add(
+                    "G12", name, f"{name} and cachedContent exclude each other"
+                )
 
     # -- within a content -----------------------------------------------------------------
 
@@ -118,7 +126,9 @@ class GeminiCheck(Check):
             kind = kind_of(part[_NO_OBJECT])
             self.add("G0", path, f"a part is an object, and it is {kind}")
             return
-        data = [name for name in part if name in PARTS and part[name] is not None]
+        data = [
+            name for name in part if name in PARTS and part[name] is not None
+        ]
         unknown = part.keys() - KNOWN
         if not data and unknown:
             return  # a part from the future
@@ -136,7 +146,9 @@ class GeminiCheck(Check):
         kind = data[0]
         self._data(part, kind, path)
         if role not in PARTS[kind].roles:
-            self.add("G1", path, f"a {kind} does not stand in a content of {role}")
+            self.add(
+                "G1", path, f"a {kind} does not stand in a content of {role}"
+            )
 
     def _data(self, part: JsonObject, kind: str, path: str) -> None:
         """G0: the data of a part has the type and the fields of its kind."""
@@ -145,7 +157,9 @@ class GeminiCheck(Check):
             return
         body = part[kind]
         if type(body) is not dict:
-            self.add("G0", path, f"{kind} is an object, and it is {kind_of(body)}")
+            self.add(
+                "G0", path, f"{kind} is an object, and it is {kind_of(body)}"
+            )
             return
         fields = _camel(body)
         row = PARTS[kind]
@@ -156,12 +170,16 @@ class GeminiCheck(Check):
             return
         args = fields.get("args", {})
         if type(args) is not dict:
-            self.add("G0", path, f"args is an object, and it is {kind_of(args)}")
+            self.add(
+                "G0", path, f"args is an object, and it is {kind_of(args)}"
+            )
 
     def _text(self, part: JsonObject, path: str) -> None:
         text = part["text"]
         if not isinstance(text, str):
-            self.add("G0", path, f"text is a string, and it is {kind_of(text)}")
+            self.add(
+                "G0", path, f"text is a string, and it is {kind_of(text)}"
+            )
         elif not text and not part.get("thoughtSignature"):
             self.add("G2", path, "text must not be empty")
 
@@ -184,7 +202,9 @@ class GeminiCheck(Check):
                 "these responses do not follow the content of their call",
             )
         elif len(responses) != len(calls):
-            self.add("G3", path, f"{len(responses)} responses to {len(calls)} calls")
+            self.add(
+                "G3", path, f"{len(responses)} responses to {len(calls)} calls"
+            )
         elif not all(fits):
             self.add("G6", path, "a response fits none of the calls before it")
 
@@ -201,7 +221,11 @@ class GeminiCheck(Check):
         if not calls:
             return
         if self._role not in ("user", "function"):
-            self.add("G4", path, "no user content stands directly before these calls")
+            self.add(
+                "G4",
+                path,
+                "no user content stands directly before these calls",
+            )
         head, *siblings = calls.values()
         self._steps.append((path, _is_signed(head)))
         if any(_is_signed(part) for part in siblings):

@@ -78,7 +78,9 @@ class Dialect(ABC):
             results: the newest of them, the raw messages with the results of the last round.
             replies: of every round so far.
         """
-        return self.wire.compose(request, [*self.wire.history(request), *turns], ())
+        return self.wire.compose(
+            request, [*self.wire.history(request), *turns], ()
+        )
 
     # ── a reply ──────────────────────────────────────────────────────────────────────
 
@@ -123,7 +125,10 @@ class Dialect(ABC):
 
     @abstractmethod
     def joined(
-        self, replies: Sequence[Mapping[str, Any]], messages: Sequence[Any], note: str
+        self,
+        replies: Sequence[Mapping[str, Any]],
+        messages: Sequence[Any],
+        note: str,
     ) -> dict[str, Any]:
         """The reply for the client.
 
@@ -133,7 +138,9 @@ class Dialect(ABC):
             note: a text to be added; ``""`` for none.
         """
 
-    def stop_for(self, reply: Mapping[str, Any], messages: Sequence[Any]) -> str:
+    def stop_for(
+        self, reply: Mapping[str, Any], messages: Sequence[Any]
+    ) -> str:
         """How the client's reply ends: as the last round did, or without a call.
 
         Args:
@@ -176,7 +183,9 @@ class Dialect(ABC):
         """
         return []
 
-    def without(self, run: Sequence[Any], is_loose: Callable[[str], bool]) -> list[Any]:
+    def without(
+        self, run: Sequence[Any], is_loose: Callable[[str], bool]
+    ) -> list[Any]:
         """The messages of one reply without the reasoning whose seal is loose."""
         return list(run)
 
@@ -234,7 +243,9 @@ class Stream(ABC):
         """The reply of this round as if unstreamed; None if the stream broke off."""
 
     @abstractmethod
-    def closing(self, reply: dict[str, Any], note: str) -> list[dict[str, Any]]:
+    def closing(
+        self, reply: dict[str, Any], note: str
+    ) -> list[dict[str, Any]]:
         """The events that were kept back, as they end the client's reply, a note before them."""
 
 

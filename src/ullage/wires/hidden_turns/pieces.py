@@ -83,7 +83,9 @@ def whole(value: Any) -> Any:
 # ── usage ────────────────────────────────────────────────────────────────────────────────
 
 
-def summed(usages: Sequence[Any], added: Sequence[str], total: str = "") -> Any:
+def summed(
+    usages: Sequence[Any], added: Sequence[str], total: str = ""
+) -> Any:
     """What one reply of several rounds used: the prompt of the last round, the output of all.
 
     Not the prompts of all: clients take it for the size of the context, and compact by it.
@@ -123,7 +125,9 @@ def _plus(earlier: Any, later: Any) -> Any:
         return earlier + later
     if isinstance(earlier, Mapping) and isinstance(later, Mapping):
         names = {**earlier, **later}
-        return {name: _plus(earlier.get(name), later.get(name)) for name in names}
+        return {
+            name: _plus(earlier.get(name), later.get(name)) for name in names
+        }
     if isinstance(earlier, list) and isinstance(later, list):
         return _by_modality(earlier, later)
     return later

@@ -21,11 +21,15 @@ class OllamaReader(Reader):
 
     result_content = "images"
 
-    def tool_body(self, raw: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+    def tool_body(
+        self, raw: Mapping[str, Any], path: str
+    ) -> Mapping[str, Any]:
         """See `Reader.tool_body`."""
         return plain(raw.get("function") or {}, f"{path}.function")
 
-    def schema(self, raw: Mapping[str, Any], body: Mapping[str, Any], path: str) -> Any:
+    def schema(
+        self, raw: Mapping[str, Any], body: Mapping[str, Any], path: str
+    ) -> Any:
         """See `Reader.schema`."""
         if raw.get("type") not in (None, "function") or not body:
             return None
@@ -48,7 +52,9 @@ class OllamaReader(Reader):
                 return name
         return "content"
 
-    def arguments(self, part: ToolCall, block: Any, path: str) -> tuple[str, Any]:
+    def arguments(
+        self, part: ToolCall, block: Any, path: str
+    ) -> tuple[str, Any]:
         """See `Reader.arguments`."""
         value = field(field(block, "function"), "arguments")
         if value is None:
@@ -73,7 +79,9 @@ class OllamaWriter(Writer):
     def messages(self, turns: Sequence[Turn]) -> Iterator[WireDict]:
         """See `Writer.messages`."""
         for turn in turns:
-            results = [piece for piece in turn.pieces if isinstance(piece, Result)]
+            results = [
+                piece for piece in turn.pieces if isinstance(piece, Result)
+            ]
             for result in results:
                 yield self._result(result)
             if not results:
@@ -81,7 +89,11 @@ class OllamaWriter(Writer):
 
     def _message(self, turn: Turn) -> WireDict:
         message: WireDict = {"role": turn.who, **self._body(turn.pieces)}
-        calls = [self.call(piece) for piece in turn.pieces if isinstance(piece, Call)]
+        calls = [
+            self.call(piece)
+            for piece in turn.pieces
+            if isinstance(piece, Call)
+        ]
         if calls:
             message["tool_calls"] = calls
         return message

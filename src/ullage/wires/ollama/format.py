@@ -121,7 +121,9 @@ class Ollama(WireFormat):
         parts: list[Part] = [*content]
         if role == "assistant":
             parts += _calls(fields, path)
-            thought = optional_text_at(fields.get("thinking"), f"{path}.thinking")
+            thought = optional_text_at(
+                fields.get("thinking"), f"{path}.thinking"
+            )
             if thought:
                 parts.append(Reasoning(thought, WHOLE))
         return Message(role, ordered(parts))
@@ -144,7 +146,9 @@ class Ollama(WireFormat):
             leaf = part.content[item] if isinstance(part, ToolResult) else part
             match leaf:
                 case ToolCall():
-                    calls = _with_arguments(edited["tool_calls"], leaf.at, text)
+                    calls = _with_arguments(
+                        edited["tool_calls"], leaf.at, text
+                    )
                     edited["tool_calls"] = calls
                 case Media():
                     instead[leaf.at] = text
@@ -176,7 +180,12 @@ class Ollama(WireFormat):
         return _call(raw, WHOLE, "call")
 
     def result(
-        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
+        self,
+        call: ToolCall,
+        text: str,
+        *,
+        is_error: bool = False,
+        block: Any = None,
     ) -> dict[str, Any]:
         """See `Format.result`. There is no error flag: the text tells."""
         images = field(block, "images")
@@ -231,7 +240,10 @@ def _text(fields: Mapping[str, Any], path: str) -> list[Content]:
 
 def _images(fields: Mapping[str, Any], path: str) -> list[Content]:
     images = list_at(fields.get("images"), f"{path}.images")
-    return [_image(raw, at, f"{path}.images[{at}]") for at, raw in enumerate(images)]
+    return [
+        _image(raw, at, f"{path}.images[{at}]")
+        for at, raw in enumerate(images)
+    ]
 
 
 def _image(raw: Any, at: int, path: str) -> Media:
@@ -290,7 +302,9 @@ def named(fields: Any) -> tuple[str, str]:
     return str(call_id), ""
 
 
-def _result(fields: Mapping[str, Any], content: tuple[Content, ...]) -> ToolResult:
+def _result(
+    fields: Mapping[str, Any], content: tuple[Content, ...]
+) -> ToolResult:
     """A result, by the id of its call, else by its tool, else by its order alone."""
     call_id, tool = named(fields)
     return ToolResult(call_id or made_up(tool, 0), content, False, WHOLE, tool)
@@ -318,7 +332,11 @@ def _without_images(
         message: the message; it is changed.
         instead: the text in the place of each image, by its index.
     """
-    images = [image for at, image in enumerate(message["images"]) if at not in instead]
+    images = [
+        image
+        for at, image in enumerate(message["images"])
+        if at not in instead
+    ]
     texts = [message.get("content"), *(instead[at] for at in sorted(instead))]
     message["content"] = "\n".join(text for text in texts if text)
     if images:

@@ -58,7 +58,10 @@ class OllamaDialect(Dialect):
         return None
 
     def joined(
-        self, replies: Sequence[Mapping[str, Any]], messages: Sequence[Any], note: str
+        self,
+        replies: Sequence[Mapping[str, Any]],
+        messages: Sequence[Any],
+        note: str,
     ) -> dict[str, Any]:
         """See `Dialect.joined`."""
         joined: dict[str, Any] = dict(_END)
@@ -117,7 +120,9 @@ class OllamaStream(Stream):
             return (event,)
         says = any(message.get(name) for name in (*TEXTS, _CALLS))
         if is_held_back and says:
-            return ({**_beside_counts(event), "message": message, "done": False},)
+            return (
+                {**_beside_counts(event), "message": message, "done": False},
+            )
         if is_held_back or not (says or is_last):
             return ()
         return ({**event, "message": message},)
@@ -163,19 +168,26 @@ class OllamaStream(Stream):
             message[_CALLS] = self._calls
         return {**self._last, "message": message}
 
-    def closing(self, reply: dict[str, Any], note: str) -> list[dict[str, Any]]:
+    def closing(
+        self, reply: dict[str, Any], note: str
+    ) -> list[dict[str, Any]]:
         """See `Stream.closing`."""
         end = {**reply, "message": dict(_END)}
         if not note:
             return [end]
         text = joint(self._ends.get("content", ""), note) + note
         message = {"role": "assistant", "content": text}
-        return [{**_beside_counts(reply), "message": message, "done": False}, end]
+        return [
+            {**_beside_counts(reply), "message": message, "done": False},
+            end,
+        ]
 
 
 def _beside_counts(event: Mapping[str, Any]) -> dict[str, Any]:
     """What every line of a stream has beside the message."""
-    return {name: event[name] for name in ("model", "created_at") if name in event}
+    return {
+        name: event[name] for name in ("model", "created_at") if name in event
+    }
 
 
 OllamaDialect.stream = OllamaStream

@@ -15,7 +15,12 @@ from ullage.core.history.raw import field
 from ullage.wires.base import plain
 from ullage.wires.block import arguments_of
 from ullage.wires.ollama.format import Ollama, named
-from ullage.wires.repair.base import HistoryRepair, copy_of, is_interrupted, is_object
+from ullage.wires.repair.base import (
+    HistoryRepair,
+    copy_of,
+    is_interrupted,
+    is_object,
+)
 
 
 class OllamaRepair(HistoryRepair):

@@ -15,7 +15,13 @@ from typing import Any
 from ullage.core.history.pairing import NAMELESS
 from ullage.wires.ollama.blocks import ROLES, TEXTS, TOOL_NAMES
 from ullage.wires.ollama.format import named
-from ullage.wires.rules.problem import Check, JsonObject, items_of, kind_of, name_in
+from ullage.wires.rules.problem import (
+    Check,
+    JsonObject,
+    items_of,
+    kind_of,
+    name_in,
+)
 
 _BASE64 = re.compile(
     r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\Z"
@@ -89,7 +95,9 @@ class OllamaCheck(Check):
         self._has("O0", message, "images", list, path)
         sentence = "an image is base64, without a URL"
         for at, image in enumerate(items_of(message.get("images"))):
-            is_data = isinstance(image, str) and _BASE64(_LINE_ENDS.sub("", image))
+            is_data = isinstance(image, str) and _BASE64(
+                _LINE_ENDS.sub("", image)
+            )
             self.need(is_data, "O5", f"{path}.images[{at}]", sentence)
 
     def _result(self, message: JsonObject, at: int, path: str) -> None:
@@ -98,12 +106,12 @@ class OllamaCheck(Check):
             call_id = NAMELESS
         call = self.pairs.result((at, 0), call_id, tool)
         if call is None:
-            sentence = (
-                "this tool message answers no open call of the assistant message before"
-            )
+            sentence = "this tool message answers no open call of the assistant message before"
             self.add("O2", path, sentence)
         elif call[0] != self._newest:
-            self.add("O3", path, "something stands between the call and this result")
+            self.add(
+                "O3", path, "something stands between the call and this result"
+            )
 
     def _call(self, call: Any, at: int, number: int, path: str) -> None:
         body = call.get("function") if type(call) is dict else None
@@ -115,7 +123,9 @@ class OllamaCheck(Check):
         self._has("O0", call, "id", str, path)
         arguments = body.get("arguments")
         is_object = arguments is None or type(arguments) is dict
-        sentence = f"arguments must be an object, and it is {kind_of(arguments)}"
+        sentence = (
+            f"arguments must be an object, and it is {kind_of(arguments)}"
+        )
         self.need(is_object, "O4", f"{path}.function.arguments", sentence)
         call_id = raw_id if isinstance(raw_id, str) else ""
         self.pairs.call((at, number), call_id, name)

@@ -111,7 +111,10 @@ FIELDS = table(
         roles=_MODEL,
         carried=fields("name arguments"),
     ),
-    *(Block(name, becomes="reasoning", roles=_MODEL) for name in _THOUGHTS.split()),
+    *(
+        Block(name, becomes="reasoning", roles=_MODEL)
+        for name in _THOUGHTS.split()
+    ),
 )
 """Fields that are carried through: what was said aloud is an id."""
 BLOCKS = {
@@ -119,7 +122,11 @@ BLOCKS = {
     **CALLS,
     **FIELDS,
     **table(
-        Block("message", becomes="message", carried=fields(f"{_SPOKEN} {_THOUGHTS}")),
+        Block(
+            "message",
+            becomes="message",
+            carried=fields(f"{_SPOKEN} {_THOUGHTS}"),
+        ),
         Block(
             "tool",
             becomes="result",

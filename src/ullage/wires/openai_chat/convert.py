@@ -31,7 +31,9 @@ class ChatReader(Reader):
 
     beside: ClassVar = {"web_search_options": "a search of the vendor's own"}
 
-    def tool_body(self, raw: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+    def tool_body(
+        self, raw: Mapping[str, Any], path: str
+    ) -> Mapping[str, Any]:
         """See `Reader.tool_body`: in the deprecated ``functions`` it is the definition itself."""
         if _is_old_function(path):
             return raw
@@ -66,10 +68,14 @@ class ChatReader(Reader):
             implied = "tool"
         return str(block.get("type") or implied)
 
-    def arguments(self, part: ToolCall, block: Any, path: str) -> tuple[str, Any]:
+    def arguments(
+        self, part: ToolCall, block: Any, path: str
+    ) -> tuple[str, Any]:
         """See `Reader.arguments`."""
         is_free_text = block.get("type") == "custom"
-        return part.arguments, None if is_free_text else json_value(part.arguments)
+        return part.arguments, None if is_free_text else json_value(
+            part.arguments
+        )
 
 
 def _is_old_function(path: str) -> bool:
@@ -84,7 +90,9 @@ class ChatWriter(Writer):
     def messages(self, turns: Sequence[Turn]) -> Iterator[WireDict]:
         """See `Writer.messages`."""
         for turn in turns:
-            results = [piece for piece in turn.pieces if isinstance(piece, Result)]
+            results = [
+                piece for piece in turn.pieces if isinstance(piece, Result)
+            ]
             for result in results:
                 yield self._result(result)
             if not results:
@@ -99,7 +107,9 @@ class ChatWriter(Writer):
             else:
                 pieces.append(piece)
         if calls and signs_calls(self.conversion.model):  # C12
-            calls[0]["extra_content"] = {"google": {"thought_signature": UNCHECKED}}
+            calls[0]["extra_content"] = {
+                "google": {"thought_signature": UNCHECKED}
+            }
         content = self._content(pieces, turn)
         message = {"role": turn.who, "content": content}
         if calls:
@@ -125,7 +135,11 @@ class ChatWriter(Writer):
         content: Any = alone(texts) or ""
         if len(texts) > 1:
             content = self.blocks(texts, text_block)
-        return {"role": "tool", "tool_call_id": result.call_id, "content": content}
+        return {
+            "role": "tool",
+            "tool_call_id": result.call_id,
+            "content": content,
+        }
 
     def medium(self, medium: Medium) -> WireDict | None:
         """See `Writer.medium`."""
@@ -148,7 +162,9 @@ class ChatWriter(Writer):
         messages: Sequence[Any],
     ) -> WireDict:
         """See `Writer.request`."""
-        return self.led_request("system", system, tools, output_tokens, messages)
+        return self.led_request(
+            "system", system, tools, output_tokens, messages
+        )
 
 
 def _image(medium: Medium) -> WireDict:

@@ -39,7 +39,13 @@ from ullage.wires.base import (
     plain,
     sealed_bytes,
 )
-from ullage.wires.block import cannot_edit, filled, read_part, replaced, without_medium
+from ullage.wires.block import (
+    cannot_edit,
+    filled,
+    read_part,
+    replaced,
+    without_medium,
+)
 from ullage.wires.choice import openai_choice
 from ullage.wires.format import WireFormat
 from ullage.wires.models import (
@@ -97,20 +103,30 @@ class OpenAIChat(WireFormat):
     def choice(self, request: Mapping[str, Any]) -> Choice:
         """See `Format.choice`. Older requests choose by ``function_call``."""
         chosen = request.get("tool_choice")
-        return openai_choice(request.get("function_call") if chosen is None else chosen)
+        return openai_choice(
+            request.get("function_call") if chosen is None else chosen
+        )
 
-    def allowing(self, request: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    def allowing(
+        self, request: dict[str, Any], names: Sequence[str]
+    ) -> dict[str, Any]:
         """See `Format.allowing`."""
         choice = plain(request["tool_choice"], "tool_choice")
         listed = plain(choice["allowed_tools"], "tool_choice.allowed_tools")
-        more = [{"type": "function", "function": {"name": name}} for name in names]
+        more = [
+            {"type": "function", "function": {"name": name}} for name in names
+        ]
         listed = {**listed, "tools": [*listed["tools"], *more]}
         return {**request, "tool_choice": {**choice, "allowed_tools": listed}}
 
-    def definitions(self, request: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    def definitions(
+        self, request: Mapping[str, Any]
+    ) -> Iterator[tuple[str, Any]]:
         """See `WireFormat.definitions`: older requests have ``functions``."""
         yield from super().definitions(request)
-        for at, function in enumerate(list_at(request.get("functions"), "functions")):
+        for at, function in enumerate(
+            list_at(request.get("functions"), "functions")
+        ):
             yield f"functions[{at}]", function
 
     def parse(self, raw: Any, path: str) -> Message:
@@ -125,7 +141,9 @@ class OpenAIChat(WireFormat):
             parts += self._beside_content(fields, path)
         return Message(role, ordered(parts))
 
-    def _beside_content(self, fields: Mapping[str, Any], path: str) -> list[Part]:
+    def _beside_content(
+        self, fields: Mapping[str, Any], path: str
+    ) -> list[Part]:
         """The parts of an assistant message beside its content: a refusal, calls, thoughts."""
         parts: list[Part] = []
         if fields.get("refusal") is not None:
@@ -133,7 +151,9 @@ class OpenAIChat(WireFormat):
             parts.append(Text(text, REFUSAL))
         calls = list_at(fields.get("tool_calls"), f"{path}.tool_calls")
         for index, call in enumerate(calls):
-            parts.append(self._call(call, index, f"{path}.tool_calls[{index}]"))
+            parts.append(
+                self._call(call, index, f"{path}.tool_calls[{index}]")
+            )
         if fields.get("function_call"):
             place = f"{path}.function_call"
             parts.append(_function_call(fields["function_call"], place))
@@ -259,7 +279,9 @@ def _function_call(raw: Any, path: str) -> ToolCall:
     return ToolCall(made_up(name, 0), name, arguments, FUNCTION_CALL)
 
 
-def _result(fields: Mapping[str, Any], content: tuple[Content, ...]) -> ToolResult:
+def _result(
+    fields: Mapping[str, Any], content: tuple[Content, ...]
+) -> ToolResult:
     """A result, by the id of its call, or by the function's name."""
     name = str(fields.get("name") or "")
     if fields.get("role") == "function":
@@ -313,7 +335,9 @@ def _edit_call(message: dict[str, Any], part: ToolCall, text: str) -> None:
     message["tool_calls"] = calls
 
 
-def _edit_content(message: dict[str, Any], leaf: Part | Content, text: str) -> None:
+def _edit_content(
+    message: dict[str, Any], leaf: Part | Content, text: str
+) -> None:
     """Show another text in one place of the content, or in the field of a refusal.
 
     Raises UnsupportedPart if nothing but the part itself may stand there.

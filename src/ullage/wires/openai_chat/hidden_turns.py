@@ -28,7 +28,12 @@ _LISTS = ("reasoning_details", "annotations")
 class ChatDialect(Dialect):
     """The Chat Completions format."""
 
-    added = ("completion_tokens", "completion_tokens_details", "cost", "cost_details")
+    added = (
+        "completion_tokens",
+        "completion_tokens_details",
+        "cost",
+        "cost_details",
+    )
     total = "total_tokens"
     several = "choices"
     calls_stop = "tool_calls"
@@ -74,7 +79,11 @@ class ChatDialect(Dialect):
         for name in _SPOKEN:
             if name in silent:
                 silent[name] = None
-        return silent if _has_any(silent, (*_TEXTS, *_LISTS, "tool_calls")) else None
+        return (
+            silent
+            if _has_any(silent, (*_TEXTS, *_LISTS, "tool_calls"))
+            else None
+        )
 
     def joined(
         self,
@@ -128,7 +137,9 @@ def _identity(reply: Mapping[str, Any]) -> dict[str, Any]:
     return {name: reply[name] for name in ("id", "created") if name in reply}
 
 
-def _extended(message: dict[str, Any], addition: Mapping[str, Any]) -> dict[str, Any]:
+def _extended(
+    message: dict[str, Any], addition: Mapping[str, Any]
+) -> dict[str, Any]:
     """One message with what another says behind it."""
     extended = {**message, **addition, "role": "assistant"}
     for name in _TEXTS:
@@ -279,12 +290,18 @@ class ChatStream(Stream):
             choices.append(choice)
         if not choices:
             return None
-        reply = {**self._fields, "object": "chat.completion", "choices": choices}
+        reply = {
+            **self._fields,
+            "object": "chat.completion",
+            "choices": choices,
+        }
         if self._usage is not None:
             reply["usage"] = self._usage
         return reply
 
-    def closing(self, reply: dict[str, Any], note: str) -> list[dict[str, Any]]:
+    def closing(
+        self, reply: dict[str, Any], note: str
+    ) -> list[dict[str, Any]]:
         """See `Stream.closing`."""
         base = _but({**self._fields, **self._identity}, "usage")
         events = []
@@ -364,7 +381,9 @@ class _Choice:
         """Take in what a choice has beside its delta."""
         add(self._fields, _but(choice, "delta"))
 
-    def _call(self, piece: dict[str, Any], choice: int) -> dict[str, Any] | None:
+    def _call(
+        self, piece: dict[str, Any], choice: int
+    ) -> dict[str, Any] | None:
         """A piece of a call under the client's number; None of a private call."""
         at = self._slot(piece)
         if at == len(self._calls):
@@ -391,7 +410,9 @@ class _Choice:
         """The first piece of a call, signed anew where the first call was left out."""
         if any(number is not None for number in self._numbers[:at]):
             return piece
-        signed: list[dict[str, Any]] = signed_anew([*self._calls[:at], piece], [piece])
+        signed: list[dict[str, Any]] = signed_anew(
+            [*self._calls[:at], piece], [piece]
+        )
         return signed[0]
 
     def _slot(self, piece: Mapping[str, Any]) -> int:
@@ -423,7 +444,9 @@ def _are_same(results: Sequence[Any], items: Sequence[Any]) -> bool:
     """Whether two lists hold the very same objects."""
     if len(results) != len(items):
         return False
-    return all(result is item for result, item in zip(results, items, strict=True))
+    return all(
+        result is item for result, item in zip(results, items, strict=True)
+    )
 
 
 ChatDialect.stream = ChatStream

@@ -40,7 +40,10 @@ class ChatHttp(Http):
             not isinstance(options, dict) or "include_usage" in options
         ):
             return None
-        return {**request, "stream_options": {**(options or {}), "include_usage": True}}
+        return {
+            **request,
+            "stream_options": {**(options or {}), "include_usage": True},
+        }
 
 
 HTTP = ChatHttp()

@@ -108,7 +108,9 @@ class ChatRepair(HistoryRepair):
                 return []
             changes["content"] = None if says else EMPTY
 
-        has_empty_calls = not old_calls and field(raw, "tool_calls") is not None
+        has_empty_calls = (
+            not old_calls and field(raw, "tool_calls") is not None
+        )
         if not changes and not has_empty_calls:
             return [raw]
         message = {**copy_of(raw), **changes}
@@ -169,7 +171,9 @@ class ChatRepair(HistoryRepair):
                 texts = [part for part in content if part not in media]
                 changes["content"] = texts or _SEE
                 line = {"type": "text", "text": _BESIDE}
-                self._beside.append({"role": "user", "content": [line, *media]})
+                self._beside.append(
+                    {"role": "user", "content": [line, *media]}
+                )
         if not changes:
             return raw
         return {**copy_of(raw), **changes}

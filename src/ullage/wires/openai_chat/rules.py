@@ -16,7 +16,13 @@ from ullage.wires.openai_chat.blocks import (
     PARTS,
     ROLES,
 )
-from ullage.wires.rules.problem import Check, JsonObject, items_of, kind_of, name_in
+from ullage.wires.rules.problem import (
+    Check,
+    JsonObject,
+    items_of,
+    kind_of,
+    name_in,
+)
 
 _NOT_IN_GPT_6_2 = ("tools", "temperature", "top_p", "logprobs")
 _FUNCTION = Block("function", needs={"name": str})
@@ -47,7 +53,9 @@ class ChatCheck(Check):
         else:
             self._body(message, role, at, path)
 
-    def _body(self, message: JsonObject, role: str, at: int, path: str) -> None:
+    def _body(
+        self, message: JsonObject, role: str, at: int, path: str
+    ) -> None:
         """The calls and the content of a message."""
         content = message.get("content")
         place = f"{path}.content"
@@ -77,7 +85,9 @@ class ChatCheck(Check):
                 ),
             )
         elif call[0] != self._newest:
-            self.add("C3", path, "something stands between the call and this result")
+            self.add(
+                "C3", path, "something stands between the call and this result"
+            )
 
     def _calls(self, calls: Any, at: int, path: str) -> None:
         if calls is not None and not (isinstance(calls, list) and calls):
@@ -88,7 +98,9 @@ class ChatCheck(Check):
 
     def _call(self, call: Any, here: At, path: str, ids: set[str]) -> None:
         if type(call) is not dict:
-            self.add("C0", path, f"a call is an object, and it is {kind_of(call)}")
+            self.add(
+                "C0", path, f"a call is an object, and it is {kind_of(call)}"
+            )
             return
         self._called(call, path)
         call_id = call.get("id")
@@ -97,7 +109,9 @@ class ChatCheck(Check):
             return
         self._length(call_id, f"{path}.id")
         if call_id in ids:
-            self.add("C1", f"{path}.id", "two calls of one message share an id")
+            self.add(
+                "C1", f"{path}.id", "two calls of one message share an id"
+            )
         else:
             self.pairs.call(here, call_id)
         ids.add(call_id)
@@ -109,7 +123,9 @@ class ChatCheck(Check):
         """
         kind = name_in(call, "type") if "type" in call else "function"
         if kind is None or kind not in CALLS:
-            self.add("C0", f"{path}.type", "a call is of type function or custom")
+            self.add(
+                "C0", f"{path}.type", "a call is of type function or custom"
+            )
             return
         body = call.get(kind)
         field = CALLS[kind].text
@@ -123,8 +139,12 @@ class ChatCheck(Check):
             )
 
     def _length(self, call_id: str, path: str) -> None:
-        sentence = f"an id of {len(call_id)} characters, {ID_LENGTH} are allowed"
-        fits = len(call_id) <= ID_LENGTH or is_elsewhere(self.head.get("model"))
+        sentence = (
+            f"an id of {len(call_id)} characters, {ID_LENGTH} are allowed"
+        )
+        fits = len(call_id) <= ID_LENGTH or is_elsewhere(
+            self.head.get("model")
+        )
         self.need(fits, "C6", path, sentence)
 
     def _content(self, content: Any, role: str, path: str) -> None:
@@ -152,7 +172,11 @@ class ChatCheck(Check):
     def _request(self, head: JsonObject) -> None:
         """C10 to C12, and that tools are a list."""
         if head.get("stream_options") is not None and not head.get("stream"):
-            self.add("C10", "stream_options", "stream_options is set and stream is not")
+            self.add(
+                "C10",
+                "stream_options",
+                "stream_options is set and stream is not",
+            )
         if head.get("tools") is not None:
             self.fields("C0", head, {"tools": list}, "tools")
         if is_gpt_6_2(head.get("model")):

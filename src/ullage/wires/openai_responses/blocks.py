@@ -117,7 +117,12 @@ PARTS = table(
     Block("computer_screenshot", tokens=_SCREENSHOT_TOKENS),
 )
 ITEMS = table(
-    Block("message", becomes="message", carried=fields("content phase"), prefix="msg_"),
+    Block(
+        "message",
+        becomes="message",
+        carried=fields("content phase"),
+        prefix="msg_",
+    ),
     Block(
         "reasoning",
         becomes="reasoning",
@@ -152,7 +157,12 @@ ITEMS = table(
     _opaque("web_search_call"),
     _opaque("file_search_call"),
     _opaque("code_interpreter_call"),
-    Block("image_generation_call", becomes="media", roles=_MODEL, media=("image",)),
+    Block(
+        "image_generation_call",
+        becomes="media",
+        roles=_MODEL,
+        media=("image",),
+    ),
     _opaque("tool_search_call", opens="call_id"),
     _opaque("tool_search_output", closes="call_id", author="tool"),
     _opaque("mcp_list_tools", author="tool"),
@@ -164,7 +174,9 @@ ITEMS = table(
         closes="approval_request_id",
         words="reason",
     ),
-    _opaque("program", opens="call_id", needs={"code": str, "fingerprint": str}),
+    _opaque(
+        "program", opens="call_id", needs={"code": str, "fingerprint": str}
+    ),
     _opaque("program_output", closes="call_id", author="program"),
     _opaque("additional_tools", "system"),
     _opaque("configuration_update", "system"),
@@ -175,7 +187,9 @@ ITEMS = table(
 BLOCKS = {**PARTS, **ITEMS}
 """Every type by its name."""
 
-OUTPUTS = frozenset(row.kind for row in ITEMS.values() if row.becomes == "result")
+OUTPUTS = frozenset(
+    row.kind for row in ITEMS.values() if row.becomes == "result"
+)
 CALLS = frozenset(kind.removesuffix("_output") for kind in OUTPUTS)
 CALLERS_OWN = frozenset(
     row.kind for row in ITEMS.values() if row.roles not in ((), _MODEL)

@@ -11,7 +11,14 @@ from ullage.wires.convert.media import openai_file, openai_sound, url_of
 from ullage.wires.convert.names import OPENAI_NAME
 from ullage.wires.convert.read import Reader, json_value
 from ullage.wires.convert.turns import Call, Medium, Result, Turn
-from ullage.wires.convert.write import REPLY, WireDict, Writer, alone, called, failed
+from ullage.wires.convert.write import (
+    REPLY,
+    WireDict,
+    Writer,
+    alone,
+    called,
+    failed,
+)
 
 
 class ResponsesReader(Reader):
@@ -45,10 +52,14 @@ class ResponsesReader(Reader):
         """See `Reader.message_kind`: an item has a type; a message may leave it out."""
         return str(bare.get("type") or "message")
 
-    def arguments(self, part: ToolCall, block: Any, path: str) -> tuple[str, Any]:
+    def arguments(
+        self, part: ToolCall, block: Any, path: str
+    ) -> tuple[str, Any]:
         """See `Reader.arguments`."""
         is_free_text = block.get("type") == "custom_tool_call"
-        return part.arguments, None if is_free_text else json_value(part.arguments)
+        return part.arguments, None if is_free_text else json_value(
+            part.arguments
+        )
 
 
 class ResponsesWriter(Writer):
@@ -67,9 +78,15 @@ class ResponsesWriter(Writer):
                         if isinstance(piece, Result):
                             yield self._output(piece)
                 case "system":
-                    yield {"role": "developer", "content": self._content(turn.pieces)}
+                    yield {
+                        "role": "developer",
+                        "content": self._content(turn.pieces),
+                    }
                 case _:
-                    yield {"role": "user", "content": self._content(turn.pieces)}
+                    yield {
+                        "role": "user",
+                        "content": self._content(turn.pieces),
+                    }
 
     def _reply(self, turn: Turn) -> list[WireDict]:
         """The items of one reply: each run of texts a message, each call by itself."""
@@ -79,7 +96,11 @@ class ResponsesWriter(Writer):
                 items.append(self.call(piece))
                 continue
             for text in self.texts((piece,), REPLY):
-                part = {"type": "output_text", "text": text.text, "annotations": []}
+                part = {
+                    "type": "output_text",
+                    "text": text.text,
+                    "annotations": [],
+                }
                 if items and "content" in items[-1]:
                     items[-1]["content"].append(part)
                     continue
@@ -130,7 +151,9 @@ class ResponsesWriter(Writer):
         messages: Sequence[Any],
     ) -> WireDict:
         """See `Writer.request`."""
-        return self.led_request("developer", system, tools, output_tokens, messages)
+        return self.led_request(
+            "developer", system, tools, output_tokens, messages
+        )
 
 
 def _text(text: str) -> WireDict:

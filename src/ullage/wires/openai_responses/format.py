@@ -35,8 +35,20 @@ from ullage.core.values.messages import (
 )
 from ullage.core.values.toolset import ToolSpec
 from ullage.core.values.usage import Usage
-from ullage.wires.base import content_at, list_at, opaque_json, plain, sealed_bytes
-from ullage.wires.block import Block, cannot_edit, read_part, replaced, without_medium
+from ullage.wires.base import (
+    content_at,
+    list_at,
+    opaque_json,
+    plain,
+    sealed_bytes,
+)
+from ullage.wires.block import (
+    Block,
+    cannot_edit,
+    read_part,
+    replaced,
+    without_medium,
+)
 from ullage.wires.format import WireFormat, before_last
 from ullage.wires.models import (
     MOST_OPENAI_TOOLS,
@@ -44,7 +56,13 @@ from ullage.wires.models import (
     openai_call_ids,
     takes_hosted_tools_alone,
 )
-from ullage.wires.openai_responses.blocks import BLOCKS, ITEMS, PARTS, ROLES, paired_by
+from ullage.wires.openai_responses.blocks import (
+    BLOCKS,
+    ITEMS,
+    PARTS,
+    ROLES,
+    paired_by,
+)
 from ullage.wires.openai_responses.models import FAMILIES
 from ullage.wires.unknown_media import media_tokens_of
 from ullage.wires.usages import openai_counts
@@ -108,7 +126,10 @@ class OpenAIResponses(WireFormat):
     def system(self, request: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """See `WireFormat.system`."""
         if request.get("instructions") is not None:
-            yield "instructions", text_at(request["instructions"], "instructions")
+            yield (
+                "instructions",
+                text_at(request["instructions"], "instructions"),
+            )
 
     def previous(self, request: Mapping[str, Any]) -> str:
         """See `Format.previous`."""
@@ -126,7 +147,9 @@ class OpenAIResponses(WireFormat):
         """See `Format.wants_turns`."""
         return is_elsewhere(model)
 
-    def allowing(self, request: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    def allowing(
+        self, request: dict[str, Any], names: Sequence[str]
+    ) -> dict[str, Any]:
         """See `Format.allowing`."""
         choice = plain(request["tool_choice"], "tool_choice")
         allowed = list(choice["tools"])
@@ -160,12 +183,16 @@ class OpenAIResponses(WireFormat):
         parts = content_at(item["content"], place, _part)
         return Message(role, tuple(parts))
 
-    def _result(self, item: Mapping[str, Any], row: Block, path: str) -> ToolResult:
+    def _result(
+        self, item: Mapping[str, Any], row: Block, path: str
+    ) -> ToolResult:
         """An output, by the id of its call, its own, or the name of a function."""
         content = tuple(self._output(item, row.kind, f"{path}.output"))
         name = item.get("call_id") or item.get("id") or item.get("name") or ""
         call_id = paired_by(row.kind, name)
-        return ToolResult(call_id, content, False, WHOLE, reader=row.read_by(item))
+        return ToolResult(
+            call_id, content, False, WHOLE, reader=row.read_by(item)
+        )
 
     def _output(
         self,
@@ -213,9 +240,13 @@ class OpenAIResponses(WireFormat):
 
     def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
         """See `Format.wrap_up`. A compaction_trigger stays the last item (R14)."""
-        items = before_last(self.history(request), self.user(text), _is_trigger)
+        items = before_last(
+            self.history(request), self.user(text), _is_trigger
+        )
         last_request = self.compose(request, items, ())
-        if last_request.get("tools") or any(_adds_tools(item) for item in items):
+        if last_request.get("tools") or any(
+            _adds_tools(item) for item in items
+        ):
             last_request["tool_choice"] = "none"
         return last_request
 
@@ -248,7 +279,11 @@ class OpenAIResponses(WireFormat):
             output = without_medium(PARTS, _part(block, 0, "block"), text)
         if output is None:
             output = [block]
-        return {"type": "function_call_output", "call_id": call.id, "output": output}
+        return {
+            "type": "function_call_output",
+            "call_id": call.id,
+            "output": output,
+        }
 
     def reply(self, reply: Any) -> list[Any]:
         """See `Format.reply`: every item, reasoning and the server's own tools included."""
@@ -259,7 +294,9 @@ class OpenAIResponses(WireFormat):
         status = field(reply, "status")
         if status not in _CUT_SHORT:
             return ""
-        return str(field(field(reply, "incomplete_details"), "reason") or status)
+        return str(
+            field(field(reply, "incomplete_details"), "reason") or status
+        )
 
     def calls(self, raw: Any) -> list[Any]:
         """See `Format.calls`. The item is the call."""
@@ -302,7 +339,9 @@ def _kind_of(item: Mapping[str, Any], path: str) -> str:
         return "message"
     if kind is None and "id" in item:
         return "item_reference"
-    raise unexpected(kind, f"{path}.type", "a string", "Give items as the API does.")
+    raise unexpected(
+        kind, f"{path}.type", "a string", "Give items as the API does."
+    )
 
 
 def _reasoning(item: Mapping[str, Any], path: str) -> Message:
@@ -334,7 +373,9 @@ def _call(item: Mapping[str, Any], row: Block, path: str) -> ToolCall:
     )
 
 
-def _other(item: Mapping[str, Any], row: Block, kind: str, path: str) -> Message:
+def _other(
+    item: Mapping[str, Any], row: Block, kind: str, path: str
+) -> Message:
     """An item that is carried through untouched."""
     role = ROLES[row.roles[0]]
     if kind == "tool_search_output" and item.get("execution") == "client":
@@ -390,7 +431,9 @@ def _loaded(item: Mapping[str, Any], kind: str, path: str) -> tuple[str, ...]:
     if kind not in _LOADING:
         return ()
     tools = list_at(item.get("tools"), f"{path}.tools")
-    return tuple(str(field(tool, "name") or field(tool, "type")) for tool in tools)
+    return tuple(
+        str(field(tool, "name") or field(tool, "type")) for tool in tools
+    )
 
 
 def _streams(chunks: Sequence[Any], path: str) -> Iterator[Content]:
@@ -424,7 +467,9 @@ def _edit_content(
     elif is_text and leaf.at == WHOLE:
         item[key] = text
     elif is_shell or leaf.at == WHOLE:
-        raise cannot_edit(leaf.kind if isinstance(leaf, Opaque) else item["type"])
+        raise cannot_edit(
+            leaf.kind if isinstance(leaf, Opaque) else item["type"]
+        )
     else:
         item[key] = _with_part(item[key], leaf.at, text)
 

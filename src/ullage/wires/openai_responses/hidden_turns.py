@@ -56,7 +56,10 @@ class ResponsesDialect(Dialect):
 
     def hides(self, item: Any) -> bool:
         """Whether an item is a private call."""
-        if not isinstance(item, Mapping) or item.get("type") != "function_call":
+        if (
+            not isinstance(item, Mapping)
+            or item.get("type") != "function_call"
+        ):
             return False
         return self.owns(item)
 
@@ -136,7 +139,9 @@ class ResponsesDialect(Dialect):
                 waiting = []
         return seals + waiting
 
-    def without(self, run: Sequence[Any], is_loose: Callable[[str], bool]) -> list[Any]:
+    def without(
+        self, run: Sequence[Any], is_loose: Callable[[str], bool]
+    ) -> list[Any]:
         """See `Dialect.without`: nor may what was made with it name itself (R4)."""
         items = []
         is_nameless = False
@@ -267,7 +272,9 @@ class ResponsesStream(Stream):
             output = [item for _, item in sorted(self._items.items())]
         return {**response, "output": output}
 
-    def closing(self, reply: dict[str, Any], note: str) -> list[dict[str, Any]]:
+    def closing(
+        self, reply: dict[str, Any], note: str
+    ) -> list[dict[str, Any]]:
         """See `Stream.closing`."""
         events = []
         if note:
@@ -289,7 +296,11 @@ def _note(item: dict[str, Any], index: int) -> list[dict[str, Any]]:
         index: where it stands in the output.
     """
     (part,) = item["content"]
-    address = {"item_id": item["id"], "output_index": index, "content_index": 0}
+    address = {
+        "item_id": item["id"],
+        "output_index": index,
+        "content_index": 0,
+    }
     return [
         {
             "type": "response.output_item.added",

@@ -29,7 +29,9 @@ from ullage.wires.openai_responses.format import OpenAIResponses
 from ullage.wires.repair.base import HistoryRepair, copy_of, is_interrupted
 
 _is_legal = re.compile(r"[a-zA-Z0-9_-]+\Z").match
-_TEXTS = {row.kind: row.text for row in ITEMS.values() if row.becomes == "call"}
+_TEXTS = {
+    row.kind: row.text for row in ITEMS.values() if row.becomes == "call"
+}
 _PREFIXES = {row.kind: row.prefix for row in ITEMS.values() if row.prefix}
 _ANY_ID = CALLERS_OWN | {"item_reference"}
 _REQUEST = "mcp_approval_request"
@@ -88,7 +90,9 @@ class ResponsesRepair(HistoryRepair):
             name = paired_by(kind, field(block, "id"))
             self.pairs.call(here, name, is_whole=True)
         elif kind == _RESPONSE:
-            self.answer(here, paired_by(kind, field(block, "approval_request_id")))
+            self.answer(
+                here, paired_by(kind, field(block, "approval_request_id"))
+            )
 
     def _pair_output(self, here: At, block: Any, kind: str) -> None:
         """An output answers by its call_id, one of a local shell by its id as well."""
@@ -221,7 +225,9 @@ class ResponsesRepair(HistoryRepair):
             if is_repeated and kind in ("reasoning", "item_reference"):
                 self.remove(at, f"the same {kind} stood twice", raw)
                 return []
-            self.report(at, "an item had an id that is not legal or not its own")
+            self.report(
+                at, "an item had an id that is not legal or not its own"
+            )
             raw = _without_id(raw)
         if at in self._nameless:
             raw = _without_id(raw)
@@ -305,7 +311,9 @@ class ResponsesRepair(HistoryRepair):
         is_repaired = self._is_moved(result) if result else self._lacks(call)
         if not is_repaired:
             return []
-        return list(self.answered([call], lambda result: not self.is_late(result)))
+        return list(
+            self.answered([call], lambda result: not self.is_late(result))
+        )
 
     def _result(self, result: At) -> Any:
         raw = self.block(result)

@@ -25,7 +25,13 @@ from ullage.wires.openai_responses.blocks import (
     ROLES,
     is_callers,
 )
-from ullage.wires.rules.problem import Check, JsonObject, items_of, kind_of, name_in
+from ullage.wires.rules.problem import (
+    Check,
+    JsonObject,
+    items_of,
+    kind_of,
+    name_in,
+)
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+\Z").match
 _PREFIXES = tuple(row.prefix for row in ITEMS.values() if row.prefix)
@@ -55,7 +61,8 @@ class ResponsesCheck(Check):
         self._trigger = ""
         self._holds_nothing = self.head.get("store") is False
         self._is_continued = bool(
-            self.head.get("previous_response_id") or self.head.get("conversation")
+            self.head.get("previous_response_id")
+            or self.head.get("conversation")
         )
 
     @classmethod
@@ -71,7 +78,11 @@ class ResponsesCheck(Check):
             self.add("R0", path, "an item is an object with a type or a role")
             return
         if self._trigger:
-            self.add("R14", self._trigger, "something follows the compaction_trigger")
+            self.add(
+                "R14",
+                self._trigger,
+                "something follows the compaction_trigger",
+            )
         self._trigger = path if kind == "compaction_trigger" else ""
         is_model = not is_callers(item, kind)
         self.pairs.speaker(is_model=is_model)
@@ -156,7 +167,9 @@ class ResponsesCheck(Check):
         elif kind in CALLS or kind in OUTPUTS:
             self._pair_by_call_id(item, kind, at, path)
 
-    def _pair_by_call_id(self, item: JsonObject, kind: str, at: At, path: str) -> None:
+    def _pair_by_call_id(
+        self, item: JsonObject, kind: str, at: At, path: str
+    ) -> None:
         """A call or an output; that of a local shell may have the id of its call as its own."""
         is_call = kind in CALLS
         is_local = kind == "local_shell_call_output"
@@ -183,14 +196,20 @@ class ResponsesCheck(Check):
         else:
             self._answer(name, at, path, is_free=is_local)
 
-    def _ask(self, name: str, at: At, path: str, *, late: bool = False) -> None:
+    def _ask(
+        self, name: str, at: At, path: str, *, late: bool = False
+    ) -> None:
         """R1: something stands here that wants an answer, unless it may come late."""
-        if not late and any(self._names[at] == name for at in self.pairs.unanswered):
+        if not late and any(
+            self._names[at] == name for at in self.pairs.unanswered
+        ):
             self.add("R1", path, "a call with this call_id is still open")
         self._names[at] = name
         self.pairs.call(at, name, late=late, is_whole=True)
 
-    def _answer(self, name: str, at: At, path: str, *, is_free: bool = False) -> None:
+    def _answer(
+        self, name: str, at: At, path: str, *, is_free: bool = False
+    ) -> None:
         """R2: what is answered here was asked before."""
         self.pairs.result(at, name, is_free=is_free or self._is_continued)
         if at in self.pairs.strays:
@@ -246,7 +265,11 @@ class ResponsesCheck(Check):
 def type_of(item: Any) -> str | None:
     """The type of an item, which messages and references may leave out."""
     kind = name_in(item, "type")
-    if kind is not None or type(item) is not dict or item.get("type") is not None:
+    if (
+        kind is not None
+        or type(item) is not dict
+        or item.get("type") is not None
+    ):
         return kind
     if "role" in item:
         return "message"

@@ -39,7 +39,12 @@ _STOPS = (
 )
 _STATUSES = ("status_code", "http_status", "StatusCode", "status", "code")
 _COUNTS = ("n_prompt_tokens", "n_ctx")
-_WRAPPED = ("__cause__", "original_exception", "original_error", "inner_exception")
+_WRAPPED = (
+    "__cause__",
+    "original_exception",
+    "original_error",
+    "inner_exception",
+)
 _UNREACHED = ("timeout", "connect", "cancelled", "readerror", "protocolerror")
 _decode = msgspec.json.Decoder().decode
 
@@ -67,7 +72,11 @@ class Evidence(Struct):
 
     def read(self, value: Any, depth: int = 0) -> None:
         """Take in a value: text, JSON, an object with fields, or a list of them."""
-        if depth > _MOST_DEPTH or len(self._seen) > _MOST_VALUES or value is None:
+        if (
+            depth > _MOST_DEPTH
+            or len(self._seen) > _MOST_VALUES
+            or value is None
+        ):
             return
         if is_a(value, str, bytes, bytearray):
             self._read_text(value, depth)
@@ -81,7 +90,11 @@ class Evidence(Struct):
             self._read_object(value, depth)
 
     def _read_text(self, value: Any, depth: int) -> None:
-        text = value if is_a(value, str) else bytes(value).decode("utf-8", "replace")
+        text = (
+            value
+            if is_a(value, str)
+            else bytes(value).decode("utf-8", "replace")
+        )
         values = list(_values_in(text))
         for value in values:
             self.read(value, depth + 1)
@@ -169,7 +182,9 @@ def _values_in(text: str) -> Iterator[Any]:
     if start[:1] in ("{", "["):
         yield from _parsed([text])
     elif start.startswith(("data:", "event:")):
-        lines = [line[5:] for line in text.splitlines() if line.startswith("data:")]
+        lines = [
+            line[5:] for line in text.splitlines() if line.startswith("data:")
+        ]
         yield from _parsed(lines[-_MOST_EVENTS:])
 
 

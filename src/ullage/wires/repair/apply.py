@@ -103,7 +103,9 @@ def _with_current_markers(
     """A prefix with the cache markers that it has now; None if it is another one."""
     changed = [
         at
-        for at, (copy, raw) in enumerate(zip(closed.copies, raws, strict=False))
+        for at, (copy, raw) in enumerate(
+            zip(closed.copies, raws, strict=False)
+        )
         if copy != raw
     ]
     if not changed:
@@ -138,7 +140,9 @@ def _go_on(
     """The whole history from what a prefix of it became; None if that is to change."""
     start = prefix.stop
     stop = len(raws)
-    copies = [snapshot_at(raws[at], f"{wire.key}[{at}]") for at in range(start, stop)]
+    copies = [
+        snapshot_at(raws[at], f"{wire.key}[{at}]") for at in range(start, stop)
+    ]
     history = wire_named(wire.name).repair(raws, prefix.pairs.copy())
     history.redact = redact
     history.legal_id = id_form
@@ -183,7 +187,9 @@ def _are_same(messages: Sequence[Any], raws: Sequence[Any]) -> bool:
     """Whether the messages are the caller's own objects, all of them."""
     if len(messages) != len(raws):
         return False
-    return all(message is raw for message, raw in zip(messages, raws, strict=True))
+    return all(
+        message is raw for message, raw in zip(messages, raws, strict=True)
+    )
 
 
 def _stripped(repaired: Repaired, wire: Format) -> Repaired:
@@ -193,8 +199,13 @@ def _stripped(repaired: Repaired, wire: Format) -> Repaired:
     reason = "it was bound to a result in whose place a late one stands now"
     for at in repaired.stale:
         message = wire.parse(messages[at], f"{wire.key}[{at}]")
-        if any(isinstance(part, Reasoning) and part.bound for part in message.parts):
-            messages[at] = wire.edit(messages[at], message, (), drop_reasoning=True)
+        if any(
+            isinstance(part, Reasoning) and part.bound
+            for part in message.parts
+        ):
+            messages[at] = wire.edit(
+                messages[at], message, (), drop_reasoning=True
+            )
             path = f"message {at + 1}"
             events.append(Event(kind="reasoning", where=path, why=reason))
     return replace(repaired, messages=messages, events=tuple(events))

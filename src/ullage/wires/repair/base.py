@@ -75,7 +75,10 @@ class RepairedPrefix(Struct, frozen=True):
 
     def sent(self, raws: Sequence[Any]) -> list[Any]:
         """The messages, with the caller's own objects."""
-        return [raws[entry] if type(entry) is int else entry for entry in self.messages]
+        return [
+            raws[entry] if type(entry) is int else entry
+            for entry in self.messages
+        ]
 
 
 class HistoryRepair(ABC):
@@ -227,7 +230,9 @@ class HistoryRepair(ABC):
 
     # ── making ───────────────────────────────────────────────────────────────────────
 
-    def made(self, stop: int, prefix: RepairedPrefix) -> tuple[RepairedPrefix, bool]:
+    def made(
+        self, stop: int, prefix: RepairedPrefix
+    ) -> tuple[RepairedPrefix, bool]:
         """Repair the messages up to ``stop``, from what a prefix of them became.
 
         Returns:
@@ -293,7 +298,9 @@ class HistoryRepair(ABC):
         messages: list[Any] = []
         callers: dict[int, int] = {}
         for at in range(start, stop):
-            messages += self._before(at, messages[-1] if messages else previous)
+            messages += self._before(
+                at, messages[-1] if messages else previous
+            )
             batch = self.batches[at]
             if self.names_calls:
                 used_ids = self.ids if self.ids_once else {}
@@ -354,7 +361,9 @@ class HistoryRepair(ABC):
         """The id that a call has, whatever it is."""
         return field(self.block(call), key)
 
-    def _name(self, call: At, used_ids: dict[str, int], key: str = "id") -> None:
+    def _name(
+        self, call: At, used_ids: dict[str, int], key: str = "id"
+    ) -> None:
         """Give a call an id: its own if that is legal and free, else one derived from it.
 
         Args:
@@ -375,7 +384,9 @@ class HistoryRepair(ABC):
                 base = f"call_{canon.ref_of(base)}"
                 name = f"{base}_{number}"
         if name != own_id:
-            self.report(call[0], "a call had an id that is not legal or not its own")
+            self.report(
+                call[0], "a call had an id that is not legal or not its own"
+            )
         self.names[call] = name
         used_ids[name] = call[0]
 
@@ -414,7 +425,9 @@ class HistoryRepair(ABC):
 
     def set_aside(self, at: int, description: str, raw: Any) -> str:
         """Keep what a message holds, which may not stand there; returns the line that names it."""
-        outputs = [output for output in self._outputs_in(at, raw) if output.text]
+        outputs = [
+            output for output in self._outputs_in(at, raw) if output.text
+        ]
         self._outputs += outputs
         ref = outputs[0].ref if outputs else None
         self.report(at, f"{description} was set aside", ref)

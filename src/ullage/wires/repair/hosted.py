@@ -29,7 +29,9 @@ class BlockRepair(HistoryRepair):
         """Whether the results of a batch stand in a message as they should."""
 
     @abstractmethod
-    def _arranged(self, at: int, caller: int, blocks: list[Any]) -> list[list[Any]]:
+    def _arranged(
+        self, at: int, caller: int, blocks: list[Any]
+    ) -> list[list[Any]]:
         """The blocks of a message that holds results, as one message or several."""
 
     @abstractmethod
@@ -44,7 +46,9 @@ class BlockRepair(HistoryRepair):
         """See `HistoryRepair._content`: without the blocks that may not stand there."""
         raw_blocks = self.blocks[at] or []
         numbers = range(len(raw_blocks))
-        staying = [(at, n) for n in numbers if not self._is_moved((at, n), caller)]
+        staying = [
+            (at, n) for n in numbers if not self._is_moved((at, n), caller)
+        ]
         blocks = []
         for here in staying:
             block = self._fitted(here, self.block(here))
@@ -57,7 +61,11 @@ class BlockRepair(HistoryRepair):
         if caller is not None:
             messages = self._arranged(at, caller, blocks)
         if any(messages):
-            return [self._with_blocks(at, content) for content in messages if content]
+            return [
+                self._with_blocks(at, content)
+                for content in messages
+                if content
+            ]
         has_moved = len(staying) < len(raw_blocks)
         return self.left(at) if has_moved else self._emptied(at)
 
@@ -84,4 +92,6 @@ def _are_same(blocks: list[Any], raw_blocks: list[Any]) -> bool:
     """Whether the blocks are the caller's own objects, all of them."""
     if len(blocks) != len(raw_blocks):
         return False
-    return all(block is raw for block, raw in zip(blocks, raw_blocks, strict=True))
+    return all(
+        block is raw for block, raw in zip(blocks, raw_blocks, strict=True)
+    )

@@ -71,7 +71,9 @@ def problems(request: Any, format: str | None = None) -> list[Problem]:
     if name in FORMATS:
         FORMATS[name].history(body)
     for key, value in body.items():
-        if isinstance(value, list):  # of a message that has no end the place is told
+        if isinstance(
+            value, list
+        ):  # of a message that has no end the place is told
             for index, item in enumerate(value):
                 snapshot_at(item, f"{key}[{index}]")
         else:
@@ -91,7 +93,9 @@ def fed(format: str, request: Any) -> Check:
         body = {}
     empty = check_of(format)
     messages = empty.listed(body.get(empty.key))
-    head = {key: plain(value) for key, value in body.items() if key != empty.key}
+    head = {
+        key: plain(value) for key, value in body.items() if key != empty.key
+    }
     return _fed(check_of(format, head), messages)
 
 

@@ -157,7 +157,12 @@ class Check(ABC):
             self.add(rule, path, sentence)
 
     def block(
-        self, rule: str, block: JsonObject, row: Block, path: str, unknown: str = ""
+        self,
+        rule: str,
+        block: JsonObject,
+        row: Block,
+        path: str,
+        unknown: str = "",
     ) -> None:
         """Judge the fields of a block by the row of its type.
 
@@ -170,11 +175,15 @@ class Check(ABC):
                 stand there.
         """
         if unknown:
-            self.unknown(row.unknown or unknown, row.unknown_fields(block), path)
+            self.unknown(
+                row.unknown or unknown, row.unknown_fields(block), path
+            )
         if not self.fields(rule, block, row.needs, path):
             return
         if row.one_of and not any(block.get(name) for name in row.one_of):
-            self.add(rule, path, f"one of {', '.join(row.one_of)} is asked for")
+            self.add(
+                rule, path, f"one of {', '.join(row.one_of)} is asked for"
+            )
         for name, types in row.inner.items():
             self._inner(rule, block[name], types, f"{path}.{name}", unknown)
 
@@ -214,7 +223,9 @@ class Check(ABC):
         """Note the fields that nothing of this type has."""
         extra = ", ".join(repr(name) for name in names)
         if extra:
-            self.add(rule, path, f"fields the API does not know: {extra[:200]}")
+            self.add(
+                rule, path, f"fields the API does not know: {extra[:200]}"
+            )
 
 
 def plain(thing: Any) -> Any:

@@ -22,15 +22,28 @@ _FORGETFUL = partial(
 
 
 def test_every_policy_is_a_row_in_every_window(tmp_path):
-    words = ("--policy", "default", "--policy", "token_budget", "--window", 16_000)
+    words = (
+        "--policy",
+        "default",
+        "--policy",
+        "token_budget",
+        "--window",
+        16_000,
+    )
     more = ("--window", "own", "--split", "all", "--least-tokens", 0)
     text = ran_by(command, (errands(tmp_path, 2), *words, *more)).text
-    rows = [line.split()[0] for line in text.splitlines() if "errands.jsonl" in line]
+    rows = [
+        line.split()[0]
+        for line in text.splitlines()
+        if "errands.jsonl" in line
+    ]
     assert rows == ["default", "default", "token_budget", "token_budget"] * 2
     assert "missed  faults  pages" in text
     assert "serviced: cost with every miss paid for" in text
     last = [
-        line.split() for line in text.splitlines() if line.startswith("token_budget")
+        line.split()
+        for line in text.splitlines()
+        if line.startswith("token_budget")
     ]
     assert [words[1:3] for words in last if words[1] != "·"] == [
         ["16,000", "2"],
@@ -40,8 +53,15 @@ def test_every_policy_is_a_row_in_every_window(tmp_path):
 
 
 def test_a_window_with_room_for_all_shows_all():
-    carried = Carrier(errand(1, turns=10)).under(POLICIES["token_budget"](), 2_000_000)
-    assert carried.shown.far == carried.shown.far_shown == carried.shown.far_lines > 0
+    carried = Carrier(errand(1, turns=10)).under(
+        POLICIES["token_budget"](), 2_000_000
+    )
+    assert (
+        carried.shown.far
+        == carried.shown.far_shown
+        == carried.shown.far_lines
+        > 0
+    )
     assert carried.shown.faults == carried.over_limit == 0
 
 
@@ -52,7 +72,9 @@ def test_words_of_a_user_are_missed_and_said_to_fit_where_half_the_limit_holds_t
     ]
     steps = [call("ls", f"x_{number}\n" * 900) for number in range(9)]
     short = [
-        part for pair in zip(map(user, rules), steps, strict=True) for part in pair
+        part
+        for pair in zip(map(user, rules), steps, strict=True)
+        for part in pair
     ]
     forgetful = Policy(name="forgetful", under_pressure=(_FORGETFUL,))
     found = Carrier(run_of(*short)).under(forgetful, 200_000).shown

@@ -15,10 +15,16 @@ def listing(number):
 
 def test_the_ref_whose_call_the_reply_speaks_of_is_opened_first():
     read = [
-        call("read", listing(n), path=f"chapter_{n}_of_the_book.py") for n in range(70)
+        call("read", listing(n), path=f"chapter_{n}_of_the_book.py")
+        for n in range(70)
     ]
     asks = [
-        call("open", "", said=f"Now chapter {n} of the book.", key=f"hidden_{n}_9")
+        call(
+            "open",
+            "",
+            said=f"Now chapter {n} of the book.",
+            key=f"hidden_{n}_9",
+        )
         for n in range(20)
     ]
     found = looked(run_of(user("Go."), *read, *asks), "no_lines", 200_000)

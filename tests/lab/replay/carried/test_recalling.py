@@ -70,12 +70,17 @@ class Scripted:
 def fetched(tools, notice):
     """How the reply that pays an invoice gets its number, where its view is this notice."""
     pay = call(
-        "pay", "", said="I pay what the list says is due.", number="invoice_4711"
+        "pay",
+        "",
+        said="I pay what the list says is due.",
+        number="invoice_4711",
     )
     run = run_of(user("Go."), call("list", LISTED), pay)
     wire, lengths = FORMATS[run.format], boundaries(run)
     story = Story(wire, run.messages)
-    (value,) = wants_of(story, lengths, HeadText.of(wire, run.request))[1].values
+    (value,) = wants_of(story, lengths, HeadText.of(wire, run.request))[
+        1
+    ].values
     view = Reader(story).view(user(notice))
     (how,) = Recaller(story, tools).recall(lengths[1], [value], view)
     return how
@@ -86,7 +91,9 @@ def notice(ref, offset=0):
 
 
 def index_of(*refs):
-    lines = "\n".join(f"output ref={ref} (9 characters) of list {{}}" for ref in refs)
+    lines = "\n".join(
+        f"output ref={ref} (9 characters) of list {{}}" for ref in refs
+    )
     return f"Index of messages 2 to 9 of this conversation.\n{lines}"
 
 
@@ -103,7 +110,9 @@ def test_a_notice_behind_the_line_costs_the_pages_read_in_vain():
 
 
 def test_a_search_for_the_names_of_the_question_takes_one_page():
-    tools = Scripted({REF: LISTED}, greps="601:due is invoice_4711 of 12 March")
+    tools = Scripted(
+        {REF: LISTED}, greps="601:due is invoice_4711 of 12 March"
+    )
     assert len(fetched(tools, notice(REF)).page_tokens) == 1
     assert "invoice_4711" not in "".join(tools.asked), "the value is masked"
 
@@ -123,7 +132,9 @@ def test_an_index_is_read_up_to_the_ref_it_names():
 
 def test_the_shortest_way_is_taken():
     tools = Scripted({REF: LISTED, INDEX: index_of(REF)})
-    assert len(fetched(tools, f"{notice(INDEX)}\n{notice(REF)}").page_tokens) == 3
+    assert (
+        len(fetched(tools, f"{notice(INDEX)}\n{notice(REF)}").page_tokens) == 3
+    )
 
 
 def test_indexes_that_name_each_other_come_to_an_end():
@@ -139,7 +150,9 @@ def test_where_nothing_leads_there_the_tool_is_run_again():
 
 
 @pytest.mark.parametrize(("at", "pages"), [(1, 1), (2, 2), (0, 2 + 3)])
-def test_words_are_asked_first_and_refs_where_two_pages_do_not_show_it(at, pages):
+def test_words_are_asked_first_and_refs_where_two_pages_do_not_show_it(
+    at, pages
+):
     finds = ["nothing", "nothing"]
     if at:
         finds[at - 1] = "601:due is invoice_4711 of 12 March"
@@ -154,7 +167,8 @@ def test_words_are_asked_first_and_refs_where_two_pages_do_not_show_it(at, pages
 
 def test_the_bare_value_brings_back_no_line():
     how = fetched(
-        Scripted({REF: LISTED}, finds=["invoice_4711", "invoice_4711"]), notice(REF)
+        Scripted({REF: LISTED}, finds=["invoice_4711", "invoice_4711"]),
+        notice(REF),
     )
     assert how.by_words == 0
 
@@ -163,7 +177,9 @@ def test_what_a_page_of_the_same_reply_shows_costs_no_other():
     first, second = "alpha_one of the list\n", "beta_two of the list\n"
     listed = first + second
     run = run_of(
-        user("Go."), call("list", listed), call("pay", "", a="alpha_one", b="beta_two")
+        user("Go."),
+        call("list", listed),
+        call("pay", "", a="alpha_one", b="beta_two"),
     )
     wire, lengths = FORMATS[run.format], boundaries(run)
     story = Story(wire, run.messages)
@@ -176,9 +192,13 @@ def test_what_a_page_of_the_same_reply_shows_costs_no_other():
 
 
 def test_a_session_brings_it_back_by_the_tools_it_offers():
-    found = Carrier(errand(1, turns=60)).under(POLICIES["default"](), 8_000).shown
+    found = (
+        Carrier(errand(1, turns=60)).under(POLICIES["default"](), 8_000).shown
+    )
     assert found.missed >= found.faults > found.lost == 0
     assert found.pages >= found.faults
     assert 0 < found.by_ref < found.missed
     assert found.searched in (0, found.missed)
-    assert found.cost(0.1) >= found.cost(0.1, "bound") > found.cost(0.1, "none")
+    assert (
+        found.cost(0.1) >= found.cost(0.1, "bound") > found.cost(0.1, "none")
+    )

@@ -6,16 +6,20 @@ from tests.replay.evidence.conversation import call, run_of, user
 from ullage import Session
 
 TEXT = "\n".join(
-    f"{number:5}\tthe line of entry_{number} in this file" for number in range(40)
+    f"{number:5}\tthe line of entry_{number} in this file"
+    for number in range(40)
 )
 
 
 def view_of(*results):
-    run = run_of(user("Go."), *(call("read", text, path="a.py") for text in results))
+    run = run_of(
+        user("Go."), *(call("read", text, path="a.py") for text in results)
+    )
     session = Session("gpt-4.1", policy=POLICIES["no_repeats"](), recall=True)
-    return [m["content"] for m in session.fit({"messages": run.messages})["messages"]][
-        2::2
-    ]
+    return [
+        m["content"]
+        for m in session.fit({"messages": run.messages})["messages"]
+    ][2::2]
 
 
 def test_what_an_earlier_result_shows_is_named_and_not_shown_again():
@@ -37,7 +41,8 @@ def test_nothing_is_missed_for_it_and_less_is_sent():
     used = [call("open", "", key=f"entry_{number}") for number in range(20)]
     carrier = Carrier(run_of(user("Go."), *read, *used))
     default, once = (
-        carrier.under(POLICIES[name](), None) for name in ("default", "no_repeats")
+        carrier.under(POLICIES[name](), None)
+        for name in ("default", "no_repeats")
     )
     assert once.shown.far_shown == default.shown.far_shown > 0
     assert once.shown.cost(0.1) < default.shown.cost(0.1)

@@ -36,7 +36,12 @@ def sums_of(*views, head_bytes=0):
 def test_what_is_behind_the_shared_prefix_is_written_and_the_rest_read():
     first, second = say(372), say(772)  # 400 and 800 bytes as JSON
     sums = sums_of([first], [first, second], head_bytes=40)
-    assert (sums.written, sums.read, sums.breaks, sums.peak) == (110 + 200, 110, 0, 310)
+    assert (sums.written, sums.read, sums.breaks, sums.peak) == (
+        110 + 200,
+        110,
+        0,
+        310,
+    )
     assert sums.cost(0.1) == pytest.approx(1.25 * 310 + 11)
 
 
@@ -47,7 +52,9 @@ def test_a_changed_message_breaks_the_prefix_at_its_first_other_byte():
 
 
 def missing(recall):
-    run = run_of(user("Go."), call("ls", LISTED), call("read", "", path="lib/deep.py"))
+    run = run_of(
+        user("Go."), call("ls", LISTED), call("read", "", path="lib/deep.py")
+    )
     wire = FORMATS[run.format]
     story = Story(wire, run.messages)
     wants = wants_of(story, boundaries(run), HeadText.of(wire, run.request))
@@ -69,8 +76,12 @@ def test_what_nothing_opens_is_paid_for_whole():
 
 
 def test_every_page_that_is_needed_is_paid_for_and_the_bound_stays_one():
-    sums = missing(lambda missed, view: [Fetched((2_000, 300)) for _ in missed])
+    sums = missing(
+        lambda missed, view: [Fetched((2_000, 300)) for _ in missed]
+    )
     assert (sums.pages, sums.page_written) == (2, 2_300)
     assert sums.page_read == 100 + 10 * 2_000 + 100 + 10 * 300
     assert sums.bound_written == 1_500
-    assert sums.cost(0.1) > sums.cost(0.1, "bound") > sums.cost(0.1, "none") == 0
+    assert (
+        sums.cost(0.1) > sums.cost(0.1, "bound") > sums.cost(0.1, "none") == 0
+    )

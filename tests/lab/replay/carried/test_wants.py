@@ -15,7 +15,9 @@ def wants(*parts, **request):
     run = run_of(*parts, **request)
     wire = FORMATS[run.format]
     return wants_of(
-        Story(wire, run.messages), boundaries(run), HeadText.of(wire, run.request)
+        Story(wire, run.messages),
+        boundaries(run),
+        HeadText.of(wire, run.request),
     )
 
 
@@ -28,9 +30,15 @@ def test_a_value_is_wanted_where_a_reply_has_it_first_and_a_result_told_it():
         user("Mend parse_date."),
         call("grep", "src/clock.py: parse_date, week_day"),
         call("read", "...", path="src/clock.py"),
-        call("read", "...", said="week_day is wrong in src/clock.py: parse_date"),
+        call(
+            "read", "...", said="week_day is wrong in src/clock.py: parse_date"
+        ),
     )
-    assert [values(each) for each in found] == [set(), {"src/clock.py"}, {"week_day"}]
+    assert [values(each) for each in found] == [
+        set(),
+        {"src/clock.py"},
+        {"week_day"},
+    ]
 
 
 def test_a_plain_word_and_a_value_that_nobody_told_are_not_wanted():
@@ -79,4 +87,6 @@ def test_an_old_text_with_backslashes_is_wanted_and_seen_as_it_stands_on_the_wir
 
 
 def test_line_numbers_are_taken_off():
-    assert unnumbered(FILE) == "def old_name(first_arg):\n    return first_arg\n"
+    assert (
+        unnumbered(FILE) == "def old_name(first_arg):\n    return first_arg\n"
+    )

@@ -15,7 +15,9 @@ def test_the_tables_tell_what_failed_and_mark_the_cheapest_that_passes():
         found, partial(judged_row, floors=[Floor("far", 0.1, False, "", "")])
     )
     tables = (evidence_table(rows, FLOORS), cost_table(rows))
-    columns = {str(c.header): [*c.cells] for table in tables for c in table.columns}
+    columns = {
+        str(c.header): [*c.cells] for table in tables for c in table.columns
+    }
     of = {
         (policy, room): (cost, below)
         for policy, room, cost, below in zip(

@@ -17,18 +17,26 @@ from ullage.tools.replay.many import Job, ResultFile, replay_all
 from ullage.tools.replay.rows import rows_of
 
 POLICIES = ("recency", "belady", "last_call", "default")
-FREE = [replace(floor, limit=100.0 if floor.is_most else 0.0) for floor in FLOORS]
+FREE = [
+    replace(floor, limit=100.0 if floor.is_most else 0.0) for floor in FLOORS
+]
 """Floors that everything passes."""
 
 
 def found_with(policies, rooms, runs=(1, 2), replayer=TRIED):
     wanted = (
-        ("errands", replace(errand(seed), id=f"errand {seed}"), 0) for seed in runs
+        ("errands", replace(errand(seed), id=f"errand {seed}"), 0)
+        for seed in runs
     )
     tries = tuple((policy, room) for policy in policies for room in rooms)
     kept = ResultFile(None)
     all_of = replay_all(
-        wanted, tries, Job((PROFILES["anthropic-5m"],)), LocalEngine(), kept, replayer
+        wanted,
+        tries,
+        Job((PROFILES["anthropic-5m"],)),
+        LocalEngine(),
+        kept,
+        replayer,
     )
     return [(name, outcome) for name, outcome, _ in all_of]
 
@@ -49,13 +57,18 @@ def points_of(found, first="recency", floors=FREE):
 
 def test_recency_has_no_skill_and_the_oracle_all_there_is(found):
     points, _ = points_of(found)
-    assert [points[policy, 0.2].skill for policy in ("recency", "belady")] == [0, 1]
+    assert [points[policy, 0.2].skill for policy in ("recency", "belady")] == [
+        0,
+        1,
+    ]
     assert points["last_call", 0.2].skill < 0
     assert points["default", 0.2].skill < 1
 
 
 def test_without_both_ends_of_the_scale_there_is_no_skill(found):
-    points, _ = points_of([each for each in found if each[1].policy != "belady"])
+    points, _ = points_of(
+        [each for each in found if each[1].policy != "belady"]
+    )
     assert points["default", 0.2].skill is None
 
 
@@ -75,12 +88,16 @@ def test_differences_are_to_the_first_policy_over_the_same_runs(found):
         "what is below a floor has no price"
     )
     swapped, _ = points_of(found, first="last_call")
-    assert swapped["recency", 0.2].visible.mean == pytest.approx(-other.visible.mean)
+    assert swapped["recency", 0.2].visible.mean == pytest.approx(
+        -other.visible.mean
+    )
 
 
 def test_more_room_shows_more_and_a_curve_lies_between_its_ends(found):
     points, comparison = points_of(found)
-    curve = next(each for each in comparison.curves if each.policy == "recency")
+    curve = next(
+        each for each in comparison.curves if each.policy == "recency"
+    )
     ends = [points["recency", room].er_line for room in (0.2, 0.4)]
     assert ends[0] < curve.auc < ends[1]
     assert curve.auc == pytest.approx(sum(ends) / 2), (
@@ -125,17 +142,28 @@ def test_full_service_is_compared_where_it_was_asked_for(found):
         points["last_call", 0.2].on_service_front
         or points["recency", 0.2].on_service_front
     )
-    assert all(curve.service_hypervolume is not None for curve in comparison.curves)
+    assert all(
+        curve.service_hypervolume is not None for curve in comparison.curves
+    )
     _, behind_floors = points_of(served, floors=FLOORS)
-    assert all(curve.service_hypervolume is None for curve in behind_floors.curves)
+    assert all(
+        curve.service_hypervolume is None for curve in behind_floors.curves
+    )
 
 
 def test_the_standings_tell_the_scale_and_the_curves_every_policy(found):
     rows = rows_of(found, judged_row)
     comparison = compared(found, rows, "recency")
     cells = {
-        str(c.header): [*c.cells] for c in standings_table(rows, comparison, {}).columns
+        str(c.header): [*c.cells]
+        for c in standings_table(rows, comparison, {}).columns
     }
-    shown = zip(*(cells[name] for name in ("policy", "budget", "skill")), strict=True)
-    assert {("recency", "20%", "+0.00"), ("belady", "20%", "+1.00")} <= set(shown)
-    assert [*curves_table(comparison.curves).columns[0].cells] == list(POLICIES)
+    shown = zip(
+        *(cells[name] for name in ("policy", "budget", "skill")), strict=True
+    )
+    assert {("recency", "20%", "+0.00"), ("belady", "20%", "+1.00")} <= set(
+        shown
+    )
+    assert [*curves_table(comparison.curves).columns[0].cells] == list(
+        POLICIES
+    )

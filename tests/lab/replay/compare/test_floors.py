@@ -28,7 +28,9 @@ def replayed(policy, run=None, window=ROOMY):
 @pytest.fixture(scope="module")
 def rows():
     policies = ("default", "last_call", "names_only")
-    found = rows_of((("errand", replayed(policy)) for policy in policies), judged_row)
+    found = rows_of(
+        (("errand", replayed(policy)) for policy in policies), judged_row
+    )
     return {row.policy: row for row in found}
 
 
@@ -62,7 +64,9 @@ def test_the_last_call_alone_is_the_cheapest_and_never_wins(rows):
 
 
 def test_a_list_of_names_is_below_the_floors_in_a_window_that_is_too_small():
-    (row,) = rows_of([("errand", replayed("names_only", window=8_000))], judged_row)
+    (row,) = rows_of(
+        [("errand", replayed("names_only", window=8_000))], judged_row
+    )
     assert "far" in row.below
     assert not row.passes
 
@@ -73,13 +77,21 @@ def test_nobody_wins_where_nobody_passes():
         for policy in ("last_call", "names_only")
     ]
     assert {
-        (each.policy, each.passing) for each in cheapest_of(rows_of(found, judged_row))
+        (each.policy, each.passing)
+        for each in cheapest_of(rows_of(found, judged_row))
     } == {(None, 0)}
 
 
-def test_the_cost_of_what_is_below_a_floor_stands_in_brackets_beside_the_floor(rows):
-    tables = (cost_table([*rows.values()]), evidence_table([*rows.values()], FLOORS))
-    columns = {str(c.header): [*c.cells] for table in tables for c in table.columns}
+def test_the_cost_of_what_is_below_a_floor_stands_in_brackets_beside_the_floor(
+    rows,
+):
+    tables = (
+        cost_table([*rows.values()]),
+        evidence_table([*rows.values()], FLOORS),
+    )
+    columns = {
+        str(c.header): [*c.cells] for table in tables for c in table.columns
+    }
     shown = dict(zip(columns["policy"], columns["cost"], strict=True))
     below = dict(zip(columns["policy"], columns["below"], strict=True))
     assert "(" not in shown["default"]
@@ -135,16 +147,22 @@ EDIT = run_of(
 
 def test_the_old_text_of_an_edit_is_an_anchor_and_must_be_whole_in_view():
     (kept, lost) = (
-        replayed(policy, EDIT).evidence.anchors for policy in ("default", "last_call")
+        replayed(policy, EDIT).evidence.anchors
+        for policy in ("default", "last_call")
     )
     assert (kept.demanded, kept.visible) == (1, 1)
     assert (lost.demanded, lost.visible) == (1, 0)
 
 
 def test_a_view_without_a_word_of_the_user_is_counted():
-    said = "Keep every answer under ten lines, and never touch the harbour. " * 40
+    said = (
+        "Keep every answer under ten lines, and never touch the harbour. " * 40
+    )
     run = run_of(
-        user("Begin."), call("bash", "ok", command="a"), user(said), *EDIT_AGAIN
+        user("Begin."),
+        call("bash", "ok", command="a"),
+        user(said),
+        *EDIT_AGAIN,
     )
     evidence = replayed("recency", run, window=600).evidence
     assert evidence.views == 7

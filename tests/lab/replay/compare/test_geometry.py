@@ -31,7 +31,9 @@ def test_on_the_front_is_what_nothing_beats():
 
 def test_the_hypervolume_is_what_lies_behind_the_points():
     assert hypervolume([(0.5, 0.5)]) == 0.25
-    assert hypervolume([(0.5, 0.5), (0.75, 0.25)]) == pytest.approx(0.25 + 0.25 * 0.25)
+    assert hypervolume([(0.5, 0.5), (0.75, 0.25)]) == pytest.approx(
+        0.25 + 0.25 * 0.25
+    )
     assert hypervolume([(0, 0)]) == 1
     assert hypervolume([(1.5, 0), (0, 1), (1, 1)]) == 0, (
         "behind the reference there is nothing"

@@ -14,13 +14,17 @@ PROFILES_ASKED = [PROFILES["anthropic-5m"], PROFILES["openai-5"]]
 
 def served(policy, *seeds):
     return [
-        full_service(errand(seed), 8_000, profiles=PROFILES_ASKED, policy=policy)
+        full_service(
+            errand(seed), 8_000, profiles=PROFILES_ASKED, policy=policy
+        )
         for seed in seeds
     ]
 
 
 @pytest.mark.parametrize("policy", ["last_call", "default"])
-def test_a_run_at_full_service_is_what_the_service_says_under_each_profile(policy):
+def test_a_run_at_full_service_is_what_the_service_says_under_each_profile(
+    policy,
+):
     (found,) = served(policy, 1)
     alone = serviced_alone(policy, errand(1), 8_000)
     assert found.faults == alone.faults > 0
@@ -37,7 +41,9 @@ def test_runs_are_summed_and_their_costs_spread():
     found = service_of(each)
     assert (found.runs, found.faults) == (2, sum(one.faults for one in each))
     paid, raw = zip(*map(cost_usd, each), strict=True)
-    assert found.usd["anthropic-5m"].pooled == pytest.approx(sum(paid) / sum(raw))
+    assert found.usd["anthropic-5m"].pooled == pytest.approx(
+        sum(paid) / sum(raw)
+    )
     assert found.usd["anthropic-5m"].runs == 2
     assert found.failed_share == found.failed / found.calls
     assert service_of([]) is None

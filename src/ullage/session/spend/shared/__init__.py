@@ -79,7 +79,9 @@ class SharedBudget(Budget):
         server = innermost(store)
         if not isinstance(server, PostgresStore):
             raise ConfigError(
-                "store", "a shared budget needs a server", 'Give "postgresql://…".'
+                "store",
+                "a shared budget needs a server",
+                'Give "postgresql://…".',
             )
         self.name = name
         self._book: _Book = _Book(Spent())
@@ -110,8 +112,13 @@ class SharedBudget(Budget):
             upto, calls = self._synced_rows + len(rows), self._rows_of(rows)
             sums = self._store.book(self.name, calls)
             with self._lock:  # calls were counted meanwhile
-                more = (call[_SUMS:] for call in self._rows_of(self._book.since(upto)))
-                self._book.know(_spent(map(sum, zip(sums, *more, strict=True))))
+                more = (
+                    call[_SUMS:]
+                    for call in self._rows_of(self._book.since(upto))
+                )
+                self._book.know(
+                    _spent(map(sum, zip(sums, *more, strict=True)))
+                )
                 self._synced_rows = upto
 
     def _rows_of(self, rows: Iterable[BookEntry]) -> list[CallRow]:
@@ -125,7 +132,9 @@ class SharedBudget(Budget):
             replaced = self._book.since(row.replaces)[0].call
         sums, replaced_sums = _sums(call), _sums(replaced)
         id = self._worker + row.number.to_bytes(8, "big")
-        return CallRow(id, call.agent, call.model, *map(sub, sums, replaced_sums))
+        return CallRow(
+            id, call.agent, call.model, *map(sub, sums, replaced_sums)
+        )
 
 
 _SUMS = CallRow._fields.index("fresh_tokens")
@@ -150,4 +159,6 @@ def _spent(sums: Iterable[Any]) -> Spent:
         output_tokens=output,
     )
     cost = None if unpriced else cost_usd
-    return Spent(usage=usage, cost_usd=cost, calls=calls, estimated_tokens=estimated)
+    return Spent(
+        usage=usage, cost_usd=cost, calls=calls, estimated_tokens=estimated
+    )

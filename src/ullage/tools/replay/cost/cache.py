@@ -42,7 +42,9 @@ class CacheUse(Struct, frozen=True, kw_only=True, gc=False):
     rewritten_tokens: int = 0
 
 
-def usd(call: CacheUse, profile: Profile, output_tokens: int = 0) -> float | None:
+def usd(
+    call: CacheUse, profile: Profile, output_tokens: int = 0
+) -> float | None:
     """What one call and its answer cost in US dollars; None if a price is not known.
 
     The length of the whole prompt chooses the prices (`provider-rules` §3.4).
@@ -51,7 +53,9 @@ def usd(call: CacheUse, profile: Profile, output_tokens: int = 0) -> float | Non
     if prices is None:
         return None
     input_usd, output_usd = prices
-    return (input_units(call, profile) * input_usd + output_tokens * output_usd) / 1e6
+    return (
+        input_units(call, profile) * input_usd + output_tokens * output_usd
+    ) / 1e6
 
 
 def input_units(call: CacheUse, profile: Profile) -> float:
@@ -65,7 +69,9 @@ def input_units(call: CacheUse, profile: Profile) -> float:
 
 def sum_usd(cost_usd: float | None, more_usd: float | None) -> float | None:
     """Two costs together; None if one of them is not known."""
-    return None if cost_usd is None or more_usd is None else cost_usd + more_usd
+    return (
+        None if cost_usd is None or more_usd is None else cost_usd + more_usd
+    )
 
 
 class _Entry(Struct, frozen=True, gc=False):
@@ -88,7 +94,9 @@ class PromptCache:
         """One request at ``now_s`` seconds of the caller's clock, which never goes back."""
         cached = self._hit(request, now_s)
         written = self._write(request, cached, now_s)
-        self._ends = [*self._ends, request.blocks][-self.profile.max_breakpoints :]
+        self._ends = [*self._ends, request.blocks][
+            -self.profile.max_breakpoints :
+        ]
         return CacheUse(
             prompt_tokens=request.prompt_tokens,
             cached_tokens=cached,
@@ -103,7 +111,9 @@ class PromptCache:
         if profile.hits == "never":
             return 0
         ttl_s = _EVER_S if profile.ttl_s is None else profile.ttl_s
-        living = [entry for entry in self._entries if now_s - entry.used_s <= ttl_s]
+        living = [
+            entry for entry in self._entries if now_s - entry.used_s <= ttl_s
+        ]
         if profile.hits == "prefix":
             warm = min(
                 request.common_tokens,
@@ -113,7 +123,9 @@ class PromptCache:
         else:
             findable = self._remembered(living)
             living = [
-                entry for entry in living if entry.tokens <= request.common_tokens
+                entry
+                for entry in living
+                if entry.tokens <= request.common_tokens
             ]
             reach = self._reach(
                 [entry for entry in living if entry in findable], request
@@ -124,14 +136,20 @@ class PromptCache:
         ]
         return reach if reach >= max(profile.min_tokens, 1) else 0
 
-    def _reach(self, entries: Sequence[_Entry], request: MeasuredRequest) -> int:
+    def _reach(
+        self, entries: Sequence[_Entry], request: MeasuredRequest
+    ) -> int:
         """The longest entry that a marker finds: of its end, the head, or the newest ends."""
         near = self.profile.look_back_blocks
         if near is not None:
-            ends = (end for end in reversed(self._ends) if end < request.blocks)
+            ends = (
+                end for end in reversed(self._ends) if end < request.blocks
+            )
             marks = [request.blocks, 0, *ends][: self.profile.max_breakpoints]
             entries = [
-                e for e in entries if any(m - near < e.blocks <= m for m in marks)
+                e
+                for e in entries
+                if any(m - near < e.blocks <= m for m in marks)
             ]
         return max((entry.tokens for entry in entries), default=0)
 
@@ -145,7 +163,9 @@ class PromptCache:
             *entries[-most:],
         ]
 
-    def _write(self, request: MeasuredRequest, cached: int, now_s: float) -> int:
+    def _write(
+        self, request: MeasuredRequest, cached: int, now_s: float
+    ) -> int:
         """How much is in the cache now and was not before."""
         profile, total = self.profile, request.prompt_tokens
         end = total - total % profile.step_tokens
@@ -155,7 +175,10 @@ class PromptCache:
             self._entries = [_Entry(total, request.blocks, now_s)]
         else:
             lengths = {entry.tokens for entry in self._entries}
-            for tokens, blocks in ((request.head_tokens, 0), (total, request.blocks)):
+            for tokens, blocks in (
+                (request.head_tokens, 0),
+                (total, request.blocks),
+            ):
                 if tokens >= profile.min_tokens and tokens not in lengths:
                     self._entries.append(_Entry(tokens, blocks, now_s))
         return max(end - cached, 0)

@@ -29,7 +29,12 @@ from ullage.tools.replay.cost.cache import (
     sum_usd,
     usd,
 )
-from ullage.tools.replay.cost.prefix import CountText, MeasuredRequest, Prefix, Wire
+from ullage.tools.replay.cost.prefix import (
+    CountText,
+    MeasuredRequest,
+    Prefix,
+    Wire,
+)
 from ullage.tools.replay.cost.prices import Profile
 
 Clock: TypeAlias = Literal["warm", "lossy", "recorded"]
@@ -71,7 +76,9 @@ class BillSide(Struct, frozen=True, kw_only=True):
 
     def __add__(self, other: BillSide) -> BillSide:
         cost_usd = sum_usd(self.cost_usd, other.cost_usd)
-        counts = [name for name in self.__struct_fields__ if name != "cost_usd"]
+        counts = [
+            name for name in self.__struct_fields__ if name != "cost_usd"
+        ]
         return BillSide(
             **{at: getattr(self, at) + getattr(other, at) for at in counts},
             cost_usd=cost_usd,
@@ -154,7 +161,9 @@ def _matters(clock: Clock, profile: Profile) -> bool:
 class _Pricing:
     """One profile on one clock."""
 
-    def __init__(self, profile: Profile, clock: Clock, starts: Sequence[float]) -> None:
+    def __init__(
+        self, profile: Profile, clock: Clock, starts: Sequence[float]
+    ) -> None:
         self.profile, self.clock, self._starts = profile, clock, starts
         self._raw, self._shown = PromptCache(profile), PromptCache(profile)
         self._sides = (BillSide(), BillSide())
@@ -170,7 +179,9 @@ class _Pricing:
         now_s, profile = self._starts[number], self.profile
         raw_use = self._raw.take(raw, now_s)
         fitted_use = self._shown.take(fitted, now_s)
-        costs = [usd(call, profile, output_tokens) for call in (raw_use, fitted_use)]
+        costs = [
+            usd(call, profile, output_tokens) for call in (raw_use, fitted_use)
+        ]
         self._sides = (
             self._sides[0] + _side(raw_use, profile, costs[0]),
             self._sides[1] + _side(fitted_use, profile, costs[1]),
@@ -181,11 +192,17 @@ class _Pricing:
         raw, fitted = self._sides
         profile, models = self.profile.name, (self.profile.whose,)
         return Bill(
-            profile=profile, models=models, clock=self.clock, raw=raw, shown=fitted
+            profile=profile,
+            models=models,
+            clock=self.clock,
+            raw=raw,
+            shown=fitted,
         )
 
 
-def _side(call: CacheUse, profile: Profile, cost_usd: float | None) -> BillSide:
+def _side(
+    call: CacheUse, profile: Profile, cost_usd: float | None
+) -> BillSide:
     return BillSide(
         cached_tokens=call.cached_tokens,
         written_tokens=call.written_tokens,

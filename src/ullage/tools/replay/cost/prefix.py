@@ -41,7 +41,13 @@ class MeasuredRequest(Struct, frozen=True, kw_only=True, gc=False):
     blocks: int
 
 
-_HEADS = ("tools", "system", "instructions", "systemInstruction", "system_instruction")
+_HEADS = (
+    "tools",
+    "system",
+    "instructions",
+    "systemInstruction",
+    "system_instruction",
+)
 
 
 def head_of(request: Wire) -> str:
@@ -79,14 +85,18 @@ class Prefix:
         self.breaks = self.rewritten_tokens = 0
         self.rewritten_share = 0.0
 
-    def measure(self, messages: Sequence[Wire], head: str = "") -> MeasuredRequest:
+    def measure(
+        self, messages: Sequence[Wire], head: str = ""
+    ) -> MeasuredRequest:
         """Take in one request: its messages in wire form, and its head as text (`head_of`)."""
         previous_tokens = self._total
         common = self._take(messages, head)
         if common < previous_tokens:
             self.breaks += 1
             self.rewritten_tokens += previous_tokens - common
-            self.rewritten_share += (previous_tokens - common) / previous_tokens
+            self.rewritten_share += (
+                previous_tokens - common
+            ) / previous_tokens
         return MeasuredRequest(
             prompt_tokens=self._total,
             head_tokens=self._head_tokens,
@@ -105,10 +115,16 @@ class Prefix:
                 common += self._shared(self._messages[same], messages[same])
         else:
             shared = _common(self._head, head)
-            common = min(self._count(shared), self._head_tokens) if shared else 0
-            self._head, self._head_tokens = head, self._count(head) if head else 0
+            common = (
+                min(self._count(shared), self._head_tokens) if shared else 0
+            )
+            self._head, self._head_tokens = (
+                head,
+                self._count(head) if head else 0,
+            )
         self._sizes[same:] = (
-            message_tokens(_bare(message), self._count) for message in messages[same:]
+            message_tokens(_bare(message), self._count)
+            for message in messages[same:]
         )
         self._blocks[same:] = map(_blocks_of, messages[same:])
         self._messages = list(messages)
@@ -196,14 +212,20 @@ def _bare_block(block: Any) -> Any:
     if isinstance(inner, list):
         block = {**block, "content": [_bare_block(item) for item in inner]}
     if "cache_control" in block:
-        block = {key: value for key, value in block.items() if key != "cache_control"}
+        block = {
+            key: value
+            for key, value in block.items()
+            if key != "cache_control"
+        }
     return block
 
 
 def _text(value: Any) -> str:
     try:
         return msgspec.json.encode(value).decode()
-    except UnicodeEncodeError:  # a lone surrogate: only the standard library escapes it
+    except (
+        UnicodeEncodeError
+    ):  # a lone surrogate: only the standard library escapes it
         return json.dumps(value, separators=(",", ":"), ensure_ascii=True)
 
 

@@ -13,10 +13,22 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
-from ullage.tools.replay.engines._engine import TRIES, Engine, LocalEngine, WorkerDied
+from ullage.tools.replay.engines._engine import (
+    TRIES,
+    Engine,
+    LocalEngine,
+    WorkerDied,
+)
 from ullage.tools.replay.engines._processes import processes
 
-__all__ = ["NAMES", "TRIES", "Engine", "LocalEngine", "WorkerDied", "open_engine"]
+__all__ = [
+    "NAMES",
+    "TRIES",
+    "Engine",
+    "LocalEngine",
+    "WorkerDied",
+    "open_engine",
+]
 
 NAMES = ("processes", "ray")
 """The engines there are. One process is this one."""

@@ -13,12 +13,22 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from ullage.tools.replay.engines._engine import TRIES, Engine, LocalEngine, WorkerDied
+from ullage.tools.replay.engines._engine import (
+    TRIES,
+    Engine,
+    LocalEngine,
+    WorkerDied,
+)
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -58,7 +68,10 @@ class _Processes:
     ) -> Iterator[tuple[T, R | WorkerDied]]:
         """See `Engine.map`."""
         fresh = ((tag, unit, 1) for tag, unit in units)
-        again, idle = deque[tuple[T, U, int]](), deque(range(len(self._workers)))
+        again, idle = (
+            deque[tuple[T, U, int]](),
+            deque(range(len(self._workers))),
+        )
         running: dict[Future[R], tuple[int, tuple[T, U, int]]] = {}
         while True:
             while (
@@ -85,7 +98,9 @@ class _Processes:
         for worker in self._workers:
             worker.shutdown(wait=wait, cancel_futures=True)
 
-    def _submit(self, worker: int, function: Callable[[U], R], unit: U) -> Future[R]:
+    def _submit(
+        self, worker: int, function: Callable[[U], R], unit: U
+    ) -> Future[R]:
         """Give a unit to a worker, or to its successor if it is dead."""
         try:
             return self._workers[worker].submit(function, unit)

@@ -53,7 +53,9 @@ def ray_cluster(workers: int | None) -> Iterator[Engine]:
 
 def _connect(ray: Any, workers: int | None) -> None:
     is_own = not os.environ.get("RAY_ADDRESS")
-    options = {"num_cpus": workers, "include_dashboard": False} if is_own else {}
+    options = (
+        {"num_cpus": workers, "include_dashboard": False} if is_own else {}
+    )
     try:
         ray.init(log_to_driver=False, configure_logging=False, **options)
     except ConnectionError:
@@ -76,7 +78,9 @@ class _Ray:
     ) -> Iterator[tuple[T, R | WorkerDied]]:
         """See `Engine.map`."""
         here = partial(_checked_call, function, _figures_of())
-        remote = self._ray.remote(max_retries=TRIES - 1, num_cpus=1)(_named(here))
+        remote = self._ray.remote(max_retries=TRIES - 1, num_cpus=1)(
+            _named(here)
+        )
         units = iter(units)
         running: dict[Any, T] = {}
         while True:
@@ -114,7 +118,9 @@ def _named(call: Callable[[U], R]) -> Callable[[U], R]:
 def _checked_call(function: Callable[[U], R], figures_of: str, unit: U) -> R:
     if _figures_of() != figures_of:
         reason = f"a node has {_figures_of()}, and this machine {figures_of}"
-        raise ConfigError("--engine ray", reason, "Install the same on all of them.")
+        raise ConfigError(
+            "--engine ray", reason, "Install the same on all of them."
+        )
     return function(unit)
 
 

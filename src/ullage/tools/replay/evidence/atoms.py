@@ -26,7 +26,9 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-Kind: TypeAlias = Literal["path", "identifier", "number", "hash", "literal", "quote"]
+Kind: TypeAlias = Literal[
+    "path", "identifier", "number", "hash", "literal", "quote"
+]
 
 _HEX = "[0-9a-fA-F]"
 _ESCAPE = re.compile(
@@ -37,7 +39,10 @@ URL = re.compile(
     r"\b[A-Za-z]\w*://(?:[^\s\"'`<>|\\()\[\]{}]|\([^\s\"'`<>|\\()\[\]{}]*\))+"
 )
 """A URL, perhaps with the stop behind it (`bare_url`). It may hold brackets that it closes."""
-_LONGER = {True: re.compile(r"[-@]\w|/[.@]?\w"), False: re.compile(r"[-.@]\w|/[.@]?\w")}
+_LONGER = {
+    True: re.compile(r"[-@]\w|/[.@]?\w"),
+    False: re.compile(r"[-.@]\w|/[.@]?\w"),
+}
 """What makes a longer token of one that ends here, where dots divide names and where not."""
 _NOT_BEFORE_ROOT = frozenset("~./<*)}]")
 _SIGNS = {"n": "\n", "r": "\r", "t": "\t"}
@@ -73,11 +78,17 @@ def plain(text: str) -> str:
 def _unescaped(match: re.Match[str]) -> str:
     high, low, code, sign = match.groups()
     if high:
-        return chr(0x10000 + ((int(high, 16) & 0x3FF) << 10) + (int(low, 16) & 0x3FF))
+        return chr(
+            0x10000 + ((int(high, 16) & 0x3FF) << 10) + (int(low, 16) & 0x3FF)
+        )
     if code:
         return chr(int(code, 16))
     if not sign:
-        return "" if match.string[match.end() : match.end() + 1] in ("", "\n") else "\\"
+        return (
+            ""
+            if match.string[match.end() : match.end() + 1] in ("", "\n")
+            else "\\"
+        )
     return _SIGNS.get(sign, " ") if sign.isalpha() else sign
 
 
@@ -150,7 +161,9 @@ def _is_whole_path(text: str, start: int, path: str) -> bool:
     if "://" in path:
         match = URL.match(text, start)
         return match is not None and bare_url(match[0]) == path
-    return preceding != "." and not (path[0] == "/" and preceding in _NOT_BEFORE_ROOT)
+    return preceding != "." and not (
+        path[0] == "/" and preceding in _NOT_BEFORE_ROOT
+    )
 
 
 def _is_word(sign: str) -> bool:
@@ -222,11 +235,15 @@ def atoms_in(text: str) -> Iterator[Atom]:
 
 def tokens_in(text: str) -> set[str]:
     """Every token of a plain text that may be an atom; quicker than to find out which are."""
-    tokens = {match.strip() for quoted in _QUOTED for match in quoted.findall(text)}
+    tokens = {
+        match.strip() for quoted in _QUOTED for match in quoted.findall(text)
+    }
     if "://" in text:
         tokens.update(bare_url(match[0]) for match in URL.finditer(text))
         text = URL.sub(" ", text)
-    once = "\n".join(set(_ROUGH.findall(text)))  # most are in a text many times
+    once = "\n".join(
+        set(_ROUGH.findall(text))
+    )  # most are in a text many times
     tokens.update(map(_trimmed, _TOKEN.findall(once)))
     return tokens
 

@@ -25,7 +25,9 @@ from ullage.wires import FORMATS
 SHARE = 0.02
 
 
-def common_in(runs: Iterable[Run], engine: Engine | None = None) -> frozenset[str]:
+def common_in(
+    runs: Iterable[Run], engine: Engine | None = None
+) -> frozenset[str]:
     """The stop list of these runs, each of which is held in memory only while it is read."""
     outcomes = (
         outcome
@@ -44,9 +46,12 @@ def task_of(run: Run) -> str:
     """What identifies the task of a run: as recorded, else what the user said first."""
     if run.task:
         return run.task
-    users = (message for message in run.messages if message.get("role") == "user")
+    users = (
+        message for message in run.messages if message.get("role") == "user"
+    )
     messages = [
-        FORMATS[run.format].parse(message, "messages") for message in islice(users, 1)
+        FORMATS[run.format].parse(message, "messages")
+        for message in islice(users, 1)
     ]
     pieces = (piece for message in messages for piece in texts_of(message))
     return "\n".join(piece.text for piece in pieces if piece.by == "user")
@@ -80,7 +85,9 @@ def counted(run: Run) -> RunValues | None:
     except (FormatError, AttributeError, KeyError, TypeError):
         return None  # reported when it is replayed
     texts = {text for token in tokens for text in _ends(token)}
-    return RunValues(task_of(run), frozenset(used), array("q", map(_hash, texts)))
+    return RunValues(
+        task_of(run), frozenset(used), array("q", map(_hash, texts))
+    )
 
 
 def _hash(text: str) -> int:
@@ -99,10 +106,14 @@ def common_of(counts: Iterable[RunValues]) -> frozenset[str]:
         by_task.setdefault(values.task, []).append(values.hashes)
     tasks: Counter[int] = Counter()
     for runs in by_task.values():
-        tasks.update({value for hashes in runs for value in hashes if value in used})
+        tasks.update(
+            {value for hashes in runs for value in hashes if value in used}
+        )
     other_tasks = max(len(by_task) - 1, 1)
     return frozenset(
-        used[value] for value, n in tasks.items() if (n - 1) / other_tasks > SHARE
+        used[value]
+        for value, n in tasks.items()
+        if (n - 1) / other_tasks > SHARE
     )
 
 

@@ -118,13 +118,17 @@ class RunHistory:
         user_tools: tuple[str, ...] = (),
     ) -> None:
         self.wire = wire
-        self.transcript = Transcript(b"", user_tools=answered_by_user(user_tools))
+        self.transcript = Transcript(
+            b"", user_tools=answered_by_user(user_tools)
+        )
         self.messages: list[Any] = []
         self.parsed: list[Message] = []
         self.pieces: list[tuple[MessageText, ...]] = []
         self._places: dict[int, int] = {}
         self._with_word: dict[str, list[int]] = {}
-        self._holding: dict[Atom, tuple[int, list[tuple[int, MessageText]]]] = {}
+        self._holding: dict[
+            Atom, tuple[int, list[tuple[int, MessageText]]]
+        ] = {}
         for raw in messages:
             self.add(raw)
 
@@ -159,14 +163,18 @@ class RunHistory:
     def before(self, atom: Atom, length: int) -> list[tuple[int, MessageText]]:
         """Every text among the first ``length`` messages that holds an atom, in order."""
         places = self._all(atom)
-        return places[: bisect_left(places, length, key=lambda place: place[0])]
+        return places[
+            : bisect_left(places, length, key=lambda place: place[0])
+        ]
 
     def _all(self, atom: Atom) -> list[tuple[int, MessageText]]:
         searched, places = self._holding.get(atom, (0, []))
         if searched < len(self.messages):
             for index in self._candidates(atom, searched):
                 places += [
-                    (index, piece) for piece in self.pieces[index] if piece.holds(atom)
+                    (index, piece)
+                    for piece in self.pieces[index]
+                    if piece.holds(atom)
                 ]
             self._holding[atom] = (len(self.messages), places)
         return places
@@ -174,11 +182,15 @@ class RunHistory:
     def _candidates(self, atom: Atom, start: int) -> Sequence[int]:
         """The messages from ``start`` on that hold the rarest word of an atom."""
         inside = words(plain(atom.text))
-        if atom.kind == "quote":  # the first and the last may be parts of words
+        if (
+            atom.kind == "quote"
+        ):  # the first and the last may be parts of words
             inside = inside[1:-1][:_QUOTE_WORDS]
         if not inside:
             return range(start, len(self.messages))
-        rarest = min((self._with_word.get(word, []) for word in inside), key=len)
+        rarest = min(
+            (self._with_word.get(word, []) for word in inside), key=len
+        )
         return rarest[bisect_left(rarest, start) :]
 
 
@@ -239,7 +251,10 @@ class HeadText(Struct, frozen=True):
         """The head of a request."""
         whole = {**request, wire.key: []}
         tools = {wire.tool_name(tool): tool for tool in wire.tools(whole)}
-        enums = {name: frozenset({name, *_enums(tool)}) for name, tool in tools.items()}
+        enums = {
+            name: frozenset({name, *_enums(tool)})
+            for name, tool in tools.items()
+        }
         text = "\n".join(wire.head(whole).texts)
         return cls(MessageText("user", text, plain(text), 0), enums)
 
@@ -263,7 +278,10 @@ def demands_of(
 
 
 def classes_of(
-    story: RunHistory, length: int, head: HeadText, common: Set[str] = frozenset()
+    story: RunHistory,
+    length: int,
+    head: HeadText,
+    common: Set[str] = frozenset(),
 ) -> dict[Atom, tuple[str, Sources]]:
     """The class of every value in the arguments of one reply; of demands, the sources.
 
@@ -271,20 +289,28 @@ def classes_of(
     ``schema``, ``common``, ``generated``.
     """
     classes: dict[Atom, tuple[str, Sources]] = {}
-    for call in (call for message in story.reply(length) for call in message.calls):
+    for call in (
+        call for message in story.reply(length) for call in message.calls
+    ):
         for atom in sorted(atoms_of(call.arguments)):
             if atom not in classes:
-                classes[atom] = _class(atom, call.name, story, length, head, common)
+                classes[atom] = _class(
+                    atom, call.name, story, length, head, common
+                )
     return classes
 
 
 def _demands_of_call(
-    number: int, classes: Mapping[Atom, tuple[str, Sources]], lengths: Sequence[int]
+    number: int,
+    classes: Mapping[Atom, tuple[str, Sources]],
+    lengths: Sequence[int],
 ) -> Iterator[Demand]:
     uses: tuple[Use, ...] = ("first", "reuse")
     for use in uses:
         values = [
-            (atom, sources) for atom, (kind, sources) in classes.items() if kind == use
+            (atom, sources)
+            for atom, (kind, sources) in classes.items()
+            if kind == use
         ]
         for atom, sources in values:
             age = number - bisect_right(lengths, sources[-1][0]) + 1

@@ -21,7 +21,14 @@ from typing import Any, Self
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from ullage.tools.replay.evidence.atoms import Atom, holds, places, plain, quotes, words
+from ullage.tools.replay.evidence.atoms import (
+    Atom,
+    holds,
+    places,
+    plain,
+    quotes,
+    words,
+)
 from ullage.tools.replay.evidence.demands import (
     BUCKETS,
     Demand,
@@ -89,7 +96,9 @@ class ViewReader:
                 )
                 texts.append(read[id(raw)][1])
         self._read = read
-        new_texts = tuple(piece for _, pieces in read.values() for piece in pieces)
+        new_texts = tuple(
+            piece for _, pieces in read.values() for piece in pieces
+        )
         return ParsedView(tuple(texts), frozenset(originals), new_texts)
 
     def shows(self, demand: Demand, view: ParsedView) -> bool:
@@ -135,19 +144,26 @@ def line_at(text: str, start: int, stop: int) -> ValueContext:
     end = text.find("\n", stop)
     end = len(text) if end < 0 else end
     if end - begin > 2 * _SIDE_CHARS + stop - start:
-        begin, end = max(begin, start - _SIDE_CHARS), min(end, stop + _SIDE_CHARS)
+        begin, end = (
+            max(begin, start - _SIDE_CHARS),
+            min(end, stop + _SIDE_CHARS),
+        )
     return ValueContext(text[begin:start], text[stop:end])
 
 
 def _shows(text: str, at: int, value: str, line: ValueContext) -> bool:
     """Whether the text around a place is a source line, or nearly."""
     stop = at + len(value)
-    if text.endswith(line.prefix, 0, at) and text.startswith(line.suffix, stop):
+    if text.endswith(line.prefix, 0, at) and text.startswith(
+        line.suffix, stop
+    ):
         return True
     prefix_words = words(line.prefix)
     suffix_words = words(line.suffix)
     value_words = len(words(value))
-    near_prefix = words(text[max(at - 2 * len(line.prefix) - _SIDE_CHARS, 0) : at])
+    near_prefix = words(
+        text[max(at - 2 * len(line.prefix) - _SIDE_CHARS, 0) : at]
+    )
     near_suffix = words(text[stop : stop + 2 * len(line.suffix) + _SIDE_CHARS])
     shown_words = (
         value_words
@@ -201,7 +217,10 @@ class DemandTally(Struct, frozen=True):
 
     def __add__(self, other: Self) -> Self:
         return type(self)(
-            *(a + b for a, b in zip(astuple(self), astuple(other), strict=True))
+            *(
+                a + b
+                for a, b in zip(astuple(self), astuple(other), strict=True)
+            )
         )
 
 
@@ -224,7 +243,9 @@ class EvidenceMeter:
         verdicts: what became of each demand so far.
     """
 
-    def __init__(self, story: RunHistory, demands: Demands, library: Library) -> None:
+    def __init__(
+        self, story: RunHistory, demands: Demands, library: Library
+    ) -> None:
         self.story, self.demands, self.library = story, demands, library
         self.verdicts: list[DemandVerdict] = []
         self._sight = ViewReader(story)
@@ -237,7 +258,9 @@ class EvidenceMeter:
         self.verdicts += verdicts
         return verdicts
 
-    def judge(self, number: int, length: int, view: ParsedView) -> list[DemandVerdict]:
+    def judge(
+        self, number: int, length: int, view: ParsedView
+    ) -> list[DemandVerdict]:
         """What becomes of the demands of a call in its view."""
         demands = self.demands[number]
         visible = [self._sight.shows(demand, view) for demand in demands]
@@ -245,12 +268,16 @@ class EvidenceMeter:
         if not all(visible):
             texts = (piece.text for pieces in view.texts for piece in pieces)
             named = (
-                pointer.ref for text in texts for pointer in self.library.named(text)
+                pointer.ref
+                for text in texts
+                for pointer in self.library.named(text)
             )
             refs = reachable_with(self.library.leads, dict.fromkeys(named))
         return [
             DemandVerdict(
-                demand, is_there, not is_there and not self._can_open(refs, demand.atom)
+                demand,
+                is_there,
+                not is_there and not self._can_open(refs, demand.atom),
             )
             for demand, is_there in zip(demands, visible, strict=True)
         ]
@@ -258,7 +285,8 @@ class EvidenceMeter:
     def missed(self, number: int) -> None:
         """There was no view for this call: all it demands is lost."""
         self.verdicts += [
-            DemandVerdict(d, visible=False, lost=True) for d in self.demands[number]
+            DemandVerdict(d, visible=False, lost=True)
+            for d in self.demands[number]
         ]
 
     def evidence(self) -> EvidenceScore:
@@ -271,7 +299,12 @@ class EvidenceMeter:
                 tallies[bucket_of(demand.age)] += _tally(verdict, 1)
                 far += _tally(verdict, demand.weight if demand.is_far else 0)
         return EvidenceScore(
-            {bucket: tally for bucket, tally in tallies.items() if tally.demanded}, far
+            {
+                bucket: tally
+                for bucket, tally in tallies.items()
+                if tally.demanded
+            },
+            far,
         )
 
     def _can_open(self, refs: Sequence[str], atom: Atom) -> bool:

@@ -88,14 +88,16 @@ def read(
     files = logs_under(path)
     if not files:
         name = Path(path).name or "."
-        remedy = (
-            "Give a JSON or JSON Lines file, compressed or not, or a folder of them."
+        remedy = "Give a JSON or JSON Lines file, compressed or not, or a folder of them."
+        raise FormatError(
+            name, "there is no such file, or no file in it", remedy
         )
-        raise FormatError(name, "there is no such file, or no file in it", remedy)
     return _read(files, on_damage)
 
 
-def _read(files: Sequence[LogFile], on_damage: OnDamage | None) -> Iterator[Run]:
+def _read(
+    files: Sequence[LogFile], on_damage: OnDamage | None
+) -> Iterator[Run]:
     has_runs = False
     for file in files:
         for run, _ in runs_of(file, on_damage):
@@ -104,13 +106,13 @@ def _read(files: Sequence[LogFile], on_damage: OnDamage | None) -> Iterator[Run]
     if not has_runs:
         name = files[0].name if len(files) == 1 else f"{len(files):,} files"
         request = '{"model": …, "messages": […]}'
-        remedy = (
-            f"Readable are trajectories, provider requests ({request}), logs of agents."
-        )
+        remedy = f"Readable are trajectories, provider requests ({request}), logs of agents."
         raise FormatError(name, "no run in it could be read", remedy)
 
 
-def runs_of(file: LogFile, on_damage: OnDamage | None) -> Iterator[tuple[Run, int]]:
+def runs_of(
+    file: LogFile, on_damage: OnDamage | None
+) -> Iterator[tuple[Run, int]]:
     """The runs in one file, each with the bytes read by then; those of session logs come last."""
     report, name = DamageReport(file.name, on_damage), file.name.split(".")[0]
     logs: dict[int, _Log] = {}
@@ -138,7 +140,10 @@ _WHOLE = (
 )
 """Kinds whose runs are one value each."""
 _LOGS: tuple[
-    tuple[Callable[[dict[str, Any]], bool], Callable[[str, DamageReport], _Log]], ...
+    tuple[
+        Callable[[dict[str, Any]], bool], Callable[[str, DamageReport], _Log]
+    ],
+    ...,
 ] = (
     (_exchanges.is_line, _exchanges.ExchangeLog),
     *(
@@ -149,7 +154,11 @@ _LOGS: tuple[
 
 
 def _taken(
-    value: Any, number: int, name: str, report: DamageReport, logs: dict[int, _Log]
+    value: Any,
+    number: int,
+    name: str,
+    report: DamageReport,
+    logs: dict[int, _Log],
 ) -> Iterator[Run]:
     """The runs that a value gives at once: its own, or those of its log that are over."""
     if not isinstance(value, dict):

@@ -69,7 +69,9 @@ def _was_sent(value: Event) -> bool:
     shown_only = value.get("isVisibleInTranscriptOnly") and not value.get(
         "isCompactSummary"
     )
-    is_local = value.get("isApiErrorMessage") or model == "<synthetic>" or shown_only
+    is_local = (
+        value.get("isApiErrorMessage") or model == "<synthetic>" or shown_only
+    )
     return value["type"] in ("user", "assistant") and not is_local
 
 
@@ -88,7 +90,9 @@ def _arranged(
             parents[uuid] = parent
         if not _was_sent(value):
             continue
-        if isinstance(fields_of(value.get("message")).get("content"), (str, list)):
+        if isinstance(
+            fields_of(value.get("message")).get("content"), (str, list)
+        ):
             thread = _thread(name, value, _chain(parents, uuid)[-1])
             threads.setdefault(thread, []).append((value, number))
         else:
@@ -98,7 +102,9 @@ def _arranged(
         for value, number in of_thread:
             root = _chain(parents, _uuid(value, number))[-1]
             parts.setdefault(root, []).append((value, number))
-        main_lines = [line for part in parts.values() for line in _main(parents, part)]
+        main_lines = [
+            line for part in parts.values() for line in _main(parents, part)
+        ]
         yield thread, sorted(main_lines, key=lambda line: line[1])
 
 
@@ -114,10 +120,14 @@ def _main(parents: Mapping[str, str], part: Lines) -> Lines:
     """The lines on the chain that ends last, and those that belong beside it."""
     chain = set(_chain(parents, _uuid(*part[-1])))
     replies = {
-        _reply_of(value) for value, number in part if _uuid(value, number) in chain
+        _reply_of(value)
+        for value, number in part
+        if _uuid(value, number) in chain
     } - {None}
     of_replies = (value for value, _ in part if _reply_of(value) in replies)
-    call_ids = {id for value in of_replies for id in _ids("tool_use", "id", value)}
+    call_ids = {
+        id for value in of_replies for id in _ids("tool_use", "id", value)
+    }
     return [
         (value, number)
         for value, number in part
@@ -144,7 +154,11 @@ def _uuid(value: Event, number: int) -> str:
 def _reply_of(value: Event) -> str | None:
     """The id of the reply that a line is a piece of."""
     reply = value["message"].get("id")
-    return reply if value["type"] == "assistant" and isinstance(reply, str) else None
+    return (
+        reply
+        if value["type"] == "assistant" and isinstance(reply, str)
+        else None
+    )
 
 
 def _ids(kind: str, key: str, value: Event) -> Iterator[str]:
@@ -160,10 +174,14 @@ def _ids(kind: str, key: str, value: Event) -> Iterator[str]:
 def _take(history: LoggedConversation, value: Event) -> None:
     content = value["message"]["content"]
     blocks = (
-        [{"type": "text", "text": content}] if isinstance(content, str) else content
+        [{"type": "text", "text": content}]
+        if isinstance(content, str)
+        else content
     )
     filled = [
-        b for b in blocks if not (_is(b, "text") and not str(b.get("text")).strip())
+        b
+        for b in blocks
+        if not (_is(b, "text") and not str(b.get("text")).strip())
     ]
     if len(filled) < len(blocks):  # a provider sends some, and takes none back
         history.report.repaired(history.line, "an empty text is left out")
@@ -173,7 +191,9 @@ def _take(history: LoggedConversation, value: Event) -> None:
         _take_user(history, content, filled)
 
 
-def _take_reply(history: LoggedConversation, value: Event, blocks: list[Any]) -> None:
+def _take_reply(
+    history: LoggedConversation, value: Event, blocks: list[Any]
+) -> None:
     """One line of a reply: begins it, or adds to it."""
     message = value["message"]
     history.of_model(message.get("model"))
@@ -184,11 +204,15 @@ def _take_reply(history: LoggedConversation, value: Event, blocks: list[Any]) ->
     if blocks:
         earlier = turn.raws[0]["content"] if turn.raws else []
         turn.raws = [{"role": "assistant", "content": [*earlier, *blocks]}]
-    calls = [str(block.get("id")) for block in blocks if _is(block, "tool_use")]
+    calls = [
+        str(block.get("id")) for block in blocks if _is(block, "tool_use")
+    ]
     history.asks(turn, dict.fromkeys(calls, ""))
 
 
-def _take_user(history: LoggedConversation, content: Any, blocks: list[Any]) -> None:
+def _take_user(
+    history: LoggedConversation, content: Any, blocks: list[Any]
+) -> None:
     """Results go to the reply that asked; the rest beside them, or is a message by itself."""
     answered, rest = None, []
     for block in blocks:
@@ -202,7 +226,10 @@ def _take_user(history: LoggedConversation, content: Any, blocks: list[Any]) -> 
         answered.beside += rest
     elif rest:
         history.say(
-            {"role": "user", "content": content if isinstance(content, str) else rest}
+            {
+                "role": "user",
+                "content": content if isinstance(content, str) else rest,
+            }
         )
 
 

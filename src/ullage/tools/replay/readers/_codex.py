@@ -19,35 +19,60 @@ from typing import Any
 
 from ullage.tools.replay.readers._log import Event, LoggedConversation, LogKind
 
-_LINES = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
+_LINES = (
+    "session_meta",
+    "turn_context",
+    "response_item",
+    "event_msg",
+    "compacted",
+)
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
-_OF_THE_MODEL = (*_CALLS, "reasoning", "web_search_call", "image_generation_call")
-_BY_THE_CLIENT = ("id", "status", "phase", "internal_chat_message_metadata_passthrough")
+_OF_THE_MODEL = (
+    *_CALLS,
+    "reasoning",
+    "web_search_call",
+    "image_generation_call",
+)
+_BY_THE_CLIENT = (
+    "id",
+    "status",
+    "phase",
+    "internal_chat_message_metadata_passthrough",
+)
 
 
 def _is_line(value: Event) -> bool:
     if isinstance(value.get("payload"), dict):
-        is_of_later = isinstance(value.get("type"), str) and "timestamp" in value
+        is_of_later = (
+            isinstance(value.get("type"), str) and "timestamp" in value
+        )
         return value.get("type") in _LINES or is_of_later
     is_old_head = {
         "id",
         "timestamp",
         "instructions",
     } <= value.keys() and "type" not in value
-    return value.get("record_type") == "state" or _is_item(value) or is_old_head
+    return (
+        value.get("record_type") == "state" or _is_item(value) or is_old_head
+    )
 
 
 def _is_item(value: Event) -> bool:
     kind = value.get("type")
     if kind == "message":
         return isinstance(value.get("content"), list) and "role" in value
-    return kind in _OF_THE_MODEL or str(kind) in {f"{call}_output" for call in _CALLS}
+    return kind in _OF_THE_MODEL or str(kind) in {
+        f"{call}_output" for call in _CALLS
+    }
 
 
 def _take(history: LoggedConversation, value: Event) -> None:
     kind, payload = value.get("type"), value.get("payload")
     if not isinstance(payload, dict):
-        kind, payload = ("response_item" if _is_item(value) else "session_meta"), value
+        kind, payload = (
+            ("response_item" if _is_item(value) else "session_meta"),
+            value,
+        )
     match kind:
         case "session_meta":
             _meta(history, payload)
@@ -65,8 +90,14 @@ def _meta(history: LoggedConversation, payload: Event) -> None:
     """The head of the session; in one under way, that of another it was made from."""
     if isinstance(payload.get("id"), str) and not history.turns:
         history.id, history.request = payload["id"], {}
-    instructions = payload.get("base_instructions") or payload.get("instructions")
-    text = instructions.get("text") if isinstance(instructions, dict) else instructions
+    instructions = payload.get("base_instructions") or payload.get(
+        "instructions"
+    )
+    text = (
+        instructions.get("text")
+        if isinstance(instructions, dict)
+        else instructions
+    )
     if isinstance(text, str) and text:
         history.request.setdefault("instructions", text)
 
@@ -93,7 +124,9 @@ def _back(history: LoggedConversation, turns: Any) -> None:
     """The user goes back: what was said and replied since so many turns ago is dropped."""
     is_reply = [turn.calls is not None for turn in history.turns]
     starts = [
-        at for at, now in enumerate(is_reply) if at and is_reply[at - 1] and not now
+        at
+        for at, now in enumerate(is_reply)
+        if at and is_reply[at - 1] and not now
     ]
     if isinstance(turns, int) and turns > 0:
         del history.turns[([0, *starts])[-turns:][0] :]
@@ -107,7 +140,9 @@ def _sent(payload: Event) -> Event:
         if value is not None and key not in _BY_THE_CLIENT
     }
     output = item.get("output")
-    if isinstance(output, dict):  # of the first versions: {"content": …, "success": …}
+    if isinstance(
+        output, dict
+    ):  # of the first versions: {"content": …, "success": …}
         item["output"] = str(output.get("content") or "")
     if item.get("type") == "local_shell_call":
         item |= {

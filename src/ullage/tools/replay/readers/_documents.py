@@ -48,7 +48,9 @@ def is_document(value: Value) -> bool:
     return _kind_of(value) is not None or _is_note(value)
 
 
-def runs_of(value: Value, name: str, line: int, report: DamageReport) -> Iterator[Run]:
+def runs_of(
+    value: Value, name: str, line: int, report: DamageReport
+) -> Iterator[Run]:
     """The runs in it: one, but for an inspect log of many samples."""
     if _is_note(value):
         return
@@ -57,7 +59,10 @@ def runs_of(value: Value, name: str, line: int, report: DamageReport) -> Iterato
             if _is_sample(sample):
                 yield from runs_of(sample, name, line, report)
             else:
-                report.add(line, f"sample {number} of an inspect log holds no messages")
+                report.add(
+                    line,
+                    f"sample {number} of an inspect log holds no messages",
+                )
         return
     kind = _kind_of(value) or ""
     history = LoggedConversation(
@@ -124,12 +129,18 @@ def _atif(value: Value, history: LoggedConversation) -> None:
             say(history, text, role=step["source"])
             continue
         calls = calls_in(
-            step.get("tool_calls"), "tool_call_id", "function_name", "arguments"
+            step.get("tool_calls"),
+            "tool_call_id",
+            "function_name",
+            "arguments",
         )
         reply(history, text, calls)
         history.stamp = None
         for result in fields_of(step.get("observation")).get("results") or ():
-            seen, source = text_of(result.get("content")), result.get("source_call_id")
+            seen, source = (
+                text_of(result.get("content")),
+                result.get("source_call_id"),
+            )
             if calls:
                 answer(history, str(source) if source else None, seen)
             else:
@@ -139,14 +150,20 @@ def _atif(value: Value, history: LoggedConversation) -> None:
 def _swe_agent(value: Value, history: LoggedConversation) -> None:
     for message in value["history"]:
         raw_calls = [
-            call for call in message.get("tool_calls") or () if isinstance(call, dict)
+            call
+            for call in message.get("tool_calls") or ()
+            if isinstance(call, dict)
         ]
         calls = [
             (str(call.get("id")), *_function(call.get("function")))
             for call in raw_calls
         ]
-        answered = message.get("tool_call_ids") or [message.get("tool_call_id")]
-        _message(history, message, str(message.get("role")), calls, answered[0])
+        answered = message.get("tool_call_ids") or [
+            message.get("tool_call_id")
+        ]
+        _message(
+            history, message, str(message.get("role")), calls, answered[0]
+        )
 
 
 def _function(body: Any) -> tuple[str, Any]:
@@ -162,7 +179,9 @@ def _inspect(value: Value, history: LoggedConversation) -> None:
     history.of_model(fields_of(value.get("output")).get("model"))
     for stored in value["messages"]:
         message = _attached(stored, attachments)
-        calls = calls_in(message.get("tool_calls"), "id", "function", "arguments")
+        calls = calls_in(
+            message.get("tool_calls"), "id", "function", "arguments"
+        )
         error = message.get("error")
         if (
             isinstance(error, dict)
@@ -179,7 +198,9 @@ def _attached(value: Any, attachments: Mapping[str, Any]) -> Any:
     if isinstance(value, str) and value.startswith("attachment://"):
         return attachments.get(value.removeprefix("attachment://"), value)
     if isinstance(value, dict):
-        return {key: _attached(item, attachments) for key, item in value.items()}
+        return {
+            key: _attached(item, attachments) for key, item in value.items()
+        }
     return (
         [_attached(item, attachments) for item in value]
         if isinstance(value, list)
@@ -203,7 +224,11 @@ def _message(
 ) -> None:
     """One message with a role: said, replied, or the result of a call."""
     content = message.get("content")
-    text = text_of(content) if isinstance(content, (str, list)) else json_text(content)
+    text = (
+        text_of(content)
+        if isinstance(content, (str, list))
+        else json_text(content)
+    )
     if role == "tool":
         answer(history, str(answered) if answered else None, text)
         return

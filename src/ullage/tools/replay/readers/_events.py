@@ -28,7 +28,13 @@ from ullage.tools.replay.readers._log import (
 from ullage.tools.replay.readers._run import DamageReport
 
 _PI_KINDS = (
-    *("session", "message", "compaction", "thinking_level_change", "model_change"),
+    *(
+        "session",
+        "message",
+        "compaction",
+        "thinking_level_change",
+        "model_change",
+    ),
     *("branch_summary", "custom", "custom_message", "label", "session_info"),
 )
 _COPILOT_KINDS = (
@@ -56,10 +62,14 @@ def _pi_events(value: Event) -> Iterable[tuple[str | None, Event]]:
     yield (str(value["id"]) if is_head else None), value
 
 
-def _branch(id: str, lines: Lines, report: DamageReport) -> Iterable[tuple[str, Lines]]:
+def _branch(
+    id: str, lines: Lines, report: DamageReport
+) -> Iterable[tuple[str, Lines]]:
     """The entries on the chain that ends last; all of them where none names another."""
     parents = {
-        value["id"]: value.get("parentId") for value, _ in lines if "id" in value
+        value["id"]: value.get("parentId")
+        for value, _ in lines
+        if "id" in value
     }
     chain, at = set(), lines[-1][0].get("id")
     while at is not None and at not in chain:
@@ -89,10 +99,16 @@ def _take_pi_message(history: LoggedConversation, message: Event) -> None:
         case "user":
             say(history, text_of(content))
         case "bashExecution":
-            say(history, f"$ {message.get('command')}\n{message.get('output')}")
+            say(
+                history, f"$ {message.get('command')}\n{message.get('output')}"
+            )
         case "assistant":
-            blocks = [block for block in content or () if isinstance(block, dict)]
-            call_blocks = [block for block in blocks if block.get("type") == "toolCall"]
+            blocks = [
+                block for block in content or () if isinstance(block, dict)
+            ]
+            call_blocks = [
+                block for block in blocks if block.get("type") == "toolCall"
+            ]
             calls = calls_in(call_blocks, "id", "name", "arguments")
             text = text_of(blocks)
             if calls or text:  # else it was aborted before it said anything
@@ -117,7 +133,9 @@ def _take_copilot(history: LoggedConversation, value: Event) -> None:
     match value["type"]:
         case "user.message" | "system.message":
             text = data.get("transformedContent") or data.get("content") or ""
-            say(history, str(text), role=value["type"].removesuffix(".message"))
+            say(
+                history, str(text), role=value["type"].removesuffix(".message")
+            )
         case "assistant.message":
             calls = calls_in(
                 data.get("toolRequests"), "toolCallId", "name", "arguments"
@@ -139,4 +157,6 @@ PI = LogKind(
     events=_pi_events,
     arranged=_branch,
 )
-COPILOT = LogKind(format="openai-chat", is_line=_is_copilot_line, take=_take_copilot)
+COPILOT = LogKind(
+    format="openai-chat", is_line=_is_copilot_line, take=_take_copilot
+)

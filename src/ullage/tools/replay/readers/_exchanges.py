@@ -41,7 +41,9 @@ class ExchangeLog:
         body = _body(value["request"]) or {}
         reply = _body(value.get("response")) or _body(value.get("reply"))
         request_length = len(run_of(body, self._name, line).messages)
-        run = run_of({**body, "response": reply} if reply else body, self._name, line)
+        run = run_of(
+            {**body, "response": reply} if reply else body, self._name, line
+        )
         for at in range(len(self._open) - 1, -1, -1):
             earlier_length, earlier = self._open[at]
             if _goes_on(earlier, earlier_length, run, request_length):
@@ -58,7 +60,9 @@ class ExchangeLog:
             yield run
 
 
-def _goes_on(earlier: Run, earlier_length: int, later: Run, later_length: int) -> bool:
+def _goes_on(
+    earlier: Run, earlier_length: int, later: Run, later_length: int
+) -> bool:
     """Whether the later request holds all that the earlier one sent, and more."""
     if earlier.format != later.format or later_length <= earlier_length:
         return False

@@ -36,18 +36,20 @@ else:  # whose own zipfile opens no Zstandard, in which Inspect packs its logs
     from backports.zstd import ZstdError, zipfile
 
 MOST_LINE_BYTES = 256 * 1024 * 1024
-MOST_VALUES = (
-    16_000_000  # by its commas, those in texts too; of objects and lists a quarter
-)
+MOST_VALUES = 16_000_000  # by its commas, those in texts too; of objects and lists a quarter
 
 _GZIP = b"\x1f\x8b"
-_SAMPLES = "samples/"  # where inspect puts them; beside them it keeps only sums
+_SAMPLES = (
+    "samples/"  # where inspect puts them; beside them it keeps only sums
+)
 _ZIP = b"PK\x03\x04"
 _BOM = b"\xef\xbb\xbf"
 _NOTHING = object()
 try:
     from lzma import LZMAError
-except ImportError:  # a Python without it, which cannot unpack such a file either
+except (
+    ImportError
+):  # a Python without it, which cannot unpack such a file either
     LZMAError = OSError  # type: ignore[assignment,misc]
 
 _UNPACKING = (
@@ -101,7 +103,9 @@ def _on_disk(path: Path) -> LogFile:
     return LogFile(path.name, path.stat().st_size, lambda: path.open("rb"))
 
 
-def values(file: LogFile, report: DamageReport) -> Iterator[tuple[int, Any, int]]:
+def values(
+    file: LogFile, report: DamageReport
+) -> Iterator[tuple[int, Any, int]]:
     """The JSON values in a file, each with its line number and the bytes read by then."""
     try:
         with file.open() as raw:
@@ -110,13 +114,16 @@ def values(file: LogFile, report: DamageReport) -> Iterator[tuple[int, Any, int]
             if start == _ZIP:
                 documents = _zipped(raw, report)
             else:
-                stream = gzip.GzipFile(fileobj=raw) if start[:2] == _GZIP else raw
+                stream = (
+                    gzip.GzipFile(fileobj=raw) if start[:2] == _GZIP else raw
+                )
                 documents = _documents(_lines(stream, report), report)
             for number, value in documents:
                 yield number, value, raw.tell()
     except OSError as error:
         report.add(
-            0, f"the file cannot be opened ({error.strerror or type(error).__name__})"
+            0,
+            f"the file cannot be opened ({error.strerror or type(error).__name__})",
         )
 
 
@@ -125,25 +132,35 @@ def _zipped(raw: BinaryIO, report: DamageReport) -> Iterator[tuple[int, Any]]:
     try:
         archive = zipfile.ZipFile(raw)
     except zipfile.BadZipFile:
-        report.add(0, "cannot be unpacked: the file ends too early, or it is damaged")
+        report.add(
+            0, "cannot be unpacked: the file ends too early, or it is damaged"
+        )
         return
     members = [
-        m for m in enumerate(archive.infolist(), 1) if m[1].filename.endswith(".json")
+        m
+        for m in enumerate(archive.infolist(), 1)
+        if m[1].filename.endswith(".json")
     ]
     samples = [m for m in members if m[1].filename.startswith(_SAMPLES)]
     for number, member in samples or members:
         if member.file_size > MOST_LINE_BYTES:
-            report.add(number, f"a file in it is longer than {MOST_LINE_BYTES:,} bytes")
+            report.add(
+                number,
+                f"a file in it is longer than {MOST_LINE_BYTES:,} bytes",
+            )
             continue
         try:
             text = archive.read(member)
         except _UNPACKING as error:
             report.add(
-                number, f"a file in it cannot be unpacked ({type(error).__name__})"
+                number,
+                f"a file in it cannot be unpacked ({type(error).__name__})",
             )
             continue
         if _holds_too_much(text):
-            report.add(number, f"a file in it holds more than {MOST_VALUES:,} values")
+            report.add(
+                number, f"a file in it holds more than {MOST_VALUES:,} values"
+            )
         elif (value := _parse(text)) is _NOTHING:
             report.add(number, "a file in it is not JSON")
         else:
@@ -156,7 +173,10 @@ def _lines(stream: Lines, report: DamageReport) -> Iterator[tuple[int, bytes]]:
         try:
             line = stream.readline(MOST_LINE_BYTES)
             if len(line) == MOST_LINE_BYTES:
-                report.add(number, f"the line is longer than {MOST_LINE_BYTES:,} bytes")
+                report.add(
+                    number,
+                    f"the line is longer than {MOST_LINE_BYTES:,} bytes",
+                )
                 line = _skip_line(stream)
         except (OSError, EOFError, zlib.error) as error:
             reason = (
@@ -164,12 +184,16 @@ def _lines(stream: Lines, report: DamageReport) -> Iterator[tuple[int, bytes]]:
                 if isinstance(error, EOFError)
                 else "it is damaged"
             )
-            report.add(number, f"cannot be decompressed from here on: {reason}")
+            report.add(
+                number, f"cannot be decompressed from here on: {reason}"
+            )
             return
         if not line:
             return
         if _holds_too_much(line):
-            report.add(number, f"the line holds more than {MOST_VALUES:,} values")
+            report.add(
+                number, f"the line holds more than {MOST_VALUES:,} values"
+            )
             continue
         if number == 1:
             line = line.removeprefix(_BOM)
@@ -179,7 +203,9 @@ def _lines(stream: Lines, report: DamageReport) -> Iterator[tuple[int, bytes]]:
 
 def _skip_line(stream: Lines) -> bytes:
     """Read to the end of a line far too long; what is left of it counts as blank."""
-    while (piece := stream.readline(MOST_LINE_BYTES)) and not piece.endswith(b"\n"):
+    while (piece := stream.readline(MOST_LINE_BYTES)) and not piece.endswith(
+        b"\n"
+    ):
         pass
     return b"\n" if piece else b""
 
@@ -193,7 +219,9 @@ def _documents(
         if whole is _NOTHING:
             longest = f"or longer than {MOST_LINE_BYTES:,} bytes"
             report.add(
-                head[0][0], f"is neither JSON nor JSON Lines, {longest}", "foreign"
+                head[0][0],
+                f"is neither JSON nor JSON Lines, {longest}",
+                "foreign",
             )
         else:
             yield from _elements(whole, head[0][0])
@@ -219,14 +247,18 @@ def _is_spread(head: list[bytes]) -> bool:
     """The first two lines open one document, and are not two (damaged) lines of many."""
     if len(head) < 2 or not head[0].lstrip().startswith((b"{", b"[")):
         return False
-    opens = head[0].strip() in (b"{", b"[") or not head[1].startswith((b"{", b"["))
+    opens = head[0].strip() in (b"{", b"[") or not head[1].startswith(
+        (b"{", b"[")
+    )
     return opens and all(_parse(line) is _NOTHING for line in head)
 
 
 def _elements(value: Any, number: int) -> Iterator[tuple[int, Any]]:
     """A list is a history, or read as what it holds, counted from 1."""
     value = as_request(value)
-    yield from enumerate(value, 1) if isinstance(value, list) else [(number, value)]
+    yield from (
+        enumerate(value, 1) if isinstance(value, list) else [(number, value)]
+    )
 
 
 def _holds_too_much(text: bytes | bytearray) -> bool:

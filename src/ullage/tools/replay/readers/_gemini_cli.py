@@ -14,7 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ullage.tools.replay.readers._log import Event, Lines, LoggedConversation, LogKind
+from ullage.tools.replay.readers._log import (
+    Event,
+    Lines,
+    LoggedConversation,
+    LogKind,
+)
 from ullage.tools.replay.readers._run import DamageReport
 
 _KINDS = ("user", "gemini", "info", "error", "warning")
@@ -23,7 +28,9 @@ _HEAD = {"sessionId", "projectHash"}
 
 def _is_line(value: Event) -> bool:
     changes = value.get("$set")
-    is_change = (isinstance(changes, dict) and len(value) == 1) or "$rewindTo" in value
+    is_change = (
+        isinstance(changes, dict) and len(value) == 1
+    ) or "$rewindTo" in value
     return value.keys() >= _HEAD or is_change or _is_message(value)
 
 
@@ -105,7 +112,9 @@ def _result(
 ) -> None:
     """The result in the call, else that of a later message."""
     responses = [
-        part for part in _parts(call.get("result")) if "functionResponse" in part
+        part
+        for part in _parts(call.get("result"))
+        if "functionResponse" in part
     ]
     part = responses[0] if responses else answers.get(str(call["id"]))
     if part is not None:
@@ -121,8 +130,14 @@ def _parts(content: Any) -> list[Event]:
     if isinstance(content, str):
         return [{"text": content}] if content.strip() else []
     parts = content if isinstance(content, list) else [content]
-    parts = [{"text": part} if isinstance(part, str) else part for part in parts]
-    return [part for part in parts if isinstance(part, dict) and part.get("text") != ""]
+    parts = [
+        {"text": part} if isinstance(part, str) else part for part in parts
+    ]
+    return [
+        part
+        for part in parts
+        if isinstance(part, dict) and part.get("text") != ""
+    ]
 
 
 GEMINI_CLI = LogKind(

@@ -39,7 +39,9 @@ class LogTurn:
         beside: what the user said in the message of the results.
     """
 
-    def __init__(self, raws: list[Any], line: int, stamp: float | None) -> None:
+    def __init__(
+        self, raws: list[Any], line: int, stamp: float | None
+    ) -> None:
         self.raws, self.line, self.stamp = raws, line, stamp
         self.calls: dict[str, str] | None = None
         self.results: dict[str, Any] = {}
@@ -49,7 +51,11 @@ class LogTurn:
     @property
     def unanswered(self) -> list[str]:
         """The calls without a result."""
-        return [call_id for call_id in self.calls or () if call_id not in self.results]
+        return [
+            call_id
+            for call_id in self.calls or ()
+            if call_id not in self.results
+        ]
 
 
 class LoggedConversation:
@@ -63,7 +69,9 @@ class LoggedConversation:
         line: the line that is being read, and ``stamp``, when it was written.
     """
 
-    def __init__(self, id: str, format: FormatName, report: DamageReport) -> None:
+    def __init__(
+        self, id: str, format: FormatName, report: DamageReport
+    ) -> None:
         self.id, self.format = id, format
         self.line = 0
         self.stamp: float | None = None
@@ -117,7 +125,9 @@ class LoggedConversation:
         if call is None:
             of_one = self._pairs.of(here)
             problem = (
-                "a second result of one call" if of_one else "a result without its call"
+                "a second result of one call"
+                if of_one
+                else "a result without its call"
             )
             self.report.repaired(self.line, f"{problem} is left out")
             return None
@@ -131,7 +141,9 @@ class LoggedConversation:
         if not any(turn.calls is not None for turn in turns) and cut is None:
             return None
         line = turns[0].line if turns else 0
-        run = Run(self.id, self.format, self.request, [], {}, cut is not None, line)
+        run = Run(
+            self.id, self.format, self.request, [], {}, cut is not None, line
+        )
         for turn in turns:
             self._emit(turn, run)
         return run
@@ -143,7 +155,8 @@ class LoggedConversation:
             problem = "the log begins with a reply, which is left out"
             self.report.repaired(turns.pop(0).line, problem)
         reply_index = max(
-            (at for at, turn in enumerate(turns) if turn.calls is not None), default=-1
+            (at for at, turn in enumerate(turns) if turn.calls is not None),
+            default=-1,
         )
         if reply_index < 0 or not turns[reply_index].unanswered:
             return turns, None
@@ -155,10 +168,17 @@ class LoggedConversation:
         for call_id in turn.unanswered:
             problem = "a call without a result is answered by a short error"
             self.report.repaired(turn.line, problem)
-            turn.results[call_id] = self._missing(call_id, (turn.calls or {})[call_id])
-        results = [turn.results[call_id] for call_id in turn.calls or ()] + turn.beside
+            turn.results[call_id] = self._missing(
+                call_id, (turn.calls or {})[call_id]
+            )
+        results = [
+            turn.results[call_id] for call_id in turn.calls or ()
+        ] + turn.beside
         carried = FORMATS[self.format].results(results) if results else []
-        for raws, stamp in ((turn.raws, turn.stamp), (carried, turn.answered_s)):
+        for raws, stamp in (
+            (turn.raws, turn.stamp),
+            (carried, turn.answered_s),
+        ):
             if raws and stamp is not None:
                 run.stamps[len(run.messages)] = stamp
             run.messages.extend(raws)
@@ -204,12 +224,12 @@ class LogKind(Struct, frozen=True, kw_only=True):
     format: FormatName
     is_line: Callable[[Event], bool]
     take: Callable[[LoggedConversation, Event], None]
-    events: Callable[[Event], Iterable[tuple[str | None, Event]]] = lambda value: (
-        (None, value),
+    events: Callable[[Event], Iterable[tuple[str | None, Event]]] = (
+        lambda value: ((None, value),)
     )
-    arranged: Callable[[str, Lines, DamageReport], Iterable[tuple[str, Lines]]] = (
-        lambda id, lines, _: ((id, lines),)
-    )
+    arranged: Callable[
+        [str, Lines, DamageReport], Iterable[tuple[str, Lines]]
+    ] = lambda id, lines, _: ((id, lines),)
 
 
 class SessionLog:
@@ -230,7 +250,9 @@ class SessionLog:
     def runs(self) -> Iterator[Run]:
         """The runs, in order of their first line."""
         for session, events in self._sessions.items():
-            for id, lines in self._kind.arranged(session, events, self._report):
+            for id, lines in self._kind.arranged(
+                session, events, self._report
+            ):
                 run = self._history(id, lines).run()
                 if run is not None:
                     yield run
@@ -240,7 +262,10 @@ class SessionLog:
         history = LoggedConversation(id, kind.format, self._report)
         for event, line in lines:
             with self._report.guarded(line):
-                history.line, history.stamp = line, seconds(event.get("timestamp"))
+                history.line, history.stamp = (
+                    line,
+                    seconds(event.get("timestamp")),
+                )
                 kind.take(history, event)
         return history
 
@@ -257,7 +282,9 @@ def say(history: LoggedConversation, text: str, *, role: str = "user") -> None:
         history.say({"role": role, "content": text})
 
 
-def reply(history: LoggedConversation, content: Any, calls: list[Call]) -> None:
+def reply(
+    history: LoggedConversation, content: Any, calls: list[Call]
+) -> None:
     """The model replies; an empty text is left out where there are calls."""
     message: dict[str, Any] = {
         "role": "assistant",
@@ -269,11 +296,19 @@ def reply(history: LoggedConversation, content: Any, calls: list[Call]) -> None:
 
 
 def _call(id: str, tool: str, arguments: Any) -> dict[str, Any]:
-    text = arguments if isinstance(arguments, str) else json_text(arguments or {})
-    return {"id": id, "type": "function", "function": {"name": tool, "arguments": text}}
+    text = (
+        arguments if isinstance(arguments, str) else json_text(arguments or {})
+    )
+    return {
+        "id": id,
+        "type": "function",
+        "function": {"name": tool, "arguments": text},
+    }
 
 
-def answer(history: LoggedConversation, call_id: str | None, text: Any) -> None:
+def answer(
+    history: LoggedConversation, call_id: str | None, text: Any
+) -> None:
     """A call returns this; without an id, the first open one."""
     id = history.open_call if call_id is None else call_id
     history.result(id, {"role": "tool", "tool_call_id": id, "content": text})
@@ -283,7 +318,8 @@ def calls_in(values: Any, id: str, tool: str, arguments: str) -> list[Call]:
     """The calls among these objects, which are in them under such keys."""
     calls = [value for value in values or () if isinstance(value, dict)]
     return [
-        (str(call.get(id)), str(call.get(tool)), call.get(arguments)) for call in calls
+        (str(call.get(id)), str(call.get(tool)), call.get(arguments))
+        for call in calls
     ]
 
 

@@ -43,7 +43,9 @@ def objects_under(address: str) -> list[LogFile]:
     try:
         store: Any = from_url(f"{scheme}://{bucket}/", **options)
         chunks = list(store.list(prefix or None))
-        objects = [(item["path"], item["size"]) for chunk in chunks for item in chunk]
+        objects = [
+            (item["path"], item["size"]) for chunk in chunks for item in chunk
+        ]
         if not objects and prefix and not prefix.endswith("/"):
             alone = store.head(prefix)
             return [_object(store, alone["path"], alone["size"])]
@@ -63,7 +65,9 @@ def objects_under(address: str) -> list[LogFile]:
 
 
 def _object(store: Any, key: str, size_bytes: int) -> LogFile:
-    return LogFile(key.rpartition("/")[2], size_bytes, partial(_fetched, store, key))
+    return LogFile(
+        key.rpartition("/")[2], size_bytes, partial(_fetched, store, key)
+    )
 
 
 def _fetched(store: Any, key: str) -> BinaryIO:
@@ -73,6 +77,8 @@ def _fetched(store: Any, key: str) -> BinaryIO:
             file.write(chunk)
     except Exception as error:  # noqa: BLE001 - kinds of the vendors; they may name keys
         file.close()
-        raise OSError(0, f"the object store says {type(error).__name__}") from None
+        raise OSError(
+            0, f"the object store says {type(error).__name__}"
+        ) from None
     file.seek(0)
     return file

@@ -67,7 +67,11 @@ def _take(history: LoggedConversation, message: Event) -> None:
 
 def _texts(parts: list[Event]) -> Iterator[str]:
     for part in parts:
-        if part.get("type") == "text" and part.get("text") and not part.get("ignored"):
+        if (
+            part.get("type") == "text"
+            and part.get("text")
+            and not part.get("ignored")
+        ):
             yield str(part["text"])
         elif part.get("type") == "file":
             yield f"[file: {part.get('filename') or part.get('mime')}]"
@@ -76,7 +80,8 @@ def _texts(parts: list[Event]) -> Iterator[str]:
 def _reply(history: LoggedConversation, parts: list[Event]) -> None:
     tool_parts = [part for part in parts if part.get("type") == "tool"]
     states = [
-        (str(part.get("callID")), fields_of(part.get("state"))) for part in tool_parts
+        (str(part.get("callID")), fields_of(part.get("state")))
+        for part in tool_parts
     ]
     calls = [
         (id, str(part.get("tool")), state.get("input"))
@@ -87,10 +92,15 @@ def _reply(history: LoggedConversation, parts: list[Event]) -> None:
         return
     reply(history, text, calls)
     for id, state in states:
-        outputs = {"completed": state.get("output"), "error": state.get("error")}
+        outputs = {
+            "completed": state.get("output"),
+            "error": state.get("error"),
+        }
         result = outputs.get(str(state.get("status")))
         if isinstance(result, str):
             answer(history, id, result)
 
 
-OPENCODE = LogKind(format="openai-chat", is_line=_is_line, take=_take, events=_events)
+OPENCODE = LogKind(
+    format="openai-chat", is_line=_is_line, take=_take, events=_events
+)

@@ -64,7 +64,11 @@ def as_request(value: Any) -> Any:
         return {"contents": value}
     if all("role" in message for message in value):
         return {"messages": value}
-    return {"input": value} if all("role" in i or "type" in i for i in value) else value
+    return (
+        {"input": value}
+        if all("role" in i or "type" in i for i in value)
+        else value
+    )
 
 
 def is_request(value: dict[str, Any]) -> bool:
@@ -90,7 +94,9 @@ def is_request(value: dict[str, Any]) -> bool:
     known_items = are_objects(items) and all(
         "role" in i or "type" in i for i in items or ()
     )
-    is_known = len(value) == 1 or any(key in value for key in ("model", *beside))
+    is_known = len(value) == 1 or any(
+        key in value for key in ("model", *beside)
+    )
     return bool(items) and known_items and is_known
 
 
@@ -150,9 +156,13 @@ def _head(value: dict[str, Any], response: dict[str, Any]) -> dict[str, Any]:
     """The request without its messages; the log's own fields are left out."""
     kwargs = value.get("kwargs")
     head = dict(kwargs) if isinstance(kwargs, dict) else {}
-    head = {key: item for key, item in head.items() if key not in _OF_THE_CLIENT}
+    head = {
+        key: item for key, item in head.items() if key not in _OF_THE_CLIENT
+    }
     if "messages" not in value or any(key in value for key in _OF_A_REQUEST):
-        head |= {key: item for key, item in value.items() if key not in _OF_THE_LOG}
+        head |= {
+            key: item for key, item in value.items() if key not in _OF_THE_LOG
+        }
     model = response.get("model") or response.get("modelVersion")
     if model_in(head) is None and isinstance(model, str):
         head["model"] = model
@@ -178,7 +188,9 @@ def _answer(name: FormatName, response: dict[str, Any]) -> list[Any]:
 
 def are_objects(values: Any) -> bool:
     """Whether it is a list of objects and nothing else."""
-    return isinstance(values, list) and all(isinstance(value, dict) for value in values)
+    return isinstance(values, list) and all(
+        isinstance(value, dict) for value in values
+    )
 
 
 _FORMATS = tuple(wire.name for wire in WIRES if wire.format.key == "messages")
@@ -201,7 +213,9 @@ def trajectory_of(
     recorded, counted = value.get("id"), value.get("usage") or ()
     model, task = value.get("model"), value.get("task")
     yield Run(
-        id=recorded if isinstance(recorded, str) and recorded else f"{name}:{line}",
+        id=recorded
+        if isinstance(recorded, str) and recorded
+        else f"{name}:{line}",
         format=value["format"],
         request={"model": model} if isinstance(model, str) else {},
         messages=messages,
@@ -223,5 +237,7 @@ def _bare(message: dict[str, Any]) -> dict[str, Any]:
 
 def _is_of(row: Any, index: int) -> bool:
     """Whether a row of counts is of the reply that would have stood at this index."""
-    is_count = isinstance(row, dict) and isinstance(row.get("input_tokens"), int)
+    is_count = isinstance(row, dict) and isinstance(
+        row.get("input_tokens"), int
+    )
     return is_count and row.get("message_index") == index

@@ -104,7 +104,9 @@ class DamageReport:
         try:
             yield
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            self.add(line, f"is not as its kind has it ({type(error).__name__})")
+            self.add(
+                line, f"is not as its kind has it ({type(error).__name__})"
+            )
 
     def close(self, *, has_runs: bool) -> None:
         """The file is at its end. That it gave nothing is damage, unless some says why."""
@@ -116,17 +118,23 @@ class DamageReport:
             self._pass_on_each()
         elif self._found:
             damage, count = self._found[0], self._counts.total()
-            more = f" (and {count - 1:,} more in this file)" if count > 1 else ""
+            more = (
+                f" (and {count - 1:,} more in this file)" if count > 1 else ""
+            )
             grade: Grade = "skipped" if self._counts["skipped"] else "foreign"
             self._pass_on(
-                Damage(self.file, damage.line, f"{damage.problem}{more}", grade)
+                Damage(
+                    self.file, damage.line, f"{damage.problem}{more}", grade
+                )
             )
 
     def _pass_on_each(self) -> None:
         """Each damage; what is foreign in a file that is readable is lost."""
         for damage in self._found:
             is_foreign = damage.grade == "foreign"
-            self._pass_on(replace(damage, grade="skipped") if is_foreign else damage)
+            self._pass_on(
+                replace(damage, grade="skipped") if is_foreign else damage
+            )
         rest = self._counts - Counter(damage.grade for damage in self._found)
         if rest:
             grade: Grade = "skipped" if self._lost(rest) else "repaired"

@@ -30,9 +30,7 @@ __all__ = ["Album", "DrawnReplay", "Picture", "packed", "page_of"]
 
 _HERE = Path(__file__).parent
 _SCRIPT = 'type="text/plain"'
-_LEFT_OUT = (
-    "Keys, addresses and home folders that can be told by their form are left out."
-)
+_LEFT_OUT = "Keys, addresses and home folders that can be told by their form are left out."
 
 
 class Picture(Struct, frozen=True, kw_only=True):
@@ -99,7 +97,9 @@ class Album:
 
     def add(self, drawn: DrawnReplay) -> None:
         """Take in a run under one policy and in one room, if it is among the largest so far."""
-        self._pages.setdefault((drawn.replayed.run, drawn.line), []).append(drawn)
+        self._pages.setdefault((drawn.replayed.run, drawn.line), []).append(
+            drawn
+        )
         if len(self._pages) > self._most:
             del self._pages[min(self._pages, key=self._peak)]
 
@@ -117,7 +117,9 @@ class Album:
                 calls=drawn.replayed.calls,
                 peak=drawn.replayed.raw_peak_tokens,
                 story=drawn.story,
-                traces=[traces[attempt] for attempt in tries if attempt in traces],
+                traces=[
+                    traces[attempt] for attempt in tries if attempt in traces
+                ],
             )
             pictures.append(picture)
         return pictures
@@ -162,15 +164,21 @@ def page_of(
         "command": command,
         "notes": notes,
         "kinds": KINDS,
-        "profiles": [profile for profile in profiles if isinstance(profile, Profile)],
+        "profiles": [
+            profile for profile in profiles if isinstance(profile, Profile)
+        ],
         "rows": rows,
         "runs": runs,
     }
     if share:
         notes = [*notes, _LEFT_OUT]
-        summary = without_private(msgspec.to_builtins({**summary, "notes": notes}))
+        summary = without_private(
+            msgspec.to_builtins({**summary, "notes": notes})
+        )
         blobs = [repacked(blob) for blob in blobs]
-    data = [f'<script type="application/json" id="summary">{_inert(summary)}</script>']
+    data = [
+        f'<script type="application/json" id="summary">{_inert(summary)}</script>'
+    ]
     for at, blob in enumerate(blobs):
         data.append(
             f'<script {_SCRIPT} id="b{at}">{base64.b64encode(blob).decode()}</script>'
@@ -187,7 +195,9 @@ def page_of(
 
 def _run(picture: Picture, blobs: list[bytes]) -> Mapping[str, Any]:
     """A picture with the names of its packed parts, which are put beside it."""
-    story, *traces = (f"b{len(blobs) + at}" for at in range(1 + len(picture.traces)))
+    story, *traces = (
+        f"b{len(blobs) + at}" for at in range(1 + len(picture.traces))
+    )
     blobs += [picture.story, *picture.traces]
     return {**asdict(picture), "story": story, "traces": traces}
 
@@ -195,7 +205,11 @@ def _run(picture: Picture, blobs: list[bytes]) -> Mapping[str, Any]:
 def _inert(value: Any) -> str:
     """JSON that no HTML parser reads anything but text in."""
     text = msgspec.json.encode(value).decode()
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return (
+        text.replace("<", "\\u003c")
+        .replace(">", "\\u003e")
+        .replace("&", "\\u0026")
+    )
 
 
 def _policy(style: str, script: str) -> str:

@@ -65,7 +65,9 @@ def _run(key: str, wire: Format, request: Mapping[str, Any]) -> Run:
     return Run(
         id=key[:6],
         format=wire.name,  # type: ignore[arg-type]
-        request={name: value for name, value in request.items() if name != wire.key},
+        request={
+            name: value for name, value in request.items() if name != wire.key
+        },
         messages=list(wire.history(request)),
         sent_whole=True,
     )
@@ -78,7 +80,9 @@ def _store(session: Any) -> Store:
 
 def _text(name: str) -> str:
     return (
-        files("ullage.tools.replay.report").joinpath(name).read_text(encoding="utf-8")
+        files("ullage.tools.replay.report")
+        .joinpath(name)
+        .read_text(encoding="utf-8")
     )
 
 

@@ -29,7 +29,9 @@ class Replays(Protocol):
         """The price profiles."""
 
 
-def page_of_replays(replays: Replays, *, command: str = "", share: bool = False) -> str:
+def page_of_replays(
+    replays: Replays, *, command: str = "", share: bool = False
+) -> str:
     """The page of recorded runs that were replayed.
 
     Args:

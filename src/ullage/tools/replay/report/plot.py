@@ -30,12 +30,15 @@ def over_calls(trace: Trace, title: str = "") -> OverCalls:
     policy = "" if trace.policy == "default" else f", by {trace.policy}"
     sent_tokens = [sum(sizes) for sizes in trace.sizes]
     return OverCalls(
-        title=title or f"What an agent was sent, in a window of {room}{policy}",
+        title=title
+        or f"What an agent was sent, in a window of {room}{policy}",
         summary=_said(trace, sent_tokens),
         limit_tokens=trace.limit_tokens,
         history=trace.raw,
         views=sent_tokens,
-        rewrites=sorted({mark.turn for mark in trace.marks if not mark.is_new}),
+        rewrites=sorted(
+            {mark.turn for mark in trace.marks if not mark.is_new}
+        ),
     )
 
 

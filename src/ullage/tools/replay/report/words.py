@@ -15,11 +15,17 @@ def in_words(row: ReplaySummary) -> str:
     """
     runs, calls = _many(row.runs, "run"), _many(row.calls, "call")
     room = "the model's own window" if row.is_own else label_of(row.room)
-    sentence = f"{row.policy} · {room}: {runs}, {calls}, {row.tokens:,} tokens sent "
+    sentence = (
+        f"{row.policy} · {room}: {runs}, {calls}, {row.tokens:,} tokens sent "
+    )
     sentence += f"instead of {row.raw_tokens:,}"
     sentence += _bill(row)
     evidence = row.evidence
-    if evidence.visible is None or evidence.lost is None or evidence.recallable is None:
+    if (
+        evidence.visible is None
+        or evidence.lost is None
+        or evidence.recallable is None
+    ):
         return f"{sentence}. Nothing was needed of old results."
     aside = (
         f", {percent(evidence.recallable)} could be recalled"
@@ -27,9 +33,7 @@ def in_words(row: ReplaySummary) -> str:
         else ""
     )
     lost = percent(evidence.lost) if evidence.lost else "nothing"
-    needed = (
-        f"Of what was needed from old results {percent(evidence.visible)} was in view"
-    )
+    needed = f"Of what was needed from old results {percent(evidence.visible)} was in view"
     return f"{sentence}. {needed}{aside}, {lost} was lost."
 
 

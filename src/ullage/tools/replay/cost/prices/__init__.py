@@ -88,7 +88,9 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def whose(self) -> str:
         """Whose prices they are, in words."""
         unknown = (
-            f" (no price is known of {self.in_place_of})" if self.in_place_of else ""
+            f" (no price is known of {self.in_place_of})"
+            if self.in_place_of
+            else ""
         )
         return f"{self.model or 'no model'}{unknown}"
 
@@ -125,10 +127,10 @@ def profile_named(name: str) -> Profile:
     if name.endswith(".toml"):
         return profile_at(Path(name))
     if name not in PROFILES:
-        remedy = (
-            f"Use one of {', '.join(map(repr, PROFILES))}, or the path of a TOML file."
+        remedy = f"Use one of {', '.join(map(repr, PROFILES))}, or the path of a TOML file."
+        raise ConfigError(
+            "cache", f"there is no price profile {name!r}", remedy
         )
-        raise ConfigError("cache", f"there is no price profile {name!r}", remedy)
     return PROFILES[name]
 
 
@@ -145,7 +147,9 @@ ProfileChoice: TypeAlias = Profile | Literal["own"]
 def profiles_for(choices: Sequence[ProfileChoice], run: Run) -> list[Profile]:
     """The profiles to price a run under."""
     return [
-        choice if isinstance(choice, Profile) else own_profile(run.model, run.format)
+        choice
+        if isinstance(choice, Profile)
+        else own_profile(run.model, run.format)
         for choice in choices
     ]
 
@@ -160,7 +164,9 @@ def own_profile(model: str, wire: str) -> Profile:
     prices, fresh_usd = info.prices, info.prices.input_usd
     terms = PROFILES[_cache_of(model, wire, prices)]
     if not fresh_usd or prices.output_usd is None:
-        return replace(terms, name=OWN, in_place_of=model or "an unnamed model")
+        return replace(
+            terms, name=OWN, in_place_of=model or "an unnamed model"
+        )
     read_usd, write_usd = prices.cache_read_usd, prices.cache_write_usd
     return replace(
         terms,
@@ -189,8 +195,13 @@ def _cache_of(model: str, wire: str, prices: Prices) -> str:
     family = family_of(model)
     if family == "openai":  # since GPT-5.6 writing is charged
         return "openai-5" if prices.cache_write_usd is None else "openai-5.6"
-    if family.startswith("claude"):  # since Opus 5.5 reading costs less than a tenth
-        read_usd, tenth_usd = prices.cache_read_usd, (prices.input_usd or 0) / 10
+    if family.startswith(
+        "claude"
+    ):  # since Opus 5.5 reading costs less than a tenth
+        read_usd, tenth_usd = (
+            prices.cache_read_usd,
+            (prices.input_usd or 0) / 10,
+        )
         return (
             "anthropic-5m"
             if read_usd is None or read_usd >= tenth_usd
