@@ -128,15 +128,17 @@ class StoredConversation(Struct, frozen=True, eq=False):
         """Where a decision about it is kept: behind the newest reply that was seen."""
         return self.transcript.decision_key(len(self.transcript))
 
-    def leaves(self, length: int | None = None) -> list[Leaf]:
+    def leaves(
+        self, length: int | None = None, *, start: int = 0
+    ) -> list[Leaf]:
         """Every leaf of it, in order.
 
         Args:
             length: as it stood when it had so many messages; None: now.
+            start: leave out the messages before this one.
         """
-        return list(
-            _leaves(self, len(self.messages) if length is None else length)
-        )
+        end = len(self.messages) if length is None else length
+        return list(_leaves(self, start, end))
 
     def batches(self) -> Iterator[tuple[LedgerRef, Batch, bool]]:
         """Every batch of it in order, and whether it is undone."""
@@ -204,6 +206,22 @@ def conversation(
         )
         remedy = "`ullage window` lists them; outlines are kept unless that is switched off."
         raise ConfigError("conversation", problem, remedy)
+    return conversation_of(store, tenant, outline)
+
+
+def conversation_of(
+    store: Store, tenant: str, outline: Outline
+) -> StoredConversation:
+    """The conversation that an outline is the newest of, as it stands.
+
+    Args:
+        store: where it is kept.
+        tenant: whose it is.
+        outline: as `conversations` lists it.
+
+    Raises:
+        StoreError: the store failed, or what it holds of the conversation is damaged.
+    """
     outlines = _load_outlines(store, tenant, outline)
     transcript = transcript_of(outlines)
     messages = list[OutlinedMessage]()
@@ -436,10 +454,12 @@ class _LeafState(NamedTuple):
     shown_chars: int = 0
 
 
-def _leaves(stored: StoredConversation, length: int) -> Iterator[Leaf]:
+def _leaves(
+    stored: StoredConversation, start: int, length: int
+) -> Iterator[Leaf]:
     leaf_states, message_states = _find_states(stored, length)
     pins = stored.hand.pins
-    for index, message in enumerate(stored.messages[:length]):
+    for index, message in enumerate(stored.messages[start:length], start):
         for number, part, item, outlined, item_index in _number_leaves(
             message
         ):

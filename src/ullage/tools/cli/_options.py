@@ -25,6 +25,7 @@ _MOST_BYTES = 256 * 1024 * 1024
 F = TypeVar("F", bound=Callable[..., Any])
 
 _TOKENS = re.compile(r"(\d[\d_,]*(?:\.\d+)?)\s*([km]?)", re.IGNORECASE)
+_DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3_600, 60
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
@@ -187,6 +188,15 @@ def read_whole(file: BinaryIO) -> bytes:
             "Give one request.",
         )
     return data
+
+
+def ago(seconds: float) -> str:
+    """How long ago something was, in words."""
+    if seconds >= _DAY_S:
+        return f"{seconds / _DAY_S:.0f} d ago"
+    if seconds >= _HOUR_S:
+        return f"{seconds / _HOUR_S:.0f} h ago"
+    return f"{max(seconds, 0) / _MINUTE_S:.0f} min ago"
 
 
 def harmless(text: str) -> str:
