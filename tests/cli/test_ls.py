@@ -7,18 +7,19 @@ from tests.cli.terminal import ullage
 from tests.servers import Call, Reply
 from tests.session.test_stored import talked
 from ullage.stores import SqliteStore
+from ullage.tools.cli import ls  # noqa: F401
 
 
 def test_what_a_run_kept_is_listed_with_its_client(tmp_path, serve):
     machine = Machine(tmp_path)
     replies = [Reply("", [Call("bash", {"c": "ls"})]), "Done."]
     machine.run_agent(serve("anthropic", replies))
-    listed = machine.ullage("ls").stdout
+    listed = machine.ullage("ls", COLUMNS="140").stdout
     heading, row = listed.splitlines()[:2]
     assert heading.split()[:4] == ["conversation", "last", "used", "client"]
     assert " Anthropic " in row
     assert " claude-opus-4-8 " in row
-    assert row.endswith("Count the files, please.")
+    assert row.rstrip().endswith("Count the files, please.")
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from ullage.doors.exchange.additions import ADDITIONS
 from ullage.doors.proxy.activity import Activity
 from ullage.doors.proxy.logs import line_of
 from ullage.doors.proxy.relayed import treatment_of
-from ullage.doors.proxy.tally import Tally, summary
+from ullage.tools.cli._tally import Tally, summary
 from ullage.wires import FORMATS
 
 NO_TOOLS = {

@@ -13,7 +13,7 @@ from ullage.core.turn.standing import Standing
 from ullage.core.values.events import Event
 from ullage.doors.proxy.activity import Activity, joined
 from ullage.doors.proxy.config import config_of
-from ullage.doors.proxy.tally import Tally, summary
+from ullage.tools.cli._tally import Tally, summary
 
 WHY = "nothing is cut, and no recall tools are offered: that does not pay yet"
 WAITS = Standing("price", WHY, was_joined=True)

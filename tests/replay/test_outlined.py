@@ -7,7 +7,7 @@ from tests.session.test_stored import talked
 from ullage import SqliteStore, Usage
 from ullage.session.stored import conversation
 from ullage.tools.replay.outlined import Savings, from_outline, savings_of
-from ullage.tools.replay.trace import KINDS, STUB, WHOLE
+from ullage.tools.replay.trace import KINDS, SUMMED_UP, WHOLE
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def store(tmp_path):
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_each_request_comes_to_what_its_provider_reported(wire, store):
-    session, messages = talked(wire, store)
+    session, _ = talked(wire, store)
     trace = from_outline(conversation(store, "")).trace
     reported = [
         entry.reported_tokens
@@ -47,12 +47,12 @@ def test_what_left_the_window_is_marked_where_it_first_shows(store):
     assert {
         mark.ref for mark in run.trace.marks if mark.kind == "pruned"
     } == refs
-    (turn,) = {mark.turn for mark in run.trace.marks if mark.kind == "pruned"}
+    turn = min(mark.turn for mark in run.trace.marks if mark.kind == "pruned")
     notices = [sizes[KINDS.index("notice")] for sizes in run.trace.sizes]
     assert not any(notices[:turn])
     assert all(notices[turn:])
     shown = {index: state for _, index, state in run.trace.changes}
-    assert STUB in shown.values()
+    assert SUMMED_UP in shown.values()
     assert shown.get(0, WHOLE) == WHOLE
     assert run.trace.rewritten[turn] > 0, "the cache begins anew there"
     assert run.policy == session.settings.policy.name

@@ -154,7 +154,7 @@ def path_of_store(address: str | os.PathLike[str] | None) -> Path:
         raise ConfigError(
             "store",
             f"there is no store {place}",
-            "Give the one that was used with --store PATH, or begin one: ullage run -- claude",
+            "Name it with --store PATH. `ullage run -- claude` begins one.",
         )
     return path
 

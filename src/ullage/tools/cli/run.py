@@ -17,11 +17,11 @@ from msgspec.structs import replace
 from ullage.core.errors import UllageError
 from ullage.doors.proxy.agents import MARK, arguments_for, setting_for
 from ullage.doors.proxy.config import UPSTREAMS, Config
-from ullage.doors.proxy.tally import Tally, summary
 from ullage.session.receipts import written_here
 from ullage.stores import Store, default_path, is_url, open_lasting
 from ullage.tools.cli._options import short_path, usual_address
 from ullage.tools.cli._proxy import proxy_options, settings_of
+from ullage.tools.cli._tally import Tally, summary
 
 
 @click.command(

@@ -7,9 +7,11 @@ from msgspec.structs import replace
 from tests.proxy.told import FITTED, passed, relayed
 from ullage.core.values.receipts import ReceiptTotals, TokenCounts
 from ullage.doors.exchange.values import Passed
-from ullage.doors.proxy.tally import _REASONS, Tally, summary
+from ullage.tools.cli._tally import _REASONS, Tally, summary
 
-SHORTENED = replace(FITTED, is_shortened=True, has_recall_tools=True, recalled=2)
+SHORTENED = replace(
+    FITTED, is_shortened=True, has_recall_tools=True, recalled=2
+)
 GIVEN_A_TOOL = replace(FITTED, has_recall_tools=True)
 
 
@@ -21,7 +23,10 @@ def tally_of(*requests):
 
 
 def counts(line):
-    return [int(digits.replace(",", "")) for digits in re.findall(r"\d[\d,]*", line)]
+    return [
+        int(digits.replace(",", ""))
+        for digits in re.findall(r"\d[\d,]*", line)
+    ]
 
 
 def test_each_request_is_in_one_class_and_the_counts_add_up():
@@ -53,7 +58,9 @@ def test_each_request_is_in_one_class_and_the_counts_add_up():
 
 
 def test_a_request_that_grew_by_a_tool_alone_is_not_shortened():
-    lines = summary(tally_of(relayed(GIVEN_A_TOOL, came_bytes=9, sent_bytes=900)))
+    lines = summary(
+        tally_of(relayed(GIVEN_A_TOOL, came_bytes=9, sent_bytes=900))
+    )
     assert lines[0] == "1 request: 0 shortened, 1 unchanged, 0 passed through."
 
 
@@ -70,9 +77,14 @@ def test_the_dollars_are_those_of_the_receipts_and_add_up():
     text = "\n".join(summary(tally_of(relayed(SHORTENED)), spent))
     assert "Prompts: 1,000 tokens, 4,000 without ullage: 75% less." in text
     assert "Cost: $10.39, $31.21 without ullage: $20.82 saved, 67%." in text
-    assert "Measured: the tokens that the provider reported, at list price." in text
+    assert (
+        "Measured: the tokens that the provider reported, at list price."
+        in text
+    )
     assert "The provider reported no usage of 1 request: estimated." in text
-    assert "No price is known for 2 requests: not in the sums of dollars." in text
+    assert (
+        "No price is known for 2 requests: not in the sums of dollars." in text
+    )
     dearer = replace(spent, sent_usd=0.02, raw_usd=0.01)
     text = "\n".join(summary(tally_of(relayed()), dearer))
     assert "Cost: $0.0200, $0.0100 without ullage: $0.0100 more, 100%." in text

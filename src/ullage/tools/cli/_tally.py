@@ -139,9 +139,14 @@ def _dollars(spent: ReceiptTotals | None) -> Iterator[str]:
     if spent is None or not spent.requests:
         return
     if spent.raw_usd or spent.sent_usd:
-        decimals = 2 if max(spent.raw_usd, spent.sent_usd) >= _CENTS_FROM_USD else 4
+        decimals = (
+            2 if max(spent.raw_usd, spent.sent_usd) >= _CENTS_FROM_USD else 4
+        )
         # the difference of what is printed, so that it adds up
-        sent, raw = round(spent.sent_usd, decimals), round(spent.raw_usd, decimals)
+        sent, raw = (
+            round(spent.sent_usd, decimals),
+            round(spent.raw_usd, decimals),
+        )
         word = "saved" if raw >= sent else "more"
         share = f", {abs(raw - sent) / raw:.0%}" if raw else ""
         yield (
@@ -171,7 +176,9 @@ def _change(sent: int, raw: int) -> str:
     return f": {abs(raw - sent) / raw:.0%} {'less' if sent < raw else 'more'}"
 
 
-def _began_without(conversations: Sequence[ConversationActivity]) -> Iterator[str]:
+def _began_without(
+    conversations: Sequence[ConversationActivity],
+) -> Iterator[str]:
     """What was done about conversations that were under way when they were first seen."""
     joined = sum(one.is_joined for one in conversations)
     if joined:
@@ -190,7 +197,9 @@ def _began_without(conversations: Sequence[ConversationActivity]) -> Iterator[st
 
 def _refused(conversations: Sequence[ConversationActivity]) -> Iterator[str]:
     """What upstreams refuse of what is added to requests."""
-    refused = Counter(addition for one in conversations for addition in one.without)
+    refused = Counter(
+        addition for one in conversations for addition in one.without
+    )
     for addition, count in refused.items():
         yield f"{_many(count, 'conversation')} sent without {addition}: the provider refuses it."
 
