@@ -136,12 +136,12 @@ def _trace(stored: StoredConversation) -> Trace:
 
 def _policy(stored: StoredConversation) -> str:
     """The policy that the conversation was opened under last."""
-    openings = [
-        opened.policy
+    records = [
+        record
         for key in stored.transcript.chain
-        for opened in stored.ledger.at(key).opened
+        for record in stored.ledger.at(key).policies
     ]
-    return openings[-1] if openings else "default"
+    return records[-1].policy if records else "default"
 
 
 # ── counting ─────────────────────────────────────────────────────────────────────────────
