@@ -14,10 +14,9 @@ import click
 from msgspec import Struct, field
 from msgspec import json as packed
 
-from lab.enumerate.families import families
+from lab.enumerate.families import MAKERS, families
 from lab.enumerate.letters import alphabet
 from lab.enumerate.walk import Tally, Unit, add, try_unit, units
-from lab.fuzz.histories import FORMATS
 from lab.fuzz.tally import be_quiet
 
 _MOST_FINDINGS = 20
@@ -101,7 +100,7 @@ def say(progress: Progress, is_whole: bool) -> None:
 
 def show() -> None:
     """Print letters and families."""
-    for format in FORMATS:
+    for format in MAKERS:
         small, every = alphabet(format, basic=True), alphabet(format)
         click.echo(
             f"{format}: {len(small)} letters, {len(every)} with every row"

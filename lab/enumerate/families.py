@@ -26,7 +26,7 @@ from tests.second_reading import broken
 from ullage.core.tokens.catalog import NAMES
 from ullage.wires import FORMATS
 
-_MAKERS = {
+MAKERS = {
     "anthropic": "claude",
     "openai-responses": "gpt",
     "gemini": "gemini",
@@ -93,7 +93,7 @@ def families(format: str) -> tuple[Family, ...]:
     letters = alphabet(format)
     found: dict[_Mark, Family] = {}
     for model in (*NAMES, *_OTHERS):
-        for head in _heads(format, model) if _MAKERS[format] in model else ():
+        for head in _heads(format, model) if MAKERS[format] in model else ():
             mark = _mark(format, head, letters)
             known = found.get(mark)
             if known:

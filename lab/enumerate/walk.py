@@ -14,10 +14,15 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
-from lab.enumerate.families import Family, asked, families, rules_broken
+from lab.enumerate.families import (
+    MAKERS,
+    Family,
+    asked,
+    families,
+    rules_broken,
+)
 from lab.enumerate.letters import Letter, alphabet, history
 from lab.enumerate.treatments import TREATMENTS, Treatment, faults
-from lab.fuzz.histories import WRITERS
 from ullage import Limits, Session
 from ullage.core.errors import UllageError
 from ullage.wires import FORMATS
@@ -64,8 +69,8 @@ def add(total: Tally, more: Tally) -> None:
 
 
 def units(length: int, *, basic: bool) -> Iterator[Unit]:
-    """All units of histories of a length, in an order that stays: of each wire with a writer."""
-    for format in WRITERS:
+    """All units of histories of a length, in an order that stays: of each wire with families."""
+    for format in MAKERS:
         letters = alphabet(format, basic=basic)
         for family in families(format):
             for prefix in product(letters, repeat=length - 1):

@@ -33,7 +33,6 @@ from ullage.core.values.toolset import RECALL_TOOLS
 from ullage.doors.exchange import Exchanges
 from ullage.session.drivers import drive
 from ullage.session.sessions import Sessions
-from ullage.wires import FORMATS
 
 PATHS = {
     "anthropic": "/v1/messages",
@@ -282,7 +281,7 @@ scripts = st.tuples(st.lists(private, max_size=2), endings)
 
 class Doors(RuleBasedStateMachine):
     @initialize(
-        format=st.sampled_from(list(FORMATS)),
+        format=st.sampled_from(list(PATHS)),
         streamed=st.booleans(),
         seed=indices,
     )

@@ -136,6 +136,6 @@ def test_an_address_that_cannot_be_read_is_not_shown():
 
 
 def test_a_disk_that_is_full_is_told_apart():
-    full = connecting.failure("commit", connecting.errors.DiskFull())
+    full = connecting.store_error("commit", connecting.errors.DiskFull())
     assert isinstance(full, ullage.core.errors.StoreFull)
     assert "Free some space" in str(full)
