@@ -383,7 +383,7 @@ _ROWS = (
         "spend f103",
         "session/core.py",
         "if (earlier and earlier.is_full(report))",
-        "if sent.reply_usage or (earlier and earlier.is_full(report))",
+        "if info.reply_usage or (earlier and earlier.is_full(report))",
     ),
     (
         "notices f83_no_tool",
