@@ -80,8 +80,8 @@ def told(run: Run, story: Story, demand: Demand) -> str:
             f"{run.id}  call {demand.call}  age {demand.age}  {value.kind}",
             f"  value: {value.text!r}",
             f"  call:  {asked.name} {words[at : at + _CALL_CHARS]!r}",
-            f"  line:  {line.before[-_AROUND_CHARS:]}⟦{value.plain[:400]}⟧"
-            f"{line.behind[:_AROUND_CHARS]}",
+            f"  line:  {line.prefix[-_AROUND_CHARS:]}⟦{value.plain[:400]}⟧"
+            f"{line.suffix[:_AROUND_CHARS]}",
         )
     )
 

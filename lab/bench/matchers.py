@@ -104,7 +104,7 @@ class Pair:
     def _second(self) -> Iterator[tuple[tuple[int, str], Found]]:
         before = 1 + is_models(self.run.messages[0])
         for use, it in second.classes(
-            self.run.messages, [self.head.said.text], frozenset()
+            self.run.messages, [self.head.text.text], frozenset()
         ):
             lines = tuple(dict.fromkeys((it.source_line, *it.other_lines)))
             found = Found(_CLASSES[use], it.kind, it.age, lines, it)
@@ -131,7 +131,7 @@ def _of_first(use: str, kind: str, demand: Demand | None) -> Found:
     if demand is None:
         return Found(use, kind)
     value = demand.atom.plain
-    lines = (line.before + value + line.behind for line in lines_of(demand))
+    lines = (line.prefix + value + line.suffix for line in lines_of(demand))
     return Found(use, kind, demand.age, tuple(lines), demand)
 
 

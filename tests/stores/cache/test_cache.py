@@ -11,7 +11,7 @@ from tests.stores.contract import FileContract, output
 from tests.stores.postgres.cable import Cable
 from ullage.core.errors import ConfigError, StoreError
 from ullage.stores import SqliteStore, forget, open_store
-from ullage.stores.cache import Cache, Leased, _sealed
+from ullage.stores.cache import Cache, Leased, _seal
 from ullage.stores.leases import Lease
 from ullage.stores.objects import ObjectStorage
 
@@ -95,7 +95,7 @@ def test_a_copy_that_the_cache_itself_would_take_is_read_from_the_bucket(
             b"x" * 1_000_000,
         ]
         for lie in lies:
-            server.set(key, _sealed(name, lie))
+            server.set(key, _seal(name, lie))
             assert store.get("t", text.ref) == text
             assert server.get(key)[16:] == copy  # it is put right, too
 
