@@ -126,7 +126,6 @@ NEAREST = {
     "core/turn/recall_offer.py": "session/test_joining.py",
     "core/turn/resolution.py": "session/test_upgrades.py",
     "core/turn/held_elsewhere.py": "turn/test_threads.py",
-    "core/turn/tool_limits.py": "wires/test_takes_tools.py",
     "core/turn/*.py": "turn/test_engine.py",
     "core/values/briefs.py": "turn/test_filling.py",
     "core/values/effects.py": "turn/test_engine.py",
