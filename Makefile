@@ -142,7 +142,7 @@ $(TESTED): %: .venv-%/.ready
 
 $(TESTED:%=test-%): test-%: %
 	@PYTHONPATH=src .venv-$*/bin/python -m pytest tests/integrations/$(subst -,_,$(*:-oldest=)) \
-	    tests/test_docs.py tests/house -k "$(*:-oldest=) or $(subst -,_,$(*:-oldest=))" -n auto
+	    tests/test_docs.py tests/site/test_copied.py tests/house -k "$(*:-oldest=) or $(subst -,_,$(*:-oldest=))" -n auto
 
 # Ray, for replays on many machines: its tests run on a cluster of this one.
 .PHONY: ray test-ray

@@ -153,26 +153,6 @@ def stand_ins():
     return {"anthropic": anthropic, "openai": openai}
 
 
-async def canned_gemini(self, request, stream=False):
-    """A canned reply of Gemini in Google ADK: in place of ``Gemini.generate_content_async``."""
-    from google.adk.models import LlmResponse
-
-    part = {"text": "It is done."}
-    results = [part for content in request.contents for part in content.parts]
-    if not any(each.function_response for each in results):
-        name = request.config.tools[0].function_declarations[0].name
-        part = {"function_call": {"name": name, "args": {"path": "app.log"}}}
-    counts = {
-        "prompt_token_count": 100,
-        "candidates_token_count": 10,
-        "total_token_count": 110,
-    }
-    content = {"role": "model", "parts": [part]}
-    yield LlmResponse.model_validate(
-        {"content": content, "usage_metadata": counts}
-    )
-
-
 def run(call):
     """The reader's own tools: answers any call in the format it was made in."""
     if call.type == "tool_use":

@@ -18,6 +18,7 @@ from tests.servers.loopback import _PATHS, Captured, Provider, _Answering
 from tests.servers.replies import Call, Reply
 
 _RECALL = re.compile(r"\w*get_continuation")
+_OWN = re.compile(rf"{_RECALL.pattern}|submit")
 _NOTICE = re.compile(r'get_continuation\(tool_call_id=\\*"([\w-]+)')
 _VALUES = {
     "integer": 1,
@@ -26,6 +27,13 @@ _VALUES = {
     "array": [],
     "object": {},
 }
+_SCHEMAS = (
+    "input_schema",
+    "inputSchema",
+    "parameters",
+    "parametersJsonSchema",
+    "parameters_json_schema",
+)
 _RESULTS = ("tool_result", "function_call_output")
 ANSWER = "The disk was full."
 """What `reader_model` says in the end."""
@@ -52,6 +60,10 @@ class Vendors:
             "OPENAI_API_BASE": f"{self.url}/v1",
             "GOOGLE_GEMINI_BASE_URL": self.url,
             "OLLAMA_HOST": self.url,
+            "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": self.url,
+            "AWS_ACCESS_KEY_ID": "none",
+            "AWS_SECRET_ACCESS_KEY": "none",
+            "AWS_REGION": "us-east-1",
         }
 
     def requests(self, format):
@@ -122,35 +134,34 @@ class _AnsweringAll(_Answering):
 
 def reader_model(captured):
     """A call of the caller's first tool; a search in what was cut; then the answer."""
-    tools = list(_tools_in(captured.body))
-    calls = [tool for tool in tools if not _RECALL.search(tool[0])]
-    recalls = [name for name, _ in tools if _RECALL.search(name)]
+    tools = dict(_tools_in(captured.body))
+    calls = [name for name in tools if not _OWN.fullmatch(name)]
+    recalls = [name for name in tools if _RECALL.fullmatch(name)]
     results = sum(_is_result(part) for part in _dicts_in(captured.body))
     notice = _NOTICE.search(captured.raw.decode())
     if results == 0 and calls:
-        name, schema = calls[0]
-        return Reply("", [Call(name, _arguments_for(schema))])
+        return Reply("", [Call(calls[0], _arguments_for(tools[calls[0]]))])
     if results == 1 and recalls and notice:
         arguments = {"tool_call_id": notice[1], "pattern": "full"}
+        taken = tools[recalls[0]]["properties"]
+        arguments = {
+            name: arguments[name] for name in arguments if name in taken
+        }
         return Reply("", [Call(recalls[0], arguments)])
+    if "submit" in tools:  # how Inspect's agents end
+        return Reply("", [Call("submit", {"answer": ANSWER})])
     return ANSWER
 
 
 def _tools_in(body):
-    for tool in body.get("tools") or ():
-        declared = tool.get("functionDeclarations") or [
-            tool.get("function") or tool
-        ]
-        for definition in declared:
-            schemas = (
-                definition.get(key)
-                for key in (
-                    "input_schema",
-                    "parameters",
-                    "parametersJsonSchema",
-                )
-            )
-            yield definition.get("name", ""), next(filter(None, schemas), {})
+    """The name and the schema of each tool."""
+    listed = body.get("tools") or body.get("toolConfig", {}).get("tools", ())
+    for tool in listed:
+        inner = tool.get("function") or tool.get("toolSpec") or tool
+        for definition in tool.get("functionDeclarations") or [inner]:
+            schemas = (definition.get(key) for key in _SCHEMAS)
+            schema = next(filter(None, schemas), {})
+            yield definition.get("name", ""), schema.get("json", schema)
 
 
 def _arguments_for(schema):
@@ -166,7 +177,7 @@ def _arguments_for(schema):
 
 def _is_result(part):
     is_typed = part.get("type") in _RESULTS or part.get("role") == "tool"
-    return is_typed or "functionResponse" in part
+    return is_typed or "functionResponse" in part or "toolResult" in part
 
 
 def _dicts_in(value):
