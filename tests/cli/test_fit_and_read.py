@@ -218,7 +218,8 @@ def test_reading_makes_no_store(tmp_path, command):
     ran = ullage(command, "0123456789abcdef", "--store", nowhere)
     assert (
         told(ran)
-        == "--store: there is no file at this path. Give the path fit was given."
+        == "--store: there is no store at this path. Name it with --store PATH. "
+        "`ullage run -- claude` begins one."
     )
     assert list(tmp_path.iterdir()) == []
 

@@ -28,6 +28,8 @@ def test_help_lists_the_commands():
         "gc",
         "grep",
         "inspect",
+        "last",
+        "ls",
         "mcp",
         "note",
         "pin",
@@ -110,7 +112,7 @@ def test_a_real_process_reads_standard_input_and_ends_with_a_status(tmp_path):
 def test_an_error_calls_an_option_as_it_was_typed(tmp_path):
     store = ("--store", tmp_path / "none.db")
     assert told(ullage("read", "0123456789abcdef", *store)).startswith(
-        "--store: there is no file"
+        "--store: there is no store"
     )
     (tmp_path / "run.json").write_text("{}")
     unknown = ullage("replay", tmp_path / "run.json", "--cache", "ether")

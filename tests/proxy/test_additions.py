@@ -14,9 +14,9 @@ from tests.servers.loops import request, user
 from ullage.core.values.events import Event
 from ullage.doors.exchange.additions import ADDITIONS
 from ullage.doors.proxy.activity import Activity
-from ullage.doors.proxy.command import summary
 from ullage.doors.proxy.logs import line_of
 from ullage.doors.proxy.relayed import treatment_of
+from ullage.tools.cli._tally import Tally, summary
 from ullage.wires import FORMATS
 
 NO_TOOLS = {
@@ -183,10 +183,12 @@ def test_the_summary_of_a_run_says_what_was_refused():
     shown = Activity()
     shown.take(of("a", 1.0, without=("tools",), events=(event,)))
     shown.take(of("b", 2.0, without=("tools", "stream_options")))
-    lines = summary(shown.totals, "the store", shown.conversations)[3:]
-    assert sorted(lines) == [
-        "1 conversation was sent without our stream_options: the upstream refuses it",
-        "2 conversations were sent without our tools: the upstream refuses it",
+    tally = Tally()
+    tally.take(of("a", 1.0))
+    lines = summary(tally, conversations=shown.conversations)
+    assert sorted(lines[-2:]) == [
+        "1 conversation sent without stream_options: the provider refuses it.",
+        "2 conversations sent without tools: the provider refuses it.",
     ]
 
 

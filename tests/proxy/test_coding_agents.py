@@ -91,7 +91,7 @@ def test_an_agent_is_cut_reads_on_and_never_sees_it(name, tmp_path):
     assert "last" in asked[3], "beside the agent's own call"
     assert "All is counted." in ran.output
     assert not any(ours in ran.output for ours in OURS)
-    assert "opened again 2 times" in ran.summary
+    assert "the model used it 2 times" in ran.summary
 
 
 # Side by side with the agent alone

@@ -12,8 +12,8 @@ from tests.session.test_joining import TURNS, assert_costs_little, steps
 from ullage.core.turn.standing import Standing
 from ullage.core.values.events import Event
 from ullage.doors.proxy.activity import Activity, joined
-from ullage.doors.proxy.command import summary
 from ullage.doors.proxy.config import config_of
+from ullage.tools.cli._tally import Tally, summary
 
 WHY = "nothing is cut, and no recall tools are offered: that does not pay yet"
 WAITS = Standing("price", WHY, was_joined=True)
@@ -86,17 +86,15 @@ def test_the_summary_of_a_run_says_what_became_of_them():
     waiting = [of(key, 1.0, standing=WAITS, events=()) for key in ("a", "b")]
     cut = [of("c", at, events=(JOINED, PRUNED)) for at in (1.0, 2.0)]
     found = seen_of(*waiting, *cut, of("d", 1.0))
-    lines = summary(found.totals, "the store", found.conversations)
-    assert (
-        lines[-2]
-        == "1 conversation was under way when first seen, cut from then on as one batch"
-    )
-    assert (
-        lines[-1] == f"2 conversations were under way when first seen: {WHY}"
-    )
-    assert len(lines) == 5
-    plain = seen_of(relayed())
-    assert len(summary(plain.totals, "the store", plain.conversations)) == 3
+    tally = Tally()
+    tally.take(relayed())
+    lines = summary(tally, conversations=found.conversations)
+    assert lines[-2:] == [
+        "1 conversation began without ullage; shortened as one batch, and from then on.",
+        f"2 conversations began without ullage: {WHY}.",
+    ]
+    plain = summary(tally, conversations=seen_of(relayed()).conversations)
+    assert plain == lines[:-2]
 
 
 def test_the_newest_standing_of_a_conversation_counts_whoever_served_it():

@@ -145,6 +145,7 @@ class SessionCore(
             redact=redact,
             user_tools=(asking := named_tools(user_tools)),
             outlines=outline,
+            agent=agent,
             policy_fingerprint=fingerprint(chosen, redact, asking),
         )
         self._state = SessionState(state or State(), cache=SessionCache())

@@ -55,8 +55,8 @@ class DecisionMixin:
             newest.transcript, self._state.persisted.ledger
         ).decisions
 
-    def _outlining(self, info: RequestInfo) -> tuple[Window, str] | None:
-        """The window and wire that a view's outline is made of; None where no outline is kept."""
+    def _outlining(self, info: RequestInfo) -> tuple[Window, str, str] | None:
+        """What a view's outline is made of: window, wire and agent; None: no outline is kept."""
         window = info.working
         if window is None or window.size < info.size or not self._outlines:
             return None
@@ -65,7 +65,7 @@ class DecisionMixin:
             return (
                 None  # the beginning of the history is with the provider alone
             )
-        return window, info.wire.name
+        return window, info.wire.name, self.settings.agent
 
     @property
     def _outlines(self) -> bool:

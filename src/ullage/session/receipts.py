@@ -299,6 +299,28 @@ async def aclose(store: object) -> None:
         await (write() if iscoroutinefunction(write) else in_thread(write))
 
 
+def written_here(store: object, since_day: str) -> ReceiptTotals | None:
+    """What this process has written into a store, as the store has it now.
+
+    Args:
+        store: an open store that is not awaited.
+        since_day: the first day, in UTC, as ``2026-11-30``.
+
+    Returns:
+        The sums; None if the store keeps no receipts.
+
+    Raises:
+        StoreError: the store failed.
+    """
+    keeper = receipts_of(store)
+    if keeper is None:
+        return None
+    writer = ledger_of(keeper).writer
+    receipts = keeper.receipts(since_day)
+    sums = [receipt.sums for receipt in receipts if receipt.writer == writer]
+    return sum(sums, ReceiptTotals())
+
+
 class ReceiptWriter(NamedTuple):
     """Notes the receipts of one session.
 

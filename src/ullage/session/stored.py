@@ -84,6 +84,7 @@ class Leaf(NamedTuple):
         batch: the name of the batch that took it out; ``""``: none did.
         ref: what opens it, where it was set aside; ``""``: nothing has to.
         why: why it was.
+        shown_chars: how many characters are shown in its place.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Leaf(NamedTuple):
     batch: str = ""
     ref: str = ""
     why: str = ""
+    shown_chars: int = 0
 
 
 class StoredConversation(Struct, frozen=True, eq=False):
@@ -106,6 +108,7 @@ class StoredConversation(Struct, frozen=True, eq=False):
     Attributes:
         tenant: whose it is.
         outline: its newest outline.
+        outlines: all of them, the oldest first: one for each request that was kept.
         messages: all of its messages, in outline.
         transcript: the same as stand-ins, with the chain of the real ones.
         ledger: everything that was decided in it.
@@ -114,6 +117,7 @@ class StoredConversation(Struct, frozen=True, eq=False):
 
     tenant: str
     outline: Outline
+    outlines: tuple[Outline, ...]
     messages: tuple[OutlinedMessage, ...]
     transcript: Transcript
     ledger: Ledger
@@ -124,9 +128,17 @@ class StoredConversation(Struct, frozen=True, eq=False):
         """Where a decision about it is kept: behind the newest reply that was seen."""
         return self.transcript.decision_key(len(self.transcript))
 
-    def leaves(self) -> list[Leaf]:
-        """Every leaf of it, in order."""
-        return list(_leaves(self))
+    def leaves(
+        self, length: int | None = None, *, start: int = 0
+    ) -> list[Leaf]:
+        """Every leaf of it, in order.
+
+        Args:
+            length: as it stood when it had so many messages; None: now.
+            start: leave out the messages before this one.
+        """
+        end = len(self.messages) if length is None else length
+        return list(_leaves(self, start, end))
 
     def batches(self) -> Iterator[tuple[LedgerRef, Batch, bool]]:
         """Every batch of it in order, and whether it is undone."""
@@ -194,6 +206,22 @@ def conversation(
         )
         remedy = "`ullage window` lists them; outlines are kept unless that is switched off."
         raise ConfigError("conversation", problem, remedy)
+    return conversation_of(store, tenant, outline)
+
+
+def conversation_of(
+    store: Store, tenant: str, outline: Outline
+) -> StoredConversation:
+    """The conversation that an outline is the newest of, as it stands.
+
+    Args:
+        store: where it is kept.
+        tenant: whose it is.
+        outline: as `conversations` lists it.
+
+    Raises:
+        StoreError: the store failed, or what it holds of the conversation is damaged.
+    """
     outlines = _load_outlines(store, tenant, outline)
     transcript = transcript_of(outlines)
     messages = list[OutlinedMessage]()
@@ -203,7 +231,13 @@ def conversation(
     ledger = Ledger().with_records(records)
     hand = hand_of(transcript, ledger)
     return StoredConversation(
-        tenant, outline, tuple(messages), transcript, ledger, hand
+        tenant,
+        outline,
+        tuple(outlines),
+        tuple(messages),
+        transcript,
+        ledger,
+        hand,
     )
 
 
@@ -417,12 +451,15 @@ class _LeafState(NamedTuple):
     batch: str
     ref: str
     why: str
+    shown_chars: int = 0
 
 
-def _leaves(stored: StoredConversation) -> Iterator[Leaf]:
-    leaf_states, message_states = _find_states(stored)
+def _leaves(
+    stored: StoredConversation, start: int, length: int
+) -> Iterator[Leaf]:
+    leaf_states, message_states = _find_states(stored, length)
     pins = stored.hand.pins
-    for index, message in enumerate(stored.messages):
+    for index, message in enumerate(stored.messages[start:length], start):
         for number, part, item, outlined, item_index in _number_leaves(
             message
         ):
@@ -430,8 +467,13 @@ def _leaves(stored: StoredConversation) -> Iterator[Leaf]:
             state = message_states.get(index) or leaf_states.get(spot)
             if state is None:
                 is_short = item.shown_chars >= 0 and spot not in leaf_states
+                shown_chars = item.shown_chars if is_short else item.chars
                 state = _LeafState(
-                    "in short" if is_short else "whole", "", "", ""
+                    "in short" if is_short else "whole",
+                    "",
+                    "",
+                    "",
+                    shown_chars,
                 )
             call = stored.transcript.call_for(index, part)
             yield Leaf(
@@ -447,6 +489,7 @@ def _leaves(stored: StoredConversation) -> Iterator[Leaf]:
                 batch=state.batch,
                 ref=state.ref,
                 why=state.why,
+                shown_chars=state.shown_chars,
             )
 
 
@@ -473,13 +516,16 @@ def _number_of(stored: StoredConversation, spot: Location) -> int:
 
 
 def _find_states(
-    stored: StoredConversation,
+    stored: StoredConversation, length: int
 ) -> tuple[dict[Location, _LeafState | None], dict[int, _LeafState]]:
-    """The state of each leaf and of each hidden message, by the batches that are not undone."""
+    """The state of each leaf and of each hidden message, by the batches that are not undone.
+
+    Batches are looked at that were decided when the conversation had at most ``length`` messages.
+    """
     leaf_states = dict[Location, "_LeafState | None"]()
     message_states = dict[int, _LeafState]()
     transcript = stored.transcript
-    for key in dict.fromkeys(transcript.chain):
+    for key in dict.fromkeys(transcript.chain[: length + 1]):
         for n, batch in enumerate(stored.ledger.at(key).batches):
             handle = LedgerRef("batch", key, n)
             if handle in stored.hand.undone:
@@ -508,7 +554,7 @@ def _apply(
             state: State = "set aside" if edit.kind == "pruned" else "in short"
             if spot is not None:
                 leaf_states[spot] = _LeafState(
-                    state, batch, edit.ref, edit.why
+                    state, batch, edit.ref, edit.why, len(edit.text)
                 )
         case ReplaceSpan():
             start, stop = (

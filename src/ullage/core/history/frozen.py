@@ -246,6 +246,12 @@ class FrozenWindow:
         return self._tokens is not None
 
     @property
+    def is_edited(self) -> bool:
+        """Whether anything of the history is shown otherwise than it came, or not at all."""
+        messages = self._parts.edited.merged().values()
+        return any(self._hidden) or any(map(any, messages))
+
+    @property
     def tokens(self) -> int:
         """Uncalibrated tokens of the whole view; counted now if nobody has before."""
         if self._tokens is None:

@@ -32,6 +32,7 @@ from ullage.core.values.messages import (
     ToolCall,
     ToolResult,
 )
+from ullage.core.values.receipts import name_of
 
 HEAD_CHARS = 60
 """So much of each text is kept."""
@@ -101,6 +102,7 @@ class Outline(Struct, frozen=True, array_like=True):
         tokens: of the request, as they were reported or estimated.
         limit_tokens: the most that the request might have; 0: not told.
         messages: those from ``start`` on.
+        agent: the agent or program that asks, as it calls itself; ``""``: not known.
     """
 
     length: int
@@ -114,6 +116,7 @@ class Outline(Struct, frozen=True, array_like=True):
     tokens: int
     limit_tokens: int
     messages: tuple[OutlinedMessage, ...]
+    agent: str = ""
 
     @property
     def name(self) -> str:
@@ -126,7 +129,13 @@ _decode = msgspec.msgpack.Decoder(Outline).decode
 
 
 def outlined(
-    window: Window, length: int, ledger: Ledger, *, wire: str, tokens: int
+    window: Window,
+    length: int,
+    ledger: Ledger,
+    *,
+    wire: str,
+    tokens: int,
+    agent: str = "",
 ) -> tuple[Ledger, tuple[Record, ...]]:
     """The ledger with the outline of a history up to a length, and its record if that is new.
 
@@ -136,6 +145,7 @@ def outlined(
         ledger: what is known of it.
         wire: its format.
         tokens: of the request.
+        agent: the agent or program that asks.
     """
     transcript = window.transcript
     key = transcript.decision_key(length)
@@ -154,6 +164,7 @@ def outlined(
         tokens=tokens,
         limit_tokens=window.limit_tokens,
         messages=tuple(_message(window, at) for at in range(start, length)),
+        agent=name_of(agent),
     )
     return ledger.with_outlined(key, length), (
         Record(key, "outline", 0, _encode(outline)),

@@ -65,4 +65,5 @@ def outline_in(
         ledger,
         wire=request.wire.name,
         tokens=window.estimate,
+        agent=settings.agent,
     )

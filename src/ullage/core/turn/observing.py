@@ -23,7 +23,7 @@ def observe(
     *,
     model: str,
     estimated_tokens: int,
-    outlining: tuple[Window, str] | None = None,
+    outlining: tuple[Window, str, str] | None = None,
 ) -> Steps[State]:
     """Record what a provider reported for a view.
 
@@ -35,7 +35,7 @@ def observe(
         size: how many messages the view was made of.
         model: the model it was made for.
         estimated_tokens: what it was reckoned to hold.
-        outlining: the window behind the view and its format, where an outline is kept.
+        outlining: the window behind the view, its format and its agent, where an outline is kept.
 
     Returns:
         The state with the report in its ledger and in its sums.
@@ -53,9 +53,14 @@ def observe(
     ledger, record = state.ledger.with_observed(key, report)
     ledger, records = note_answered(transcript, size, ledger)
     if outlining is not None:
-        window, wire = outlining
+        window, wire, agent = outlining
         ledger, outline = outlined(
-            window, size, ledger, wire=wire, tokens=usage.sent_tokens
+            window,
+            size,
+            ledger,
+            wire=wire,
+            tokens=usage.sent_tokens,
+            agent=agent,
         )
         records = (*records, *outline)
     yield Commit((), (record, *records))

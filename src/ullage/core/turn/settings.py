@@ -28,6 +28,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             (`ullage.policy.fingerprint`).
         outlines: whether an outline of the history is kept beside the ledger
             (`ullage.core.history.outline`).
+        agent: the agent or program that asks, for its outlines.
         may_add_tools: whether the recall tools may be added to the request at hand; False where
             its provider refused them.
     """
@@ -48,4 +49,5 @@ class Settings(Struct, frozen=True, kw_only=True):
     user_tools: tuple[str, ...] = ()
     policy_fingerprint: str = ""
     outlines: bool = False
+    agent: str = ""
     may_add_tools: bool = True

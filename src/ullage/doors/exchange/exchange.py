@@ -392,7 +392,7 @@ class Exchange(Reporting):
             view is not original
             for view, original in zip(views, originals, strict=True)
         ):
-            self._note(is_changed=True)
+            self._note(is_changed=True, is_shortened=True)
             self._sent = self._write(changed)
 
     def _fitted_alone(

@@ -65,6 +65,8 @@ class Reporting:
                 messages=request_info.size,
                 view_tokens=request_info.estimate,
                 limit_tokens=request_info.limit_tokens,
+                is_shortened=request_info.frozen.is_edited,
+                has_recall_tools=request_info.offers,
             )
         self._note(status=status, passed=self.passed)
         self._exchanges.over(self.report)

@@ -122,6 +122,8 @@ class ExchangeReport(Struct, frozen=True, kw_only=True):
             of the request (`ullage.doors.exchange.problems`).
         is_streamed: whether its answer came as events.
         is_changed: whether what was sent is other than what came.
+        is_shortened: whether any of its history was shortened or left out.
+        has_recall_tools: whether its model was offered tools that open what was left out.
         is_retried: whether it was refused as too long, and sent once more.
         is_undercounted: whether the provider counts far less of this conversation's prompts than is
             sent, again and again: it may cut them without saying so.
@@ -146,6 +148,8 @@ class ExchangeReport(Struct, frozen=True, kw_only=True):
     problem: str = ""
     is_streamed: bool = False
     is_changed: bool = False
+    is_shortened: bool = False
+    has_recall_tools: bool = False
     is_retried: bool = False
     is_undercounted: bool = False
     tries: int = 0

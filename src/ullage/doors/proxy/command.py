@@ -13,11 +13,9 @@ import signal
 import socket
 import subprocess
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ullage.core.errors import ConfigError
-from ullage.doors.proxy.activity import ConversationActivity, Totals
 from ullage.doors.proxy.config import Config
 from ullage.doors.proxy.observers import Observers, observers_of
 from ullage.doors.proxy.relayed import Relayed
@@ -119,64 +117,6 @@ class _Thread(threading.Thread):
         ):
             self._loop.call_soon_threadsafe(self._over.set)
         self.join()
-
-
-def summary(
-    totals: Totals,
-    store: str,
-    conversations: Sequence[ConversationActivity] = (),
-) -> list[str]:
-    """What a proxy came to, in a few lines; none if nothing went through it.
-
-    Args:
-        totals: of all requests.
-        store: what is said of where it is kept.
-        conversations: for those that were met under way, and for what is refused.
-    """
-    if not totals.requests:
-        return []
-    less = totals.raw_tokens - totals.sent_tokens
-    share = f", {less / totals.raw_tokens:.0%} less" if less > 0 else ""
-    passed = f", {totals.passed:,} as they came" if totals.passed else ""
-    cost = f", ${totals.cost_usd:.2f} at list price" if totals.cost_usd else ""
-    return [
-        f"{totals.requests:,} requests: {totals.fitted:,} went on shorter{passed}",
-        f"prompts of {totals.raw_tokens:,} tokens went on as {totals.sent_tokens:,}{share}{cost}",
-        f"opened again {totals.recalled:,} times; what was set aside is kept in {store}",
-        *_met_under_way(conversations),
-        *_refused(conversations),
-    ]
-
-
-def _met_under_way(
-    conversations: Sequence[ConversationActivity],
-) -> Iterator[str]:
-    """What became of the conversations that were under way when they were first seen."""
-    joined = sum(one.is_joined for one in conversations)
-    if joined:
-        yield f"{_conversations(joined)} under way when first seen, cut from then on as one batch"
-    waiting = Counter(
-        one.standing.why
-        for one in conversations
-        if one.standing and one.standing.was_joined
-    )
-    for reason, count in waiting.items():
-        yield f"{_conversations(count)} under way when first seen: {reason}"
-
-
-def _refused(conversations: Sequence[ConversationActivity]) -> Iterator[str]:
-    """What upstreams refuse of what is added to requests."""
-    refused = Counter(
-        addition for one in conversations for addition in one.without
-    )
-    for addition, count in refused.items():
-        yield f"{_conversations(count)} sent without our {addition}: the upstream refuses it"
-
-
-def _conversations(count: int) -> str:
-    return (
-        "1 conversation was" if count == 1 else f"{count:,} conversations were"
-    )
 
 
 def run_command(command: Sequence[str], environment: Mapping[str, str]) -> int:

@@ -34,6 +34,8 @@ _COMMANDS = (
         "gc",
         "grep",
         "inspect",
+        "last",
+        "ls",
         "mcp",
     ),
     *(

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -14,7 +15,7 @@ import click
 import msgspec
 
 from ullage.core.errors import ConfigError, FormatError
-from ullage.stores import Store, is_url, open_lasting
+from ullage.stores import Store, default_path, is_url, open_lasting
 from ullage.wires import FORMATS
 
 _CONTROL = re.compile(
@@ -24,6 +25,7 @@ _MOST_BYTES = 256 * 1024 * 1024
 F = TypeVar("F", bound=Callable[..., Any])
 
 _TOKENS = re.compile(r"(\d[\d_,]*(?:\.\d+)?)\s*([km]?)", re.IGNORECASE)
+_DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3_600, 60
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
@@ -106,8 +108,59 @@ def store_options(command: F) -> F:
     return store_option(whose(json_option(command)))
 
 
-def open_kept(path: str | os.PathLike[str] | None) -> Store:
-    """The store at an address, at a path, or at the platform's place for it.
+def usual_address() -> str | None:
+    """The store that `ullage run` uses when it is given none; None: the platform's place for it.
+
+    ``ULLAGE_STORE`` names it, or the configuration file of the proxy in ``ULLAGE_PROXY_CONFIG``.
+
+    Raises:
+        ConfigError: the file cannot be read, or something in it cannot be meant.
+    """
+    file = os.environ.get("ULLAGE_PROXY_CONFIG")
+    if not file:
+        return os.environ.get("ULLAGE_STORE") or None
+    # it loads the settings of the proxy, which few commands need
+    from ullage.doors.proxy.config import config_of
+
+    return config_of(Path(file), os.environ).store
+
+
+def short_path(path: Path) -> str:
+    """A path as people write it: from ``~`` on, where it is in the user's home folder."""
+    with suppress(RuntimeError, ValueError):
+        return str(Path("~") / path.absolute().relative_to(Path.home()))
+    return str(path)
+
+
+def path_of_store(address: str | os.PathLike[str] | None) -> Path:
+    """The SQLite file at an address, or the usual one.
+
+    Raises:
+        ConfigError: there is no file there; reading must not make one. Or it is a server.
+    """
+    if is_url(address):
+        raise ConfigError(
+            "store", "this is the address of a server", "Give an SQLite file."
+        )
+    if address is not None and os.fspath(address) != os.environ.get(
+        "ULLAGE_STORE"
+    ):
+        path, place = Path(address), "at this path"
+    else:
+        usual = address or usual_address()
+        path = Path(usual) if usual else default_path()
+        place = f"at the usual place, {short_path(path)}"
+    if not path.exists():
+        raise ConfigError(
+            "store",
+            f"there is no store {place}",
+            "Name it with --store PATH. `ullage run -- claude` begins one.",
+        )
+    return path
+
+
+def open_kept(address: str | os.PathLike[str] | None) -> Store:
+    """The store at an address, at a path, or the one that `ullage run` uses.
 
     A bucket and a cache beside it are those of ``ULLAGE_BLOBS`` and ``ULLAGE_CACHE``.
 
@@ -115,17 +168,10 @@ def open_kept(path: str | os.PathLike[str] | None) -> Store:
         ConfigError: there is no file at the path; reading must not make one.
     """
     beside = os.environ.get("ULLAGE_BLOBS"), os.environ.get("ULLAGE_CACHE")
-    if is_url(path):
-        return open_lasting(path, *beside, leases=False)
-    if path is not None and not Path(path).exists():
-        raise ConfigError(
-            "store",
-            "there is no file at this path",
-            "Give the path fit was given.",
-        )
-    return open_lasting(
-        "sqlite" if path is None else path, *beside, leases=False
-    )
+    usual = usual_address() if address is None else address
+    if is_url(usual):
+        return open_lasting(usual, *beside, leases=False)
+    return open_lasting(path_of_store(address), *beside, leases=False)
 
 
 def read_whole(file: BinaryIO) -> bytes:
@@ -142,6 +188,15 @@ def read_whole(file: BinaryIO) -> bytes:
             "Give one request.",
         )
     return data
+
+
+def ago(seconds: float) -> str:
+    """How long ago something was, in words."""
+    if seconds >= _DAY_S:
+        return f"{seconds / _DAY_S:.0f} d ago"
+    if seconds >= _HOUR_S:
+        return f"{seconds / _HOUR_S:.0f} h ago"
+    return f"{max(seconds, 0) / _MINUTE_S:.0f} min ago"
 
 
 def harmless(text: str) -> str:

@@ -11,17 +11,23 @@ from rich.console import Console
 
 from ullage.core.errors import FormatError
 from ullage.documents import NAMES
+from ullage.session.stored import conversation
 from ullage.tools.cli._options import (
     TokenCount,
     harmless,
     json_option,
     open_kept,
     print_json,
+    store_option,
     user_tools_option,
 )
 from ullage.tools.cli._page import page_options, profiles_of, save, typed
+from ullage.tools.replay.outlined import from_outline, savings_of
 from ullage.tools.replay.readers import Run, read
-from ullage.tools.replay.report.pages import page_of_session
+from ullage.tools.replay.report.pages import (
+    page_of_conversation,
+    page_of_session,
+)
 from ullage.tools.replay.report.plot import plot_of
 from ullage.tools.replay.stored import StoredRun, from_store
 from ullage.tools.replay.trace import TracedEdit
@@ -29,11 +35,18 @@ from ullage.tools.replay.trace import TracedEdit
 
 @click.command("inspect", short_help="Show what a session did to its history.")
 @click.argument(
-    "ledger", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+    "ledger",
+    required=False,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
 )
-@click.argument("history", type=click.Path(exists=True, path_type=Path))
+@click.argument(
+    "history", required=False, type=click.Path(exists=True, path_type=Path)
+)
+@store_option
 @click.option(
-    "--run", "run_id", help="Which run of the history. Default: its largest."
+    "--run",
+    "run_id",
+    help="Which run of the history, or conversation of the store. Default: the largest or newest.",
 )
 @click.option(
     "--tenant", default="", help="Whose session. Default: the unnamed tenant."
@@ -52,8 +65,9 @@ from ullage.tools.replay.trace import TracedEdit
 @page_options
 @json_option
 def command(
-    ledger: Path,
-    history: Path,
+    ledger: Path | None,
+    history: Path | None,
+    address: str | None,
     run_id: str | None,
     tenant: str,
     window: int | None,
@@ -67,10 +81,28 @@ def command(
 ) -> None:
     """Show what a session did to its history, from the store it was given: LEDGER.
 
+    Without LEDGER, the store that `ullage run` uses. Without HISTORY, the newest conversation of
+    the store, as far as the store itself tells of it; `ullage ls` lists the others for --run.
+
     HISTORY is the whole conversation as it was given to ullage: a request, a recording of
     `ullage.tools.replay.record`, a session log, or anything else that `ullage replay` reads. The
     ledger is only read.
     """
+    if history is None:
+        if window or policy or user_tools or named:
+            raise click.UsageError(
+                "--window, --policy, --user-tool and --cache need LEDGER and HISTORY."
+            )
+        _from_store(
+            ledger or address,
+            tenant,
+            run_id,
+            page,
+            plot,
+            share=share,
+            as_json=as_json,
+        )
+        return
     run, profiles = _run(history, run_id), profiles_of(named)
     with closing(open_kept(ledger)) as store:
         session = from_store(
@@ -105,7 +137,39 @@ def command(
             }
         )
     else:
-        _print(run, session)
+        _print(run.id, session)
+
+
+def _from_store(
+    address: str | Path | None,
+    tenant: str,
+    name: str | None,
+    page: Path | None,
+    plot: Path | None,
+    *,
+    share: bool,
+    as_json: bool,
+) -> None:
+    """Show a conversation from its store alone."""
+    with closing(open_kept(address)) as store:
+        stored = conversation(store, tenant, name)
+    session, name = from_outline(stored), stored.outline.name
+    if page is not None:
+        savings = savings_of(session.trace)
+        save(
+            page,
+            page_of_conversation(
+                name, session, savings, command=typed(), share=share
+            ),
+        )
+    if plot is not None:
+        save(plot, plot_of(session.trace, f"Conversation {name}"), "--plot")
+    if as_json:
+        print_json(
+            {"run": name, "policy": session.policy, "trace": session.trace}
+        )
+    else:
+        _print(name, session)
 
 
 def _run(history: Path, run_id: str | None) -> Run:
@@ -124,12 +188,12 @@ def _run(history: Path, run_id: str | None) -> Run:
     return max(runs, key=lambda run: len(run.messages))
 
 
-def _print(run: Run, session: StoredRun) -> None:
+def _print(name: str, session: StoredRun) -> None:
     """Every edit under the turn and the reason it was made for, and what the session came to."""
     trace = session.trace
     console = Console(highlight=False)
     console.print(
-        f"{harmless(run.id)} · {session.policy}: {len(trace.lengths):,} requests",
+        f"{harmless(name)} · {session.policy}: {len(trace.lengths):,} requests",
         markup=False,
     )
     for (turn, reason), marks in groupby(

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 from msgspec.structs import replace
 
+from ullage.core.errors import UllageError
 from ullage.doors.proxy.agents import MARK, arguments_for, setting_for
 from ullage.doors.proxy.config import UPSTREAMS, Config
+from ullage.session.receipts import written_here
+from ullage.stores import Store, default_path, is_url, open_lasting
+from ullage.tools.cli._options import short_path, usual_address
 from ullage.tools.cli._proxy import proxy_options, settings_of
+from ullage.tools.cli._tally import Tally, summary
 
 
 @click.command(
@@ -35,7 +44,7 @@ def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
     """
     config = settings_of(file, tenant="", **options)
     # These need aiohttp, which no other command does.
-    from ullage.doors.proxy.command import behind_a_proxy, run_command, summary
+    from ullage.doors.proxy.command import behind_a_proxy, run_command
     from ullage.doors.proxy.quiet import own_words
     from ullage.doors.proxy.run_keys import new_run_keys
 
@@ -60,29 +69,69 @@ def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
     )
     if setting.note:
         click.echo(f"ullage: {setting.note}", err=True)
-    run_keys = new_run_keys()
-    with (
-        own_words(tells_events=False),
-        behind_a_proxy(
-            _for_one(config, setting.upstreams), run_keys=run_keys
-        ) as (
-            url,
-            watch,
-        ),
-    ):
-        environment = setting.environment_at(
-            f"{url}/{run_keys.key}", environment
-        )
-        arguments = arguments_for(
-            words, setting, f"{url}/{run_keys.shown_key}"
-        )
-        code = run_command(arguments, environment)
-    store = "the store" if config.store else "ullage's own store"
-    for line in summary(
-        watch.activity.totals, store, watch.activity.conversations
-    ):
+    run_keys, tally = new_run_keys(), Tally()
+    since_day = datetime.now(UTC).date().isoformat()
+    # open meanwhile, so that its receipts can be told from those of other processes
+    with _receipts(config) as store:
+        with (
+            own_words(tells_events=False),
+            behind_a_proxy(
+                _for_one(config, setting.upstreams),
+                tally.take,
+                run_keys=run_keys,
+            ) as (url, watch),
+        ):
+            environment = setting.environment_at(
+                f"{url}/{run_keys.key}", environment
+            )
+            arguments = arguments_for(
+                words, setting, f"{url}/{run_keys.shown_key}"
+            )
+            code = run_command(arguments, environment)
+        spent = None
+        with suppress(UllageError):
+            spent = written_here(store, since_day)
+    for line in summary(tally, spent, watch.activity.conversations):
         click.echo(f"ullage: {line}", err=True)
+    if tally.requests:
+        for line in _where_kept(config):
+            click.echo(f"ullage: {line}", err=True)
     sys.exit(code)
+
+
+@contextmanager
+def _receipts(config: Config) -> Iterator[Store | None]:
+    """The store that the run writes to, where it can be opened; the proxy says if it cannot."""
+    store = None
+    if not config.dry_run:
+        with suppress(UllageError):
+            store = open_lasting(config.store or "sqlite", None, None)
+    try:
+        yield store
+    finally:
+        if store is not None:
+            store.close()
+
+
+def _where_kept(config: Config) -> Iterator[str]:
+    """Where the conversations are kept, and the commands that show them."""
+    if config.dry_run:
+        yield "Dry run: nothing was kept."
+        return
+    if is_url(config.store):
+        place = "the PostgreSQL server"
+    else:
+        place = short_path(
+            Path(config.store) if config.store else default_path()
+        )
+    yield f"Kept in {place}."
+    option = ""
+    if config.store and config.store != usual_address():
+        # an address can hold a password
+        value = "URL" if is_url(config.store) else shlex.quote(config.store)
+        option = f" --store {value}"
+    yield f"To look at it: ullage last{option}"
+    yield f"               ullage window last{option}"
 
 
 def _for_one(config: Config, upstreams: dict[str, str]) -> Config:

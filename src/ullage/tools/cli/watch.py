@@ -10,13 +10,21 @@ from rich.console import Console
 from rich.live import Live
 
 from ullage.core.errors import ConfigError
-from ullage.tools.cli._options import json_option, print_json
+from ullage.tools.cli._options import (
+    json_option,
+    path_of_store,
+    print_json,
+    store_option,
+)
 from ullage.tools.watch.reading import read
 from ullage.tools.watch.screen import Screen
 
 
 @click.command("watch", short_help="Follow live sessions in the terminal.")
-@click.argument("store", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument(
+    "store", required=False, type=click.Path(dir_okay=False, path_type=Path)
+)
+@store_option
 @click.option(
     "--tenant", default="", help="Whose sessions. Default: the unnamed tenant."
 )
@@ -30,14 +38,20 @@ from ullage.tools.watch.screen import Screen
 @click.option("--once", is_flag=True, help="Print what there is now, and end.")
 @json_option
 def command(
-    store: Path, tenant: str, interval_s: float, once: bool, as_json: bool
+    store: Path | None,
+    address: str | None,
+    tenant: str,
+    interval_s: float,
+    once: bool,
+    as_json: bool,
 ) -> None:
     """Follow the sessions of a STORE while another process writes to it.
 
     STORE is the SQLite file that a session was given, or will be: a file that does not exist yet is
-    waited for. It is only read. Shown are the newest prompts as their provider reported them, and
-    every decision with its reason; no content.
+    waited for. Without it, the store of `ullage run` is followed. It is only read. Shown are the
+    newest prompts as their provider reported them, and every decision with its reason; no content.
     """
+    store = store or path_of_store(address)
     if once or as_json:
         snapshot = read(store, tenant)
         if snapshot is None:

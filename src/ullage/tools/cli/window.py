@@ -22,13 +22,12 @@ from ullage.session.stored import (
     conversations,
 )
 from ullage.tools.cli._options import (
+    ago,
     harmless,
     open_kept,
     print_json,
     store_options,
 )
-
-_DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3_600, 60
 
 
 @click.command(
@@ -100,21 +99,13 @@ def _print_list(listed: list[ConversationEntry]) -> None:
         outline = item.outline
         table.add_row(
             outline.name,
-            _ago(now_s - item.used_s),
+            ago(now_s - item.used_s),
             f"{outline.length:,}",
             f"{outline.tokens:,}",
             harmless(outline.model),
             Text(harmless(outline.title), overflow="ellipsis", no_wrap=True),
         )
     Console(highlight=False).print(table)
-
-
-def _ago(seconds: float) -> str:
-    if seconds >= _DAY_S:
-        return f"{seconds / _DAY_S:.0f} d ago"
-    if seconds >= _HOUR_S:
-        return f"{seconds / _HOUR_S:.0f} h ago"
-    return f"{max(seconds, 0) / _MINUTE_S:.0f} min ago"
 
 
 # ── one conversation ─────────────────────────────────────────────────────────────────────

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from ullage import __version__
 from ullage.tools.replay.cost.prices import ProfileChoice
+from ullage.tools.replay.outlined import Savings
 from ullage.tools.replay.report import Picture, page_of
 from ullage.tools.replay.rows import ReplaySummary
 from ullage.tools.replay.stored import StoredRun
@@ -87,5 +88,44 @@ def page_of_session(
         notes=[f"{clipped:,} long texts are shown without their middle."]
         if clipped
         else (),
+        share=share,
+    )
+
+
+_RECKONED = (
+    "The tokens of each request are those that the provider reported. What would have been sent "
+    "without ullage, and what a prompt cache read, is reckoned from them."
+)
+_HEADS = (
+    "Of each text the store keeps the first 60 characters. What was set aside is whole: "
+    "ullage read REF opens it."
+)
+
+
+def page_of_conversation(
+    name: str,
+    session: StoredRun,
+    savings: Savings,
+    *,
+    command: str = "",
+    share: bool = False,
+) -> str:
+    """The page of a conversation that a store keeps, without the history of its caller.
+
+    Args:
+        name: its short name.
+        session: what its outlines and ledger tell.
+        savings: what it sent, and would have sent.
+        command: what writes the same page again.
+        share: take out what is not for others.
+    """
+    sent, raw = savings.sent_tokens, savings.raw_tokens
+    return page_of(
+        f"Conversation {name}, with and without ullage",
+        f"{savings.requests:,} requests sent {sent:,} tokens instead of about {raw:,}: "
+        f"{savings.saved_share:.0%} less.",
+        pictures=[Picture.of(name, session.story, session.trace)],
+        command=command,
+        notes=[_RECKONED, _HEADS],
         share=share,
     )

@@ -1,0 +1,123 @@
+"""``ullage ls``: the conversations of a store, and what each saved."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from typing import Any, NamedTuple
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ullage.core.errors import StoreError
+from ullage.session.stored import (
+    ConversationEntry,
+    conversation_of,
+    conversations,
+)
+from ullage.stores import Store
+from ullage.tools.cli._options import (
+    ago,
+    count_option,
+    harmless,
+    open_kept,
+    print_json,
+    store_options,
+)
+from ullage.tools.replay.outlined import Savings, from_outline, savings_of
+
+_RIGHT = ("requests", "tokens", "saved")
+
+
+class _Row(NamedTuple):
+    """A conversation, and what it came to; None where its outline is not whole."""
+
+    entry: ConversationEntry
+    savings: Savings | None
+
+
+@click.command("ls", short_help="List the conversations of a store.")
+@count_option(
+    "-n", "--limit", least=1, default=20, help="List at most so many."
+)
+@store_options
+def command(
+    limit: int, address: str | None, tenant: str, as_json: bool
+) -> None:
+    """List the conversations of a store, newest first, with what each sent and saved.
+
+    Tokens are those of all its prompts, as the provider reported them; what was saved is reckoned.
+    """
+    with closing(open_kept(address)) as store:
+        entries = conversations(store, tenant)
+        rows = [_row(store, tenant, entry) for entry in entries[:limit]]
+    if as_json:
+        print_json(list(map(_as_json, rows)))
+        return
+    if not rows:
+        click.echo("No conversation is kept in this store.")
+        return
+    Console(highlight=False).print(_table(rows))
+    if len(entries) > limit:
+        click.echo(
+            f"{len(entries) - limit:,} older ones are not listed: --limit {len(entries)}"
+        )
+
+
+def _row(store: Store, tenant: str, entry: ConversationEntry) -> _Row:
+    try:
+        stored = conversation_of(store, tenant, entry.outline)
+    except StoreError:  # one that is damaged does not hide the others
+        return _Row(entry, None)
+    return _Row(entry, savings_of(from_outline(stored).trace))
+
+
+def _as_json(row: _Row) -> dict[str, Any]:
+    outline, savings = row.entry.outline, row.savings
+    return {
+        "name": outline.name,
+        "used_s": row.entry.used_s,
+        "client": outline.agent,
+        "model": outline.model,
+        "title": outline.title,
+        "requests": savings and savings.requests,
+        "sent_tokens": savings and savings.sent_tokens,
+        "raw_tokens": savings and savings.raw_tokens,
+    }
+
+
+def _table(rows: list[_Row]) -> Table:
+    table = Table(box=None, pad_edge=False, expand=True)
+    for column in ("conversation", "last used", "client", "model", *_RIGHT):
+        justify: Any = "right" if column in _RIGHT else "left"
+        is_name = column in ("client", "model")
+        table.add_column(
+            column,
+            justify=justify,
+            no_wrap=True,
+            overflow="ellipsis",
+            min_width=None if is_name else len(column),
+            max_width=20 if is_name else None,
+        )
+    table.add_column("begins", no_wrap=True, ratio=1, overflow="ellipsis")
+    now_s = time.time()
+    for entry, savings in rows:
+        outline = entry.outline
+        figures = ("–", "–", "–")
+        if savings is not None:
+            figures = (
+                f"{savings.requests:,}",
+                f"{savings.sent_tokens:,}",
+                f"{savings.saved_share:.0%}",
+            )
+        table.add_row(
+            outline.name,
+            ago(now_s - entry.used_s),
+            Text(harmless(outline.agent) or "–"),
+            Text(harmless(outline.model)),
+            *figures,
+            Text(harmless(outline.title)),
+        )
+    return table

@@ -1,0 +1,119 @@
+"""``ullage last``: what ``ullage run`` kept is found after its process ended."""
+
+import json
+import re
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import Machine
+from tests.servers import Call, Reply
+from ullage.tools.cli.last import has_display
+
+CALLS = [Reply("", [Call("bash", {"c": name})]) for name in ("ls", "ls b")]
+
+
+@pytest.fixture
+def machine(tmp_path):
+    return Machine(tmp_path)
+
+
+def page_in(output):
+    return Path(re.search(r"^Page: (.+)$", output, re.M)[1])
+
+
+def test_a_run_ends_with_what_it_did_and_the_commands_that_show_it(
+    machine, serve
+):
+    done = machine.run_agent(serve("anthropic", [*CALLS, "Done."]))
+    assert done.returncode == 0, done.stderr
+    assert (
+        "ullage: 3 requests: 2 shortened, 1 unchanged, 0 passed through."
+        in done.stderr
+    )
+    sent, raw, saved = map(
+        float,
+        re.search(
+            r"Cost: \$([\d.]+), \$([\d.]+) without ullage: \$([\d.]+) saved",
+            done.stderr,
+        ).groups(),
+    )
+    assert raw - sent == pytest.approx(saved)
+    assert saved > 0
+    assert "Kept in ~/data/ullage/ullage.db." in done.stderr
+    commands = re.findall(r"ullage (last|window last)$", done.stderr, re.M)
+    assert commands == ["last", "window last"]
+
+    tokens = re.search(r"Prompts: ([\d,]+) tokens", done.stderr)[1]
+    last = machine.ullage("last")
+    assert last.returncode == 0, last.stderr
+    assert f": 3 requests, {tokens} tokens sent" in last.stdout
+    page = page_in(last.stdout)
+    assert "Count the files" not in page.read_text(), (
+        "content is packed, never markup"
+    )
+    assert re.search(
+        r"3 requests sent [\d,]+ tokens instead of about", page.read_text()
+    )
+    assert stat.S_IMODE(page.stat().st_mode) == 0o600
+    assert stat.S_IMODE(page.parent.stat().st_mode) == 0o700
+    assert machine.ullage("window", "last").returncode == 0
+
+
+def test_a_store_of_ones_own_is_named_in_the_commands_and_found(
+    machine, serve
+):
+    store = machine.home / "my store.db"
+    done = machine.run_agent(
+        serve("anthropic", [*CALLS, "Done."]), "--store", store
+    )
+    assert f"ullage last --store '{store}'" in done.stderr
+    assert machine.ullage("last", "--store", store).returncode == 0
+    nowhere = machine.ullage("last")
+    assert nowhere.returncode == 1
+    assert (
+        "there is no store at the usual place, ~/data/ullage/ullage.db"
+        in nowhere.stderr
+    )
+    assert "--store PATH" in nowhere.stderr
+
+
+def test_the_store_of_a_configuration_file_is_the_usual_one(machine, serve):
+    file = machine.home / "proxy.toml"
+    file.write_text(f'store = "{machine.home}/of-file.db"\n')
+    machine.environment["ULLAGE_PROXY_CONFIG"] = str(file)
+    done = machine.run_agent(serve("anthropic", [*CALLS, "Done."]))
+    assert done.stderr.rstrip().endswith("ullage window last")
+    found = machine.ullage("last", "--json")
+    assert json.loads(found.stdout)["requests"] == 3
+
+
+def test_watch_and_inspect_find_the_same_store_by_themselves(machine, serve):
+    for words in (("watch", "--once"), ("inspect",), ("ls",)):
+        missing = machine.ullage(*words)
+        assert missing.returncode == 1
+        assert (
+            "no store at the usual place, ~/data/ullage/ullage.db"
+            in missing.stderr
+        )
+    machine.run_agent(serve("anthropic", [*CALLS, "Done."]))
+    assert "1 conversation" in machine.ullage("watch", "--once").stdout
+    inspected = machine.ullage("inspect", "--html", machine.home / "page.html")
+    assert "3 requests" in inspected.stdout
+    assert inspected.stdout.count("truncated") == 2
+    assert (machine.home / "page.html").exists()
+
+
+def test_a_dry_run_keeps_nothing_and_says_so(machine, serve):
+    done = machine.run_agent(
+        serve("anthropic", [*CALLS, "Done."]), "--dry-run"
+    )
+    assert "3 sent as they came (dry run)" in done.stderr
+    assert "Dry run: nothing was kept." in done.stderr
+    assert "ullage last" not in done.stderr
+
+
+def test_without_a_display_no_browser_is_opened():
+    assert not has_display({"SSH_CONNECTION": "1"})
+    assert has_display({"WAYLAND_DISPLAY": "wayland-0"})

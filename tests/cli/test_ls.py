@@ -1,0 +1,60 @@
+"""``ullage ls``: the conversations of a store, newest first, and what each saved."""
+
+import pytest
+
+from tests.cli.running import Machine
+from tests.cli.terminal import ullage
+from tests.servers import Call, Reply
+from tests.session.test_stored import talked
+from ullage.stores import SqliteStore
+from ullage.tools.cli import ls  # noqa: F401
+
+
+def test_what_a_run_kept_is_listed_with_its_client(tmp_path, serve):
+    machine = Machine(tmp_path)
+    replies = [Reply("", [Call("bash", {"c": "ls"})]), "Done."]
+    machine.run_agent(serve("anthropic", replies))
+    listed = machine.ullage("ls", COLUMNS="140").stdout
+    heading, row = listed.splitlines()[:2]
+    assert heading.split()[:4] == ["conversation", "last", "used", "client"]
+    assert " Anthropic " in row
+    assert " claude-opus-4-8 " in row
+    assert row.rstrip().endswith("Count the files, please.")
+
+
+@pytest.fixture
+def store(tmp_path):
+    path = tmp_path / "store.db"
+    for wire in ("anthropic", "openai-chat"):
+        session, _ = talked(wire, path)
+        session.close()
+    return path
+
+
+def test_the_newest_is_first_and_the_limit_is_told(store):
+    listed = ullage("ls", "--store", store, "--json").json
+    assert len(listed) == 2
+    assert listed[0]["used_s"] >= listed[1]["used_s"]
+    assert all(row["raw_tokens"] > row["sent_tokens"] > 0 for row in listed)
+    shown = ullage("ls", "--store", store, "-n", "1").text
+    assert listed[0]["name"] in shown
+    assert listed[1]["name"] not in shown
+    assert "1 older ones are not listed: --limit 2" in shown
+
+
+@pytest.mark.parametrize("columns", ["60", "80", "120"])
+def test_a_row_is_one_line_at_any_width(store, columns):
+    shown = ullage("ls", "--store", store, env={"COLUMNS": columns}).text
+    lines = shown.splitlines()
+    assert len(lines) == 3
+    assert max(map(len, lines)) <= int(columns)
+
+
+def test_an_empty_store_is_told(tmp_path):
+    path = tmp_path / "empty.db"
+    SqliteStore(path).close()
+    ran = ullage("ls", "--store", path)
+    assert (ran.status, ran.text) == (
+        0,
+        "No conversation is kept in this store.\n",
+    )
