@@ -264,3 +264,41 @@ def test_a_state_of_its_own_tells_of_changes_as_a_store_does():
     view = other.fit(request("openai-chat", messages))
     assert ANSWER in shown("openai-chat", view)
     assert session.fit(request("openai-chat", messages)) == view
+
+
+def test_a_change_cuts_no_result_behind_it_that_the_model_could_not_open():
+    """Each request forces a tool, so what was whole behind the change stays whole."""
+    function = {"name": "bash", "parameters": {"type": "object"}}
+    more = {
+        "tools": [{"type": "function", "function": function}],
+        "tool_choice": {"type": "function", "function": {"name": "bash"}},
+    }
+    session = Session(
+        "gpt-4.1", limits=Limits(window_tokens=100_000), recall=True
+    )
+
+    def step(number, text):
+        call = {"id": f"c{number}", "type": "function"}
+        call["function"] = {"name": "bash", "arguments": "{}"}
+        return [
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"c{number}", "content": text},
+        ]
+
+    def fit(messages):
+        return session.fit({"messages": messages, **more})["messages"]
+
+    rows = "row\n" * 4_000
+    before = [{"role": "user", "content": "go"}, *step(0, "pending")]
+    fit(before)
+    fit([*before, *step(1, rows)])
+    after = [*before[:2], {**before[2], "content": "done"}]
+    for number in (2, 3):
+        after += (
+            [*step(1, rows), *step(number, "ok")]
+            if number == 2
+            else step(3, "ok")
+        )
+        view = fit(after)
+        assert view[2]["content"] == "done"
+        assert view[4]["content"] == rows

@@ -12,11 +12,13 @@ with no tool to be called, changes nothing in it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ullage.core.history.ledger import RequestRecord
+from ullage.core.history.ledger import Entry, RequestRecord
+from ullage.core.history.transcript import Transcript
 from ullage.core.turn import names
 from ullage.core.turn.active_policy import PolicyResolution
 from ullage.core.turn.changes import changed
@@ -43,9 +45,26 @@ def noted(
     if seen == RequestRecord():
         return resolution
     ledger, record = resolution.ledger.with_seen(key, seen)
-    return replace(
-        resolution, ledger=ledger, records=(*resolution.records, record)
-    )
+    records = [*resolution.records, record]
+    if seen.unrecalled and seen.changed:
+        # Behind a change no earlier request is known. What was whole there stays whole here,
+        # and in the requests after this one.
+        for earlier in _places_behind(transcript, seen.changed):
+            if ledger.at(earlier) == Entry():
+                unrecalled = RequestRecord(unrecalled=True)
+                ledger, record = ledger.with_seen(earlier, unrecalled)
+                records.append(record)
+    return replace(resolution, ledger=ledger, records=tuple(records))
+
+
+def _places_behind(
+    transcript: Transcript, changes: Sequence[tuple[bytes, bytes]]
+) -> Iterator[bytes]:
+    """The keys of the requests that were sent from the first change on, but for the newest."""
+    lengths = [transcript.find(link) for link, _ in changes]
+    first = min(length for length in lengths if length is not None)
+    for length in transcript.boundaries(first - 1)[:-1]:
+        yield transcript.decision_key(length)
 
 
 def _is_unrecalled(
