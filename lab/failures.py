@@ -87,7 +87,7 @@ _ROWS = (
     ),
     (
         "spend f101",
-        "wires/anthropic/format.py",
+        "wires/anthropic/usage.py",
         'read="cache_read_input_tokens"',
         'read="cache_read"',
     ),
@@ -118,15 +118,20 @@ _ROWS = (
     (
         "pairing f10",
         "wires/repair/base.py",
-        "while found in taken:",
+        "while name in used_ids:",
         "while False:",
     ),
-    ("pairing f11", "wires/repair/base.py", "self._outputs += kept", "pass"),
+    (
+        "pairing f11",
+        "wires/repair/base.py",
+        "self._outputs += outputs",
+        "pass",
+    ),
     (
         "pairing f17",
         "wires/repair/base.py",
-        "(not text or text.isspace())",
-        "False",
+        "return not text or text.isspace()",
+        "return False",
     ),
     (
         "control f24",
@@ -137,31 +142,31 @@ _ROWS = (
     (
         "control f25",
         "policy/stages/emergency.py",
-        "int(window.limit_tokens * start), surely=True)",
-        "10**9)",
+        "window.within(start_limit, surely=True)",
+        "window.within(10**9)",
     ),
     (
         "control f27",
         "policy/stages/emergency.py",
-        "int(window.limit_tokens * start), surely=True)",
-        "10**9)",
+        "window.within(start_limit, surely=True)",
+        "window.within(10**9)",
     ),
     (
         "control f36",
         "policy/stages/emergency.py",
-        "int(window.limit_tokens * start), surely=True)",
-        "10**9)",
+        "window.within(start_limit, surely=True)",
+        "window.within(10**9)",
     ),
     (
         "control f39",
         "policy/stages/emergency.py",
-        "int(window.limit_tokens * start), surely=True)",
-        "10**9)",
+        "window.within(start_limit, surely=True)",
+        "window.within(10**9)",
     ),
     (
         "control f40",
         "policy/stages/stall.py",
-        "if 2 * again <= len(new):",
+        "if 2 * repeats <= len(newest):",
         "if True:",
     ),
     (
@@ -179,8 +184,8 @@ _ROWS = (
     (
         "summary f45",
         "policy/stages/facts.py",
-        'subject = "changed", path',
-        'subject = "read", path',
+        'verb = "changed"',
+        'verb = "read"',
     ),
     (
         "summary f47",
@@ -197,8 +202,8 @@ _ROWS = (
     (
         "summary f54",
         "policy/stages/facts.py",
-        'subject = "changed", path',
-        'subject = "read", path',
+        'verb = "changed"',
+        'verb = "read"',
     ),
     (
         "summary f56",
@@ -221,7 +226,7 @@ _ROWS = (
     (
         "recall f73",
         "policy/stages/shorten.py",
-        "while floor < at < len(text) and _joined(text[at - 1], text[at]):",
+        "while at > earliest and _joined(text[at - 1], text[at]):",
         "while False:",
     ),
     (
@@ -308,26 +313,29 @@ _ROWS = (
         "                yield self._interrupted(call)\n",
         "",
     ),
-    ("pairing f07", "wires/repair/base.py", "self._outputs += kept", "pass"),
+    (
+        "pairing f07",
+        "wires/repair/base.py",
+        "self._outputs += outputs",
+        "pass",
+    ),
     (
         "control f26",
         "policy/stages/shrink.py",
-        'return canon.canonical_json({"_ullage": words.arguments(ref, len(original))})',
-        'return str({"_ullage": words.arguments(ref, len(original))})',
+        'return canon.canonical_json({"_ullage": notice})',
+        'return str({"_ullage": notice})',
     ),
     (
         "control f33",
         "policy/stages/emergency.py",
-        "    if not window.within(int(window.limit_tokens * start), surely=True):\n"
-        '        return f"the view was near',
-        '    if True:\n        return f"the view was near',
+        "if not window.within(start_limit, surely=True):",
+        "if True:",
     ),
     (
         "counting f66",
         "policy/stages/emergency.py",
-        "    if not window.within(int(window.limit_tokens * start), surely=True):\n"
-        '        return f"the view was near',
-        '    if True:\n        return f"the view was near',
+        "if not window.within(start_limit, surely=True):",
+        "if True:",
     ),
     (
         "control f34",
@@ -338,8 +346,8 @@ _ROWS = (
     (
         "control f35",
         "wires/overflow/__init__.py",
-        "return None if found == _OTHER else found",
-        "return found",
+        "if verdict == _OTHER:",
+        "if False:",
     ),
     (
         "counting f58",
@@ -375,7 +383,7 @@ _ROWS = (
         "spend f103",
         "session/core.py",
         "if (earlier and earlier.is_full(report))",
-        "if sent.reply_usage or (earlier and earlier.is_full(report))",
+        "if info.reply_usage or (earlier and earlier.is_full(report))",
     ),
     (
         "notices f83_no_tool",
@@ -387,8 +395,8 @@ _ROWS = (
     (
         "storage f93",
         "session/session.py",
-        "        with self._lock:\n            return run(steps, self.store,",
-        "        if True:\n            return run(steps, self.store,",
+        "        with self._lock:\n            return run(\n",
+        "        if True:\n            return run(\n",
     ),
     (
         "storage f97",
@@ -411,7 +419,7 @@ _ROWS = (
     (
         "summary f50",
         "policy/stages/facts.py",
-        'error=errors[-1][:_LINE_CHARS] if failed else "",',
+        'error=_error_line(edges) if is_failure else "",',
         'error="",',
     ),
     (
@@ -453,8 +461,10 @@ _ROWS = (
     (
         "pairing f06",
         "core/history/pairing.py",
-        "                self.waiting = {at: late for at, late in self.waiting.items() if late}",
-        "                pass",
+        "                self.waiting = {\n"
+        "                    at: late for at, late in self.waiting.items() if late\n"
+        "                }\n",
+        "                pass\n",
     ),
     (
         "pairing f09",
@@ -483,20 +493,20 @@ _ROWS = (
     (
         "counting f60",
         "policy/stages/media.py",
-        "    if len(media) <= most and sum(sizes) <= limits.request_bytes:",
-        "    if len(media) <= most:",
+        "if len(media) <= most and total_bytes <= limits.request_bytes:",
+        "if len(media) <= most:",
     ),
     (
         "counting f61_a_picture",
         "policy/stages/media.py",
-        "if limits.takes(each.side_px, each.sent_bytes)]",
-        "if True]",
+        "if limits.takes(medium.side_px, medium.sent_bytes):",
+        "if True:",
     ),
     (
         "counting f61_more",
         "policy/stages/media.py",
-        "kept = small[_excess(small, limits, window.context_tokens) :]",
-        "kept = small",
+        "staying = small[excess:]",
+        "staying = small",
     ),
     (
         "counting f68",
@@ -507,8 +517,8 @@ _ROWS = (
     (
         "recall f76",
         "policy/stages/shorten.py",
-        "    between = _error_lines(text, head_stop, tail_start, errors)",
-        "    between = list[str]()",
+        "errors = _error_lines(text, head_stop, tail_start, error_room)",
+        "errors = list[str]()",
     ),
     (
         "storage f95",
@@ -567,8 +577,8 @@ _ROWS = (
     (
         "pairing f12",
         "wires/convert/names.py",
-        "            if taken or is_made_up(new, piece.name) or not legal_ids.match(new):",
-        "            if False:",
+        "if is_taken or not is_legal or is_made_up(call_id, call.name):",
+        "if False:",
     ),
     (
         "summary f51",
@@ -621,17 +631,20 @@ _ROWS = (
     (
         "pairing f16",
         "wires/convert/read.py",
-        "            piece = self._piece(part, *self.block(part, bare, where), (index, number))",
-        "            found = self._piece(part, *self.block(part, bare, where), (index, number))\n"
-        "            piece = found or Text(str(bare))",
+        "piece = self._piece(part, block, place, (index, number))",
+        "piece = self._piece(part, block, place, (index, number))\n"
+        "            piece = piece or Text(str(bare))",
     ),
     (
         "pairing f19",
         "policy/stages/emergency.py",
-        "        if index <= end and may_cut(index):\n            best = index\n"
-        "    return best if best < window.size else floor",
-        "        if index <= end and window.transcript.newest_request(index + 1) == index:\n"
-        "            best = index\n    return best",
+        "        if index <= end and may_cut(index):\n"
+        "            best = index\n"
+        "    return best if best < window.size else earliest",
+        "        newest = window.transcript.newest_request(index + 1)\n"
+        "        if index <= end and newest == index:\n"
+        "            best = index\n"
+        "    return best",
     ),
     (
         "pairing f20",
@@ -648,9 +661,8 @@ _ROWS = (
     (
         "control f23",
         "policy/stages/emergency.py",
-        "    if not window.within(int(window.limit_tokens * start), surely=True):\n"
-        '        return f"the view was near',
-        '    if True:\n        return f"the view was near',
+        "if not window.within(start_limit, surely=True):",
+        "if True:",
     ),
     (
         "counting f63",
@@ -680,15 +692,14 @@ _ROWS = (
     (
         "counting f69",
         "policy/stages/emergency.py",
-        "    if not window.within(int(window.limit_tokens * start), surely=True):\n"
-        '        return f"the view was near',
-        '    if True:\n        return f"the view was near',
+        "if not window.within(start_limit, surely=True):",
+        "if True:",
     ),
     (
         "counting f71",
         "core/values/usage.py",
-        "return self.input_tokens if self.prompt_tokens is None",
-        "return self.fresh_tokens if self.prompt_tokens is None",
+        "self.input_tokens\n            if self.prompt_tokens is None",
+        "self.fresh_tokens\n            if self.prompt_tokens is None",
     ),
     (
         "recall f87",

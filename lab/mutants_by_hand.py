@@ -163,8 +163,8 @@ MUTANTS = (
     ),
     Mutant(
         _ENGINE,
-        "if edited_from(window, [cut.edit]) >= editable]",
-        "]",
+        "cut for cut in cuts if edited_from(window, [cut.edit]) >= editable",
+        "cut for cut in cuts",
         _TESTS_ENGINE,
         "a batch is made in an open turn whose thinking must stay",
     ),

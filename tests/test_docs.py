@@ -30,16 +30,8 @@ def title(page):
     return page.relative_to(ROOT).as_posix()
 
 
-IN_ORDER = {
-    "docs/adopting-in-a-chat-service.md",
-    "docs/claude-agent-sdk.md",
-}
-"""The user's pages whose blocks still share their names, and a hidden set-up."""
-
-READ_IN_ORDER = [
-    page for page in PAGES if page not in USER_PAGES or title(page) in IN_ORDER
-]
-"""The pages that are run here; the blocks of the others run alone, in `tests.site`."""
+READ_IN_ORDER = [page for page in PAGES if page not in USER_PAGES]
+"""The pages that are run here; the user's run block by block, in `tests.site`."""
 
 
 def framework_of(page):

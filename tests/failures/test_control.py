@@ -28,6 +28,8 @@ from ullage import (
     problems,
     summarise,
 )
+from ullage.core.values.messages import ToolCall
+from ullage.wires import FORMATS
 
 wires = pytest.mark.parametrize("format", WIRES)
 apart = pytest.mark.parametrize("format", histories.APART)
@@ -131,7 +133,12 @@ def test_f26_the_arguments_of_a_call_are_cut_as_valid_json(format):
     view = session.fit(whole(format, [turn, *steps(2)]))
     assert fits(session)
     assert problems(view, format) == []
-    assert "write_file" in json.dumps(view)
+    wire = FORMATS[format]
+    messages = [wire.parse(raw, "view") for raw in wire.history(view)]
+    parts = [part for message in messages for part in message.parts]
+    calls = [part for part in parts if isinstance(part, ToolCall)]
+    (written,) = [call for call in calls if call.name == "write_file"]
+    assert [*json.loads(written.arguments)] == ["_ullage"]
 
 
 def test_f27_a_single_turn_of_three_hundred_steps_never_goes_over():

@@ -7,6 +7,7 @@ import re
 import signal
 import unicodedata
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 from msgspec.structs import replace
@@ -26,10 +27,12 @@ from tests.failures.scenes import (
 from tests.histories import CUTS_ALWAYS, Call, Turn
 from tests.sessions import recall
 from ullage import MemoryStore, RefNotFound, SqliteStore, StoreError, problems
+from ullage.core.contract.kinds import LIMIT_CHARS
 from ullage.core.redaction import common_keys
 from ullage.core.values.notices import Words, pointers, ref_line
 from ullage.policy.stages.default import DEFAULT
 from ullage.policy.stages.shorten import safe_cut, shorten
+from ullage.policy.stages.truncate import by_kind, truncate
 from ullage.stores import Bounds, SpillStore
 
 CHAT = "openai-chat"
@@ -111,7 +114,10 @@ def test_f77_one_line_of_ten_megabytes_has_a_view_and_pages():
 
 def test_f78_what_was_read_back_is_not_set_aside_again():
     """Reading the file that was spilled was spilled itself, and so on."""
-    session = new_session(CHAT, 200_000)
+    limits = dict.fromkeys(LIMIT_CHARS, 2_000)  # fewer than a page has
+    shape = partial(by_kind, limit_chars=limits)
+    policy = replace(DEFAULT, on_arrival=(partial(truncate, shape=shape),))
+    session = new_session(CHAT, 200_000, policy=policy)
     first = session.fit(one(LINES * 3_000))
     ref, messages = (
         pointers(result(first))[0].ref,
@@ -129,7 +135,7 @@ def test_f78_what_was_read_back_is_not_set_aside_again():
     messages += [{"role": "tool", "tool_call_id": "r", "content": page}]
     view = session.fit(histories.request(CHAT, messages))
     assert result(view) == page
-    assert len(page) < 40_000
+    assert 2 * 2_000 < len(page) < 40_000
 
 
 @contextmanager

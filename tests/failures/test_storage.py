@@ -3,7 +3,6 @@
 import asyncio
 import json
 import threading
-from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -49,26 +48,57 @@ def test_f92_what_is_appended_during_a_compaction_is_there_afterwards(
     assert late in [stored.message for stored in kept.load("s")]
 
 
+class Arrivals:
+    """A lock that writes down, in order, what threads come to."""
+
+    def __init__(self, lock):
+        self.lock, self.names = lock, []
+        self.threads, self.changed = set(), threading.Condition()
+
+    def note(self, name):
+        with self.changed:
+            self.names.append(name)
+            self.changed.notify_all()
+
+    def wait(self, is_enough):
+        with self.changed:
+            assert self.changed.wait_for(is_enough, 60)
+
+    def __enter__(self):
+        if threading.get_ident() not in self.threads:
+            self.threads.add(threading.get_ident())
+            self.note("locked")
+        self.lock.acquire()
+
+    def __exit__(self, *_):
+        self.lock.release()
+
+
 def test_f93_of_eight_compactions_at_once_one_takes_effect():
     """Two compactions ran at once, and the summary was there twice."""
     model, request = Writer(tagged("It went on.")), whole(steps(9))
-    second = threading.Barrier(2)
+
+    def all_at_the_lock_or_one_past_it():
+        count = arrivals.names.count
+        return count("locked") == 8 or count("asked") + count("ended") > 1
 
     def summariser(question):
-        """Gives a second one the time to come, if it may."""
-        with suppress(threading.BrokenBarrierError):
-            second.wait(0.5)
+        arrivals.note("asked")
+        arrivals.wait(all_at_the_lock_or_one_past_it)
         return model(question)
 
+    def compact():
+        session.compact(request)
+        arrivals.note("ended")
+
     session = new_session(CHAT, 100_000, summariser=summariser)
-    threads = [
-        threading.Thread(target=session.compact, args=(request,))
-        for _ in range(8)
-    ]
+    arrivals = session._lock = Arrivals(session._lock)
+    threads = [threading.Thread(target=compact) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    assert sorted(arrivals.names[:9]) == ["asked"] + 8 * ["locked"]
     assert len(model.asked) == 1
     assert len(session.window.summaries) == 1
 

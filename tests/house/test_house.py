@@ -348,6 +348,19 @@ def committed():
     ]
 
 
+def test_no_committed_file_is_a_symbolic_link():
+    """A link to a folder of one machine is broken in every other clone."""
+    listed = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "--stage"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    ).stdout
+    links = [line for line in listed.splitlines() if line.startswith("120000")]
+    assert links == []
+
+
 def text_of(file):
     try:
         return file.read_text(encoding="utf-8")

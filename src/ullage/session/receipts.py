@@ -109,6 +109,10 @@ class ReceiptNote(NamedTuple):
         )
 
 
+_writers: dict[str, int] = {}
+"""The process of each writer; a fork inherits those of its parent."""
+
+
 class ReceiptLedger:
     """What this process has written into one store, and what is to be written."""
 
@@ -120,6 +124,7 @@ class ReceiptLedger:
     def _begin(self) -> None:
         """Begin as a process of its own: after a fork the sums so far are the parent's."""
         self._pid, self.writer = os.getpid(), os.urandom(8).hex()
+        _writers[self.writer] = self._pid
         self._notes: list[ReceiptNote] = []
         self._sums: dict[ReceiptKey, ReceiptTotals] = {}
         self._unwritten: set[ReceiptKey] = set()
@@ -315,9 +320,12 @@ def written_here(store: object, since_day: str) -> ReceiptTotals | None:
     keeper = receipts_of(store)
     if keeper is None:
         return None
-    writer = ledger_of(keeper).writer
-    receipts = keeper.receipts(since_day)
-    sums = [receipt.sums for receipt in receipts if receipt.writer == writer]
+    pid, receipts = os.getpid(), keeper.receipts(since_day)
+    sums = [
+        receipt.sums
+        for receipt in receipts
+        if _writers.get(receipt.writer) == pid
+    ]
     return sum(sums, ReceiptTotals())
 
 

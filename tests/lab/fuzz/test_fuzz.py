@@ -173,6 +173,7 @@ FIRST = {
     "what another model left stays": 668,
     "a cut may be anywhere": 554,
     "a placeholder is empty": 2340,
+    "a run begins one message early": 1240,
 }
 """The history that catches it, of what takes many; where it does not, the others are tried too."""
 

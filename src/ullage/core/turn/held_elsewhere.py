@@ -6,7 +6,6 @@ created with, ours among them or not; none can be added now.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -26,12 +25,12 @@ class Continuation(NamedTuple):
     Attributes:
         settings: those for this request.
         previous: the policy that was in force before it, or None.
-        thread: the thread that it continues, or None.
+        events: what is told of a history that the provider holds.
     """
 
     settings: Settings
     previous: PolicyRecord | None
-    thread: Thread | None = None
+    events: tuple[Event, ...] = ()
 
 
 def continuation_of(
@@ -42,16 +41,18 @@ def continuation_of(
         return Continuation(settings, state.policy_record)
     settings = _without_history(settings)
     if not request.is_thread:
-        return Continuation(settings, state.policy_record)
+        events = (_passed_on(request, None),)
+        return Continuation(settings, state.policy_record, events)
     thread = yield from thread_of(
         request.wire.name, settings.tenant, request.before
     )
+    events = (_passed_on(request, thread),)
     if thread is None or not thread.offers(settings.policy.toolset.names):
-        return Continuation(replace(settings, recall=False), None, thread)
+        return Continuation(replace(settings, recall=False), None, events)
     policy = PolicyRecord(
         settings.policy.name, recall=True, prefix=thread.prefix
     )
-    return Continuation(replace(settings, recall="host"), policy, thread)
+    return Continuation(replace(settings, recall="host"), policy, events)
 
 
 def _without_history(settings: Settings) -> Settings:
@@ -60,10 +61,8 @@ def _without_history(settings: Settings) -> Settings:
     return replace(settings, policy=policy, repair=False)
 
 
-def passed_on(request: Request, thread: Thread | None) -> Iterator[Event]:
-    """The event of a request whose history the provider holds."""
-    if not request.elsewhere:
-        return
+def _passed_on(request: Request, thread: Thread | None) -> Event:
+    """The event of a request whose history the provider holds, perhaps as a known thread."""
     size = ""
     if thread is not None and thread.tokens:
         size = f", {thread.tokens:,} tokens by its count"
@@ -71,4 +70,4 @@ def passed_on(request: Request, thread: Thread | None) -> Iterator[Event]:
         f"what comes before is held by the provider{size}: what stands in this request was cut "
         "at first sight; batches, the guard and an exact count need the whole history"
     )
-    yield Event(kind="passed_on", where=request.elsewhere, why=reason)
+    return Event(kind="passed_on", where=request.elsewhere, why=reason)

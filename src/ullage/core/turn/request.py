@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from ullage.core.contract.choice import Choice
 from ullage.core.contract.format import (
@@ -193,23 +192,6 @@ def read(
         before=before,
         is_thread=wire.is_thread(request),
     )
-
-
-def without_room(request: Request, count: int) -> Request:
-    """A request that takes no tools where this many are more than its wire has room for."""
-    most = request.wire.most_tools
-    if most is None or len(request.envelope.tools) + count <= most:
-        return request
-    envelope = replace(request.envelope, takes_tools=False, bars_tools="full")
-    return replace(request, envelope=envelope)
-
-
-def refusing_tools(request: Request) -> Request:
-    """A request to which no tools may be added, because its provider refused them."""
-    envelope = replace(
-        request.envelope, takes_tools=False, bars_tools="refused"
-    )
-    return replace(request, envelope=envelope)
 
 
 def _held_history(

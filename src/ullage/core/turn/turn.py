@@ -31,23 +31,19 @@ from ullage.core.turn.caches import HistoryCache, SessionCache
 from ullage.core.turn.changes import remember
 from ullage.core.turn.engine import fit
 from ullage.core.turn.hand import hand_in
-from ullage.core.turn.held_elsewhere import continuation_of, passed_on
+from ullage.core.turn.held_elsewhere import continuation_of
 from ullage.core.turn.incoming import repair_and_cache
 from ullage.core.turn.joining import Joining, Offer, told
 from ullage.core.turn.ledger_lookup import look_up
 from ullage.core.turn.recall_offer import offer_of
 from ullage.core.turn.rendering import render
-from ullage.core.turn.request import (
-    Request,
-    read,
-    refusing_tools,
-    without_room,
-)
+from ullage.core.turn.request import Request, read
 from ullage.core.turn.resolution import join, resolve_policy
 from ullage.core.turn.seen import noted
 from ullage.core.turn.settings import Settings
 from ullage.core.turn.standing import standing_of
 from ullage.core.turn.state import State, TurnResult, wire_of
+from ullage.core.turn.tool_limits import with_tool_limits
 from ullage.core.values.effects import Commit, Output, Record, Steps
 from ullage.core.values.events import Event
 
@@ -80,10 +76,10 @@ def turn(
     request = read(
         body, settings.model, wire, settings.formats, cache.envelopes
     )
-    settings, previous, thread = yield from continuation_of(
+    settings, previous, passed_on = yield from continuation_of(
         request, settings, state
     )
-    request = _with_tool_limits(request, settings)
+    request = with_tool_limits(request, settings)
     request, history, repaired = repair_and_cache(request, cache, settings)
     state = replace(state, format=request.wire.name)
     job = _Job(request, history, cache, settings, previous, added_tokens, now)
@@ -100,6 +96,9 @@ def turn(
         # another worker decided at one of these places first: what it decided holds
         ledger = ledger.with_records(stored.lost)
         history.invalidate()
+    standing = standing_of(
+        decision.resolution, request, settings, decision.joining
+    )
     cache.remember(history, decision.walk.records)
     policy = decision.resolution.active.record
     state = replace(state, policy_record=policy, ledger=stored.ledger)
@@ -108,11 +107,9 @@ def turn(
         events=(
             *repaired.events,
             *_events(decision),
-            *passed_on(request, thread),
+            *passed_on,
         ),
-        standing=standing_of(
-            decision.resolution, request, settings, decision.joining
-        ),
+        standing=standing,
     )
 
 
@@ -152,7 +149,7 @@ class _Decision(NamedTuple):
     @property
     def window(self) -> Window:
         """The window that shows all of it."""
-        return self.walk.window
+        return self.prepared.builder.window
 
 
 class _Stored(NamedTuple):
@@ -165,17 +162,6 @@ class _Stored(NamedTuple):
 
     ledger: Ledger
     lost: tuple[Record, ...]
-
-
-def _with_tool_limits(request: Request, settings: Settings) -> Request:
-    """The request, with what is known of whether the recall tools may be added to it."""
-    if settings.recall == "host":
-        return request
-    if not settings.may_add_tools:
-        return refusing_tools(request)
-    if settings.recall is True:
-        return request  # the caller wants them in any case: its provider has the last word
-    return without_room(request, len(settings.policy.toolset.tools))
 
 
 # ── what is decided ──────────────────────────────────────────────────────────────────────
@@ -358,11 +344,11 @@ def _result(
 ) -> TurnResult:
     """What a turn gives, once its window shows all that was decided; it tells of nothing yet."""
     request, history, prepared = job.request, job.history, decision.prepared
+    raw = history.freeze(request.wire, job.cache.envelopes.last)
+    frozen = builder.freeze()
     allowed: tuple[str, ...] = ()
     if prepared.offers and job.settings.recall != "host":
         allowed = names.to_allow(request, decision.window.words)
-    raw = history.freeze(request.wire, job.cache.envelopes.last)
-    frozen = builder.freeze()
     return TurnResult(
         request=render(
             request, history, builder.window, prepared.tools, allowed

@@ -193,9 +193,8 @@ def cut_by(
     leaf = transcript.leaf(spot)
     if not isinstance(leaf, Text) or not isinstance(result, ToolResult):
         return None
-    if window.is_recall(
-        spot
-    ):  # it is bounded, and never set aside again (F78)
+    # what was recalled is bounded, and never set aside again (F78)
+    if window.is_recall(spot):
         return None
     earlier = [
         part.text for part in result.content[:item] if isinstance(part, Text)

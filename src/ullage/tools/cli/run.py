@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,11 @@ import click
 from msgspec.structs import replace
 
 from ullage.core.errors import UllageError
+from ullage.core.values.receipts import ReceiptTotals
 from ullage.doors.proxy.agents import MARK, arguments_for, setting_for
 from ullage.doors.proxy.config import UPSTREAMS, Config
 from ullage.session.receipts import written_here
-from ullage.stores import Store, default_path, is_url, open_lasting
+from ullage.stores import default_path, is_url, open_lasting
 from ullage.tools.cli._options import short_path, usual_address
 from ullage.tools.cli._proxy import proxy_options, settings_of
 from ullage.tools.cli._tally import Tally, summary
@@ -71,26 +72,22 @@ def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
         click.echo(f"ullage: {setting.note}", err=True)
     run_keys, tally = new_run_keys(), Tally()
     since_day = datetime.now(UTC).date().isoformat()
-    # open meanwhile, so that its receipts can be told from those of other processes
-    with _receipts(config) as store:
-        with (
-            own_words(tells_events=False),
-            behind_a_proxy(
-                _for_one(config, setting.upstreams),
-                tally.take,
-                run_keys=run_keys,
-            ) as (url, watch),
-        ):
-            environment = setting.environment_at(
-                f"{url}/{run_keys.key}", environment
-            )
-            arguments = arguments_for(
-                words, setting, f"{url}/{run_keys.shown_key}"
-            )
-            code = run_command(arguments, environment)
-        spent = None
-        with suppress(UllageError):
-            spent = written_here(store, since_day)
+    with (
+        own_words(tells_events=False),
+        behind_a_proxy(
+            _for_one(config, setting.upstreams),
+            tally.take,
+            run_keys=run_keys,
+        ) as (url, watch),
+    ):
+        environment = setting.environment_at(
+            f"{url}/{run_keys.key}", environment
+        )
+        arguments = arguments_for(
+            words, setting, f"{url}/{run_keys.shown_key}"
+        )
+        code = run_command(arguments, environment)
+    spent = _spent(config, since_day)
     for line in summary(tally, spent, watch.activity.conversations):
         click.echo(f"ullage: {line}", err=True)
     if tally.requests:
@@ -99,18 +96,16 @@ def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
     sys.exit(code)
 
 
-@contextmanager
-def _receipts(config: Config) -> Iterator[Store | None]:
-    """The store that the run writes to, where it can be opened; the proxy says if it cannot."""
-    store = None
-    if not config.dry_run:
-        with suppress(UllageError):
-            store = open_lasting(config.store or "sqlite", None, None)
-    try:
-        yield store
-    finally:
-        if store is not None:
-            store.close()
+def _spent(config: Config, since_day: str) -> ReceiptTotals | None:
+    """What the receipts of this process come to; None where they cannot be read."""
+    if config.dry_run:
+        return None
+    with (
+        suppress(UllageError),
+        closing(open_lasting(config.store or "sqlite", None, None)) as store,
+    ):
+        return written_here(store, since_day)
+    return None
 
 
 def _where_kept(config: Config) -> Iterator[str]:
