@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tests.proxy.told import FITTED, passed, relayed
 from ullage.core.values.receipts import ReceiptTotals, TokenCounts
 from ullage.doors.exchange.values import Passed
-from ullage.tools.cli._tally import _REASONS, Tally, summary
+from ullage.tools.cli._tally import _REASONS, RunTally, summary
 
 SHORTENED = replace(
     FITTED, is_shortened=True, has_recall_tools=True, recalled=2
@@ -16,7 +16,7 @@ GIVEN_A_TOOL = replace(FITTED, has_recall_tools=True)
 
 
 def tally_of(*requests):
-    tally = Tally()
+    tally = RunTally()
     for request in requests:
         tally.take(request)
     return tally
@@ -100,7 +100,7 @@ def test_without_receipts_tokens_are_estimated_and_no_dollars_are_named():
 
 
 def test_nothing_is_said_of_nothing():
-    assert summary(Tally()) == []
+    assert summary(RunTally()) == []
 
 
 def test_each_reason_has_words():

@@ -36,7 +36,7 @@ _REASONS: dict[Passed, str] = {
 }
 
 
-class Tally:
+class RunTally:
     """Counts the requests of one run.
 
     Attributes:
@@ -81,7 +81,7 @@ class Tally:
 
 
 def summary(
-    tally: Tally,
+    tally: RunTally,
     spent: ReceiptTotals | None = None,
     conversations: Sequence[ConversationActivity] = (),
 ) -> list[str]:
@@ -103,7 +103,7 @@ def summary(
     ]
 
 
-def _counts(tally: Tally) -> Iterator[str]:
+def _counts(tally: RunTally) -> Iterator[str]:
     passed = tally.passed.total()
     classes = [
         f"{tally.shortened:,} shortened",
@@ -126,7 +126,7 @@ def _counts(tally: Tally) -> Iterator[str]:
         )
 
 
-def _tokens(tally: Tally, spent: ReceiptTotals | None) -> Iterator[str]:
+def _tokens(tally: RunTally, spent: ReceiptTotals | None) -> Iterator[str]:
     if spent is not None and spent.requests:
         sent, raw, remark = spent.sent.prompt, spent.raw.prompt, ""
     else:

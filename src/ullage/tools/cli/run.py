@@ -22,7 +22,7 @@ from ullage.session.receipts import written_here
 from ullage.stores import default_path, is_url, open_lasting
 from ullage.tools.cli._options import short_path, usual_address
 from ullage.tools.cli._proxy import proxy_options, settings_of
-from ullage.tools.cli._tally import Tally, summary
+from ullage.tools.cli._tally import RunTally, summary
 
 
 @click.command(
@@ -70,7 +70,7 @@ def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
     )
     if setting.note:
         click.echo(f"ullage: {setting.note}", err=True)
-    run_keys, tally = new_run_keys(), Tally()
+    run_keys, tally = new_run_keys(), RunTally()
     since_day = datetime.now(UTC).date().isoformat()
     with (
         own_words(tells_events=False),

@@ -12,7 +12,7 @@ from ullage.core.values.toolset import ToolSpec
 from ullage.wires.anthropic.models import takes_no_system_messages
 from ullage.wires.convert.media import IMAGES, PDF
 from ullage.wires.convert.read import Reader, json_text
-from ullage.wires.convert.turns import Call, Medium, Piece, Result, Turn
+from ullage.wires.convert.turns import Medium, Piece, Result, Turn, TurnCall
 from ullage.wires.convert.write import REPLY, WireDict, Writer, text_block
 from ullage.wires.repair.base import EMPTY
 
@@ -87,7 +87,7 @@ class AnthropicWriter(Writer):
             return [text_block(EMPTY)]
         return blocks
 
-    def call(self, call: Call) -> WireDict:
+    def call(self, call: TurnCall) -> WireDict:
         """See `Writer.call`."""
         return {
             "type": "tool_use",
@@ -98,7 +98,7 @@ class AnthropicWriter(Writer):
 
     def _block(self, piece: Piece, turn: Turn) -> WireDict:
         match piece:
-            case Call():
+            case TurnCall():
                 return self.call(piece)
             case Result():
                 return self._result(piece)

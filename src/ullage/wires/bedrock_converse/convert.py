@@ -27,7 +27,7 @@ from ullage.wires.bedrock_converse.media import form_of
 from ullage.wires.bedrock_converse.models import NAME
 from ullage.wires.block import fields
 from ullage.wires.convert.read import Reader, json_text
-from ullage.wires.convert.turns import Call, Medium, Piece, Result, Turn
+from ullage.wires.convert.turns import Medium, Piece, Result, Turn, TurnCall
 from ullage.wires.convert.write import REPLY, WireDict, Writer
 from ullage.wires.repair.base import EMPTY
 
@@ -124,7 +124,7 @@ class ConverseWriter(Writer):
             return [_text(EMPTY)]
         return content
 
-    def call(self, call: Call) -> WireDict:
+    def call(self, call: TurnCall) -> WireDict:
         """See `Writer.call`."""
         body = {
             "toolUseId": call.id,
@@ -135,7 +135,7 @@ class ConverseWriter(Writer):
 
     def _block(self, piece: Piece, turn: Turn) -> WireDict:
         match piece:
-            case Call():
+            case TurnCall():
                 return self.call(piece)
             case Result():
                 return self._result(piece)

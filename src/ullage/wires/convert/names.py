@@ -14,7 +14,13 @@ from msgspec.structs import replace
 
 from ullage.core.history.pairing import At, is_made_up
 from ullage.wires import ToolSpec, wire_named
-from ullage.wires.convert.turns import Call, Conversion, Piece, Result, Turn
+from ullage.wires.convert.turns import (
+    Conversion,
+    Piece,
+    Result,
+    Turn,
+    TurnCall,
+)
 
 OPENAI_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 """The form of a function's name on OpenAI's wires, as the SDK documents it."""
@@ -34,7 +40,7 @@ def tool_names(
     ]
     for turn in turns:
         for piece in turn.pieces:
-            if isinstance(piece, Call):
+            if isinstance(piece, TurnCall):
                 places.append((piece.name, piece.where))
     used = {name for name, _ in places}
     names: dict[str, str] = {}
@@ -91,12 +97,12 @@ class _Renaming:
         self._unique_ids = wire.writer(conversion).unique_ids
         self._legal_ids = wire.format.call_ids(conversion.model or "")
         self._used: set[str] = set()
-        self._calls: dict[At, Call] = {}
+        self._calls: dict[At, TurnCall] = {}
         self._numbered = (f"call_{number}" for number in count())
 
     def renamed(self, piece: Piece) -> Piece:
         """A piece under the name and the id that the target takes."""
-        if isinstance(piece, Call):
+        if isinstance(piece, TurnCall):
             return self._call(piece)
         if isinstance(piece, Result):
             call = self._calls.get(piece.call)
@@ -104,7 +110,7 @@ class _Renaming:
                 return replace(piece, call_id=call.id, name=call.name)
         return piece
 
-    def _call(self, call: Call) -> Call:
+    def _call(self, call: TurnCall) -> TurnCall:
         call_id = call.id
         is_taken = self._unique_ids and call_id in self._used
         is_legal = self._legal_ids.match(call_id) is not None

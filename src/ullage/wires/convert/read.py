@@ -30,12 +30,12 @@ from ullage.wires.block import Block, fields
 from ullage.wires.convert.media import medium_of
 from ullage.wires.convert.turns import (
     NOWHERE,
-    Call,
     Conversion,
     Medium,
     Piece,
     Result,
     Turn,
+    TurnCall,
 )
 from ullage.wires.repair.base import EMPTY
 
@@ -137,7 +137,7 @@ class Reader(ABC):
         self.format = FORMATS[self.name]
         self.rows = self.format.blocks
         self.pairs = Pairing()
-        self.calls: dict[At, Call] = {}
+        self.calls: dict[At, TurnCall] = {}
         self.late: set[At] = set()
 
     # ── what a wire says ─────────────────────────────────────────────────────────────
@@ -272,10 +272,10 @@ class Reader(ABC):
         """The text in place of a part that no other wire has."""
         return Text(self.lose(path, f"a part of type {kind!r} of {self.name}"))
 
-    def _call(self, part: ToolCall, block: Any, path: str, at: At) -> Call:
+    def _call(self, part: ToolCall, block: Any, path: str, at: At) -> TurnCall:
         """A call with its arguments in the order of keys they have on the wire."""
         text, value = self.arguments(part, block, path)
-        return Call(
+        return TurnCall(
             id=part.id,
             name=part.name,
             arguments=text,

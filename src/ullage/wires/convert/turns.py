@@ -32,7 +32,7 @@ class Medium(Struct, frozen=True):
     detail: str = ""
 
 
-class Call(Struct, frozen=True):
+class TurnCall(Struct, frozen=True):
     """A tool call. ``value`` is None where its arguments are no JSON object.
 
     ``at`` is where it stands in the history that was read, and what its results name it by.
@@ -50,7 +50,7 @@ class Call(Struct, frozen=True):
 class Result(Struct, frozen=True):
     """What a tool answered; ``is_free_text`` that it was asked in free text.
 
-    ``call`` is the `Call.at` of the call it belongs to.
+    ``call`` is the `TurnCall.at` of the call it belongs to.
     """
 
     call_id: str
@@ -62,7 +62,7 @@ class Result(Struct, frozen=True):
     call: At = NOWHERE
 
 
-Piece: TypeAlias = Text | Medium | Call | Result
+Piece: TypeAlias = Text | Medium | TurnCall | Result
 
 
 class Turn(Struct, frozen=True):

@@ -14,12 +14,12 @@ from ullage.wires.base import snake
 from ullage.wires.convert.names import under_names
 from ullage.wires.convert.read import FAILED
 from ullage.wires.convert.turns import (
-    Call,
     Conversion,
     Medium,
     Piece,
     Result,
     Turn,
+    TurnCall,
 )
 
 WireDict: TypeAlias = dict[str, Any]
@@ -57,7 +57,7 @@ class Writer(ABC):
         """The messages of these turns, whose names and ids are legal already."""
 
     @abstractmethod
-    def call(self, call: Call) -> WireDict:
+    def call(self, call: TurnCall) -> WireDict:
         """A call of a tool, as the model writes it."""
 
     @abstractmethod
@@ -169,7 +169,7 @@ class Writer(ABC):
                 texts.append(piece)
         return texts
 
-    def arguments(self, call: Call) -> WireDict:
+    def arguments(self, call: TurnCall) -> WireDict:
         """The arguments as the object that the wire wants."""
         if call.value is not None:
             return dict(call.value)
@@ -212,7 +212,7 @@ def call_on(
     """
     conversion = Conversion(wire, wire, None, describe=False)
     writer = wire_named(wire).writer(conversion)
-    return writer.call(Call(id, tool, text, arguments, "call"))
+    return writer.call(TurnCall(id, tool, text, arguments, "call"))
 
 
 # ── helpers of the wires ─────────────────────────────────────────────────────────────────
@@ -241,7 +241,7 @@ def alone(content: Sequence[Any]) -> str | None:
     return None
 
 
-def called(call: Call) -> WireDict:
+def called(call: TurnCall) -> WireDict:
     """Name and arguments of a call, as OpenAI's wires have them."""
     key = "input" if call.is_free_text else "arguments"
     return {"name": call.name, key: call.arguments}

@@ -12,7 +12,7 @@ from ullage.core.values.toolset import ToolSpec
 from ullage.wires.base import get
 from ullage.wires.convert.media import type_by_ending
 from ullage.wires.convert.read import Reader, json_text
-from ullage.wires.convert.turns import Call, Medium, Piece, Result, Turn
+from ullage.wires.convert.turns import Medium, Piece, Result, Turn, TurnCall
 from ullage.wires.convert.write import RESULT, WireDict, Writer
 from ullage.wires.gemini.blocks import PARTS
 from ullage.wires.gemini.fields import is_content, parts_of
@@ -118,14 +118,14 @@ class GeminiWriter(Writer):
             return [{"text": EMPTY}]
         return parts
 
-    def call(self, call: Call) -> WireDict:
+    def call(self, call: TurnCall) -> WireDict:
         """See `Writer.call`."""
         body = {"id": call.id, "name": call.name, "args": self.arguments(call)}
         return {"functionCall": body}
 
     def _part(self, piece: Piece) -> WireDict:
         match piece:
-            case Call():
+            case TurnCall():
                 return self.call(piece)
             case Result():
                 return self._response(piece)

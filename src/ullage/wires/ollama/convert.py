@@ -12,7 +12,7 @@ from ullage.wires.base import plain
 from ullage.wires.convert.media import medium_of
 from ullage.wires.convert.names import OPENAI_NAME
 from ullage.wires.convert.read import Reader, json_text
-from ullage.wires.convert.turns import Call, Medium, Piece, Result, Turn
+from ullage.wires.convert.turns import Medium, Piece, Result, Turn, TurnCall
 from ullage.wires.convert.write import WireDict, Writer, failed
 
 
@@ -92,7 +92,7 @@ class OllamaWriter(Writer):
         calls = [
             self.call(piece)
             for piece in turn.pieces
-            if isinstance(piece, Call)
+            if isinstance(piece, TurnCall)
         ]
         if calls:
             message["tool_calls"] = calls
@@ -119,7 +119,7 @@ class OllamaWriter(Writer):
             body["images"] = images
         return body
 
-    def call(self, call: Call) -> WireDict:
+    def call(self, call: TurnCall) -> WireDict:
         """See `Writer.call`."""
         body = {"name": call.name, "arguments": self.arguments(call)}
         return {"id": call.id, "function": body}

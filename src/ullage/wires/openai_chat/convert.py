@@ -11,7 +11,7 @@ from ullage.wires.base import plain
 from ullage.wires.convert.media import openai_file, openai_sound, url_of
 from ullage.wires.convert.names import OPENAI_NAME
 from ullage.wires.convert.read import Reader, json_value
-from ullage.wires.convert.turns import Call, Medium, Result, Turn
+from ullage.wires.convert.turns import Medium, Result, Turn, TurnCall
 from ullage.wires.convert.write import (
     REPLY,
     RESULT,
@@ -102,7 +102,7 @@ class ChatWriter(Writer):
         calls = []
         pieces: list[Any] = []
         for piece in turn.pieces:
-            if isinstance(piece, Call):
+            if isinstance(piece, TurnCall):
                 calls.append(self.call(piece))
             else:
                 pieces.append(piece)
@@ -125,7 +125,7 @@ class ChatWriter(Writer):
             return self.blocks(pieces, text_block)
         return text
 
-    def call(self, call: Call) -> WireDict:
+    def call(self, call: TurnCall) -> WireDict:
         """See `Writer.call`."""
         kind = "custom" if call.is_free_text else "function"
         return {"id": call.id, "type": kind, kind: called(call)}

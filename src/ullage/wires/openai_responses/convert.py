@@ -10,7 +10,7 @@ from ullage.core.values.toolset import ToolSpec
 from ullage.wires.convert.media import openai_file, openai_sound, url_of
 from ullage.wires.convert.names import OPENAI_NAME
 from ullage.wires.convert.read import Reader, json_value
-from ullage.wires.convert.turns import Call, Medium, Result, Turn
+from ullage.wires.convert.turns import Medium, Result, Turn, TurnCall
 from ullage.wires.convert.write import (
     REPLY,
     WireDict,
@@ -92,7 +92,7 @@ class ResponsesWriter(Writer):
         """The items of one reply: each run of texts a message, each call by itself."""
         items: list[WireDict] = []
         for piece in turn.pieces:
-            if isinstance(piece, Call):
+            if isinstance(piece, TurnCall):
                 items.append(self.call(piece))
                 continue
             for text in self.texts((piece,), REPLY):
@@ -112,7 +112,7 @@ class ResponsesWriter(Writer):
                 items.append(message)
         return items
 
-    def call(self, call: Call) -> WireDict:
+    def call(self, call: TurnCall) -> WireDict:
         """See `Writer.call`."""
         kind = "custom_tool_call" if call.is_free_text else "function_call"
         return {"type": kind, "call_id": call.id, **called(call)}
