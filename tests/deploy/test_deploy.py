@@ -91,7 +91,7 @@ def settings_of(environment):
 
 def is_known(*words):
     """Whether a command understands these words: it only finds no file to work on."""
-    return "no file at this path" in ullage(*words, "--store", "none.db").err
+    return "no store at this path" in ullage(*words, "--store", "none.db").err
 
 
 def test_the_compose_file_starts_proxies_on_one_store():

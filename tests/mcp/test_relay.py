@@ -173,7 +173,8 @@ def test_any_frames_in_any_order_arrive_unchanged(frames):
             st.sampled_from(
                 ["ask", "cancel", "answer", "twice", "stray", "batch"]
             ),
-            IDS,
+            # "0" answers 0 as well: some servers write a number as a string
+            st.integers(0, 3) | st.just("a"),
         )
     )
 )

@@ -198,5 +198,5 @@ def test_a_store_that_is_not_there_is_told(tmp_path):
         capture_output=True,
         timeout=110,
     )
-    assert b"there is no file" in done.stderr
+    assert b"there is no store" in done.stderr
     assert done.returncode == 1

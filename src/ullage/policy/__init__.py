@@ -11,7 +11,10 @@ Whoever writes a stage finds here all it needs:
 
     def forget_pages(window, /, *, older_than=6):
         stop = window.transcript.turn_start(window.size) - older_than
-        cuts = (placeholder(window, at) for at in window.results(0, max(stop, 0)))
+        cuts = (
+            placeholder(window, at)
+            for at in window.results(0, max(stop, 0))
+        )
         return [cut for cut in cuts if cut is not None]
 
     policy = Policy(name="mine-1", under_pressure=(partial(forget_pages, older_than=4),))

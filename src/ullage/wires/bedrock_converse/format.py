@@ -143,6 +143,10 @@ class BedrockConverse(WireFormat):
         self, request: Mapping[str, Any]
     ) -> Iterator[tuple[str, Any]]:
         """See `Format.definitions`."""
+        config = request.get("toolConfig")
+        if config is not None and not isinstance(config, Mapping):
+            remedy = 'Give {"tools": […]}, or leave it out.'
+            raise unexpected(config, "toolConfig", "an object", remedy)
         path = "toolConfig.tools"
         for at, tool in enumerate(list_at(at_path(request, path), path)):
             if not is_cache_point(tool):
