@@ -16,7 +16,7 @@ from ullage.doors.exchange.additions import ADDITIONS
 from ullage.doors.proxy.activity import Activity
 from ullage.doors.proxy.logs import line_of
 from ullage.doors.proxy.relayed import treatment_of
-from ullage.tools.cli._tally import Tally, summary
+from ullage.tools.cli._tally import RunTally, summary
 from ullage.wires import FORMATS
 
 NO_TOOLS = {
@@ -183,7 +183,7 @@ def test_the_summary_of_a_run_says_what_was_refused():
     shown = Activity()
     shown.take(of("a", 1.0, without=("tools",), events=(event,)))
     shown.take(of("b", 2.0, without=("tools", "stream_options")))
-    tally = Tally()
+    tally = RunTally()
     tally.take(of("a", 1.0))
     lines = summary(tally, conversations=shown.conversations)
     assert sorted(lines[-2:]) == [

@@ -13,7 +13,7 @@ from ullage.core.turn.standing import Standing
 from ullage.core.values.events import Event
 from ullage.doors.proxy.activity import Activity, joined
 from ullage.doors.proxy.config import config_of
-from ullage.tools.cli._tally import Tally, summary
+from ullage.tools.cli._tally import RunTally, summary
 
 WHY = "nothing is cut, and no recall tools are offered: that does not pay yet"
 WAITS = Standing("price", WHY, was_joined=True)
@@ -86,7 +86,7 @@ def test_the_summary_of_a_run_says_what_became_of_them():
     waiting = [of(key, 1.0, standing=WAITS, events=()) for key in ("a", "b")]
     cut = [of("c", at, events=(JOINED, PRUNED)) for at in (1.0, 2.0)]
     found = seen_of(*waiting, *cut, of("d", 1.0))
-    tally = Tally()
+    tally = RunTally()
     tally.take(relayed())
     lines = summary(tally, conversations=found.conversations)
     assert lines[-2:] == [
