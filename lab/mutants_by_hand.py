@@ -151,7 +151,7 @@ MUTANTS = (
         _ENGINE,
         "        decides = length > settled\n",
         "        decides = True\n",
-        _TESTS_ENGINE,
+        "session/test_upgrades.py",
         "a settled place is decided again",
     ),
     Mutant(

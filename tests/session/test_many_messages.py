@@ -10,7 +10,7 @@ from tests import histories
 from ullage import Limits, MemoryStore, Session, convert, documents
 from ullage.policy.stages.default import SUMMARISED
 
-MOST_GROWTH = 1.7
+MOST_GROWTH = 1.6
 """A message of a history four times as long may cost so much more; were it quadratic, 4."""
 FEW, MANY = 500, 2_000
 LIMITS = Limits(window_tokens=4_000)

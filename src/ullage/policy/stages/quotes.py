@@ -188,7 +188,7 @@ def quotes(
 
 def _chars(quotations: Mapping[int, str]) -> int:
     """Characters of quotations, without what stands around them."""
-    return sum(len(quotation) for quotation in quotations.values())
+    return sum(map(len, quotations.values()))
 
 
 def _chosen(
