@@ -16,7 +16,7 @@ from tests.site.test_site import built
 pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("the browser")]
 __all__ = ["axe"]
 # Tables, a reference with two names that differ in case alone, and what a server alone shows.
-KINDS = ("index", "failures", "api/doors", "404")
+KINDS = ("index", "failures", "api/index", "404")
 WIDTHS = (390, 768, 1280)
 
 
