@@ -17,6 +17,7 @@ from ullage.core.errors import StoreError
 from ullage.doors.exchange import Exchanges
 from ullage.doors.proxy.acceptance import Acceptance, HoldingStore
 from ullage.doors.proxy.config import Config
+from ullage.session.summarise import Summariser
 from ullage.stores import MemoryStore, Store, Threaded, is_url, open_lasting
 
 _MOST_CONVERSATIONS, _FEW_KEYS = 10_000, 256
@@ -93,7 +94,9 @@ def _threaded(store: Store, acceptance: Acceptance | None) -> Threaded:
 
 
 def exchanges_of(
-    config: Config, acceptance: Acceptance | None = None
+    config: Config,
+    acceptance: Acceptance | None = None,
+    summariser: Summariser | None = None,
 ) -> Exchanges:
     """The exchanges of one worker.
 
@@ -102,6 +105,7 @@ def exchanges_of(
     Args:
         config: the proxy's settings.
         acceptance: what is held of tenants that no upstream has accepted; None: nothing is.
+        summariser: who writes summaries; None: nobody.
 
     Raises:
         StoreError: the store cannot be opened.
@@ -125,6 +129,7 @@ def exchanges_of(
         joins=config.joins,
         holdout=config.holdout,
         limits=limits,
+        summariser=summariser,
         user_tools=config.user_tools,
         redact=common_keys if config.redact else None,
         outline=config.outline,
