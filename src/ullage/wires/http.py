@@ -232,6 +232,23 @@ class Http(ABC):
         return {"error": {"type": "ullage_error", "message": message}}
 
 
+_UNRESERVED = frozenset(
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+)
+
+
+def quoted(text: str) -> str:
+    """A text as one part of a path (RFC 3986, 2.3), a slash in it quoted too.
+
+    Args:
+        text: such as a model's name.
+    """
+    return "".join(
+        chr(byte) if byte in _UNRESERVED else f"%{byte:02X}"
+        for byte in text.encode("utf-8", "replace")
+    )
+
+
 def _unquoted(text: str) -> str:
     """A part of a path without its percent signs."""
     return _PERCENT.sub(_byte_of, text.encode()).decode("utf-8", "replace")

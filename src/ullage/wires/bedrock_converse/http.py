@@ -12,9 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
-from ullage.wires.http import Http, Question, endpoint
+from ullage.wires.http import Http, Question, endpoint, quoted
 
 _MODEL = r"/model/(?P<model>[^/]+)"
 _TYPES = {
@@ -68,7 +67,7 @@ class ConverseHttp(Http):
         }
         if system:
             body["system"] = [{"text": system}]
-        return Question(f"/model/{quote(model, safe='')}/converse", body)
+        return Question(f"/model/{quoted(model)}/converse", body)
 
 
 HTTP = ConverseHttp()

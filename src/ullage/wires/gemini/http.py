@@ -11,9 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import quote
 
-from ullage.wires.http import BatchPaths, Http, Question, endpoint
+from ullage.wires.http import BatchPaths, Http, Question, endpoint, quoted
 
 _MODEL = r"/(?P<model>[^/:]+)"
 
@@ -59,7 +58,7 @@ class GeminiHttp(Http):
         }
         if system:
             body["systemInstruction"] = {"parts": [{"text": system}]}
-        name = quote(model.removeprefix("models/"), safe="")
+        name = quoted(model.removeprefix("models/"))
         return Question(f"/{name}:generateContent", body)
 
     def key_headers(self, key: str) -> dict[str, str]:
