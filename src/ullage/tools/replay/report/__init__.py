@@ -1,7 +1,7 @@
 """One self-contained page of a replay, or of a live session: for looking rather than reading.
 
-The page is put together from the three files beside this one. It fetches nothing, and its own
-policy forbids it to. All content is data: the summary as JSON in which no tag can begin, the
+The page is put together from the files beside this one. It fetches nothing, and its own policy
+forbids it to; that of a live conversation asks the proxy that gave it, and nobody else. All content is data: the summary as JSON in which no tag can begin, the
 pictures as deflated JSON in base64, and the script puts it in as text, never as markup.
 """
 
@@ -143,6 +143,7 @@ def page_of(
     command: str = "",
     notes: Sequence[str] = (),
     share: bool = False,
+    hand: Mapping[str, Any] | None = None,
 ) -> str:
     """The page.
 
@@ -155,7 +156,11 @@ def page_of(
         command: what prints the same figures again.
         notes: what was left out of the page.
         share: take out what is not for others (`ullage.tools.replay.report.share`).
+        hand: what a user may decide on it, as ``hand.js`` reads it: whether it is ``live``, the
+            ``window`` (`ullage.tools.hand.described.as_page`), the ``options`` of a command. None:
+            nothing.
     """
+    hand = None if share else hand
     blobs: list[bytes] = []
     runs = [_run(picture, blobs) for picture in pictures]
     summary: dict[str, Any] = {
@@ -169,6 +174,7 @@ def page_of(
         ],
         "rows": rows,
         "runs": runs,
+        "hand": hand,
     }
     if share:
         notes = [*notes, _LEFT_OUT]
@@ -183,12 +189,17 @@ def page_of(
         data.append(
             f'<script {_SCRIPT} id="b{at}">{base64.b64encode(blob).decode()}</script>'
         )
-    style, script = _file("page.css"), _file("page.js")
+    style, script, section = _file("page.css"), _file("page.js"), ""
+    if hand is not None:
+        section = _file("hand.html")
+        style, script = style + _file("hand.css"), script + _file("hand.js")
+    script += "\nstart();\n"
     return Template(_file("page.html")).substitute(
-        policy=_policy(style, script),
+        policy=_policy(style, script, asks=bool(hand and hand["live"])),
         title=html.escape(summary["title"]),
         style=style,
         script=script,
+        hand=section,
         data="\n".join(data),
     )
 
@@ -212,11 +223,13 @@ def _inert(value: Any) -> str:
     )
 
 
-def _policy(style: str, script: str) -> str:
-    """What the page may do: run its own script and style, and nothing else."""
+def _policy(style: str, script: str, *, asks: bool) -> str:
+    """What the page may do: run its own script and style, and ask who gave it, if it is live."""
+    connect = "connect-src 'self'; " if asks else ""
     return (
         f"default-src 'none'; script-src 'sha256-{_hash(script)}'; "
-        f"style-src 'sha256-{_hash(style)}'; img-src data:; base-uri 'none'; form-action 'none'"
+        f"style-src 'sha256-{_hash(style)}'; img-src data:; {connect}"
+        "base-uri 'none'; form-action 'none'"
     )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from ullage import __version__
 from ullage.tools.replay.cost.prices import ProfileChoice
@@ -67,6 +67,7 @@ def page_of_session(
     *,
     command: str = "",
     share: bool = False,
+    hand: Mapping[str, Any] | None = None,
 ) -> str:
     """The page of one session, as it went.
 
@@ -76,6 +77,7 @@ def page_of_session(
         profiles: the price profiles.
         command: what prints the same figures again.
         share: take out what is not for others.
+        hand: see `ullage.tools.replay.report.page_of`.
     """
     trace, clipped = session.trace, session.story.clipped
     return page_of(
@@ -89,6 +91,7 @@ def page_of_session(
         if clipped
         else (),
         share=share,
+        hand=hand,
     )
 
 
@@ -109,6 +112,7 @@ def page_of_conversation(
     *,
     command: str = "",
     share: bool = False,
+    hand: Mapping[str, Any] | None = None,
 ) -> str:
     """The page of a conversation that a store keeps, without the history of its caller.
 
@@ -118,6 +122,7 @@ def page_of_conversation(
         savings: what it sent, and would have sent.
         command: what writes the same page again.
         share: take out what is not for others.
+        hand: see `ullage.tools.replay.report.page_of`.
     """
     sent, raw = savings.sent_tokens, savings.raw_tokens
     return page_of(
@@ -128,4 +133,5 @@ def page_of_conversation(
         command=command,
         notes=[_RECKONED, _HEADS],
         share=share,
+        hand=hand,
     )

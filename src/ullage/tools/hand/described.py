@@ -1,0 +1,122 @@
+"""A conversation as it stands, as data: for ``ullage window --json``, the page and MCP clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ullage.core.history.hand import DecisionEntry, name_of
+from ullage.core.turn.hand import described
+from ullage.core.values.events import Event
+from ullage.session.stored import StoredConversation
+
+_RECENT_BATCHES = 40
+
+
+def as_window(stored: StoredConversation) -> dict[str, Any]:
+    """What ``ullage window --json`` prints of a conversation.
+
+    Args:
+        stored: the conversation.
+    """
+    outline = stored.outline
+    return {
+        "name": outline.name,
+        "model": outline.model,
+        "tokens": outline.tokens,
+        "limit_tokens": outline.limit_tokens,
+        "messages": len(stored.messages),
+        "texts": [leaf._asdict() for leaf in stored.leaves()],
+        "batches": list(_batches(stored)),
+        "decisions": [
+            _decision(entry, stored) for entry in stored.hand.decisions
+        ],
+    }
+
+
+def as_page(
+    stored: StoredConversation, events: Iterable[Event] = ()
+) -> dict[str, Any]:
+    """What the page is given of a conversation: names and states, and no text of it.
+
+    Args:
+        stored: the conversation.
+        events: what its session told, for the price of what was carried out.
+    """
+    prices = _prices(stored, events)
+    batches = [
+        batch
+        for batch in _batches(stored)
+        if batch["edits"] and not batch["decision"] and not batch["undone"]
+    ]
+    return {
+        "name": stored.outline.name,
+        "messages": len(stored.messages),
+        "texts": [
+            (
+                leaf.message,
+                leaf.name,
+                leaf.kind,
+                leaf.tool,
+                leaf.chars,
+                leaf.state,
+                leaf.is_pinned,
+            )
+            for leaf in stored.leaves()
+        ],
+        "batches": batches[-_RECENT_BATCHES:],
+        "decisions": [
+            {
+                **_decision(entry, stored),
+                "target": _target_of(entry, stored),
+                "text": entry.decision.text,
+                "price": prices.get(entry.name, ""),
+            }
+            for entry in stored.hand.decisions
+        ],
+    }
+
+
+def _batches(stored: StoredConversation) -> Iterator[dict[str, Any]]:
+    for batch_id, batch, is_undone in stored.batches():
+        yield {
+            "name": name_of(batch_id),
+            "stage": batch.stage,
+            "decision": batch.decision,
+            "edits": len(batch.edits),
+            "tokens_before": batch.tokens_before,
+            "tokens_after": batch.tokens_after,
+            "undone": is_undone,
+        }
+
+
+def _decision(
+    entry: DecisionEntry, stored: StoredConversation
+) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "what": described(entry.decision, stored.transcript),
+        "reason": entry.decision.reason,
+        "author": entry.decision.author,
+        "carried_out": bool(entry.carried_out),
+    }
+
+
+def _target_of(entry: DecisionEntry, stored: StoredConversation) -> str:
+    """The verb and the message of a decision, such as ``pin m12``; what is none has none."""
+    target = entry.decision.target
+    length = target and stored.transcript.find(target.message)
+    return f"{entry.decision.verb} m{length}" if length else ""
+
+
+def _prices(
+    stored: StoredConversation, events: Iterable[Event]
+) -> Mapping[str, str]:
+    """What was told when a decision was carried out, by its name."""
+    reasons = [event.why for event in events if event.kind == "decided"]
+    prices = dict[str, str]()
+    for entry in stored.hand.decisions:
+        for reason in reasons:
+            if f"({entry.name})" in reason:
+                prices[entry.name] = reason.partition("; ")[2]
+    return prices
