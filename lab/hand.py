@@ -3,10 +3,11 @@
     python -m lab.hand --steps 100000
 
 Each run is a random conversation of a seed: turns, pins, drops, restores, undos, notes, rewinds,
-branches, restarts, a second worker on the same store, and decisions from beside on it. `tests.world` judges every view: legal,
-within its limit, counted to the token, the same from the ledger alone.
-`tests.properties.test_hand` judges that what is pinned is whole, or told why not. A run that fails
-is printed by its seed with the steps that led there; the status is 1 then.
+branches, restarts, a second worker on the same store, and decisions from beside on it.
+`tests.world` judges every view: legal, within its limit, counted to the token, the same from the
+ledger alone, and that all of it opens. `tests.properties.test_hand` judges that what is pinned is
+whole, or told why not. A run that fails is printed by its seed with the steps that led there; the
+status is 1 then.
 """
 
 from __future__ import annotations

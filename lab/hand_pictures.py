@@ -25,9 +25,7 @@ MODEL = "claude-sonnet-4-5"
 _WINDOW_TOKENS = 20_000
 _RULES = "Never push to main. Every change comes with a test.\n" * 24
 _WRONG = "def load(path):  # of another project\n    return None\n" * 60
-_LOGS = (
-    "{minute:02}:{second:02} request {number} was served in {spent} ms\n"
-)
+_LOGS = "{minute:02}:{second:02} request {number} was served in {spent} ms\n"
 
 
 def _log(minute: int) -> str:

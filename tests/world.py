@@ -337,8 +337,7 @@ class World:
         """A history that only grew keeps the view so far, unless an event told why not."""
         leading = len(self.leading())
         shown = [
-            as_bytes(unmarked(message))
-            for message in view[self.key][leading:]
+            as_bytes(unmarked(message)) for message in view[self.key][leading:]
         ]
         if self.previous is not None and self.grown and not kinds & REWRITES:
             assert shown[: len(self.previous)] == self.previous

@@ -89,9 +89,10 @@ def test_a_result_that_was_cut_is_pinned_and_dropped(there, chat):
     pin = {"verb": "pin", "target": "m3.1"}
     assert post(url, f"{page}/decide", pin)[0] == 200
     ask(url, "POST", CHAT, long_chat())
-    assert json.loads(sent(there))["messages"] == json.loads(long_chat())[
-        "messages"
-    ], "whole again"
+    assert (
+        json.loads(sent(there))["messages"]
+        == json.loads(long_chat())["messages"]
+    ), "whole again"
     assert window(url, page)["texts"][2][5:] == ["whole", True]
     drop = {"verb": "drop", "target": "m3"}
     assert post(url, f"{page}/decide", drop)[0] == 200
@@ -141,6 +142,9 @@ def test_what_is_no_decision_is_refused_in_words(chat):
         answer = post(url, f"{page}/decide", body)
         assert answer[0] == status, body
         assert words in answer[1]["error"]["message"]
+        if status == 409:
+            told = post(url, f"{page}/preview", body)
+            assert (told[0], words in told[1]["problem"]) == (200, True)
     assert window(url, page)["decisions"] == []
     assert ask(url, "GET", f"{page}/decide")[0] == 405
     assert ask(url, "POST", f"{page}/window", b"{}", PAGE)[0] == 405

@@ -7,10 +7,11 @@ that on. Everything here is steps of the core, but for listing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ullage.core.errors import ConfigError, StoreError
 from ullage.core.history.hand import (
@@ -242,7 +243,10 @@ def conversation_of(
 
 
 def decide(
-    store: Store, stored: StoredConversation, decision: Decision
+    store: Store,
+    stored: StoredConversation,
+    decision: Decision,
+    check: Callable[[StoredConversation], None] = lambda stored: None,
 ) -> str:
     """Write a decision about a conversation.
 
@@ -250,6 +254,7 @@ def decide(
         store: where the conversation is kept.
         stored: the conversation.
         decision: as `decision_of` made it.
+        check: is given the conversation again where others decided meanwhile, and may raise.
 
     Returns:
         The name of the decision.
@@ -270,6 +275,8 @@ def decide(
             raise StoreError(
                 store.name, "append", "a newer version decided here. Upgrade"
             )
+        hand = hand_of(stored.transcript, ledger)
+        check(replace(stored, ledger=ledger, hand=hand))
 
 
 def decision_of(

@@ -142,11 +142,16 @@ async def answered(
         name = await method(decision.reference, **options)
         return json_answer({"name": name, "window": await look()})
     except msgspec.MsgspecError:
-        return failure(400, "this is no decision: docs/hand.md says which there are.")
+        return failure(
+            400, "this is no decision: docs/hand.md says which there are."
+        )
     except UllageError as error:
-        is_ours = isinstance(error, StoreError)
-        is_broken = is_ours and not isinstance(error, RefNotFound)
-        return failure(503 if is_broken else 409, str(error))
+        is_stores = isinstance(error, StoreError)
+        if is_stores and not isinstance(error, RefNotFound):
+            return failure(503, str(error))
+        if asked == "preview":  # that it cannot be is what was asked
+            return json_answer({"problem": str(error)})
+        return failure(409, str(error))
 
 
 def _as_told(preview: Any) -> dict[str, Any]:

@@ -39,9 +39,7 @@ _NOT_GIVEN = (
     "pages are for a browser on this machine, of the user who runs the proxy, at the address it "
     "listens on. To look from elsewhere, or through a reverse proxy, set [access]: docs/proxy.md."
 )
-_NOT_AT_HAND = (
-    "this conversation is not at hand any more, or cannot be shown turn by turn."
-)
+_NOT_AT_HAND = "this conversation is not at hand any more, or cannot be shown turn by turn."
 _ASKED = 'Basic realm="ullage", Bearer'
 _GUARDED = {
     "Cache-Control": "no-store",
@@ -137,7 +135,9 @@ class Pages:
         asked = deciding.part_of(rest)
         if asked is not None:
             author = unquote(request.headers.get(AUTHOR_HEADER, ""))
-            answer = await self._own_decided(*asked, await request.read(), author)
+            answer = await self._own_decided(
+                *asked, await request.read(), author
+            )
             return answer or failure(404, "not here.")
         page = await self._own_conversation(rest)
         return failure(404, "not here.") if page is None else _html(page)
@@ -223,7 +223,6 @@ class Pages:
         return await asyncio.to_thread(
             _drawing().page_of_conversation, key, sessions.of(key)
         )
-
 
     # ── decisions ────────────────────────────────────────────────────────────────────
 

@@ -88,7 +88,9 @@ class Siblings(Struct, frozen=True):
         if self.folder is None:
             return []
         own = self._socket(self.number)
-        return [item for item in sorted(self.folder.glob("*.sock")) if item != own]
+        return [
+            item for item in sorted(self.folder.glob("*.sock")) if item != own
+        ]
 
     async def ask_as(self, path: str, kind: Any) -> list[Any]:
         """The answers of the other workers, decoded."""

@@ -77,6 +77,33 @@ def as_page(
     }
 
 
+def sentence(
+    stored: StoredConversation,
+    name: str,
+    description: str,
+    added_tokens: int,
+    rewritten_tokens: int,
+) -> str:
+    """What a decision comes to, in words.
+
+    Args:
+        stored: the conversation.
+        name: of the decision; ``""``: it is not made.
+        description: what is decided.
+        added_tokens: about so many more; below zero, fewer.
+        rewritten_tokens: about so many are written to the cache anew.
+    """
+    decided = f"{description} would be decided"
+    if name:
+        decided = f"{name}: {description}"
+    change = "more" if added_tokens >= 0 else "fewer"
+    size = f"the view has about {abs(added_tokens):,} tokens {change}"
+    cache = "no cache is broken"
+    if rewritten_tokens:
+        cache = f"about {rewritten_tokens:,} tokens are written to the prompt cache anew"
+    return f"{stored.outline.name}, {decided}. With the next request {size}; {cache}."
+
+
 def _batches(stored: StoredConversation) -> Iterator[dict[str, Any]]:
     for batch_id, batch, is_undone in stored.batches():
         yield {

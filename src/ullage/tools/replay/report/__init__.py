@@ -1,8 +1,9 @@
 """One self-contained page of a replay, or of a live session: for looking rather than reading.
 
 The page is put together from the files beside this one. It fetches nothing, and its own policy
-forbids it to; that of a live conversation asks the proxy that gave it, and nobody else. All content is data: the summary as JSON in which no tag can begin, the
-pictures as deflated JSON in base64, and the script puts it in as text, never as markup.
+forbids it to; the page of a live conversation may ask the proxy that gave it. All content is data:
+the summary as JSON in which no tag can begin, the pictures as deflated JSON in base64, and the
+script puts it in as text, never as markup.
 """
 
 from __future__ import annotations

@@ -167,6 +167,7 @@ async function price() {
   try {
     const told = await ask("preview", body);
     if (mine !== decisions.asked) return;
+    if (told.problem) throw new Error(told.problem);
     box.replaceChildren(...priced(told, body));
     $("decide-yes").disabled = false;
   } catch (error) {
@@ -182,7 +183,9 @@ function priced(told, body) {
     return [later, ...told.notes.map((note) => make("small", {}, note))];
   }
   const sizes = `The next request has ${count(told.tokens_after)} tokens instead of ${count(told.tokens_before)}.`;
-  let cache = told.rewritten_tokens ? `${count(told.rewritten_tokens)} tokens are written to the prompt cache anew` : "No cache is broken";
+  const isAdded = body.verb === "note" || body.when === "end";
+  let cache = isAdded ? "It is added at the end, so no cache is broken" : "No cache is broken";
+  if (!isAdded && told.rewritten_tokens) cache = `${count(told.rewritten_tokens)} tokens are written to the prompt cache anew`;
   if (told.cost_now_usd != null) cache += `: ${dollars(told.cost_now_usd)} now`;
   const call = told.cost_per_call_usd;
   if (call == null) cache += "; the model's prices are not known";
