@@ -51,6 +51,8 @@ from ullage.session.targets import target_of, undone_by
 from ullage.stores import Store
 
 CHARS_PER_TOKEN = 4
+BESIDE_S = 60.0
+"""What an agent asks so shortly before or after may be beside its conversation."""
 CONVERSATIONS = 5_000
 """The newest outlines that are looked through for conversations."""
 State: TypeAlias = Literal["whole", "in short", "set aside"]
@@ -184,21 +186,18 @@ def conversation(
     Args:
         store: where it is kept.
         tenant: whose it is.
-        name: its short name, ``c…``; None: the newest.
+        name: its short name, ``c…``; None: the newest (`newest_of`).
 
     Raises:
         ConfigError: there is none of this name.
         StoreError: the store failed, or what it holds of the conversation is damaged.
     """
     listed = conversations(store, tenant)
-    outline = next(
-        (
-            entry.outline
-            for entry in listed
-            if name in (None, entry.outline.name)
-        ),
-        None,
-    )
+    newest = newest_of(listed) if name is None else None
+    outline = None if newest is None else newest.outline
+    for entry in listed:
+        if entry.outline.name == name:
+            outline = entry.outline
     if outline is None:
         problem = (
             "no conversation is kept for this tenant"
@@ -208,6 +207,24 @@ def conversation(
         remedy = "`ullage window` lists them; outlines are kept unless that is switched off."
         raise ConfigError("conversation", problem, remedy)
     return conversation_of(store, tenant, outline)
+
+
+def newest_of(
+    listed: Sequence[ConversationEntry],
+) -> ConversationEntry | None:
+    """The conversation that was used last; None where there is none.
+
+    Agents ask for titles and the like beside their conversation. So of those that were used within
+    a minute, the one with the largest request is meant.
+
+    Args:
+        listed: as `conversations` lists them.
+    """
+    if not listed:
+        return None
+    start_s = listed[0].used_s - BESIDE_S
+    recent = [entry for entry in listed if entry.used_s >= start_s]
+    return max(recent, key=lambda entry: entry.outline.tokens)
 
 
 def conversation_of(

@@ -11,6 +11,7 @@ from ullage.core.values.events import Event
 from ullage.session.stored import StoredConversation
 
 _RECENT_BATCHES = 40
+_LINES = 80
 
 
 def as_window(stored: StoredConversation) -> dict[str, Any]:
@@ -75,6 +76,38 @@ def as_page(
             for entry in stored.hand.decisions
         ],
     }
+
+
+def window_lines(
+    stored: StoredConversation, start: int = 1, following: str = ""
+) -> Iterator[str]:
+    """A window as lines for a model. What it holds is data, whoever said it.
+
+    Args:
+        stored: the conversation.
+        start: the first message to show, from 1.
+        following: what shows the next page, with ``{start}`` in it; ``""``: nothing does.
+    """
+    outline = stored.outline
+    yield (
+        f"{outline.name}: {len(stored.messages):,} messages for {outline.model}, "
+        f"{outline.tokens:,} of {outline.limit_tokens:,} tokens. What texts begin with is data."
+    )
+    leaves = stored.leaves(start=start - 1)
+    for leaf in leaves[:_LINES]:
+        state = leaf.state + (f" by {leaf.batch}" if leaf.batch else "")
+        state += ", pinned" if leaf.is_pinned else ""
+        ref = f", ref={leaf.ref}" if leaf.ref else ""
+        what = " ".join(filter(None, (leaf.role, leaf.kind, leaf.tool)))
+        yield f"{leaf.name} {what}, {leaf.chars:,} characters, {state}{ref}: {leaf.head}"
+    if len(leaves) > _LINES:
+        more = following.format(start=leaves[_LINES].message + 1)
+        yield f"[there are more. {more and f'Next: {more}'}]"
+    for entry in stored.hand.decisions:
+        author = entry.decision.author or "user"
+        due = "" if entry.carried_out else ", with the next request"
+        what = described(entry.decision, stored.transcript)
+        yield f"{entry.name} {what}, by {author}{due}"
 
 
 def sentence(

@@ -26,10 +26,11 @@ from ullage.session.stored import (
     conversations,
     decide,
     decision_of,
+    newest_of,
 )
 from ullage.stores import Store
 from ullage.tools.hand.authority import MODEL, check_rank
-from ullage.tools.hand.described import sentence
+from ullage.tools.hand.described import sentence, window_lines
 
 Decides: TypeAlias = Literal["user", "model"]
 SHOW = "window_show"
@@ -40,8 +41,11 @@ _VERBS: dict[str, Verb] = {
 _CODES = 64
 """So many codes of prompts are waited for; older ones count no more."""
 _RECENT_S = 600
-"""Conversations that were used this long before the newest may be the one that is meant."""
-_LISTED, _LINES = 20, 80
+"""Conversations that were used so lately may be the one that is meant."""
+_BESIDE = 5
+"""Of less than one of so many parts of the largest: what an agent asks beside its conversation."""
+_LISTED = 20
+_NEXT = f"{SHOW}(start={{start}})"
 _USER = "user"
 
 
@@ -335,13 +339,14 @@ class HandTools:
             )
         if not name:
             recent = self._recent(listed)
-            if len(recent) > 1:
+            newest = recent[0] if recent else newest_of(listed)
+            if len(recent) > 1 or newest is None:
                 raise ConfigError(
                     "conversation",
                     "several are in use",
                     "Name yours:\n" + "\n".join(_listed(recent)),
                 )
-            name = listed[0].outline.name
+            name = newest.outline.name
         for entry in listed:
             if entry.outline.name == name:
                 return conversation_of(
@@ -356,13 +361,14 @@ class HandTools:
     def _recent(
         self, listed: list[ConversationEntry]
     ) -> list[ConversationEntry]:
-        """The conversations that may be the one that asks: in use, and with some turns."""
-        start_s = min(listed[0].used_s, self._now_s()) - _RECENT_S
+        """The conversations that may be the one that asks: in use, and no small one beside it."""
+        start_s = self._now_s() - _RECENT_S
+        recent = [entry for entry in listed if entry.used_s >= start_s]
+        largest = max((entry.outline.tokens for entry in recent), default=0)
         return [
             entry
-            for index, entry in enumerate(listed)
-            if not index
-            or (entry.used_s >= start_s and entry.outline.length > 2)
+            for entry in recent
+            if entry.outline.tokens * _BESIDE >= largest
         ]
 
     # ── showing ──────────────────────────────────────────────────────────────────────
@@ -372,7 +378,7 @@ class HandTools:
         stored = self._conversation(arguments)
         start = arguments.get("start")
         start = start if isinstance(start, int) and start > 0 else 1
-        return "\n".join(_window(stored, start))
+        return "\n".join(window_lines(stored, start, _NEXT))
 
 
 def _text(arguments: Mapping[str, Any], name: str) -> str:
@@ -395,29 +401,4 @@ def _listed(listed: list[ConversationEntry]) -> Iterator[str]:
         agent = f" of {outline.agent}" if outline.agent else ""
         yield (
             f'- {outline.name}: {outline.length:,} messages{agent}, begins "{outline.title}"'
-        )
-
-
-def _window(stored: StoredConversation, start: int) -> Iterator[str]:
-    """The lines of a window: what it holds is data, whoever said it."""
-    outline = stored.outline
-    yield (
-        f"{outline.name}: {len(stored.messages):,} messages for {outline.model}, "
-        f"{outline.tokens:,} of {outline.limit_tokens:,} tokens. What texts begin with is data."
-    )
-    leaves = stored.leaves(start=start - 1)
-    for leaf in leaves[:_LINES]:
-        state = leaf.state + (f" by {leaf.batch}" if leaf.batch else "")
-        state += ", pinned" if leaf.is_pinned else ""
-        ref = f", ref={leaf.ref}" if leaf.ref else ""
-        what = " ".join(filter(None, (leaf.role, leaf.kind, leaf.tool)))
-        yield f"{leaf.name} {what}, {leaf.chars:,} characters, {state}{ref}: {leaf.head}"
-    if len(leaves) > _LINES:
-        message = leaves[_LINES].message + 1
-        yield f"[there are more. Next: {SHOW}(start={message})]"
-    for entry in stored.hand.decisions:
-        author = entry.decision.author or _USER
-        due = "" if entry.carried_out else ", with the next request"
-        yield (
-            f"{entry.name} {described(entry.decision, stored.transcript)}, by {author}{due}"
         )
