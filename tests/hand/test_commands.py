@@ -10,6 +10,7 @@ import pytest
 from tests.session.test_stored import talked
 from ullage import SqliteStore
 from ullage.session.stored import conversation
+from ullage.tools.cli import commands
 from ullage.tools.hand.commands import END, FOLDERS, KEPT, MARK, VERBS, text_of
 
 PLACES = {
@@ -178,6 +179,13 @@ def test_what_came_only_in_part_decides_nothing(home, kept):
         assert "Nothing was decided" in said
         assert words in said
     assert newest(kept) == before
+
+
+def test_what_they_run_is_for_them_alone(home):
+    assert commands.slash.hidden
+    told = ullage(home, "--help").stdout
+    assert "commands" in told
+    assert "slash " not in told.replace("Slash commands", "")
 
 
 def test_codex_is_asked_to_run_it_word_for_word():

@@ -12,6 +12,7 @@ from tests.proxy.test_fitting import CUTS_ALWAYS, long_chat
 from tests.proxy.upstream import ask, proxy, settle, upstream
 from ullage import SqliteStore
 from ullage.doors.proxy.config import AccessSettings
+from ullage.doors.proxy.deciding import MOST_BYTES
 from ullage.session.stored import conversation, decide, decision_of
 
 CHAT = "/v1/chat/completions"
@@ -137,7 +138,7 @@ def test_what_is_no_decision_is_refused_in_words(chat):
         ({"verb": "pin", "target": "m99"}, 409, "m12 for message 12"),
         ({"verb": "pin"}, 409, "names no message"),
         ({"verb": "undo"}, 409, "nothing was decided"),
-        ({"verb": "note", "text": "x" * 70_000}, 413, "at most 65,536"),
+        ({"verb": "note", "text": "x" * MOST_BYTES}, 413, "at most 65,536"),
     ):
         answer = post(url, f"{page}/decide", body)
         assert answer[0] == status, body

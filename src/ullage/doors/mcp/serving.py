@@ -152,9 +152,17 @@ class MoreTools(Protocol):
         about: a sentence for the instructions.
     """
 
-    tools: Sequence[Mapping[str, Any]]
-    prompts: Sequence[Mapping[str, Any]]
-    about: str
+    @property
+    def tools(self) -> Sequence[Mapping[str, Any]]:
+        """The tools."""
+
+    @property
+    def prompts(self) -> Sequence[Mapping[str, Any]]:
+        """The prompts."""
+
+    @property
+    def about(self) -> str:
+        """The sentence."""
 
     def call(
         self, name: str, arguments: Mapping[str, Any]
@@ -253,7 +261,7 @@ _CACHED = {"ttlMs": 3_600_000, "cacheScope": "public"}
 
 def _self(more: MoreTools | None) -> dict[str, Any]:
     about = {"name": "ullage", "version": __version__}
-    prompts = {} if more is None else {"prompts": {}}
+    prompts: dict[str, Any] = {} if more is None else {"prompts": {}}
     return {
         "capabilities": {"tools": {}, **prompts},
         "serverInfo": about,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -116,7 +117,7 @@ def slash(verb: Any, address: str | None, tenant: str) -> None:
     Whatever happens is said on standard output: an agent shows that, and ends at a status.
     """
     try:
-        text = _typed(click.get_text_stream("stdin").read())
+        text = _typed(sys.stdin.read())
         lines = _slash(verb, text, address, tenant)
     except UllageError as error:
         lines = [f"Nothing was decided: {error}"]

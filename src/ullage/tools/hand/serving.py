@@ -117,7 +117,7 @@ _WHEN = _property(
     "batch: with the next batch; end: a copy at the end; now: at once in its place",
     enum=["batch", "end", "now"],
 )
-_TOOLS = (
+_TOOLS: tuple[dict[str, Any], ...] = (
     _tool(
         "window_pin",
         "Keep a text whole in every request from the next one on.",
@@ -154,7 +154,7 @@ _ASKED = {
     "undo": ("Take back a batch or a decision", "what"),
     "note": ("Add a note to every request", "text"),
 }
-_PROMPTS = (
+_PROMPTS: tuple[dict[str, Any], ...] = (
     {
         "name": "window",
         "description": "Show what is in the context window",
@@ -196,7 +196,7 @@ class HandTools:
         about: see there.
     """
 
-    tools = (_SHOWN, *_TOOLS)
+    tools: tuple[dict[str, Any], ...] = (_SHOWN, *_TOOLS)
     prompts = _PROMPTS
 
     def __init__(
