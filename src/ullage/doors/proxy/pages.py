@@ -3,7 +3,8 @@
     /                         the live page                        who runs the proxy, or
     /state                    what it shows, as JSON               authenticates
     /conversations/K          one of them, turn by turn            (`ullage.doors.proxy.access`)
-    /conversations/K/…        what its user decides (`ullage.doors.proxy.deciding`)
+    /conversations/K/…        what its user decides (`ullage.doors.proxy.deciding`): the same
+    /v1/compress, /v1/recall  a request made shorter, a call of a recall tool answered: the same
     /metrics                  counters, for Prometheus             whoever reaches the proxy
     /health, /ready           whether it lives, whether it serves  whoever reaches the proxy
 
@@ -24,6 +25,7 @@ from ullage.doors.proxy import deciding
 from ullage.doors.proxy.access import Access
 from ullage.doors.proxy.activity import ConversationActivity, Totals, joined
 from ullage.doors.proxy.answers import failure, json_answer
+from ullage.doors.proxy.compressing import COMPRESS, RECALL, Compressing
 from ullage.doors.proxy.config import Config
 from ullage.doors.proxy.metrics import merged
 from ullage.doors.proxy.observers import Observers
@@ -69,6 +71,7 @@ class Pages:
     ) -> None:
         self._config, self._relay = config, relay
         self._access = Access(config, relay.guard)
+        self._compressing = Compressing(relay)
         self._observers, self._siblings = observers, siblings
 
     def are_meant(self, target: str) -> bool:
@@ -87,9 +90,10 @@ class Pages:
         """
         path = _path_of(target).removeprefix(_ROOT)
         asked = deciding.part_of(path.removeprefix(_CONVERSATIONS))
-        is_post = asked is not None and asked[1] != "window"
-        methods = ("POST",) if is_post else ("GET", "HEAD")
-        if request.method not in methods:
+        is_decision = asked is not None and asked[1] != "window"
+        is_called = path in (COMPRESS, RECALL)
+        methods = ("POST",) if is_decision else ("GET", "HEAD")
+        if request.method not in methods and not is_called:
             words = "only a decision is sent here; pages are read."
             return failure(405, words, Allow=", ".join(methods))
         match path:
@@ -103,18 +107,19 @@ class Pages:
                 )
             case "/metrics":
                 return await self._metrics()
-        verdict = (
-            self._access.verdict(request) if self._config.pages else "refused"
-        )
+        is_open = self._config.pages or is_called
+        verdict = self._access.verdict(request) if is_open else "refused"
         if verdict == "refused":
             return failure(403, _NOT_GIVEN)
         if verdict == "unauthenticated":
             return failure(
                 401, "pages ask for a token.", WWW_Authenticate=_ASKED
             )
+        if is_called:
+            return await self._compressing(request, path)
         if asked is None:
             return await self._page(path)
-        refusal = deciding.problem(request) if is_post else None
+        refusal = deciding.problem(request) if is_decision else None
         return refusal or await self._decided(request, *asked)
 
     async def for_siblings(
