@@ -34,8 +34,8 @@ ROWS = st.builds(
     SpendingRow,
     key=st.builds(SpendingKey, st.text(), st.text(st.characters()), st.text()),
     writer=st.text(),
-    **{name: COUNTS for name in ("version", "tokens", "calls", "lapse_s")},
-    **{name: USD for name in ("usd", "reserved_usd", "limit_usd")},
+    **dict.fromkeys(("version", "tokens", "calls", "lapse_s"), COUNTS),
+    **dict.fromkeys(("usd", "reserved_usd", "limit_usd"), USD),
 )
 
 
