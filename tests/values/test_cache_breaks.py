@@ -26,7 +26,7 @@ SENTENCES = {
     "anew: $0.0115 (4,900 tokens reckoned).",
     CacheBreak(
         "expired", tokens=500, gap_s=420
-    ): "The last call was 7 minutes ago, longer than the cache lives, so about 500 tokens will be "
+    ): "The last call was 7 minutes ago, longer than the cache lives, so about 500 tokens are "
     "billed anew.",
     CacheBreak(
         "evicted", tokens=70, read_tokens=30, held_tokens=100

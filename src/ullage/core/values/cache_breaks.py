@@ -126,7 +126,7 @@ class CacheBreak(Struct, frozen=True, array_like=True, omit_defaults=True):
     def price(self) -> str:
         """What it came to, as the second half of a sentence."""
         if not self.is_measured:
-            price = f"about {self.tokens:,} tokens will be billed anew"
+            price = f"about {self.tokens:,} tokens are billed anew"
         else:
             price = f"{self.tokens:,} tokens were billed anew"
         if self.cost_usd is not None:
