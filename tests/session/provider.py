@@ -4,7 +4,6 @@ import json
 from types import SimpleNamespace
 
 from ullage.core.values.usage import Usage
-from ullage.session import core
 from ullage.tools.replay.cost.cache import PromptCache
 from ullage.tools.replay.cost.prefix import Prefix, head_of
 from ullage.tools.replay.cost.prices import Profile
@@ -36,7 +35,8 @@ class Provider:
         return self.now_s
 
     def watch(self, monkeypatch):
-        monkeypatch.setattr(core, "time", SimpleNamespace(time=self.time))
+        clock = SimpleNamespace(time=self.time)
+        monkeypatch.setattr("ullage.session.core.time", clock)
         return self
 
     def forget(self):

@@ -4,6 +4,7 @@ import pytest
 
 from tests.session.provider import CLAUDE, Agent, Provider, step, tool
 from ullage import Limits, Session
+from ullage.session.view_changes import ViewChange
 
 VAST = Limits(window_tokens=500_000)
 
@@ -33,7 +34,10 @@ def test_of_several_changes_the_one_that_stands_first_in_a_prompt_counts(
 
 def test_a_decision_before_the_clients_change_comes_first(agent):
     agent.change(10)
-    assert agent.session.fit(agent.request()).sent.change.message == 10
+    change = agent.session.fit(agent.request()).sent.change
+    place = "message 11, which it had sent before"
+    standing = tuple(range(11, 15))
+    assert change == ViewChange("message", place, 10, standing=standing)
     agent.session.drop("t1")
     change = agent.session.fit(agent.request()).sent.change
     assert (change.cause, change.message) == ("decision", 4)

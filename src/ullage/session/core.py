@@ -587,16 +587,11 @@ class SessionCore(
             if earlier is None:  # a fuller report tells nothing anew
                 info.reply_events += sent.events
             reported = reports.reported_in(reply, report.usage)
-            events = (*reported, *info.reply_events)
-            return replace(
-                next_state.with_observed(report, earlier).with_sent(sent),
-                cache=prior.cache,
-            ), events
+            next_state = next_state.with_observed(report, earlier)
+            next_state = replace(next_state, cache=prior.cache)
+            return next_state.with_sent(sent), (*reported, *info.reply_events)
 
-        earlier_usage = self._state.persisted.usage
-        caches = bool(
-            earlier_usage.cache_read_tokens or earlier_usage.cache_write_tokens
-        )
+        caches = self._state.caches
         self._change(count)
         counted = None if earlier is None else earlier.usage
         yield from payer.paid(info, report.usage, counted, caches=caches)

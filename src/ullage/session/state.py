@@ -49,6 +49,12 @@ class SessionState(Struct, frozen=True):
     waiting: tuple[Record, ...] = ()
     recent: tuple[RecentRequest, ...] = ()
 
+    @property
+    def caches(self) -> bool:
+        """Whether a prompt cache was seen at work."""
+        usage = self.persisted.usage
+        return bool(usage.cache_read_tokens or usage.cache_write_tokens)
+
     def with_persisted(self, persisted: State) -> SessionState:
         """The state with a new persisted part. Its sums are added apart (`with_spent`).
 
