@@ -256,7 +256,7 @@ def write_newest(
     records: Sequence[Record],
     now_s: int,
 ) -> None:
-    """Write records of which the newest is kept, up to `MOST_ROWS`, all or none in one statement."""
+    """Write up to `MOST_ROWS` records of which the newest is kept, all or none: one statement."""
     values: list[Any] = []
     for record in records:
         key, kind, n, name = record.place
