@@ -69,5 +69,11 @@ class ConverseHttp(Http):
             body["system"] = [{"text": system}]
         return Question(f"/model/{quoted(model)}/converse", body)
 
+    def spent(
+        self, message: str, *, can_retry: bool
+    ) -> tuple[int, dict[str, Any]]:
+        """See `Http.spent`."""
+        return 429, self.error(429, message)
+
 
 HTTP = ConverseHttp()

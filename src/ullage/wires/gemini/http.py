@@ -65,5 +65,16 @@ class GeminiHttp(Http):
         """See `Http.key_headers`."""
         return {"x-goog-api-key": key}
 
+    def spent(
+        self, message: str, *, can_retry: bool
+    ) -> tuple[int, dict[str, Any]]:
+        """See `Http.spent`."""
+        error = {
+            "code": 429,
+            "message": message,
+            "status": "RESOURCE_EXHAUSTED",
+        }
+        return 429, {"error": error}
+
 
 HTTP = GeminiHttp()

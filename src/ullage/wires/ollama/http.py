@@ -37,5 +37,11 @@ class OllamaHttp(Http):
         }
         return Question("/api/chat", body)
 
+    def spent(
+        self, message: str, *, can_retry: bool
+    ) -> tuple[int, dict[str, Any]]:
+        """See `Http.spent`."""
+        return 429, self.error(429, message)
+
 
 HTTP = OllamaHttp()
