@@ -19,7 +19,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
@@ -31,11 +31,13 @@ from ullage.core.errors import ConfigError, SummaryError
 from ullage.doors.exchange import Route, bodies
 from ullage.doors.proxy.config import PROVIDERS, UPSTREAMS, Config
 from ullage.doors.proxy.upstream import HttpReply
-from ullage.session.summarise import Summarise, Summariser, read_reply
+from ullage.session.summarise import (
+    Reply,
+    Summarise,
+    Summariser,
+    read_reply,
+)
 from ullage.wires import FORMATS, wire_named
-
-if TYPE_CHECKING:
-    from ullage.core.values.effects import Reply
 
 _NOT_OURS = ("accept", "accept-encoding", "content-encoding", "content-length")
 """Headers of a client's that are not for a question of ours."""
