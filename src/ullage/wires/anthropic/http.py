@@ -12,19 +12,47 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ullage.wires.http import BatchPaths, Http, Question, endpoint
+from ullage.core.history.raw import field
+from ullage.wires.http import (
+    BatchPaths,
+    CacheRefresh,
+    Http,
+    Question,
+    endpoint,
+)
 
 _VERTEX = r"/publishers/anthropic/models/(?P<model>[^/]+)"
 _BEDROCK = r"/model/(?P<model>[^/]+)"
+
+
+LIFE_S, LONG_LIFE_S = 300.0, 3_600.0
+"""How long a prompt cache lives from the request on that read it last, by its ``ttl``."""
+
+
+def _markers(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The cache markers of a request."""
+    blocks: list[Any] = [body]
+    for name in ("tools", "system"):
+        value = body.get(name)
+        blocks += value if isinstance(value, list) else ()
+    messages = body.get("messages")
+    for message in messages if isinstance(messages, list) else ():
+        content = field(message, "content")
+        blocks += content if isinstance(content, list) else ()
+    for block in blocks:
+        marker = field(block, "cache_control")
+        if isinstance(marker, Mapping):
+            yield marker
 
 
 class AnthropicHttp(Http):
     """Messages over HTTP."""
 
     wire = "anthropic"
+    cache_life_s = LIFE_S
     asks = re.compile(r"/v1/messages$")
     endpoints = (
         endpoint(r"/models/count-tokens:rawPredict", "count"),
@@ -59,6 +87,24 @@ class AnthropicHttp(Http):
         if system:
             body["system"] = system
         return Question("/v1/messages", body)
+
+    def refresh(self, body: Mapping[str, Any]) -> CacheRefresh | None:
+        """See `Http.refresh`. Where thinking has a budget of tokens, one token is refused.
+
+        Source: `provider-rules` §3.2: a hit renews the life of an entry without a charge.
+        """
+        lives = {marker.get("ttl", "5m") for marker in _markers(body)}
+        if not lives or field(body.get("thinking"), "type") == "enabled":
+            return None
+        is_long = lives == {"1h"}
+        same = {
+            name: value for name, value in body.items() if name != "stream"
+        }
+        return CacheRefresh(
+            {**same, "max_tokens": 1},
+            LONG_LIFE_S if is_long else LIFE_S,
+            is_long,
+        )
 
     def key_headers(self, key: str) -> dict[str, str]:
         """See `Http.key_headers`."""
