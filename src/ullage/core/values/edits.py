@@ -108,7 +108,9 @@ class ReplaceSpan(
 
         None where the text stands in a result (A14).
         """
-        return tuple(text for text in (self.retain, self.text) if text)
+        if self.retain:
+            return (self.retain, self.text) if self.text else (self.retain,)
+        return (self.text,) if self.text else ()
 
     @property
     def texts(self) -> tuple[str, ...]:
