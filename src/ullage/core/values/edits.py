@@ -108,9 +108,8 @@ class ReplaceSpan(
 
         None where the text stands in a result (A14).
         """
-        if self.retain:
-            return (self.retain, self.text) if self.text else (self.retain,)
-        return (self.text,) if self.text else ()
+        both = (self.retain, self.text) if self.retain else (self.text,)
+        return both if self.text else both[:-1]
 
     @property
     def texts(self) -> tuple[str, ...]:
