@@ -12,6 +12,8 @@ from rich.console import Console
 from ullage.core.errors import FormatError
 from ullage.documents import NAMES
 from ullage.session.stored import conversation
+from ullage.session.why import why_of
+from ullage.tools.cli import why
 from ullage.tools.cli._options import (
     TokenCount,
     harmless,
@@ -154,22 +156,34 @@ def _from_store(
     with closing(open_kept(address)) as store:
         stored = conversation(store, tenant, name)
     session, name = from_outline(stored), stored.outline.name
+    record = why_of(stored)
     if page is not None:
         savings = savings_of(session.trace)
         save(
             page,
             page_of_conversation(
-                name, session, savings, command=typed(), share=share
+                name,
+                session,
+                savings,
+                record=record,
+                command=typed(),
+                share=share,
             ),
         )
     if plot is not None:
         save(plot, plot_of(session.trace, f"Conversation {name}"), "--plot")
     if as_json:
         print_json(
-            {"run": name, "policy": session.policy, "trace": session.trace}
+            {
+                "run": name,
+                "policy": session.policy,
+                "trace": session.trace,
+                "why": why.as_json(record),
+            }
         )
     else:
         _print(name, session)
+        why.show(record)
 
 
 def _run(history: Path, run_id: str | None) -> Run:

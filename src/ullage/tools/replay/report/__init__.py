@@ -159,6 +159,7 @@ def page_of(
     command: str = "",
     notes: Sequence[str] = (),
     links: Sequence[PageLink] = (),
+    why: Mapping[str, Any] | None = None,
     share: bool = False,
 ) -> str:
     """The page.
@@ -172,6 +173,7 @@ def page_of(
         command: what prints the same figures again.
         notes: what was left out of the page.
         links: pages of single runs to lead to.
+        why: what left the window of a conversation, and why (`ullage.tools.replay.report.why`).
         share: take out what is not for others (`ullage.tools.replay.report.share`).
     """
     blobs: list[bytes] = []
@@ -188,6 +190,7 @@ def page_of(
         "rows": rows,
         "runs": runs,
         "links": links,
+        "why": why,
     }
     if share:
         notes = [*notes, _LEFT_OUT]

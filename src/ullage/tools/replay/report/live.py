@@ -15,6 +15,9 @@ from string import Template
 from typing import Any, cast
 
 from ullage.core.errors import UllageError
+from ullage.core.history.outline import conversation_name as name_of
+from ullage.session.stored import conversation
+from ullage.session.why import WindowRecord, why_of
 from ullage.stores import Store, innermost
 from ullage.tools.replay.cost.prices import OWN, PROFILES, ProfileChoice
 from ullage.tools.replay.readers import Run
@@ -57,7 +60,19 @@ def page_of_conversation(key: str, session: Any) -> str | None:
         )
     except UllageError:
         return None
-    return page_of_session(key, stored, profiles)
+    return page_of_session(key, stored, profiles, record=_record(session))
+
+
+def _record(session: Any) -> WindowRecord | None:
+    """What left the window of a session, and why; None where its store keeps no outline."""
+    begins = session.window.transcript.chain[:2][-1]
+    try:
+        stored = conversation(
+            _store(session), session.settings.tenant, name_of(begins)
+        )
+    except UllageError:
+        return None
+    return why_of(stored)
 
 
 def _run(key: str, wire: Format, request: Mapping[str, Any]) -> Run:
