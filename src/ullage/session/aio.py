@@ -285,7 +285,7 @@ class AsyncSession(SessionCore, AsyncClosing):
         **options: Any,
     ) -> Preview:
         """Work out what a decision would change and cost; see `Session.preview`."""
-        return await self._run(
+        return await self._run_heavy(
             self._preview_decision(verb, target, request, **options)
         )
 
@@ -336,6 +336,11 @@ class AsyncSession(SessionCore, AsyncClosing):
             if request is not None:
                 self._look_ahead()
             return result
+
+    async def _run_heavy(self, steps: Steps[T]) -> T:
+        """Run steps that read alone and take long, such as a preview, in a thread."""
+        async with self._lock:
+            return await self._beside(steps, is_heavy=True)
 
     async def _run_recall(
         self, steps: Steps[T], request: Mapping[str, Any] | None = None

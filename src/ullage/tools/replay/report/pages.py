@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from ullage import __version__
 from ullage.session.why import WindowRecord
@@ -134,6 +134,7 @@ def page_of_session(
     record: WindowRecord | None = None,
     command: str = "",
     share: bool = False,
+    hand: Mapping[str, Any] | None = None,
 ) -> str:
     """The page of one session, as it went.
 
@@ -144,6 +145,7 @@ def page_of_session(
         record: what left its window, and why; None: its store tells nothing of that.
         command: what prints the same figures again.
         share: take out what is not for others.
+        hand: see `ullage.tools.replay.report.page_of`.
     """
     trace, clipped = session.trace, session.story.clipped
     return page_of(
@@ -158,6 +160,7 @@ def page_of_session(
         else (),
         why=None if record is None else page_data(record),
         share=share,
+        hand=hand,
     )
 
 
@@ -179,6 +182,7 @@ def page_of_conversation(
     record: WindowRecord | None = None,
     command: str = "",
     share: bool = False,
+    hand: Mapping[str, Any] | None = None,
 ) -> str:
     """The page of a conversation that a store keeps, without the history of its caller.
 
@@ -189,6 +193,7 @@ def page_of_conversation(
         record: what left its window, and why; None: that is left out.
         command: what writes the same page again.
         share: take out what is not for others.
+        hand: see `ullage.tools.replay.report.page_of`.
     """
     sent, raw = savings.sent_tokens, savings.raw_tokens
     return page_of(
@@ -200,4 +205,5 @@ def page_of_conversation(
         notes=[_RECKONED, _HEADS],
         why=None if record is None else page_data(record),
         share=share,
+        hand=hand,
     )
