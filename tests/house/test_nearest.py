@@ -51,6 +51,9 @@ NEAREST = {
     # the transcript asks who answers whom, the memo what a caller changed
     "core/history/pairing.py": "history/test_transcript.py",
     "core/history/snapshots.py": "turn/test_caches.py",
+    "doors/files/changing.py": "mcp/test_installing.py",
+    "doors/proxy/answering.py": "cli/test_install.py",
+    "doors/proxy/installing.py": "cli/test_install.py",
     "doors/mcp/clients.py": "mcp/test_clients_files.py",
     # these run in Google ADK, in an environment of its own
     "integrations/adk/*.py": "integrations/adk/test_limits.py",

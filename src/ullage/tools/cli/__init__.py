@@ -21,8 +21,11 @@ from ullage.core.errors import ConfigError, UllageError, did_you_mean
 
 __all__ = ["main"]
 
-_DECIDING = ("drop", "note", "pin", "restore", "undo")
-"""Commands of one module: each is a decision of a user's."""
+_MODULES = {
+    **dict.fromkeys(("drop", "note", "pin", "restore", "undo"), "decide"),
+    **dict.fromkeys(("install", "uninstall"), "install"),
+}
+"""The module of each command that shares one; the others have one of their own name."""
 _COMMANDS = (
     *(
         "check",
@@ -34,6 +37,7 @@ _COMMANDS = (
         "gc",
         "grep",
         "inspect",
+        "install",
         "last",
         "ls",
         "mcp",
@@ -48,6 +52,7 @@ _COMMANDS = (
         "restore",
         "run",
         "undo",
+        "uninstall",
         "watch",
     ),
     "window",
@@ -71,10 +76,9 @@ class _Commands(click.Group):
     ) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        is_shared = cmd_name in _DECIDING
-        module = importlib.import_module(
-            f"ullage.tools.cli.{'decide' if is_shared else cmd_name}"
-        )
+        module_name = _MODULES.get(cmd_name, cmd_name)
+        module = importlib.import_module(f"ullage.tools.cli.{module_name}")
+        is_shared = cmd_name in _MODULES
         command: click.Command = getattr(
             module, cmd_name if is_shared else "command"
         )

@@ -13,6 +13,7 @@ from ullage.core.errors import FormatError
 from ullage.documents import NAMES
 from ullage.session.stored import conversation
 from ullage.tools.cli._options import (
+    NamedChoice,
     TokenCount,
     harmless,
     json_option,
@@ -58,7 +59,7 @@ from ullage.tools.replay.trace import TracedEdit
 )
 @click.option(
     "--policy",
-    type=click.Choice(NAMES),
+    type=NamedChoice(NAMES),
     help="Default: as the ledger names it.",
 )
 @user_tools_option

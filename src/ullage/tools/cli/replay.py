@@ -28,6 +28,7 @@ from ullage.documents import NAMES
 from ullage.doors.host import named_tools
 from ullage.stores import is_url
 from ullage.tools.cli._options import (
+    NamedChoice,
     TokenCount,
     count_option,
     harmless,
@@ -177,7 +178,7 @@ def _share(value: str) -> float:
     "--policy",
     "policies",
     multiple=True,
-    type=click.Choice(NAMES),
+    type=NamedChoice(NAMES),
     metavar="NAME",
     help=f"A policy to try: {', '.join(NAMES)}. Default: ours.",
 )
@@ -208,7 +209,7 @@ def _share(value: str) -> float:
 )
 @click.option(
     "--engine",
-    type=click.Choice(ENGINES),
+    type=NamedChoice(ENGINES),
     default=ENGINES[0],
     show_default=True,
     help="Where to work: in processes here, or on the Ray cluster of RAY_ADDRESS.",

@@ -19,6 +19,7 @@ from ullage.core.errors import ConfigError
 from ullage.core.values.receipts import By, Receipt, ReceiptTotals, summed
 from ullage.stores import receipts_of
 from ullage.tools.cli._options import (
+    NamedChoice,
     harmless,
     json_option,
     open_kept,
@@ -107,7 +108,7 @@ def _since(value: str) -> str:
 @click.option(
     "--by",
     multiple=True,
-    type=click.Choice(("day", "tenant", "model", "client")),
+    type=NamedChoice(("day", "tenant", "model", "client")),
     help="What to sum up by. Default: day.",
 )
 @store_option
