@@ -564,6 +564,7 @@ class SessionCore(
             info.size,
             model=info.model,
             estimated_tokens=info.tokens,
+            raw_tokens=payer.raw_tokens(info, report.usage),
             outlining=self._outlining(info),
         )
         spent = reports.spent_by(report, instead_of=earlier)

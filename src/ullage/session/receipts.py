@@ -41,6 +41,7 @@ from ullage.session.reckoning import (
     as_it_came,
     beside,
     counted,
+    raw_prompt_tokens,
     sums_of,
 )
 from ullage.session.spend.calls import Spent
@@ -358,6 +359,20 @@ class ReceiptWriter(NamedTuple):
                 info.counts = counted(info, window, adds_tools=self.adds_tools)
             except Exception:  # noqa: BLE001 - what a host put into its history must not end its run
                 info.counts = None
+
+    def raw_tokens(self, info: RequestInfo, usage: Usage) -> int:
+        """Reckon the prompt of a view without ullage, as its receipt will.
+
+        Args:
+            info: the view, which `look_at` counted.
+            usage: what its reply came to.
+
+        Returns:
+            Tokens; -1 where the view was not counted.
+        """
+        if info.counts is None:
+            return -1
+        return raw_prompt_tokens(info.counts, usage)
 
     def paid(
         self,

@@ -23,6 +23,7 @@ def observe(
     *,
     model: str,
     estimated_tokens: int,
+    raw_tokens: int = -1,
     outlining: tuple[Window, str, str] | None = None,
 ) -> Steps[State]:
     """Record what a provider reported for a view.
@@ -35,6 +36,7 @@ def observe(
         size: how many messages the view was made of.
         model: the model it was made for.
         estimated_tokens: what it was reckoned to hold.
+        raw_tokens: reckoned: what its prompt would have held without ullage; -1: not known.
         outlining: the window behind the view, its format and its agent, where an outline is kept.
 
     Returns:
@@ -47,7 +49,11 @@ def observe(
     if usage.sent_tokens <= 0:
         return state  # a stream without usage says nothing about the context (F63)
     report = UsageRecord(
-        usage.sent_tokens, estimated_tokens, usage.output_tokens, model
+        usage.sent_tokens,
+        estimated_tokens,
+        usage.output_tokens,
+        model,
+        raw_tokens,
     )
     key = transcript.decision_key(size)
     ledger, record = state.ledger.with_observed(key, report)

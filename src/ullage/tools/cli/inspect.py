@@ -156,7 +156,7 @@ def _from_store(
         stored = conversation(store, tenant, name)
     session, name = from_outline(stored), stored.outline.name
     if page is not None:
-        savings = savings_of(session.trace)
+        savings = savings_of(stored, session.trace)
         save(
             page,
             page_of_conversation(
