@@ -41,10 +41,12 @@ class WorkBar(Generic[R, T]):
     def __init__(
         self, size_bytes: int, tries: int, console: Console | None = None
     ) -> None:
+        console = console or Console(stderr=True)
         self._bar = Progress(
             *_COLUMNS,
-            console=console or Console(stderr=True),
+            console=console,
             transient=True,
+            disable=not console.is_terminal,
         )
         self._tries = tries
         self._task = self._bar.add_task(
@@ -94,6 +96,7 @@ class WorkBar(Generic[R, T]):
         Args:
             outcomes: each with the name of its file, and how many bytes were read with its run.
         """
+        self._bar.refresh()  # what was read, before it is told otherwise
         read_bytes = sum(self._bytes_of.values())
         self._bar.update(
             self._task,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
+from dataclasses import replace
 
 from rich import box
 from rich.cells import cell_len
@@ -51,8 +52,13 @@ class Figures(Table):
 
     def _without(self, heading: str) -> Figures:
         table = copy(self)
-        table.columns = [
+        columns = [
             column for column in self.columns if column.header != heading
+        ]
+        # rich knows the first and the last column, which have no padding, by their numbers
+        table.columns = [
+            replace(column, _index=index)
+            for index, column in enumerate(columns)
         ]
         return table
 
