@@ -23,6 +23,7 @@ FILE_LINES, FUNCTION_LINES = 680, 65
 APART = {
     "ullage.integrations.adk": "google.adk",
     "ullage.integrations.claude_agent_sdk": "claude_agent_sdk",
+    "ullage.integrations.hermes": "hermes_cli",
     "ullage.integrations.inspect_ai": "inspect_ai",
     "ullage.integrations.langchain": "langchain",
     "ullage.integrations.litellm": "litellm",

@@ -59,6 +59,7 @@ NEAREST = {
     "integrations/adk/*.py": "integrations/adk/test_limits.py",
     "integrations/strands/*.py": "integrations/strands/test_strands.py",
     "integrations/claude_agent_sdk.py": "integrations/claude_agent_sdk/test_claude_agent_sdk.py",
+    "integrations/hermes.py": "integrations/hermes/test_hermes.py",
     "integrations/inspect_ai/*.py": "integrations/inspect/test_inspect.py",
     "integrations/litellm.py": "integrations/litellm/test_litellm.py",
     "integrations/openai_agents.py": "integrations/openai_agents/test_openai_agents.py",

@@ -117,6 +117,14 @@ class RequestInfo:
         return self.frozen.tokens
 
     @property
+    def raw_tokens(self) -> int:
+        """Uncalibrated tokens of the request as it came: without our cuts and our tools."""
+        from ullage.session.reckoning import counted
+
+        counts = counted(self)
+        return counts.head + counts.prefix.raw + counts.suffix.raw
+
+    @property
     def estimate(self) -> int:
         """Tokens of the view as the provider is expected to count them."""
         return self.frozen.estimate

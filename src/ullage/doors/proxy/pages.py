@@ -1,10 +1,12 @@
 """What is answered here and not upstream: everything under ``/_ullage/``.
 
-    /                 the live page                     who runs the proxy
-    (`ullage.doors.proxy.access`) /state            what it shows, as JSON            the same
-    /conversations/K  one of them, turn by turn         the same /metrics          counters, for
-    Prometheus          whoever reaches the proxy /health, /ready   whether it lives, whether it
-    serves   whoever reaches it
+    /                 the live page                     who runs it (`ullage.doors.proxy.access`)
+    /state            what it shows, as JSON            the same
+    /conversations/K  one of them, turn by turn         the same
+    /v1/compress      a request made shorter            the same
+    /v1/recall        a call of a recall tool, answered the same
+    /metrics          counters, for Prometheus          whoever reaches the proxy
+    /health, /ready   whether it lives, whether it serves   whoever reaches it
 
 A worker's counters and conversations are its own; whoever is asked asks the others too.
 """
@@ -22,6 +24,7 @@ from aiohttp import web
 from ullage.doors.proxy.access import Access
 from ullage.doors.proxy.activity import ConversationActivity, Totals, joined
 from ullage.doors.proxy.answers import failure, json_answer
+from ullage.doors.proxy.compressing import COMPRESS, RECALL, Compressing
 from ullage.doors.proxy.config import Config
 from ullage.doors.proxy.metrics import merged
 from ullage.doors.proxy.observers import Observers
@@ -65,6 +68,7 @@ class Pages:
     ) -> None:
         self._config, self._relay = config, relay
         self._access = Access(config, relay.guard)
+        self._compressing = Compressing(relay)
         self._observers, self._siblings = observers, siblings
 
     def are_meant(self, target: str) -> bool:
@@ -82,7 +86,8 @@ class Pages:
             target: the path and the query that it asks for, still encoded.
         """
         path = _path_of(target).removeprefix(_ROOT)
-        if request.method not in ("GET", "HEAD"):
+        is_called = path in (COMPRESS, RECALL)
+        if request.method not in ("GET", "HEAD") and not is_called:
             return failure(405, "pages are only read.", Allow="GET, HEAD")
         match path:
             case "/health":
@@ -95,15 +100,16 @@ class Pages:
                 )
             case "/metrics":
                 return await self._metrics()
-        verdict = (
-            self._access.verdict(request) if self._config.pages else "refused"
-        )
+        is_open = self._config.pages or is_called
+        verdict = self._access.verdict(request) if is_open else "refused"
         if verdict == "refused":
             return failure(403, _NOT_GIVEN)
         if verdict == "unauthenticated":
             return failure(
                 401, "pages ask for a token.", WWW_Authenticate=_ASKED
             )
+        if is_called:
+            return await self._compressing(request, path)
         return await self._page(path)
 
     async def for_siblings(

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Sized
+from collections.abc import AsyncIterator, Callable, Iterator, Sized
 from functools import partial
 from typing import Any
 
@@ -117,7 +117,7 @@ class RequestRelay:
                 f"this request is not passed on: {problem}",
                 Connection="close",
             )
-        if self.in_flight >= self.config.limits.exchanges:
+        if self.is_full:
             return failure(
                 503,
                 "too many requests are in flight. Try again.",
@@ -135,10 +135,21 @@ class RequestRelay:
                 400,
                 "no upstream has this address. Send a path, without .. in it.",
             )
+        with self.under_way():
+            return await self._relayed(_Relaying(self, request, route))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many requests are in flight as may be."""
+        return self.in_flight >= self.config.limits.exchanges
+
+    @contextlib.contextmanager
+    def under_way(self) -> Iterator[None]:
+        """Count a request among those in flight while the block lasts."""
         self.in_flight += 1
         self.idle.clear()
         try:
-            return await self._relayed(_Relaying(self, request, route))
+            yield
         finally:
             self.in_flight -= 1
             if not self.in_flight:

@@ -26,7 +26,7 @@ from ullage.tools.replay.report.share import repacked, without_private
 from ullage.tools.replay.run import Replayed
 from ullage.tools.replay.trace import KINDS, Trace, TracedRun
 
-__all__ = ["Album", "DrawnReplay", "Picture", "packed", "page_of"]
+__all__ = ["Album", "DrawnReplay", "PageLink", "Picture", "packed", "page_of"]
 
 _HERE = Path(__file__).parent
 _SCRIPT = 'type="text/plain"'
@@ -66,6 +66,22 @@ class Picture(Struct, frozen=True, kw_only=True):
     def first(self) -> Trace:
         """What the first policy showed of it, in the first room."""
         return msgspec.json.decode(zlib.decompress(self.traces[0]), type=Trace)
+
+
+class PageLink(Struct, frozen=True, kw_only=True):
+    """The page of one run, as another page leads to it.
+
+    Attributes:
+        name: the run.
+        href: the file, beside the page that leads to it.
+        calls: how many requests.
+        peak: tokens of its largest raw request.
+    """
+
+    name: str
+    href: str
+    calls: int
+    peak: int
 
 
 class DrawnReplay(Struct, frozen=True, kw_only=True):
@@ -142,6 +158,7 @@ def page_of(
     profiles: Sequence[ProfileChoice] = (),
     command: str = "",
     notes: Sequence[str] = (),
+    links: Sequence[PageLink] = (),
     share: bool = False,
 ) -> str:
     """The page.
@@ -154,6 +171,7 @@ def page_of(
         profiles: the price profiles of the table. Each trace has the one of its turns.
         command: what prints the same figures again.
         notes: what was left out of the page.
+        links: pages of single runs to lead to.
         share: take out what is not for others (`ullage.tools.replay.report.share`).
     """
     blobs: list[bytes] = []
@@ -169,6 +187,7 @@ def page_of(
         ],
         "rows": rows,
         "runs": runs,
+        "links": links,
     }
     if share:
         notes = [*notes, _LEFT_OUT]
