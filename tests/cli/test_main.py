@@ -28,6 +28,7 @@ def test_help_lists_the_commands():
         "gc",
         "grep",
         "inspect",
+        "install",
         "last",
         "ls",
         "mcp",
@@ -40,6 +41,7 @@ def test_help_lists_the_commands():
         "restore",
         "run",
         "undo",
+        "uninstall",
         "watch",
         "window",
     ]
