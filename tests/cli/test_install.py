@@ -10,8 +10,11 @@ import pytest
 from tests.cli.terminal import told, ullage
 from tests.ports import free_port
 from tests.proxy.started import started
+from ullage.doors.proxy.answering import answers_at
 from ullage.doors.proxy.config import Config
 from ullage.doors.proxy.doctor import findings
+from ullage.doors.proxy.installing import pointed_clients
+from ullage.tools.cli.install import url_of
 
 CLAUDE = """{
   // mine
@@ -219,7 +222,10 @@ def test_the_change_is_shown_and_asked_for(full):
 
 def test_mistyped_names_and_ports(home):
     assert "Did you mean 'claude'?" in told(ullage("install", "clade"))
-    told(ullage("install", "claude", "--listen", "127.0.0.1:0"))
+    ran = ullage("install", "claude", "--listen", "127.0.0.1:0")
+    assert "a client needs a port that stays" in told(ran)
+    assert url_of("0.0.0.0:9000") == "http://127.0.0.1:9000"
+    assert url_of("[::1]:9000") == "http://[::1]:9000"
 
 
 def test_a_service_s_file_names_what_its_clients_need(full):
@@ -242,6 +248,9 @@ def test_a_client_reaches_its_model_by_what_was_written(full, serve):
     ran = ullage("install", "claude", "--listen", listen, "--yes")
     assert f"Nothing answers at {listen} yet" in ran.text
     config = Config(listen=listen, store=str(full / "kept.db"))
+    (client,) = pointed_clients()
+    assert (client.name, client.place) == ("claude", listen)
+    assert answers_at(listen) == "nobody"
     verdicts = {finding.about: finding for finding in findings(config, {})}
     assert verdicts["client claude"].verdict == "wrong"
     assert "ullage uninstall claude" in verdicts["client claude"].words
@@ -265,6 +274,7 @@ def test_a_client_reaches_its_model_by_what_was_written(full, serve):
         reply = json.load(urllib.request.urlopen(request))
         assert reply["content"][0]["text"] == "Good day."
     with socket.create_server(("127.0.0.1", port)):
+        assert answers_at(listen) == "another"
         finding = {each.about: each for each in findings(config, {})}[
             "address"
         ]

@@ -81,6 +81,7 @@ NEAREST = {
     "tools/replay/readers/_objects.py": "cli/test_replay.py",
     "tools/replay/readers/*.py": "replay/test_readers.py",
     "tools/replay/reading.py": "replay/evidence/test_score.py",
+    "tools/replay/policies.py": "cli/test_replay.py",
     "tools/replay/record.py": "replay/test_recorded.py",
     "tools/replay/gates.py": "replay/test_run.py",
     "tools/replay/calls.py": "replay/test_run.py",

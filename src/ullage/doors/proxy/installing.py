@@ -31,7 +31,7 @@ from ullage.doors.proxy.agents import (
 from ullage.doors.proxy.config import UPSTREAMS
 from ullage.doors.proxy.settings_files import (
     AGENT_FILES,
-    Address,
+    AddressSetting,
     AgentFile,
     SettingPath,
     said,
@@ -204,7 +204,7 @@ def _texts(agent: AgentFile, path: Path) -> tuple[str | None, str]:
 
 def _named(
     agent: AgentFile,
-    address: Address,
+    address: AddressSetting,
     before: Mapping[str, Any],
     environment: Mapping[str, str],
 ) -> str:
@@ -221,7 +221,9 @@ def _named(
     return environment.get(variable, "")
 
 
-def _pointed(agent: AgentFile, document: Mapping[str, Any]) -> list[Address]:
+def _pointed(
+    agent: AgentFile, document: Mapping[str, Any]
+) -> list[AddressSetting]:
     """The addresses in a file that lead to a proxy on this machine."""
     return [
         address
@@ -230,7 +232,7 @@ def _pointed(agent: AgentFile, document: Mapping[str, Any]) -> list[Address]:
     ]
 
 
-def _leads_here(value: object, address: Address) -> bool:
+def _leads_here(value: object, address: AddressSetting) -> bool:
     return leads_to_proxy(value, address.variable, address.path)
 
 

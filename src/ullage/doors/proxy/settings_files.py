@@ -37,7 +37,7 @@ _TABLE = re.compile(r"^[ \t]*\[", re.MULTILINE)
 _BY_HAND = "Set the base URL by hand: docs/proxy.md has it for each client."
 
 
-class Address(Struct, frozen=True):
+class AddressSetting(Struct, frozen=True):
     """A setting that holds a provider's address.
 
     Attributes:
@@ -70,15 +70,15 @@ class AgentFile(Struct, frozen=True):
     title: str
     files: tuple[str, ...]
     language: Literal["json", "toml", "env", "yaml"]
-    addresses: tuple[Address, ...]
+    addresses: tuple[AddressSetting, ...]
     folder_variable: str = ""
     is_first: bool = True
     begins: str = ""
 
 
-def _opencode_address(provider: str, path: str) -> Address:
+def _opencode_address(provider: str, path: str) -> AddressSetting:
     setting = ("provider", provider, "options", "baseURL")
-    return Address(setting, f"opencode.{provider}", path)
+    return AddressSetting(setting, f"opencode.{provider}", path)
 
 
 AGENT_FILES: Mapping[str, AgentFile] = {
@@ -90,7 +90,7 @@ AGENT_FILES: Mapping[str, AgentFile] = {
             ("~/.claude/settings.json",),
             "json",
             (
-                Address(
+                AddressSetting(
                     ("env", "ANTHROPIC_BASE_URL"),
                     "ANTHROPIC_BASE_URL",
                     "anthropic",
@@ -104,7 +104,7 @@ AGENT_FILES: Mapping[str, AgentFile] = {
             "Codex",
             ("~/.codex/config.toml",),
             "toml",
-            (Address(("openai_base_url",), "codex", "openai/v1"),),
+            (AddressSetting(("openai_base_url",), "codex", "openai/v1"),),
             "CODEX_HOME",
         ),
         AgentFile(
@@ -113,7 +113,7 @@ AGENT_FILES: Mapping[str, AgentFile] = {
             ("~/.gemini/.env",),
             "env",
             (
-                Address(
+                AddressSetting(
                     ("GOOGLE_GEMINI_BASE_URL",),
                     "GOOGLE_GEMINI_BASE_URL",
                     "gemini",
@@ -127,9 +127,11 @@ AGENT_FILES: Mapping[str, AgentFile] = {
             ("XDG/goose/config.yaml",),
             "yaml",
             (
-                Address(("ANTHROPIC_HOST",), "ANTHROPIC_HOST", "anthropic"),
-                Address(("OPENAI_HOST",), "OPENAI_HOST", "openai"),
-                Address(("GOOGLE_HOST",), "GOOGLE_HOST", "gemini"),
+                AddressSetting(
+                    ("ANTHROPIC_HOST",), "ANTHROPIC_HOST", "anthropic"
+                ),
+                AddressSetting(("OPENAI_HOST",), "OPENAI_HOST", "openai"),
+                AddressSetting(("GOOGLE_HOST",), "GOOGLE_HOST", "gemini"),
             ),
             is_first=False,
         ),

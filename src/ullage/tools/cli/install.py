@@ -75,7 +75,7 @@ def install(
     `ullage install service`.
     """
     listen = _listen(listen)
-    url = _url(listen)
+    url = url_of(listen)
 
     def change_of(agent: AgentFile, path: Path) -> Change | None:
         return installing.install(agent, path, url)
@@ -125,8 +125,15 @@ def _listen(option: str | None) -> str:
     return config.listen
 
 
-def _url(listen: str) -> str:
-    """The address by which a program on this machine reaches the proxy."""
+def url_of(listen: str) -> str:
+    """The address by which a program on this machine reaches the proxy.
+
+    Args:
+        listen: where it listens, as ``0.0.0.0:8787``.
+
+    Raises:
+        ConfigError: it listens on any free port.
+    """
     host, port = host_and_port(listen)
     if port == 0:
         raise ConfigError(
