@@ -32,11 +32,9 @@ from ullage.core.errors import (
 )
 from ullage.core.history.window import Window
 from ullage.core.redaction import Redact
-from ullage.core.tokens.catalog import lookup
 from ullage.core.tokens.models import preload
 from ullage.core.turn.caches import SessionCache
 from ullage.core.turn.filling import Asking
-from ullage.core.turn.lessons import limits_for
 from ullage.core.turn.observing import observe
 from ullage.core.turn.settings import Settings
 from ullage.core.turn.state import State, TurnResult, wire_of
@@ -390,14 +388,7 @@ class SessionCore(
     def _largest_claim(self, info: RequestInfo) -> Claim:
         """The most tokens and money that the call of a view can use."""
         self._count_view(info)
-        model_info = lookup(info.model)
-        lesson = self._state.learnt.of(info.transcript, info.model)
-        limits = limits_for(info.model, info.limits, lesson)
-        reserve = limits.window_tokens - info.limit_tokens
-        output = min(reserve, model_info.max_output_tokens or reserve)
-        return self.budget.most(
-            info.frozen.calibration.upper(info.tokens), output, model_info.id
-        )
+        return self.budget.most(*self.largest_call(info), info.model)
 
     def _count_view(self, info: RequestInfo) -> Window | None:
         """Count a view on the working window, if that still shows it; under the session's lock.

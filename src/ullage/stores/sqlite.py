@@ -28,6 +28,7 @@ from ullage.core.errors import RefNotFound, StoreError
 from ullage.core.values.carried import Arguments, Portable
 from ullage.core.values.effects import Output, Record, Shape
 from ullage.core.values.receipts import LAST_DAY, Receipt
+from ullage.core.values.spending import SpendingRow, SpendingSum
 from ullage.stores import _sqlite_rows as rows
 from ullage.stores._base import Transactional, refuse_contradictions
 from ullage.stores._clean import DAY_S, Bounds, Collected, clean, is_recent
@@ -209,6 +210,21 @@ class SqliteStore(Portable, Transactional):
         """`ullage.stores.ReceiptStore.receipts`."""
         with self._file.transaction(self, "receipts") as db:
             return tuple(rows.receipts(db, since, until))
+
+    def book_spending(
+        self, spending: Sequence[SpendingRow]
+    ) -> tuple[SpendingSum, ...]:
+        """`ullage.stores.SpendingStore.book_spending`: one transaction, so none misses another."""
+        now_s = int(self._clock())
+        with self._file.transaction(
+            self, "book_spending", writes=True, synced=False
+        ) as db:
+            return tuple(rows.book_spending(db, spending, now_s))
+
+    def spending(self, since_s: int = 0) -> tuple[SpendingRow, ...]:
+        """`ullage.stores.SpendingStore.spending`."""
+        with self._file.transaction(self, "spending") as db:
+            return tuple(rows.spending(db, since_s))
 
     @and_objects
     def collect(

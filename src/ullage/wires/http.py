@@ -181,6 +181,27 @@ class Http(ABC):
         """
         return {"error": {"type": "ullage_error", "message": message}}
 
+    def spent(
+        self, message: str, *, can_retry: bool
+    ) -> tuple[int, dict[str, Any]]:
+        """The status and the body of an answer to a request that goes over a budget.
+
+        They are those with which the vendor tells that a quota of the account is spent, so that
+        clients show the message and leave the request alone.
+
+        Args:
+            message: for the client's user.
+            can_retry: whether the same request may succeed in a few seconds.
+        """
+        kind = "rate_limit_exceeded" if can_retry else "insufficient_quota"
+        error = {
+            "message": message,
+            "type": kind,
+            "param": None,
+            "code": kind,
+        }
+        return 429, {"error": error}
+
 
 def _unquoted(text: str) -> str:
     """A part of a path without its percent signs."""

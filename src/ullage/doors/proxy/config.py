@@ -23,7 +23,8 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from ullage.core.errors import ConfigError
+from ullage import TeamBudget
+from ullage.core.errors import ConfigError, did_you_mean
 from ullage.documents import NAMES
 from ullage.doors.host import named_tools
 from ullage.wires import WIRES
@@ -129,6 +130,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             name does not tell.
         user_tools: clients' own tools by which the user answers, beside those of the agents that
             ullage knows; their results are the user's words.
+        budgets: what tenants may spend in a day or a month; see `ullage.TeamBudget`.
         store: an SQLite file, or ``postgresql://…``; None: the platform's place for it.
         blobs: ``s3://bucket/prefix``, for the larger texts; None: in the store with the rest.
         cache: ``valkey://host``, for copies of those, and for leases; None: without.
@@ -159,6 +161,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     holdout: float = 0.0
     discover: bool | list[str] | None = None
     user_tools: list[str] = []
+    budgets: list[TeamBudget] = []
     store: str | None = None
     blobs: str | None = None
     cache: str | None = None
@@ -201,6 +204,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         named_tools(self.user_tools)
         _check_numbers(self)
         _check_access(self.access)
+        _check_budgets(self)
         _check_tenant_headers(self.tenant_headers)
         for host in self.allowed_hosts:
             _check_host(host)
@@ -423,6 +427,28 @@ def _check_access(access: AccessSettings) -> None:
                 "it lists something that is no network",
                 "Write 10.0.0.0/8.",
             ) from None
+
+
+def _check_budgets(config: Config) -> None:
+    """Raise ConfigError if two budgets have one name, or one is for tenants that are not named."""
+    names = [budget.name for budget in config.budgets]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ConfigError(
+            "budgets",
+            f"there is more than one named {twice[0]!r}",
+            "Give each a name of its own.",
+        )
+    tenants = [*config.tenants, *filter(None, [config.tenant])]
+    for budget in config.budgets:
+        unknown = sorted({*budget.tenants} - {*tenants})
+        if unknown:
+            raise ConfigError(
+                f"budgets.{budget.name}.tenants",
+                f"no tenant is called {unknown[0]!r}",
+                f"{did_you_mean(unknown[0], tenants)}Name one of [tenants], or leave tenants out: "
+                "the budget then counts for everybody.",
+            )
 
 
 def _check_numbers(config: Config) -> None:

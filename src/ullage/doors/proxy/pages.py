@@ -16,13 +16,18 @@ from __future__ import annotations
 import asyncio
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 from aiohttp import web
 
 from ullage.doors.proxy.access import Access
-from ullage.doors.proxy.activity import ConversationActivity, Totals, joined
+from ullage.doors.proxy.activity import (
+    ConversationActivity,
+    Totals,
+    budgets_shown,
+    joined,
+)
 from ullage.doors.proxy.answers import failure, json_answer
 from ullage.doors.proxy.compressing import COMPRESS, RECALL, Compressing
 from ullage.doors.proxy.config import Config
@@ -30,6 +35,7 @@ from ullage.doors.proxy.metrics import merged
 from ullage.doors.proxy.observers import Observers
 from ullage.doors.proxy.relay import RequestRelay
 from ullage.doors.proxy.siblings import Siblings
+from ullage.stores import SpendingRow
 
 _ROOT = "/_ullage"
 _DRAWING = "ullage.tools.replay.report.live"
@@ -47,6 +53,11 @@ _GUARDED = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
+
+
+_WorkerState: TypeAlias = tuple[
+    Totals, tuple[ConversationActivity, ...], list[SpendingRow]
+]
 
 
 class Pages:
@@ -99,7 +110,7 @@ class Pages:
                     {"status": "ready", "in_flight": self._relay.in_flight}
                 )
             case "/metrics":
-                return await self._metrics()
+                return await self._metrics(request)
         is_open = self._config.pages or is_called
         verdict = self._access.verdict(request) if is_open else "refused"
         if verdict == "refused":
@@ -120,12 +131,7 @@ class Pages:
             case "/metrics":
                 return json_answer(self._lines())
             case "/state":
-                return json_answer(
-                    (
-                        self._observers.activity.totals,
-                        self._observers.activity.conversations,
-                    )
-                )
+                return json_answer(self._own_state())
         page = await self._own_conversation(
             request.path.removeprefix("/conversations/")
         )
@@ -145,11 +151,12 @@ class Pages:
 
     # ── counters ─────────────────────────────────────────────────────────────────────
 
-    async def _metrics(self) -> web.Response:
+    async def _metrics(self, request: web.BaseRequest) -> web.Response:
         sibling_lines = await self._siblings.ask_as(
             "/metrics", dict[str, list[str]]
         )
-        text = merged([self._lines(), *sibling_lines])
+        is_given = self._access.verdict(request) == "given"
+        text = merged([self._lines(), *sibling_lines], with_teams=is_given)
         return web.Response(
             body=text.encode(), headers={"Content-Type": _PROMETHEUS}
         )
@@ -161,38 +168,50 @@ class Pages:
             "held_body_bytes": self._relay.held.bytes,
             "conversations": len(sessions),
             "conversations_bytes": sessions.held_bytes,
-            "mistakes": self._observers.mistakes,
+            "mistakes_total": self._observers.mistakes,
             "connections": len(self._relay.connections or ()),
             "refused_total": self._relay.refused,
             **_resident(),
         }
+        budgets, rows = self._relay.budgets, self._budgets()
+        if budgets is not None:
+            gauges["budget_store_errors_total"] = budgets.store_errors
         several = self._siblings.folder is not None
         return self._observers.metrics.lines(
-            gauges, str(self._siblings.number) if several else ""
+            gauges, str(self._siblings.number) if several else "", rows
         )
+
+    def _budgets(self) -> list[SpendingRow]:
+        """How far budgets are used, as this worker knows it."""
+        budgets = self._relay.budgets
+        return [] if budgets is None else budgets.totals()
 
     # ── conversations ────────────────────────────────────────────────────────────────
 
     async def _state(self) -> web.Response:
-        siblings = await self._siblings.ask_as(
-            "/state", tuple[Totals, tuple[ConversationActivity, ...]]
-        )
-        local = (
-            self._observers.activity.totals,
-            self._observers.activity.conversations,
-        )
-        totals = sum((item for item, _ in siblings), local[0])
-        conversations = joined([local[1], *(item for _, item in siblings)])
+        workers: list[_WorkerState] = [
+            self._own_state(),
+            *await self._siblings.ask_as("/state", _WorkerState),
+        ]
+        totals = sum((worker[0] for worker in workers), Totals())
+        conversations = joined([worker[1] for worker in workers])
+        budgets = budgets_shown(row for worker in workers for row in worker[2])
         state = {
             "policy": self._config.policy,
             "dry_run": self._config.dry_run,
             "workers": self._config.workers,
             "totals": totals,
             "conversations": conversations,
+            "budgets": budgets,
         }
         answer = json_answer(state)
         answer.headers.update(_GUARDED)
         return answer
+
+    def _own_state(self) -> _WorkerState:
+        """What this worker knows."""
+        activity = self._observers.activity
+        return activity.totals, activity.conversations, self._budgets()
 
     async def _conversation(self, key: str) -> web.Response:
         page = await self._own_conversation(key)

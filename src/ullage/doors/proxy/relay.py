@@ -31,7 +31,7 @@ from ullage.doors.proxy.answers import failure
 from ullage.doors.proxy.bodies import Body, BodyBudget, decoded, read_body
 from ullage.doors.proxy.config import Config
 from ullage.doors.proxy.discovery import Discovery
-from ullage.doors.proxy.fitting import exchanges_of
+from ullage.doors.proxy.fitting import budgets_of, exchanges_of
 from ullage.doors.proxy.guard import Guard
 from ullage.doors.proxy.headers import (
     TREATMENT_HEADER,
@@ -41,6 +41,7 @@ from ullage.doors.proxy.headers import (
 )
 from ullage.doors.proxy.relayed import Relayed, treatment_of
 from ullage.doors.proxy.routes import UpstreamRoute, route_of
+from ullage.doors.proxy.spending import RequestSpending
 from ullage.doors.proxy.tenants import Tenants
 from ullage.doors.proxy.upstream import HttpReply, HttpUpstream, proxies_of
 
@@ -59,6 +60,7 @@ class RequestRelay:
 
     Attributes:
         exchanges: what fits them.
+        budgets: what may be spent; None: nothing limits it.
         acceptance: what is held of tenants that no upstream has accepted; None: all are accepted.
         discovery: what upstreams tell of their models.
         guard: who says which requests are passed on.
@@ -85,6 +87,7 @@ class RequestRelay:
         has_tenants = config.tenant is None and not config.dry_run
         self.acceptance = Acceptance() if has_tenants else None
         self.exchanges: Exchanges = exchanges_of(config, self.acceptance)
+        self.budgets = budgets_of(config, self.exchanges, self.acceptance)
         self.guard, self.refused = Guard(config), 0
         self.connections: Sized | None = None
         self.proxies = proxies_of(config)
@@ -97,6 +100,7 @@ class RequestRelay:
     async def close(self) -> None:
         """Close the store, and give up what upstreams are asked."""
         await self.discovery.close()
+        await self._book()
         closing: Any = self.exchanges.sessions.close()
         await closing
 
@@ -157,15 +161,21 @@ class RequestRelay:
 
     async def _relayed(self, relaying: _Relaying) -> web.StreamResponse:
         """The reply to a request. What no upstream accepted of it is forgotten."""
-        if self.acceptance is None:
-            return await relaying.run()
         over: list[str] = []
         try:
+            if self.acceptance is None:
+                return await relaying.run()
             with self.acceptance.request(relaying.tenant, over):
                 return await relaying.run()
         finally:
             for tenant in over:
                 self.exchanges.sessions.drop_tenant(tenant)
+            await self._book()
+
+    async def _book(self) -> None:
+        """Write what was spent, also where the client is gone."""
+        if self.budgets is not None:
+            await to_its_end(adrive(self.budgets.flush()))
 
     async def judge(self, tenant: str, status: int) -> None:
         """Whether an upstream accepts a tenant's credential, by the status of its reply."""
@@ -194,6 +204,12 @@ class _Relaying:
         self._relay, self._request, self._route = relay, request, route
         self._config = relay.config
         self.tenant = relay.tenants.of(route.url, request.headers)
+        budgets = relay.budgets
+        self._spending = None
+        if budgets is not None:
+            self._spending = RequestSpending(
+                budgets.call(self.tenant), request, route
+            )
         self._last_exchange: Exchange | None = None
         self._report: ExchangeReport | None = (
             None  # where it is not that of the exchange
@@ -237,6 +253,11 @@ class _Relaying:
         finally:
             self._relay.held.give(len(body.data) if body.is_whole else 0)
             self._tell(passed)
+            if self._spending is not None:
+                report = self._report
+                if report is None and self._last_exchange is not None:
+                    report = self._last_exchange.report
+                self._spending.settle(report, self._came_bytes)
 
     def _silent(self) -> web.Response:
         self._is_broken = True
@@ -286,6 +307,14 @@ class _Relaying:
     async def _as_it_is(
         self, body: Body, passed: Passed | None
     ) -> web.StreamResponse:
+        spending = self._spending
+        if spending is not None:
+            limit = self._config.limits.body_bytes
+            refused = await spending.claim_unread(body, limit)
+            if spending.refusal is not None and refused is not None:
+                self._report = spending.refusal
+                self._relay.exchanges.over(self._report)
+                return refused
         headers = passed_up(
             self._request.headers, without=[self._config.opt_out_header]
         )
@@ -297,24 +326,32 @@ class _Relaying:
         self._head_s = time.monotonic()
         if passed is not None:
             self._report = ExchangeReport(
-                path=self._route.path, passed=passed, status=reply.status
+                path=self._route.path,
+                passed=passed,
+                status=reply.status,
+                budget=None if spending is None else spending.call.use,
             )
             self._relay.exchanges.over(self._report)
         async with reply.response:
             return await self._down_as_it_is(
-                reply, treatment_of(passed, is_dry=self._is_dry)
+                reply,
+                treatment_of(passed, is_dry=self._is_dry, report=self._report),
             )
 
     async def _down_as_it_is(
         self, reply: HttpReply, treatment: str
     ) -> web.StreamResponse:
         """Pass a reply on as it comes."""
-        response = self._response(reply, treatment)
+        response, spending = self._response(reply, treatment), self._spending
         await response.prepare(self._request)
         with self._unbroken():
             async for part in reply.parts():
+                if spending is not None:
+                    spending.look_at(part)
                 await self._write(response, part)
             await response.write_eof()
+        if spending is not None:
+            spending.read(reply)
         return response
 
     # ── by an exchange ───────────────────────────────────────────────────────────────
@@ -368,6 +405,7 @@ class _Relaying:
                 self._relay.discovery.of, self._route, self._request.headers
             ),
             client=program_of(self._request.headers),
+            spending=None if self._spending is None else self._spending.call,
         )
         return self._last_exchange
 
@@ -383,6 +421,7 @@ class _Relaying:
             headers = {
                 "Content-Type": answer.content_type,
                 TREATMENT_HEADER: treatment,
+                **answer.headers,
             }
             if reply is not None:
                 headers = self._headers(reply, treatment, is_read=True)
@@ -482,6 +521,7 @@ class _Relaying:
                 report=report,
                 upstream=self._route.upstream,
                 tenant=self.tenant,
+                client=program_of(self._request.headers),
                 traceparent=self._request.headers.get("traceparent", "")[
                     :_TRACEPARENT_CHARS
                 ],

@@ -43,5 +43,15 @@ class AnthropicHttp(Http):
         """See `Http.error`."""
         return {"type": "error", **super().error(status, message)}
 
+    def spent(
+        self, message: str, *, can_retry: bool
+    ) -> tuple[int, dict[str, Any]]:
+        """See `Http.spent`. Clients try a 429 again, and a 402 not."""
+        status, kind = (
+            (429, "rate_limit_error") if can_retry else (402, "billing_error")
+        )
+        error = {"type": kind, "message": message}
+        return status, {"type": "error", "error": error}
+
 
 HTTP = AnthropicHttp()

@@ -54,5 +54,11 @@ class ConverseHttp(Http):
         )
         return {"message": message, "__type": kind}
 
+    def spent(
+        self, message: str, *, can_retry: bool
+    ) -> tuple[int, dict[str, Any]]:
+        """See `Http.spent`."""
+        return 429, self.error(429, message)
+
 
 HTTP = ConverseHttp()

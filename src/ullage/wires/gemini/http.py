@@ -43,5 +43,16 @@ class GeminiHttp(Http):
             }
         }
 
+    def spent(
+        self, message: str, *, can_retry: bool
+    ) -> tuple[int, dict[str, Any]]:
+        """See `Http.spent`."""
+        error = {
+            "code": 429,
+            "message": message,
+            "status": "RESOURCE_EXHAUSTED",
+        }
+        return 429, {"error": error}
+
 
 HTTP = GeminiHttp()

@@ -20,5 +20,11 @@ class OllamaHttp(Http):
         """See `Http.error`: a text, in a body and in a line of a stream alike."""
         return {"error": message}
 
+    def spent(
+        self, message: str, *, can_retry: bool
+    ) -> tuple[int, dict[str, Any]]:
+        """See `Http.spent`."""
+        return 429, self.error(429, message)
+
 
 HTTP = OllamaHttp()
