@@ -10,7 +10,7 @@ from ullage.core.history.transcript import Transcript
 from ullage.core.history.window import Window
 from ullage.core.turn.changes import note_answered
 from ullage.core.turn.state import State
-from ullage.core.values.effects import Commit, Steps
+from ullage.core.values.effects import Commit, Record, Steps
 from ullage.core.values.usage import Usage
 
 
@@ -25,6 +25,7 @@ def observe(
     estimated_tokens: int,
     raw_tokens: int = -1,
     outlining: tuple[Window, str, str] | None = None,
+    beside: tuple[Record, ...] = (),
 ) -> Steps[State]:
     """Record what a provider reported for a view.
 
@@ -38,6 +39,7 @@ def observe(
         estimated_tokens: what it was reckoned to hold.
         raw_tokens: reckoned: what its prompt would have held without ullage; -1: not known.
         outlining: the window behind the view, its format and its agent, where an outline is kept.
+        beside: records to be kept with the report.
 
     Returns:
         The state with the report in its ledger and in its sums.
@@ -69,5 +71,5 @@ def observe(
             agent=agent,
         )
         records = (*records, *outline)
-    yield Commit((), (record, *records))
+    yield Commit((), (record, *records, *beside))
     return replace(state, ledger=ledger)

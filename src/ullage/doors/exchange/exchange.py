@@ -657,9 +657,9 @@ class Exchange(Claiming):
             self._note(
                 usage=usage if earlier_usage is None else earlier_usage + usage
             )
-        warning = self.view.sent.warning
-        if warning is not None and warning not in self.report.events:
-            self._note(events=(*self.report.events, warning))
+        for event in self.view.sent.reply_events:
+            if event not in self.report.events:
+                self._note(events=(*self.report.events, event))
 
 
 _PUBLIC = {
