@@ -543,11 +543,7 @@ class SessionCore(
         ):
             return  # the very reply that was observed before, here or by another (F104)
         prior = self._take_cache()  # what is observed is written to it
-        transcript = (
-            info.transcript
-            if info.working is None
-            else info.working.transcript
-        )
+        transcript = (info.working or info).transcript
         sent = answered(
             info, window, report.usage, prior.persisted.ledger, time.time()
         )
