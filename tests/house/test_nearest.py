@@ -34,6 +34,7 @@ NEAREST = {
     "doors/proxy/upstream.py": "proxy/test_replies.py",
     "core/redaction/*.py": "test_redaction_forms.py",
     "tools/cli/decide.py": "cli/test_window.py",
+    "tools/cli/commands.py": "hand/test_commands.py",
     "tools/cli/watch.py": "watch/test_watch.py",
     "tools/watch/*.py": "watch/test_watch.py",
     "tools/cli/fit.py": "cli/test_fit_and_read.py",

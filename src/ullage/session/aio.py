@@ -35,9 +35,10 @@ from ullage.session.view import AsyncView
 from ullage.stores import AsyncStore, directory_of, files_of, open_store
 from ullage.stores.threaded import Threaded, in_thread
 
-_LIGHT_MESSAGES, _LIGHT_TOKENS = 32, 120_000
+_LIGHT_MESSAGES, _LIGHT_TOKENS = 32, 200_000
 """With no more new messages, behind a view of no more tokens, a turn is worked out on the event
-loop itself: a thread costs more."""
+loop itself. A batch of so large a view has the loop wait a tenth of a second, once in some fifty
+turns; a thread costs two milliseconds at every turn, and twice the time until the answer."""
 
 
 T = TypeVar("T")
@@ -284,7 +285,7 @@ class AsyncSession(SessionCore, AsyncClosing):
         **options: Any,
     ) -> Preview:
         """Work out what a decision would change and cost; see `Session.preview`."""
-        return await self._run(
+        return await self._run_heavy(
             self._preview_decision(verb, target, request, **options)
         )
 
@@ -335,6 +336,11 @@ class AsyncSession(SessionCore, AsyncClosing):
             if request is not None:
                 self._look_ahead()
             return result
+
+    async def _run_heavy(self, steps: Steps[T]) -> T:
+        """Run steps that read alone and take long, such as a preview, in a thread."""
+        async with self._lock:
+            return await self._beside(steps, is_heavy=True)
 
     async def _run_recall(
         self, steps: Steps[T], request: Mapping[str, Any] | None = None

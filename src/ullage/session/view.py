@@ -348,7 +348,7 @@ class AsyncView(_Handle):
     ) -> Preview:
         """Work out what a decision about this view would change and cost; see `View.preview`."""
         session = self._session
-        return await session._run(
+        return await session._run_heavy(
             session._preview_decision(
                 verb, target, None, self._sent, **options
             )

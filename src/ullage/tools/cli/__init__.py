@@ -24,11 +24,15 @@ __all__ = ["main"]
 _MODULES = {
     **dict.fromkeys(("drop", "note", "pin", "restore", "undo"), "decide"),
     **dict.fromkeys(("install", "uninstall"), "install"),
+    "slash": "commands",
 }
 """The module of each command that shares one; the others have one of their own name."""
+_UNLISTED = ("slash",)
+"""Commands that other programs run."""
 _COMMANDS = (
     *(
         "check",
+        "commands",
         "completion",
         "doctor",
         "drop",
@@ -74,13 +78,12 @@ class _Commands(click.Group):
     def get_command(
         self, ctx: click.Context, cmd_name: str
     ) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in (*_COMMANDS, *_UNLISTED):
             return None
         module_name = _MODULES.get(cmd_name, cmd_name)
         module = importlib.import_module(f"ullage.tools.cli.{module_name}")
-        is_shared = cmd_name in _MODULES
         command: click.Command = getattr(
-            module, cmd_name if is_shared else "command"
+            module, cmd_name if cmd_name in _MODULES else "command"
         )
         return command
 

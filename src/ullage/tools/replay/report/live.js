@@ -121,11 +121,11 @@ function decided(decision) {
 function conversation(one) {
   const box = make("section", "conversation"), head = make("div", "head"), all = one.totals;
   const last = one.turns[one.turns.length - 1], id = `c-${one.key}`;
-  const title = make("h2", "", one.model || "an unnamed model"), open = make("a", "", "turn by turn");
+  const title = make("h2", "", one.model || "an unnamed model"), open = make("a", "", "turn by turn, and decide");
   title.id = id;
   box.setAttribute("aria-labelledby", id);
   open.href = `${here}conversations/${encodeURIComponent(one.key)}`;
-  open.setAttribute("aria-label", `turn by turn: ${one.model} ${one.key.slice(0, 6)}`);
+  open.setAttribute("aria-label", `turn by turn, and decide: ${one.model} ${one.key.slice(0, 6)}`);
   head.append(title, open);
   const less = saved(all), cost = all.cost_usd ? ` · $${all.cost_usd.toFixed(2)}` : "";
   const words = `${one.wire} · ${one.key.slice(0, 6)} · ${requests(all.requests)} · now ${number(last[2])} of ${number(last[3])} tokens`;

@@ -12,6 +12,7 @@ const NAMES = {
 };
 const page = JSON.parse($("summary").textContent);
 const state = { run: null, story: null, tries: [], chosen: 0, turn: 0, accounts: new Map() };
+let hand = null;  // what may be decided here: hand.js
 
 // ── small things ───────────────────────────────────────────────────────────────────────
 
@@ -550,6 +551,7 @@ function edit(mark) {
     const copy = make("button", { type: "button", class: "small", "aria-label": `Copy the ref ${mark.ref}`,
       onclick: () => copied(copy, mark.ref) }, "copy");
     box.append(make("p", { class: "why" }, "ref ", make("code", {}, mark.ref), " ", copy));
+    if (hand) box.append(make("p", {}, hand.undoButton(mark)));
   }
   const button = make("button", { type: "button", onclick: () => find(mark.message) }, `message ${mark.message + 1}`);
   box.append(make("details", {}, make("summary", {}, "what is shown instead"), make("pre", {}, mark.text)), button);
@@ -649,6 +651,7 @@ function fillBox(each) {
     `message ${index + 1}`, make("span", {}, `${count(tokens)} tokens`), each.label),
     make("pre", {}, text), each.more);
   if (each.how !== -1) showHow(each);
+  hand?.barOf(each);
 }
 
 // Of a long text the rest can be shown; of an edited one, what stood there before.
@@ -724,7 +727,7 @@ function showAccounts(marks) {
     const title = `shown instead of messages ${mark.message + 1} to ${mark.stop}`;
     const box = make("article", { class: "account" },
       make("header", {}, make("b", {}, title),
-        ` ${count(mark.before)} → ${count(mark.after)} tokens`),
+        ` ${count(mark.before)} → ${count(mark.after)} tokens`, ...(hand && mark.ref ? [" ", hand.undoButton(mark)] : [])),
       make("pre", { tabindex: 0, role: "group", "aria-label": title }, mark.text));
     state.accounts.set(mark, box);
     state.boxes[mark.message]?.box.before(box);
@@ -864,6 +867,7 @@ function keys(event) {
     Home: event.target.id === "map" && (() => go(0)), End: event.target.id === "map" && (() => go(state.turns - 1)),
   }[event.key];
   if (!act || (event.target.tagName === "SELECT")) return;
+  if (event.target.closest?.("dialog, textarea, input:not([type=range], [type=checkbox])")) return;
   if (event.target.closest?.(".scroll")) return;
   event.preventDefault();
   act();
@@ -905,5 +909,3 @@ function start() {
     $("charts").replaceChildren(make("p", { class: "note" }, `The turns cannot be drawn by this browser (${error.name}).`));
   });
 }
-
-start();

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from ullage import __version__
 from ullage.tools.replay.cost.prices import ProfileChoice
@@ -131,6 +131,7 @@ def page_of_session(
     *,
     command: str = "",
     share: bool = False,
+    hand: Mapping[str, Any] | None = None,
 ) -> str:
     """The page of one session, as it went.
 
@@ -140,6 +141,7 @@ def page_of_session(
         profiles: the price profiles.
         command: what prints the same figures again.
         share: take out what is not for others.
+        hand: see `ullage.tools.replay.report.page_of`.
     """
     trace, clipped = session.trace, session.story.clipped
     return page_of(
@@ -153,6 +155,7 @@ def page_of_session(
         if clipped
         else (),
         share=share,
+        hand=hand,
     )
 
 
@@ -173,6 +176,7 @@ def page_of_conversation(
     *,
     command: str = "",
     share: bool = False,
+    hand: Mapping[str, Any] | None = None,
 ) -> str:
     """The page of a conversation that a store keeps, without the history of its caller.
 
@@ -182,6 +186,7 @@ def page_of_conversation(
         savings: what it sent, and would have sent.
         command: what writes the same page again.
         share: take out what is not for others.
+        hand: see `ullage.tools.replay.report.page_of`.
     """
     sent, raw = savings.sent_tokens, savings.raw_tokens
     return page_of(
@@ -192,4 +197,5 @@ def page_of_conversation(
         command=command,
         notes=[_RECKONED, _HEADS],
         share=share,
+        hand=hand,
     )
