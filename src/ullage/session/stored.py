@@ -183,7 +183,8 @@ def conversation(
     Args:
         store: where it is kept.
         tenant: whose it is.
-        name: its short name, ``c…``; None: the newest.
+        name: its short name, ``c…``, or its client's own name of the session, of which the
+            first eight characters do; None: the newest.
 
     Raises:
         ConfigError: there is none of this name.
@@ -194,7 +195,7 @@ def conversation(
         (
             entry.outline
             for entry in listed
-            if name in (None, entry.outline.name)
+            if name is None or entry.outline.is_named(name)
         ),
         None,
     )
