@@ -103,6 +103,7 @@ class Outline(Struct, frozen=True, array_like=True):
         limit_tokens: the most that the request might have; 0: not told.
         messages: those from ``start`` on.
         agent: the agent or program that asks, as it calls itself; ``""``: not known.
+        client_session: the client's own name of its session; ``""``: not known.
     """
 
     length: int
@@ -117,11 +118,20 @@ class Outline(Struct, frozen=True, array_like=True):
     limit_tokens: int
     messages: tuple[OutlinedMessage, ...]
     agent: str = ""
+    client_session: str = ""
 
     @property
     def name(self) -> str:
         """The short name of the conversation, ``c…``; its branches share it."""
         return "c" + canon.ref_of(self.first.hex())[:_NAME_CHARS]
+
+    def is_named(self, name: str) -> bool:
+        """Whether a conversation is meant by a name: its short one, or its client's own."""
+        if name == self.name:
+            return True
+        return len(name) >= _NAME_CHARS and self.client_session.startswith(
+            name
+        )
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -136,6 +146,7 @@ def outlined(
     wire: str,
     tokens: int,
     agent: str = "",
+    client_session: str = "",
 ) -> tuple[Ledger, tuple[Record, ...]]:
     """The ledger with the outline of a history up to a length, and its record if that is new.
 
@@ -146,6 +157,7 @@ def outlined(
         wire: its format.
         tokens: of the request.
         agent: the agent or program that asks.
+        client_session: its own name of the session.
     """
     transcript = window.transcript
     key = transcript.decision_key(length)
@@ -156,6 +168,7 @@ def outlined(
         whole_outline(window, length, start, wire=wire, tokens=tokens),
         before=earlier,
         agent=name_of(agent),
+        client_session=name_of(client_session),
     )
     return ledger.with_outlined(key, length), (
         Record(key, "outline", 0, _encode(outline)),

@@ -82,6 +82,7 @@ def _as_json(row: _Row) -> dict[str, Any]:
         "used_s": row.entry.used_s,
         "client": outline.agent,
         "model": outline.model,
+        "client_session": outline.client_session,
         "title": outline.title,
         "requests": savings and savings.requests,
         "sent_tokens": savings and savings.sent_tokens,
