@@ -134,7 +134,14 @@ BASIC = frozenset(
 
 _FEATURES = frozenset(name for names in FEATURES.values() for name in names)
 _IDS = frozenset(
-    ("id", "tool_use_id", "tool_call_id", "call_id", "approval_request_id")
+    (
+        "id",
+        "tool_use_id",
+        "tool_call_id",
+        "toolUseId",
+        "call_id",
+        "approval_request_id",
+    )
 )
 _GIVEN = frozenset(("input", "arguments", "args", "response"))
 """What stands under these is the tool's own, and its ids are not the wire's."""
@@ -144,7 +151,23 @@ def said(format: str, text: str) -> Message:
     """The user says something."""
     if format == "gemini":
         return {"role": "user", "parts": [{"text": text}]}
+    if format == "bedrock-converse":
+        return {"role": "user", "content": [{"text": text}]}
     return {"role": "user", "content": text}
+
+
+def in_turn(format: str, messages: Sequence[Message]) -> list[Message]:
+    """The messages as a request has them: of Converse's, roles stand in turn (B2)."""
+    if format != "bedrock-converse":
+        return [*messages]
+    turns = list[list[Message]]()
+    for message in messages:
+        if turns and turns[-1][0]["role"] == message["role"]:
+            turns[-1].append(message)
+        else:
+            turns.append([message])
+    together = FORMATS[format].together
+    return [turn[0] if len(turn) == 1 else together(turn) for turn in turns]
 
 
 def is_models(format: str, message: Message) -> bool:
