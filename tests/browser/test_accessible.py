@@ -52,15 +52,18 @@ def pages(tmp_path_factory):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["replay", "session", "live"])
+@pytest.mark.parametrize("name", ["replay", "session", "live", "decide"])
 def test_nothing_is_found(browser, axe, pages, name, scheme):
-    address, drawn = pages[name]
+    address, drawn = pages.get(name, pages["session"])
     context = browser.new_context(color_scheme=scheme)
     page = context.new_page()
     for width in (390, 768, 1280):
         page.set_viewport_size({"width": width, "height": 900})
         page.goto(address)
         page.wait_for_selector(drawn)
+        if name == "decide":  # the price of a decision, before it is made
+            page.locator(".hand-bar button").first.click()
+            page.wait_for_selector("#decide-yes:enabled")
         page.evaluate(axe)
         assert page.evaluate(FOUND) == [], width
     context.close()

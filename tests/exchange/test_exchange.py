@@ -803,3 +803,32 @@ def test_a_model_that_has_no_name_is_sent_as_it_came_and_nothing_is_kept_of_it(
     )
     assert reports[0].problem == "FormatError at model"
     assert len(door.sessions) == 0
+
+
+def test_a_broken_cache_is_in_the_report_of_its_exchange():
+    door, reports = exchanges()
+    asked = {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 9,
+        "system": "Be brief. " * 900,
+        "messages": [{"role": "user", "content": "Go on. " * 900}],
+    }
+    cached = {
+        "cache_read_input_tokens": 0,
+        "cache_creation_input_tokens": 4_500,
+    }
+    reply = {**replied("anthropic"), "usage": {"input_tokens": 1, **cached}}
+    reply["usage"]["output_tokens"] = 3
+    for end in ("", "!"):
+        reply["id"] = f"msg_{end}"
+        changed = {**asked, "system": asked["system"] + end}
+        ask(door, PATHS["anthropic"], changed, Reply(reply))
+        asked["messages"] += [
+            {"role": "assistant", "content": "So."},
+            {"role": "user", "content": "And?"},
+        ]
+    first, second = reports
+    assert not [event for event in first.events if event.broken]
+    (event,) = [event for event in second.events if event.broken]
+    assert (event.kind, event.broken.cause) == ("cache_broken", "system")
+    assert event.broken.place == "at character 9,001"

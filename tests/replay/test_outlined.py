@@ -48,9 +48,12 @@ def test_what_left_the_window_is_marked_where_it_first_shows(store):
         mark.ref for mark in run.trace.marks if mark.kind == "pruned"
     } == refs
     turn = min(mark.turn for mark in run.trace.marks if mark.kind == "pruned")
-    notices = [sizes[KINDS.index("notice")] for sizes in run.trace.sizes]
-    assert not any(notices[:turn])
-    assert all(notices[turn:])
+    places = [KINDS.index(kind) for kind in ("excerpt", "notice", "record")]
+    instead = [
+        sum(sizes[place] for place in places) for sizes in run.trace.sizes
+    ]
+    assert not any(instead[:turn])
+    assert all(instead[turn:])
     shown = {index: state for _, index, state in run.trace.changes}
     assert SUMMED_UP in shown.values()
     assert shown.get(0, WHOLE) == WHOLE

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tests.replay.evidence.conversation import errand
 from ullage import AsyncSession, Limits, MemoryStore, Session, Sessions
 from ullage.core.errors import StoreError
-from ullage.core.values.receipts import ReceiptTotals, summed
+from ullage.core.values.receipts import ReceiptKey, ReceiptTotals, summed
 from ullage.core.values.usage import Usage
 from ullage.documents import preset
 from ullage.session import receipts
@@ -429,3 +429,20 @@ def test_a_session_on_an_event_loop_writes_the_same(kind):
     asyncio.run(run())
     (receipt,) = getattr(store, "kept", store).receipts()
     assert (receipt.sums.requests, receipt.is_open) == (3, False)
+
+
+def test_of_many_replies_at_once_one_has_the_receipts_written(monkeypatch):
+    """The others that end before it has begun would each wake a thread for nothing."""
+    monkeypatch.setattr(receipts, "MOST_NOTED", 8)
+    monkeypatch.setattr(receipts, "EVERY_S", 3_600.0)
+    ledger = receipts.ReceiptLedger()
+    keeper = receipts_of(MemoryStore())
+    note = receipts.ReceiptNote(ReceiptKey("2026-11-27"), None)
+    ledger.write(keeper)
+    due = [ledger.note(note) for _ in range(15)]
+    assert due == [number == 7 for number in range(15)]
+    # whoever was to write was cancelled before it began: the next one is told as late again
+    assert ledger.note(note)
+    ledger.write(keeper)
+    assert summed(keeper.receipts()).get((), ReceiptTotals()).requests == 16
+    assert [ledger.note(note) for _ in range(8)].count(True) == 1

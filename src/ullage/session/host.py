@@ -9,19 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from ullage.core.history import canon
 from ullage.core.history.snapshots import is_written_alike, not_same
+from ullage.core.tokens.catalog import lookup
 from ullage.core.turn.caches import HistoryCache
-from ullage.core.turn.lessons import Lessons
+from ullage.core.turn.lessons import Lessons, limits_for
 from ullage.core.turn.request import Header
 from ullage.core.turn.settings import Settings
 from ullage.core.turn.state import wire_of
 from ullage.core.values.messages import Message
 from ullage.session.state import SessionState
+
+if TYPE_CHECKING:
+    from ullage.session.view import RequestInfo
 
 
 class HostMixin:
@@ -108,6 +112,19 @@ class HostMixin:
                     same = _same_messages(line, raws)
                     raws[: len(same)] = same
         return {**request, wire.key: [*request[wire.key][:leading], *raws]}
+
+    def largest_call(self, info: RequestInfo) -> tuple[int, int]:
+        """The most tokens that the call of a view can use: for its prompt, and for its answer.
+
+        Args:
+            info: of the view.
+        """
+        model_info = lookup(info.model)
+        lesson = self._state.learnt.of(info.transcript, info.model)
+        limits = limits_for(info.model, info.limits, lesson)
+        reserve = limits.window_tokens - info.limit_tokens
+        output = min(reserve, model_info.max_output_tokens or reserve)
+        return info.frozen.calibration.upper(info.tokens), output
 
     def newest_request(self) -> dict[str, Any] | None:
         """The newest request that was fitted, as it came, with the whole history.

@@ -130,6 +130,7 @@ class ReceiptLedger:
         self._unwritten: set[ReceiptKey] = set()
         self._replied_at_s: dict[bytes, float] = {}
         self._written_at_s = float("-inf")
+        self._due_at = MOST_NOTED  # with so many notes somebody writes
 
     def note(self, note: ReceiptNote) -> bool:
         """Note a reply.
@@ -138,14 +139,19 @@ class ReceiptLedger:
             note: what it came to.
 
         Returns:
-            Whether it is time to `write`.
+            Whether it is time to `write`. Of those who note something meanwhile none is told so
+            too; if the write comes to nothing, whoever comes as late again is.
         """
         with self._lock:
             if self._pid != os.getpid():
                 self._begin()
             self._notes.append(note)
             waited_s = note.at_s - self._written_at_s
-            return len(self._notes) >= MOST_NOTED or waited_s >= EVERY_S
+            is_due = len(self._notes) >= self._due_at or waited_s >= EVERY_S
+            if is_due:
+                self._written_at_s = note.at_s
+                self._due_at = len(self._notes) + MOST_NOTED
+            return is_due
 
     def write(self, keeper: Any, *, is_over: bool = False) -> None:
         """Work out and write what was noted.
@@ -180,6 +186,7 @@ class ReceiptLedger:
         with self._lock:
             notes, self._notes = self._notes, []
             self._written_at_s = time.monotonic()
+            self._due_at = MOST_NOTED
         sums = list(self._sum_notes(notes))
         with self._lock:
             for place, added in sums:

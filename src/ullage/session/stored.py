@@ -7,10 +7,11 @@ that on. Everything here is steps of the core, but for listing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ullage.core.errors import ConfigError, StoreError
 from ullage.core.history.hand import (
@@ -50,6 +51,8 @@ from ullage.session.targets import target_of, undone_by
 from ullage.stores import Store
 
 CHARS_PER_TOKEN = 4
+BESIDE_S = 60.0
+"""What an agent asks so shortly before or after may be beside its conversation."""
 CONVERSATIONS = 5_000
 """The newest outlines that are looked through for conversations."""
 State: TypeAlias = Literal["whole", "in short", "set aside"]
@@ -183,21 +186,18 @@ def conversation(
     Args:
         store: where it is kept.
         tenant: whose it is.
-        name: its short name, ``c…``; None: the newest.
+        name: its short name, ``c…``; None: the newest (`newest_of`).
 
     Raises:
         ConfigError: there is none of this name.
         StoreError: the store failed, or what it holds of the conversation is damaged.
     """
     listed = conversations(store, tenant)
-    outline = next(
-        (
-            entry.outline
-            for entry in listed
-            if name in (None, entry.outline.name)
-        ),
-        None,
-    )
+    newest = newest_of(listed) if name is None else None
+    outline = None if newest is None else newest.outline
+    for entry in listed:
+        if entry.outline.name == name:
+            outline = entry.outline
     if outline is None:
         problem = (
             "no conversation is kept for this tenant"
@@ -207,6 +207,24 @@ def conversation(
         remedy = "`ullage window` lists them; outlines are kept unless that is switched off."
         raise ConfigError("conversation", problem, remedy)
     return conversation_of(store, tenant, outline)
+
+
+def newest_of(
+    listed: Sequence[ConversationEntry],
+) -> ConversationEntry | None:
+    """The conversation that was used last; None where there is none.
+
+    Agents ask for titles and the like beside their conversation. So of those that were used within
+    a minute, the one with the largest request is meant.
+
+    Args:
+        listed: as `conversations` lists them.
+    """
+    if not listed:
+        return None
+    start_s = listed[0].used_s - BESIDE_S
+    recent = [entry for entry in listed if entry.used_s >= start_s]
+    return max(recent, key=lambda entry: entry.outline.tokens)
 
 
 def conversation_of(
@@ -242,7 +260,10 @@ def conversation_of(
 
 
 def decide(
-    store: Store, stored: StoredConversation, decision: Decision
+    store: Store,
+    stored: StoredConversation,
+    decision: Decision,
+    check: Callable[[StoredConversation], None] = lambda stored: None,
 ) -> str:
     """Write a decision about a conversation.
 
@@ -250,6 +271,7 @@ def decide(
         store: where the conversation is kept.
         stored: the conversation.
         decision: as `decision_of` made it.
+        check: is given the conversation again where others decided meanwhile, and may raise.
 
     Returns:
         The name of the decision.
@@ -270,6 +292,8 @@ def decide(
             raise StoreError(
                 store.name, "append", "a newer version decided here. Upgrade"
             )
+        hand = hand_of(stored.transcript, ledger)
+        check(replace(stored, ledger=ledger, hand=hand))
 
 
 def decision_of(

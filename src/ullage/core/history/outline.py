@@ -152,10 +152,33 @@ def outlined(
     if not length or ledger.at(key).outlined >= length:
         return ledger, ()
     earlier, start = _newest_outline(transcript, length, ledger)
-    outline = Outline(
+    outline = replace(
+        whole_outline(window, length, start, wire=wire, tokens=tokens),
+        before=earlier,
+        agent=name_of(agent),
+    )
+    return ledger.with_outlined(key, length), (
+        Record(key, "outline", 0, _encode(outline)),
+    )
+
+
+def whole_outline(
+    window: Window, length: int, start: int = 0, *, wire: str, tokens: int
+) -> Outline:
+    """The outline of a history up to a length, which names no earlier one.
+
+    Args:
+        window: shows the history; not empty.
+        length: how many of its messages are meant.
+        start: leave out the messages before this one.
+        wire: its format.
+        tokens: of the request.
+    """
+    transcript = window.transcript
+    return Outline(
         length=length,
         start=start,
-        before=earlier,
+        before=b"",
         root=transcript.chain[0],
         first=transcript.chain[1],
         title=_title(transcript, length),
@@ -164,10 +187,6 @@ def outlined(
         tokens=tokens,
         limit_tokens=window.limit_tokens,
         messages=tuple(_message(window, at) for at in range(start, length)),
-        agent=name_of(agent),
-    )
-    return ledger.with_outlined(key, length), (
-        Record(key, "outline", 0, _encode(outline)),
     )
 
 

@@ -10,7 +10,7 @@ from ullage.core.history.transcript import Transcript
 from ullage.core.history.window import Window
 from ullage.core.turn.changes import note_answered
 from ullage.core.turn.state import State
-from ullage.core.values.effects import Commit, Steps
+from ullage.core.values.effects import Commit, Record, Steps
 from ullage.core.values.usage import Usage
 
 
@@ -24,6 +24,7 @@ def observe(
     model: str,
     estimated_tokens: int,
     outlining: tuple[Window, str, str] | None = None,
+    beside: tuple[Record, ...] = (),
 ) -> Steps[State]:
     """Record what a provider reported for a view.
 
@@ -36,6 +37,7 @@ def observe(
         model: the model it was made for.
         estimated_tokens: what it was reckoned to hold.
         outlining: the window behind the view, its format and its agent, where an outline is kept.
+        beside: records to be kept with the report.
 
     Returns:
         The state with the report in its ledger and in its sums.
@@ -63,5 +65,5 @@ def observe(
             agent=agent,
         )
         records = (*records, *outline)
-    yield Commit((), (record, *records))
+    yield Commit((), (record, *records, *beside))
     return replace(state, ledger=ledger)

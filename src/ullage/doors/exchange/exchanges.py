@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from blake3 import blake3
 
-from ullage import AsyncSessions, Sessions
+from ullage import AsyncSessions, Sessions, TeamCall
 from ullage.core.locks import Lock
 from ullage.doors.exchange.body_cache import ParsedBodyCache
 from ullage.doors.exchange.exchange import Exchange
@@ -122,6 +122,7 @@ class Exchanges:
         served: Callable[[str], ServedWindow | None] | None = None,
         origin: str = "",
         client: str = "",
+        spending: TeamCall | None = None,
     ) -> Exchange:
         """The exchange of one request.
 
@@ -135,6 +136,7 @@ class Exchanges:
             served: gives the window that a model is served with, as far as its server told it.
             origin: of its URL, where the path does not begin with it.
             client: the program that asks, for receipts.
+            spending: reserves what the request may come to; None: nothing limits it.
         """
         return Exchange(
             self,
@@ -148,6 +150,7 @@ class Exchanges:
             served=served,
             origin=origin,
             client=client,
+            spending=spending,
         )
 
     def tenant(self, tenant: str, name: str | None) -> str:

@@ -23,9 +23,12 @@ __all__ = ["main"]
 
 _DECIDING = ("drop", "note", "pin", "restore", "undo")
 """Commands of one module: each is a decision of a user's."""
+_UNLISTED = {"slash": "commands"}
+"""Commands that other programs run, with their modules."""
 _COMMANDS = (
     *(
         "check",
+        "commands",
         "completion",
         "doctor",
         "drop",
@@ -69,14 +72,14 @@ class _Commands(click.Group):
     def get_command(
         self, ctx: click.Context, cmd_name: str
     ) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in (*_COMMANDS, *_UNLISTED):
             return None
-        is_shared = cmd_name in _DECIDING
+        shared = "decide" if cmd_name in _DECIDING else _UNLISTED.get(cmd_name)
         module = importlib.import_module(
-            f"ullage.tools.cli.{'decide' if is_shared else cmd_name}"
+            f"ullage.tools.cli.{shared or cmd_name}"
         )
         command: click.Command = getattr(
-            module, cmd_name if is_shared else "command"
+            module, cmd_name if shared else "command"
         )
         return command
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from contextlib import closing
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 
 from ullage.core.errors import FormatError
 from ullage.documents import NAMES
-from ullage.session.stored import conversation
+from ullage.session.stored import StoredConversation, conversation
+from ullage.stores import is_url
 from ullage.tools.cli._options import (
     TokenCount,
     harmless,
@@ -22,6 +24,7 @@ from ullage.tools.cli._options import (
     user_tools_option,
 )
 from ullage.tools.cli._page import page_options, profiles_of, save, typed
+from ullage.tools.hand.described import as_page
 from ullage.tools.replay.outlined import from_outline, savings_of
 from ullage.tools.replay.readers import Run, read
 from ullage.tools.replay.report.pages import (
@@ -159,7 +162,12 @@ def _from_store(
         save(
             page,
             page_of_conversation(
-                name, session, savings, command=typed(), share=share
+                name,
+                session,
+                savings,
+                command=typed(),
+                share=share,
+                hand=_hand(stored, address, tenant),
             ),
         )
     if plot is not None:
@@ -170,6 +178,19 @@ def _from_store(
         )
     else:
         _print(name, session)
+
+
+def _hand(
+    stored: StoredConversation, address: str | Path | None, tenant: str
+) -> dict[str, Any]:
+    """What the page says of the window, and the options of the commands that decide about it."""
+    options = ["--conversation", stored.outline.name]
+    # an address can hold a password: what names it is in the environment then
+    if address is not None and not is_url(address):
+        options += ["--store", str(address)]
+    if tenant:
+        options += ["--tenant", tenant]
+    return {"live": False, "window": as_page(stored), "options": options}
 
 
 def _run(history: Path, run_id: str | None) -> Run:

@@ -225,20 +225,41 @@ def _settings(
 
 
 @command.command("serve", short_help="Serve what stores hold to a model.")
-@click.argument("paths", nargs=-1, required=True, type=click.Path())
+@click.argument("paths", nargs=-1, type=click.Path())
 @click.option(
     "--tenant", default="", help="Whose outputs. Default: the unnamed tenant."
 )
-def serve(paths: tuple[str, ...], tenant: str) -> None:
-    """Serve what the stores at PATHS hold of one tenant: to be listed, read and searched."""
+@click.option(
+    "--decides",
+    type=click.Choice(["user", "model"]),
+    help="Serve tools to pin, drop, restore, undo and note, too. user: a call needs a slash "
+    "command of the user's; model: the model may decide by itself, after the user.",
+)
+@click.option(
+    "--author",
+    default="",
+    help="The user's name in the record of decisions. Default: user.",
+)
+def serve(
+    paths: tuple[str, ...], tenant: str, decides: Any, author: str
+) -> None:
+    """Serve what the stores at PATHS hold of one tenant: to be listed, read and searched.
+
+    Without PATHS, the store that `ullage run` uses. With --decides, decisions are about the
+    conversations of the first store.
+    """
     from ullage.doors.mcp.serving import Shelf, answered
     from ullage.tools.cli._options import open_kept
 
-    shelf = Shelf(
-        [open_kept(forwarding.store_at(path)) for path in paths], tenant
-    )
+    stores = [open_kept(forwarding.store_at(path)) for path in paths]
+    stores = stores or [open_kept(None)]
+    shelf, hand = Shelf(stores, tenant), None
+    if decides is not None:
+        from ullage.tools.hand.serving import HandTools
+
+        hand = HandTools(stores[0], tenant, decides, author=author)
     client = stdio.Pipe(1)
-    stdio.pump(0, lambda frame: client.write(answered(frame, shelf)))
+    stdio.pump(0, lambda frame: client.write(answered(frame, shelf, hand)))
 
 
 _changing = (

@@ -35,7 +35,14 @@ from ullage.tools.cli._options import (
     print_json,
     user_tools_option,
 )
-from ullage.tools.cli._page import FILE, page_options, profiles_of, save, typed
+from ullage.tools.cli._page import (
+    FILE,
+    page_options,
+    profiles_of,
+    save,
+    save_pages,
+    typed,
+)
 from ullage.tools.replay.calls import MOST_SHARE, OWN_WINDOW, Room
 from ullage.tools.replay.cost.prices import Profile
 from ullage.tools.replay.cost.prices import ProfileChoice as WantedProfile
@@ -61,7 +68,7 @@ from ullage.tools.replay.readers import (
     size_of,
 )
 from ullage.tools.replay.report import Album, DrawnReplay, Picture
-from ullage.tools.replay.report.pages import page_of_replays
+from ullage.tools.replay.report.pages import page_of_replays, pages_of_replays
 from ullage.tools.replay.report.plot import plot_of
 from ullage.tools.replay.report.words import in_words
 from ullage.tools.replay.rows import ReplaySummary, row_of, rows_of
@@ -91,11 +98,18 @@ class ReplayOptions(Struct, frozen=True, kw_only=True):
     jobs: int | None
     out: Path | None
     page: Path | None
+    folder: Path | None = None
     share: bool = False
     plot: Path | None = None
     drawn: int
     by_run: bool
     as_json: bool
+
+    @property
+    def draws(self) -> bool:
+        """Whether runs are drawn turn by turn."""
+        targets = (self.page, self.folder, self.plot)
+        return any(target is not None for target in targets)
 
     @property
     def tries(self) -> tuple[Try, ...]:
@@ -223,6 +237,13 @@ def _share(value: str) -> float:
 )
 @user_tools_option
 @page_options
+@click.option(
+    "--pages",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Write a page of the sums to look at, and a page for each run drawn.",
+)
 @count_option(
     "--draw",
     "drawn",
@@ -255,6 +276,9 @@ def command(**fields: Any) -> None:
             options.page,
             page_of_replays(outcome, command=typed(), share=options.share),
         )
+    if options.folder is not None:
+        pages = pages_of_replays(outcome, command=typed(), share=options.share)
+        save_pages(options.folder, pages)
     if options.plot is not None:
         plot(options.plot, outcome)
     if options.as_json:
@@ -284,7 +308,7 @@ def run_replay(
         is_wanted=is_wanted,
     )
     profiles = profiles_of(options.named)
-    draws = options.page is not None or options.plot is not None
+    draws = options.draws
     album, damage = Album(options.drawn), list[Damage]()
     with open_engine(options.engine, options.jobs) as engine:
         read = (

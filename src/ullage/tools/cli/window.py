@@ -28,6 +28,7 @@ from ullage.tools.cli._options import (
     print_json,
     store_options,
 )
+from ullage.tools.hand.described import as_window
 
 
 @click.command(
@@ -64,7 +65,7 @@ def command(
             return
         stored = conversation(store, tenant, None if name == "last" else name)
     if as_json:
-        print_json(_as_window(stored))
+        print_json(as_window(stored))
         return
     _print_window(stored, is_all=is_all)
 
@@ -109,40 +110,6 @@ def _print_list(listed: list[ConversationEntry]) -> None:
 
 
 # ── one conversation ─────────────────────────────────────────────────────────────────────
-
-
-def _as_window(stored: StoredConversation) -> dict[str, Any]:
-    outline = stored.outline
-    return {
-        "name": outline.name,
-        "model": outline.model,
-        "tokens": outline.tokens,
-        "limit_tokens": outline.limit_tokens,
-        "messages": len(stored.messages),
-        "texts": [leaf._asdict() for leaf in stored.leaves()],
-        "batches": [
-            {
-                "name": name_of(batch_id),
-                "stage": batch.stage,
-                "decision": batch.decision,
-                "edits": len(batch.edits),
-                "tokens_before": batch.tokens_before,
-                "tokens_after": batch.tokens_after,
-                "undone": is_undone,
-            }
-            for batch_id, batch, is_undone in stored.batches()
-        ],
-        "decisions": [
-            {
-                "name": entry.name,
-                "what": described(entry.decision, stored.transcript),
-                "reason": entry.decision.reason,
-                "author": entry.decision.author,
-                "carried_out": bool(entry.carried_out),
-            }
-            for entry in stored.hand.decisions
-        ],
-    }
 
 
 def _print_window(stored: StoredConversation, *, is_all: bool) -> None:

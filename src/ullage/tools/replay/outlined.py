@@ -36,6 +36,8 @@ _MEDIA_TOKENS = 1_600
 _NO_LIMIT = 1_000_000_000
 _TEXTS = ("text", "call", "result")
 _AT = {kind: index for index, kind in enumerate(KINDS)}
+_NOTICE_CHARS = 300
+"""The most that a notice has: what is longer are lines that are kept."""
 _FIRST_SIGHT = "a large result was shortened when it arrived"
 
 
@@ -109,18 +111,18 @@ def _trace(stored: StoredConversation) -> Trace:
         else:
             leaves += stored.leaves(outline.length, start=length)
         length = outline.length
-        notice_tokens = _tokens_of_spans(leaves, spans)
+        record_tokens = _tokens_of_spans(leaves, spans)
         sent_tokens = _sent_tokens(stored, outline)
         if head_tokens < 0:
             head_tokens = max(sent_tokens - int(sum(map(_shown, leaves))), 0)
-        sizes, scale = _sizes(leaves, sent_tokens, head_tokens, notice_tokens)
+        sizes, scale = _sizes(leaves, sent_tokens, head_tokens, record_tokens)
         left_out = (
-            sum(map(_whole, leaves)) - sum(map(_shown, leaves)) - notice_tokens
+            sum(map(_whole, leaves)) - sum(map(_shown, leaves)) - record_tokens
         )
         trace.lengths.append(length)
         trace.sizes.append(sizes)
         trace.raw.append(sent_tokens + max(round(left_out * scale), 0))
-        messages = _by_message(leaves, length, head_tokens + notice_tokens)
+        messages = _by_message(leaves, length, head_tokens + record_tokens)
         _take_cache(trace, earlier, messages, sent_tokens)
         earlier = messages
         now = _states(leaves)
@@ -169,7 +171,17 @@ def _shown(leaf: Leaf) -> float:
 
 
 def _kind(leaf: Leaf) -> str:
-    """What a leaf is of (`KINDS`)."""
+    """What a leaf is of, as it is shown (`KINDS`)."""
+    kind = _kind_of_original(leaf)
+    if leaf.state == "set aside" or (
+        kind == "result" and leaf.state != "whole"
+    ):
+        is_line = leaf.shown_chars <= _NOTICE_CHARS
+        return "notice" if is_line else "excerpt"
+    return kind
+
+
+def _kind_of_original(leaf: Leaf) -> str:
     if leaf.kind == "call":
         return "call"
     if leaf.kind == "result" or leaf.tool:
@@ -181,14 +193,13 @@ def _sizes(
     leaves: list[Leaf],
     sent_tokens: int,
     head_tokens: int,
-    notice_tokens: float,
+    record_tokens: float,
 ) -> tuple[list[int], float]:
     """Tokens of a request by kind, their sum as it was reported, and the scale of our count."""
     counts = [0.0] * len(KINDS)
-    counts[_AT["notice"]] = notice_tokens
+    counts[_AT["record"]] = record_tokens
     for leaf in leaves:
-        kind = "notice" if leaf.state == "set aside" else _kind(leaf)
-        counts[_AT[kind]] += _shown(leaf)
+        counts[_AT[_kind(leaf)]] += _shown(leaf)
     messages_tokens = max(sent_tokens - head_tokens, 0)
     scale = messages_tokens / sum(counts) if sum(counts) else 1.0
     sizes = [int(count * scale) for count in counts]

@@ -46,6 +46,32 @@ function sums(state) {
   }));
 }
 
+// ── budgets ──
+
+function spent(one) {
+  const words = [];
+  if (one.limit_usd) words.push(`$${one.usd.toFixed(2)} of $${one.limit_usd.toFixed(2)}`);
+  if (one.limit_tokens) words.push(`${number(one.tokens)} of ${number(one.limit_tokens)} tokens`);
+  return words.join(", ");
+}
+
+function budget(one) {
+  const item = make("li"), bar = make("meter"), percent = Math.floor(100 * one.share);
+  const name = one.tenant ? `${one.budget} · ${one.tenant}` : one.budget;
+  const ends = new Date(one.resets_s * 1000).toLocaleString();
+  bar.max = 1;
+  bar.value = Math.min(one.share, 1);
+  bar.setAttribute("aria-label", `${name}: ${percent}% spent`);
+  item.append(make("b", "", name), ` ${percent}% `, bar, make("br"));
+  item.append(make("span", "hint", `${spent(one)} spent in ${one.period}; it starts again on ${ends}`));
+  return item;
+}
+
+function budgets(state) {
+  at("budgets").hidden = !state.budgets.length;
+  at("budgets-list").replaceChildren(...state.budgets.map(budget));
+}
+
 // ── one conversation ──
 
 // Each request is as wide as any other, as on the page of one conversation.
@@ -95,11 +121,11 @@ function decided(decision) {
 function conversation(one) {
   const box = make("section", "conversation"), head = make("div", "head"), all = one.totals;
   const last = one.turns[one.turns.length - 1], id = `c-${one.key}`;
-  const title = make("h2", "", one.model || "an unnamed model"), open = make("a", "", "turn by turn");
+  const title = make("h2", "", one.model || "an unnamed model"), open = make("a", "", "turn by turn, and decide");
   title.id = id;
   box.setAttribute("aria-labelledby", id);
   open.href = `${here}conversations/${encodeURIComponent(one.key)}`;
-  open.setAttribute("aria-label", `turn by turn: ${one.model} ${one.key.slice(0, 6)}`);
+  open.setAttribute("aria-label", `turn by turn, and decide: ${one.model} ${one.key.slice(0, 6)}`);
   head.append(title, open);
   const less = saved(all), cost = all.cost_usd ? ` · $${all.cost_usd.toFixed(2)}` : "";
   const words = `${one.wire} · ${one.key.slice(0, 6)} · ${requests(all.requests)} · now ${number(last[2])} of ${number(last[3])} tokens`;
@@ -141,6 +167,7 @@ async function look() {
       const dry = state.dry_run ? " A dry run: every request goes on as it came." : "";
       at("lead").textContent = `Policy ${state.policy}, ${state.workers} ${state.workers === 1 ? "worker" : "workers"}.${dry}`;
       sums(state);
+      budgets(state);
       conversations(state);
     } catch {
       at("lead").textContent = "The proxy does not answer any more.";

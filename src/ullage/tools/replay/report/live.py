@@ -15,12 +15,17 @@ from string import Template
 from typing import Any, cast
 
 from ullage.core.errors import UllageError
+from ullage.session.current import current
+from ullage.session.stored import StoredConversation
 from ullage.stores import Store, innermost
+from ullage.tools.hand.described import as_page
 from ullage.tools.replay.cost.prices import OWN, PROFILES, ProfileChoice
 from ullage.tools.replay.readers import Run
 from ullage.tools.replay.report.pages import page_of_session
 from ullage.tools.replay.stored import from_store
 from ullage.wires import FORMATS, Format
+
+__all__ = ["current", "live_page", "page_of_conversation", "window_of"]
 
 
 @cache
@@ -57,7 +62,19 @@ def page_of_conversation(key: str, session: Any) -> str | None:
         )
     except UllageError:
         return None
-    return page_of_session(key, stored, profiles)
+    return page_of_session(key, stored, profiles, hand={"live": True})
+
+
+def window_of(
+    session: Any, stored: StoredConversation | None
+) -> dict[str, Any] | None:
+    """What the page is told of a session's conversation as it stands: no text of it.
+
+    Args:
+        session: the session.
+        stored: its conversation, as `current` of it says; None: nothing was fitted yet.
+    """
+    return None if stored is None else as_page(stored, session.events)
 
 
 def _run(key: str, wire: Format, request: Mapping[str, Any]) -> Run:
