@@ -43,6 +43,7 @@ class Letter(Struct, frozen=True):
     messages: tuple[Message, ...]
 
 
+_ROWS = json.dumps([{"n": n, "name": "a long name"} for n in range(60)])
 _LONG = "a line of what the tool printed, and one more word of it\n" * 30
 _CALL = Call("read_file", {"path": "a.py"}, f"first\n{_LONG}")
 _OTHER = Call("bash", {"path": "b.py"}, f"second\n{_LONG}")
@@ -69,13 +70,8 @@ SHAPES: dict[str, tuple[Step, ...]] = {
     "error": (_call(failed=True),),
     "empty": (_call(output=""),),
     "result in parts": (_call(items=2),),
-    "JSON": (
-        _call(
-            output=json.dumps(
-                [{"n": n, "name": "a long name"} for n in range(60)]
-            )
-        ),
-    ),
+    "JSON": (_call(output=_ROWS),),
+    "JSON in parts": (_call(output=_ROWS, items=2),),
     "large arguments": (_call(arguments={"path": "a.py", "text": _LONG}),),
     "image in a result": (_call(media=IMAGE),),
     "document in a result": (_call(media=DOCUMENT),),
