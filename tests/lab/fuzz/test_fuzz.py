@@ -44,8 +44,10 @@ RARE += (1388, 1522, 1702, 1784, 1818, 1978, 2152, 2460)
 LATER = 120
 """So many histories of each wire that is not among those are tried, and more if need be."""
 LATER_RARE = {
-    "bedrock-converse": (132, 133, 151, 156, 175, 186, 204, 257, 271, 340)
-    + (345, 349, 397, 400, 488, 498, 515, 736, 745, 1646),
+    "bedrock-converse": (
+        *(132, 133, 151, 156, 175, 186, 204, 257, 271, 340, 345, 349),
+        *(397, 400, 488, 498, 515, 736, 745, 1646),
+    )
 }
 """Those that fill what these leave empty."""
 
