@@ -7,6 +7,7 @@ without the reasoning that it has to begin with, and no summary within another.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import filterfalse
 from typing import NamedTuple
 
 from ullage.core.history.window import Window
@@ -104,12 +105,9 @@ class Ground(NamedTuple):
         window = self.window
         if not self.speaks or not window.thinks_first or stop < window.size:
             return False
-        staying = [
-            index
-            for index in window.staying(start, stop)
-            if not window.hidden(index)
-        ]
-        before = max(staying, default=start - 1)
+        staying = window.staying(start, stop)
+        visible = filterfalse(window.hidden, staying)
+        before = max(visible, default=start - 1)
         return before >= 0 and bool(window.transcript.messages[before].results)
 
     def _cut_in_two(self, start: int, stop: int) -> list[tuple[int, int]]:
