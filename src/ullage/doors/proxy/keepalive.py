@@ -40,7 +40,6 @@ from ullage.doors.proxy.config import Config
 from ullage.doors.proxy.routes import UpstreamRoute
 from ullage.doors.proxy.upstream import HttpReply, HttpUpstream
 from ullage.wires import FORMATS, wire_named
-from ullage.wires.http import CacheRefresh
 
 KEPT_ALIVE = "ullage keep-alive"
 """What its receipts are listed under, among the clients."""
@@ -341,7 +340,7 @@ class KeepAlive:
             self._wait(kept, now_s + lives_s, lives_s)
 
     async def _kept_alive(
-        self, kept: _Kept, last: FinishedRequest, refresh: CacheRefresh
+        self, kept: _Kept, last: FinishedRequest, refresh: Any
     ) -> Usage | None:
         """The usage of what read the cache; None: it is not worth it, or did not read it."""
         if await self._is_used_elsewhere(last):
@@ -411,8 +410,8 @@ class KeepAlive:
             self.notice(last.conversation, event, spent_usd)
 
 
-def _refresh_of(last: FinishedRequest) -> CacheRefresh | None:
-    """What reads the cache of a request again; None: there is no such request."""
+def _refresh_of(last: FinishedRequest) -> Any:
+    """What reads the cache of a request again (`ullage.wires.http`); None: nothing does."""
     body = bodies.read(last.body)
     if not isinstance(body, dict):
         return None
