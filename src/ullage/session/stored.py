@@ -191,18 +191,19 @@ def conversation(
     Args:
         store: where it is kept.
         tenant: whose it is.
-        name: its short name, ``c…``; None: the newest (`newest_of`).
+        name: its short name, ``c…``, or its client's own name of the session, of which the
+            first eight characters do; None: the newest (`newest_of`).
 
     Raises:
         ConfigError: there is none of this name.
         StoreError: the store failed, or what it holds of the conversation is damaged.
     """
     listed = conversations(store, tenant)
-    newest = newest_of(listed) if name is None else None
+    newest = newest_of(listed)
+    if name is not None:
+        named = (entry for entry in listed if entry.outline.is_named(name))
+        newest = next(named, None)
     outline = None if newest is None else newest.outline
-    for entry in listed:
-        if entry.outline.name == name:
-            outline = entry.outline
     if outline is None:
         problem = (
             "no conversation is kept for this tenant"

@@ -112,6 +112,7 @@ class Outline(Struct, frozen=True, array_like=True):
         limit_tokens: the most that the request might have; 0: not told.
         messages: those from ``start`` on.
         agent: the agent or program that asks, as it calls itself; ``""``: not known.
+        client_session: the client's own name of its session; ``""``: not known.
     """
 
     length: int
@@ -126,11 +127,20 @@ class Outline(Struct, frozen=True, array_like=True):
     limit_tokens: int
     messages: tuple[OutlinedMessage, ...]
     agent: str = ""
+    client_session: str = ""
 
     @property
     def name(self) -> str:
         """The short name of the conversation, ``c…``; its branches share it."""
         return "c" + canon.ref_of(self.first.hex())[:_NAME_CHARS]
+
+    def is_named(self, name: str) -> bool:
+        """Whether a conversation is meant by a name: its short one, or its client's own."""
+        if name == self.name:
+            return True
+        return len(name) >= _NAME_CHARS and self.client_session.startswith(
+            name
+        )
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -145,6 +155,7 @@ def outlined(
     wire: str,
     tokens: int,
     agent: str = "",
+    client_session: str = "",
 ) -> tuple[Ledger, tuple[Record, ...]]:
     """The ledger with the outline of a history up to a length, and its record if that is new.
 
@@ -155,6 +166,7 @@ def outlined(
         wire: its format.
         tokens: of the request.
         agent: the agent or program that asks.
+        client_session: its own name of the session.
     """
     transcript = window.transcript
     key = transcript.decision_key(length)
@@ -165,6 +177,7 @@ def outlined(
         whole_outline(window, length, start, wire=wire, tokens=tokens),
         before=earlier,
         agent=name_of(agent),
+        client_session=name_of(client_session),
     )
     return ledger.with_outlined(key, length), (
         Record(key, "outline", 0, _encode(outline)),

@@ -39,6 +39,7 @@ from ullage.doors.proxy.fitting import budgets_of, exchanges_of
 from ullage.doors.proxy.guard import Guard
 from ullage.doors.proxy.headers import (
     TREATMENT_HEADER,
+    client_session_of,
     passed_down,
     passed_up,
     program_of,
@@ -466,6 +467,7 @@ class _Relaying:
                 self._relay.discovery.of, self._route, self._request.headers
             ),
             client=program_of(self._request.headers),
+            client_session=client_session_of(self._request.headers),
             spending=None if self._spending is None else self._spending.call,
         )
         return self._last_exchange

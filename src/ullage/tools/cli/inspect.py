@@ -17,6 +17,7 @@ from ullage.session.why import why_of
 from ullage.stores import is_url
 from ullage.tools.cli import why
 from ullage.tools.cli._options import (
+    NamedChoice,
     TokenCount,
     harmless,
     json_option,
@@ -63,7 +64,7 @@ from ullage.tools.replay.trace import TracedEdit
 )
 @click.option(
     "--policy",
-    type=click.Choice(NAMES),
+    type=NamedChoice(NAMES),
     help="Default: as the ledger names it.",
 )
 @user_tools_option
@@ -161,7 +162,7 @@ def _from_store(
     session, name = from_outline(stored), stored.outline.name
     record = why_of(stored)
     if page is not None:
-        savings = savings_of(session.trace)
+        savings = savings_of(stored, session.trace)
         save(
             page,
             page_of_conversation(
