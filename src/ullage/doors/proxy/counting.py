@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
+from blake3 import blake3
 from yarl import URL
 
 from ullage.doors.exchange import bodies
@@ -27,15 +28,15 @@ from ullage.doors.proxy.summarising import (
     BackgroundCaller,
 )
 from ullage.doors.proxy.upstream import HttpReply
-from ullage.session.holdout import is_held_out
 from ullage.wires import wire_named
-from ullage.wires.http import CountRequest
 
 _TIMEOUT_S = 30.0
 _REPLY_BYTES = 1 << 16
 _AWAY_S = 600.0
 """An endpoint that refuses is left alone for so long."""
 _MOST_AWAY = 1_000
+_KEY = blake3(b"ullage counting 1").digest()
+_BITS = 64
 _NOT_OURS = ("accept", "accept-encoding", "content-encoding", "content-length")
 _VENDORS = frozenset(urlsplit(url).netloc for url in UPSTREAMS.values())
 
@@ -83,7 +84,7 @@ class Counting:
             return
         url = urlunsplit(parts._replace(path=question.path, query=""))
         self._task = asyncio.create_task(
-            self._ask(exchange.view, caller, question, url)
+            self._ask(exchange.view, caller, question.body, url)
         )
 
     async def close(self) -> None:
@@ -106,21 +107,20 @@ class Counting:
             return False
         if self._away_until_s.get(_place(caller), 0.0) > time.monotonic():
             return False
-        # drawn as conversations are held out: by a keyed hash, and no chance
         name = f"{report.conversation} {report.messages} {report.view_tokens}"
-        return is_held_out(name, share)
+        return _is_drawn(name, share)
 
     async def _ask(
         self,
         view: Any,
         caller: BackgroundCaller,
-        question: CountRequest,
+        body: dict[str, Any],
         url: str,
     ) -> None:
         """Ask, and note what is answered; whatever goes wrong, nobody is told but a counter."""
         try:
             async with asyncio.timeout(_TIMEOUT_S):
-                tokens = await self._tokens(caller, question, url)
+                tokens = await self._tokens(caller, body, url)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError):
             tokens = None
         if tokens is None:
@@ -130,7 +130,7 @@ class Counting:
             self.counted += 1
 
     async def _tokens(
-        self, caller: BackgroundCaller, question: CountRequest, url: str
+        self, caller: BackgroundCaller, body: dict[str, Any], url: str
     ) -> int | None:
         """What the provider counts; None: it does not say."""
         headers = caller.headers.copy()
@@ -139,23 +139,29 @@ class Counting:
         headers["Content-Type"] = "application/json"
         if urlsplit(url).netloc not in _VENDORS:
             headers[self._config.opt_out_header] = "off"
-        body = await asyncio.to_thread(bodies.write, question.body)
+        data = await asyncio.to_thread(bodies.write, body)
         async with self._client.post(
             URL(url, encoded=True),
-            data=body,
+            data=data,
             headers=headers,
             allow_redirects=False,
             proxy=self._proxies.get(caller.upstream),
         ) as response:
-            data = await HttpReply(response, _REPLY_BYTES).read()
+            answer = await HttpReply(response, _REPLY_BYTES).read()
         if response.status != 200:
             return None
-        return wire_named(caller.route.wire).http.counted(bodies.read(data))
+        return wire_named(caller.route.wire).http.counted(bodies.read(answer))
 
     def _leave_alone(self, place: str) -> None:
         self._away_until_s[place] = time.monotonic() + _AWAY_S
         if len(self._away_until_s) > _MOST_AWAY:
             del self._away_until_s[next(iter(self._away_until_s))]
+
+
+def _is_drawn(name: str, share: float) -> bool:
+    """Whether a request is one of the sample: by a keyed hash of its place, and by no chance."""
+    digest = blake3(name.encode(), key=_KEY).digest(_BITS // 8)
+    return int.from_bytes(digest, "big") < share * (1 << _BITS)
 
 
 def _place(caller: BackgroundCaller) -> str:
