@@ -54,6 +54,8 @@ from ullage.core.values.messages import Media, Text, ToolCall
 _MILLION = 1_000_000
 STAGE = "user"
 """What a batch that carries out a decision names as its stage."""
+_OVERRULED = "overruled"
+"""What a batch names as its stage that notes behind the guard that a pin could not be kept."""
 
 
 def hand_in(
@@ -79,7 +81,9 @@ def carry_out(walk: Walk, hand: UserDecisions, key: bytes) -> None:
         if not _waits_for_batch(entered):
             _carry_out(walk, entered, key)
     for entered in hand.decisions:
-        if entered.carried_out and _is_unread(walk.window, entered):
+        if not entered.carried_out:
+            continue
+        if _is_unread(walk.window, entered) or _is_lost(walk, entered):
             _carry_out(walk, entered, key)
 
 
@@ -133,6 +137,30 @@ def _is_unread(window: Window, entered: DecisionEntry) -> bool:
         ):
             return True
     return False
+
+
+def _is_lost(walk: Walk, entered: DecisionEntry) -> bool:
+    """Whether what a pin keeps is out all the same, and the guard did not have to take it.
+
+    A branch may have set it aside before the pin was made on another; and where two pins keep it,
+    the one that brought it back may be taken back.
+    """
+    target, window = entered.decision.target, walk.window
+    if entered.decision.verb != "pin" or target is None:
+        return False
+    locations = locations_of(window.transcript, target)
+    pins = walk.hand.pins
+    for location in locations:
+        if not window.read_from <= location[0] < window.size:
+            return False
+        if not pins.covers(location) and location not in pins.lines:
+            return False  # a later drop takes it out
+    if target.lines is not None:
+        is_out = any(window.hidden(location[0]) for location in locations)
+    else:
+        is_out = _is_out(window, locations)
+    newest = batch_of(entered.carried_out[-1], walk.ledger)
+    return is_out and newest is not None and newest.stage != _OVERRULED
 
 
 def _carry_out(walk: Walk, entered: DecisionEntry, key: bytes) -> None:
@@ -458,6 +486,13 @@ def overrule(walk: Walk, key: bytes, ask: Callable[[], None]) -> None:
     ask()
     walk.builder.hold_back(holds_back=True)
     walk.events += overruled(walk.window, pinned)
+    lost = pinned - pinned_in(walk.window)
+    for entered in walk.hand.decisions if lost else ():
+        target = entered.decision.target
+        if entered.decision.verb != "pin" or target is None:
+            continue
+        if lost.intersection(locations_of(walk.window.transcript, target)):
+            walk.keep(_OVERRULED, key, (), decision=entered.name)
     give_up_added(walk, key)
 
 
