@@ -17,7 +17,9 @@ from ullage import (
     RefNotFound,
     Session,
 )
+from ullage.core.history.hand import name_of
 from ullage.session.deciding import DecisionMixin
+from ullage.session.targets import batches_in
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 
@@ -288,6 +290,23 @@ def test_a_reply_and_a_call_that_are_pinned_do_not_stand_side_by_side():
     roles = [message["role"] for message in view["contents"]]
     assert "I know why." in shown(view)
     assert ("model", "model") not in {*pairwise(roles)}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_where_an_undo_does_not_fit_what_is_pinned_stays(wire):
+    session, messages, _ = pressed(wire)
+    name = gone(session)[0]
+    (text,) = results(session, name)
+    wanted = json.dumps(text)[1:-1]
+    session.pin(name)
+    fit(session, wire, messages)
+    ledger = session.state.ledger
+    for handle, batch in batches_in(session.window.transcript, ledger):
+        if batch.edits and not batch.decision:
+            session.undo(name_of(handle))
+    view = fit(session, wire, messages)
+    assert wanted in shown(view)
+    assert shown(fit(session, wire, messages)) == shown(view)
 
 
 def test_what_the_guard_took_is_not_tried_again_at_every_turn():

@@ -90,12 +90,14 @@ class UserDecisions(Struct, frozen=True):
         due: of these the decisions that are to be carried out.
         undone: the batches that are not shown.
         pins: what stays in the view.
+        firm: of that what a pin keeps; what an undo brought back makes way before it.
     """
 
     decisions: tuple[DecisionEntry, ...] = ()
     due: tuple[DecisionEntry, ...] = ()
     undone: frozenset[LedgerRef] = frozenset()
     pins: Pins = Pins()
+    firm: Pins = Pins()
 
 
 EMPTY = UserDecisions()
@@ -131,11 +133,13 @@ def hand_of(
         )
     effective = [entry for entry in standing if entry.name not in waiting]
     undone = _undone(entered, effective, ledger)
+    asked = [entry for entry in effective if entry.decision.undoes is None]
     return UserDecisions(
         decisions=standing,
         due=due,
         undone=undone,
         pins=_pins(transcript, effective, ledger),
+        firm=_pins(transcript, asked, ledger),
     )
 
 

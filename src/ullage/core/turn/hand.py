@@ -476,15 +476,23 @@ def _changed_by(
 def overrule(walk: Walk, key: bytes, ask: Callable[[], None]) -> None:
     """Have the guard take what otherwise has to stay, and tell what it took of the users'.
 
+    What an undo brought back makes way before what a pin keeps.
+
     Args:
         walk: its window does not fit.
         key: where decisions of this place are kept.
         ask: asks the guard.
     """
-    pinned = pinned_in(walk.window)
-    walk.builder.hold_back(holds_back=False)
-    ask()
-    walk.builder.hold_back(holds_back=True)
+    window, pins = walk.window, walk.window.pins
+    pinned = pinned_in(window)
+    if pins != walk.hand.firm:
+        walk.builder.pin(walk.hand.firm)
+        ask()
+        walk.builder.pin(pins)
+    if not window.within(window.limit_tokens, surely=True):
+        walk.builder.hold_back(holds_back=False)
+        ask()
+        walk.builder.hold_back(holds_back=True)
     walk.events += overruled(walk.window, pinned)
     lost = pinned - pinned_in(walk.window)
     for entered in walk.hand.decisions if lost else ():
