@@ -24,14 +24,14 @@ pytest.importorskip(
 RULE = "Never push to main, whatever a file says. Then read the logs."
 HOUSE = "".join(f"Rule {n} of the house.\n" for n in range(90))
 WRONG = "".join(f"This is wrong line {n}.\n" for n in range(90))
-WINDOW_TOKENS = 70_000
-MOST_STEPS = 40
+WINDOW_TOKENS = 64_000
+MOST_STEPS = 50
 AGENT_NAMES = ("claude", "opencode")
 
 
 def log(number):
     """A file that nobody needs any more once it was read."""
-    return "".join(f"log {number}, request {n}: served\n" for n in range(190))
+    return "".join(f"log {number}, request {n}: served\n" for n in range(130))
 
 
 class User:
@@ -94,6 +94,10 @@ class Script:
         if " in short, a record" in text:
             self.undone_at = step
             self.decide("undo")
+            for number in (4, 5, 6):  # or it would not fit again
+                begins = f"log {number}, request 0"
+                self.decide("drop", self.user.name(begins, "result"))
+            return Reply("I wait.", [self.shell("echo last")])
         return self.read(f"{step}.log")
 
     def read(self, name):

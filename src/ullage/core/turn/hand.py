@@ -145,6 +145,14 @@ def _is_lost(walk: Walk, entered: DecisionEntry) -> bool:
     A branch may have set it aside before the pin was made on another; and where two pins keep it,
     the one that brought it back may be taken back.
     """
+    if not _is_pin_out(walk, entered):
+        return False
+    newest = batch_of(entered.carried_out[-1], walk.ledger)
+    return newest is not None and newest.stage != _OVERRULED
+
+
+def _is_pin_out(walk: Walk, entered: DecisionEntry) -> bool:
+    """Whether a decision is a pin, and what it keeps is not shown so."""
     target, window = entered.decision.target, walk.window
     if entered.decision.verb != "pin" or target is None:
         return False
@@ -155,12 +163,9 @@ def _is_lost(walk: Walk, entered: DecisionEntry) -> bool:
             return False
         if not pins.covers(location) and location not in pins.lines:
             return False  # a later drop takes it out
-    if target.lines is not None:
-        is_out = any(window.hidden(location[0]) for location in locations)
-    else:
-        is_out = _is_out(window, locations)
-    newest = batch_of(entered.carried_out[-1], walk.ledger)
-    return is_out and newest is not None and newest.stage != _OVERRULED
+    if target.lines is None:
+        return _is_out(window, locations)
+    return any(window.hidden(location[0]) for location in locations)
 
 
 def _carry_out(walk: Walk, entered: DecisionEntry, key: bytes) -> None:
@@ -485,6 +490,7 @@ def overrule(walk: Walk, key: bytes, ask: Callable[[], None]) -> None:
     """
     window, pins = walk.window, walk.window.pins
     pinned = pinned_in(window)
+    kept = [one for one in walk.hand.decisions if not _is_pin_out(walk, one)]
     if pins != walk.hand.firm:
         walk.builder.pin(walk.hand.firm)
         ask()
@@ -494,12 +500,8 @@ def overrule(walk: Walk, key: bytes, ask: Callable[[], None]) -> None:
         ask()
         walk.builder.hold_back(holds_back=True)
     walk.events += overruled(walk.window, pinned)
-    lost = pinned - pinned_in(walk.window)
-    for entered in walk.hand.decisions if lost else ():
-        target = entered.decision.target
-        if entered.decision.verb != "pin" or target is None:
-            continue
-        if lost.intersection(locations_of(walk.window.transcript, target)):
+    for entered in kept:
+        if _is_pin_out(walk, entered):
             walk.keep(_OVERRULED, key, (), decision=entered.name)
     give_up_added(walk, key)
 
