@@ -29,6 +29,7 @@ def test_help_lists_the_commands():
         "gc",
         "grep",
         "inspect",
+        "install",
         "last",
         "ls",
         "mcp",
@@ -41,6 +42,7 @@ def test_help_lists_the_commands():
         "restore",
         "run",
         "undo",
+        "uninstall",
         "watch",
         "window",
     ]

@@ -29,7 +29,7 @@ from ullage.doors.exchange.answers import (
 )
 from ullage.doors.exchange.exchange import Exchange
 from ullage.doors.exchange.replies import error_of
-from ullage.doors.exchange.requests import is_same
+from ullage.doors.exchange.requests import client_session_in, is_same
 from ullage.doors.exchange.streamed import StreamedAnswer
 from ullage.session.drivers import drive
 from ullage.stores import MemoryStore
@@ -832,3 +832,20 @@ def test_a_broken_cache_is_in_the_report_of_its_exchange():
     (event,) = [event for event in second.events if event.broken]
     assert (event.kind, event.broken.cause) == ("cache_broken", "system")
     assert event.broken.place == "at character 9,001"
+
+
+UUID = "0d9b7a3e-52f1-4a0c-9a53-8a1f2f6f7c11"
+
+
+@pytest.mark.parametrize(
+    ("request_", "name"),
+    [
+        ({"prompt_cache_key": UUID}, UUID),
+        ({"metadata": {"user_id": f"user_1_account_2_session_{UUID}"}}, UUID),
+        ({"prompt_cache_key": "the-shop", "metadata": {"user_id": "ada"}}, ""),
+        ({"metadata": [UUID], "prompt_cache_key": 5}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_request_names_the_session_of_its_client(request_, name):
+    assert client_session_in(request_) == name

@@ -28,6 +28,7 @@ NEAREST = {
     "tools/cli/doctor.py": "proxy/test_doctor.py",
     "tools/cli/proxy.py": "proxy/test_server.py",
     "tools/replay/report/live.py": "proxy/test_pages.py",
+    "tools/replay/report/why.py": "cli/test_why.py",
     "doors/proxy/siblings.py": "proxy/test_pages.py",
     "doors/proxy/relayed.py": "proxy/test_fitting.py",
     "doors/proxy/decoding.py": "proxy/test_bodies.py",
@@ -56,6 +57,9 @@ NEAREST = {
     # the transcript asks who answers whom, the memo what a caller changed
     "core/history/pairing.py": "history/test_transcript.py",
     "core/history/snapshots.py": "turn/test_caches.py",
+    "doors/files/changing.py": "mcp/test_installing.py",
+    "doors/proxy/answering.py": "cli/test_install.py",
+    "doors/proxy/installing.py": "cli/test_install.py",
     "doors/mcp/clients.py": "mcp/test_clients_files.py",
     # these run in Google ADK, in an environment of its own
     "integrations/adk/*.py": "integrations/adk/test_limits.py",
@@ -83,6 +87,7 @@ NEAREST = {
     "tools/replay/readers/_objects.py": "cli/test_replay.py",
     "tools/replay/readers/*.py": "replay/test_readers.py",
     "tools/replay/reading.py": "replay/evidence/test_score.py",
+    "tools/replay/policies.py": "cli/test_replay.py",
     "tools/replay/record.py": "replay/test_recorded.py",
     "tools/replay/gates.py": "replay/test_run.py",
     "tools/replay/calls.py": "replay/test_run.py",

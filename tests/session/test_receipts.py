@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from copy import copy
 
 import pytest
 from msgspec.structs import replace
@@ -94,6 +95,9 @@ def test_the_sums_agree_with_those_of_a_replay_to_the_cent(
     assert sums.sent_usd == pytest.approx(bill.shown.cost_usd, abs=1e-6)
     assert sums.raw_usd == pytest.approx(bill.raw.cost_usd, abs=0.01)
     assert sums.raw_usd > 1.2 * sums.sent_usd
+    assert session.saved == sums, "one session is all there is in the store"
+    words = f"{sums.requests} requests: {sums.sent.prompt:,} prompt tokens, "
+    assert str(session.saved).startswith(words)
 
 
 def test_where_nothing_is_cut_both_sides_are_the_same_to_the_token():
@@ -195,6 +199,8 @@ def test_a_reply_that_is_reported_twice_counts_once_and_the_fuller_report():
     view.observe(Usage(fresh_tokens=10, output_tokens=90))
     sums = total(session.store)
     assert (sums.requests, sums.sent.fresh, sums.sent.output) == (1, 10, 90)
+    assert session.saved == sums
+    assert copy(session).saved == ReceiptTotals(), "a copy begins anew"
 
 
 def test_what_nobody_reports_is_estimated_and_says_so():

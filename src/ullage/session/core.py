@@ -45,7 +45,7 @@ from ullage.core.values.effects import Commit, Record, Steps, Summarise
 from ullage.core.values.events import Event
 from ullage.core.values.limits import Limits, ServedWindow
 from ullage.core.values.usage import Usage
-from ullage.policy.stages.default import HELD_OUT, SAFEGUARDS, SUMMARISED
+from ullage.policy.stages.default import SAFEGUARDS, SUMMARISED
 from ullage.policy.stages.fingerprints import fingerprint
 from ullage.policy.stages.named import PolicyName, preset
 from ullage.session import reports
@@ -57,7 +57,6 @@ from ullage.session.deciding import DecisionMixin
 from ullage.session.drivers import Actions
 from ullage.session.host import HostMixin
 from ullage.session.reading import ReadMixin
-from ullage.session.receipts import ReceiptWriter
 from ullage.session.refusals import (
     SHORT_REPLIES,
     after_refusal,
@@ -543,11 +542,7 @@ class SessionCore(
         ):
             return  # the very reply that was observed before, here or by another (F104)
         prior = self._take_cache()  # what is observed is written to it
-        transcript = (
-            info.transcript
-            if info.working is None
-            else info.working.transcript
-        )
+        transcript = (info.working or info).transcript
         sent = answered(
             info, window, report.usage, prior.persisted.ledger, time.time()
         )
@@ -559,6 +554,7 @@ class SessionCore(
             info.size,
             model=info.model,
             estimated_tokens=info.tokens,
+            raw_tokens=payer.raw_tokens(info, report.usage),
             outlining=self._outlining(info),
             beside=sent.records,
         )
@@ -613,16 +609,6 @@ class SessionCore(
         )
         self._change(leave_uncounted)
         yield from self._receipts.paid(info, estimate, is_reported=False)
-
-    @property
-    def _receipts(self) -> ReceiptWriter:
-        """The writer of this session's receipts."""
-        adds_tools = self.settings.recall != "host"
-        is_held_out = self.settings.policy.name == HELD_OUT.name
-        tenant, agent = self.settings.tenant, self._account.agent
-        return ReceiptWriter(
-            self.store, tenant, agent, adds_tools, is_held_out
-        )
 
     def _latest_view(
         self, request: Mapping[str, Any] | None

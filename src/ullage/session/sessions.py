@@ -391,9 +391,8 @@ class AsyncSessions(_Sessions["AsyncSession"], AsyncClosing):
     async def close(self) -> None:
         """See `Sessions.close`. A compaction under way is given up."""
         with self._lock:
-            sessions = [
-                entry.session for entry in self._session_entries.values()
-            ]
+            # those that were let go may still have one under way
+            sessions = list(self._alive.values())
             self._session_entries.clear()
             self._bytes = 0
         for session in sessions:

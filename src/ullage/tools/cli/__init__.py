@@ -21,10 +21,14 @@ from ullage.core.errors import ConfigError, UllageError, did_you_mean
 
 __all__ = ["main"]
 
-_DECIDING = ("drop", "note", "pin", "restore", "undo")
-"""Commands of one module: each is a decision of a user's."""
-_UNLISTED = {"slash": "commands"}
-"""Commands that other programs run, with their modules."""
+_MODULES = {
+    **dict.fromkeys(("drop", "note", "pin", "restore", "undo"), "decide"),
+    **dict.fromkeys(("install", "uninstall"), "install"),
+    "slash": "commands",
+}
+"""The module of each command that shares one; the others have one of their own name."""
+_UNLISTED = ("slash",)
+"""Commands that other programs run."""
 _COMMANDS = (
     *(
         "check",
@@ -37,6 +41,7 @@ _COMMANDS = (
         "gc",
         "grep",
         "inspect",
+        "install",
         "last",
         "ls",
         "mcp",
@@ -51,6 +56,7 @@ _COMMANDS = (
         "restore",
         "run",
         "undo",
+        "uninstall",
         "watch",
     ),
     "window",
@@ -74,12 +80,10 @@ class _Commands(click.Group):
     ) -> click.Command | None:
         if cmd_name not in (*_COMMANDS, *_UNLISTED):
             return None
-        shared = "decide" if cmd_name in _DECIDING else _UNLISTED.get(cmd_name)
-        module = importlib.import_module(
-            f"ullage.tools.cli.{shared or cmd_name}"
-        )
+        module_name = _MODULES.get(cmd_name, cmd_name)
+        module = importlib.import_module(f"ullage.tools.cli.{module_name}")
         command: click.Command = getattr(
-            module, cmd_name if shared else "command"
+            module, cmd_name if cmd_name in _MODULES else "command"
         )
         return command
 

@@ -15,7 +15,7 @@ import click
 from ullage.core.errors import ConfigError, UllageError
 from ullage.core.turn.hand import described
 from ullage.core.values.decisions import Verb
-from ullage.doors.mcp.installing import called_as
+from ullage.doors.files.changing import called_as
 from ullage.session.stored import (
     about_tokens,
     conversation,

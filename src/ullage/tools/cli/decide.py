@@ -17,7 +17,12 @@ from ullage.session.stored import (
     decide,
     decision_of,
 )
-from ullage.tools.cli._options import open_kept, print_json, store_options
+from ullage.tools.cli._options import (
+    NamedChoice,
+    open_kept,
+    print_json,
+    store_options,
+)
 from ullage.tools.hand.described import sentence
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -78,7 +83,7 @@ def drop(target: str, **options: Any) -> None:
 @click.argument("target")
 @click.option(
     "--when",
-    type=click.Choice(["batch", "end", "now"]),
+    type=NamedChoice(["batch", "end", "now"]),
     default="batch",
     show_default=True,
     help="In its place with the next batch; as a copy at the end; in its place now.",

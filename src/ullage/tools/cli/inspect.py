@@ -13,8 +13,11 @@ from rich.console import Console
 from ullage.core.errors import FormatError
 from ullage.documents import NAMES
 from ullage.session.stored import StoredConversation, conversation
+from ullage.session.why import why_of
 from ullage.stores import is_url
+from ullage.tools.cli import why
 from ullage.tools.cli._options import (
+    NamedChoice,
     TokenCount,
     harmless,
     json_option,
@@ -61,7 +64,7 @@ from ullage.tools.replay.trace import TracedEdit
 )
 @click.option(
     "--policy",
-    type=click.Choice(NAMES),
+    type=NamedChoice(NAMES),
     help="Default: as the ledger names it.",
 )
 @user_tools_option
@@ -157,14 +160,16 @@ def _from_store(
     with closing(open_kept(address)) as store:
         stored = conversation(store, tenant, name)
     session, name = from_outline(stored), stored.outline.name
+    record = why_of(stored)
     if page is not None:
-        savings = savings_of(session.trace)
+        savings = savings_of(stored, session.trace)
         save(
             page,
             page_of_conversation(
                 name,
                 session,
                 savings,
+                record=record,
                 command=typed(),
                 share=share,
                 hand=_hand(stored, address, tenant),
@@ -174,10 +179,16 @@ def _from_store(
         save(plot, plot_of(session.trace, f"Conversation {name}"), "--plot")
     if as_json:
         print_json(
-            {"run": name, "policy": session.policy, "trace": session.trace}
+            {
+                "run": name,
+                "policy": session.policy,
+                "trace": session.trace,
+                "why": why.as_json(record),
+            }
         )
     else:
         _print(name, session)
+        why.show(record)
 
 
 def _hand(

@@ -11,10 +11,11 @@ import click
 from ullage.core.errors import ConfigError
 from ullage.core.installing import install_remedy
 from ullage.doors.mcp import forwarding, stdio
+from ullage.tools.cli._options import NamedChoice
 
 if TYPE_CHECKING:
+    from ullage.doors.files.changing import Change
     from ullage.doors.mcp.clients import Client
-    from ullage.doors.mcp.installing import Change
     from ullage.doors.mcp.settings import McpSettings
 
 _Given: TypeAlias = tuple[
@@ -264,7 +265,7 @@ def serve(
 
 _changing = (
     click.argument(
-        "clients", nargs=-1, type=click.Choice(_CLIENTS), metavar="[CLIENT]…"
+        "clients", nargs=-1, type=NamedChoice(_CLIENTS), metavar="[CLIENT]…"
     ),
     click.option(
         "--file",
@@ -302,10 +303,11 @@ def install(options: _Given, /, servers: tuple[str, ...], **how: Any) -> None:
     Shows the change and asks. The file as it was is kept beside it. Options before ``install``
     (``ullage mcp --limit 6000 install``) become those of the servers.
     """
+    from ullage.doors.files import changing
     from ullage.doors.mcp import installing
 
     limits, config, store, tenant, user_tools = options
-    prefix = [*installing.called_as(), "mcp"]
+    prefix = [*changing.called_as(), "mcp"]
     several = [("--limit", limit) for limit in limits]
     several += [("--user-tool", tool) for tool in user_tools]
     for name, value in (*several, ("--tenant", tenant)):
@@ -337,6 +339,7 @@ def _change(
     dry_run: bool,
 ) -> None:
     """Show what would change at each client, ask, and do it."""
+    from ullage.doors.files import changing
     from ullage.doors.mcp import installing
     from ullage.doors.mcp.clients import CLIENTS
 
@@ -369,5 +372,5 @@ def _change(
         ):
             continue
         for edit in changes:
-            installing.apply(edit)
+            changing.apply(edit)
         click.echo(f"{name}: done. Start it anew.")
