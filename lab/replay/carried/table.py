@@ -15,10 +15,10 @@ Figures = dict[str, float]
 NOTES = """
 serviced: cost with every miss paid for by the pages that a reader needs, sum over sum of keeping
 everything, at three read prices. edits: the same at the first price, where the text that holds an
-old text of an edit is read again if that is not in view. one page: the same at the first price, where each result that
-holds what is missed takes one page: the bound. bare: without the misses, at the first. median,
-worst: of the runs at the first read price, worst the mean of the worst tenth. far, lines: far
-values shown, and shown in their line. anchors: old texts of edits shown whole. breaks: in 100
+old text of an edit is read again if that is not in view. one page: as serviced at the first price,
+where each result that holds what is missed takes one page: the bound. bare: without the misses.
+median, worst: of the runs at the first read price, worst the mean of the worst tenth. far, lines:
+far values shown, and shown in their line. anchors: old texts of edits shown whole. breaks: in 100
 requests. unsaid: requests in which something is missing that a user said; fits: of these, such as
 half the limit holds all that was said.
 
