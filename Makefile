@@ -12,7 +12,7 @@ READY  := $(VENV)/.ready
 LOCKED := install --quiet --disable-pip-version-check --no-deps --require-hashes
 
 # Frameworks: each is tested in an environment of its own, the newest release and the oldest claimed.
-FRAMEWORKS := adk claude-agent-sdk inspect langchain litellm openai-agents pydantic-ai strands
+FRAMEWORKS := adk claude-agent-sdk hermes inspect langchain litellm openai-agents pydantic-ai strands
 OLDEST     := claude-agent-sdk-oldest inspect-oldest langchain-oldest litellm-oldest openai-agents-oldest pydantic-ai-oldest
 TESTED     := $(FRAMEWORKS) $(OLDEST)
 

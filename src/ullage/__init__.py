@@ -24,6 +24,7 @@ __all__ = [
     "Batch",
     "Budget",
     "BudgetExceeded",
+    "BudgetUse",
     "Call",
     "ConfigError",
     "Decision",
@@ -60,6 +61,10 @@ __all__ = [
     "StoreFull",
     "SummaryError",
     "TargetNotFound",
+    "TeamBudget",
+    "TeamBudgetExceeded",
+    "TeamBudgets",
+    "TeamCall",
     "ToolOutputRef",
     "ToolSpec",
     "UllageError",
@@ -99,6 +104,7 @@ if TYPE_CHECKING:
         StoreFull,
         SummaryError,
         TargetNotFound,
+        TeamBudgetExceeded,
         UllageError,
         UnsupportedPart,
     )
@@ -134,6 +140,12 @@ if TYPE_CHECKING:
     from ullage.session.spend.budget import Budget
     from ullage.session.spend.calls import Call, Spent
     from ullage.session.spend.shared import SharedBudget
+    from ullage.session.spend.teams import (
+        BudgetUse,
+        TeamBudget,
+        TeamBudgets,
+        TeamCall,
+    )
     from ullage.session.view import AsyncView, View
     from ullage.stores._base import AsyncStore, Store
     from ullage.stores.memory import MemoryStore
@@ -153,7 +165,7 @@ else:
             "ullage.core.errors": "BudgetExceeded ConfigError FormatError NotCarried "
             "OverLimitError "
             "RefNotFound SpillNotFound StageError StoreError StoreFull SummaryError TargetNotFound "
-            "UllageError UnsupportedPart",
+            "TeamBudgetExceeded UllageError UnsupportedPart",
             "ullage.doors.exchange.exchanges": "conversation",
             "ullage.core.history.window": "Window",
             "ullage.session.recall.dispatch": "Answer",
@@ -169,6 +181,9 @@ else:
             "ullage.session.spend.budget": "Budget",
             "ullage.session.spend.calls": "Call Spent",
             "ullage.session.spend.shared": "SharedBudget",
+            "ullage.session.spend.teams": (
+                "BudgetUse TeamBudget TeamBudgets TeamCall"
+            ),
             "ullage.core.contract.policy": "Policy Stage",
             "ullage.stores._base": "AsyncStore Store",
             "ullage.stores.memory": "MemoryStore",

@@ -93,11 +93,11 @@ def new_page(browser, idle):
 def opened(new_page):
     """Opens a page of a file; it fails the test for every error and every request it makes."""
 
-    def open_page(path, **screen):
-        url = path.as_uri()
-        page = new_page(allowed=lambda asked: asked == url, **screen)
-        page.goto(url)
-        page.wait_for_selector("#charts svg")
+    def open_page(path, *, until="#charts svg", beside=(), **screen):
+        urls = {path.as_uri(), *(each.as_uri() for each in beside)}
+        page = new_page(allowed=lambda asked: asked in urls, **screen)
+        page.goto(path.as_uri())
+        page.wait_for_selector(until)
         return page
 
     return open_page

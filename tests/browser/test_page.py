@@ -1,13 +1,18 @@
 """The page in a real browser: what a person sees, does and hears of it."""
 
 import sys
+from typing import NamedTuple
 
 import pytest
 
+from tests.cli.terminal import ullage
 from tests.replay.evidence.conversation import errand
 from tests.replay.test_report import EVIL, PROFILE, evil_run, picture
 from tests.replay.test_run import small_run
+from tests.session.provider import Provider
+from tests.session.test_why import talked
 from ullage.tools.replay.report import page_of
+from ullage.tools.replay.report.pages import INDEX, pages_of_replays
 from ullage.tools.replay.rows import row_of, rows_of
 from ullage.tools.replay.run import replay_run
 
@@ -35,6 +40,35 @@ def report(tmp_path_factory):
     return written(
         tmp_path_factory.mktemp("report"), small_run("openai-chat", 40)
     )
+
+
+def conversation_page(folder):
+    """The page of a conversation whose cache broke in many ways, from its store."""
+    path, store = folder / "conversation.html", folder / "kept.db"
+    with pytest.MonkeyPatch.context() as patch:
+        talked(store, Provider().watch(patch))[0].close()
+    ran = ullage("inspect", str(store), "--html", str(path))
+    assert ran.status == 0, ran.err
+    return path
+
+
+def test_it_says_what_left_the_window_and_why_the_cache_broke(
+    opened, tmp_path
+):
+    page = opened(conversation_page(tmp_path))
+    breaks = page.locator("#why-breaks li")
+    expect(breaks.first).to_contain_text("The system prompt changed at ")
+    expect(page.locator("#why-breaks")).to_contain_text("By the client: 2 ")
+    expect(page.locator("#why-batches li").first).to_contain_text("by ann: ")
+    tables = page.locator("#why-tables table")
+    assert tables.count() == 2, "by tool, and by file"
+    expect(tables.first.locator("tbody th")).to_have_text("read")
+
+
+class Outcome(NamedTuple):
+    pictures: list
+    rows: list
+    profiles: list
 
 
 def expect(locator):
@@ -84,11 +118,66 @@ def test_it_opens_with_the_window_and_ends_with_the_table(opened, errands):
     order = page.evaluate(
         "[...document.querySelectorAll('section:not([hidden])')].map((s) => s.id)"
     )
-    assert order == ["run", "evidence", "session", "policies"]
+    assert order == ["outcome", "run", "evidence", "session", "policies"]
     labels = page.locator(".chart svg text").all_text_contents()
     assert any(text.startswith("limit ") for text in labels)
     assert any(text.startswith("without ullage ") for text in labels)
     assert {"turn 1", "turn 4"} <= set(labels)
+
+
+def figures(page):
+    return page.locator("#outcome dt").all_text_contents()
+
+
+def test_what_it_saved_and_whether_anything_was_lost_comes_before_all(
+    opened, errands
+):
+    page = opened(errands)
+    money, needed, peak = figures(page)
+    assert money.startswith("$")
+    assert money.endswith((" saved", " more"))
+    assert needed in ("Nothing lost", "Nothing old was needed")
+    assert peak.endswith(" tokens at most")
+    words = page.locator("#outcome dd").all_text_contents()
+    assert "Answers and prompt caching are counted." in words[0]
+    assert (
+        "of what the agent needed from older results was in view" in words[1]
+    )
+    top = page.locator("#outcome").bounding_box()["y"]
+    assert top < page.locator("#run").bounding_box()["y"]
+
+
+def test_each_policy_has_an_outcome_of_its_own(opened, report):
+    page = opened(report)
+    names = page.locator("#outcome h3").all_text_contents()
+    assert [name.split(" · ")[0] for name in names] == [*POLICIES]
+    assert len(figures(page)) == 3 * len(POLICIES)
+
+
+def test_a_page_of_sums_leads_to_a_page_a_run_and_holds_no_text_of_them(
+    opened, tmp_path
+):
+    run = small_run("openai-chat", 12)
+    drawn, rows = picture(run)
+    replays = Outcome([drawn], rows, [PROFILE])
+    pages = pages_of_replays(replays)
+    assert [*pages] == [INDEX, "run-1.html"]
+    for name, text in pages.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    files = [tmp_path / name for name in pages]
+    page = opened(files[0], until="#outcome dt", beside=files)
+    assert len(figures(page)) == 3
+    assert not page.locator("#turns").is_visible()
+    page.locator("#runs-drawn a").click()
+    expect(page.locator("#where")).to_have_text("turn 12 of 12")
+    assert page.locator("#outcome dt").first.text_content()
+    task = next(
+        message["content"]
+        for message in run.messages
+        if message["role"] == "user"
+    )
+    assert task[:40] in page.locator("#run-named").text_content()
+    assert task[:40] not in pages[INDEX]
 
 
 def test_the_run_is_named_and_what_it_came_to_is_said_in_words(opened, report):

@@ -4,6 +4,7 @@ import csv
 import io
 
 import pytest
+from msgspec.structs import replace
 
 from tests.cli.terminal import told, ullage
 from ullage.core.values.receipts import (
@@ -12,6 +13,7 @@ from ullage.core.values.receipts import (
     ReceiptTotals,
     TokenCounts,
 )
+from ullage.core.values.spending import SpendingKey, SpendingRow
 from ullage.stores import SqliteStore
 from ullage.tools.cli.report import report_of, sentences
 
@@ -173,3 +175,49 @@ def test_what_is_not_known_is_said():
 
 def test_where_it_cost_more_that_is_said():
     assert "$1.00 more, 50%" in said(receipt(sent_usd=3.0, raw_usd=2.0))
+
+
+@pytest.fixture
+def budgeted(store):
+    key = SpendingKey("research", "team", "2026-11")
+    row = SpendingRow(
+        key=key,
+        writer="a",
+        version=1,
+        tokens=12_345,
+        usd=355.5,
+        calls=8,
+        limit_usd=500.0,
+        resets_s=1_796_083_200,
+    )
+    late = replace(row, writer="b", usd=0.5, calls=1)
+    over = replace(
+        row, key=replace(key, period="2026-10"), resets_s=1_793_491_200
+    )
+    opened = SqliteStore(store)
+    opened.book_spending([row, late, over])
+    opened.close()
+    return store
+
+
+def test_budgets_stand_beside_what_was_spent(budgeted):
+    words = ("report", "--store", budgeted, "--since", "2026-11-10")
+    text = ullage(*words, "--by", "tenant").text
+    (line,) = (line for line in text.splitlines() if "research" in line)
+    assert "team" in line
+    assert "9 " in line
+    assert "356.00 of 500.00" in line
+    assert "71%" in line
+    assert "2026-12-01 00:00" in line
+    (budget,) = ullage(*words, "--json").json["budgets"]
+    assert (budget["usd"], budget["share"]) == (356.0, 0.712)
+    page = budgeted.with_name("page.html")
+    ullage(*words, "--html", page)
+    assert "356.00 of 500.00" in page.read_text()
+    both = ullage("report", "--store", budgeted, "--since", "2026-10-10")
+    assert both.text.count("research") == 2
+
+
+def test_a_store_without_budgets_has_no_table_of_them(store):
+    text = ullage("report", "--store", store, "--since", "2026-11-10").text
+    assert "starts again" not in text

@@ -14,6 +14,7 @@ from ullage.integrations._needs import OLDEST, needs
 EXTRAS = {
     "adk": "adk",
     "claude_agent_sdk": "claude-agent-sdk",
+    "hermes": "hermes",
     "inspect_ai": "inspect",
     "langchain": "langchain",
     "litellm": "litellm",

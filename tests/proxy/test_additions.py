@@ -195,5 +195,5 @@ def test_the_summary_of_a_run_says_what_was_refused():
 def test_the_header_names_each_addition():
     report = of("a", 1.0, without=ADDITIONS).report
     assert treatment_of(None, is_changed=True, report=report) == (
-        "fitted; without=tools,stream_options,cache_control"
+        "fitted; without=tools,stream_options,cache_control,budget"
     )

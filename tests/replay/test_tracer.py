@@ -57,13 +57,47 @@ def test_every_edit_that_was_told_is_a_mark_with_its_ref(format):
     )
 
 
-def test_tokens_move_from_results_to_notices_when_a_batch_is_made(pressed):
+def test_tokens_move_from_results_to_what_stands_for_them(pressed):
     _, trace, _ = pressed
     turn = next(mark.turn for mark in trace.marks if mark.kind == "pruned")
-    results, notices = of(trace, "result"), of(trace, "notice")
+    results = of(trace, "result")
+    instead = [
+        sum(sizes)
+        for sizes in zip(
+            of(trace, "excerpt"),
+            of(trace, "notice"),
+            of(trace, "record"),
+            strict=True,
+        )
+    ]
     assert results[turn] < results[turn - 1]
-    assert notices[turn] > notices[turn - 1]
+    assert instead[turn] > instead[turn - 1]
     assert all(sum(sizes) <= trace.limit_tokens for sizes in trace.sizes)
+
+
+def test_what_stands_for_a_result_is_named_by_what_it_is():
+    """A line is a notice, several lines are an excerpt, a stretch has a record."""
+    log = "\n".join(f"{number} ok" for number in range(4_000))
+    run = small_run("openai-chat", 24)
+    for message in run.messages:
+        if message["role"] == "tool":
+            message["content"] += log
+    _, trace, _ = traced(run, 16_000)
+    last = {kind: of(trace, kind)[-1] for kind in KINDS}
+    assert last["excerpt"] > 0
+    condensed = [
+        mark.turn for mark in trace.marks if mark.stop > mark.message + 1
+    ]
+    records = of(trace, "record")
+    assert condensed
+    assert max(records[: condensed[0]], default=0) == 0
+    assert records[condensed[0]] > 0
+    lines = [
+        mark
+        for mark in trace.marks
+        if mark.stop == mark.message + 1 and "\n" not in mark.text.strip()
+    ]
+    assert bool(lines) == (max(of(trace, "notice")) > 0)
 
 
 def test_the_figures_are_those_of_the_judge(pressed):

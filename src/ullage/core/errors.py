@@ -5,6 +5,7 @@
     │   └── UnsupportedPart    a part we cannot carry through
     ├── OverLimitError         every stage was used and it still does not fit
     ├── BudgetExceeded         an allowance is spent
+    │   └── TeamBudgetExceeded a budget of a team's leaves no room for a request
     ├── StoreError             a store failed
     │   ├── StoreFull          nothing more can be kept: the disk or its quota is full
     │   └── RefNotFound        nothing is kept under this ref
@@ -120,6 +121,32 @@ class BudgetExceeded(UllageError):
             f"the budget of {allowance:,.12g} {unit} is {what} ({spent:,.12g} used, "
             f"{reserved:,.12g} reserved by others). {remedy}"
         )
+
+
+class TeamBudgetExceeded(BudgetExceeded):
+    """A budget of a team's leaves no room for a request (`ullage.TeamBudget`).
+
+    Attributes, beside those of `BudgetExceeded`:
+        retry_s: after how many seconds the same request may succeed; 0: not by waiting.
+        resets_s: when the period ends, in seconds since 1970; 0: that changes nothing.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        unit: str,
+        allowance: float,
+        spent: float,
+        reserved: float,
+        *,
+        retry_s: int = 0,
+        resets_s: int = 0,
+    ) -> None:
+        super().__init__(unit, allowance, spent, reserved)
+        self.args = (message,)
+        self.retry_s = retry_s
+        self.resets_s = resets_s
+        self.can_retry = bool(retry_s) and not resets_s
 
 
 class StoreError(UllageError):

@@ -12,6 +12,7 @@ from ullage.core.installing import install_remedy
 OLDEST: Mapping[str, tuple[str, str]] = {
     "adk": ("google-adk", "2.13"),
     "claude-agent-sdk": ("claude-agent-sdk", "0.2.170"),
+    "hermes": ("hermes-agent", "0.19"),
     "inspect": ("inspect-ai", "0.3.278"),
     "langchain": ("langchain", "1.3.14"),
     "litellm": ("litellm", "1.103"),

@@ -5,6 +5,10 @@
     asked = {"model": model, "messages": messages, "tools": [*mine, *ullage.tools]}
     reply = await litellm.acompletion(**asked, metadata={"session_id": "incident-7"})
 
+LiteLLM's proxy loads one by its name in ``config.yaml``, made of the environment's settings:
+
+    litellm_settings: {callbacks: ullage.integrations.litellm.callback}
+
 Needs the extra ``litellm``. Who makes the calls in one place needs no callback:
 ``await session.call(litellm.acompletion, **asked)`` also sends once more what was too long.
 """
@@ -12,7 +16,9 @@ Needs the extra ``litellm``. Who makes the calls in one place needs no callback:
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 from uuid import uuid4
 from weakref import finalize
@@ -195,3 +201,30 @@ def _key(kwargs: Mapping[str, Any]) -> list[Any] | None:
         if conversation
         else None
     )
+
+
+_SETTINGS = {
+    "store": "ULLAGE_STORE",
+    "blobs": "ULLAGE_BLOBS",
+    "cache": "ULLAGE_CACHE",
+    "policy": "ULLAGE_LITELLM_POLICY",
+}
+"""What the environment says of the callback that LiteLLM's proxy loads."""
+
+
+@cache
+def _of_environment() -> UllageCallback:
+    """The callback of this process's environment; where it names no store, in the usual place."""
+    settings = {
+        name: os.environ[variable]
+        for name, variable in _SETTINGS.items()
+        if os.environ.get(variable)
+    }
+    return UllageCallback(**{"store": "sqlite", **settings})
+
+
+def __getattr__(name: str) -> Any:
+    """Make ``callback`` when LiteLLM's proxy asks for it, and not before."""
+    if name == "callback":
+        return _of_environment()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,19 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from ullage.core.history import canon
 from ullage.core.history.snapshots import is_written_alike, not_same
+from ullage.core.tokens.catalog import lookup
 from ullage.core.turn.caches import HistoryCache
-from ullage.core.turn.lessons import Lessons
+from ullage.core.turn.lessons import Lessons, limits_for
 from ullage.core.turn.request import Header
 from ullage.core.turn.settings import Settings
 from ullage.core.turn.state import wire_of
 from ullage.core.values.messages import Message
 from ullage.session.state import SessionState
+
+if TYPE_CHECKING:
+    from ullage.session.view import RequestInfo
 
 
 class HostMixin:
@@ -48,6 +52,17 @@ class HostMixin:
         """
         with self._state_lock:
             self._state = replace(self._state, learnt=learnt)
+
+    def asked_in(self, client_session: str) -> None:
+        """Take in the client's own name of its session, for the outlines from here on.
+
+        Args:
+            client_session: as the client calls it; ``""`` changes nothing.
+        """
+        if client_session and client_session != self.settings.client_session:
+            self.settings = replace(
+                self.settings, client_session=client_session
+            )
 
     @property
     def messages(self) -> Sequence[Message]:
@@ -108,6 +123,19 @@ class HostMixin:
                     same = _same_messages(line, raws)
                     raws[: len(same)] = same
         return {**request, wire.key: [*request[wire.key][:leading], *raws]}
+
+    def largest_call(self, info: RequestInfo) -> tuple[int, int]:
+        """The most tokens that the call of a view can use: for its prompt, and for its answer.
+
+        Args:
+            info: of the view.
+        """
+        model_info = lookup(info.model)
+        lesson = self._state.learnt.of(info.transcript, info.model)
+        limits = limits_for(info.model, info.limits, lesson)
+        reserve = limits.window_tokens - info.limit_tokens
+        output = min(reserve, model_info.max_output_tokens or reserve)
+        return info.frozen.calibration.upper(info.tokens), output
 
     def newest_request(self) -> dict[str, Any] | None:
         """The newest request that was fitted, as it came, with the whole history.

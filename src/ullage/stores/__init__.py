@@ -21,6 +21,9 @@ __all__ = [
     "Records",
     "Removed",
     "Shape",
+    "SpendingRow",
+    "SpendingStore",
+    "SpendingSum",
     "SpillStore",
     "SqliteStore",
     "Store",
@@ -40,12 +43,19 @@ __all__ = [
     "receipts_of",
     "ref_of",
     "refs_in",
+    "spending_of",
+    "spending_totals",
     "with_files",
 ]
 
 if TYPE_CHECKING:
     from ullage.core.history.canon import ref_of
     from ullage.core.values.effects import ChunkSize, Shape, pieces
+    from ullage.core.values.spending import (
+        SpendingRow,
+        SpendingSum,
+        spending_totals,
+    )
     from ullage.stores._base import (
         AsyncStore,
         Blobs,
@@ -71,9 +81,11 @@ if TYPE_CHECKING:
         is_url,
         open_store,
         receipts_of,
+        spending_of,
         with_files,
     )
     from ullage.stores._receipts import ReceiptStore
+    from ullage.stores._spending import SpendingStore
     from ullage.stores.bounded import BoundedStore
     from ullage.stores.memory import MemoryStore
     from ullage.stores.objects.opening import open_lasting
@@ -92,9 +104,11 @@ else:
             "ullage.stores._clean": "DAY_S Bounds Collected Removed named_in refs_in",
             "ullage.stores._file": "default_path",
             "ullage.stores._open": (
-                "directory_of files_of innermost is_url open_store receipts_of with_files"
+                "directory_of files_of innermost is_url open_store receipts_of spending_of "
+                "with_files"
             ),
             "ullage.stores._receipts": "ReceiptStore",
+            "ullage.stores._spending": "SpendingStore",
             "ullage.stores.bounded": "BoundedStore",
             "ullage.stores.memory": "MemoryStore",
             "ullage.stores.objects.opening": "open_lasting",
@@ -103,5 +117,8 @@ else:
             "ullage.stores.sqlite": "SqliteStore",
             "ullage.stores.threaded": "Threaded",
             "ullage.core.values.effects": "ChunkSize Shape pieces",
+            "ullage.core.values.spending": (
+                "SpendingRow SpendingSum spending_totals"
+            ),
         },
     )

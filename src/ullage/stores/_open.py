@@ -186,7 +186,24 @@ def receipts_of(store: object) -> Any:
     Returns:
         That part, or None if it keeps none.
     """
-    layer: Any = store
-    while layer is not None and not hasattr(type(layer), "keep_receipts"):
+    return _layer_with("keep_receipts", store)
+
+
+def spending_of(store: object) -> Any:
+    """The part of a store that keeps what teams spend (`SpendingStore`), however it is wrapped.
+
+    Args:
+        store: any store. Of an asynchronous one the methods are to be awaited.
+
+    Returns:
+        That part, or None if it keeps nothing of the kind.
+    """
+    return _layer_with("book_spending", store)
+
+
+def _layer_with(method: str, store: Any) -> Any:
+    """The outermost layer of a store that has a method, or None."""
+    layer = store
+    while layer is not None and not hasattr(type(layer), method):
         layer = getattr(layer, "store", None)
     return layer

@@ -88,3 +88,26 @@ RECEIPTS = (
 )
 """A table that older versions do without: it is made where it is first written to, and is no
 version of its own, so that they go on opening the file."""
+
+SPENDING = (
+    "CREATE TABLE IF NOT EXISTS spending ("
+    " budget TEXT NOT NULL,"
+    " tenant BLOB NOT NULL,"
+    " period TEXT NOT NULL,"
+    " writer TEXT NOT NULL,"
+    " version INTEGER NOT NULL,"
+    " tokens INTEGER NOT NULL,"
+    " calls INTEGER NOT NULL,"
+    " estimated_calls INTEGER NOT NULL,"
+    " unpriced_calls INTEGER NOT NULL,"
+    " reserved_tokens INTEGER NOT NULL,"
+    " lapse_s INTEGER NOT NULL,"
+    " limit_tokens INTEGER NOT NULL,"
+    " resets_s INTEGER NOT NULL,"
+    " written_s INTEGER NOT NULL,"
+    " usd REAL NOT NULL,"
+    " reserved_usd REAL NOT NULL,"
+    " limit_usd REAL NOT NULL,"
+    " PRIMARY KEY (budget, tenant, period, writer)) WITHOUT ROWID"
+)
+"""Another one, as `RECEIPTS` is."""

@@ -12,11 +12,18 @@ from typing import Any
 
 from ullage.core.values.effects import ChunkSize, Record
 from ullage.core.values.receipts import Receipt
+from ullage.core.values.spending import SpendingRow, SpendingSum
 from ullage.stores._base import ref_taken_error
 from ullage.stores._clean import named_in
 from ullage.stores._packing import NewBlob, extents_in, from_utf8, to_utf8
 from ullage.stores._receipts import COLUMNS, KEY, receipt_of, row_of
-from ullage.stores._schema import RECEIPTS
+from ullage.stores._schema import RECEIPTS, SPENDING
+from ullage.stores._spending import (
+    PLACE,
+    SPENDING_COLUMNS,
+    row_of_spending,
+    spending_row,
+)
 from ullage.stores.objects.in_sqlite import BODY, text_of
 from ullage.stores.objects.rows import Objects
 
@@ -24,9 +31,12 @@ MOST_VARIABLES = 900
 """Below 999, the most variables that a statement may have in older SQLite."""
 
 _UPSERT = (
-    "INSERT INTO records (tenant, key, kind, n, name, data, used_s) VALUES (?, ?, ?, ?, ?, ?, ?) "
+    "INSERT INTO records (tenant, key, kind, n, name, data, used_s) VALUES {rows} "
     "ON CONFLICT DO UPDATE SET data = excluded.data, used_s = excluded.used_s"
 )
+_ROW = "(?, ?, ?, ?, ?, ?, ?)"
+MOST_ROWS = MOST_VARIABLES // _ROW.count("?")
+"""The most records that one statement writes."""
 _ONE = "SELECT data FROM records WHERE tenant = ? AND key = ? AND kind = ? AND n = ? AND name = ?"
 _NEWEST = (
     "SELECT key, kind, n, name, data, used_s FROM records WHERE tenant = ? AND kind = ? "
@@ -38,8 +48,22 @@ _KEEP_RECEIPT = (
     f"ON CONFLICT DO UPDATE SET {', '.join(f'{n} = excluded.{n}' for n in COLUMNS[len(KEY) :])} "
     "WHERE excluded.requests >= receipts.requests"
 )
-_HAS_RECEIPTS = (
-    "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'receipts'"
+_HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+_KEEP_SPENDING = (
+    f"INSERT INTO spending ({', '.join(SPENDING_COLUMNS)}) "
+    f"VALUES ({', '.join('?' * len(SPENDING_COLUMNS))}) ON CONFLICT DO UPDATE SET "
+    f"{', '.join(f'{n} = excluded.{n}' for n in SPENDING_COLUMNS[len(PLACE) :])} "
+    "WHERE excluded.version >= spending.version"
+)
+_SPENT_BY_OTHERS = (
+    "SELECT coalesce(sum(tokens), 0), coalesce(sum(usd), 0.0), "
+    "coalesce(sum(reserved_tokens * (written_s + lapse_s > ?)), 0), "
+    "coalesce(sum(reserved_usd * (written_s + lapse_s > ?)), 0.0) "
+    "FROM spending WHERE budget = ? AND tenant = ? AND period = ? AND writer <> ?"
+)
+_SPENDING = (
+    f"SELECT {', '.join(SPENDING_COLUMNS)} FROM spending "
+    f"WHERE resets_s > ? ORDER BY {', '.join(PLACE)}"
 )
 _RECEIPTS = (
     f"SELECT {', '.join(COLUMNS)} FROM receipts "
@@ -57,9 +81,33 @@ def write_receipts(
 
 def receipts(db: sqlite3.Connection, since: str, until: str) -> list[Receipt]:
     """The receipts of these days, in their order; none where the table was never made."""
-    if db.execute(_HAS_RECEIPTS).fetchone() is None:
+    if db.execute(_HAS_TABLE, ("receipts",)).fetchone() is None:
         return []
     return [receipt_of(row) for row in db.execute(_RECEIPTS, (since, until))]
+
+
+def book_spending(
+    db: sqlite3.Connection, rows: Sequence[SpendingRow], now_s: int
+) -> list[SpendingSum]:
+    """Write what a process has spent, and sum up what others have, for each row."""
+    db.execute(SPENDING)
+    written = (spending_row(row, now_s) for row in rows if row.version)
+    db.executemany(_KEEP_SPENDING, written)
+    sums = []
+    for row in rows:
+        place = row.key.budget, to_utf8(row.key.tenant), row.key.period
+        values = (now_s, now_s, *place, row.writer)
+        sums.append(
+            SpendingSum(*db.execute(_SPENT_BY_OTHERS, values).fetchone())
+        )
+    return sums
+
+
+def spending(db: sqlite3.Connection, since_s: int) -> list[SpendingRow]:
+    """The rows of periods that end after a time; none where the table was never made."""
+    if db.execute(_HAS_TABLE, ("spending",)).fetchone() is None:
+        return []
+    return [*map(row_of_spending, db.execute(_SPENDING, (since_s,)))]
 
 
 def select_in(
@@ -192,16 +240,7 @@ def write_records(
     existing = partial(_existing_refs, db, tenant)
     text = partial(text_of, db, tenant, objects)
     for record in sorted(records, key=lambda record: record.place):
-        row = (
-            tenant,
-            record.key,
-            record.kind,
-            record.n,
-            to_utf8(record.name),
-            record.data,
-            now_s,
-        )
-        db.execute(_UPSERT, row)
+        write_newest(db, tenant, (record,), now_s)
         if record.is_once:
             names = sorted(named_in(record.data, existing, text))
             rows = ((tenant, to_utf8(ref), record.key) for ref in names)
@@ -209,6 +248,21 @@ def write_records(
                 "INSERT OR IGNORE INTO names (tenant, ref, key) VALUES (?, ?, ?)",
                 rows,
             )
+
+
+def write_newest(
+    db: sqlite3.Connection,
+    tenant: bytes,
+    records: Sequence[Record],
+    now_s: int,
+) -> None:
+    """Write up to `MOST_ROWS` records of which the newest is kept, all or none: one statement."""
+    values: list[Any] = []
+    for record in records:
+        key, kind, n, name = record.place
+        values += tenant, key, kind, n, to_utf8(name), record.data, now_s
+    rows = ", ".join([_ROW] * len(records))
+    db.execute(_UPSERT.format(rows=rows), values)
 
 
 def _existing_refs(

@@ -12,10 +12,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from heapq import nsmallest
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from ullage.core.errors import RefNotFound
 from ullage.core.locks import Lock
 from ullage.core.values.effects import Output, Record, Shape
 from ullage.core.values.receipts import LAST_DAY, Receipt, ReceiptKey, in_order
+from ullage.core.values.spending import SpendingRow, SpendingSum
 from ullage.stores._base import (
     Transactional,
     closed_error,
@@ -84,13 +87,17 @@ def _records(contents: _Tenant) -> tuple[Record, ...]:
 
 
 def _restore(
-    kind: type[MemoryStore], contents: Any, receipts: Sequence[Receipt] = ()
+    kind: type[MemoryStore],
+    contents: Any,
+    receipts: Sequence[Receipt] = (),
+    spending: Sequence[SpendingRow] = (),
 ) -> MemoryStore:
     """A new store with the contents of a pickled one."""
     store = kind()
     for tenant, outputs, records in contents:
         store.commit(tenant, outputs, records)
     store.keep_receipts(receipts)
+    store.book_spending(spending)
     return store
 
 
@@ -111,6 +118,7 @@ class MemoryStore(Transactional):
         self._lock = Lock()
         self._tenants: dict[str, _Tenant] | None = {}
         self._receipts: dict[tuple[ReceiptKey, str], Receipt] = {}
+        self._spending: dict[tuple[Any, ...], SpendingRow] = {}
 
     def __copy__(self) -> MemoryStore:
         return self
@@ -126,7 +134,8 @@ class MemoryStore(Transactional):
                 for name, contents in self._open("pickle").items()
             ]
             receipts = tuple(self._receipts.values())
-        return _restore, (type(self), tenants, receipts)
+            spending = tuple(self._spending.values())
+        return _restore, (type(self), tenants, receipts, spending)
 
     def commit(
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
@@ -259,6 +268,28 @@ class MemoryStore(Transactional):
             ]
         return tuple(sorted(matching, key=in_order))
 
+    def book_spending(
+        self, rows: Sequence[SpendingRow]
+    ) -> tuple[SpendingSum, ...]:
+        """`ullage.stores.SpendingStore.book_spending`."""
+        with self._lock:
+            self._open("book_spending")
+            now_s = int(self._clock())
+            for row in rows:
+                place = (row.key, row.writer)
+                stored = self._spending.get(place)
+                is_newer = stored is None or row.version >= stored.version
+                if row.version and is_newer:
+                    self._spending[place] = replace(row, written_s=now_s)
+            return tuple(self._spent_by_others(row, now_s) for row in rows)
+
+    def spending(self, since_s: int = 0) -> tuple[SpendingRow, ...]:
+        """`ullage.stores.SpendingStore.spending`."""
+        with self._lock:
+            self._open("spending")
+            rows = sorted(self._spending.items())
+        return tuple(row for _, row in rows if row.resets_s > since_s)
+
     def collect(
         self, tenant: str | None, bounds: Bounds, cursor: str | None = None
     ) -> Collected | None:
@@ -283,6 +314,26 @@ class MemoryStore(Transactional):
         with self._lock:
             self._tenants = None
             self._receipts = {}
+            self._spending = {}
+
+    def _spent_by_others(self, row: SpendingRow, now_s: int) -> SpendingSum:
+        """What other writers have spent and reserved under the key of a row; under the lock."""
+        others = [
+            stored
+            for (key, writer), stored in self._spending.items()
+            if key == row.key and writer != row.writer
+        ]
+        live = [
+            stored
+            for stored in others
+            if stored.written_s + stored.lapse_s > now_s
+        ]
+        return SpendingSum(
+            sum(stored.tokens for stored in others),
+            sum(stored.usd for stored in others),
+            sum(stored.reserved_tokens for stored in live),
+            sum(stored.reserved_usd for stored in live),
+        )
 
     def _use_output(
         self, operation: str, tenant: str, ref: str

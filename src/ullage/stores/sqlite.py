@@ -28,6 +28,7 @@ from ullage.core.errors import RefNotFound, StoreError
 from ullage.core.values.carried import Arguments, Portable
 from ullage.core.values.effects import Output, Record, Shape
 from ullage.core.values.receipts import LAST_DAY, Receipt
+from ullage.core.values.spending import SpendingRow, SpendingSum
 from ullage.stores import _sqlite_rows as rows
 from ullage.stores._base import Transactional, refuse_contradictions
 from ullage.stores._clean import DAY_S, Bounds, Collected, clean, is_recent
@@ -103,12 +104,11 @@ class SqliteStore(Portable, Transactional):
         owner, now_s = to_utf8(tenant), int(self._clock())
         blobs = self._new_blobs(outputs, owner) if outputs else []
         synced = bool(outputs) or any(record.is_once for record in records)
-        if (
-            not synced and len(records) == 1
-        ):  # what a reply reported: one statement
+        if not synced and 0 < len(records) <= rows.MOST_ROWS:
+            # what a reply reported, and what was sent for it: one statement needs no transaction
             with self._file.connection(self, "commit") as db:
                 self._file.sync(db, is_synced=False)
-                rows.write_records(db, owner, records, now_s, self._objects)
+                rows.write_newest(db, owner, records, now_s)
             return ()
         with self._file.transaction(
             self, "commit", writes=True, synced=synced
@@ -209,6 +209,21 @@ class SqliteStore(Portable, Transactional):
         """`ullage.stores.ReceiptStore.receipts`."""
         with self._file.transaction(self, "receipts") as db:
             return tuple(rows.receipts(db, since, until))
+
+    def book_spending(
+        self, spending: Sequence[SpendingRow]
+    ) -> tuple[SpendingSum, ...]:
+        """`ullage.stores.SpendingStore.book_spending`: one transaction, so none misses another."""
+        now_s = int(self._clock())
+        with self._file.transaction(
+            self, "book_spending", writes=True, synced=False
+        ) as db:
+            return tuple(rows.book_spending(db, spending, now_s))
+
+    def spending(self, since_s: int = 0) -> tuple[SpendingRow, ...]:
+        """`ullage.stores.SpendingStore.spending`."""
+        with self._file.transaction(self, "spending") as db:
+            return tuple(rows.spending(db, since_s))
 
     @and_objects
     def collect(

@@ -3,9 +3,10 @@
     tools            the recall tools, and their names in the request's list of tools to be called
     stream_options   `include_usage`, for a stream of Chat Completions
     cache_control    cache markers, where the door sets them
+    budget           a sentence at the end on how far a team's budget is used, where asked for
 
 Nothing else is added: no header, no beta, no option of reasoning. The words that ask a model to sum
-up, once a budget is spent, are no addition: without them the request would go over the budget.
+up, once a session's budget is spent, are no addition: without them the request would go over it.
 
 What an upstream refuses is remembered for a tenant, an upstream and a model, in this process, for
 an hour. One tenant can teach nothing about another's requests: what an error names can quote the
@@ -21,7 +22,9 @@ from msgspec import Struct
 
 from ullage.doors.host import RECALL_TOOLS
 
-Addition: TypeAlias = Literal["tools", "stream_options", "cache_control"]
+Addition: TypeAlias = Literal[
+    "tools", "stream_options", "cache_control", "budget"
+]
 
 ADDITIONS: tuple[Addition, ...] = get_args(Addition)
 """All of them, in the order in which they are listed for people."""
@@ -45,6 +48,7 @@ _NAMES: Mapping[Addition, tuple[bytes, ...]] = {
     ),
     "stream_options": (b"stream_options", b"streamoptions", b"include_usage"),
     "cache_control": (b"cache_control", b"cachecontrol"),
+    "budget": (),
 }
 """Words by which an error names an addition, in lower case."""
 

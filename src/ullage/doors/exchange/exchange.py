@@ -27,10 +27,10 @@ from ullage.doors.exchange.answers import (
     UntouchedAnswer,
     WholeAnswer,
 )
+from ullage.doors.exchange.claiming import Claiming
 from ullage.doors.exchange.parsed_body import ParsedBody
 from ullage.doors.exchange.problems import problem_of, reason_of
-from ullage.doors.exchange.replies import error_of, is_error, refusal
-from ullage.doors.exchange.reporting import Reporting
+from ullage.doors.exchange.replies import is_error, refusal
 from ullage.doors.exchange.routes import Route, route_of
 from ullage.doors.exchange.streamed import StreamedAnswer, framing_of
 from ullage.doors.exchange.trials import (
@@ -67,11 +67,11 @@ from ullage.doors.host import Actions, ServedWindow
 from ullage.wires import FORMATS, Format, model_in
 
 if TYPE_CHECKING:
+    from ullage import TeamCall
     from ullage.doors.exchange.exchanges import Exchanges
 
 _ELSEWHERE = ("conversation", "cachedContent", "cached_content")
 """What names a history to which a round more than the client asked for would be added, or tools."""
-_SPENT = 402
 
 MOST_RECALLS = 32
 """So many private calls of a reply, in all its rounds, are answered."""
@@ -80,16 +80,13 @@ MOST_RECALL_S = 4.0
 """After so many seconds of answering them, the others of the reply are not."""
 
 
-class Exchange(Reporting):
+class Exchange(Claiming):
     """One request and its answer. Made by `Exchanges.of`.
 
-    Attributes, beside those of `Reporting`:
-        route: what is asked at its path, or None.
+    Attributes, beside those of `Claiming`:
         request: what it was fitted from.
         rounds: what becomes of the reply (`ullage.doors.hidden_turns`); None if none is asked for.
         hides_usage: whether the client did not ask for the chunk of usage that it would get.
-        is_thread: whether the client's next request goes on from the reply by its id alone. Then
-            the reply is taken in before its end is given.
     """
 
     def __init__(
@@ -106,20 +103,26 @@ class Exchange(Reporting):
         served: Callable[[str], ServedWindow | None] | None = None,
         origin: str = "",
         client: str = "",
+        client_session: str = "",
+        spending: TeamCall | None = None,
     ) -> None:
-        self.route: Route | None = None if passed else route_of(method, path)
+        route = None if passed else route_of(method, path)
         super().__init__(
-            exchanges, path, passed or (None if self.route else "path")
+            exchanges,
+            path,
+            passed or (None if route else "path"),
+            route=route,
+            body=body,
+            spending=spending,
         )
         self.request: Mapping[str, Any] = {}
         self.rounds: Rounds | None = None
-        self.hides_usage = self.is_thread = False
+        self.hides_usage = False
         self._upstream = upstream
         self._tenant = tenant
         self._name = name  # of the conversation, where it has one
         self._served = served
-        self._program = client
-        self._body = body  # as the client sent it
+        self._program, self._client_session = client, client_session
         self._sent = body  # as it goes to the upstream
         self._fields: Collection[str] = ()  # of the body
         self._write: bodies.Write = bodies.write
@@ -128,7 +131,6 @@ class Exchange(Reporting):
             str, Any
         ] = {}  # the body as a request, with its model
         self._takes = True  # whether recall calls in the reply can be answered
-        self._session: Any = None
         self._is_refused = False  # for its length, once
         self._trial: Trial | None = None  # of what is added to it
         self._folder = f"{origin}{path.partition('?')[0].rpartition('/')[0]}"
@@ -206,7 +208,13 @@ class Exchange(Reporting):
         try:
             yield from self._fit()
         except Exception as error:  # noqa: BLE001 - ours, and no reason to break the client's run
-            return self._pass(error)
+            refused = self._pass(error)
+            if refused is not None:
+                return refused
+        try:
+            yield from self._claim_unread(self.route)
+        except BudgetExceeded as error:
+            return self._refuse(error)
         return None
 
     def _pass(self, error: Exception) -> ClientAnswer | None:
@@ -217,12 +225,6 @@ class Exchange(Reporting):
         self._note(problem=problem_of(error))
         self.view, self._sent = None, self._body
         return None
-
-    def _refuse(self, error: BudgetExceeded) -> ClientAnswer:
-        """The answer to a request that may not be sent."""
-        assert self.route is not None
-        error_body = error_of(self.route.wire, _SPENT, str(error))
-        return WholeAnswer(self, None, _SPENT, bodies.write(error_body))
 
     def _fit(self) -> Actions[None]:
         assert self.route is not None
@@ -327,6 +329,9 @@ class Exchange(Reporting):
 
         A request that asks its server for a window has that one.
         """
+        session.asked_in(
+            self._client_session or requests.client_session_in(request)
+        )
         assert self.route is not None
         if self._served is None:
             return
@@ -351,8 +356,14 @@ class Exchange(Reporting):
         self.view = yield partial(
             self._session.fit, self.request, may_add_tools=may_add
         )
+        sentence = yield from self._claim()
         added = with_additions(
-            self.view, self.request, self.route, trial, marks_cache=marks_cache
+            self.view,
+            self.request,
+            self.route,
+            trial,
+            marks_cache=marks_cache,
+            sentence=sentence,
         )
         trial.added = added.names
         self.hides_usage = "stream_options" in added.names
@@ -527,10 +538,6 @@ class Exchange(Reporting):
         self._note(is_retried=True)
         return True
 
-    def _release(self) -> None:
-        if self._session is not None:
-            self._session.release()
-
     # ── the reply ────────────────────────────────────────────────────────────────────
 
     def _answer(
@@ -654,9 +661,9 @@ class Exchange(Reporting):
             self._note(
                 usage=usage if earlier_usage is None else earlier_usage + usage
             )
-        warning = self.view.sent.warning
-        if warning is not None and warning not in self.report.events:
-            self._note(events=(*self.report.events, warning))
+        for event in self.view.sent.reply_events:
+            if event not in self.report.events:
+                self._note(events=(*self.report.events, event))
 
 
 _PUBLIC = {

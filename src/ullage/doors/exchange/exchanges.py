@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from blake3 import blake3
 
-from ullage import AsyncSessions, Sessions
+from ullage import AsyncSessions, Sessions, TeamCall
 from ullage.core.locks import Lock
 from ullage.doors.exchange.body_cache import ParsedBodyCache
 from ullage.doors.exchange.exchange import Exchange
@@ -122,6 +122,8 @@ class Exchanges:
         served: Callable[[str], ServedWindow | None] | None = None,
         origin: str = "",
         client: str = "",
+        client_session: str = "",
+        spending: TeamCall | None = None,
     ) -> Exchange:
         """The exchange of one request.
 
@@ -135,6 +137,8 @@ class Exchanges:
             served: gives the window that a model is served with, as far as its server told it.
             origin: of its URL, where the path does not begin with it.
             client: the program that asks, for receipts.
+            client_session: its own name of the session, where a header says so.
+            spending: reserves what the request may come to; None: nothing limits it.
         """
         return Exchange(
             self,
@@ -148,6 +152,8 @@ class Exchanges:
             served=served,
             origin=origin,
             client=client,
+            client_session=client_session,
+            spending=spending,
         )
 
     def tenant(self, tenant: str, name: str | None) -> str:

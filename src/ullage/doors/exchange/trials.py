@@ -25,6 +25,7 @@ from ullage.doors.exchange.additions import (
 )
 from ullage.doors.exchange.markers import marked
 from ullage.doors.exchange.routes import Route
+from ullage.doors.exchange.spending import with_sentence
 
 if TYPE_CHECKING:
     from ullage import AsyncView, View
@@ -36,6 +37,7 @@ _WORDS: dict[Addition, str] = {
     "tools": "the recall tools",
     "stream_options": "a request for its usage",
     "cache_control": "cache markers",
+    "budget": "a sentence on its budget",
 }
 
 
@@ -128,6 +130,7 @@ def with_additions(
     trial: Trial,
     *,
     marks_cache: bool,
+    sentence: str = "",
 ) -> AugmentedView:
     """A view with what may be added to it.
 
@@ -137,6 +140,7 @@ def with_additions(
         route: what is asked.
         trial: of the request's additions.
         marks_cache: whether it is to get cache markers.
+        sentence: on its budget, for the model; empty: none.
     """
     names = set[Addition]()
     without = set[Addition]()
@@ -160,6 +164,13 @@ def with_additions(
             outgoing = with_usage
         else:
             without.add("stream_options")
+    with_note = with_sentence(view, outgoing, sentence) if sentence else None
+    if with_note is not None:
+        if trial.takes("budget"):
+            names.add("budget")
+            outgoing = with_note
+        else:
+            without.add("budget")
     return AugmentedView(
         marked_view, outgoing, frozenset(names), listed(frozenset(without))
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from ullage import Event, Usage
+from ullage import BudgetUse, Event, Usage
 from ullage.doors.exchange.additions import Addition
 from ullage.doors.host import Actions, Standing
 
@@ -90,6 +91,7 @@ class ClientAnswer(ABC):
         status: its HTTP status.
         content_type: of its body.
         body: the whole of the body, where it is there already; ``reply`` may hold the same one.
+        headers: of ours, where there is no ``reply``.
         is_untouched: whether it is ``reply``, unread: a door may give that on by its own means, and
             need not call `next` or `close`.
     """
@@ -98,6 +100,7 @@ class ClientAnswer(ABC):
     status: int
     content_type: str
     body: bytes | None = None
+    headers: Mapping[str, str] = {}
     is_untouched: bool = False
 
     @abstractmethod
@@ -138,6 +141,8 @@ class ExchangeReport(Struct, frozen=True, kw_only=True):
         standing: why nothing of its conversation is cut at first sight; None: it is.
         without: what it was sent without, because the upstream refused it, in this exchange or
             before (`ullage.doors.exchange.additions`).
+        budget: how far the team's budget is used that is nearest its end; None: none covers it.
+        is_stopped: whether it was not sent, because a budget leaves no room.
     """
 
     path: str
@@ -162,6 +167,8 @@ class ExchangeReport(Struct, frozen=True, kw_only=True):
     events: tuple[Event, ...] = ()
     standing: Standing | None = None
     without: tuple[Addition, ...] = ()
+    budget: BudgetUse | None = None
+    is_stopped: bool = False
 
 
 class ExchangeCounts(Struct, frozen=True):

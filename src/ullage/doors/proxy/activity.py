@@ -15,9 +15,10 @@ from msgspec.structs import astuple
 from ullage import Event
 from ullage.doors.exchange.additions import Addition
 from ullage.doors.host import Standing, cost_usd, lookup
-from ullage.doors.proxy.relayed import Relayed, raw_tokens
+from ullage.doors.proxy.relayed import Relayed, raw_tokens, tenant_shown
+from ullage.stores import SpendingRow
 
-_CONVERSATIONS, _TURNS, _DECISIONS = 200, 400, 100
+_CONVERSATIONS, _TURNS, _DECISIONS, _BUDGETS = 200, 400, 100, 100
 _WORDS_CHARS = 300
 _QUIET = frozenset(("observed", "unreported", "diagnostic"))
 """Kinds of events that decide nothing."""
@@ -74,6 +75,9 @@ class Totals(Struct, frozen=True):
         sent_tokens: the same, as they went on.
         recalled: how often something set aside was opened again.
         cost_usd: at list price, of what was reported; unknown prices are one out.
+        breaks: how often a prompt cache broke.
+        anew_tokens: what was sent before and billed anew then.
+        anew_usd: what that cost, at list price.
     """
 
     requests: int = 0
@@ -83,6 +87,9 @@ class Totals(Struct, frozen=True):
     sent_tokens: int = 0
     recalled: int = 0
     cost_usd: float = 0.0
+    breaks: int = 0
+    anew_tokens: int = 0
+    anew_usd: float = 0.0
 
     def __add__(self, other: Totals) -> Totals:
         return Totals(*map(add, astuple(self), astuple(other)))
@@ -118,6 +125,63 @@ class ConversationActivity(Struct, frozen=True):
         """Whether it was under way when it was first seen, and is cut by now."""
         is_met = any(decision.kind == "joined" for decision in self.decisions)
         return self.standing is None and is_met
+
+
+class BudgetShown(Struct, frozen=True):
+    """How far a budget of a tenant's is used.
+
+    Attributes:
+        budget: its name.
+        tenant: who spends of it; empty where all its tenants share it.
+        period: the present day or month.
+        share: what is spent, as a share of the allowance.
+        tokens: that are spent.
+        usd: dollars that are spent, at list price.
+        limit_tokens: the allowance; 0: no limit.
+        limit_usd: the same in dollars.
+        resets_s: when the period ends, in seconds since 1970.
+    """
+
+    budget: str
+    tenant: str
+    period: str
+    share: float
+    tokens: int
+    usd: float
+    limit_tokens: int
+    limit_usd: float
+    resets_s: int
+
+
+def budgets_shown(rows: Iterable[SpendingRow]) -> list[BudgetShown]:
+    """What several workers know of budgets, each as the one knows it that heard last.
+
+    Args:
+        rows: of all workers.
+
+    Returns:
+        The budgets, those nearest their end first; so many as a page shows.
+    """
+    newest: dict[object, SpendingRow] = {}
+    for row in rows:
+        known = newest.get(row.key)
+        if known is None or row.share > known.share:
+            newest[row.key] = row
+    ordered = sorted(newest.values(), key=lambda row: (-row.share, row.key))
+    return [
+        BudgetShown(
+            row.key.budget,
+            tenant_shown(row.key.tenant),
+            row.key.period,
+            row.share,
+            row.tokens,
+            row.usd,
+            row.limit_tokens,
+            row.limit_usd,
+            row.resets_s,
+        )
+        for row in ordered[:_BUDGETS]
+    ]
 
 
 class Activity:
@@ -161,6 +225,7 @@ def totalled(relayed: Relayed) -> Totals:
         if report.usage is None
         else cost_usd(report.usage, lookup(report.model))
     )
+    breaks = [event.broken for event in report.events if event.broken]
     return Totals(
         requests=1,
         fitted=int(0 < relayed.sent_bytes < relayed.came_bytes),
@@ -169,6 +234,9 @@ def totalled(relayed: Relayed) -> Totals:
         sent_tokens=report.view_tokens,
         recalled=report.recalled,
         cost_usd=cost or 0.0,
+        breaks=len(breaks),
+        anew_tokens=sum(broken.tokens for broken in breaks),
+        anew_usd=sum(broken.cost_usd or 0.0 for broken in breaks),
     )
 
 

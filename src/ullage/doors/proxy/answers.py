@@ -14,6 +14,8 @@ _STATUS = {
     401: "UNAUTHENTICATED",
     403: "PERMISSION_DENIED",
     408: "DEADLINE_EXCEEDED",
+    413: "INVALID_ARGUMENT",
+    422: "FAILED_PRECONDITION",
     426: "UNIMPLEMENTED",
 }
 _KIND = {
@@ -21,22 +23,27 @@ _KIND = {
     401: "authentication_error",
     403: "permission_error",
     408: "timeout_error",
+    413: "request_too_large",
+    422: "invalid_request_error",
     426: "invalid_request_error",
 }
 
 
-def failure(status: int, words: str, **headers: str) -> web.Response:
+def failure(
+    status: int, words: str, *, code: str = "ullage_proxy", **headers: str
+) -> web.Response:
     """An error of the proxy's own; ``X-Ullage`` says that it is none of the upstream's.
 
     Args:
         status: of HTTP.
         words: what happened, and what to do.
+        code: what kind of error it is, for a program.
         headers: more of them; an underscore is a hyphen. ``Connection="close"`` closes it, too.
     """
     error = {
         "type": _KIND.get(status, "api_error"),
         "message": f"ullage proxy: {words}",
-        "code": "ullage_proxy",
+        "code": code,
         "status": _STATUS.get(status, "UNAVAILABLE"),
     }
     more = {name.replace("_", "-"): value for name, value in headers.items()}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from typing import Any
 
 from ullage import (
     AsyncSessions,
@@ -11,13 +13,25 @@ from ullage import (
     Output,
     Record,
     SqliteStore,
+    TeamBudgets,
     common_keys,
 )
 from ullage.core.errors import StoreError
 from ullage.doors.exchange import Exchanges
+from ullage.doors.host import to_its_end
 from ullage.doors.proxy.acceptance import Acceptance, HoldingStore
 from ullage.doors.proxy.config import Config
-from ullage.stores import MemoryStore, Store, Threaded, is_url, open_lasting
+from ullage.session.summarise import Summariser
+from ullage.stores import (
+    MemoryStore,
+    SpendingRow,
+    SpendingSum,
+    Store,
+    Threaded,
+    is_url,
+    open_lasting,
+    spending_of,
+)
 
 _MOST_CONVERSATIONS, _FEW_KEYS = 10_000, 256
 
@@ -56,6 +70,17 @@ class LocalStore(Threaded):
                 return self._quick.commit(tenant, outputs, records)
         return await super().commit(tenant, outputs, records)
 
+    async def book_spending(
+        self, rows: Sequence[SpendingRow]
+    ) -> tuple[SpendingSum, ...]:
+        """See `SpendingStore.book_spending`. At once, unless others write now."""
+        keeper = spending_of(self._quick)
+        if keeper is not None:
+            with suppress(StoreError):
+                sums: tuple[SpendingSum, ...] = keeper.book_spending(rows)
+                return sums
+        return await _booked_in_thread(self.store, rows)
+
     async def close(self) -> None:
         """See `Store.close`."""
         if self._quick is not None:
@@ -85,15 +110,41 @@ def local_store(
     return LocalStore(holding)
 
 
+class RemoteStore(Threaded):
+    """A store on another machine, for an event loop."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.blocking = store
+
+    async def book_spending(
+        self, rows: Sequence[SpendingRow]
+    ) -> tuple[SpendingSum, ...]:
+        """See `SpendingStore.book_spending`."""
+        return await _booked_in_thread(self.store, rows)
+
+
+async def _booked_in_thread(
+    store: Store, rows: Sequence[SpendingRow]
+) -> tuple[SpendingSum, ...]:
+    book = spending_of(store).book_spending
+    sums: tuple[SpendingSum, ...] = await to_its_end(
+        asyncio.to_thread(book, rows)
+    )
+    return sums
+
+
 def _threaded(store: Store, acceptance: Acceptance | None) -> Threaded:
     """A store on another machine, for an event loop."""
-    return Threaded(
+    return RemoteStore(
         store if acceptance is None else HoldingStore(store, acceptance)
     )
 
 
 def exchanges_of(
-    config: Config, acceptance: Acceptance | None = None
+    config: Config,
+    acceptance: Acceptance | None = None,
+    summariser: Summariser | None = None,
 ) -> Exchanges:
     """The exchanges of one worker.
 
@@ -102,6 +153,7 @@ def exchanges_of(
     Args:
         config: the proxy's settings.
         acceptance: what is held of tenants that no upstream has accepted; None: nothing is.
+        summariser: who writes summaries; None: nobody.
 
     Raises:
         StoreError: the store cannot be opened.
@@ -125,6 +177,7 @@ def exchanges_of(
         joins=config.joins,
         holdout=config.holdout,
         limits=limits,
+        summariser=summariser,
         user_tools=config.user_tools,
         redact=common_keys if config.redact else None,
         outline=config.outline,
@@ -133,3 +186,27 @@ def exchanges_of(
         older_bytes=config.limits.older_bytes,
     )
     return Exchanges(sessions)
+
+
+def budgets_of(
+    config: Config, exchanges: Exchanges, acceptance: Acceptance | None
+) -> TeamBudgets | None:
+    """The budgets that requests of one worker count towards; None: there are none.
+
+    A dry run counts nothing: its store does not last.
+
+    Args:
+        config: the proxy's settings.
+        exchanges: of the worker.
+        acceptance: whom the upstreams have accepted; None: everybody is.
+    """
+    if not config.budgets or config.dry_run:
+        return None
+    store: Any = exchanges.sessions.store
+
+    def is_known(tenant: str) -> bool:
+        if acceptance is None or tenant in config.tenants:
+            return True
+        return acceptance.is_accepted(tenant)
+
+    return TeamBudgets(config.budgets, store.book_spending, is_known=is_known)

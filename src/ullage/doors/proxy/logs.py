@@ -11,7 +11,12 @@ from typing import Any, TextIO
 import msgspec
 
 from ullage.doors.proxy.metrics import done_with
-from ullage.doors.proxy.relayed import Relayed, model_in_logs, raw_tokens
+from ullage.doors.proxy.relayed import (
+    Relayed,
+    model_in_logs,
+    raw_tokens,
+    tenant_shown,
+)
 
 
 def lines_to(file: TextIO | None = None) -> Callable[[Relayed], None]:
@@ -41,7 +46,7 @@ def line_of(relayed: Relayed) -> dict[str, Any]:
         "wire": report.wire,
         "model": report.model and model_in_logs(report.model),
         "conversation": report.conversation,
-        "tenant": relayed.tenant[:8],
+        "tenant": tenant_shown(relayed.tenant),
         "done": done_with(relayed),
         "passed": report.passed,
         "problem": report.problem,
@@ -64,6 +69,10 @@ def line_of(relayed: Relayed) -> dict[str, Any]:
         line["input_tokens"] = report.usage.input_tokens
         line["cached_tokens"] = report.usage.cache_read_tokens
         line["output_tokens"] = report.usage.output_tokens
+    use = report.budget
+    if use is not None and (use.state != "within" or report.is_stopped):
+        line["budget"] = use.budget
+        line["budget_percent"] = use.percent
     return {
         name: value
         for name, value in line.items()

@@ -7,9 +7,18 @@ of its own, so that one that begins anew resets its own counters only.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from ullage.doors.proxy.relayed import Relayed, raw_tokens
+from ullage import __version__
+from ullage.doors.host import cost_usd, lookup
+from ullage.doors.proxy.relayed import (
+    Relayed,
+    client_shown,
+    model_in_logs,
+    raw_tokens,
+    tenant_shown,
+)
+from ullage.stores import SpendingRow
 
 _BOUNDS_S = (
     0.001,
@@ -28,6 +37,11 @@ _BOUNDS_S = (
     60.0,
 )
 
+TEAM = "team_"
+"""How the names begin of what names tenants: it is for whoever may see the pages."""
+_MOST_TEAMS, _OTHERS = 200, "(others)"
+"""So many tenants, models and clients have a line of their own: a client chooses its name."""
+
 _HELP = {
     "requests_total": "Requests, by upstream, wire and what was done.",
     "passed_total": "Requests that went on as they came, by reason.",
@@ -39,10 +53,31 @@ _HELP = {
     "prompt_tokens_total": "Estimated tokens of fitted prompts: as they came, and as they went on.",
     "reported_tokens_total": "Tokens that providers reported.",
     "decisions_total": "What was decided in fitted requests, by kind.",
+    "cache_anew_tokens_total": "Tokens that were sent before and billed anew, by cause.",
     "body_bytes_total": "Bytes of bodies of fitted requests: as they came, and as they went on.",
     "fit_seconds": "From the request's last byte until it was sent on.",
     "head_seconds": "From then until the head of the reply.",
+    "stopped_total": "Requests that a budget left no room for, by budget.",
+    "cost_usd_total": "Dollars at list price of what providers reported, by model.",
+    "unpriced_total": "Replies whose model has no known price; they are in no sum of dollars.",
+    "budget_store_errors_total": "How often the store of the budgets could not be asked.",
+    "build_info": "1, with the version that runs.",
+    "in_flight": "Requests whose reply is not over.",
+    "held_body_bytes": "Bytes of request bodies that are held at the moment.",
+    "conversations": "Conversations that are warm.",
+    "conversations_bytes": "About how many bytes of memory they take.",
+    "mistakes_total": "How often an observer of requests failed: a bug in ullage.",
+    "connections": "Open connections of clients.",
+    "resident_bytes": "Bytes of memory that the process holds.",
+    "team_cost_usd_total": "The same dollars by tenant, model and client.",
+    "team_requests_total": "Requests by tenant and client.",
+    "team_budget_used_ratio": "What is spent of a budget in its present period; 1 is all.",
+    "team_budget_spent_usd": "Dollars that are spent of it.",
+    "team_budget_spent_tokens": "Tokens that are spent of it.",
+    "team_budget_reset_timestamp_seconds": "When its period ends, in seconds since 1970.",
 }
+_HISTOGRAMS = ("fit_seconds", "head_seconds")
+_LEFT_OUT = "# What is told by team is left out here: set [access], and scrape with its token."
 Labels = tuple[tuple[str, str], ...]
 
 
@@ -52,6 +87,7 @@ class Metrics:
     def __init__(self) -> None:
         self._sums: dict[tuple[str, Labels], float] = {}
         self._times: dict[str, tuple[list[int], list[float]]] = {}
+        self._teams: set[tuple[str, str]] = set()
 
     def take(self, relayed: Relayed) -> None:
         """Count a request that is over."""
@@ -86,6 +122,15 @@ class Metrics:
             self._time("head_seconds", relayed.head_s)
         for event in report.events:
             self._add("decisions_total", 1, kind=event.kind)
+            if event.broken is not None:
+                self._add(
+                    "cache_anew_tokens_total",
+                    event.broken.tokens,
+                    cause=event.broken.cause,
+                )
+        if report.is_stopped and report.budget is not None:
+            self._add("stopped_total", 1, budget=report.budget.budget)
+        self._take_cost(relayed)
         if (usage := report.usage) is not None:
             self._add("reported_tokens_total", usage.fresh_tokens, of="fresh")
             self._add(
@@ -102,14 +147,48 @@ class Metrics:
                 "reported_tokens_total", usage.output_tokens, of="output"
             )
 
+    def _take_cost(self, relayed: Relayed) -> None:
+        """Count what a request cost, and whose it was."""
+        report, model = relayed.report, model_in_logs(relayed.report.model)
+        usage = report.usage
+        cost = None if usage is None else cost_usd(usage, lookup(report.model))
+        if cost:
+            self._add("cost_usd_total", cost, model=model)
+        if usage is not None and cost is None:
+            self._add("unpriced_total", 1)
+        if not relayed.tenant and not relayed.client:
+            return
+        tenant, client = self._team(relayed)
+        self._add(f"{TEAM}requests_total", 1, tenant=tenant, client=client)
+        if cost:
+            self._add(
+                f"{TEAM}cost_usd_total",
+                cost,
+                tenant=tenant,
+                model=model,
+                client=client,
+            )
+
+    def _team(self, relayed: Relayed) -> tuple[str, str]:
+        """The labels of a tenant and a client; beyond `_MOST_TEAMS` one for all others."""
+        team = tenant_shown(relayed.tenant), client_shown(relayed.client)
+        if team in self._teams or len(self._teams) < _MOST_TEAMS:
+            self._teams.add(team)
+            return team
+        return _OTHERS, _OTHERS
+
     def lines(
-        self, gauges: Mapping[str, float], worker: str = ""
+        self,
+        gauges: Mapping[str, float],
+        worker: str = "",
+        budgets: Sequence[SpendingRow] = (),
     ) -> dict[str, list[str]]:
         """Lines of the text, by the name of what they are of.
 
         Args:
             gauges: what is so right now, by name.
             worker: a label for all of them; empty for none.
+            budgets: how far budgets are used; those nearest their end have lines.
         """
         worker_labels: Labels = (("worker", worker),) if worker else ()
         lines_by_name: dict[str, list[str]] = {}
@@ -125,6 +204,20 @@ class Metrics:
             lines_by_name[name] = [
                 f"ullage_{name}{_braced(worker_labels)} {value:.10g}"
             ]
+        version: Labels = (("version", __version__), *worker_labels)
+        lines_by_name["build_info"] = [
+            f"ullage_build_info{_braced(version)} 1"
+        ]
+        for row in sorted(budgets, key=_unused)[:_MOST_TEAMS]:
+            of_budget: Labels = (
+                ("budget", row.key.budget),
+                ("tenant", tenant_shown(row.key.tenant)),
+                *worker_labels,
+            )
+            for name, value in _of_budget(row).items():
+                lines_by_name.setdefault(f"{TEAM}budget_{name}", []).append(
+                    f"ullage_{TEAM}budget_{name}{_braced(of_budget)} {value:.15g}"
+                )
         return lines_by_name
 
     def _add(self, name: str, value: float, **labels: str) -> None:
@@ -139,18 +232,46 @@ class Metrics:
         total[0] += seconds
 
 
-def merged(workers: Iterable[Mapping[str, list[str]]]) -> str:
-    """The text of what all workers counted."""
+def _unused(row: SpendingRow) -> float:
+    return -row.share
+
+
+def _of_budget(row: SpendingRow) -> dict[str, float]:
+    """What is told of a budget, by the end of its name."""
+    return {
+        "used_ratio": row.share,
+        "spent_usd": row.usd,
+        "spent_tokens": row.tokens,
+        "reset_timestamp_seconds": row.resets_s,
+    }
+
+
+def merged(
+    workers: Iterable[Mapping[str, list[str]]], *, with_teams: bool = True
+) -> str:
+    """The text of what all workers counted.
+
+    Args:
+        workers: the lines of each, by name.
+        with_teams: whether whoever asks may see what names tenants.
+    """
     names: dict[str, list[str]] = {}
     for lines_by_name in workers:
         for name, lines in lines_by_name.items():
             names.setdefault(name, []).extend(lines)
     text = []
+    if not with_teams and any(name.startswith(TEAM) for name in names):
+        text.append(_LEFT_OUT)
+        names = {
+            name: lines
+            for name, lines in names.items()
+            if not name.startswith(TEAM)
+        }
     for name, lines in sorted(names.items()):
-        kind = "histogram" if name.endswith("_seconds") else "gauge"
+        is_histogram = name.endswith("_seconds") and name in _HISTOGRAMS
+        kind = "histogram" if is_histogram else "gauge"
         kind = "counter" if name.endswith("_total") else kind
-        if name in _HELP:
-            text.append(f"# HELP ullage_{name} {_HELP[name]}")
+        text.append(f"# HELP ullage_{name} {_HELP[name]}")
         text += [f"# TYPE ullage_{name} {kind}", *lines]
     return "\n".join((*text, ""))
 
@@ -159,6 +280,8 @@ def done_with(relayed: Relayed) -> str:
     """The word for how a request was treated."""
     if relayed.is_dry:
         return "dry-run"
+    if relayed.report.is_stopped:
+        return "stopped"
     if relayed.report.passed is not None or not relayed.report.view_tokens:
         return "passed"
     return "fitted" if relayed.report.is_changed else "unchanged"

@@ -1,10 +1,12 @@
 """What is answered here and not upstream: everything under ``/_ullage/``.
 
-    /                 the live page                     who runs the proxy
-    (`ullage.doors.proxy.access`) /state            what it shows, as JSON            the same
-    /conversations/K  one of them, turn by turn         the same /metrics          counters, for
-    Prometheus          whoever reaches the proxy /health, /ready   whether it lives, whether it
-    serves   whoever reaches it
+    /                         the live page                        who runs the proxy, or
+    /state                    what it shows, as JSON               authenticates
+    /conversations/K          one of them, turn by turn            (`ullage.doors.proxy.access`)
+    /conversations/K/…        what its user decides (`ullage.doors.proxy.deciding`): the same
+    /v1/compress, /v1/recall  a request made shorter, a call of a recall tool answered: the same
+    /metrics                  counters, for Prometheus             whoever reaches the proxy
+    /health, /ready           whether it lives, whether it serves  whoever reaches the proxy
 
 A worker's counters and conversations are its own; whoever is asked asks the others too.
 """
@@ -14,21 +16,30 @@ from __future__ import annotations
 import asyncio
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 from aiohttp import web
 
+from ullage.doors.proxy import deciding
 from ullage.doors.proxy.access import Access
-from ullage.doors.proxy.activity import ConversationActivity, Totals, joined
+from ullage.doors.proxy.activity import (
+    ConversationActivity,
+    Totals,
+    budgets_shown,
+    joined,
+)
 from ullage.doors.proxy.answers import failure, json_answer
+from ullage.doors.proxy.compressing import COMPRESS, RECALL, Compressing
 from ullage.doors.proxy.config import Config
 from ullage.doors.proxy.metrics import merged
 from ullage.doors.proxy.observers import Observers
 from ullage.doors.proxy.relay import RequestRelay
-from ullage.doors.proxy.siblings import Siblings
+from ullage.doors.proxy.siblings import AUTHOR_HEADER, Siblings
+from ullage.stores import SpendingRow
 
 _ROOT = "/_ullage"
+_CONVERSATIONS = "/conversations/"
 _DRAWING = "ullage.tools.replay.report.live"
 """What draws the pages. It stands above the proxy, which knows it by its name alone."""
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
@@ -36,6 +47,7 @@ _NOT_GIVEN = (
     "pages are for a browser on this machine, of the user who runs the proxy, at the address it "
     "listens on. To look from elsewhere, or through a reverse proxy, set [access]: docs/proxy.md."
 )
+_NOT_AT_HAND = "this conversation is not at hand any more, or cannot be shown turn by turn."
 _ASKED = 'Basic realm="ullage", Bearer'
 _GUARDED = {
     "Cache-Control": "no-store",
@@ -44,6 +56,11 @@ _GUARDED = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
+
+
+_WorkerState: TypeAlias = tuple[
+    Totals, tuple[ConversationActivity, ...], list[SpendingRow]
+]
 
 
 class Pages:
@@ -65,6 +82,7 @@ class Pages:
     ) -> None:
         self._config, self._relay = config, relay
         self._access = Access(config, relay.guard)
+        self._compressing = Compressing(relay)
         self._observers, self._siblings = observers, siblings
 
     def are_meant(self, target: str) -> bool:
@@ -82,8 +100,13 @@ class Pages:
             target: the path and the query that it asks for, still encoded.
         """
         path = _path_of(target).removeprefix(_ROOT)
-        if request.method not in ("GET", "HEAD"):
-            return failure(405, "pages are only read.", Allow="GET, HEAD")
+        asked = deciding.part_of(path.removeprefix(_CONVERSATIONS))
+        is_decision = asked is not None and asked[1] != "window"
+        is_called = path in (COMPRESS, RECALL)
+        methods = ("POST",) if is_decision else ("GET", "HEAD")
+        if request.method not in methods and not is_called:
+            words = "only a decision is sent here; pages are read."
+            return failure(405, words, Allow=", ".join(methods))
         match path:
             case "/health":
                 return json_answer({"status": "ok"})
@@ -94,17 +117,21 @@ class Pages:
                     {"status": "ready", "in_flight": self._relay.in_flight}
                 )
             case "/metrics":
-                return await self._metrics()
-        verdict = (
-            self._access.verdict(request) if self._config.pages else "refused"
-        )
+                return await self._metrics(request)
+        is_open = self._config.pages or is_called
+        verdict = self._access.verdict(request) if is_open else "refused"
         if verdict == "refused":
             return failure(403, _NOT_GIVEN)
         if verdict == "unauthenticated":
             return failure(
                 401, "pages ask for a token.", WWW_Authenticate=_ASKED
             )
-        return await self._page(path)
+        if is_called:
+            return await self._compressing(request, path)
+        if asked is None:
+            return await self._page(path)
+        refusal = deciding.problem(request) if is_decision else None
+        return refusal or await self._decided(request, *asked)
 
     async def for_siblings(
         self, request: web.BaseRequest
@@ -114,15 +141,16 @@ class Pages:
             case "/metrics":
                 return json_answer(self._lines())
             case "/state":
-                return json_answer(
-                    (
-                        self._observers.activity.totals,
-                        self._observers.activity.conversations,
-                    )
-                )
-        page = await self._own_conversation(
-            request.path.removeprefix("/conversations/")
-        )
+                return json_answer(self._own_state())
+        rest = request.path.removeprefix(_CONVERSATIONS)
+        asked = deciding.part_of(rest)
+        if asked is not None:
+            author = unquote(request.headers.get(AUTHOR_HEADER, ""))
+            answer = await self._own_decided(
+                *asked, await request.read(), author
+            )
+            return answer or failure(404, "not here.")
+        page = await self._own_conversation(rest)
         return failure(404, "not here.") if page is None else _html(page)
 
     async def _page(self, path: str) -> web.StreamResponse:
@@ -131,19 +159,18 @@ class Pages:
             return _html(page)
         if path == "/state":
             return await self._state()
-        if path.startswith("/conversations/"):
-            return await self._conversation(
-                path.removeprefix("/conversations/")
-            )
+        if path.startswith(_CONVERSATIONS):
+            return await self._conversation(path.removeprefix(_CONVERSATIONS))
         return failure(404, "there is no such page.")
 
     # ── counters ─────────────────────────────────────────────────────────────────────
 
-    async def _metrics(self) -> web.Response:
+    async def _metrics(self, request: web.BaseRequest) -> web.Response:
         sibling_lines = await self._siblings.ask_as(
             "/metrics", dict[str, list[str]]
         )
-        text = merged([self._lines(), *sibling_lines])
+        is_given = self._access.verdict(request) == "given"
+        text = merged([self._lines(), *sibling_lines], with_teams=is_given)
         return web.Response(
             body=text.encode(), headers={"Content-Type": _PROMETHEUS}
         )
@@ -155,51 +182,62 @@ class Pages:
             "held_body_bytes": self._relay.held.bytes,
             "conversations": len(sessions),
             "conversations_bytes": sessions.held_bytes,
-            "mistakes": self._observers.mistakes,
+            "mistakes_total": self._observers.mistakes,
             "connections": len(self._relay.connections or ()),
             "refused_total": self._relay.refused,
             **_resident(),
         }
+        budgets, rows = self._relay.budgets, self._budgets()
+        if budgets is not None:
+            gauges["budget_store_errors_total"] = budgets.store_errors
         several = self._siblings.folder is not None
         return self._observers.metrics.lines(
-            gauges, str(self._siblings.number) if several else ""
+            gauges, str(self._siblings.number) if several else "", rows
         )
+
+    def _budgets(self) -> list[SpendingRow]:
+        """How far budgets are used, as this worker knows it."""
+        budgets = self._relay.budgets
+        return [] if budgets is None else budgets.totals()
 
     # ── conversations ────────────────────────────────────────────────────────────────
 
     async def _state(self) -> web.Response:
-        siblings = await self._siblings.ask_as(
-            "/state", tuple[Totals, tuple[ConversationActivity, ...]]
-        )
-        local = (
-            self._observers.activity.totals,
-            self._observers.activity.conversations,
-        )
-        totals = sum((item for item, _ in siblings), local[0])
-        conversations = joined([local[1], *(item for _, item in siblings)])
+        workers: list[_WorkerState] = [
+            self._own_state(),
+            *await self._siblings.ask_as("/state", _WorkerState),
+        ]
+        totals = sum((worker[0] for worker in workers), Totals())
+        conversations = joined([worker[1] for worker in workers])
+        budgets = budgets_shown(row for worker in workers for row in worker[2])
         state = {
             "policy": self._config.policy,
             "dry_run": self._config.dry_run,
             "workers": self._config.workers,
             "totals": totals,
             "conversations": conversations,
+            "budgets": budgets,
         }
         answer = json_answer(state)
         answer.headers.update(_GUARDED)
         return answer
 
+    def _own_state(self) -> _WorkerState:
+        """What this worker knows."""
+        activity = self._observers.activity
+        return activity.totals, activity.conversations, self._budgets()
+
     async def _conversation(self, key: str) -> web.Response:
         page = await self._own_conversation(key)
         if page is None:
             replies = (
-                await self._siblings.ask(f"/conversations/{key}")
+                await self._siblings.ask(f"{_CONVERSATIONS}{key}")
                 if key.isalnum()
                 else []
             )
             page = next((reply.decode() for reply in replies), None)
         if page is None:
-            words = "this conversation is not at hand any more, or cannot be shown turn by turn."
-            return failure(404, words)
+            return failure(404, _NOT_AT_HAND)
         return _html(page)
 
     async def _own_conversation(self, key: str) -> str | None:
@@ -209,6 +247,47 @@ class Pages:
         return await asyncio.to_thread(
             _drawing().page_of_conversation, key, sessions.of(key)
         )
+
+    # ── decisions ────────────────────────────────────────────────────────────────────
+
+    async def _decided(
+        self, request: web.BaseRequest, key: str, asked: deciding.Asked
+    ) -> web.StreamResponse:
+        """Answer what the page of a conversation asks, here or by the worker that has it."""
+        body: bytes | web.Response = b""
+        if request.method == "POST":
+            body = await deciding.body_of(request)
+        if isinstance(body, web.Response):
+            return body
+        author = self._access.name_of(request)
+        answer = await self._own_decided(key, asked, body, author)
+        if answer is None:
+            path = f"{_CONVERSATIONS}{key}/{asked}"
+            reply = await self._siblings.ask_one(path, body, author)
+            if reply is None:
+                return failure(404, _NOT_AT_HAND)
+            status, data = reply
+            answer = web.Response(
+                body=data, status=status, content_type="application/json"
+            )
+        answer.headers.update(_GUARDED)
+        return answer
+
+    async def _own_decided(
+        self, key: str, asked: deciding.Asked, body: bytes, author: str
+    ) -> web.Response | None:
+        """The same of a conversation that is here; None: it is not."""
+        sessions: Any = self._relay.exchanges.sessions
+        if key not in sessions:
+            return None
+        session, drawing = sessions.of(key), _drawing()
+
+        async def look() -> Any:
+            steps = drawing.current(session)
+            stored = await sessions.run(steps, session.settings.tenant)
+            return await asyncio.to_thread(drawing.window_of, session, stored)
+
+        return await deciding.answered(session, asked, body, author, look)
 
 
 def _drawing() -> Any:

@@ -13,13 +13,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import time
-from collections.abc import AsyncIterator, Callable, Sized
+from collections.abc import AsyncIterator, Callable, Iterator, Sized
 from functools import partial
 from typing import Any
 
 import aiohttp
 from aiohttp import web
+from msgspec.structs import replace
+from multidict import CIMultiDict
 
 from ullage.core.errors import StoreError
 from ullage.doors.exchange import ClientAnswer, Exchange, Exchanges, Passed
@@ -31,18 +34,27 @@ from ullage.doors.proxy.answers import failure
 from ullage.doors.proxy.bodies import Body, BodyBudget, decoded, read_body
 from ullage.doors.proxy.config import Config
 from ullage.doors.proxy.discovery import Discovery
-from ullage.doors.proxy.fitting import exchanges_of
+from ullage.doors.proxy.fitting import budgets_of, exchanges_of
 from ullage.doors.proxy.guard import Guard
 from ullage.doors.proxy.headers import (
     TREATMENT_HEADER,
+    client_session_of,
     passed_down,
     passed_up,
     program_of,
 )
 from ullage.doors.proxy.relayed import Relayed, treatment_of
 from ullage.doors.proxy.routes import UpstreamRoute, route_of
+from ullage.doors.proxy.spending import RequestSpending
+from ullage.doors.proxy.summarising import (
+    AnsweredCredentials,
+    BackgroundCaller,
+    SummaryWriter,
+    called_by,
+)
 from ullage.doors.proxy.tenants import Tenants
 from ullage.doors.proxy.upstream import HttpReply, HttpUpstream, proxies_of
+from ullage.session.summarise import Summariser
 
 _TRACEPARENT_CHARS = 256
 _REFUSES = (401, 403)
@@ -59,11 +71,14 @@ class RequestRelay:
 
     Attributes:
         exchanges: what fits them.
+        budgets: what may be spent; None: nothing limits it.
         acceptance: what is held of tenants that no upstream has accepted; None: all are accepted.
         discovery: what upstreams tell of their models.
         guard: who says which requests are passed on.
         refused: how many were not.
         connections: those of this worker, once it listens.
+        identities: who names the credentials of requests.
+        answered: the credentials that an upstream answered.
         held: how much of bodies is held.
         in_flight: requests whose reply is not over.
         idle: set while there is none.
@@ -84,19 +99,40 @@ class RequestRelay:
         # one tenant for all is the choice of who runs it: there is nobody to be told apart
         has_tenants = config.tenant is None and not config.dry_run
         self.acceptance = Acceptance() if has_tenants else None
-        self.exchanges: Exchanges = exchanges_of(config, self.acceptance)
+        self.proxies = proxies_of(config)
+        # names credentials where one tenant is given to all of them, and in no other process
+        everybody = replace(config, tenant=None, tenants={})
+        self.identities = Tenants(everybody, os.urandom(32))
+        self.answered = AnsweredCredentials()
+        self.exchanges: Exchanges = exchanges_of(
+            config, self.acceptance, self._summariser()
+        )
+        self.budgets = budgets_of(config, self.exchanges, self.acceptance)
         self.guard, self.refused = Guard(config), 0
         self.connections: Sized | None = None
-        self.proxies = proxies_of(config)
         self.discovery = Discovery(config, client, self.proxies)
         self.held = BodyBudget(config.limits.held_bytes)
         self.in_flight, self.is_stopping = 0, False
         self.idle = asyncio.Event()
         self.idle.set()
 
+    def _summariser(self) -> Summariser | None:
+        """Who writes summaries; None: nobody. In a dry run nobody is asked for one."""
+        if self.config.summariser is None or self.config.dry_run:
+            return None
+        writer = SummaryWriter(
+            self.config,
+            self.client,
+            self.answered,
+            os.environ,
+            self.proxies,
+        )
+        return writer.summariser
+
     async def close(self) -> None:
         """Close the store, and give up what upstreams are asked."""
         await self.discovery.close()
+        await self._book()
         closing: Any = self.exchanges.sessions.close()
         await closing
 
@@ -117,7 +153,7 @@ class RequestRelay:
                 f"this request is not passed on: {problem}",
                 Connection="close",
             )
-        if self.in_flight >= self.config.limits.exchanges:
+        if self.is_full:
             return failure(
                 503,
                 "too many requests are in flight. Try again.",
@@ -135,10 +171,21 @@ class RequestRelay:
                 400,
                 "no upstream has this address. Send a path, without .. in it.",
             )
+        with self.under_way():
+            return await self._relayed(_Relaying(self, request, route))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many requests are in flight as may be."""
+        return self.in_flight >= self.config.limits.exchanges
+
+    @contextlib.contextmanager
+    def under_way(self) -> Iterator[None]:
+        """Count a request among those in flight while the block lasts."""
         self.in_flight += 1
         self.idle.clear()
         try:
-            return await self._relayed(_Relaying(self, request, route))
+            yield
         finally:
             self.in_flight -= 1
             if not self.in_flight:
@@ -146,15 +193,21 @@ class RequestRelay:
 
     async def _relayed(self, relaying: _Relaying) -> web.StreamResponse:
         """The reply to a request. What no upstream accepted of it is forgotten."""
-        if self.acceptance is None:
-            return await relaying.run()
         over: list[str] = []
         try:
+            if self.acceptance is None:
+                return await relaying.run()
             with self.acceptance.request(relaying.tenant, over):
                 return await relaying.run()
         finally:
             for tenant in over:
                 self.exchanges.sessions.drop_tenant(tenant)
+            await self._book()
+
+    async def _book(self) -> None:
+        """Write what was spent, also where the client is gone."""
+        if self.budgets is not None:
+            await to_its_end(adrive(self.budgets.flush()))
 
     async def judge(self, tenant: str, status: int) -> None:
         """Whether an upstream accepts a tenant's credential, by the status of its reply."""
@@ -183,6 +236,12 @@ class _Relaying:
         self._relay, self._request, self._route = relay, request, route
         self._config = relay.config
         self.tenant = relay.tenants.of(route.url, request.headers)
+        budgets = relay.budgets
+        self._spending = None
+        if budgets is not None:
+            self._spending = RequestSpending(
+                budgets.call(self.tenant), request, route
+            )
         self._last_exchange: Exchange | None = None
         self._report: ExchangeReport | None = (
             None  # where it is not that of the exchange
@@ -226,6 +285,11 @@ class _Relaying:
         finally:
             self._relay.held.give(len(body.data) if body.is_whole else 0)
             self._tell(passed)
+            if self._spending is not None:
+                report = self._report
+                if report is None and self._last_exchange is not None:
+                    report = self._last_exchange.report
+                self._spending.settle(report, self._came_bytes)
 
     def _silent(self) -> web.Response:
         self._is_broken = True
@@ -275,6 +339,14 @@ class _Relaying:
     async def _as_it_is(
         self, body: Body, passed: Passed | None
     ) -> web.StreamResponse:
+        spending = self._spending
+        if spending is not None:
+            limit = self._config.limits.body_bytes
+            refused = await spending.claim_unread(body, limit)
+            if spending.refusal is not None and refused is not None:
+                self._report = spending.refusal
+                self._relay.exchanges.over(self._report)
+                return refused
         headers = passed_up(
             self._request.headers, without=[self._config.opt_out_header]
         )
@@ -286,24 +358,32 @@ class _Relaying:
         self._head_s = time.monotonic()
         if passed is not None:
             self._report = ExchangeReport(
-                path=self._route.path, passed=passed, status=reply.status
+                path=self._route.path,
+                passed=passed,
+                status=reply.status,
+                budget=None if spending is None else spending.call.use,
             )
             self._relay.exchanges.over(self._report)
         async with reply.response:
             return await self._down_as_it_is(
-                reply, treatment_of(passed, is_dry=self._is_dry)
+                reply,
+                treatment_of(passed, is_dry=self._is_dry, report=self._report),
             )
 
     async def _down_as_it_is(
         self, reply: HttpReply, treatment: str
     ) -> web.StreamResponse:
         """Pass a reply on as it comes."""
-        response = self._response(reply, treatment)
+        response, spending = self._response(reply, treatment), self._spending
         await response.prepare(self._request)
         with self._unbroken():
             async for part in reply.parts():
+                if spending is not None:
+                    spending.look_at(part)
                 await self._write(response, part)
             await response.write_eof()
+        if spending is not None:
+            spending.read(reply)
         return response
 
     # ── by an exchange ───────────────────────────────────────────────────────────────
@@ -322,7 +402,8 @@ class _Relaying:
         self._upstream = self._to(headers, body.data, plain)
         try:
             exchange = self._exchange(plain, self._upstream)
-            answer = await _sent(adrive(exchange.steps()))
+            with called_by(self._caller(headers)):
+                answer = await _sent(adrive(exchange.steps()))
         except (aiohttp.ClientError, _Unsent, OSError):
             raise
         except (
@@ -345,6 +426,27 @@ class _Relaying:
             # what came is taken in whole, also where its client is gone once it has it
             await to_its_end(adrive(answer.close()))
 
+    def _caller(self, headers: CIMultiDict[str]) -> BackgroundCaller:
+        """This request, for what it begins beside it."""
+        route = self._route
+        asked = asked_at(self._request.method, route.url)
+        assert asked is not None, "it would have been passed on unread"
+        return BackgroundCaller(
+            self._identity, route.upstream, route.url, asked, headers
+        )
+
+    @property
+    def _identity(self) -> str:
+        """What names the credential of this request."""
+        return self._relay.identities.of(
+            self._route.url, self._request.headers
+        )
+
+    async def _judge(self, status: int) -> None:
+        """Take in how an upstream answers the credential of this request."""
+        self._relay.answered.judge(self._identity, status)
+        await self._relay.judge(self.tenant, status)
+
     def _exchange(self, plain: bytes, upstream: Any) -> Exchange:
         target = self._route.url
         self._last_exchange = self._relay.exchanges.of(
@@ -357,6 +459,8 @@ class _Relaying:
                 self._relay.discovery.of, self._route, self._request.headers
             ),
             client=program_of(self._request.headers),
+            client_session=client_session_of(self._request.headers),
+            spending=None if self._spending is None else self._spending.call,
         )
         return self._last_exchange
 
@@ -372,6 +476,7 @@ class _Relaying:
             headers = {
                 "Content-Type": answer.content_type,
                 TREATMENT_HEADER: treatment,
+                **answer.headers,
             }
             if reply is not None:
                 headers = self._headers(reply, treatment, is_read=True)
@@ -407,7 +512,7 @@ class _Relaying:
             plain,
             proxy=proxy,
             reply_bytes=most,
-            judged=partial(self._relay.judge, self.tenant),
+            judged=self._judge,
         )
 
     def _headers(
@@ -471,6 +576,7 @@ class _Relaying:
                 report=report,
                 upstream=self._route.upstream,
                 tenant=self.tenant,
+                client=program_of(self._request.headers),
                 traceparent=self._request.headers.get("traceparent", "")[
                     :_TRACEPARENT_CHARS
                 ],

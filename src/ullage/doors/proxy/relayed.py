@@ -9,6 +9,7 @@ from msgspec import Struct
 from ullage.doors.exchange.values import ExchangeReport, Passed
 from ullage.doors.host import lookup
 
+_OF_CREDENTIAL = re.compile(r"[0-9a-f]{32}")
 _PLAIN = re.compile(r"[A-Za-z0-9._:/@+\[\]-]{1,100}")
 
 
@@ -19,6 +20,7 @@ class Relayed(Struct, frozen=True, kw_only=True):
         report: of its exchange.
         upstream: the upstream's name.
         tenant: the tenant's name.
+        client: the program that asked, as it calls itself.
         traceparent: the header of that name (W3C Trace Context), or an empty text.
         began_s: when it came, in seconds since 1970.
         came_bytes: of its body, as it came and decoded; 0 if it was not read.
@@ -33,6 +35,7 @@ class Relayed(Struct, frozen=True, kw_only=True):
     report: ExchangeReport
     upstream: str
     tenant: str = ""
+    client: str = ""
     traceparent: str = ""
     began_s: float = 0.0
     came_bytes: int = 0
@@ -61,6 +64,16 @@ def model_in_logs(model: str) -> str:
     )
 
 
+def client_shown(client: str) -> str:
+    """A program's name where people read it: of one that is no plain name nothing but that."""
+    return client if not client or _PLAIN.fullmatch(client) else "other"
+
+
+def tenant_shown(tenant: str) -> str:
+    """A tenant's name where people read it: of one made of a credential the first characters."""
+    return tenant[:8] if _OF_CREDENTIAL.fullmatch(tenant) else tenant[:64]
+
+
 def treatment_of(
     passed: Passed | None,
     *,
@@ -75,18 +88,31 @@ def treatment_of(
         is_changed: whether what was sent is other than what came.
         is_dry: whether what was fitted was not sent.
         report: of the exchange: whether its conversation was met under way, whether the upstream
-            seems to cut prompts without saying so, and what it refused of our additions.
+            seems to cut prompts without saying so, what it refused of our additions, and how far
+            its budget is used.
     """
     if is_dry:
         return "dry-run"
+    if report is not None and report.is_stopped:
+        return f"stopped{budget_used(report)}"
     if passed is not None:
-        return f"passed; {passed}"
+        return f"passed; {passed}{budget_used(report)}"
     treatment = "fitted" if is_changed else "unchanged"
     if report is None:
         return treatment
     return (
         f"{treatment}{joined(report)}{undercounted(report)}{without(report)}"
+        f"{budget_used(report)}"
     )
+
+
+def budget_used(report: ExchangeReport | None) -> str:
+    """What the header says of a budget that is nearly spent, or leaves no room; else nothing."""
+    use = None if report is None else report.budget
+    if report is None or use is None:
+        return ""
+    is_worth_telling = report.is_stopped or use.state != "within"
+    return f"; budget={use.percent}%" if is_worth_telling else ""
 
 
 def undercounted(report: ExchangeReport) -> str:

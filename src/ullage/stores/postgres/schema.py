@@ -8,6 +8,7 @@
     ullage.agreed     what the first to ask for it made up for all
     ullage.budgets    name → what a fleet has spent
     ullage.calls      each call of it, as it was booked
+    ullage.spending   what teams spend of their budgets, by period and process
     ullage.receipts   what requests cost and would have cost, by day, tenant, model and client
     ullage.leases     who asks a model for a summary just now, and what it said
     ullage.messages   conversations, as chat services keep them; ullage.compactions their summaries
@@ -218,6 +219,32 @@ MIGRATIONS: tuple[Step, ...] = (
                 raw_usd double precision NOT NULL,
                 recall_usd double precision NOT NULL,
                 PRIMARY KEY (day, tenant, model, client, is_held_out, writer))
+            """,
+        ),
+    ),
+    Step(
+        oldest=1,
+        statements=(
+            """
+            CREATE TABLE ullage.spending (
+                budget text NOT NULL,
+                tenant bytea NOT NULL,
+                period text NOT NULL,
+                writer text NOT NULL,
+                version bigint NOT NULL,
+                tokens bigint NOT NULL,
+                calls bigint NOT NULL,
+                estimated_calls bigint NOT NULL,
+                unpriced_calls bigint NOT NULL,
+                reserved_tokens bigint NOT NULL,
+                lapse_s bigint NOT NULL,  -- without a newer row, what is reserved counts no longer
+                limit_tokens bigint NOT NULL,
+                resets_s bigint NOT NULL,
+                written_s bigint NOT NULL,
+                usd double precision NOT NULL,
+                reserved_usd double precision NOT NULL,
+                limit_usd double precision NOT NULL,
+                PRIMARY KEY (budget, tenant, period, writer))
             """,
         ),
     ),

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ullage.core.values.carried import Portable
 from ullage.core.values.effects import Output, Record, Shape
 from ullage.core.values.receipts import LAST_DAY, Receipt
+from ullage.core.values.spending import SpendingRow, SpendingSum
 from ullage.stores._base import Transactional
 from ullage.stores._clean import Bounds, Collected
 from ullage.stores._packing import from_utf8, to_utf8
 from ullage.stores.leases import Lease
 from ullage.stores.objects.rows import Objects, and_objects
-from ullage.stores.postgres import leases, schema
+from ullage.stores.postgres import leases, schema, team_spending
 from ullage.stores.postgres import outputs as output_queries
 from ullage.stores.postgres import receipts as receipt_queries
 from ullage.stores.postgres import records as ledger
@@ -178,6 +179,16 @@ class PostgresStore(Portable, Transactional):
         """`ullage.stores.ReceiptStore.receipts`."""
         return self._run("receipts", receipt_queries.read, since, until)
 
+    def book_spending(
+        self, rows: Sequence[SpendingRow]
+    ) -> tuple[SpendingSum, ...]:
+        """`ullage.stores.SpendingStore.book_spending`."""
+        return self._run("book_spending", team_spending.book, rows)
+
+    def spending(self, since_s: int = 0) -> tuple[SpendingRow, ...]:
+        """`ullage.stores.SpendingStore.spending`."""
+        return self._run("spending", team_spending.read, since_s)
+
     def claim(
         self, tenant: str, key: bytes, holder: bytes, for_s: float
     ) -> Lease:
@@ -307,6 +318,16 @@ class AsyncPostgresStore(Portable):
     ) -> tuple[Receipt, ...]:
         """`ullage.stores.ReceiptStore.receipts`."""
         return await self._run("receipts", receipt_queries.read, since, until)
+
+    async def book_spending(
+        self, rows: Sequence[SpendingRow]
+    ) -> tuple[SpendingSum, ...]:
+        """`ullage.stores.SpendingStore.book_spending`."""
+        return await self._run("book_spending", team_spending.book, rows)
+
+    async def spending(self, since_s: int = 0) -> tuple[SpendingRow, ...]:
+        """`ullage.stores.SpendingStore.spending`."""
+        return await self._run("spending", team_spending.read, since_s)
 
     async def claim(
         self, tenant: str, key: bytes, holder: bytes, for_s: float

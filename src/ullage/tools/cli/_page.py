@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -79,6 +79,29 @@ def _word(value: object) -> str:
         or str(value).endswith(".toml")
     )
     return Path(str(value)).name or "." if is_path else str(value)
+
+
+def save_pages(folder: Path, pages: Mapping[str, str]) -> None:
+    """Write pages into a folder, which is made if it is missing, for its owner alone to read.
+
+    Args:
+        folder: where to.
+        pages: each page by the name of its file.
+
+    Raises:
+        ConfigError: they cannot be written.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigError(
+            "--pages",
+            f"the folder cannot be made ({reason})",
+            "Give another path.",
+        ) from None
+    for name, page in pages.items():
+        save(folder / name, page, "--pages")
 
 
 def save(path: Path, page: str, option: str = "--html") -> None:

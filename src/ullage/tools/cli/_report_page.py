@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from typing import NamedTuple
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -24,47 +25,66 @@ tr {{ border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent)
 <main>
 <h1>What requests cost</h1>
 {sentences}
-<div class="scrolls" tabindex="0" role="region" aria-label="By line">
-<table>
-<thead><tr><th scope="col">summed by</th>{headings}</tr></thead>
-<tbody>
-{rows}
-</tbody>
-</table>
-</div>
+{tables}
 {notes}
 </main>
 </html>
 """
 
+_TABLE = """<div class="scrolls" tabindex="0" role="region" aria-label="By {first}">
+<table>
+<thead><tr><th scope="col">{first}</th>{headings}</tr></thead>
+<tbody>
+{rows}
+</tbody>
+</table>
+</div>"""
+
+
+class PageTable(NamedTuple):
+    """A table of the page.
+
+    Attributes:
+        first: the heading of its first column.
+        headings: of the others.
+        rows: the cells of each line, its name first.
+    """
+
+    first: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
 
 def page_of(
-    sentences: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    headings: Sequence[str],
-    notes: Sequence[str],
+    sentences: Sequence[str], *tables: PageTable, notes: Sequence[str]
 ) -> str:
     """The page.
 
     Args:
         sentences: what it says first, a paragraph each.
-        rows: the cells of each line, its name first.
-        headings: of the cells but the first.
+        tables: those that have no lines are left out.
         notes: what the headings mean.
     """
+    return _PAGE.format(
+        sentences="\n".join(_cell("p", sentence) for sentence in sentences),
+        tables="\n".join(_table(table) for table in tables if table.rows),
+        notes="\n".join(_cell("p", note) for note in notes),
+    )
+
+
+def _table(table: PageTable) -> str:
     lines = (
         "<tr>"
         + _cell("th", row[0], ' scope="row"')
         + "".join(_cell("td", cell) for cell in row[1:])
-        for row in rows
+        for row in table.rows
     )
-    return _PAGE.format(
-        sentences="\n".join(_cell("p", sentence) for sentence in sentences),
+    return _TABLE.format(
+        first=escape(table.first),
         headings="".join(
-            _cell("th", heading, ' scope="col"') for heading in headings
+            _cell("th", heading, ' scope="col"') for heading in table.headings
         ),
         rows="\n".join(f"{line}</tr>" for line in lines),
-        notes="\n".join(_cell("p", note) for note in notes),
     )
 
 

@@ -15,19 +15,14 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 from ullage.core.errors import ConfigError, FormatError
 from ullage.documents import NAMES
 from ullage.doors.host import named_tools
 from ullage.stores import is_url
+from ullage.tools.cli._bar import WorkBar
 from ullage.tools.cli._options import (
+    NamedChoice,
     TokenCount,
     count_option,
     harmless,
@@ -35,7 +30,14 @@ from ullage.tools.cli._options import (
     print_json,
     user_tools_option,
 )
-from ullage.tools.cli._page import FILE, page_options, profiles_of, save, typed
+from ullage.tools.cli._page import (
+    FILE,
+    page_options,
+    profiles_of,
+    save,
+    save_pages,
+    typed,
+)
 from ullage.tools.replay.calls import MOST_SHARE, OWN_WINDOW, Room
 from ullage.tools.replay.cost.prices import Profile
 from ullage.tools.replay.cost.prices import ProfileChoice as WantedProfile
@@ -45,7 +47,7 @@ from ullage.tools.replay.evidence.common import common_in
 from ullage.tools.replay.many import (
     SESSIONS,
     Job,
-    Outcomes,
+    Outcome,
     Replayer,
     ResultFile,
     RunSource,
@@ -53,6 +55,7 @@ from ullage.tools.replay.many import (
     replay_all,
 )
 from ullage.tools.replay.parquet import write_parquet
+from ullage.tools.replay.policies import policy_named
 from ullage.tools.replay.readers import (
     Damage,
     Run,
@@ -61,7 +64,7 @@ from ullage.tools.replay.readers import (
     size_of,
 )
 from ullage.tools.replay.report import Album, DrawnReplay, Picture
-from ullage.tools.replay.report.pages import page_of_replays
+from ullage.tools.replay.report.pages import page_of_replays, pages_of_replays
 from ullage.tools.replay.report.plot import plot_of
 from ullage.tools.replay.report.words import in_words
 from ullage.tools.replay.rows import ReplaySummary, row_of, rows_of
@@ -69,7 +72,6 @@ from ullage.tools.replay.run import Replayed
 from ullage.tools.replay.tables import WIDTH, tables_of
 
 R = TypeVar("R", bound=ReplaySummary)
-T = TypeVar("T")
 _REMEDY = (
     "Give trajectories, provider requests or session logs, or a lower --least."
 )
@@ -91,11 +93,18 @@ class ReplayOptions(Struct, frozen=True, kw_only=True):
     jobs: int | None
     out: Path | None
     page: Path | None
+    folder: Path | None = None
     share: bool = False
     plot: Path | None = None
     drawn: int
     by_run: bool
     as_json: bool
+
+    @property
+    def draws(self) -> bool:
+        """Whether runs are drawn turn by turn."""
+        targets = (self.page, self.folder, self.plot)
+        return any(target is not None for target in targets)
 
     @property
     def tries(self) -> tuple[Try, ...]:
@@ -144,6 +153,12 @@ def _window(value: str) -> int | Literal["own"]:
     )
 
 
+def _policy(value: str) -> str:
+    """A policy as it is typed; it is looked up here, so that a mistake is told at once."""
+    policy_named(value)
+    return value
+
+
 def _share(value: str) -> float:
     try:
         share = (
@@ -177,9 +192,9 @@ def _share(value: str) -> float:
     "--policy",
     "policies",
     multiple=True,
-    type=click.Choice(NAMES),
     metavar="NAME",
-    help=f"A policy to try: {', '.join(NAMES)}. Default: ours.",
+    callback=lambda _context, _option, values: tuple(map(_policy, values)),
+    help=f"A policy to try: {', '.join(NAMES)}, or module:name of your own. Default: default.",
 )
 @click.option(
     "--budget",
@@ -208,7 +223,7 @@ def _share(value: str) -> float:
 )
 @click.option(
     "--engine",
-    type=click.Choice(ENGINES),
+    type=NamedChoice(ENGINES),
     default=ENGINES[0],
     show_default=True,
     help="Where to work: in processes here, or on the Ray cluster of RAY_ADDRESS.",
@@ -223,6 +238,13 @@ def _share(value: str) -> float:
 )
 @user_tools_option
 @page_options
+@click.option(
+    "--pages",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Write a page of the sums to look at, and a page for each run drawn.",
+)
 @count_option(
     "--draw",
     "drawn",
@@ -255,6 +277,9 @@ def command(**fields: Any) -> None:
             options.page,
             page_of_replays(outcome, command=typed(), share=options.share),
         )
+    if options.folder is not None:
+        pages = pages_of_replays(outcome, command=typed(), share=options.share)
+        save_pages(options.folder, pages)
     if options.plot is not None:
         plot(options.plot, outcome)
     if options.as_json:
@@ -284,13 +309,13 @@ def run_replay(
         is_wanted=is_wanted,
     )
     profiles = profiles_of(options.named)
-    draws = options.page is not None or options.plot is not None
+    draws = options.draws
     album, damage = Album(options.drawn), list[Damage]()
-    with open_engine(options.engine, options.jobs) as engine:
-        read = (
-            run for _, run in _under_bar("reading", "runs", options, runs([]))
-        )
-        common = common_in(read, engine)
+    bar = WorkBar[Run, Outcome](
+        sum(map(size_of, options.paths)), len(options.tries)
+    )
+    with open_engine(options.engine, options.jobs) as engine, bar:
+        common = common_in(bar.reading(runs([])), engine)
         user_tools = named_tools(options.user_tools)
         job = Job(
             profiles, tuple(sorted(common)), draws=draws, user_tools=user_tools
@@ -299,7 +324,12 @@ def run_replay(
         outcomes = replay_all(
             runs(damage), options.tries, job, engine, finished, replayer
         )
-        replays = _replayed(options, outcomes, album, damage)
+        replays = _collect(bar.replaying(outcomes), album, damage)
+    _tell_damage(damage)
+    if not replays:
+        raise FormatError(
+            "the paths", "no recorded run was found in them", _REMEDY
+        )
     if options.out is not None:
         write_parquet(options.out, replays, replayer.outcome)
     return ReplayOutcome(
@@ -311,15 +341,14 @@ def run_replay(
     )
 
 
-def _replayed(
-    options: ReplayOptions,
-    outcomes: Outcomes,
+def _collect(
+    outcomes: Iterable[tuple[str, Outcome]],
     album: Album,
     damage: list[Damage],
 ) -> list[tuple[str, Replayed]]:
     """Each replay with the name of its file; what is drawn goes into the album."""
     replays = list[tuple[str, Replayed]]()
-    for name, outcome in _under_bar("replaying", "replays", options, outcomes):
+    for name, outcome in outcomes:
         if isinstance(outcome, Damage):
             damage.append(outcome)
         elif isinstance(outcome, DrawnReplay):
@@ -327,41 +356,15 @@ def _replayed(
             replays.append((name, outcome.replayed))
         else:
             replays.append((name, outcome))
+    return replays
+
+
+def _tell_damage(damage: list[Damage]) -> None:
     console = Console(stderr=True)
     for line in damage_lines(damage):
         console.print(
             harmless(line), style="yellow", markup=False, soft_wrap=True
         )
-    if not replays:
-        raise FormatError("the paths", "they hold no run to replay", _REMEDY)
-    return replays
-
-
-def _under_bar(
-    doing: str,
-    things: str,
-    options: ReplayOptions,
-    items: Iterable[tuple[str, T, int]],
-) -> Iterator[tuple[str, T]]:
-    """What is found in the paths, each with the name of its file, under a progress bar."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TextColumn("{task.fields[count]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(
-        *columns, console=Console(stderr=True), transient=True
-    ) as progress:
-        total = sum(map(size_of, options.paths))
-        task = progress.add_task(doing, total=total, count=f"0 {things}")
-        for count, (name, item, read_bytes) in enumerate(items, 1):
-            progress.update(
-                task, completed=read_bytes, count=f"{count} {things}"
-            )
-            yield name, item
 
 
 def plot(path: Path, outcome: ReplayOutcome) -> None:

@@ -8,7 +8,7 @@ import re
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 from msgspec import Struct
@@ -17,8 +17,10 @@ from rich.table import Table
 
 from ullage.core.errors import ConfigError
 from ullage.core.values.receipts import By, Receipt, ReceiptTotals, summed
-from ullage.stores import receipts_of
+from ullage.core.values.spending import SpendingRow, spending_totals
+from ullage.stores import receipts_of, spending_of
 from ullage.tools.cli._options import (
+    NamedChoice,
     harmless,
     json_option,
     open_kept,
@@ -26,7 +28,7 @@ from ullage.tools.cli._options import (
     store_option,
 )
 from ullage.tools.cli._page import FILE, save
-from ullage.tools.cli._report_page import page_of
+from ullage.tools.cli._report_page import PageTable, page_of
 
 _DAYS = {"d": 1, "w": 7}
 _HEADINGS = (
@@ -38,6 +40,16 @@ _HEADINGS = (
     "saved",
     "opened",
     "$ for that",
+)
+_BUDGET_HEADINGS = (
+    "budget",
+    "tenant",
+    "period",
+    "requests",
+    "tokens",
+    "$",
+    "spent",
+    "starts again (UTC)",
 )
 _NOTES = (
     "sent: tokens of prompts and answers as providers reported them, and $ at list price: measured",
@@ -69,6 +81,7 @@ class LedgerReport(Struct, frozen=True, kw_only=True):
         total: of all fitted conversations.
         held_out: of those that were held out.
         open_writers: processes that run, or ended without saying so.
+        budgets: what teams spent of their budgets in the periods of these days.
     """
 
     since: str
@@ -78,6 +91,7 @@ class LedgerReport(Struct, frozen=True, kw_only=True):
     total: ReceiptTotals
     held_out: ReceiptTotals
     open_writers: int
+    budgets: list[SpendingRow] = []
 
 
 def _since(value: str) -> str:
@@ -107,7 +121,7 @@ def _since(value: str) -> str:
 @click.option(
     "--by",
     multiple=True,
-    type=click.Choice(("day", "tenant", "model", "client")),
+    type=NamedChoice(("day", "tenant", "model", "client")),
     help="What to sum up by. Default: day.",
 )
 @store_option
@@ -140,14 +154,29 @@ def command(
             raise ConfigError(
                 "store", reason, "Use an SQLite file or a PostgreSQL server."
             )
-        receipts = keeper.receipts(since)
+        receipts, spending = keeper.receipts(since), spending_of(store)
+        since_s = int(
+            datetime.fromisoformat(since).replace(tzinfo=UTC).timestamp()
+        )
+        budgets = spending_totals(
+            spending.spending(since_s) if spending else ()
+        )
     report = report_of(
-        receipts, since, datetime.now(UTC).date().isoformat(), by
+        receipts, since, datetime.now(UTC).date().isoformat(), by, budgets
     )
     if page is not None:
         save(
             page,
-            page_of(sentences(report), table_rows(report), _HEADINGS, _NOTES),
+            page_of(
+                sentences(report),
+                PageTable("summed by", _HEADINGS, table_rows(report)),
+                PageTable(
+                    _BUDGET_HEADINGS[0],
+                    _BUDGET_HEADINGS[1:],
+                    budget_rows(report),
+                ),
+                notes=_NOTES,
+            ),
         )
     if as_json:
         print_json(json_of(report))
@@ -158,7 +187,11 @@ def command(
 
 
 def report_of(
-    receipts: tuple[Receipt, ...], since: str, until: str, by: tuple[By, ...]
+    receipts: tuple[Receipt, ...],
+    since: str,
+    until: str,
+    by: tuple[By, ...],
+    budgets: list[SpendingRow] | None = None,
 ) -> LedgerReport:
     """What receipts come to.
 
@@ -167,6 +200,7 @@ def report_of(
         since: the first day.
         until: the last one.
         by: what to sum up by.
+        budgets: what teams spent of their budgets, in the order of the budgets.
     """
     fitted = [one for one in receipts if not one.key.is_held_out]
     held_out = [one for one in receipts if one.key.is_held_out]
@@ -181,6 +215,7 @@ def report_of(
         total=summed(fitted).get((), ReceiptTotals()),
         held_out=summed(held_out).get((), ReceiptTotals()),
         open_writers=len({one.writer for one in receipts if one.is_open}),
+        budgets=budgets or [],
     )
 
 
@@ -268,6 +303,27 @@ def _cells(sums: ReceiptTotals) -> tuple[str, ...]:
     )
 
 
+def budget_rows(report: LedgerReport) -> list[tuple[str, ...]]:
+    """Each budget of a report as cells: what it is, and what of it is spent."""
+    return [
+        (
+            row.key.budget,
+            row.key.tenant or "–",
+            row.key.period,
+            f"{row.calls:,}",
+            _of_limit(f"{row.tokens:,}", row.limit_tokens, ""),
+            _of_limit(f"{row.usd:,.2f}", row.limit_usd, ".2f"),
+            f"{row.share:.0%}",
+            f"{datetime.fromtimestamp(row.resets_s, UTC):%Y-%m-%d %H:%M}",
+        )
+        for row in report.budgets
+    ]
+
+
+def _of_limit(amount: str, limit: float, precision: str) -> str:
+    return f"{amount} of {limit:,{precision}}" if limit else amount
+
+
 def show(report: LedgerReport) -> None:
     """Print a report for people: its sentences, then a table."""
     console = Console()
@@ -285,6 +341,23 @@ def show(report: LedgerReport) -> None:
         console.print(
             "\n".join(_NOTES), style="dim", highlight=False, markup=False
         )
+    if report.budgets:
+        console.print()
+        console.print(_budget_table(report), markup=False)
+
+
+def _budget_table(report: LedgerReport) -> Table:
+    """The budgets of teams, with what is spent of each."""
+    table = Table(box=None, pad_edge=False)
+    names = 3
+    for number, heading in enumerate(_BUDGET_HEADINGS):
+        justify: Literal["left", "right"] = (
+            "left" if number < names else "right"
+        )
+        table.add_column(heading, justify=justify, overflow="fold")
+    for cells in budget_rows(report):
+        table.add_row(*map(harmless, cells))
+    return table
 
 
 def json_of(report: LedgerReport) -> dict[str, Any]:
@@ -308,6 +381,21 @@ def json_of(report: LedgerReport) -> dict[str, Any]:
         "total": report.total,
         "held_out": report.held_out,
         "open_writers": report.open_writers,
+        "budgets": [
+            {
+                "budget": row.key.budget,
+                "tenant": row.key.tenant,
+                "period": row.key.period,
+                "calls": row.calls,
+                "tokens": row.tokens,
+                "limit_tokens": row.limit_tokens,
+                "usd": row.usd,
+                "limit_usd": row.limit_usd,
+                "share": row.share,
+                "resets_s": row.resets_s,
+            }
+            for row in report.budgets
+        ],
     }
 
 

@@ -1,9 +1,10 @@
 """A conversation of a store, turn by turn, without the history that its caller has.
 
 The store keeps an outline of each request, with the tokens that its provider reported, and every
-decision. That is enough for the same picture that a replay draws. What is not kept is reckoned:
-four characters count as a token, scaled so that each request comes to what was reported, and a
-cache is taken to hold what stayed the same since the request before.
+decision; and what the same prompts would have held without ullage, as the receipts reckon it. That
+is enough for the same picture that a replay draws. What is not kept is worked out: four characters
+count as a token, scaled so that each request comes to what was reported, and a cache is taken to
+hold what stayed the same since the request before.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
+from ullage.core.history.ledger import UsageRecord
 from ullage.core.history.outline import Outline
 from ullage.core.values.edits import Replace, ReplaceSpan
 from ullage.session.stored import CHARS_PER_TOKEN, Leaf, StoredConversation
@@ -36,6 +38,8 @@ _MEDIA_TOKENS = 1_600
 _NO_LIMIT = 1_000_000_000
 _TEXTS = ("text", "call", "result")
 _AT = {kind: index for index, kind in enumerate(KINDS)}
+_NOTICE_CHARS = 300
+"""The most that a notice has: what is longer are lines that are kept."""
 _FIRST_SIGHT = "a large result was shortened when it arrived"
 
 
@@ -60,14 +64,26 @@ class Savings(Struct, frozen=True):
         )
 
 
-def savings_of(trace: Trace) -> Savings:
-    """What a trace comes to over all its requests.
+def savings_of(stored: StoredConversation, trace: Trace) -> Savings:
+    """What a conversation comes to over all its requests, as `ullage run` reckons it.
+
+    A request that was made only to open what was set aside would not have been made.
 
     Args:
-        trace: of the conversation.
+        stored: the conversation.
+        trace: of it.
     """
     sent_tokens = sum(map(sum, trace.sizes))
-    return Savings(len(trace.lengths), sent_tokens, sum(trace.raw))
+    raw_tokens = 0
+    for outline, reckoned_tokens in zip(
+        stored.outlines, trace.raw, strict=True
+    ):
+        report = _report(stored, outline)
+        if report is None or report.raw_tokens < 0:
+            raw_tokens += reckoned_tokens
+        else:
+            raw_tokens += report.raw_tokens
+    return Savings(len(trace.lengths), sent_tokens, raw_tokens)
 
 
 def from_outline(stored: StoredConversation) -> StoredRun:
@@ -109,18 +125,22 @@ def _trace(stored: StoredConversation) -> Trace:
         else:
             leaves += stored.leaves(outline.length, start=length)
         length = outline.length
-        notice_tokens = _tokens_of_spans(leaves, spans)
+        record_tokens = _tokens_of_spans(leaves, spans)
         sent_tokens = _sent_tokens(stored, outline)
         if head_tokens < 0:
             head_tokens = max(sent_tokens - int(sum(map(_shown, leaves))), 0)
-        sizes, scale = _sizes(leaves, sent_tokens, head_tokens, notice_tokens)
+        sizes, scale = _sizes(leaves, sent_tokens, head_tokens, record_tokens)
         left_out = (
-            sum(map(_whole, leaves)) - sum(map(_shown, leaves)) - notice_tokens
+            sum(map(_whole, leaves)) - sum(map(_shown, leaves)) - record_tokens
         )
         trace.lengths.append(length)
         trace.sizes.append(sizes)
-        trace.raw.append(sent_tokens + max(round(left_out * scale), 0))
-        messages = _by_message(leaves, length, head_tokens + notice_tokens)
+        raw_tokens = sent_tokens + max(round(left_out * scale), 0)
+        report = _report(stored, outline)
+        if report is not None and report.raw_tokens > 0:
+            raw_tokens = report.raw_tokens
+        trace.raw.append(raw_tokens)
+        messages = _by_message(leaves, length, head_tokens + record_tokens)
         _take_cache(trace, earlier, messages, sent_tokens)
         earlier = messages
         now = _states(leaves)
@@ -147,11 +167,18 @@ def _policy(stored: StoredConversation) -> str:
 # ── counting ─────────────────────────────────────────────────────────────────────────────
 
 
-def _sent_tokens(stored: StoredConversation, outline: Outline) -> int:
-    """Tokens of a request as its provider reported them; else as they were estimated."""
+def _report(
+    stored: StoredConversation, outline: Outline
+) -> UsageRecord | None:
+    """What the provider reported for a request; None: nothing."""
     key = stored.transcript.decision_key(outline.length)
     observed = stored.ledger.at(key).observed
-    report = observed.get(outline.model) or next(iter(observed.values()), None)
+    return observed.get(outline.model) or next(iter(observed.values()), None)
+
+
+def _sent_tokens(stored: StoredConversation, outline: Outline) -> int:
+    """Tokens of a request as its provider reported them; else as they were estimated."""
+    report = _report(stored, outline)
     return outline.tokens if report is None else report.reported_tokens
 
 
@@ -169,7 +196,17 @@ def _shown(leaf: Leaf) -> float:
 
 
 def _kind(leaf: Leaf) -> str:
-    """What a leaf is of (`KINDS`)."""
+    """What a leaf is of, as it is shown (`KINDS`)."""
+    kind = _kind_of_original(leaf)
+    if leaf.state == "set aside" or (
+        kind == "result" and leaf.state != "whole"
+    ):
+        is_line = leaf.shown_chars <= _NOTICE_CHARS
+        return "notice" if is_line else "excerpt"
+    return kind
+
+
+def _kind_of_original(leaf: Leaf) -> str:
     if leaf.kind == "call":
         return "call"
     if leaf.kind == "result" or leaf.tool:
@@ -181,14 +218,13 @@ def _sizes(
     leaves: list[Leaf],
     sent_tokens: int,
     head_tokens: int,
-    notice_tokens: float,
+    record_tokens: float,
 ) -> tuple[list[int], float]:
     """Tokens of a request by kind, their sum as it was reported, and the scale of our count."""
     counts = [0.0] * len(KINDS)
-    counts[_AT["notice"]] = notice_tokens
+    counts[_AT["record"]] = record_tokens
     for leaf in leaves:
-        kind = "notice" if leaf.state == "set aside" else _kind(leaf)
-        counts[_AT[kind]] += _shown(leaf)
+        counts[_AT[_kind(leaf)]] += _shown(leaf)
     messages_tokens = max(sent_tokens - head_tokens, 0)
     scale = messages_tokens / sum(counts) if sum(counts) else 1.0
     sizes = [int(count * scale) for count in counts]

@@ -16,9 +16,26 @@ from msgspec import Struct, field
 
 from ullage.tools.replay.cost.prices import Profile
 
-KINDS = ("head", "user", "assistant", "reasoning", "call", "result", "notice")
-"""What a token shown is of: system text and tools, the user, the model's text, its reasoning,
-its calls, their results, and what ullage wrote in place of any of them."""
+KINDS = (
+    "head",
+    "user",
+    "assistant",
+    "reasoning",
+    "call",
+    "result",
+    "excerpt",
+    "notice",
+    "record",
+)
+"""What a token shown is of.
+
+- ``head``: the system text and the tools.
+- ``user``, ``assistant``, ``reasoning``, ``call``, ``result``: what each wrote, as the caller
+  has it.
+- ``excerpt``: the beginning and the lines that are kept of a longer result.
+- ``notice``: the line that stands in place of a result.
+- ``record``: a record, an account or a summary, which stands in place of whole messages.
+"""
 
 WHOLE, SHORTENED, STUB, SUMMED_UP, REASONING_DROPPED = range(5)
 """How a message is shown: as it is; in part; set aside; within a summary; without its

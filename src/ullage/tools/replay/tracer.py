@@ -76,13 +76,13 @@ class Tracer:
         for index in range(len(self._vectors), window.size):
             self._add(window, index)
         self._look(window, turn)
-        notice = self._condensed(window, turn)
+        record_tokens = self._condensed(window, turn)
         sums = [0] * len(KINDS)
         for vector in self._vectors:
             for kind, tokens in enumerate(vector):
                 sums[kind] += tokens
         sums[_AT["head"]] += self._head
-        sums[_AT["notice"]] += notice
+        sums[_AT["record"]] += record_tokens
         trace.lengths.append(window.size)
         trace.sizes.append(sums)
         trace.raw.append(self._head + sum(self._raws))
@@ -179,7 +179,7 @@ class Tracer:
         for place, (kind, tokens) in self._counts[index].items():
             edit = replacements.get(place)
             if edit is not None:
-                kind = "notice" if edit.kind == "pruned" else kind
+                kind = _kind_instead(kind, edit)
                 tokens = self._count(edit.text)
             elif (
                 isinstance(message.parts[place[0]], Reasoning)
@@ -295,6 +295,14 @@ def _kind(role: str, part: Part) -> str:
         "system": "head",
         "tool": "result",
     }.get(role, role)
+
+
+def _kind_instead(kind: str, edit: Replace) -> str:
+    """What the text of an edit is of, in place of a leaf of this kind."""
+    if kind != "result" and edit.kind != "pruned":
+        return kind
+    is_line = "\n" not in edit.text.strip()
+    return "notice" if is_line else "excerpt"
 
 
 _OF_PART: dict[type, str] = {

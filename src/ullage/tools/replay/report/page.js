@@ -6,11 +6,13 @@ const SVG = "http://www.w3.org/2000/svg";
 const HOW = ["whole", "shortened", "set aside", "in the summary", "without reasoning"];
 const [WHOLE, SHORTENED, STUB, UNSAID] = [0, 1, 2, -2];
 const NAMES = {
-  head: "system and tools", user: "user", assistant: "assistant", reasoning: "reasoning",
-  call: "tool calls", result: "tool results", notice: "records and notices",
+  head: "system and tools", user: "user", assistant: "model", reasoning: "reasoning",
+  call: "tool calls", result: "tool results, whole", excerpt: "kept beginnings and lines of results",
+  notice: "notices of what was set aside", record: "records and summaries",
 };
 const page = JSON.parse($("summary").textContent);
 const state = { run: null, story: null, tries: [], chosen: 0, turn: 0, accounts: new Map() };
+let hand = null;  // what may be decided here: hand.js
 
 // ── small things ───────────────────────────────────────────────────────────────────────
 
@@ -165,6 +167,7 @@ function showPolicies() {
 function policies() {
   if (!page.rows.length) return;
   $("policies").hidden = false;
+  if (new Set(page.rows.map(tryName)).size === 1) $("policies-title").textContent = "In figures";
   const names = [...new Set(page.rows.map((row) => row.name))].reverse();
   const clocks = [...new Set(page.rows.flatMap((row) => row.charges.map((c) => c.clock)))];
   const told = { warm: "none outlives the cache", lossy: "1 in 20 does", recorded: "as recorded" };
@@ -202,6 +205,88 @@ function showEvidence(rows) {
   }));
 }
 
+// ── what all of it came to ─────────────────────────────────────────────────────────────
+
+const tile = (figure, words) => make("div", {}, make("dt", {}, figure), make("dd", {}, words));
+const inWords = (many, word) => (many === 1 ? `one ${word}` : `${count(many)} ${word}s`);
+
+function moneyTile(charge, row) {
+  const [usd, raw] = [charge.shown.cost_usd, charge.raw.cost_usd];
+  const saved = raw - usd;
+  const figure = saved >= 0 ? `${dollars(saved)} saved` : `${dollars(-saved)} more`;
+  const share = percent(Math.abs(saved) / (raw || 1));
+  const unsaved = sum(row.bands.map((band) => band.unsaved));
+  const bill = `${dollars(usd)} instead of ${dollars(raw)}, ${share} ${saved >= 0 ? "less" : "more"}, in ` +
+    `${inWords(row.runs, "run")}. Answers and prompt caching are counted.`;
+  return tile(figure, row.runs > 1 && unsaved ? `${bill} In ${inWords(unsaved, "run")} nothing was saved.` : bill);
+}
+
+function tokensTile(sent, raw) {
+  const share = raw ? Math.abs(1 - sent / raw) : 0;
+  return tile(`${percent(share)} ${sent <= raw ? "fewer" : "more"} tokens`,
+    `${short(sent)} tokens were sent instead of ${short(raw)}.`);
+}
+
+function neededTile({ needed, visible, lost }) {
+  if (visible == null) return tile("Nothing old was needed", "No call took a value from a result of four or more calls before.");
+  const aside = 1 - visible - lost;
+  const words = [`${percent(visible)} of what the agent needed from older results was in view`];
+  if (aside > 0) words.push(`${percent(aside)} was one call of the recall tool away`);
+  return tile(lost ? `${percent(lost)} lost` : "Nothing lost", `${words.join(", ")} (${count(needed)} values).`);
+}
+
+const peakTile = (most, raw) => tile(`${short(most)} tokens at most`, `The largest request would have had ${short(raw)} without ullage.`);
+
+function outcomeOf(row) {
+  const charge = row.charges.find((each) => each.clock === "warm");
+  const hasPrices = charge?.shown.cost_usd != null && charge?.raw.cost_usd != null;
+  return [hasPrices ? moneyTile(charge, row) : tokensTile(row.tokens, row.raw_tokens),
+    neededTile(row.evidence), peakTile(row.peak_tokens, row.raw_peak_tokens)];
+}
+
+// Of a session no other run is known, and not what its agent needed.
+function outcomeOfTrace(trace) {
+  const [totals, hasPrices] = [trace.sizes.map(sum), !trace.cost_usd.includes(null)];
+  const [sent, raw, usd, rawUsd] = [totals, trace.raw, trace.cost_usd, trace.raw_cost_usd].map(sum);
+  const tiles = [tokensTile(sent, raw), peakTile(Math.max(...totals), Math.max(...trace.raw))];
+  if (hasPrices) tiles.unshift(moneyTile({ shown: { cost_usd: usd }, raw: { cost_usd: rawUsd } }, { runs: 1, bands: [] }));
+  return tiles;
+}
+
+// The first glance: what it saved, and whether what was needed was there, over all runs.
+function showOutcome() {
+  const totals = [...new Map(page.rows.map((row) => [tryName(row), row])).entries()];
+  const outcomes = totals.length ? totals.map(([name, row]) => [name, outcomeOf(row)])
+    : state.tries.map(({ trace }) => [tryName(trace), outcomeOfTrace(trace)]);
+  $("outcome").hidden = !outcomes.length;
+  $("outcomes").replaceChildren(...outcomes.map(([name, tiles]) => make("div", { class: "outcome" },
+    outcomes.length > 1 ? make("h3", {}, name) : "", make("dl", {}, ...tiles))));
+}
+
+// A page of sums leads to the pages of its runs.
+function showDrawn() {
+  $("drawn").hidden = !page.links.length;
+  $("runs-drawn").replaceChildren(...page.links.map((link) => make("li", {},
+    make("a", { href: link.href }, link.name), ` ${plural(link.calls, "call")}, ${short(link.peak)} tokens`)));
+}
+
+// What left the window, when, by whom, for how much; and each break of the prompt cache.
+function showWhy() {
+  const why = page.why;
+  $("why").hidden = !why;
+  if (!why) return;
+  const list = (lines, none) => (lines.length ? lines : [none]).map((line) => make("li", {}, line));
+  $("why-lead").textContent = why.lead;
+  $("why-breaks").replaceChildren(...list([...why.breaks, ...why.causes], "It never broke."));
+  $("why-batches").replaceChildren(...list(why.batches, "Nothing left it in a batch."));
+  $("why-tables").replaceChildren(...why.tables.map(([heading, rows]) => make("table", {},
+    make("thead", {}, make("tr", {}, ...[heading, ...why.columns].map((column) => make("th", { scope: "col" }, column)))),
+    make("tbody", {}, ...rows.map(([name, ...figures]) => make("tr", {},
+      make("th", { scope: "row" }, name), ...figures.map((figure) => make("td", {}, figure))))))));
+  $("why-tables").hidden = !why.tables.length;
+  $("why-note").textContent = why.tables.length ? why.note : "";
+}
+
 // ── one run, turn by turn ──────────────────────────────────────────────────────────────
 
 const swatch = (...shapes) => draw("svg", { viewBox: "0 0 14 12", "aria-hidden": "true" }, ...shapes);
@@ -216,8 +301,9 @@ function legend() {
     item(swatch(draw("path", { d: "M0 6H14", class: "raw" })), "without ullage"),
     item(swatch(markShape(6, 6, 4.5, false)), "edits of what had been sent"),
     item(swatch(markShape(6, 6, 4.5, true)), "cut at first sight"),
-    item(box("read"), "cost: read from cache"), item(box("write"), "new input"), item(box("answer"), "answer"),
+    item(box("read"), "cost: read from cache"), item(box("write"), "new input"),
   );
+  if (state.tries.some(({ trace }) => trace.cost_usd[0] != null)) items.push(item(box("answer"), "answer"));
   $("legend").replaceChildren(...items);
 }
 
@@ -364,13 +450,7 @@ function heading(attempt, index) {
     make("span", { class: "sum" }, parts.join(" · ")), attempt.now);
 }
 
-function wasThere({ visible, lost }) {
-  if (visible === 1) return "Everything the agent needed from older results was still in view.";
-  return `Of what the agent needed from older results, ${percent(visible)} was in view, ` +
-    `${percent(1 - visible - lost)} could be recalled, ${lost ? percent(lost) : "nothing"} was lost.`;
-}
-
-// What the first glance is to tell: what was sent, what it cost, whether what was needed was there.
+// One run in words. What all runs came to stands above it.
 function sayRun() {
   const { story } = state;
   const task = story.parts.find((_, index) => story.roles[index] === "user")?.find(([kind]) => kind === "user");
@@ -384,12 +464,9 @@ function sayRun() {
     const said = [` in ${plural(trace.lengths.length, "call")}`];
     if (usd != null && rawUsd) said.push(`for ${dollars(usd)} instead of ${dollars(rawUsd)} at the prices of ${whose(trace.profile)}, prompt caching counted`);
     const breaks = trace.rewritten.filter((tokens) => tokens > 0).length;
-    const row = page.rows.findLast((each) => tryName(each) === tryName(trace));
-    const needed = row?.evidence?.visible == null ? "" :
-      ` ${row.runs > 1 ? `Over all ${row.runs} runs: ` : ""}${wasThere(row.evidence)}`;
     const rewritten = breaks === 1 ? "once" : breaks ? `${breaks} times` : "never";
     return make("span", {}, make("b", {}, lead),
-      `${said.join(" ")}.${needed} What had been sent before was changed ${rewritten}; a change makes the provider's cache begin anew.`);
+      `${said.join(" ")}. What had been sent before was changed ${rewritten}; a change makes the provider's cache begin anew.`);
   }));
 }
 
@@ -420,6 +497,7 @@ async function openRun(at) {
   $("turn").max = state.turns;
   fill($("tries"), state.tries.map(({ trace }, index) => [index, tryName(trace)]), 0);
   buildMessages();
+  if (!page.rows.length) showOutcome();
   sayRun();
   legend();
   $("session").hidden = false;
@@ -504,6 +582,7 @@ function edit(mark) {
     const copy = make("button", { type: "button", class: "small", "aria-label": `Copy the ref ${mark.ref}`,
       onclick: () => copied(copy, mark.ref) }, "copy");
     box.append(make("p", { class: "why" }, "ref ", make("code", {}, mark.ref), " ", copy));
+    if (hand) box.append(make("p", {}, hand.undoButton(mark)));
   }
   const button = make("button", { type: "button", onclick: () => find(mark.message) }, `message ${mark.message + 1}`);
   box.append(make("details", {}, make("summary", {}, "what is shown instead"), make("pre", {}, mark.text)), button);
@@ -603,6 +682,7 @@ function fillBox(each) {
     `message ${index + 1}`, make("span", {}, `${count(tokens)} tokens`), each.label),
     make("pre", {}, text), each.more);
   if (each.how !== -1) showHow(each);
+  hand?.barOf(each);
 }
 
 // Of a long text the rest can be shown; of an edited one, what stood there before.
@@ -678,7 +758,7 @@ function showAccounts(marks) {
     const title = `shown instead of messages ${mark.message + 1} to ${mark.stop}`;
     const box = make("article", { class: "account" },
       make("header", {}, make("b", {}, title),
-        ` ${count(mark.before)} → ${count(mark.after)} tokens`),
+        ` ${count(mark.before)} → ${count(mark.after)} tokens`, ...(hand && mark.ref ? [" ", hand.undoButton(mark)] : [])),
       make("pre", { tabindex: 0, role: "group", "aria-label": title }, mark.text));
     state.accounts.set(mark, box);
     state.boxes[mark.message]?.box.before(box);
@@ -818,6 +898,7 @@ function keys(event) {
     Home: event.target.id === "map" && (() => go(0)), End: event.target.id === "map" && (() => go(state.turns - 1)),
   }[event.key];
   if (!act || (event.target.tagName === "SELECT")) return;
+  if (event.target.closest?.("dialog, textarea, input:not([type=range], [type=checkbox])")) return;
   if (event.target.closest?.(".scroll")) return;
   event.preventDefault();
   act();
@@ -832,6 +913,9 @@ function start() {
   $("notes").textContent = page.notes.join(" ");
   theme();
   policies();
+  showOutcome();
+  showDrawn();
+  showWhy();
   for (const part of [$("run"), document.querySelector(".bar")]) part.hidden = !page.runs.length;
   if (!page.runs.length) return;
   fill($("runs"), page.runs.map((run, at) => [at, `${run.name} (${plural(run.calls, "call")}, ${short(run.peak)} tokens)`]));
@@ -857,5 +941,3 @@ function start() {
     $("charts").replaceChildren(make("p", { class: "note" }, `The turns cannot be drawn by this browser (${error.name}).`));
   });
 }
-
-start();

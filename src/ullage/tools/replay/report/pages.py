@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from ullage import __version__
+from ullage.session.why import WindowRecord
 from ullage.tools.replay.cost.prices import ProfileChoice
 from ullage.tools.replay.outlined import Savings
-from ullage.tools.replay.report import Picture, page_of
+from ullage.tools.replay.report import PageLink, Picture, page_of
+from ullage.tools.replay.report.why import page_data
 from ullage.tools.replay.rows import ReplaySummary
 from ullage.tools.replay.stored import StoredRun
 
@@ -30,6 +32,17 @@ class Replays(Protocol):
         """The price profiles."""
 
 
+_TITLE = "An agent's context window, with and without ullage"
+
+
+def _lead(runs: int) -> str:
+    """How the figures of a page came about, and when."""
+    return (
+        f"{runs:,} recorded run{'s' * (runs != 1)} put through ullage call by call; "
+        f"no model was called. ullage {__version__}, {datetime.now(UTC):%d %B %Y}."
+    )
+
+
 def page_of_replays(
     replays: Replays, *, command: str = "", share: bool = False
 ) -> str:
@@ -48,9 +61,8 @@ def page_of_replays(
             "largest requests that were replayed now and not taken over from a file (--draw)."
         )
     return page_of(
-        "An agent's context window, with and without ullage",
-        f"{runs:,} recorded run{'s' * (runs != 1)} put through ullage call by call; no model was "
-        f"called. ullage {__version__}, {datetime.now(UTC):%d %B %Y}.",
+        _TITLE,
+        _lead(runs),
         pictures=pictures,
         rows=rows,
         profiles=profiles,
@@ -60,13 +72,69 @@ def page_of_replays(
     )
 
 
+INDEX = "index.html"
+"""The page of all runs among the pages of a folder."""
+
+
+def pages_of_replays(
+    replays: Replays, *, command: str = "", share: bool = False
+) -> dict[str, str]:
+    """A page with the sums over all runs, and a page for each run that is drawn.
+
+    The page of sums holds no text of a conversation.
+
+    Args:
+        replays: the outcome of a replay.
+        command: what prints the same figures again.
+        share: take out what is not for others.
+
+    Returns:
+        Each page by the name of its file.
+    """
+    pictures = replays.pictures
+    links = [
+        PageLink(
+            name=picture.name,
+            href=f"run-{number}.html",
+            calls=picture.calls,
+            peak=picture.peak,
+        )
+        for number, picture in enumerate(pictures, 1)
+    ]
+    runs = max(row.runs for row in replays.rows)
+    pages = {
+        INDEX: page_of(
+            _TITLE,
+            _lead(runs),
+            pictures=(),
+            rows=replays.rows,
+            profiles=replays.profiles,
+            command=command,
+            links=links,
+            share=share,
+        )
+    }
+    for link, picture in zip(links, pictures, strict=True):
+        pages[link.href] = page_of(
+            f"Run {link.name}, with and without ullage",
+            f"One of {runs:,} recorded runs. ullage {__version__}, "
+            f"{datetime.now(UTC):%d %B %Y}.",
+            pictures=[picture],
+            command=command,
+            share=share,
+        )
+    return pages
+
+
 def page_of_session(
     name: str,
     session: StoredRun,
     profiles: Sequence[ProfileChoice],
     *,
+    record: WindowRecord | None = None,
     command: str = "",
     share: bool = False,
+    hand: Mapping[str, Any] | None = None,
 ) -> str:
     """The page of one session, as it went.
 
@@ -74,8 +142,10 @@ def page_of_session(
         name: what to call it.
         session: what its ledger and history tell.
         profiles: the price profiles.
+        record: what left its window, and why; None: its store tells nothing of that.
         command: what prints the same figures again.
         share: take out what is not for others.
+        hand: see `ullage.tools.replay.report.page_of`.
     """
     trace, clipped = session.trace, session.story.clipped
     return page_of(
@@ -88,7 +158,9 @@ def page_of_session(
         notes=[f"{clipped:,} long texts are shown without their middle."]
         if clipped
         else (),
+        why=None if record is None else page_data(record),
         share=share,
+        hand=hand,
     )
 
 
@@ -107,8 +179,10 @@ def page_of_conversation(
     session: StoredRun,
     savings: Savings,
     *,
+    record: WindowRecord | None = None,
     command: str = "",
     share: bool = False,
+    hand: Mapping[str, Any] | None = None,
 ) -> str:
     """The page of a conversation that a store keeps, without the history of its caller.
 
@@ -116,8 +190,10 @@ def page_of_conversation(
         name: its short name.
         session: what its outlines and ledger tell.
         savings: what it sent, and would have sent.
+        record: what left its window, and why; None: that is left out.
         command: what writes the same page again.
         share: take out what is not for others.
+        hand: see `ullage.tools.replay.report.page_of`.
     """
     sent, raw = savings.sent_tokens, savings.raw_tokens
     return page_of(
@@ -127,5 +203,7 @@ def page_of_conversation(
         pictures=[Picture.of(name, session.story, session.trace)],
         command=command,
         notes=[_RECKONED, _HEADS],
+        why=None if record is None else page_data(record),
         share=share,
+        hand=hand,
     )

@@ -1,0 +1,140 @@
+"""What one request of a client counts towards the budgets of teams.
+
+Whatever is asked for a reply counts, also what goes through unread: a client that asks not to be
+fitted spends money all the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from ullage.core.errors import BudgetExceeded
+from ullage.doors.exchange import route_of as asked_at
+from ullage.doors.exchange.spending import (
+    SPENDING_KINDS,
+    refused_request,
+    unread_request,
+    usage_in,
+)
+from ullage.doors.exchange.values import ExchangeReport
+from ullage.doors.host import adrive
+from ullage.doors.proxy.bodies import Body, decoded
+from ullage.doors.proxy.headers import TREATMENT_HEADER
+from ullage.doors.proxy.relayed import treatment_of
+from ullage.doors.proxy.routes import UpstreamRoute
+from ullage.doors.proxy.upstream import HttpReply
+
+if TYPE_CHECKING:
+    from ullage import TeamCall, Usage
+
+_COUNTED_BYTES = 8 << 20
+"""So much of a reply that goes through as it comes is looked through for its usage."""
+_BYTES_PER_TOKEN = 4
+
+
+class RequestSpending:
+    """What one request reserves, and what it came to.
+
+    Args:
+        call: of its tenant, for which nothing is reserved yet.
+        request: as it came.
+        route: where it goes.
+
+    Attributes:
+        call: the same.
+        refusal: the report of a request that a budget refused unread, or None.
+    """
+
+    def __init__(
+        self, call: TeamCall, request: web.BaseRequest, route: UpstreamRoute
+    ) -> None:
+        self.call = call
+        self.refusal: ExchangeReport | None = None
+        self._headers, self._path = request.headers, route.path
+        self._asked = asked_at(request.method, route.url)
+        self._copy, self._down_bytes = bytearray(), 0
+        self._usage: Usage | None = None
+
+    async def claim_unread(
+        self, body: Body, most_bytes: int
+    ) -> web.Response | None:
+        """Reserve what a request may come to that no exchange has read.
+
+        Args:
+            body: its body, or what brings it.
+            most_bytes: of a body that is decoded.
+
+        Returns:
+            An answer where it may not be sent; else None.
+        """
+        asked = self._asked
+        if self.call.is_claimed or asked is None:
+            return None
+        if asked.kind not in SPENDING_KINDS:
+            return None
+        encoding = self._headers.get("Content-Encoding", "")
+        plain = (
+            decoded(body.data, encoding, most_bytes) if body.is_whole else None
+        )
+        length = self._headers.get("Content-Length", "")
+        size = int(length) if not plain and length.isdecimal() else None
+        unread = unread_request(asked, plain or b"", size)
+        try:
+            await adrive(self.call.claim(*unread))
+        except BudgetExceeded as error:
+            return self._refused(asked.wire, error)
+        return None
+
+    def _refused(self, wire: str, error: BudgetExceeded) -> web.Response:
+        refused = refused_request(wire, error)
+        self.refusal = ExchangeReport(
+            path=self._path,
+            wire=wire,
+            model=self.call.model,
+            status=refused.status,
+            is_stopped=True,
+            budget=self.call.use,
+        )
+        treatment = treatment_of(None, report=self.refusal)
+        return web.Response(
+            status=refused.status,
+            body=refused.body,
+            content_type="application/json",
+            headers={**refused.headers, TREATMENT_HEADER: treatment},
+        )
+
+    def look_at(self, part: bytes) -> None:
+        """Keep a part of a reply that goes through as it comes."""
+        self._down_bytes += len(part)
+        if self.call.is_claimed and self._down_bytes <= _COUNTED_BYTES:
+            self._copy += part
+
+    def read(self, reply: HttpReply) -> None:
+        """Read the usage in what was kept of a reply, which is over."""
+        data, self._copy = bytes(self._copy), bytearray()
+        if self._asked is None or self._down_bytes > _COUNTED_BYTES:
+            return
+        encoding = reply.response.headers.get("Content-Encoding", "")
+        plain = decoded(data, encoding, _COUNTED_BYTES)
+        with contextlib.suppress(Exception):  # it is the provider's to word
+            if plain:
+                self._usage = usage_in(
+                    self._asked.wire, reply.content_type, plain
+                )
+
+    def settle(self, report: ExchangeReport | None, came_bytes: int) -> None:
+        """Count what the request came to: by its provider's report, else by our estimate.
+
+        Args:
+            report: of the request.
+            came_bytes: of its body.
+        """
+        if report is None or not 200 <= report.status < 300:
+            self.call.settle(None)
+            return
+        size_bytes = came_bytes + self._down_bytes
+        estimate = report.view_tokens or size_bytes // _BYTES_PER_TOKEN
+        self.call.settle(report.usage or self._usage, max(estimate, 1))
