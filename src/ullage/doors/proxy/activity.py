@@ -96,11 +96,11 @@ class ConversationActivity(Struct, frozen=True):
         key: what its session is kept under.
         wire: of its requests.
         model: that was asked last.
-        tenant: whose it is, in its first characters.
+        tenant: the owner, in its first characters.
         totals: of all its requests.
         turns: the newest, in order.
         decisions: the newest, in order.
-        standing: why nothing of it is cut at first sight, as of its last request; None: it is.
+        standing: why nothing of it is cut on arrival, as of its last request; None: it is.
         without: what its last request was sent without, because the upstream refuses it.
     """
 
