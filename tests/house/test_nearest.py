@@ -28,6 +28,7 @@ NEAREST = {
     "tools/cli/doctor.py": "proxy/test_doctor.py",
     "tools/cli/proxy.py": "proxy/test_server.py",
     "tools/replay/report/live.py": "proxy/test_pages.py",
+    "tools/replay/report/why.py": "cli/test_why.py",
     "doors/proxy/siblings.py": "proxy/test_pages.py",
     "doors/proxy/relayed.py": "proxy/test_fitting.py",
     "doors/proxy/decoding.py": "proxy/test_bodies.py",

@@ -11,7 +11,8 @@ from typing import Any
 from ullage.core.history.hand import hand_of
 from ullage.core.history.ledger import Ledger
 from ullage.core.history.outline import whole_outline
-from ullage.core.values.effects import Steps
+from ullage.core.values.effects import Find, Steps
+from ullage.session.sent import sent_in
 from ullage.session.stored import StoredConversation
 from ullage.session.view import RequestInfo
 
@@ -31,6 +32,7 @@ def current(session: Any) -> Steps[StoredConversation | None]:
     newest: RequestInfo | None = session._state.newest
     if newest is None or not newest.size:
         return None
+    transcript = newest.transcript
     ledger: Ledger = yield from session._refresh_ledger(newest)
     outline = whole_outline(
         newest.window,
@@ -38,12 +40,14 @@ def current(session: Any) -> Steps[StoredConversation | None]:
         wire=newest.wire.name,
         tokens=newest.estimate,
     )
+    records = yield Find(tuple(transcript.chain))
     return StoredConversation(
         tenant=session.settings.tenant,
         outline=outline,
         outlines=(outline,),
         messages=outline.messages,
-        transcript=newest.transcript,
+        transcript=transcript,
         ledger=ledger,
-        hand=hand_of(newest.transcript, ledger),
+        hand=hand_of(transcript, ledger),
+        sent=sent_in(records, transcript),
     )

@@ -9,7 +9,7 @@ Both are kept beside the ledger, with the reply. So another worker knows them, a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -143,6 +143,23 @@ def sent_of(record: Record) -> SentRequest | None:
         return _decode(record.data)
     except (msgspec.MsgspecError, ValueError):
         return None
+
+
+def sent_in(
+    records: Iterable[Record], transcript: Transcript
+) -> tuple[tuple[int, SentRequest], ...]:
+    """The requests that records tell of, oldest first, each behind its place in a history.
+
+    Args:
+        records: of any kinds.
+        transcript: the history.
+    """
+    requests: dict[int, SentRequest] = {}
+    for record in records:
+        request, place = sent_of(record), transcript.find(record.key)
+        if request is not None and place is not None:
+            requests[place] = request
+    return tuple(sorted(requests.items()))
 
 
 def request_before(

@@ -47,6 +47,7 @@ from ullage.core.values.edits import (
     Restore,
     whole,
 )
+from ullage.session.sent import SentRequest, sent_in
 from ullage.session.targets import target_of, undone_by
 from ullage.stores import Store
 
@@ -88,6 +89,7 @@ class Leaf(NamedTuple):
         ref: what opens it, where it was set aside; ``""``: nothing has to.
         why: why it was.
         shown_chars: how many characters are shown in its place.
+        file: the path that its call names, or the end of it; ``""``: none.
     """
 
     name: str
@@ -103,6 +105,7 @@ class Leaf(NamedTuple):
     ref: str = ""
     why: str = ""
     shown_chars: int = 0
+    file: str = ""
 
 
 class StoredConversation(Struct, frozen=True, eq=False):
@@ -116,6 +119,7 @@ class StoredConversation(Struct, frozen=True, eq=False):
         transcript: the same as stand-ins, with the chain of the real ones.
         ledger: everything that was decided in it.
         hand: the users' decisions that stand.
+        sent: its requests that were answered, oldest first, each behind its place in the chain.
     """
 
     tenant: str
@@ -125,6 +129,7 @@ class StoredConversation(Struct, frozen=True, eq=False):
     transcript: Transcript
     ledger: Ledger
     hand: UserDecisions
+    sent: tuple[tuple[int, SentRequest], ...] = ()
 
     @property
     def key(self) -> bytes:
@@ -257,6 +262,7 @@ def conversation_of(
         transcript,
         ledger,
         hand,
+        sent_in(records, transcript),
     )
 
 
@@ -483,7 +489,7 @@ def _leaves(
     stored: StoredConversation, start: int, length: int
 ) -> Iterator[Leaf]:
     leaf_states, message_states = _find_states(stored, length)
-    pins = stored.hand.pins
+    pins, files = stored.hand.pins, _files(stored)
     for index, message in enumerate(stored.messages[start:length], start):
         for number, part, item, outlined, item_index in _number_leaves(
             message
@@ -515,7 +521,18 @@ def _leaves(
                 ref=state.ref,
                 why=state.why,
                 shown_chars=state.shown_chars,
+                file=outlined.file or files.get(outlined.id, ""),
             )
+
+
+def _files(stored: StoredConversation) -> dict[str, str]:
+    """The file that each call names, by the id of the call."""
+    files = dict[str, str]()
+    for message in stored.messages:
+        for part in message.parts:
+            if part.file and part.id:
+                files[part.id] = part.file
+    return files
 
 
 def _number_leaves(

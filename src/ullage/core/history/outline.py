@@ -9,6 +9,7 @@ store, and decides by it, works on these.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -32,13 +33,19 @@ from ullage.core.values.messages import (
     ToolCall,
     ToolResult,
 )
-from ullage.core.values.receipts import name_of
+from ullage.core.values.receipts import NAME_CHARS, name_of
 
 HEAD_CHARS = 60
 """So much of each text is kept."""
 _READ_CHARS = 400
 """So much of a text is looked at: what begins with line ends says little in fewer."""
 _NAME_CHARS = 8
+_PATH = re.compile(
+    r'"(?:file_?path|path|file_?name|file|notebook_path|absolute_path|target_file)"'
+    r'\s*:\s*("(?:[^"\\]|\\.)*")',
+    re.IGNORECASE,
+)
+"""An argument that names a file, as the tools of agents call it."""
 
 
 class Item(Struct, frozen=True, array_like=True):
@@ -65,12 +72,14 @@ class OutlinedPart(Struct, frozen=True, array_like=True):
         items: its leaves; a result may have several.
         id: of a call, or of the call that a result answers.
         name: of the tool.
+        file: of a call, the end of the path that it names; ``""``: it names none.
     """
 
     kind: str
     items: tuple[Item, ...]
     id: str = ""
     name: str = ""
+    file: str = ""
 
 
 class OutlinedMessage(Struct, frozen=True, array_like=True):
@@ -275,7 +284,10 @@ def _part(
 ) -> OutlinedPart:
     match part:
         case ToolCall(id=id, name=name, arguments=text):
-            return OutlinedPart("call", (_item(text),), whole(id), whole(name))
+            file = file_in(text[:_READ_CHARS])
+            return OutlinedPart(
+                "call", (_item(text),), whole(id), whole(name), file
+            )
         case ToolResult(call_id=id, content=content, name=name):
             items = list[Item]()
             for index, leaf in enumerate(content):
@@ -286,6 +298,22 @@ def _part(
             return OutlinedPart("reasoning", ())
         case _:
             return OutlinedPart("text", (_content(part),))
+
+
+def file_in(arguments: str) -> str:
+    """The end of the path that the arguments of a call name; ``""``: they name none.
+
+    Args:
+        arguments: as JSON text; its beginning is enough.
+    """
+    match = _PATH.search(arguments)
+    if match is None:
+        return ""
+    try:
+        path = msgspec.json.decode(match[1], type=str)
+    except msgspec.DecodeError:
+        return ""
+    return name_of(path[-NAME_CHARS:])
 
 
 def _content(leaf: object) -> Item:

@@ -13,7 +13,9 @@ from rich.console import Console
 from ullage.core.errors import FormatError
 from ullage.documents import NAMES
 from ullage.session.stored import StoredConversation, conversation
+from ullage.session.why import why_of
 from ullage.stores import is_url
+from ullage.tools.cli import why
 from ullage.tools.cli._options import (
     NamedChoice,
     TokenCount,
@@ -158,6 +160,7 @@ def _from_store(
     with closing(open_kept(address)) as store:
         stored = conversation(store, tenant, name)
     session, name = from_outline(stored), stored.outline.name
+    record = why_of(stored)
     if page is not None:
         savings = savings_of(stored, session.trace)
         save(
@@ -166,6 +169,7 @@ def _from_store(
                 name,
                 session,
                 savings,
+                record=record,
                 command=typed(),
                 share=share,
                 hand=_hand(stored, address, tenant),
@@ -175,10 +179,16 @@ def _from_store(
         save(plot, plot_of(session.trace, f"Conversation {name}"), "--plot")
     if as_json:
         print_json(
-            {"run": name, "policy": session.policy, "trace": session.trace}
+            {
+                "run": name,
+                "policy": session.policy,
+                "trace": session.trace,
+                "why": why.as_json(record),
+            }
         )
     else:
         _print(name, session)
+        why.show(record)
 
 
 def _hand(

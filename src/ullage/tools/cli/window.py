@@ -21,6 +21,8 @@ from ullage.session.stored import (
     conversation,
     conversations,
 )
+from ullage.session.why import why_of
+from ullage.tools.cli import why
 from ullage.tools.cli._options import (
     ago,
     harmless,
@@ -41,10 +43,17 @@ from ullage.tools.hand.described import as_window
     is_flag=True,
     help="Show every text; else runs of the same kind are one line.",
 )
+@click.option(
+    "--why",
+    "is_why",
+    is_flag=True,
+    help="Show what left the window, and why the prompt cache broke.",
+)
 @store_options
 def command(
     name: str | None,
     is_all: bool,
+    is_why: bool,
     address: str | None,
     tenant: str,
     as_json: bool,
@@ -53,10 +62,10 @@ def command(
 
     NAME is the short name that the list shows, such as c7k2m9xqa, or "last" for the newest. Each
     text has a short name, such as m12.2, which `ullage pin`, `drop` and `restore` take; each batch
-    and decision has one too, which `ullage undo` takes.
+    and decision has one too, which `ullage undo` takes. With --why and no NAME the newest is shown.
     """
     with closing(open_kept(address)) as store:
-        if name is None:
+        if name is None and not is_why:
             listed = conversations(store, tenant)
             if as_json:
                 print_json([_as_listed(item) for item in listed])
@@ -64,6 +73,13 @@ def command(
                 _print_list(listed)
             return
         stored = conversation(store, tenant, None if name == "last" else name)
+    if is_why:
+        record = why_of(stored)
+        if as_json:
+            print_json(why.as_json(record))
+        else:
+            why.show(record)
+        return
     if as_json:
         print_json(as_window(stored))
         return

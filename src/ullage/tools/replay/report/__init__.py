@@ -160,6 +160,7 @@ def page_of(
     command: str = "",
     notes: Sequence[str] = (),
     links: Sequence[PageLink] = (),
+    why: Mapping[str, Any] | None = None,
     share: bool = False,
     hand: Mapping[str, Any] | None = None,
 ) -> str:
@@ -174,6 +175,7 @@ def page_of(
         command: what prints the same figures again.
         notes: what was left out of the page.
         links: pages of single runs to lead to.
+        why: what left the window of a conversation, and why (`ullage.tools.replay.report.why`).
         share: take out what is not for others (`ullage.tools.replay.report.share`).
         hand: what a user may decide on it, as ``hand.js`` reads it: whether it is ``live``, the
             ``window`` (`ullage.tools.hand.described.as_page`), the ``options`` of a command. None:
@@ -194,6 +196,7 @@ def page_of(
         "rows": rows,
         "runs": runs,
         "links": links,
+        "why": why,
         "hand": hand,
     }
     if share:

@@ -256,6 +256,23 @@ function showDrawn() {
     make("a", { href: link.href }, link.name), ` ${plural(link.calls, "call")}, ${short(link.peak)} tokens`)));
 }
 
+// What left the window, when, by whom, for how much; and each break of the prompt cache.
+function showWhy() {
+  const why = page.why;
+  $("why").hidden = !why;
+  if (!why) return;
+  const list = (lines, none) => (lines.length ? lines : [none]).map((line) => make("li", {}, line));
+  $("why-lead").textContent = why.lead;
+  $("why-breaks").replaceChildren(...list([...why.breaks, ...why.causes], "It never broke."));
+  $("why-batches").replaceChildren(...list(why.batches, "Nothing left it in a batch."));
+  $("why-tables").replaceChildren(...why.tables.map(([heading, rows]) => make("table", {},
+    make("thead", {}, make("tr", {}, ...[heading, ...why.columns].map((column) => make("th", { scope: "col" }, column)))),
+    make("tbody", {}, ...rows.map(([name, ...figures]) => make("tr", {},
+      make("th", { scope: "row" }, name), ...figures.map((figure) => make("td", {}, figure))))))));
+  $("why-tables").hidden = !why.tables.length;
+  $("why-note").textContent = why.tables.length ? why.note : "";
+}
+
 // ── one run, turn by turn ──────────────────────────────────────────────────────────────
 
 const swatch = (...shapes) => draw("svg", { viewBox: "0 0 14 12", "aria-hidden": "true" }, ...shapes);
@@ -884,6 +901,7 @@ function start() {
   policies();
   showOutcome();
   showDrawn();
+  showWhy();
   for (const part of [$("run"), document.querySelector(".bar")]) part.hidden = !page.runs.length;
   if (!page.runs.length) return;
   fill($("runs"), page.runs.map((run, at) => [at, `${run.name} (${plural(run.calls, "call")}, ${short(run.peak)} tokens)`]));
