@@ -19,12 +19,30 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 WORDS = Path(__file__).with_suffix(".txt")
-READ = ("README.md", "SECURITY.md", "CHANGELOG.md", "docs", "examples", "deploy", "src")
+READ = (
+    "README.md",
+    "SECURITY.md",
+    "CHANGELOG.md",
+    "docs",
+    "examples",
+    "deploy",
+    "src",
+)
 SKIPPED = ("docs/documents", "docs/design")
 """The design documents in their authors' words, and the record of how we came to ours."""
 FOR_MODELS = (
-    *("core/values/notices.py", "core/values/briefs.py", "core/values/toolset.py"),
-    *("policy/stages", "session/recall", "documents/presets", "doors/mcp", "core/tokens"),
+    *(
+        "core/values/notices.py",
+        "core/values/briefs.py",
+        "core/values/toolset.py",
+    ),
+    *(
+        "policy/stages",
+        "session/recall",
+        "documents/presets",
+        "doors/mcp",
+        "core/tokens",
+    ),
 )
 """In ``src/ullage``: of these the docstrings alone are read, since their texts are for models."""
 IGNORED = "re-use,re-uses,te,ure,ans,nd,hist,crate,fo,ot,ned,ser"
@@ -44,7 +62,9 @@ def read_by_people(source: str, *, is_for_models: bool = False) -> str:
     docstrings = dict(_docstrings(tree))
     shown = [""] * len(source.splitlines())
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+        if not isinstance(node, ast.Constant) or not isinstance(
+            node.value, str
+        ):
             continue
         is_public = docstrings.get(node, not is_for_models)
         if not is_public or node.value.isidentifier():
@@ -121,7 +141,9 @@ def problems_in(root: Path, names: Iterable[Path]) -> list[str]:
 
 def main() -> None:
     """Print each problem, and exit with 1 if there is any."""
-    if find_spec("codespell_lib") is None:  # an environment of before it was asked for
+    if (
+        find_spec("codespell_lib") is None
+    ):  # an environment of before it was asked for
         print("words: not checked, codespell is not installed: make setup")
         return
     problems = problems_in(ROOT, files_in(ROOT))

@@ -361,7 +361,9 @@ class Session(AheadMixin, SessionCore, Closing):
         """
         if when not in ("batch", "end", "now"):
             raise ConfigError(
-                "when", f"{when!r} is no time", 'Give "batch", "end" or "now".'
+                "when",
+                f"{when!r} is not a time",
+                'Give "batch", "end" or "now".',
             )
         options: dict[str, Any] = {
             "when": when,

@@ -9,8 +9,8 @@
     kept            each ref opens, and what it opens is what the ref was derived from
     smaller         no view is larger than its request
 
-The engine repairs what it can of a cut that breaks a law (`ullage.core.turn.checks`), and leaves out
-the rest, so the views of a session are legal and can be opened anyway. A stage that needs it
+The engine repairs what it can of a cut that breaks a law (`ullage.core.turn.checks`), and leaves
+out the rest, so the views of a session are legal and can be opened anyway. A stage that needs it
 breaks its promise here, unless ``mends`` is set: it shows less, or something else, than it meant. A
 notice that the engine adds may be longer than a short text, so nothing has to be smaller then.
 

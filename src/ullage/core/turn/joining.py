@@ -41,8 +41,8 @@ writing it to the cache a quarter more, this is where both are equal (`frontier`
 _WHOLE = "the whole history"
 
 Wait: TypeAlias = Literal["", "price", "reasoning", "tools"]
-"""What a conversation waits for: nothing, a step that saves money, the end of a turn that was thought
-about, or a request with tools that the model may call."""
+"""What a conversation waits for: nothing, a step that saves money, the end of a turn that was
+thought about, or a request with tools that the model may call."""
 
 Cuts: TypeAlias = Literal["nothing", "new", "all"]
 """What is cut while a conversation waits: nothing; what is new, where reasoning is bound to the
