@@ -47,6 +47,7 @@ FOR_MODELS = (
 """In ``src/ullage``: of these the docstrings alone are read, since their texts are for models."""
 IGNORED = "re-use,re-uses,te,ure,ans,nd,hist,crate,fo,ot,ned,ser"
 _CODE = re.compile(r"``[^`\n]*``|`[^`\n]*`")
+_PROGRAM = re.compile(r"^```python\n.*?^```$", re.MULTILINE | re.DOTALL)
 _ARGUMENT = re.compile(r"^\s*\w+: ")
 _WORD = r"[\w\-'’]+"
 
@@ -121,6 +122,7 @@ def problems_in(root: Path, names: Iterable[Path]) -> list[str]:
                 inner = name.as_posix().removeprefix("src/ullage/")
                 is_for_models = inner.startswith(FOR_MODELS)
                 text = read_by_people(text, is_for_models=is_for_models)
+            text = _PROGRAM.sub(lambda code: "\n" * code[0].count("\n"), text)
             copy = Path(folder) / name
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_text(_CODE.sub("", text), "utf-8", "replace")
