@@ -33,6 +33,8 @@ from ullage.wires import wire_named
 
 _LEAST_TOKENS = 1_024
 """No provider caches less."""
+_SHORT_TOKENS = 4_096
+"""Some providers cache no prompt that is shorter."""
 _NOISE_TOKENS = 256
 """Providers read in steps, and markers stand a little before the end."""
 _HIT_SHARE = 0.8
@@ -242,7 +244,9 @@ def _takes_markers(info: RequestInfo) -> bool:
 def _held_tokens(info: RequestInfo, before: RecentRequest) -> int:
     """What the provider's cache had of the request before, as far as it was reported."""
     sent = before.sent
-    if not sent.caches and _takes_markers(info):
+    if sent.caches:
+        return sent.held_tokens
+    if _takes_markers(info) or sent.prompt_tokens < _SHORT_TOKENS:
         return 0
     return sent.held_tokens
 

@@ -263,6 +263,21 @@ class _Handle(PictureMixin, dict[str, Any]):
         """
         return self._session._refused(error, self._sent)
 
+    def counted(self, tokens: int) -> bool:
+        """Take in what the provider counts for the request as it came, without ullage.
+
+        It stands in the receipts beside what ullage reckons for the same request, so that a
+        report says how far the two are apart. The reply has to be observed before.
+
+        Args:
+            tokens: the whole prompt, as the provider's own endpoint counts it.
+
+        Returns:
+            Whether it is noted. False: nothing is reckoned for this request, or the count is more
+            than four times as much, or as little.
+        """
+        return self._session._receipts.counted(self._sent, tokens)
+
     def explain(self) -> str:
         """Explain how this view was made: its size against the limit, then each decision.
 

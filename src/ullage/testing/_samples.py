@@ -231,6 +231,9 @@ def receipt(
         sent_usd=0.25 * requests,
         raw_usd=0.5 * requests,
         recall_usd=0.125,
+        counted=requests,
+        counted_tokens=300,
+        counted_raw_tokens=310,
     )
     place = ReceiptKey(
         day, tenant, "gpt-4.1", "agent", is_held_out=writer == "b"

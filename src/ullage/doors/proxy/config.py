@@ -155,6 +155,9 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         window_tokens: the window of every model; None: each model's own.
         holdout: the share of conversations that pass unfitted, to be compared with, such as 0.05;
             see `ullage.Sessions`.
+        count_sample: the share of shortened requests that their provider is asked to count as they
+            came, such as 0.02, so that a report can say how well ullage reckons; see
+            `ullage.doors.proxy.counting`.
         discover: which upstreams are asked for the windows of their models: a list of names, true
             for all, false for none. None: those on this machine, about models whose window their
             name does not tell.
@@ -190,6 +193,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     outline: bool = True
     window_tokens: int | None = None
     holdout: float = 0.0
+    count_sample: float = 0.0
     discover: bool | list[str] | None = None
     user_tools: list[str] = []
     budgets: list[TeamBudget] = []
@@ -304,6 +308,7 @@ _PLAIN = (
         "joins",
         "window_tokens",
         "holdout",
+        "count_sample",
         "store",
         "blobs",
         "cache",
@@ -525,11 +530,16 @@ def _check_numbers(config: Config) -> None:
             raise ConfigError(
                 name, f"{value} is not more than 0", "Give a positive number."
             )
-    if not 0 <= config.holdout <= 1:
-        problem = f"{config.holdout} is no share"
-        raise ConfigError(
-            "holdout", problem, "Give 0 to 1: 0.05 is one in twenty."
-        )
+    shares = {
+        "holdout": config.holdout,
+        "count_sample": config.count_sample,
+    }
+    for name, share in shares.items():
+        if not 0 <= share <= 1:
+            problem = f"{share} is no share"
+            raise ConfigError(
+                name, problem, "Give 0 to 1: 0.05 is one in twenty."
+            )
     if config.window_tokens is not None and config.window_tokens < 1_000:
         raise ConfigError(
             "window_tokens",
