@@ -1,7 +1,7 @@
 """Which reads are edited after a batch took them: ``python -m lab.replay.carried.edited PATH…``.
 
-Of each file the newest read that a batch of the default makes a digest of. It is *edited* if the old
-text of a later edit stands in it whole; *before the next batch*, if that comes so soon that the
+Of each file the newest read that a batch of the default makes a digest of. It is *edited* if the
+old text of a later edit stands in it whole; *before the next batch*, if that comes so soon that the
 read could have been left whole until then; *read again first*, if the agent reads the file anew
 before that. By what is known when the batch is made: how many calls ago it was read, whether whole,
 whether the model named the file since, whether it was edited before.
