@@ -79,7 +79,7 @@ def test_a_result_is_pinned_with_its_price_and_the_pin_is_taken_back(
     assert made["carried_out"]
     page.reload()
     expect(button(page, "unpin message 3")).to_be_visible()
-    expect(page.locator("#decided li")).to_contain_text("anew, about $")
+    expect(page.locator("#decided li")).to_contain_text("again, about $")
     button(page, "unpin message 3").click()
     button(page, "undo").last.click()
     expect(page.locator("#hand-told")).to_contain_text("undo d")

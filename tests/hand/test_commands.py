@@ -147,6 +147,8 @@ def test_what_was_typed_is_decided_by_the_user(home, kept):
     said = slash(home, kept, "pin", "m3.1 --lines 2-4 --reason 'the rules'")
     assert "lines 2 to 4" in said
     assert newest(kept).reason == "the rules"
+    slash(home, kept, "restore", '"m3 some words"')
+    assert newest(kept).reason == "some words"
     slash(home, kept, "restore", "--when end m5")
     assert newest(kept).when == "end"
     slash(home, kept, "drop", "m7")
