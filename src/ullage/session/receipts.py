@@ -72,6 +72,7 @@ class ReceiptNote(NamedTuple):
         caches: whether a prompt cache was seen at work in its conversation.
         at_s: when it was noted, by a clock of this process.
         beside: what summaries cost, which a model wrote; nobody would have asked for them.
+        wire: of a request that was sent as it came, the name of its wire.
     """
 
     place: ReceiptKey
@@ -82,6 +83,7 @@ class ReceiptNote(NamedTuple):
     caches: bool = False
     at_s: float = 0.0
     beside: Spent | None = None
+    wire: str = ""
 
     def sums(self, gap_s: float) -> ReceiptTotals:
         """The sums that this reply adds.
@@ -100,7 +102,7 @@ class ReceiptNote(NamedTuple):
 
     def _sums_of(self, usage: Usage, gap_s: float) -> ReceiptTotals:
         if self.request is None:
-            return as_it_came(usage, self.place.model)
+            return as_it_came(usage, self.place.model, self.wire)
         return sums_of(
             self.request,
             usage,
@@ -456,11 +458,10 @@ class ReceiptWriter(NamedTuple):
             assert write is not None
             yield Do(write)
 
-    def paid_as_it_came(self, usage: Usage, model: str) -> None:
+    def paid_as_it_came(self, usage: Usage, model: str, wire: str) -> None:
         """Note what a request came to that was sent as it came; written with the next reply."""
-        self._note(
-            ReceiptNote(self._place(model), None, usage, at_s=time.monotonic())
-        )
+        place, at_s = self._place(model), time.monotonic()
+        self._note(ReceiptNote(place, None, usage, at_s=at_s, wire=wire))
 
     def paid_beside(self, spent: Spent, model: str) -> None:
         """Note what summaries cost; written with the next reply."""

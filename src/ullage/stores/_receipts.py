@@ -26,6 +26,7 @@ _COUNTS = (
     "conversations",
     "unreported",
     "unpriced",
+    "unbilled",
     "recalls",
     "recall_tokens",
 )

@@ -17,7 +17,7 @@ from ullage.stores._base import ref_taken_error
 from ullage.stores._clean import named_in
 from ullage.stores._packing import NewBlob, extents_in, from_utf8, to_utf8
 from ullage.stores._receipts import COLUMNS, KEY, receipt_of, row_of
-from ullage.stores._schema import RECEIPTS, SPENDING
+from ullage.stores._schema import RECEIPTS, SPENDING, UNBILLED
 from ullage.stores._spending import (
     PLACE,
     SPENDING_COLUMNS,
@@ -48,6 +48,9 @@ _KEEP_RECEIPT = (
     f"ON CONFLICT DO UPDATE SET {', '.join(f'{n} = excluded.{n}' for n in COLUMNS[len(KEY) :])} "
     "WHERE excluded.requests >= receipts.requests"
 )
+_HAS_UNBILLED = (
+    "SELECT 1 FROM pragma_table_info('receipts') WHERE name = 'unbilled'"
+)
 _HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
 _KEEP_SPENDING = (
     f"INSERT INTO spending ({', '.join(SPENDING_COLUMNS)}) "
@@ -76,6 +79,8 @@ def write_receipts(
 ) -> None:
     """Write receipts, in a table that is made if need be."""
     db.execute(RECEIPTS)
+    if db.execute(_HAS_UNBILLED).fetchone() is None:
+        db.execute(UNBILLED)
     db.executemany(_KEEP_RECEIPT, map(row_of, receipts))
 
 
@@ -83,7 +88,11 @@ def receipts(db: sqlite3.Connection, since: str, until: str) -> list[Receipt]:
     """The receipts of these days, in their order; none where the table was never made."""
     if db.execute(_HAS_TABLE, ("receipts",)).fetchone() is None:
         return []
-    return [receipt_of(row) for row in db.execute(_RECEIPTS, (since, until))]
+    query = _RECEIPTS
+    # a table of the first form, which nobody has written to since
+    if db.execute(_HAS_UNBILLED).fetchone() is None:
+        query = query.replace(" unbilled,", " 0,", 1)
+    return [receipt_of(row) for row in db.execute(query, (since, until))]
 
 
 def book_spending(

@@ -248,6 +248,15 @@ MIGRATIONS: tuple[Step, ...] = (
             """,
         ),
     ),
+    Step(
+        oldest=1,
+        statements=(
+            """
+            ALTER TABLE ullage.receipts
+            ADD COLUMN unbilled bigint NOT NULL DEFAULT 0  -- requests that nobody bills
+            """,
+        ),
+    ),
 )
 """The steps that lead from each version to the next. Never edited, only added to."""
 
