@@ -69,7 +69,6 @@ RECEIPTS = (
     " conversations INTEGER NOT NULL,"
     " unreported INTEGER NOT NULL,"
     " unpriced INTEGER NOT NULL,"
-    " unbilled INTEGER NOT NULL DEFAULT 0,"
     " recalls INTEGER NOT NULL,"
     " recall_tokens INTEGER NOT NULL,"
     " sent_fresh INTEGER NOT NULL,"

@@ -16,8 +16,14 @@ from ullage.core.values.spending import SpendingRow, SpendingSum
 from ullage.stores._base import ref_taken_error
 from ullage.stores._clean import named_in
 from ullage.stores._packing import NewBlob, extents_in, from_utf8, to_utf8
-from ullage.stores._receipts import COLUMNS, KEY, receipt_of, row_of
-from ullage.stores._schema import RECEIPTS, SPENDING, UNBILLED
+from ullage.stores._receipts import (
+    COLUMNS,
+    KEY,
+    LATER_COLUMNS,
+    receipt_of,
+    row_of,
+)
+from ullage.stores._schema import RECEIPTS, SPENDING
 from ullage.stores._spending import (
     PLACE,
     SPENDING_COLUMNS,
@@ -48,9 +54,6 @@ _KEEP_RECEIPT = (
     f"ON CONFLICT DO UPDATE SET {', '.join(f'{n} = excluded.{n}' for n in COLUMNS[len(KEY) :])} "
     "WHERE excluded.requests >= receipts.requests"
 )
-_HAS_UNBILLED = (
-    "SELECT 1 FROM pragma_table_info('receipts') WHERE name = 'unbilled'"
-)
 _HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
 _KEEP_SPENDING = (
     f"INSERT INTO spending ({', '.join(SPENDING_COLUMNS)}) "
@@ -79,8 +82,10 @@ def write_receipts(
 ) -> None:
     """Write receipts, in a table that is made if need be."""
     db.execute(RECEIPTS)
-    if db.execute(_HAS_UNBILLED).fetchone() is None:
-        db.execute(UNBILLED)
+    for name in _missing(db):
+        db.execute(
+            f"ALTER TABLE receipts ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0"
+        )
     db.executemany(_KEEP_RECEIPT, map(row_of, receipts))
 
 
@@ -89,10 +94,16 @@ def receipts(db: sqlite3.Connection, since: str, until: str) -> list[Receipt]:
     if db.execute(_HAS_TABLE, ("receipts",)).fetchone() is None:
         return []
     query = _RECEIPTS
-    # a table of the first form, which nobody has written to since
-    if db.execute(_HAS_UNBILLED).fetchone() is None:
-        query = query.replace(" unbilled,", " 0,", 1)
+    for name in _missing(db):  # whoever only reads adds no column
+        query = query.replace(f" {name},", f" 0 AS {name},")
     return [receipt_of(row) for row in db.execute(query, (since, until))]
+
+
+def _missing(db: sqlite3.Connection) -> list[str]:
+    """The columns that a table of receipts does without, which an older version made."""
+    rows = db.execute("PRAGMA table_info(receipts)")
+    names = {row[1] for row in rows}
+    return [name for name in LATER_COLUMNS if name not in names]
 
 
 def book_spending(

@@ -251,10 +251,15 @@ MIGRATIONS: tuple[Step, ...] = (
     Step(
         oldest=1,
         statements=(
-            """
-            ALTER TABLE ullage.receipts
-            ADD COLUMN unbilled bigint NOT NULL DEFAULT 0  -- requests that nobody bills
-            """,
+            "ALTER TABLE ullage.receipts ADD COLUMN counted bigint NOT NULL DEFAULT 0",
+            "ALTER TABLE ullage.receipts ADD COLUMN counted_tokens bigint NOT NULL DEFAULT 0",
+            "ALTER TABLE ullage.receipts ADD COLUMN counted_raw_tokens bigint NOT NULL DEFAULT 0",
+        ),
+    ),
+    Step(
+        oldest=1,
+        statements=(
+            "ALTER TABLE ullage.receipts ADD COLUMN unbilled bigint NOT NULL DEFAULT 0",
         ),
     ),
 )
