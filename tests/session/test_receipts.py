@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import sqlite3
 from copy import copy
 
 import pytest
@@ -265,25 +264,6 @@ def test_nobody_bills_a_model_on_a_machine_of_ones_own(
         not unbilled
     ] * 2
     assert session.cost_usd == (0.0 if unbilled else None)
-
-
-def test_a_table_of_receipts_of_the_first_form_is_read_and_written(tmp_path):
-    place = tmp_path / "kept.db"
-    first = Session("gpt-4.1", store=str(place))
-    first.fit(asked("Go."))
-    first.observe(Usage(fresh_tokens=9))
-    close(first.store)
-    first.close()
-    with sqlite3.connect(place) as db:
-        db.execute("ALTER TABLE receipts DROP COLUMN unbilled")
-    store = SqliteStore(place)
-    assert [one.sums.requests for one in store.receipts()] == [1]
-    session = Session("qwen3:8b", format="ollama", store=store)
-    session.fit({**asked("Go."), "model": "qwen3:8b"})
-    session.observe(Usage(fresh_tokens=9))
-    sums = total(store)
-    assert (sums.requests, sums.unbilled) == (2, 1)
-    store.close()
 
 
 def test_what_goes_as_it_came_is_the_same_on_both_sides():

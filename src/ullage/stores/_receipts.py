@@ -85,7 +85,7 @@ def row_of(receipt: Receipt) -> tuple[Any, ...]:
         *tokens,
         int(receipt.is_open),
         receipt.written_s,
-        *(getattr(sums, name) for name in COUNTED),
+        *(getattr(sums, name) for name in LATER_COLUMNS),
         *(getattr(sums, name) for name in _COSTS),
     )
 
