@@ -25,8 +25,8 @@ SENTENCES = {
     ): "Batch b1 of ullage's changed the request from message 2 on, so 3,320 tokens were billed "
     "anew: $0.0115 (4,900 tokens reckoned).",
     CacheBreak(
-        "expired", tokens=500, gap_s=420
-    ): "The last call was 7 minutes ago, longer than the cache lives, so about 500 tokens are "
+        "expired", tokens=500, gap_s=420, lives_s=300
+    ): "The last call was 7 minutes ago, and its cache lives 5 minutes, so about 500 tokens are "
     "billed anew.",
     CacheBreak(
         "evicted", tokens=70, read_tokens=30, held_tokens=100

@@ -115,7 +115,9 @@ def _look_back(
     info.change = change
     gap_s = max(now_s - before.sent.at_s, 0)
     if before.caches and gap_s > before.sent.lives_s:
-        expired = CacheBreak("expired", gap_s=gap_s)
+        expired = CacheBreak(
+            "expired", gap_s=gap_s, lives_s=before.sent.lives_s
+        )
         info.broken = _reckoned(expired, info, window, None)
     elif change is not None and _may_cache(info, before):
         broken = _broken_by(change, gap_s)
