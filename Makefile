@@ -45,7 +45,7 @@ help:
 	@echo "make test-installed      those of them whose environment is here already"
 	@echo "make mutants             faults put into the core by hand, each noticed by its nearest tests"
 	@echo "make trace-turn          the rooms a request walks through, and where it climbs back"
-	@echo "make check               format, lint, types, import layers"
+	@echo "make check               format, lint, types, import layers, words"
 	@echo "make docs                the site of the documentation, in dist/site; its links are checked"
 	@echo "make doors               each door in a fresh environment: installed, and its example run"
 	@echo "make packages PYTHONS=…  wheel and sdist, each in a fresh environment; how many come with them"
@@ -173,6 +173,7 @@ check: $(READY)
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python -m lab.words
 
 docs-builder: $(DOCS)/.ready
 

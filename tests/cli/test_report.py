@@ -144,7 +144,7 @@ def test_nothing_is_reported_of_nothing(tmp_path):
 
 
 def test_a_time_that_is_none_and_a_store_that_is_not_there_are_told(tmp_path):
-    assert "'tomorrow' is no time: write 7d, 2w or 2026-11-01." in told(
+    assert "'tomorrow' is not a time: write 7d, 2w or 2026-11-01." in told(
         ullage("report", "--since", "tomorrow")
     )
     assert ullage("report", "--store", tmp_path / "none.db").status == 1

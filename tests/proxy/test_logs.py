@@ -28,7 +28,7 @@ def test_a_line_says_what_it_came_to():
         500.0,
         1_000,
     )
-    assert line["tenant"] == "tenant-o"
+    assert line["tenant"] == "tenant-of-somebody"
     (line,) = lines(passed("asked"))
     assert (line["done"], line["passed"]) == ("passed", "asked")
     assert "path" not in line

@@ -337,7 +337,7 @@ def test_what_cannot_be_meant_is_an_error_and_decides_nothing():
         session.pin(gone(session)[0], lines=(0, 4))
     with pytest.raises(ConfigError, match="the note is empty"):
         session.note(" ")
-    with pytest.raises(ConfigError, match="is no time"):
+    with pytest.raises(ConfigError, match="is not a time"):
         session.restore("m3", when="later")
     with pytest.raises(RefNotFound):
         session.undo("dnosuch")

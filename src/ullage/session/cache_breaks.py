@@ -73,7 +73,7 @@ def answered(
     *,
     is_reported: bool = True,
 ) -> Answered:
-    """What is kept and told of a view once it is answered.
+    """What is kept and reported of a view once it is answered.
 
     Args:
         info: the view.
@@ -127,7 +127,7 @@ def _look_back(
 def settle(
     info: RequestInfo, window: Window | None, usage: Usage
 ) -> CacheBreak | None:
-    """The break of a view as its provider reports it; None: nothing was billed anew.
+    """The break of a view as its provider reports it; None: nothing was billed again.
 
     Args:
         info: the view.
@@ -201,7 +201,7 @@ def anew_usd(
     writes: bool,
     writes_long: bool = False,
 ) -> float | None:
-    """What it costs that tokens are billed anew, and not read from a cache.
+    """What it costs that tokens are billed again, and not read from a cache.
 
     Args:
         tokens: how many.

@@ -66,7 +66,7 @@ class ReceiptNote(NamedTuple):
     """A reply whose receipt is to be written.
 
     Attributes:
-        place: whose it is.
+        place: the owner.
         request: what it answers, as it was counted; None: it was sent as it came.
         usage: what it came to.
         instead_of: what was noted of the same reply before.

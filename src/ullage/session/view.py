@@ -66,7 +66,7 @@ class RequestInfo:
         offers: whether the recall tools stand in it.
         is_thread: whether the next request may go on from the reply by its id alone.
         events: what happened when it was made.
-        standing: why nothing of the conversation is cut at first sight; None: it is.
+        standing: why nothing of the conversation is cut on arrival; None: it is.
         number: of the view, in this process.
         reply_usage: what its reply reported, as it was observed last; None: nothing yet.
         noted_usage: what was noted of its reply for the ledger of receipts; None: nothing yet.

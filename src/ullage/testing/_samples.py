@@ -70,7 +70,7 @@ class Clock:
 
 
 class Contract:
-    """A contract: tests of an object that is opened anew for each of them.
+    """A contract: tests of an object that is opened again for each of them.
 
     Attributes:
         clock: what `open` gives to a store whose time can be set.

@@ -225,7 +225,7 @@ def _event(
     rewritten = rewritten_tokens(window, start)
     price = "no cache is broken"
     if rewritten:
-        price = f"{rewritten:,} tokens are written to the prompt cache anew"
+        price = f"{rewritten:,} tokens are written to the prompt cache again"
         price_usd = rewriting_usd(window, rewritten)
         if price_usd is not None:
             price += f", about ${price_usd:.4f} at list price"
@@ -240,7 +240,7 @@ def _event(
 
 
 def rewritten_tokens(window: Window, start: int) -> int:
-    """Tokens of a view from a message on: what a change there has written to the cache anew."""
+    """Tokens of a view from a message on: what a change there has written to the cache again."""
     tokens = 0
     for index in window.visible_in(start, window.size):
         tokens += window.message_tokens(index)

@@ -106,7 +106,7 @@ def _since(value: str) -> str:
         return date.fromisoformat(value.strip()).isoformat()
     except ValueError:
         raise click.BadParameter(
-            f"{value!r} is no time: write 7d, 2w or 2026-11-01."
+            f"{value!r} is not a time: write 7d, 2w or 2026-11-01."
         ) from None
 
 

@@ -196,7 +196,7 @@ _KEPT = (
 )
 _KEPT_NOTES = (
     "needed: values the agent took from old results; of them in view, recallable, or lost",
-    "cut at first sight, pruned in batches, condensed near the limit",
+    "cut on arrival, pruned in batches, condensed near the limit",
     "breaks/100: views in 100 that rewrote something already sent",
 )
 _OPTIONAL = (

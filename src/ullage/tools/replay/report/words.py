@@ -1,4 +1,4 @@
-"""What came of a replay in a sentence or two, before any table of it."""
+"""The outcome of a replay in a sentence or two, before any table of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ullage.tools.replay.tables import dollars, percent
 
 
 def in_words(row: ReplaySummary) -> str:
-    """What came of a policy in a room: what was sent, its cost, what was there when needed.
+    """The outcome of a policy in a room: what was sent, its cost, what was there when needed.
 
     Args:
         row: the sum over all runs.
