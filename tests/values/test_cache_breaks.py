@@ -22,8 +22,8 @@ SENTENCES = {
     ): "The tools changed (`x` added), so 900 tokens were billed again.",
     CacheBreak(
         "batch", "message 2 on", 3_320, 0.01145, 4_900, 7_104, name="b1"
-    ): "Batch b1 of ullage's changed the request from message 2 on, so 3,320 tokens were billed "
-    "anew: $0.0115 (4,900 tokens reckoned).",
+    ): "Batch b1 by ullage changed the request from message 2 on, so 3,320 tokens were billed "
+    "again: $0.0115 (4,900 tokens reckoned).",
     CacheBreak(
         "expired", tokens=500, gap_s=420, lives_s=300
     ): "The last call was 7 minutes ago, and its cache lives 5 minutes, so about 500 tokens are "

@@ -154,7 +154,7 @@ _PARTS: dict[Cause, str] = {
     "settings": "settings",
 }
 _REASONS: dict[Cause, str] = {
-    "batch": "Batch {name} of ullage's changed the request from",
+    "batch": "Batch {name} by ullage changed the request from",
     "decision": "A user's decision {name} changed the request from",
     "recall": "The recall tools changed",
     "policy": "Another policy or version decides from here on",
