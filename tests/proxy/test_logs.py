@@ -43,5 +43,8 @@ def test_nothing_fails_for_a_log_that_takes_nothing():
 
 def test_a_line_names_the_cause_of_a_broken_cache():
     whole, broken = lines(relayed(), broke())
-    assert (broken["cache_broken"], broken["anew_tokens"]) == ("tools", 900)
+    assert (broken["cache_broken"], broken["rebilled_tokens"]) == (
+        "tools",
+        900,
+    )
     assert "cache_broken" not in whole

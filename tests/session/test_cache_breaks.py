@@ -19,7 +19,7 @@ from ullage import Limits, MemoryStore, Session
 from ullage.core.errors import StoreError
 from ullage.core.tokens.catalog import lookup
 from ullage.core.values.usage import Usage
-from ullage.session.cache_breaks import anew_usd
+from ullage.session.cache_breaks import rebilled_usd
 from ullage.session.sent import SENT, Answered
 from ullage.wires import FORMATS
 
@@ -73,7 +73,7 @@ def test_a_changed_head_is_named_with_its_place_and_price(cause, provider):
     assert str(broken).startswith(sentence)
     assert broken.is_measured
     assert broken.tokens == pytest.approx(broken.reckoned_tokens, rel=0.2)
-    price = anew_usd(
+    price = rebilled_usd(
         broken.tokens, lookup(agent.head["model"]), 0, writes=True
     )
     assert broken.cost_usd == pytest.approx(price)

@@ -66,7 +66,7 @@ def test_on_a_span_it_has_its_cause_and_figures_and_no_price_that_is_unknown():
     attributes = CacheBreak("expired", tokens=5).attributes
     assert attributes["ullage.cache.cause"] == "expired"
     assert attributes["ullage.cache.by"] == "time"
-    assert attributes["ullage.cache.anew_tokens"] == 5
+    assert attributes["ullage.cache.rebilled_tokens"] == 5
     assert "ullage.cache.cost_usd" not in attributes
 
 

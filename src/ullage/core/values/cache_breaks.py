@@ -95,7 +95,7 @@ class CacheBreak(Struct, frozen=True, array_like=True, omit_defaults=True):
             "ullage.cache.cause": self.cause,
             "ullage.cache.by": self.party,
             "ullage.cache.place": self.where,
-            "ullage.cache.anew_tokens": self.tokens,
+            "ullage.cache.rebilled_tokens": self.tokens,
             "ullage.cache.is_measured": self.is_measured,
         }
         if self.cost_usd is not None:

@@ -72,7 +72,7 @@ def line_of(relayed: Relayed) -> dict[str, Any]:
     for event in report.events:
         if event.broken is not None:
             line["cache_broken"] = event.broken.cause
-            line["anew_tokens"] = event.broken.tokens
+            line["rebilled_tokens"] = event.broken.tokens
     use = report.budget
     if use is not None and (use.state != "within" or report.is_stopped):
         line["budget"] = use.budget
