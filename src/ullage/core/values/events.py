@@ -13,6 +13,7 @@ Kind: TypeAlias = Literal[
     "pruned",  # old messages became a record, or an old result left the view
     "condensed",  # a run of messages became a deterministic summary
     "compacted",  # a run of messages became a summary
+    "kept_alive",  # a prompt cache that was about to expire was read again
     "preparing",  # a summary was begun beside the turns, before it is needed
     "summary_refused",  # what a model wrote was not accepted; the deterministic one is shown
     "stalled",  # what was summarised is being done again, call for call, and nothing is changed

@@ -5,12 +5,13 @@ Bounded: the conversations used last, and of each its newest turns and decisions
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Iterable
 from operator import add
 
 from msgspec import Struct
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from ullage import Event
 from ullage.doors.exchange.additions import Addition
@@ -210,6 +211,25 @@ class Activity:
         self._conversations[key] = _with(earlier, relayed, totals)
         if len(self._conversations) > _CONVERSATIONS:
             self._conversations.popitem(last=False)
+
+    def note(self, conversation: str, event: Event, cost_usd: float) -> None:
+        """Take in what was done beside the requests of a conversation, and what it cost.
+
+        Args:
+            conversation: its key.
+            event: what was done.
+            cost_usd: at list price.
+        """
+        totals = Totals(cost_usd=cost_usd)
+        self.totals += totals
+        shown = self._conversations.get(conversation)
+        if shown is not None:
+            notes = (*shown.decisions, _decision(time.time(), event))
+            self._conversations[conversation] = replace(
+                shown,
+                totals=shown.totals + totals,
+                decisions=notes[-_DECISIONS:],
+            )
 
     @property
     def conversations(self) -> tuple[ConversationActivity, ...]:

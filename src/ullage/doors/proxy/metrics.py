@@ -45,6 +45,8 @@ _MOST_TEAMS, _OTHERS = 200, "(others)"
 _HELP = {
     "requests_total": "Requests, by upstream, wire and what was done.",
     "passed_total": "Requests that went on as they came, by reason.",
+    "keepalive_requests_total": "How often a prompt cache was kept from expiring.",
+    "keepalive_cost_usd_total": "What that cost, at list price.",
     "refused_total": "Requests that were not passed on: a web page may have sent them.",
     "replies_total": "Replies, by upstream and status.",
     "broken_total": "Replies that ended before their end, or never came.",
