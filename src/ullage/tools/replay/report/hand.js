@@ -112,6 +112,7 @@ function tell(words, ...more) {
 // ── one decision, before it is made ──
 
 function openDraft(draft) {
+  if ($("decide").open) return;  // one is being decided
   decisions.draft = draft;
   const { verb, message } = draft;
   const texts = decisions.texts.get(message) ?? [];
