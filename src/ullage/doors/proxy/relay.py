@@ -260,6 +260,9 @@ class _Relaying:
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             request.writer.output_size = 0
         passed, body = self._unread(), Body(b"", None, limits.idle_s)
+        if (request.content_length or 0) > limits.body_bytes:
+            # it is not to be held, so none of it is: it goes on as it comes
+            passed = passed or "body"
         try:
             if passed is None:
                 body = await read_body(
