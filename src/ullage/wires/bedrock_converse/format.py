@@ -518,7 +518,7 @@ def _text_of_json(value: Any, path: str) -> str:
 
 
 def json_text(value: Any, path: str) -> str:
-    """A JSON result as text, in its own order of keys. Raises FormatError if it is no JSON."""
+    """A JSON result as text, in its own order of keys. Raises FormatError if it is not JSON."""
     try:
         return json.dumps(
             value, ensure_ascii=False, separators=(",", ":"), default=jsonable
@@ -561,6 +561,8 @@ def _shown(
         raise cannot_edit(kind, "keeps what stands beside its texts")
     if isinstance(part, Passage):
         return passages.shown(block, part.inner, text)
+    if kind == "guardContent":
+        return passages.shown(block, WHOLE, text)
     row = BLOCKS.get(kind)
     if row is None or not row.edited:
         raise cannot_edit(kind or "block")
