@@ -342,9 +342,8 @@ class _Relaying:
         if asked_at(self._request.method, self._route.url) is None:
             return "path"
         if self._request.headers.get("Authorization", "").startswith("AWS4-"):
-            return (
-                "signature"  # Amazon's signature 4 holds for these bytes alone
-            )
+            # Amazon's signature 4 holds for these bytes alone
+            return "signature"
         wish = self._request.headers.get(self._config.opt_out_header, "")
         return "asked" if wish.strip().lower() == "off" else None
 
