@@ -217,8 +217,10 @@ def _newest_standing(
             if batch.edits:
                 return handle
             continue
-        if batch.decision in standing:
-            return standing[batch.decision].ref
+        entered = standing.get(batch.decision)
+        # one that is carried out again was decided when it was first
+        if entered is not None and handle == entered.carried_out[0]:
+            return entered.ref
     return None
 
 

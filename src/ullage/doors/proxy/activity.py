@@ -5,18 +5,20 @@ Bounded: the conversations used last, and of each its newest turns and decisions
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Iterable
 from operator import add
 
 from msgspec import Struct
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from ullage import Event
 from ullage.doors.exchange.additions import Addition
-from ullage.doors.host import Standing, cost_usd, lookup
+from ullage.doors.host import Standing, cost_of
 from ullage.doors.proxy.relayed import Relayed, raw_tokens, tenant_shown
 from ullage.stores import SpendingRow
+from ullage.wires import is_billed
 
 _CONVERSATIONS, _TURNS, _DECISIONS, _BUDGETS = 200, 400, 100, 100
 _WORDS_CHARS = 300
@@ -74,10 +76,11 @@ class Totals(Struct, frozen=True):
         raw_tokens: of all prompts that were fitted, as they came.
         sent_tokens: the same, as they went on.
         recalled: how often something set aside was opened again.
-        cost_usd: at list price, of what was reported; unknown prices are one out.
+        cost_usd: at list price, of what was reported; unknown prices are left out.
         breaks: how often a prompt cache broke.
-        again_tokens: what was sent before and billed again then.
-        again_usd: what that cost, at list price.
+        rebilled_tokens: what was sent before and billed again then.
+        rebilled_usd: what that cost, at list price.
+        unbilled: those that nobody bills: the model runs on a machine of one's own.
     """
 
     requests: int = 0
@@ -88,8 +91,9 @@ class Totals(Struct, frozen=True):
     recalled: int = 0
     cost_usd: float = 0.0
     breaks: int = 0
-    again_tokens: int = 0
-    again_usd: float = 0.0
+    rebilled_tokens: int = 0
+    rebilled_usd: float = 0.0
+    unbilled: int = 0
 
     def __add__(self, other: Totals) -> Totals:
         return Totals(*map(add, astuple(self), astuple(other)))
@@ -211,6 +215,25 @@ class Activity:
         if len(self._conversations) > _CONVERSATIONS:
             self._conversations.popitem(last=False)
 
+    def note(self, conversation: str, event: Event, cost_usd: float) -> None:
+        """Take in what was done beside the requests of a conversation, and what it cost.
+
+        Args:
+            conversation: its key.
+            event: what was done.
+            cost_usd: at list price.
+        """
+        totals = Totals(cost_usd=cost_usd)
+        self.totals += totals
+        shown = self._conversations.get(conversation)
+        if shown is not None:
+            notes = (*shown.decisions, _decision(time.time(), event))
+            self._conversations[conversation] = replace(
+                shown,
+                totals=shown.totals + totals,
+                decisions=notes[-_DECISIONS:],
+            )
+
     @property
     def conversations(self) -> tuple[ConversationActivity, ...]:
         """The conversations, the one used last first."""
@@ -223,7 +246,7 @@ def totalled(relayed: Relayed) -> Totals:
     cost = (
         None
         if report.usage is None
-        else cost_usd(report.usage, lookup(report.model))
+        else cost_of(report.usage, report.model, report.wire)
     )
     breaks = [event.broken for event in report.events if event.broken]
     return Totals(
@@ -235,8 +258,9 @@ def totalled(relayed: Relayed) -> Totals:
         recalled=report.recalled,
         cost_usd=cost or 0.0,
         breaks=len(breaks),
-        again_tokens=sum(broken.tokens for broken in breaks),
-        again_usd=sum(broken.cost_usd or 0.0 for broken in breaks),
+        rebilled_tokens=sum(broken.tokens for broken in breaks),
+        rebilled_usd=sum(broken.cost_usd or 0.0 for broken in breaks),
+        unbilled=int(not is_billed(report.wire, report.model)),
     )
 
 

@@ -10,7 +10,7 @@ import bisect
 from collections.abc import Iterable, Mapping, Sequence
 
 from ullage import __version__
-from ullage.doors.host import cost_usd, lookup
+from ullage.doors.host import cost_of
 from ullage.doors.proxy.relayed import (
     Relayed,
     client_shown,
@@ -19,6 +19,7 @@ from ullage.doors.proxy.relayed import (
     tenant_shown,
 )
 from ullage.stores import SpendingRow
+from ullage.wires import is_billed
 
 _BOUNDS_S = (
     0.001,
@@ -45,6 +46,8 @@ _MOST_TEAMS, _OTHERS = 200, "(others)"
 _HELP = {
     "requests_total": "Requests, by upstream, wire and what was done.",
     "passed_total": "Requests that went on as they came, by reason.",
+    "keepalive_requests_total": "How often a prompt cache was kept from expiring.",
+    "keepalive_cost_usd_total": "What that cost, at list price.",
     "refused_total": "Requests that were not passed on: a web page may have sent them.",
     "replies_total": "Replies, by upstream and status.",
     "broken_total": "Replies that ended before their end, or never came.",
@@ -53,13 +56,14 @@ _HELP = {
     "prompt_tokens_total": "Estimated tokens of fitted prompts: as they came, and as they went on.",
     "reported_tokens_total": "Tokens that providers reported.",
     "decisions_total": "What was decided in fitted requests, by kind.",
-    "cache_anew_tokens_total": "Tokens that were sent before and billed again, by cause.",
+    "cache_rebilled_tokens_total": "Tokens that were sent before and billed again, by cause.",
     "body_bytes_total": "Bytes of bodies of fitted requests: as they came, and as they went on.",
     "fit_seconds": "From the request's last byte until it was sent on.",
     "head_seconds": "From then until the head of the reply.",
     "stopped_total": "Requests that a budget left no room for, by budget.",
     "cost_usd_total": "Dollars at list price of what providers reported, by model.",
     "unpriced_total": "Replies whose model has no known price; they are in no sum of dollars.",
+    "unbilled_total": "Replies that nobody bills: the model runs on a machine of one's own.",
     "budget_store_errors_total": "How often the store of the budgets could not be asked.",
     "build_info": "1, with the version that runs.",
     "in_flight": "Requests whose reply is not over.",
@@ -124,7 +128,7 @@ class Metrics:
             self._add("decisions_total", 1, kind=event.kind)
             if event.broken is not None:
                 self._add(
-                    "cache_anew_tokens_total",
+                    "cache_rebilled_tokens_total",
                     event.broken.tokens,
                     cause=event.broken.cause,
                 )
@@ -151,7 +155,11 @@ class Metrics:
         """Count what a request cost, and whose it was."""
         report, model = relayed.report, model_in_logs(relayed.report.model)
         usage = report.usage
-        cost = None if usage is None else cost_usd(usage, lookup(report.model))
+        cost = None
+        if usage is not None:
+            cost = cost_of(usage, report.model, report.wire)
+            if not is_billed(report.wire, report.model):
+                self._add("unbilled_total", 1)
         if cost:
             self._add("cost_usd_total", cost, model=model)
         if usage is not None and cost is None:
