@@ -33,7 +33,7 @@ Kind: TypeAlias = Literal[
     "unfitted",  # the request could not be fitted, and went to the provider as it came
     "superseded",  # a newer policy decides here; only the guard adds to it
     "observed",  # a reply's usage was taken in
-    "cache_broken",  # what had been sent before was billed anew; the event says because of what
+    "cache_broken",  # what had been sent before was billed again; the event says because of what
     "unkept",  # the store is full: what is new is shown uncut, or nothing would open it
     "unreported",  # a reply's usage could not be read or kept; our estimate is counted for it
     "refused",  # the provider called the request, or a text, too long; the next one is smaller

@@ -77,8 +77,8 @@ class Totals(Struct, frozen=True):
         recalled: how often something set aside was opened again.
         cost_usd: at list price, of what was reported; unknown prices are one out.
         breaks: how often a prompt cache broke.
-        again_tokens: what was sent before and billed again then.
-        again_usd: what that cost, at list price.
+        rebilled_tokens: what was sent before and billed again then.
+        rebilled_usd: what that cost, at list price.
     """
 
     requests: int = 0
@@ -89,8 +89,8 @@ class Totals(Struct, frozen=True):
     recalled: int = 0
     cost_usd: float = 0.0
     breaks: int = 0
-    again_tokens: int = 0
-    again_usd: float = 0.0
+    rebilled_tokens: int = 0
+    rebilled_usd: float = 0.0
 
     def __add__(self, other: Totals) -> Totals:
         return Totals(*map(add, astuple(self), astuple(other)))
@@ -255,8 +255,8 @@ def totalled(relayed: Relayed) -> Totals:
         recalled=report.recalled,
         cost_usd=cost or 0.0,
         breaks=len(breaks),
-        again_tokens=sum(broken.tokens for broken in breaks),
-        again_usd=sum(broken.cost_usd or 0.0 for broken in breaks),
+        rebilled_tokens=sum(broken.tokens for broken in breaks),
+        rebilled_usd=sum(broken.cost_usd or 0.0 for broken in breaks),
     )
 
 
