@@ -57,12 +57,11 @@ from ullage.doors.proxy.spending import RequestSpending
 from ullage.doors.proxy.summarising import (
     AnsweredCredentials,
     BackgroundCaller,
-    SummaryWriter,
     called_by,
+    summariser_of,
 )
 from ullage.doors.proxy.tenants import Tenants
 from ullage.doors.proxy.upstream import HttpReply, HttpUpstream, proxies_of
-from ullage.session.summarise import Summariser
 
 _TRACEPARENT_CHARS = 256
 _REFUSES = (401, 403)
@@ -114,8 +113,11 @@ class RequestRelay:
         everybody = replace(config, tenant=None, tenants={})
         self.identities = Tenants(everybody, os.urandom(32))
         self.answered = AnsweredCredentials()
+        summariser = summariser_of(
+            config, client, self.answered, self.proxies, lambda: self.budgets
+        )
         self.exchanges: Exchanges = exchanges_of(
-            config, self.acceptance, self._summariser()
+            config, self.acceptance, summariser
         )
         self.budgets = budgets_of(config, self.exchanges, self.acceptance)
         self.guard, self.refused = Guard(config), 0
@@ -131,19 +133,6 @@ class RequestRelay:
         self.in_flight, self.is_stopping = 0, False
         self.idle = asyncio.Event()
         self.idle.set()
-
-    def _summariser(self) -> Summariser | None:
-        """Who writes summaries; None: nobody. In a dry run nobody is asked for one."""
-        if self.config.summariser is None or self.config.dry_run:
-            return None
-        writer = SummaryWriter(
-            self.config,
-            self.client,
-            self.answered,
-            os.environ,
-            self.proxies,
-        )
-        return writer.summariser
 
     async def _pay_beside(self, last: FinishedRequest, usage: Usage) -> None:
         """Count what kept a prompt cache alive: in the receipts, and towards budgets of teams."""
@@ -472,7 +461,12 @@ class _Relaying:
         asked = asked_at(self._request.method, route.url)
         assert asked is not None, "it would have been passed on unread"
         return BackgroundCaller(
-            self._identity, route.upstream, route.url, asked, headers
+            self._identity,
+            self.tenant,
+            route.upstream,
+            route.url,
+            asked,
+            headers,
         )
 
     @property
