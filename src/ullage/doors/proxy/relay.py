@@ -279,6 +279,9 @@ class _Relaying:
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             request.writer.output_size = 0
         passed, body = self._unread(), Body(b"", None, limits.idle_s)
+        if (request.content_length or 0) > limits.body_bytes:
+            # it is not to be held, so none of it is: it goes on as it comes
+            passed = passed or "body"
         try:
             if passed is None:
                 body = await read_body(
@@ -328,9 +331,8 @@ class _Relaying:
         if asked_at(self._request.method, self._route.url) is None:
             return "path"
         if self._request.headers.get("Authorization", "").startswith("AWS4-"):
-            return (
-                "signature"  # Amazon's signature 4 holds for these bytes alone
-            )
+            # Amazon's signature 4 holds for these bytes alone
+            return "signature"
         wish = self._request.headers.get(self._config.opt_out_header, "")
         return "asked" if wish.strip().lower() == "off" else None
 
