@@ -57,7 +57,7 @@ class FinishedRequest(Struct, frozen=True, kw_only=True):
 
     Attributes:
         conversation: the key of its session.
-        tenant: whose it is.
+        tenant: the owner.
         upstream: the name of the upstream that it went to.
         url: where it went.
         route: what it asked there.
@@ -193,7 +193,7 @@ class KeepAlive:
     Attributes:
         count: how often a cache was read again.
         cost_usd: what that cost, at list price.
-        notice: is told of each time; None: nobody is.
+        notice: called each time; None: nothing is.
         is_elsewhere: whether another worker has served a conversation since a time; None: there
             is no other.
     """
@@ -423,7 +423,7 @@ class WatchedRequest:
     Args:
         keepalive: what keeps caches; None: nothing does.
         request: as it came.
-        tenant: whose it is.
+        tenant: the owner.
 
     Attributes:
         exchange: what fits it, once there is one.
