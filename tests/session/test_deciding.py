@@ -292,6 +292,22 @@ def test_a_reply_and_a_call_that_are_pinned_do_not_stand_side_by_side():
     assert ("model", "model") not in {*pairwise(roles)}
 
 
+def test_of_a_pinned_message_one_text_may_be_dropped():
+    session, messages, _ = pressed("anthropic")
+    turn = Turn(
+        calls=(Call("bash", "b.py", "one\n"), Call("bash", "c.py", "two\n"))
+    )
+    messages += histories.wire("anthropic", [turn], start=50)
+    fit(session, "anthropic", messages)
+    name = f"m{len(messages)}"
+    session.pin(name)
+    session.drop(f"{name}.1")
+    fit(session, "anthropic", messages)
+    pins, index = session.window.pins, len(messages) - 1
+    assert not pins.covers((index, 0, 0))
+    assert pins.covers((index, 1, 0))
+
+
 @pytest.mark.parametrize("wire", WIRES)
 def test_where_an_undo_does_not_fit_what_is_pinned_stays(wire):
     session, messages, _ = pressed(wire)

@@ -263,7 +263,7 @@ def _pins(
             if verb == "pin" or _is_restored_at(entry, end):
                 pins.pin(locations, target)
             if verb == "drop":
-                pins.drop(locations, target)
+                pins.drop(transcript, locations, target)
         elif undoes is not None:
             batch = batch_of(undoes, ledger)
             if batch is not None:
@@ -305,12 +305,20 @@ class _Growing(NamedTuple):
         else:
             self.leaves.update(locations)
 
-    def drop(self, locations: Sequence[Location], target: Target) -> None:
-        """Take in a drop: what was pinned of it before is not any more."""
+    def drop(
+        self,
+        transcript: Transcript,
+        locations: Sequence[Location],
+        target: Target,
+    ) -> None:
+        """Take in a drop: what was pinned of it before is not any more; the rest still is."""
+        for index in self.whole.intersection(one[0] for one in locations):
+            self.whole.discard(index)
+            for number, item, _ in leaves_of(transcript.messages[index]):
+                self.leaves.add((index, number, item))
         self.leaves.difference_update(locations)
         for location in locations:
             self.lines.pop(location, None)
-            self.whole.discard(location[0])
             if target.leaf is None:
                 self.messages.discard(location[0])
 
