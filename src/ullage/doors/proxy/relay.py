@@ -229,7 +229,8 @@ class _Relaying:
             request.writer.output_size = 0
         passed, body = self._unread(), Body(b"", None, limits.idle_s)
         try:
-            if passed is None:
+            spending = self._spending
+            if passed is None or (spending is not None and spending.counts):
                 body = await read_body(
                     request.content,
                     limits.body_bytes,

@@ -58,6 +58,11 @@ class RequestSpending:
         self._copy, self._down_bytes = bytearray(), 0
         self._usage: Usage | None = None
 
+    @property
+    def counts(self) -> bool:
+        """Whether the request costs something, by its path."""
+        return self._asked is not None and self._asked.kind in SPENDING_KINDS
+
     async def claim_unread(
         self, body: Body, most_bytes: int
     ) -> web.Response | None:
@@ -71,9 +76,7 @@ class RequestSpending:
             An answer where it may not be sent; else None.
         """
         asked = self._asked
-        if self.call.is_claimed or asked is None:
-            return None
-        if asked.kind not in SPENDING_KINDS:
+        if self.call.is_claimed or asked is None or not self.counts:
             return None
         encoding = self._headers.get("Content-Encoding", "")
         plain = (

@@ -231,7 +231,9 @@ class TeamBudgets:
         amount = _worst(model, prompt_tokens, output_tokens, so_far)
         for budget in covering:
             needs_price = budget.usd and budget.unpriced == "stop"
-            if amount is None and needs_price and not is_begun:
+            if amount is None and needs_price and model and not is_begun:
+                now = budget.period_at(self._now_s())
+                call.use = use_of(budget, now, NOTHING)
                 raise unpriced(budget, model)
         claim = amount or Claim(prompt_tokens + output_tokens)
         with self._lock:
