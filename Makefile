@@ -62,6 +62,7 @@ help:
 	@echo "make chart               Go (Debian), which renders the Helm chart for the tests; without, they skip"
 	@echo "make bench-stores        PostgreSQL beside SQLite: milliseconds a call and a turn"
 	@echo "make fleet CONVERSATIONS=500 workers on one PostgreSQL, killed throughout: all send what one sends"
+	@echo "make fleet-day USERS=200 SECONDS=120  users of four teams, proxies killed and upgraded: budgets and accounts hold"
 	@echo "make capacity            what a fleet needs: rows, bytes, cores; and what ends first"
 	@echo "make bench-peers TRACES=… other libraries' policies on the same runs, by the same judge"
 	@echo "make bench-frameworks TRACES=… the same for what frameworks bring themselves"
@@ -239,6 +240,10 @@ bench-stores: $(READY)
 
 fleet: $(READY)
 	@$(BIN)/python -m lab.fleet --conversations $(or $(CONVERSATIONS),500)
+
+.PHONY: fleet-day
+fleet-day: $(READY)
+	@$(BIN)/python -m lab.fleet_day --users $(or $(USERS),200) --seconds $(or $(SECONDS),120)
 
 .PHONY: capacity
 capacity: $(READY)

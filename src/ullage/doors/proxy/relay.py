@@ -57,6 +57,7 @@ class RequestRelay:
         client: who speaks to the upstreams.
         tenants: who says whose content a request is.
         tell: is called with each request that is over.
+        writer: names the worker, also when it is started anew; None: it has no name.
 
     Attributes:
         exchanges: what fits them.
@@ -78,6 +79,7 @@ class RequestRelay:
         client: aiohttp.ClientSession,
         tenants: Tenants,
         tell: Callable[[Relayed], None],
+        writer: str | None = None,
     ) -> None:
         self.config = config
         self.client = client
@@ -87,7 +89,9 @@ class RequestRelay:
         has_tenants = config.tenant is None and not config.dry_run
         self.acceptance = Acceptance() if has_tenants else None
         self.exchanges: Exchanges = exchanges_of(config, self.acceptance)
-        self.budgets = budgets_of(config, self.exchanges, self.acceptance)
+        self.budgets = budgets_of(
+            config, self.exchanges, self.acceptance, writer
+        )
         self.guard, self.refused = Guard(config), 0
         self.connections: Sized | None = None
         self.proxies = proxies_of(config)

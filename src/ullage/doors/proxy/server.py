@@ -28,6 +28,7 @@ from ullage.doors.proxy.quiet import own_words, quiet_loop
 from ullage.doors.proxy.relay import RequestRelay
 from ullage.doors.proxy.run_keys import RunKeys
 from ullage.doors.proxy.siblings import ALONE, Siblings
+from ullage.doors.proxy.spending import renewed
 from ullage.doors.proxy.stderr import unwaited
 from ullage.doors.proxy.tenants import Tenants, secret_of
 from ullage.doors.proxy.upstream import client_of
@@ -131,7 +132,11 @@ async def running(
     secret = b"" if config.tenant is not None else secret_of(config.store)
     async with client_of(config) as client:
         relay = RequestRelay(
-            config, client, Tenants(config, secret), observers
+            config,
+            client,
+            Tenants(config, secret),
+            observers,
+            siblings.writer,
         )
         pages = Pages(config, relay, observers, siblings)
 
@@ -163,7 +168,9 @@ async def running(
             _BACKLOG
         )  # the site has made the queue as short as that
         try:
+            store = relay.exchanges.sessions.store
             async with (
+                renewed(relay.budgets, store),
                 siblings.answering(pages.for_siblings),
                 connections.looked_after(),
             ):
