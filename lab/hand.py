@@ -3,10 +3,11 @@
     python -m lab.hand --steps 100000
 
 Each run is a random conversation of a seed: turns, pins, drops, restores, undos, notes, rewinds,
-branches, restarts, a second worker on the same store. `tests.world` judges every view: legal,
-within its limit, counted to the token, the same from the ledger alone.
-`tests.properties.test_hand` judges that what is pinned is whole, or told why not. A run that fails
-is printed by its seed with the steps that led there; the status is 1 then.
+branches, restarts, a second worker on the same store, and decisions from beside on it.
+`tests.world` judges every view: legal, within its limit, counted to the token, the same from the
+ledger alone, and that all of it opens. `tests.properties.test_hand` judges that what is pinned is
+whole, or told why not. A run that fails is printed by its seed with the steps that led there; the
+status is 1 then.
 """
 
 from __future__ import annotations
@@ -16,13 +17,17 @@ import random
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from lab.fuzz.tally import be_quiet
 from tests import histories
-from tests.properties.test_hand import Hands
-from tests.world import FORMAT_NAMES, as_bytes
+from tests.properties.test_hand import REFUSALS, Hands
+from tests.world import OLD_WIRES, as_bytes
+from ullage.core.history.hand import entered_in
+from ullage.session.stored import conversation, decide, decision_of
+from ullage.stores import open_store
 
 STEPS_A_RUN = 20
 _LINES = {"short": 1, "some": 20, "long": 120, "huge": 500}
@@ -55,7 +60,7 @@ def run(seed: int, steps: int = STEPS_A_RUN) -> Failed | None:
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "store.db" if rng.random() < 0.3 else None
         window = rng.choice((4_000, 6_000, 12_000, 40_000))
-        world = Hands(rng.choice(FORMAT_NAMES), window, store)
+        world = Hands(rng.choice(OLD_WIRES), window, store)
         done.append(f"{world.format} in {window:,} tokens")
         try:
             world.fit()
@@ -154,6 +159,26 @@ def _work_beside(world: Any, rng: random.Random) -> None:
         )
 
 
+def _decide_in_store(world: Any, rng: random.Random) -> None:
+    """Somebody without the history decides on the store, and the next view shows it."""
+    world.fit()
+    if world.path is None:
+        return
+    world.grown = False
+    with closing(open_store(world.path)) as store, suppress(*REFUSALS):
+        stored = conversation(store, "")
+        verb, target = rng.choice(("pin", "drop", "undo")), None
+        if verb != "undo":
+            target = _target(world, rng)
+        name = decide(store, stored, decision_of(stored, verb, target))
+        world.fit()
+        ledger = world.session.state.ledger
+        transcript = world.session.window.transcript
+        names = {one.name for one in entered_in(transcript, ledger)}
+        is_here = transcript.find(stored.key) is not None
+        assert name in names or not is_here, "it is not in the next view"
+
+
 _STEPS: dict[str, tuple[int, Callable[[Any, random.Random], object]]] = {
     "append": (3, _append),
     "fit": (1, lambda world, rng: world.fit(use_async=rng.random() < 0.1)),
@@ -172,6 +197,8 @@ _STEPS: dict[str, tuple[int, Callable[[Any, random.Random], object]]] = {
     "forget": (1, lambda world, rng: world.drop_memo()),
     "restart": (1, lambda world, rng: world.restart()),
     "another worker": (1, _work_beside),
+    "decide in the store": (1, _decide_in_store),
+    "read back": (1, lambda world, rng: world.read_everything_back()),
 }
 """What may be done, and how often."""
 

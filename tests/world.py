@@ -20,7 +20,10 @@ from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 
 FORMAT_NAMES = ("anthropic", "openai-chat")
-MODEL = {"openai-chat": "gpt-4.1", "anthropic": "claude-sonnet-4-5"}
+OLD_WIRES = (*FORMAT_NAMES, "openai-responses", "gemini")
+MODEL = {name: histories.MODEL[name] for name in OLD_WIRES}
+ONE_REPLY = ("openai-responses", "gemini")
+"""Wires on which what a model says twice in a row is one reply."""
 REWRITES = {"pruned", "condensed", "compacted", "cut"}
 
 
@@ -58,12 +61,14 @@ class World:
         self, format, window, store=None, *, reuse_ids=False, provider=(1.0, 0)
     ):
         self.format = format
+        self.key = FORMATS[format].key
         self.provider = provider
         self.limits = Limits(window_tokens=window)
         self.path = store
         self.reuse_ids = reuse_ids
         self.clock = None
         self.turns = 0
+        self.is_answered = False
         self.messages = histories.wire(format, [])
         self.other = None
         self.previous = None
@@ -84,8 +89,8 @@ class World:
         )
 
     def request(self):
-        more = {"messages": [*self.leading(), *self.messages]}
-        request = histories.request(self.format, more.pop("messages"))
+        messages = [*self.leading(), *self.messages]
+        request = histories.request(self.format, messages)
         if self.format == "anthropic" and self.clock is not None:
             request["system"] = (
                 f"You are an agent. It is {self.clock} o'clock."
@@ -93,7 +98,7 @@ class World:
         return request
 
     def leading(self):
-        if self.format == "anthropic" or self.clock is None:
+        if self.format != "openai-chat" or self.clock is None:
             return []
         return [
             {
@@ -122,6 +127,9 @@ class World:
 
     def append(self, turn):
         self.turns += 1
+        if self.is_answered and turn.user is None:
+            turn = replace(turn, user="Go on.")
+        self.is_answered = self.format in ONE_REPLY and not turn.calls
         more = histories.wire(
             self.format, [turn], reuse_ids=self.reuse_ids, start=self.turns
         )
@@ -292,19 +300,19 @@ class World:
     def is_legal(self, request, view):
         own = Counter(
             problem.rule
-            for problem in problems_of(self.format, request["messages"])
+            for problem in problems_of(self.format, request[self.key])
         )
         ours = Counter(
             problem.rule
-            for problem in problems_of(self.format, view["messages"])
+            for problem in problems_of(self.format, view[self.key])
         )
         assert not ours - own
 
     def hands_back_the_callers_own(self, request, view):
         window, raws, shown = (
             self.session.window,
-            request["messages"],
-            view["messages"],
+            request[self.key],
+            view[self.key],
         )
         leading = len(raws) - len(window.transcript)
         kept, views = list(range(leading)), shown[:leading]
@@ -329,8 +337,7 @@ class World:
         """A history that only grew keeps the view so far, unless an event told why not."""
         leading = len(self.leading())
         shown = [
-            as_bytes(unmarked(message))
-            for message in view["messages"][leading:]
+            as_bytes(unmarked(message)) for message in view[self.key][leading:]
         ]
         if self.previous is not None and self.grown and not kinds & REWRITES:
             assert shown[: len(self.previous)] == self.previous
@@ -339,13 +346,13 @@ class World:
     def is_what_was_sent(self, request, view):
         """The same history under the same decisions is the view that was really sent."""
         leading = len(self.leading())
-        history = as_bytes(unmarked(request["messages"][leading:]))
+        history = as_bytes(unmarked(request[self.key][leading:]))
         chain, ledger = (
             self.session.window.transcript.chain,
             self.session.state.ledger,
         )
         decided = [ledger.at(key).batches for key in chain]
-        shown = as_bytes(unmarked(view["messages"][leading:]))
+        shown = as_bytes(unmarked(view[self.key][leading:]))
         if history in self.sent and self.sent[history][0] == decided:
             assert self.sent[history][1] == shown
         self.sent[history] = (decided, shown)
@@ -353,7 +360,7 @@ class World:
     def read_everything_back(self):
         """Each tool result is in the view, or comes back by following what is visible."""
         view, opened = self.fit(), {}
-        texts = list(reading.visible(view["messages"]))
+        texts = list(reading.visible(view[self.key]))
         reading.reachable(self.session, texts, opened)
         reachable, shown = {*texts, *opened.values()}, "\n".join(texts)
         for message in self.messages:

@@ -1,4 +1,4 @@
-"""What axe-core finds in the three pages, at three widths, light and dark: nothing.
+"""What axe-core finds in the four pages, at three widths, light and dark: nothing.
 
 `make axe` fetches it from npm for these tests alone; AXE may name its file. It skips without.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.test_page import written
+from tests.browser.test_page import conversation_page, written
 from tests.proxy.test_fitting import CUTS_ALWAYS, long_chat
 from tests.proxy.upstream import ask, proxy, settle, upstream
 from tests.replay.test_run import small_run
@@ -48,19 +48,25 @@ def pages(tmp_path_factory):
             "replay": (replay.as_uri(), "#charts svg"),
             "session": (f"{url}/_ullage/conversations/{key}", "#charts svg"),
             "live": (f"{url}/_ullage/", ".conversation svg"),
+            "conversation": (conversation_page(folder).as_uri(), "#why li"),
         }
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["replay", "session", "live"])
+@pytest.mark.parametrize(
+    "name", ["replay", "session", "live", "decide", "conversation"]
+)
 def test_nothing_is_found(browser, axe, pages, name, scheme):
-    address, drawn = pages[name]
+    address, drawn = pages.get(name, pages["session"])
     context = browser.new_context(color_scheme=scheme)
     page = context.new_page()
     for width in (390, 768, 1280):
         page.set_viewport_size({"width": width, "height": 900})
         page.goto(address)
         page.wait_for_selector(drawn)
+        if name == "decide":  # the price of a decision, before it is made
+            page.locator(".hand-bar button").first.click()
+            page.wait_for_selector("#decide-yes:enabled")
         page.evaluate(axe)
         assert page.evaluate(FOUND) == [], width
     context.close()

@@ -78,6 +78,8 @@ def test_behind_a_conversation_are_its_turns(live, url):
         .text_content()
         .startswith("A session's context window")
     )
+    expect(page.locator("#why-title")).to_be_visible()
+    expect(page.locator("#why-tables tbody th").first).to_have_text("read")
 
 
 def test_a_proxy_that_ended_is_told(browser):

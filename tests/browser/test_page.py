@@ -5,9 +5,12 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.cli.terminal import ullage
 from tests.replay.evidence.conversation import errand
 from tests.replay.test_report import EVIL, PROFILE, evil_run, picture
 from tests.replay.test_run import small_run
+from tests.session.provider import Provider
+from tests.session.test_why import talked
 from ullage.tools.replay.report import page_of
 from ullage.tools.replay.report.pages import INDEX, pages_of_replays
 from ullage.tools.replay.rows import row_of, rows_of
@@ -37,6 +40,29 @@ def report(tmp_path_factory):
     return written(
         tmp_path_factory.mktemp("report"), small_run("openai-chat", 40)
     )
+
+
+def conversation_page(folder):
+    """The page of a conversation whose cache broke in many ways, from its store."""
+    path, store = folder / "conversation.html", folder / "kept.db"
+    with pytest.MonkeyPatch.context() as patch:
+        talked(store, Provider().watch(patch))[0].close()
+    ran = ullage("inspect", str(store), "--html", str(path))
+    assert ran.status == 0, ran.err
+    return path
+
+
+def test_it_says_what_left_the_window_and_why_the_cache_broke(
+    opened, tmp_path
+):
+    page = opened(conversation_page(tmp_path))
+    breaks = page.locator("#why-breaks li")
+    expect(breaks.first).to_contain_text("The system prompt changed at ")
+    expect(page.locator("#why-breaks")).to_contain_text("By the client: 2 ")
+    expect(page.locator("#why-batches li").first).to_contain_text("by ann: ")
+    tables = page.locator("#why-tables table")
+    assert tables.count() == 2, "by tool, and by file"
+    expect(tables.first.locator("tbody th")).to_have_text("read")
 
 
 class Outcome(NamedTuple):

@@ -7,7 +7,11 @@ import sys
 AGENT = """
 import anthropic
 
-client = anthropic.Anthropic(api_key="none")
+import os
+
+name = os.environ.get("SESSION")
+headers = {"X-Claude-Code-Session-Id": name} if name else {}
+client = anthropic.Anthropic(api_key="none", default_headers=headers)
 tools = [{"name": "bash", "description": "Run.", "input_schema": {"type": "object"}}]
 messages = [{"role": "user", "content": "Count the files, please."}]
 while True:

@@ -61,6 +61,32 @@ def test_a_run_ends_with_what_it_did_and_the_commands_that_show_it(
     assert machine.ullage("window", "last").returncode == 0
 
 
+def test_last_and_ls_reckon_as_the_run_did(machine, serve):
+    """To the token, also where the model opened what was left out in a request of its own."""
+
+    def answer(captured):
+        step = len(captured.body["messages"])
+        if step == 5 and "line 2000 of" not in captured.raw.decode():
+            ref = re.search(r'tool_call_id=\\*"(\w+)', captured.raw.decode())[
+                1
+            ]
+            more = {"tool_call_id": ref, "offset": 60_000}
+            return Reply("", [Call("get_continuation", more)])
+        return "Done." if step > 8 else Reply("", [Call("bash", {"c": "ls"})])
+
+    done = machine.run_agent(serve("anthropic", answer))
+    assert "used it 1 time." in done.stderr
+    numbers = r"Prompts: ([\d,]+) tokens, ([\d,]+) without"
+    sent, raw = re.search(numbers, done.stderr).groups()
+    last = machine.ullage("last").stdout
+    assert f"{sent} tokens sent, {raw} without ullage" in last
+    assert f"sent {sent} tokens instead of about {raw}:" in (
+        page_in(last).read_text()
+    )
+    (row,) = json.loads(machine.ullage("ls", "--json").stdout)
+    assert f"{row['raw_tokens']:,}" == raw
+
+
 def test_a_store_of_ones_own_is_named_in_the_commands_and_found(
     machine, serve
 ):

@@ -1,5 +1,7 @@
 """``ullage ls``: the conversations of a store, newest first, and what each saved."""
 
+import json
+
 import pytest
 
 from tests.cli.running import Machine
@@ -20,6 +22,25 @@ def test_what_a_run_kept_is_listed_with_its_client(tmp_path, serve):
     assert " Anthropic " in row
     assert " claude-opus-4-8 " in row
     assert row.rstrip().endswith("Count the files, please.")
+
+
+UUID = "0d9b7a3e-52f1-4a0c-9a53-8a1f2f6f7c11"
+
+
+def test_a_conversation_is_found_by_its_client_s_own_name(tmp_path, serve):
+    """As Claude Code's log is called; the first eight characters do."""
+    machine = Machine(tmp_path)
+    machine.environment["SESSION"] = UUID
+    replies = [Reply("", [Call("bash", {"c": "ls"})]), "Done."]
+    machine.run_agent(serve("anthropic", replies))
+    (row,) = json.loads(machine.ullage("ls", "--json").stdout)
+    assert row["client_session"] == UUID
+    for name in (UUID, UUID[:8], row["name"], "last"):
+        shown = machine.ullage("window", name)
+        assert shown.stdout.startswith(row["name"]), shown.stderr
+    inspected = machine.ullage("inspect", "--run", UUID)
+    assert "2 requests" in inspected.stdout
+    assert machine.ullage("window", UUID[:7]).returncode == 1
 
 
 @pytest.fixture

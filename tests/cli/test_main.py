@@ -20,6 +20,7 @@ def test_help_lists_the_commands():
     commands = ran.text.partition("Commands:")[2].split("\n")[1:]
     assert [line.split()[0] for line in commands if line] == [
         "check",
+        "commands",
         "completion",
         "doctor",
         "drop",
@@ -28,6 +29,7 @@ def test_help_lists_the_commands():
         "gc",
         "grep",
         "inspect",
+        "install",
         "last",
         "ls",
         "mcp",
@@ -40,6 +42,7 @@ def test_help_lists_the_commands():
         "restore",
         "run",
         "undo",
+        "uninstall",
         "watch",
         "window",
     ]

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import sys
 
 import duckdb
 import pytest
@@ -12,6 +13,7 @@ from tests.replay.evidence.conversation import errand
 from tests.replay.test_run import small_run
 from ullage.tools.cli import main, replay
 from ullage.tools.replay.cost.prices import PROFILES
+from ullage.tools.replay.policies import key_of
 from ullage.tools.replay.run import replay_run
 
 
@@ -201,15 +203,71 @@ def test_without_a_window_each_run_has_that_of_its_model(recordings):
     assert "; nothing was saved in 0 of 2 runs. " in ran.text.splitlines()[0]
 
 
-def test_a_narrow_terminal_has_a_paragraph_for_each_row(recordings):
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_table_is_as_wide_as_the_terminal_and_no_figure_is_cut(
+    recordings, width
+):
     words = ("--window", 16_000, "--most", 1, "--least", 8, "--jobs", 1)
     ran = ullage(
-        "replay", recordings / "a.jsonl.gz", *words, env={"COLUMNS": "60"}
+        "replay",
+        recordings / "a.jsonl.gz",
+        *words,
+        env={"COLUMNS": str(width)},
     )
     lines = ran.text.splitlines()
-    assert max(map(len, lines)) <= 60
-    first = lines.index("a.jsonl.gz · default")
-    assert "window 16k · runs 1" in lines[first + 1]
+    assert max(map(len, lines)) <= width
+    assert "…" not in ran.text
+    row = next(line for line in lines if line.startswith(" a.jsonl.gz "))
+    assert row.rstrip().endswith("kept")
+    assert ("no room for: p99" in ran.text) == (width < 120)
+
+
+MINE = """
+from ullage.policy import Policy
+
+def keep():
+    return Policy(name="keeps-all")
+
+number = 5
+"""
+
+
+def test_a_policy_of_ones_own_is_tried_as_module_and_name(
+    recordings, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(MINE)
+    words = ("replay", recordings / "a.jsonl.gz", "--jobs", 1)
+    ran = ullage(*words, "--policy", "mine:keep", "--json")
+    (row,) = ran.json["rows"]
+    assert row["policy"] == "mine:keep"
+    assert row["tokens"] == row["raw_tokens"]
+    for name, words_of_error in (
+        ("mine:none", "has no 'none'"),
+        ("mine:number", "it is a int, no Policy"),
+        ("nowhere:keep", "cannot be imported"),
+        ("defalt", "Did you mean 'default'?"),
+    ):
+        assert words_of_error in told(ullage(*words, "--policy", name))
+
+
+def test_results_of_an_own_policy_are_kept_until_it_is_changed(
+    recordings, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "ours", raising=False)
+    (tmp_path / "ours.py").write_text(MINE)
+    key = key_of("ours:keep")
+    key_of.cache_clear()
+    assert key_of("ours:keep") == key
+    monkeypatch.delitem(sys.modules, "ours")
+    key_of.cache_clear()
+    (tmp_path / "ours.py").write_text(
+        "from ullage.policy import Policy\n"
+        "def cut(window):\n    return []\n"
+        "keep = Policy(name='keeps-all', on_arrival=(cut,))\n"
+    )
+    assert key_of("ours:keep") != key
 
 
 def test_calls_that_no_view_could_fit_have_a_status_of_their_own(recordings):
@@ -262,7 +320,7 @@ def test_nothing_but_damage_is_no_table_and_no_success(tmp_path):
     assert ran.status == 1
     assert ran.out == b""
     assert ran.err.endswith(
-        "Error: the paths: they hold no run to replay. "
+        "Error: the paths: no recorded run was found in them. "
         "Give trajectories, provider requests or session logs, or a lower --least.\n"
     )
 

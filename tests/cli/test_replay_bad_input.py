@@ -92,7 +92,7 @@ def test_a_bad_file_is_told_and_the_rest_is_scored(tmp_path, good, name):
     alone = replay(tmp_path / name)
     assert alone.status == 1
     assert alone.out == b""
-    assert "they hold no run to replay" in alone.err
+    assert "no recorded run was found in them" in alone.err
 
 
 def test_a_gzip_cut_short_is_scored_up_to_the_cut(tmp_path):

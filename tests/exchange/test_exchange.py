@@ -29,7 +29,7 @@ from ullage.doors.exchange.answers import (
 )
 from ullage.doors.exchange.exchange import Exchange
 from ullage.doors.exchange.replies import error_of
-from ullage.doors.exchange.requests import is_same
+from ullage.doors.exchange.requests import client_session_in, is_same
 from ullage.doors.exchange.streamed import StreamedAnswer
 from ullage.session.drivers import drive
 from ullage.stores import MemoryStore
@@ -803,3 +803,49 @@ def test_a_model_that_has_no_name_is_sent_as_it_came_and_nothing_is_kept_of_it(
     )
     assert reports[0].problem == "FormatError at model"
     assert len(door.sessions) == 0
+
+
+def test_a_broken_cache_is_in_the_report_of_its_exchange():
+    door, reports = exchanges()
+    asked = {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 9,
+        "system": "Be brief. " * 900,
+        "messages": [{"role": "user", "content": "Go on. " * 900}],
+    }
+    cached = {
+        "cache_read_input_tokens": 0,
+        "cache_creation_input_tokens": 4_500,
+    }
+    reply = {**replied("anthropic"), "usage": {"input_tokens": 1, **cached}}
+    reply["usage"]["output_tokens"] = 3
+    for end in ("", "!"):
+        reply["id"] = f"msg_{end}"
+        changed = {**asked, "system": asked["system"] + end}
+        ask(door, PATHS["anthropic"], changed, Reply(reply))
+        asked["messages"] += [
+            {"role": "assistant", "content": "So."},
+            {"role": "user", "content": "And?"},
+        ]
+    first, second = reports
+    assert not [event for event in first.events if event.broken]
+    (event,) = [event for event in second.events if event.broken]
+    assert (event.kind, event.broken.cause) == ("cache_broken", "system")
+    assert event.broken.place == "at character 9,001"
+
+
+UUID = "0d9b7a3e-52f1-4a0c-9a53-8a1f2f6f7c11"
+
+
+@pytest.mark.parametrize(
+    ("request_", "name"),
+    [
+        ({"prompt_cache_key": UUID}, UUID),
+        ({"metadata": {"user_id": f"user_1_account_2_session_{UUID}"}}, UUID),
+        ({"prompt_cache_key": "the-shop", "metadata": {"user_id": "ada"}}, ""),
+        ({"metadata": [UUID], "prompt_cache_key": 5}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_request_names_the_session_of_its_client(request_, name):
+    assert client_session_in(request_) == name

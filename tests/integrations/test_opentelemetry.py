@@ -93,3 +93,37 @@ def test_without_an_sdk_nothing_is_told_and_nothing_fails():
         }
     )
     assert session.events
+
+
+def test_a_broken_cache_is_counted_by_its_cause_and_told_on_the_span():
+    kept, span = Kept(), Span()
+    told = events_told("gpt-5.4", meter_provider=kept)
+    session = ullage.Session("gpt-5.4", on_event=told)
+    messages = [{"role": "user", "content": "Why? " * 3_000}]
+    with trace.use_span(span):
+        for system in ("Be brief.", f"{SECRET} " * 9):
+            head = {"role": "system", "content": system}
+            view = session.fit(
+                {"model": "gpt-5.4", "messages": [head, *messages]}
+            )
+            tokens = view.sent.estimate
+            view.observe(ullage.Usage(fresh_tokens=tokens, output_tokens=3))
+            messages += [
+                {"role": "assistant", "content": "So."},
+                {"role": "user", "content": "And?"},
+            ]
+    labels = {
+        "ullage.cache.cause": "system",
+        "gen_ai.request.model": "gpt-5.4",
+    }
+    broken = view.sent.broken
+    assert (
+        "ullage.cache.anew_tokens",
+        "{token}",
+        broken.tokens,
+        labels,
+    ) in kept.added
+    attributes = dict(span.events)["ullage.cache_broken"]
+    assert attributes["ullage.cache.place"] == "system prompt at character 1"
+    assert attributes["ullage.cache.cost_usd"] == broken.cost_usd > 0
+    assert SECRET not in repr(span.events) + repr(kept.added)

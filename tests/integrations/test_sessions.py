@@ -246,3 +246,34 @@ def test_a_conversation_that_an_adapter_meets_under_way_costs_little_more(
     whole, sent = sizes(0)[first:], sizes(first)
     assert sum(sent) <= 1.5 * sum(whole)
     assert sent[-1] == whole[-1]
+
+
+@pytest.mark.parametrize(
+    ("key", "names"),
+    [
+        ('["thread-7", "m1"]', ["thread-7"]),  # LangChain
+        ('["[\\"case-7\\"]", "helper"]', ["case-7", "helper"]),  # Pydantic AI
+        ("incident-7", ["incident-7"]),  # OpenAI Agents
+        ('["app", "ann", "s-7", "root", ""]', ["s-7"]),  # ADK
+        ('[null, "incident-7"]', ["incident-7"]),  # LiteLLM
+        ("8c1f", ["8c1f"]),  # Strands, Inspect
+        ("[no list", ["[no list"]),
+    ],
+)
+def test_a_user_finds_the_session_by_the_framework_s_name_and_decides(
+    key, names
+):
+    sessions = HostSessions("openai-chat")
+    session, other = sessions.of(key), sessions.of("another")
+    request = asked(big(1), big(2))
+    for made in (session, other):
+        made.fit(request)
+    assert sessions.find(*names) == (session,)
+    assert sessions.find() == (session, other)
+    sessions.of(key)
+    assert sessions.find() == (other, session), "the one used last"
+    assert sessions.find("elsewhere") == ()
+    (found,) = sessions.find(*names)
+    found.note("Never touch main.")
+    assert "Never touch main." in str(session.fit(request)["messages"])
+    assert "Never touch main." not in str(other.fit(request)["messages"])

@@ -8,8 +8,9 @@ import pytest
 from tests.cli.terminal import told, ullage
 from tests.mcp.test_clients_files import TOML, WRITTEN
 from ullage.core.errors import ConfigError
+from ullage.doors.files.changing import apply, called_as
 from ullage.doors.mcp.clients import CLIENTS
-from ullage.doors.mcp.installing import apply, called_as, file_of, install
+from ullage.doors.mcp.installing import file_of, install
 
 FILES = {
     "claude-desktop": ".config/Claude/claude_desktop_config.json",

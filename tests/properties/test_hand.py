@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from tests import histories
-from tests.world import FORMAT_NAMES, World, as_bytes
+from tests.world import OLD_WIRES, World, as_bytes
 from ullage import ConfigError, RefNotFound
 from ullage.core.history.hand import locations_of
 from ullage.core.turn.hand import lines_of
 
 indices = st.integers(0, 40)
+REFUSALS = RefNotFound, ConfigError
+"""What is raised where there is nothing of the kind to decide about."""
 LONG = os.environ.get(
     "ULLAGE_LONG_HAND"
 )  # so many examples (lab/soak/hand.py)
@@ -75,7 +77,7 @@ class Hands(World):
         """A decision; None where there is nothing of the kind."""
         self.fit()
         self.grown = False
-        with suppress(RefNotFound, ConfigError):
+        with suppress(*REFUSALS):
             return getattr(self.session, verb)(*given, **named)
         return None
 
@@ -86,7 +88,7 @@ class UsersAndOneSession(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory()
 
     @initialize(
-        format=st.sampled_from(FORMAT_NAMES),
+        format=st.sampled_from(OLD_WIRES),
         window=st.sampled_from((4_000, 6_000, 12_000, 40_000)),
         durable=st.booleans(),
         turns=histories.histories,

@@ -1,6 +1,6 @@
 """What the live page shows: bounded, and one whoever served it."""
 
-from tests.proxy.told import of, passed, relayed
+from tests.proxy.told import broke, of, passed, relayed
 from ullage.core.values.events import Event
 from ullage.doors.proxy import activity
 from ullage.doors.proxy.activity import Activity, Totals, joined, totalled
@@ -68,3 +68,13 @@ def test_the_words_of_a_decision_have_a_bound():
         300,
         300,
     )
+
+
+def test_a_broken_cache_is_a_line_of_its_conversation_and_in_the_sums():
+    found = seen_of(relayed(), broke(), broke())
+    (shown,) = found.conversations
+    assert (shown.totals.breaks, shown.totals.anew_tokens) == (2, 1_800)
+    assert found.totals.anew_usd == 0.5
+    note = shown.decisions[-1]
+    assert (note.kind, note.place) == ("cache_broken", "tools (`x` added)")
+    assert "900 tokens were billed anew" in note.reason

@@ -2,7 +2,12 @@
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from ullage.doors.proxy.headers import TREATMENT_HEADER, passed_down, passed_up
+from ullage.doors.proxy.headers import (
+    TREATMENT_HEADER,
+    client_session_of,
+    passed_down,
+    passed_up,
+)
 
 
 def test_several_of_one_name_stay_several_in_their_order():
@@ -26,3 +31,13 @@ def test_our_own_headers_go_nowhere():
             CIMultiDict({TREATMENT_HEADER: "off", "x-ullage-more": "1"})
         )
     )
+
+
+def test_a_client_names_its_session_in_a_header_of_its_own():
+    headers = CIMultiDict({"x-claude-code-session-id": "0d9b7a3e-52f1"})
+    assert client_session_of(headers) == "0d9b7a3e-52f1"
+    assert client_session_of(CIMultiDict({"session_id": "codex-1234"})) == (
+        "codex-1234"
+    )
+    assert client_session_of(CIMultiDict({"session_id": "<b>a</b>" * 9})) == ""
+    assert client_session_of({}) == ""

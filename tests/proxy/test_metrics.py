@@ -4,7 +4,7 @@ import re
 
 from msgspec.structs import replace
 
-from tests.proxy.told import FITTED, passed, relayed
+from tests.proxy.told import FITTED, broke, passed, relayed
 from ullage.doors.proxy.metrics import Metrics, done_with, merged
 
 LINE = re.compile(
@@ -68,3 +68,8 @@ def test_a_label_of_a_strangers_is_quoted():
     assert r'upstream="a\"b\\c\nd"' in merged(
         [text(relayed(upstream='a"b\\c\nd'))]
     )
+
+
+def test_tokens_that_were_billed_anew_are_counted_by_their_cause():
+    lines = text(broke(), broke(), relayed())["cache_anew_tokens_total"]
+    assert lines == ['ullage_cache_anew_tokens_total{cause="tools"} 1800']

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.proxy.told import FITTED, passed, relayed
+from tests.proxy.told import FITTED, broke, passed, relayed
 from ullage.doors.proxy.spans import attributes_of, spans
 
 trace = pytest.importorskip(
@@ -77,3 +77,12 @@ def test_attributes_are_numbers_and_names_and_no_content():
         isinstance(value, str | int | float) for value in found.values()
     )
     assert FITTED.path not in map(str, found.values())
+
+
+def test_a_broken_cache_is_on_the_span_with_its_cause_and_price():
+    attributes = attributes_of(broke())
+    assert attributes["ullage.cache.cause"] == "tools"
+    assert attributes["ullage.cache.by"] == "the client"
+    assert attributes["ullage.cache.anew_tokens"] == 900
+    assert attributes["ullage.cache.cost_usd"] == 0.25
+    assert "ullage.cache.cause" not in attributes_of(relayed())

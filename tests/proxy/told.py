@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from ullage.core.values.cache_breaks import CacheBreak
 from ullage.core.values.events import Event
 from ullage.core.values.usage import Usage
 from ullage.doors.exchange import ExchangeReport
@@ -58,3 +59,17 @@ def of(conversation, at_s, **fields):
     return relayed(
         replace(FITTED, conversation=conversation, **fields), began_s=at_s
     )
+
+
+BROKEN = Event(
+    kind="cache_broken",
+    where="tools (`x` added)",
+    why="The tools changed (`x` added), so 900 tokens were billed anew.",
+    tokens_after=900,
+    broken=CacheBreak("tools", "(`x` added)", 900, 0.25, 880, 12),
+)
+
+
+def broke():
+    """One that broke the prompt cache."""
+    return relayed(replace(FITTED, events=(PRUNED, BROKEN)))

@@ -1,6 +1,7 @@
 """A conversation turn by turn from its store alone, beside the session that was there."""
 
 import pytest
+from msgspec.structs import replace
 
 from tests.session.test_deciding import WIRES, fit, messages_of, new_session
 from tests.session.test_stored import talked
@@ -20,18 +21,18 @@ def store(tmp_path):
 @pytest.mark.parametrize("wire", WIRES)
 def test_each_request_comes_to_what_its_provider_reported(wire, store):
     session, _ = talked(wire, store)
-    trace = from_outline(conversation(store, "")).trace
-    reported = [
-        entry.reported_tokens
+    stored = conversation(store, "")
+    trace = from_outline(stored).trace
+    reports = [
+        entry
         for key in dict.fromkeys(session._newest.transcript.chain)
         for entry in session.state.ledger.at(key).observed.values()
     ]
-    assert [sum(sizes) for sizes in trace.sizes] == reported
+    assert [sum(sizes) for sizes in trace.sizes] == [
+        entry.reported_tokens for entry in reports
+    ]
     assert trace.lengths == sorted(trace.lengths)
-    assert all(
-        raw >= sum(sizes)
-        for raw, sizes in zip(trace.raw, trace.sizes, strict=True)
-    )
+    assert trace.raw == [entry.raw_tokens for entry in reports]
     assert all(
         read + written == sum(sizes)
         for read, written, sizes in zip(
@@ -69,7 +70,8 @@ def test_what_is_shortened_when_it_arrives_is_marked_once(store):
     messages[-1]["content"][0]["content"] = "a long line of a log\n" * 2_000
     view = fit(session, "anthropic", messages)
     view.observe(Usage(fresh_tokens=9_000, output_tokens=9))
-    run = from_outline(conversation(store, ""))
+    stored = conversation(store, "")
+    run = from_outline(stored)
     (mark,) = run.trace.marks
     assert (mark.kind, mark.turn, mark.message, mark.is_new) == (
         "truncated",
@@ -78,7 +80,7 @@ def test_what_is_shortened_when_it_arrives_is_marked_once(store):
         True,
     )
     assert mark.tokens_before > mark.tokens_after > 0
-    savings = savings_of(run.trace)
+    savings = savings_of(stored, run.trace)
     assert (savings.requests, savings.sent_tokens) == (1, 9_000)
     assert savings.raw_tokens > 9_000
     assert run.story.parts[2][0].text.startswith("a long line of a log")
@@ -87,3 +89,24 @@ def test_what_is_shortened_when_it_arrives_is_marked_once(store):
 def test_the_share_that_was_saved():
     assert Savings(1, 25, 100).saved_share == 0.75
     assert Savings(0, 0, 0).saved_share == 0.0
+
+
+def test_a_report_of_an_earlier_version_is_reckoned_by_characters(store):
+    """What was kept before the reckoning was: four characters a token, as it was then."""
+    session, messages = (
+        new_session("anthropic", store=store),
+        messages_of("anthropic", 1),
+    )
+    messages[-1]["content"][0]["content"] = "a long line of a log\n" * 2_000
+    view = fit(session, "anthropic", messages)
+    view.observe(Usage(fresh_tokens=9_000, output_tokens=9))
+    stored = conversation(store, "")
+    key = stored.transcript.decision_key(stored.outline.length)
+    (report,) = stored.ledger.at(key).observed.values()
+    assert report.raw_tokens > 9_000
+    earlier, _ = stored.ledger.with_observed(
+        key, replace(report, raw_tokens=-1)
+    )
+    stored = replace(stored, ledger=earlier)
+    savings = savings_of(stored, from_outline(stored).trace)
+    assert savings.raw_tokens == pytest.approx(report.raw_tokens, rel=0.5)

@@ -1,13 +1,22 @@
 """Compaction beside the turns of an event loop: ready before it is needed."""
 
 import asyncio
+import threading
 
 import pytest
+from msgspec.structs import replace
 
 from lab import reading
 from tests import histories
 from tests.histories import Call, Turn
-from ullage import AsyncSession, Limits, MemoryStore, Session, StoreError
+from ullage import (
+    AsyncSession,
+    Limits,
+    MemoryStore,
+    Session,
+    StoreError,
+    summarise,
+)
 from ullage.core.values.effects import Reply
 from ullage.core.values.usage import Usage
 from ullage.policy import DEFAULT
@@ -329,3 +338,111 @@ def test_what_goes_wrong_in_the_task_is_raised_and_not_swallowed():
             await made.fit(asked[number])
 
     asyncio.run(run())
+
+
+# ── where no turn waits ──────────────────────────────────────────────────────────────────
+
+
+def unwaited(model, **more):
+    """A summariser that no turn waits for."""
+    return replace(summarise.of(model), waits=False, **more)
+
+
+def test_where_no_turn_waits_the_conversation_goes_on_and_what_is_late_is_dropped():
+    async def run():
+        model = Model()
+        made, asked = session(unwaited(model)), requests(turns=FULLER)
+        number = await until_begun(made, asked)
+        for request in asked[number : number + 12]:
+            view = await made.fit(request)  # the model has not answered
+        assert not model.may.is_set()
+        assert kinds(made, "compacted")
+        assert not kinds(made, "summary_refused")
+        assert "summarised here" in str(view)
+        assert "The loader is next." not in str(view)
+        model.may.set()
+        if made.preparing is not None:
+            await made.preparing
+        later = await made.fit(asked[number + 12])
+        size = len(view["messages"]) - 1
+        assert later["messages"][:size] == view["messages"][:size]
+
+    asyncio.run(run())
+
+
+def test_one_that_is_there_in_time_is_shown_and_its_cost_is_counted_at_once():
+    async def run():
+        model = Model()
+        made, asked = session(unwaited(model)), requests()
+        number = await until_begun(made, asked)
+        view = await made.fit(asked[number])
+        model.may.set()
+        await made.preparing
+        await asyncio.sleep(0)
+        assert made.usage == made.budget.spent.usage
+        assert made.budget.calls[-1].usage == Usage(fresh_tokens=1_000)
+        view = await made.fit(asked[number + 1])
+        assert "> The loader is next." in str(view)
+        other = {"role": "user", "content": "Do it otherwise."}
+        messages = [*asked[number + 1]["messages"], other]
+        # a fork has the same past
+        view = await made.fit({**asked[number], "messages": messages})
+        assert "> The loader is next." in str(view)
+        changed = requests(turns=FULLER)[number]  # and no other history
+        assert "The loader is next." not in str(await made.fit(changed))
+        assert len(model.asked) == 1
+
+    asyncio.run(run())
+
+
+def test_nobody_is_asked_where_nobody_may_be():
+    async def run():
+        model, may = Model(), []
+        writer = unwaited(model, may_ask=lambda: bool(may))
+        made, asked = session(writer), requests()
+        number = await until_begun(session(Model()), asked)
+        for request in asked[:number]:
+            await made.fit(request)
+        assert not kinds(made, "preparing")
+        may.append(1)
+        await made.fit(asked[number])
+        assert made.preparing is not None
+        await made.close()
+        assert made.preparing is None
+
+    asyncio.run(run())
+
+
+def test_a_session_for_threads_begins_one_beside_its_turns_and_waits_for_none():
+    may, asked_of = threading.Event(), []
+
+    def model(question):
+        asked_of.append(question)
+        may.wait(30)
+        return Reply(
+            text=GOOD, usage=Usage(fresh_tokens=1_000), model="gpt-4.1"
+        )
+
+    made = Session(
+        "",
+        format="openai-chat",
+        limits=LIMITS,
+        summariser=unwaited(model),
+    )
+    asked = iter(requests())
+    for request in asked:
+        made.fit(request)
+        if made.preparing is not None:
+            break
+        made.observe(Usage(fresh_tokens=made.window.estimate))
+    made.fit(next(asked))
+    assert len(kinds(made, "preparing")) == 1
+    task = made.preparing
+    may.set()
+    task.result(30)
+    view = made.fit(next(asked))
+    assert "> The loader is next." in str(view)
+    assert len(asked_of) == 1
+    assert made.usage.fresh_tokens >= 1_000
+    made.close()
+    assert made.preparing is None

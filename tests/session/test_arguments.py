@@ -54,6 +54,17 @@ def test_a_wrong_argument_is_refused_at_once(kind, arguments, message):
     assert str(refused.value).startswith(message)
 
 
+@pytest.mark.parametrize("tokens", ["64k", 5.5, True, None, b"sk-secret"])
+def test_limits_are_whole_numbers(tokens):
+    words = f"window_tokens: a value of type {type(tokens).__name__} is not"
+    with pytest.raises(ConfigError, match=words) as refused:
+        Limits(window_tokens=tokens)
+    assert "secret" not in str(refused.value)
+    if tokens is not None:
+        with pytest.raises(ConfigError, match="output_reserve_tokens: a val"):
+            Limits(window_tokens=9_000, output_reserve_tokens=tokens)
+
+
 def test_no_value_is_in_the_message():
     """A key that was given in the wrong place is not repeated in a log."""
     with pytest.raises(ConfigError) as refused:

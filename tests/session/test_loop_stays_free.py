@@ -11,6 +11,7 @@ from tests import histories
 from tests.histories import CUTS_ALWAYS, Call, Turn
 from ullage import AsyncSession, Limits, Session
 from ullage.core.history import canon
+from ullage.policy import Policy
 from ullage.session.recall import automaton, grep
 
 
@@ -43,6 +44,45 @@ def test_what_is_long_and_new_is_worked_out_beside_the_loop(turns, in_thread):
         await session.fit(conversation(min(turns, 58)))
         seen.clear()
         await session.fit(conversation(turns))
+        return threading.get_ident()
+
+    loop = asyncio.run(twice())
+    assert seen
+    assert all((ident != loop) is in_thread for ident in seen)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "in_thread"), [(150_000, False), (250_000, True)]
+)
+def test_a_turn_behind_a_large_view_is_worked_out_beside_the_loop(
+    tokens, in_thread
+):
+    """A view that a window of 200,000 tokens holds is not: a thread at every turn costs more."""
+    seen = []
+
+    def look(window, /):
+        seen.append(threading.get_ident())
+        return ()
+
+    policy = Policy(name="looks-3", under_pressure=(look,))
+    messages = [{"role": "user", "content": "the tide " * (tokens // 2)}]
+    limits = Limits(window_tokens=1_000_000)
+
+    async def twice():
+        session = AsyncSession("gpt-4.1", policy=policy, limits=limits)
+        view = await session.fit({"messages": messages})
+        assert view.sent.estimate == pytest.approx(tokens, rel=0.2)
+        seen.clear()
+        reply = {"role": "assistant", "content": "It turns."}
+        await session.fit(
+            {
+                "messages": [
+                    *messages,
+                    reply,
+                    messages[0] | {"content": "Go on."},
+                ]
+            }
+        )
         return threading.get_ident()
 
     loop = asyncio.run(twice())

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from copy import copy
 
 import pytest
 from msgspec.structs import replace
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 from tests.replay.evidence.conversation import errand
 from ullage import AsyncSession, Limits, MemoryStore, Session, Sessions
 from ullage.core.errors import StoreError
-from ullage.core.values.receipts import ReceiptTotals, summed
+from ullage.core.values.receipts import ReceiptKey, ReceiptTotals, summed
 from ullage.core.values.usage import Usage
 from ullage.documents import preset
 from ullage.session import receipts
@@ -94,6 +95,9 @@ def test_the_sums_agree_with_those_of_a_replay_to_the_cent(
     assert sums.sent_usd == pytest.approx(bill.shown.cost_usd, abs=1e-6)
     assert sums.raw_usd == pytest.approx(bill.raw.cost_usd, abs=0.01)
     assert sums.raw_usd > 1.2 * sums.sent_usd
+    assert session.saved == sums, "one session is all there is in the store"
+    words = f"{sums.requests} requests: {sums.sent.prompt:,} prompt tokens, "
+    assert str(session.saved).startswith(words)
 
 
 def test_where_nothing_is_cut_both_sides_are_the_same_to_the_token():
@@ -195,6 +199,8 @@ def test_a_reply_that_is_reported_twice_counts_once_and_the_fuller_report():
     view.observe(Usage(fresh_tokens=10, output_tokens=90))
     sums = total(session.store)
     assert (sums.requests, sums.sent.fresh, sums.sent.output) == (1, 10, 90)
+    assert session.saved == sums
+    assert copy(session).saved == ReceiptTotals(), "a copy begins anew"
 
 
 def test_what_nobody_reports_is_estimated_and_says_so():
@@ -429,3 +435,20 @@ def test_a_session_on_an_event_loop_writes_the_same(kind):
     asyncio.run(run())
     (receipt,) = getattr(store, "kept", store).receipts()
     assert (receipt.sums.requests, receipt.is_open) == (3, False)
+
+
+def test_of_many_replies_at_once_one_has_the_receipts_written(monkeypatch):
+    """The others that end before it has begun would each wake a thread for nothing."""
+    monkeypatch.setattr(receipts, "MOST_NOTED", 8)
+    monkeypatch.setattr(receipts, "EVERY_S", 3_600.0)
+    ledger = receipts.ReceiptLedger()
+    keeper = receipts_of(MemoryStore())
+    note = receipts.ReceiptNote(ReceiptKey("2026-11-27"), None)
+    ledger.write(keeper)
+    due = [ledger.note(note) for _ in range(15)]
+    assert due == [number == 7 for number in range(15)]
+    # whoever was to write was cancelled before it began: the next one is told as late again
+    assert ledger.note(note)
+    ledger.write(keeper)
+    assert summed(keeper.receipts()).get((), ReceiptTotals()).requests == 16
+    assert [ledger.note(note) for _ in range(8)].count(True) == 1

@@ -10,7 +10,7 @@ from tests.histories import Call, Turn
 from tests.stages.conversations import cases, check
 from ullage import Limits, Session
 from ullage.policy.stages.default import DEFAULT
-from ullage.policy.stages.record import digestible, steps
+from ullage.policy.stages.record import LINES, digestible, record, steps
 from ullage.wires import FORMATS
 
 LIMITS = Limits(window_tokens=1_000_000)
@@ -305,3 +305,36 @@ def test_what_has_no_text_is_named():
         "- nop() → nothing yet",
         "- cat(not json) → nothing",
     ]
+
+
+def test_where_all_has_to_stay_nothing_is_read_again():
+    """A batch that is due and cannot be made is due at every request until it can be."""
+    messages = [{"role": "user", "content": "Go."}]
+    for number in range(16):
+        call = f"call_{number}"
+        messages += asked((call, "bash", "{}")), gave(call, "tide\n" * 1_000)
+    session = Session(
+        "gpt-4.1", limits=Limits(window_tokens=100_000), recall=True
+    )
+    request = {"model": "gpt-4.1", "messages": messages}
+    reads = []
+
+    def digests(window, spots):
+        reads.append(spots)
+        return LINES(window, spots)
+
+    def batch():
+        session.fit(request)
+        return record(
+            session.window,
+            is_due=lambda _: "now",
+            protected=lambda window: (window.size - 2, 0),
+            digests=digests,
+        )
+
+    assert batch()
+    assert len(reads) == 1
+    for number in range(16):
+        session.pin(f"call_{number}")
+    assert not batch()
+    assert len(reads) == 1

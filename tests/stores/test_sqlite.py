@@ -15,7 +15,7 @@ import pytest
 
 from tests.stores.contract import FileContract, batch, output
 from ullage.core.errors import RefNotFound, StoreError
-from ullage.core.values.effects import CHUNK_CHARS
+from ullage.core.values.effects import CHUNK_CHARS, Record
 from ullage.stores import SqliteStore
 from ullage.stores._packing import zstd
 
@@ -392,7 +392,7 @@ VICTIM = """
 import sys
 from tests.stores.contract import batch, output
 from ullage.stores import SqliteStore
-from ullage.core.values.effects import CHUNK_CHARS
+from ullage.core.values.effects import CHUNK_CHARS, Record
 from ullage.stores._packing import zstd
 store = SqliteStore(sys.argv[1])
 for n in range(100_000):
@@ -434,3 +434,19 @@ def test_killed_in_the_middle_nothing_returned_is_lost_and_nothing_is_half_there
             len(store.find("t", [b"%d" % n for n in range(commits + 3)]))
             == 2 * commits
         )
+
+
+def test_what_is_kept_of_a_reply_is_written_in_one_statement(path):
+    """A proxy writes at every reply: it needs no transaction, and nothing is read for it."""
+    statements = []
+    records = [
+        Record(b"k", "observed", 0, b"usage", "gpt-4.1"),
+        Record(b"k", "shown", 0, b"marks"),
+        Record(b"k", "outline", 0, b"heads"),
+    ]
+    with closing(SqliteStore(path)) as store:
+        store.commit("t", [], records[:1])
+        store._file._connection.set_trace_callback(statements.append)
+        store.commit("t", [], records)
+        assert len(statements) == 1
+        assert {*store.find("t", [b"k"])} == {*records}

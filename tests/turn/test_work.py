@@ -3,6 +3,7 @@
 import json
 import sys
 from collections import Counter
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests import histories
+from tests.histories import Call, Turn
 from ullage import FormatError, Limits, MemoryStore, OverLimitError, Session
 from ullage.core.history import canon
 from ullage.core.history.builder import WindowBuilder
@@ -181,6 +183,69 @@ def test_a_batch_that_stands_is_not_shown_again(monkeypatch):
         "some were cut again"
     )
     assert len(applied) <= len(told)
+
+
+@contextmanager
+def python_calls():
+    """How many functions of Python are called meanwhile, by name. What C does is not among them."""
+    count = Counter()
+
+    def look(frame, event, _):
+        if event == "call":
+            count[frame.f_code.co_qualname] += 1
+
+    sys.setprofile(look)
+    try:
+        yield count
+    finally:
+        sys.setprofile(None)
+
+
+@pytest.mark.parametrize("format", ALL)
+def test_a_turn_of_a_long_history_that_is_repaired_calls_nothing_for_each_message(
+    format,
+):
+    """What stands there unchanged is compared in C."""
+    calls = []
+    for turns in (50, 400):
+        messages = [histories.user(format, "Go on.")]
+        for number in range(turns):
+            call = Call("bash", f"{number}", "the tide is in")
+            messages += histories.wire(
+                format, [Turn(said="ok", calls=(call,))], start=number
+            )
+        session = Session(
+            histories.MODEL[format], format=format, repair=True, limits=VAST
+        )
+        for _ in range(2):
+            session.fit(histories.request(format, messages))
+            messages += step(format, len(messages))
+        with python_calls() as count:
+            session.fit(histories.request(format, messages))
+        calls.append(count)
+    few, many = calls
+    grown = {name: many[name] - few[name] for name in many}
+    assert not {name: more for name, more in grown.items() if more > 50}
+
+
+def test_a_turn_behind_many_records_lays_each_out_in_a_few_calls():
+    """They are laid out at every turn; one that leaves nothing in the view costs little."""
+    session = Session(
+        "gpt-4.1", recall=True, limits=Limits(window_tokens=24_000)
+    )
+    messages = [histories.user("openai-chat", "Go on.")]
+    for number in range(150):
+        messages += step("openai-chat", number)
+        if number % 5 == 4:
+            messages.append(histories.user("openai-chat", f"Now {number}."))
+        session.fit({"messages": messages})
+    records = len(session.window.summaries)
+    assert records > 20
+    with python_calls() as count:
+        session.fit({"messages": messages})
+    layout = {"layout", "_lay_summary", "_lay_system", "ReplaceSpan.opening"}
+    inner = [name for name in count if name.partition(".")[0] in layout]
+    assert sum(count[name] for name in inner) <= 2 * records + 1
 
 
 # ── what is worked out from content ──────────────────────────────────────────────────────

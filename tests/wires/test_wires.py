@@ -257,3 +257,15 @@ def test_a_format_of_ones_own_stands_on_a_wire():
     for format in FORMATS.values():
         assert isinstance(format, Format)
         assert wire_named(format.wire).format is format
+
+
+@EACH
+def test_a_part_that_is_loaded_is_not_looked_for_again(wire, monkeypatch):
+    """A request at a proxy asks for the parts of a wire some twenty times."""
+    parts = (wire.http, wire.check(), wire.dialect(wire.format, bool))
+    monkeypatch.setattr(
+        "ullage.wires.wire.import_module",
+        lambda path: pytest.fail(f"{path} is imported once more"),
+    )
+    again = (wire.http, wire.check(), wire.dialect(wire.format, bool))
+    assert [*map(type, again)] == [*map(type, parts)]

@@ -21,7 +21,12 @@ from msgspec import Struct
 from lab.bench.material import Format, Material
 from lab.bench.peers.process import Trouble
 from lab.bench.proxy.load import bodies_of, times_of
-from lab.bench.proxy.subjects import SUBJECTS, Running, started
+from lab.bench.proxy.subjects import (
+    SUBJECTS,
+    Running,
+    add_checkout,
+    started,
+)
 
 KINDS, SIZES = ("grow", "tail"), (0.2, 2.0)
 _REQUESTS = {(1, 0.2): 12, (1, 2.0): 5, (16, 0.2): 12, (16, 2.0): 4}
@@ -62,6 +67,13 @@ class Cell(Struct):
     type=click.Choice(["openai-chat", "anthropic"]),
     default="anthropic",
 )
+@click.option(
+    "--beside",
+    "checkouts",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Another checkout of ullage, whose proxy is asked the same.",
+)
 @click.option("--rounds", default=3, show_default=True)
 @click.option(
     "--root",
@@ -75,17 +87,19 @@ class Cell(Struct):
     help="500 requests in 50 conversations too.",
 )
 def main(
-    names: tuple[str, ...], wire: Format, rounds: int, root: Path, memory: bool
+    names: tuple[str, ...],
+    wire: Format,
+    checkouts: tuple[Path, ...],
+    rounds: int,
+    root: Path,
+    memory: bool,
 ) -> None:
     """Print a table of times, and one of memory."""
     material = Material()
+    chosen = [*(names or SUBJECTS), *map(add_checkout, checkouts)]
     with ExitStack() as stack:
         upstream = stack.enter_context(_upstream())
-        running = dict(
-            _running(
-                stack, names or tuple(SUBJECTS), upstream, root.absolute()
-            )
-        )
+        running = dict(_running(stack, chosen, upstream, root.absolute()))
         cells = _measured(running, material, wire, rounds)
         starts = {name: each.start_s for name, each in running.items()}
         _print_times(cells, starts, wire)
@@ -103,7 +117,7 @@ def main(
 
 
 def _running(
-    stack: ExitStack, names: tuple[str, ...], upstream: str, root: Path
+    stack: ExitStack, names: list[str], upstream: str, root: Path
 ) -> Iterator[tuple[str, Running]]:
     for name in names:
         try:

@@ -36,11 +36,13 @@ def bodies_of(
         kind: ``"grow"``: each has two messages more than the one before; ``"tail"``: each
             differs from the one before in its last message alone.
         megabytes: its size.
-        conversation: which; no two say the same.
+        conversation: which; no two say the same, nor do two kinds or sizes of one.
     """
     history = material.history(format, _MESSAGES + conversation, megabytes)
+    # a conversation of its own: one that began like an earlier one would be that one, changed
+    named = f"part {conversation} of {megabytes} MB, {kind},"
     history[0] = said_by_user(
-        format, f"Find out why the tests of part {conversation} fail."
+        format, f"Find out why the tests of {named} fail."
     )
     if kind == "tail":  # of a conversation that was seen before
         yield json.dumps(request(format, history)).encode()

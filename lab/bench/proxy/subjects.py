@@ -131,6 +131,27 @@ SUBJECTS: dict[str, Callable[[str, int, Path, Path], list[str]] | None] = {
 }
 
 
+def add_checkout(root: Path) -> str:
+    """Add the proxy of another checkout, such as that of an earlier commit.
+
+    Args:
+        root: of the checkout. It runs with the packages of this environment.
+
+    Returns:
+        The subject's name.
+    """
+    name = f"ullage of {root.name}"
+    path = f"PYTHONPATH={root.absolute()}/src"
+
+    def command_of(
+        url: str, port: int, folder: Path, peers: Path
+    ) -> list[str]:
+        return ["env", path, *_ullage(url, port, folder, peers)]
+
+    SUBJECTS[name] = command_of
+    return name
+
+
 @contextmanager
 def started(name: str, upstream: str, root: Path) -> Iterator[Running]:
     """A subject, until the block is over.

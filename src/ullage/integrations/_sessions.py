@@ -18,7 +18,15 @@ forbids                           whether a view is the last of a budget
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+import json
+from collections.abc import (
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from threading import RLock
 from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
@@ -140,6 +148,18 @@ class _Member(NamedTuple):
     model: _Model
 
 
+def _names_in(key: str) -> Iterator[str]:
+    """The names that a key is made of: itself, and where it is a JSON list, what is in that."""
+    yield key
+    try:
+        parts = json.loads(key) if key.startswith("[") else ()
+    except ValueError:
+        return
+    for part in parts:
+        if isinstance(part, str):
+            yield from _names_in(part)
+
+
 class _Hosted:
     """What both kinds of sessions share."""
 
@@ -147,6 +167,7 @@ class _Hosted:
     _settings: dict[str, Any]
     _lock: RLock
     _alive: Any
+    _session_entries: Any
 
     def _host(self, store: Any, settings: dict[str, Any]) -> dict[str, Any]:
         """The settings of the sessions underneath."""
@@ -204,6 +225,25 @@ class _Hosted:
         """
         with self._lock:
             return self._alive.get(key)
+
+    def find(self, *names: str) -> tuple[Any, ...]:
+        """The sessions in memory of a conversation by the framework's own names, as for `pin`.
+
+        Args:
+            names: of a thread, a session, a case, an agent: whatever is in the key. Without one,
+                every session.
+
+        Returns:
+            The sessions, the one used last at the end.
+        """
+        with self._lock:
+            used = [*self._session_entries]
+            keys = [key for key in self._alive if key not in used]
+            return tuple(
+                self._alive[key]
+                for key in (*keys, *used)
+                if {*names} <= {*_names_in(key)}
+            )
 
     def _member(
         self,

@@ -4,6 +4,7 @@
 
     ullage.events           counter, by kind and model
     ullage.core.tokens.removed   counter of tokens that left a view, by kind and model
+    ullage.cache.anew_tokens     counter of tokens that were billed anew, by cause and model
     ullage.pruned, …        an event on the current span: tokens before and after, and the ref
 
 Names are those of the GenAI conventions where they have one (``gen_ai.request.model``). The span is
@@ -54,6 +55,11 @@ def events_told(
         description="Tokens that left a view, by kind.",
     )
     on_spans = {"gen_ai.conversation.id": conversation} if conversation else {}
+    anew = meter.create_counter(
+        "ullage.cache.anew_tokens",
+        unit="{token}",
+        description="Tokens that had been sent before and were billed anew, by cause.",
+    )
 
     def tell(event: Event) -> None:
         labels = {
@@ -63,6 +69,11 @@ def events_told(
         events.add(1, labels)
         if (fewer := event.tokens_before - event.tokens_after) > 0:
             removed.add(fewer, labels)
+        if event.broken is not None:
+            cause = {"ullage.cache.cause": event.broken.cause}
+            anew.add(
+                event.broken.tokens, {**cause, "gen_ai.request.model": model}
+            )
         span = trace.get_current_span()
         if span.is_recording():
             span.add_event(
@@ -72,7 +83,7 @@ def events_told(
     return tell
 
 
-def _told(event: Event) -> dict[str, str | int]:
+def _told(event: Event) -> dict[str, str | int | float]:
     sizes = {
         "ullage.core.tokens.before": event.tokens_before,
         "ullage.core.tokens.after": event.tokens_after,
@@ -81,5 +92,6 @@ def _told(event: Event) -> dict[str, str | int]:
     return {
         **texts,
         **sizes,
+        **({} if event.broken is None else event.broken.attributes),
         **({"ullage.ref": event.ref} if event.ref else {}),
     }

@@ -1,9 +1,10 @@
-"""Compactions that are begun before they are needed, beside the turns of an event loop.
+"""Compactions that are begun before they are needed, beside the turns.
 
     fit ─▶ the view is over the softer threshold ─▶ a model is asked, in a task
     fit ─▶ the task is done: its summary is proposed first, and becomes a batch as any other
     fit ─▶ it is not, and compaction is due: the same range is proposed, so the same is asked, and
-           its answer is waited for
+           its answer is waited for; where no turn waits (`Summariser.waits`), the deterministic
+           summary stands, and what comes late is dropped
 
 What is under way is a range of one chain and the future of its summary, so it can take effect in
 no history but its own. It is kept until a history shows it.
@@ -11,10 +12,10 @@ no history but its own. It is kept until a history shows it.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial, wraps
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
@@ -22,9 +23,22 @@ from ullage.core.contract.bound import is_frozen
 from ullage.core.contract.policy import Policy, Stage, unrecalled
 from ullage.core.contract.ranges import before_record, continues
 from ullage.core.history.window import Window
-from ullage.core.turn.filling import Filled
+from ullage.core.turn.filling import Filled, fill
+from ullage.core.turn.settings import Settings
 from ullage.core.values.edits import ProposedEdit, ReplaceSpan, Skipped
+from ullage.core.values.effects import Steps
 from ullage.core.values.events import Event
+
+if TYPE_CHECKING:
+    import asyncio
+    from concurrent.futures import Future
+
+    from ullage.session.receipts import ReceiptWriter
+    from ullage.session.spend.budget import Budget
+    from ullage.session.summarise import Summaries
+    from ullage.session.view import RequestInfo
+
+    Summary: TypeAlias = asyncio.Task[Filled] | Future[Filled]
 
 _KEPT = 4
 """So many are kept for histories that are not shown now: branches alternate."""
@@ -39,11 +53,19 @@ class PendingCompaction(NamedTuple):
     """
 
     cut: ProposedEdit
-    task: asyncio.Task[Filled]
+    task: Summary
+
+    @property
+    def filled(self) -> Filled | None:
+        """What came of it; None: nothing yet, or it failed."""
+        task = self.task
+        if not task.done() or task.cancelled() or task.exception():
+            return None
+        return task.result()
 
     def proposed(self, window: Window) -> ProposedEdit:
         """The cut with the model's words; without them where they are not there, or refused."""
-        filled = self.task.result() if self.task.done() else None
+        filled = self.filled
         cut = self.cut if filled is None or filled.refused else filled.cut
         if isinstance(cut.edit, ReplaceSpan):
             return cut._replace(edit=before_record(window, cut.edit))
@@ -78,7 +100,12 @@ def due(stage: Stage | None, window: Window) -> ProposedEdit | None:
     return cuts[0]
 
 
-def proposing(policy: Policy, pending: Sequence[PendingCompaction]) -> Policy:
+def proposing(
+    policy: Policy,
+    pending: Sequence[PendingCompaction],
+    *,
+    waits: bool = True,
+) -> Policy:
     """A policy that uses pending compactions.
 
     A finished one is proposed before all else. Where a stage asks for a summary and one of the same
@@ -86,22 +113,30 @@ def proposing(policy: Policy, pending: Sequence[PendingCompaction]) -> Policy:
 
     Args:
         policy: the policy of the session.
-        pending: the compactions that were begun. Where there are none, the policy is returned as
-            it is.
+        pending: the compactions that were begun. Where there are none, and turns wait, the policy
+            is returned as it is.
+        waits: whether a turn waits for a summary. False: where none is finished, a stage's cut
+            goes without a model's words.
     """
-    if not pending:
+    if not pending and waits:
         return policy
-    bare = _proposing(unrecalled(policy), pending)
-    return replace(_proposing(policy, pending), without_recall=lambda _: bare)
+    bare = _proposing(unrecalled(policy), pending, waits=waits)
+    return replace(
+        _proposing(policy, pending, waits=waits), without_recall=lambda _: bare
+    )
 
 
-def _proposing(policy: Policy, pending: Sequence[PendingCompaction]) -> Policy:
+def _proposing(
+    policy: Policy, pending: Sequence[PendingCompaction], *, waits: bool
+) -> Policy:
     finished = [compaction for compaction in pending if compaction.task.done()]
+    usable = pending if waits else finished
     stages = [
-        _pending_first(stage, pending) for stage in policy.under_pressure
+        _pending_first(stage, usable, waits=waits)
+        for stage in policy.under_pressure
     ]
     on_request = policy.on_request and _pending_first(
-        policy.on_request, pending
+        policy.on_request, usable, waits=waits
     )
     return replace(
         policy,
@@ -131,7 +166,7 @@ def prepared(
 
 
 def _pending_first(
-    stage: Stage, pending: Sequence[PendingCompaction]
+    stage: Stage, pending: Sequence[PendingCompaction], *, waits: bool
 ) -> Stage:
     """The stage; where it asks for a model's summary, a pending one is proposed instead."""
 
@@ -142,7 +177,10 @@ def _pending_first(
             return cuts
         if all(cut.brief is None for cut in cuts):
             return cuts
-        return prepared(window, pending=pending) or cuts
+        ready = prepared(window, pending=pending)
+        if ready or waits:
+            return ready or cuts
+        return [cut._replace(brief=None) for cut in cuts]
 
     return with_pending
 
@@ -159,6 +197,8 @@ def still_of_use(
 
 
 def _is_of_use(compaction: PendingCompaction, window: Window) -> bool:
+    if _is_lost(compaction.task):
+        return False
     if compaction.continues(window) or not compaction.task.done():
         return True
     edit = compaction.cut.edit
@@ -167,3 +207,116 @@ def _is_of_use(compaction: PendingCompaction, window: Window) -> bool:
         isinstance(edit, ReplaceSpan)
         and window.transcript.find(edit.upto) is None
     )
+
+
+def in_background(work: Callable[[], Filled]) -> Future[Filled]:
+    """The future of what runs in a thread of its own, which does not keep the process alive.
+
+    Args:
+        work: what is run.
+    """
+    import threading
+    from concurrent.futures import Future  # it imports logging
+
+    future: Future[Filled] = Future()
+
+    def run() -> None:
+        try:
+            result = work()
+        except BaseException as error:  # noqa: BLE001 - it ends this thread and nothing else
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    thread = threading.Thread(
+        target=run, name="ullage-compaction", daemon=True
+    )
+    _threads[future] = thread
+    thread.start()
+    return future
+
+
+_threads: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+"""The threads of what is under way. A fork has none of its parent's."""
+
+
+def _is_lost(task: Summary) -> bool:
+    """Whether what is under way has no thread any more: this process is a fork."""
+    thread = _threads.get(task)
+    return thread is not None and not task.done() and not thread.is_alive()
+
+
+# ── of both sessions ─────────────────────────────────────────────────────────────────────
+
+
+class AheadMixin:
+    """The part of a session that begins compactions beside its turns."""
+
+    _pending: tuple[PendingCompaction, ...] = ()
+    settings: Settings
+    budget: Budget
+    _summaries: Summaries | None
+    _newest: RequestInfo
+    _receipts: ReceiptWriter
+    emit: Callable[[Event], None]
+    _change: Any
+    _summary_request: Any
+
+    @property
+    def preparing(self) -> Any:
+        """The compaction under way beside the turns, to be awaited or cancelled, or None."""
+        tasks = (
+            compaction.task
+            for compaction in self._pending
+            if not compaction.task.done()
+        )
+        return next(tasks, None)
+
+    def _policy_now(self) -> Policy:
+        policy, summaries = self.settings.policy, self._summaries
+        if summaries is None:
+            return policy
+        waits = summaries.summariser.waits
+        return proposing(policy, self._pending, waits=waits)
+
+    def _due_ahead(self) -> ProposedEdit | None:
+        """The compaction to be begun now, if the view is over the softer threshold.
+
+        One conversation has one under way at a time.
+        """
+        if self._summaries is None or not self._summaries.may_ask:
+            return None
+        window = self._window_now()
+        self._pending = still_of_use(self._pending, window)
+        if self.preparing is not None or any(
+            compaction.continues(window) for compaction in self._pending
+        ):
+            return None
+        return due(self.settings.policy.ahead, window)
+
+    def _window_now(self) -> Window:
+        newest = self._newest
+        return newest.window if newest.working is None else newest.working
+
+    def _filling(self, cut: ProposedEdit) -> Steps[Filled]:
+        """Steps in which a model adds to a cut."""
+        meter = self._window_now().meter
+        return fill(cut, self._summary_request(meter.model), meter.text)
+
+    def _begun(self, cut: ProposedEdit, task: Summary) -> None:
+        """Note a compaction that was begun; what it costs is counted when it is over."""
+        begun = PendingCompaction(cut, task)
+        self._pending = (*self._pending, begun)
+        model = self._newest.model
+        task.add_done_callback(lambda _: self._count_beside(begun, model))
+        self.emit(preparing_event())
+
+    def _count_beside(self, begun: PendingCompaction, model: str) -> None:
+        """Count what was spent beside the turns: nobody may ask for the next one."""
+        assert self._summaries is not None
+        filled = begun.filled
+        is_refused = filled is not None and bool(filled.refused)
+        spent = self._summaries.take(is_refused=is_refused)
+        if spent.usage.total_tokens:
+            self._change(lambda state: (state.with_spent(spent), ()))
+            self._receipts.paid_beside(spent, model)

@@ -9,20 +9,12 @@ from inspect import iscoroutinefunction
 from typing import Any, TypeVar, overload
 from weakref import WeakKeyDictionary, WeakSet
 
-from ullage.core.contract.policy import Policy
 from ullage.core.errors import ConfigError
 from ullage.core.locks import RLock
 from ullage.core.tokens.models import is_ready, make_ready
-from ullage.core.turn.filling import Filled, fill
 from ullage.core.values.decisions import Verb, When
 from ullage.core.values.effects import Record, Steps
-from ullage.session.ahead import (
-    PendingCompaction,
-    due,
-    preparing_event,
-    proposing,
-    still_of_use,
-)
+from ullage.session.ahead import AheadMixin
 from ullage.session.closing import AsyncClosing, AsyncSharedStore
 from ullage.session.core import SessionCore
 from ullage.session.drivers import adrive, arun, run
@@ -35,9 +27,10 @@ from ullage.session.view import AsyncView
 from ullage.stores import AsyncStore, directory_of, files_of, open_store
 from ullage.stores.threaded import Threaded, in_thread
 
-_LIGHT_MESSAGES, _LIGHT_TOKENS = 32, 120_000
+_LIGHT_MESSAGES, _LIGHT_TOKENS = 32, 200_000
 """With no more new messages, behind a view of no more tokens, a turn is worked out on the event
-loop itself: a thread costs more."""
+loop itself. A batch of so large a view has the loop wait a tenth of a second, once in some fifty
+turns; a thread costs two milliseconds at every turn, and twice the time until the answer."""
 
 
 T = TypeVar("T")
@@ -69,7 +62,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_free_all)
 
 
-class AsyncSession(SessionCore, AsyncClosing):
+class AsyncSession(AheadMixin, SessionCore, AsyncClosing):
     """`Session` for an event loop: the same settings, the same views, awaited.
 
     ``store`` may also be an `AsyncStore`; a sync store runs in a thread.
@@ -81,7 +74,6 @@ class AsyncSession(SessionCore, AsyncClosing):
     store: AsyncStore
     _lent = AsyncSharedStore
     _new_lock = staticmethod(RLock)
-    _pending: tuple[PendingCompaction, ...] = ()
 
     def _hold(self, store: Any) -> None:
         self._use(store)
@@ -112,16 +104,6 @@ class AsyncSession(SessionCore, AsyncClosing):
         self.store = store
         self._lock = asyncio.Lock()
         _open_sessions.add(self)
-
-    @property
-    def preparing(self) -> asyncio.Task[Filled] | None:
-        """The compaction under way beside the turns, to be awaited or cancelled, or None."""
-        tasks = (
-            compaction.task
-            for compaction in self._pending
-            if not compaction.task.done()
-        )
-        return next(tasks, None)
 
     async def fit(
         self, request: Mapping[str, Any], *, may_add_tools: bool = True
@@ -284,7 +266,7 @@ class AsyncSession(SessionCore, AsyncClosing):
         **options: Any,
     ) -> Preview:
         """Work out what a decision would change and cost; see `Session.preview`."""
-        return await self._run(
+        return await self._run_heavy(
             self._preview_decision(verb, target, request, **options)
         )
 
@@ -336,6 +318,11 @@ class AsyncSession(SessionCore, AsyncClosing):
                 self._look_ahead()
             return result
 
+    async def _run_heavy(self, steps: Steps[T]) -> T:
+        """Run steps that read alone and take long, such as a preview, in a thread."""
+        async with self._lock:
+            return await self._beside(steps, is_heavy=True)
+
     async def _run_recall(
         self, steps: Steps[T], request: Mapping[str, Any] | None = None
     ) -> T:
@@ -349,42 +336,37 @@ class AsyncSession(SessionCore, AsyncClosing):
                 self._look_ahead()
             return result
 
-    async def _beside(self, steps: Steps[T], *, is_heavy: bool = False) -> T:
-        """Run steps: on the loop, or in a thread where they are heavy and the store blocks."""
+    async def _beside(
+        self,
+        steps: Steps[T],
+        *,
+        is_heavy: bool = False,
+        is_ahead: bool = False,
+    ) -> T:
+        """Run steps: on the loop, or in a thread where they are heavy and the store blocks.
+
+        Those of a turn ask nobody for a summary where no turn waits for one.
+        """
         model, tenant = self.settings.model, self.settings.tenant
         if not is_ready(model):
             await asyncio.to_thread(make_ready, model)
         blocking = getattr(self.store, "blocking", None)
-        if is_heavy and blocking is not None and self._summaries is None:
-            # one thread for all steps, not one for each
-            return await in_thread(run, steps, blocking, tenant)
-        return await arun(
-            steps, self.store, tenant, self._summaries, is_heavy=is_heavy
+        summaries = self._summaries
+        asked = (
+            summaries
+            if is_ahead or summaries is None
+            else summaries.for_turns()
         )
+        asks = asked is not None and asked.asks
+        if is_heavy and blocking is not None and not asks:
+            # one thread for all steps, not one for each
+            return await in_thread(run, steps, blocking, tenant, asked)
+        return await arun(steps, self.store, tenant, asked, is_heavy=is_heavy)
 
     def _look_ahead(self) -> None:
         """Begin the next compaction, if the view is over the softer threshold."""
-        if self._summaries is None or self.budget.is_used_up:
-            return
-        newest = self._newest
-        window = newest.window if newest.working is None else newest.working
-        self._pending = still_of_use(self._pending, window)
-        if self.preparing is not None or any(
-            compaction.continues(window) for compaction in self._pending
-        ):
-            return
-        cut = due(self.settings.policy.ahead, window)
+        cut = self._due_ahead()
         if cut is not None:
-            steps = fill(
-                cut,
-                self._summary_request(window.meter.model),
-                window.meter.text,
-            )
-            task = asyncio.create_task(
-                self._beside(steps), name="ullage-compaction"
-            )
-            self._pending = (*self._pending, PendingCompaction(cut, task))
-            self.emit(preparing_event())
-
-    def _policy_now(self) -> Policy:
-        return proposing(self.settings.policy, self._pending)
+            steps = self._beside(self._filling(cut), is_ahead=True)
+            task = asyncio.create_task(steps, name="ullage-compaction")
+            self._begun(cut, task)

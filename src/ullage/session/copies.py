@@ -13,7 +13,9 @@ from ullage.core.turn.settings import Settings
 from ullage.core.values.carried import check
 from ullage.core.values.events import Event
 from ullage.core.values.limits import ServedWindow
+from ullage.policy.stages.default import HELD_OUT
 from ullage.session.closing import SharedStore
+from ullage.session.receipts import ReceiptWriter, SessionReceipts
 from ullage.session.spend.account import Account
 from ullage.session.spend.budget import Budget
 from ullage.session.state import SessionState
@@ -40,6 +42,7 @@ class CopyMixin:
     _on_event: OnEvent | None
     _has_limits: bool
     _served: ServedWindow | None
+    _saved: SessionReceipts
     _lent: ClassVar[type[SharedStore]] = SharedStore
 
     @staticmethod
@@ -69,6 +72,7 @@ class CopyMixin:
         self._state_lock = self._new_lock()
         self._has_limits, self._served = has_limits, served
         self._on_event = on_event
+        self._saved = SessionReceipts()
         self.budget = budget
         self._account = budget.join(agent, self.emit)
         self._summaries = None
@@ -87,6 +91,16 @@ class CopyMixin:
             "has_limits": self._has_limits,
             "served": self._served,
         }
+
+    @property
+    def _receipts(self) -> ReceiptWriter:
+        """The writer of this session's receipts."""
+        adds_tools = self.settings.recall != "host"
+        is_held_out = self.settings.policy.name == HELD_OUT.name
+        tenant, agent = self.settings.tenant, self._account.agent
+        return ReceiptWriter(
+            self.store, tenant, agent, adds_tools, is_held_out, self._saved
+        )
 
     def __copy__(self) -> Self:
         return self.__deepcopy__(None)

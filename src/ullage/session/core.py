@@ -15,6 +15,7 @@ The laws:
 from __future__ import annotations
 
 import os
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -44,23 +45,22 @@ from ullage.core.values.effects import Commit, Record, Steps, Summarise
 from ullage.core.values.events import Event
 from ullage.core.values.limits import Limits, ServedWindow
 from ullage.core.values.usage import Usage
-from ullage.policy.stages.default import HELD_OUT, SAFEGUARDS, SUMMARISED
+from ullage.policy.stages.default import SAFEGUARDS, SUMMARISED
 from ullage.policy.stages.fingerprints import fingerprint
 from ullage.policy.stages.named import PolicyName, preset
 from ullage.session import reports
 from ullage.session.answering import RecallMixin
 from ullage.session.arguments import check_arguments
+from ullage.session.cache_breaks import answered, look_back
 from ullage.session.copies import CopyMixin
 from ullage.session.deciding import DecisionMixin
 from ullage.session.drivers import Actions
 from ullage.session.host import HostMixin
 from ullage.session.reading import ReadMixin
-from ullage.session.receipts import ReceiptWriter
 from ullage.session.refusals import (
     SHORT_REPLIES,
     after_refusal,
-    after_reply,
-    short_event,
+    learn_from,
 )
 from ullage.session.spend.allowance import Claim
 from ullage.session.spend.budget import Budget
@@ -381,9 +381,9 @@ class SessionCore(
             if words
             else result.request
         )
-        info = RequestInfo(result)
-        view = kind(body, info, self)
-        return view, self._finish(result, info)
+        info, ledger = RequestInfo(result), result.state.ledger
+        yield from look_back(info, ledger, self._state.recent, time.time())
+        return kind(body, info, self), self._finish(result, info)
 
     def _largest_claim(self, info: RequestInfo) -> Claim:
         """The most tokens and money that the call of a view can use."""
@@ -521,8 +521,8 @@ class SessionCore(
     # ── a reply ──────────────────────────────────────────────────────────────────────
 
     def _observe(self, info: RequestInfo, reply: Any) -> Steps[None]:
-        payer = self._receipts
-        payer.look_at(info, self._count_view(info))
+        payer, window = self._receipts, self._count_view(info)
+        payer.look_at(info, window)
         report = reports.report_of(reply, info, self.settings.limits)
         thread = reports.thread_record(
             reply, report, info, self.settings.tenant
@@ -530,7 +530,7 @@ class SessionCore(
         if thread is not None:
             yield Commit((), (thread,))
         if isinstance(report, Unreadable):
-            yield from self._leave_unreported(info, report)
+            yield from self._leave_unreported(info, report, window)
             return
         earlier = (
             None
@@ -542,10 +542,9 @@ class SessionCore(
         ):
             return  # the very reply that was observed before, here or by another (F104)
         prior = self._take_cache()  # what is observed is written to it
-        transcript = (
-            info.transcript
-            if info.working is None
-            else info.working.transcript
+        transcript = (info.working or info).transcript
+        sent = answered(
+            info, window, report.usage, prior.persisted.ledger, time.time()
         )
         persisted = yield from observe(
             report.usage,
@@ -555,7 +554,9 @@ class SessionCore(
             info.size,
             model=info.model,
             estimated_tokens=info.tokens,
+            raw_tokens=payer.raw_tokens(info, report.usage),
             outlining=self._outlining(info),
+            beside=sent.records,
         )
         spent = reports.spent_by(report, instead_of=earlier)
         self.budget.settle(self._account, report, info.model, info.estimate)
@@ -564,23 +565,26 @@ class SessionCore(
             prior.cache.observed(transcript, info.key)
 
         def count(state: SessionState) -> Change:
-            next_state, warnings = _learn_from(
+            next_state, warnings = learn_from(
                 state, info, report.usage.sent_tokens or None
             )
             next_state = next_state.with_persisted(persisted).with_spent(spent)
             info.reply_usage = report.usage
-            events = (*reports.reported_in(reply, report.usage), *warnings)
-            return replace(
-                next_state.with_observed(report, earlier), cache=prior.cache
-            ), events
+            info.broken, info.reply_events = sent.broken, warnings
+            if earlier is None:  # a fuller report tells nothing anew
+                info.reply_events += sent.events
+            reported = reports.reported_in(reply, report.usage)
+            next_state = next_state.with_observed(report, earlier)
+            next_state = replace(next_state, cache=prior.cache)
+            return next_state.with_sent(sent), (*reported, *info.reply_events)
 
-        caches = _caches(self._state.persisted.usage)
+        caches = self._state.caches
         self._change(count)
         counted = None if earlier is None else earlier.usage
         yield from payer.paid(info, report.usage, counted, caches=caches)
 
     def _leave_unreported(
-        self, info: RequestInfo, report: Unreadable
+        self, info: RequestInfo, report: Unreadable, window: Window | None
     ) -> Steps[None]:
         """Count our estimate for a reply whose usage nobody reported."""
         output_tokens = report.output_tokens
@@ -589,26 +593,22 @@ class SessionCore(
         )
 
         def leave_uncounted(state: SessionState) -> Change:
-            next_state, warnings = _learn_from(
+            next_state, warnings = learn_from(
                 state, info, report.input_tokens or None
             )
-            return next_state, (reports.unreported(report, info), *warnings)
+            info.reply_events = (*warnings, *sent.events)
+            events = (reports.unreported(report, info), *info.reply_events)
+            return next_state.with_sent(sent), events
 
-        self._change(leave_uncounted)
         estimate = Usage(
             fresh_tokens=info.estimate, output_tokens=output_tokens
         )
-        yield from self._receipts.paid(info, estimate, is_reported=False)
-
-    @property
-    def _receipts(self) -> ReceiptWriter:
-        """The writer of this session's receipts."""
-        adds_tools = self.settings.recall != "host"
-        is_held_out = self.settings.policy.name == HELD_OUT.name
-        tenant, agent = self.settings.tenant, self._account.agent
-        return ReceiptWriter(
-            self.store, tenant, agent, adds_tools, is_held_out
+        ledger, now_s = self._state.persisted.ledger, time.time()
+        sent = answered(
+            info, window, estimate, ledger, now_s, is_reported=False
         )
+        self._change(leave_uncounted)
+        yield from self._receipts.paid(info, estimate, is_reported=False)
 
     def _latest_view(
         self, request: Mapping[str, Any] | None
@@ -637,25 +637,6 @@ class SessionCore(
             state, events = change(self._state)
             self._state = state.with_events(*events)
         tell(events, self._on_event, earlier_events)
-
-
-def _caches(usage: Usage) -> bool:
-    """Whether a prompt cache was seen at work."""
-    return bool(usage.cache_read_tokens or usage.cache_write_tokens)
-
-
-def _learn_from(
-    state: SessionState, info: RequestInfo, reported_tokens: int | None
-) -> tuple[SessionState, tuple[Event, ...]]:
-    """The state with what a reply taught of the provider's limits, and the events to warn of."""
-    lesson = state.learnt.of(info.transcript, info.model)
-    next_lesson = after_reply(lesson, reported_tokens, info)
-    info.warning = short_event(lesson, next_lesson, info)
-    warnings = () if info.warning is None else (info.warning,)
-    learnt = state.learnt.with_lesson(
-        next_lesson, lesson, info.transcript, info.size
-    )
-    return replace(state, learnt=learnt), warnings
 
 
 def _policy(policy: str | Policy, *, summarised: bool) -> Policy:

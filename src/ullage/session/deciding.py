@@ -55,17 +55,19 @@ class DecisionMixin:
             newest.transcript, self._state.persisted.ledger
         ).decisions
 
-    def _outlining(self, info: RequestInfo) -> tuple[Window, str, str] | None:
-        """What a view's outline is made of: window, wire and agent; None: no outline is kept."""
+    def _outlining(
+        self, info: RequestInfo
+    ) -> tuple[Window, str, str, str] | None:
+        """What a view's outline is made of: window, wire, agent, session; None: none is kept."""
         window = info.working
         if window is None or window.size < info.size or not self._outlines:
             return None
-        root = canon.root(info.wire.name, self.settings.tenant)
-        if window.transcript.chain[0] != root:
+        settings, wire = self.settings, info.wire.name
+        if window.transcript.chain[0] != canon.root(wire, settings.tenant):
             return (
                 None  # the beginning of the history is with the provider alone
             )
-        return window, info.wire.name, self.settings.agent
+        return window, wire, settings.agent, settings.client_session
 
     @property
     def _outlines(self) -> bool:

@@ -24,7 +24,7 @@ from ullage.core.values.effects import (
 from ullage.stores.leases import once
 
 if TYPE_CHECKING:  # who only reads in a store loads nothing else
-    from ullage.session.summarise import Summaries
+    from ullage.session.summarise import StoredReplies, Summaries
     from ullage.stores import AsyncStore, Store
 
 T = TypeVar("T")
@@ -132,7 +132,7 @@ def run(
     steps: Steps[T],
     store: Store,
     tenant: str,
-    summaries: Summaries | None = None,
+    summaries: Summaries | StoredReplies | None = None,
 ) -> T:
     """Run steps of the core on a store.
 
@@ -158,7 +158,7 @@ async def arun(
     steps: Steps[T],
     store: AsyncStore,
     tenant: str,
-    summaries: Summaries | None = None,
+    summaries: Summaries | StoredReplies | None = None,
     *,
     is_heavy: bool = False,
 ) -> T:
@@ -178,17 +178,21 @@ async def _act(act: Callable[[], Any]) -> Any:
 
 
 def asking(
-    summaries: Summaries, store: object, tenant: str
+    summaries: Summaries | StoredReplies, store: object, tenant: str
 ) -> Callable[[Summarise], Any]:
     """A function that asks for a summary: under a lease, where the store has leases."""
+    if not summaries.asks:
+        return summaries.ask
     ask, longest_s = summaries.ask, summaries.summariser.timeout_s
     return lambda request: drive(once(request, ask, store, tenant, longest_s))
 
 
 def awaiting(
-    summaries: Summaries, store: object, tenant: str
+    summaries: Summaries | StoredReplies, store: object, tenant: str
 ) -> Callable[[Summarise], Any]:
     """`asking` for an event loop."""
+    if not summaries.asks:
+        return summaries.ask
     ask, longest_s = summaries.aask, summaries.summariser.timeout_s
     return lambda request: adrive(
         once(request, ask, store, tenant, longest_s), _act

@@ -53,6 +53,17 @@ class HostMixin:
         with self._state_lock:
             self._state = replace(self._state, learnt=learnt)
 
+    def asked_in(self, client_session: str) -> None:
+        """Take in the client's own name of its session, for the outlines from here on.
+
+        Args:
+            client_session: as the client calls it; ``""`` changes nothing.
+        """
+        if client_session and client_session != self.settings.client_session:
+            self.settings = replace(
+                self.settings, client_session=client_session
+            )
+
     @property
     def messages(self) -> Sequence[Message]:
         """The history of the newest view as values; empty where nothing was fitted yet."""

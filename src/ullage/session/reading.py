@@ -15,9 +15,11 @@ from ullage.core.history.window import Window
 from ullage.core.turn.settings import Settings
 from ullage.core.turn.state import State
 from ullage.core.values.events import Event
+from ullage.core.values.receipts import ReceiptTotals
 from ullage.core.values.toolset import ToolSpec
 from ullage.core.values.usage import Usage
 from ullage.session.picture import OneWindow, PictureMixin
+from ullage.session.receipts import SessionReceipts
 from ullage.session.spend.account import Account
 from ullage.session.spend.budget import Budget
 from ullage.session.spend.calls import Call
@@ -37,6 +39,7 @@ class ReadMixin(PictureMixin):
     budget: Budget
     _state: SessionState
     _account: Account
+    _saved: SessionReceipts
 
     def __repr__(self) -> str:
         newest = self._state.newest
@@ -66,6 +69,15 @@ class ReadMixin(PictureMixin):
     def cost_usd(self) -> float | None:
         """What the reported usage cost at list price, or None if a price is not known."""
         return self.state.cost_usd
+
+    @property
+    def saved(self) -> ReceiptTotals:
+        """What this session's requests came to, and would have come to without ullage.
+
+        `ullage run` and `ullage report` print the same figures. ``print(session.saved)`` puts them
+        into a sentence. A copy of a session begins anew.
+        """
+        return self._saved.totals
 
     @property
     def calls(self) -> tuple[Call, ...]:

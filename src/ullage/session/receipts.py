@@ -41,6 +41,7 @@ from ullage.session.reckoning import (
     as_it_came,
     beside,
     counted,
+    raw_prompt_tokens,
     sums_of,
 )
 from ullage.session.spend.calls import Spent
@@ -109,6 +110,46 @@ class ReceiptNote(NamedTuple):
         )
 
 
+class SessionReceipts:
+    """What the replies to one session came to, summed up when it is asked for."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._notes: list[ReceiptNote] = []
+        self._sums = ReceiptTotals()
+        self._replied_at_s: float | None = None
+
+    def note(self, note: ReceiptNote) -> None:
+        """Take in a reply.
+
+        Args:
+            note: what it came to.
+        """
+        with self._lock:
+            self._notes.append(note)
+            if len(self._notes) >= MOST_NOTED:
+                self._add_notes()
+
+    @property
+    def totals(self) -> ReceiptTotals:
+        """The sums of all replies so far."""
+        with self._lock:
+            self._add_notes()
+            return self._sums
+
+    def _add_notes(self) -> None:
+        for note in self._notes:
+            gap_s = 0.0
+            if note.request is not None:
+                gap_s = note.at_s - (self._replied_at_s or note.at_s)
+                self._replied_at_s = note.at_s
+            try:
+                self._sums += note.sums(gap_s)
+            except Exception:  # noqa: BLE001 - what a host put into its history must not end its run
+                self._sums += as_it_came(note.usage, note.place.model)
+        self._notes.clear()
+
+
 _writers: dict[str, int] = {}
 """The process of each writer; a fork inherits those of its parent."""
 
@@ -130,6 +171,7 @@ class ReceiptLedger:
         self._unwritten: set[ReceiptKey] = set()
         self._replied_at_s: dict[bytes, float] = {}
         self._written_at_s = float("-inf")
+        self._due_at = MOST_NOTED  # with so many notes somebody writes
 
     def note(self, note: ReceiptNote) -> bool:
         """Note a reply.
@@ -138,14 +180,19 @@ class ReceiptLedger:
             note: what it came to.
 
         Returns:
-            Whether it is time to `write`.
+            Whether it is time to `write`. Of those who note something meanwhile none is told so
+            too; if the write comes to nothing, whoever comes as late again is.
         """
         with self._lock:
             if self._pid != os.getpid():
                 self._begin()
             self._notes.append(note)
             waited_s = note.at_s - self._written_at_s
-            return len(self._notes) >= MOST_NOTED or waited_s >= EVERY_S
+            is_due = len(self._notes) >= self._due_at or waited_s >= EVERY_S
+            if is_due:
+                self._written_at_s = note.at_s
+                self._due_at = len(self._notes) + MOST_NOTED
+            return is_due
 
     def write(self, keeper: Any, *, is_over: bool = False) -> None:
         """Work out and write what was noted.
@@ -180,6 +227,7 @@ class ReceiptLedger:
         with self._lock:
             notes, self._notes = self._notes, []
             self._written_at_s = time.monotonic()
+            self._due_at = MOST_NOTED
         sums = list(self._sum_notes(notes))
         with self._lock:
             for place, added in sums:
@@ -338,6 +386,7 @@ class ReceiptWriter(NamedTuple):
         client: the agent it is of.
         adds_tools: whether recall tools in its views are ours, not the caller's own.
         is_held_out: whether its conversation is held out.
+        session: sums up what this session alone came to; None: nothing does.
     """
 
     store: object
@@ -345,6 +394,7 @@ class ReceiptWriter(NamedTuple):
     client: str
     adds_tools: bool = True
     is_held_out: bool = False
+    session: SessionReceipts | None = None
 
     def look_at(self, info: RequestInfo, window: Window | None) -> None:
         """Count a view for the receipt of its reply, once.
@@ -358,6 +408,20 @@ class ReceiptWriter(NamedTuple):
                 info.counts = counted(info, window, adds_tools=self.adds_tools)
             except Exception:  # noqa: BLE001 - what a host put into its history must not end its run
                 info.counts = None
+
+    def raw_tokens(self, info: RequestInfo, usage: Usage) -> int:
+        """Reckon the prompt of a view without ullage, as its receipt will.
+
+        Args:
+            info: the view, which `look_at` counted.
+            usage: what its reply came to.
+
+        Returns:
+            Tokens; -1 where the view was not counted.
+        """
+        if info.counts is None:
+            return -1
+        return raw_prompt_tokens(info.counts, usage)
 
     def paid(
         self,
@@ -408,6 +472,8 @@ class ReceiptWriter(NamedTuple):
 
     def _note(self, note: ReceiptNote) -> bool:
         """Note something, where the store keeps receipts; whether it is time to write."""
+        if self.session is not None:
+            self.session.note(note)
         keeper = receipts_of(self.store)
         return keeper is not None and ledger_of(keeper).note(note)
 

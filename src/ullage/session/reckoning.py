@@ -168,6 +168,17 @@ def sums_of(
     )
 
 
+def raw_prompt_tokens(request: RequestCounts, usage: Usage) -> int:
+    """Tokens of a request's prompt without ullage: those that its receipt has.
+
+    Args:
+        request: it, as the session counts it.
+        usage: what the provider reported.
+    """
+    raw, _ = _reckoned(usage, request, is_warm=False)
+    return _tokens(raw).prompt
+
+
 def as_it_came(usage: Usage, model: str) -> ReceiptTotals:
     """The sums of a request that was sent as it came: the same on both sides.
 

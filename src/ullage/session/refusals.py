@@ -28,6 +28,7 @@ from ullage.core.turn.lessons import Lesson, Lessons, limits_for
 from ullage.core.values.events import Event
 from ullage.core.values.limits import TextLimit
 from ullage.policy.stages.overlong import overlong
+from ullage.session.state import SessionState
 from ullage.session.view import RequestInfo
 from ullage.wires.overflow import Overflow
 
@@ -308,3 +309,23 @@ def _event(reason: str, tokens_before: int, tokens_after: int) -> Event:
         tokens_before=tokens_before,
         tokens_after=tokens_after,
     )
+
+
+def learn_from(
+    state: SessionState, info: RequestInfo, reported_tokens: int | None
+) -> tuple[SessionState, tuple[Event, ...]]:
+    """The state with what a reply taught of the provider's limits, and the events to warn of.
+
+    Args:
+        state: of the session.
+        info: the view that was answered.
+        reported_tokens: of its prompt; None: nobody reported them.
+    """
+    lesson = state.learnt.of(info.transcript, info.model)
+    next_lesson = after_reply(lesson, reported_tokens, info)
+    info.warning = short_event(lesson, next_lesson, info)
+    warnings = () if info.warning is None else (info.warning,)
+    learnt = state.learnt.with_lesson(
+        next_lesson, lesson, info.transcript, info.size
+    )
+    return replace(state, learnt=learnt), warnings

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 from ullage.core.contract.policy import Policy
@@ -22,6 +23,7 @@ from ullage.core.values.decisions import Verb, When
 from ullage.core.values.effects import Record, Steps
 from ullage.core.values.limits import Limits
 from ullage.policy.stages.named import PolicyName
+from ullage.session.ahead import AheadMixin, in_background
 from ullage.session.closing import Closing
 from ullage.session.core import SessionCore
 from ullage.session.drivers import drive, run
@@ -37,7 +39,7 @@ from ullage.wires import Format, FormatName, model_in
 T = TypeVar("T")
 
 
-class Session(SessionCore, Closing):
+class Session(AheadMixin, SessionCore, Closing):
     """Keeps one conversation within its window.
 
     Args:
@@ -123,9 +125,8 @@ class Session(SessionCore, Closing):
             ConfigError: the budget is in money, and the model's prices are not known.
         """
         with self._account.sending():
-            return self._run(
-                self._fit(request, View, may_add_tools=may_add_tools)
-            )
+            steps = self._fit(request, View, may_add_tools=may_add_tools)
+            return self._run(steps, is_turn=True)
 
     def flush(self, request: Mapping[str, Any]) -> None:
         """Decide now what the next `fit` of this history would decide; nothing is to be sent.
@@ -139,7 +140,7 @@ class Session(SessionCore, Closing):
         Raises:
             FormatError, OverLimitError, StoreError: see `fit`.
         """
-        self._run(self._flush(request))
+        self._run(self._flush(request), is_turn=True)
 
     def compact(self, request: Mapping[str, Any]) -> bool:
         """Compact this history now, whatever the pressure; nothing is to be sent.
@@ -473,16 +474,32 @@ class Session(SessionCore, Closing):
         return self._run(self._output_ref(wanted))
 
     def close(self) -> None:
-        """Close the store, and give back what is reserved of the budget."""
+        """Close the store, and give back what is reserved of the budget.
+
+        A compaction under way is given up.
+        """
+        self._pending = ()
         self.budget.end(self._account)
         close(self.store)
         self.store.close()
 
-    def _run(self, steps: Steps[T]) -> T:
+    def _run(self, steps: Steps[T], *, is_turn: bool = False) -> T:
+        """Run steps under the session's lock; after those of a turn's request, look ahead."""
+        summaries, tenant = self._summaries, self.settings.tenant
+        asked = None if summaries is None else summaries.for_turns()
         with self._lock:
-            return run(
-                steps, self.store, self.settings.tenant, self._summaries
-            )
+            result = run(steps, self.store, tenant, asked)
+            if is_turn and asked is not None and not asked.asks:
+                self._look_ahead()
+            return result
+
+    def _look_ahead(self) -> None:
+        """Begin the next compaction in a thread, where no turn waits for a summary."""
+        cut = self._due_ahead()
+        if cut is not None:
+            steps, tenant = self._filling(cut), self.settings.tenant
+            work = partial(run, steps, self.store, tenant, self._summaries)
+            self._begun(cut, in_background(work))
 
 
 def fit(

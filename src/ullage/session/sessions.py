@@ -55,6 +55,7 @@ _MESSAGE_BYTES = 4_000
 """What is kept of a message beside its texts: the snapshot, digests, counts, places, and what a
 policy worked out of it; of 50 sessions of 200 KB it was 2.5 KB, and 6 if they decided something."""
 
+_SHARED = frozenset((bool, int, type(None)))
 _UNIT = "\x1f"
 """Parts a tenant's name from that of a conversation which is an owner of its own."""
 
@@ -93,7 +94,8 @@ def _count_bytes(value: Any, seen: set[int]) -> int:
     total, queue = 0, [value]
     while queue:
         item = queue.pop()
-        if id(item) in seen:
+        # nothing of its own: flags and places, of which a part has more than texts
+        if type(item) in _SHARED or id(item) in seen:
             continue
         seen.add(id(item))
         total += getsizeof(item)
@@ -389,9 +391,8 @@ class AsyncSessions(_Sessions["AsyncSession"], AsyncClosing):
     async def close(self) -> None:
         """See `Sessions.close`. A compaction under way is given up."""
         with self._lock:
-            sessions = [
-                entry.session for entry in self._session_entries.values()
-            ]
+            # those that were let go may still have one under way
+            sessions = list(self._alive.values())
             self._session_entries.clear()
             self._bytes = 0
         for session in sessions:

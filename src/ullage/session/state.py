@@ -13,6 +13,7 @@ from ullage.core.turn.caches import SessionCache
 from ullage.core.turn.lessons import Lessons
 from ullage.core.values.effects import Record
 from ullage.core.values.events import Event
+from ullage.session.sent import Answered, RecentRequest, with_recent
 from ullage.session.spend.book import UsageReport
 from ullage.session.spend.calls import Spent
 from ullage.session.view import RequestInfo
@@ -35,6 +36,7 @@ class SessionState(Struct, frozen=True):
         carried: the ledger as far as the host has it (`news`).
         observed: the newest replies that were observed.
         waiting: records that were taken in before those they follow.
+        recent: the newest requests that were answered, one of each conversation.
     """
 
     persisted: State
@@ -45,6 +47,13 @@ class SessionState(Struct, frozen=True):
     carried: Ledger = Ledger()
     observed: tuple[UsageReport, ...] = ()
     waiting: tuple[Record, ...] = ()
+    recent: tuple[RecentRequest, ...] = ()
+
+    @property
+    def caches(self) -> bool:
+        """Whether a prompt cache was seen at work."""
+        usage = self.persisted.usage
+        return bool(usage.cache_read_tokens or usage.cache_write_tokens)
 
     def with_persisted(self, persisted: State) -> SessionState:
         """The state with a new persisted part. Its sums are added apart (`with_spent`).
@@ -121,6 +130,16 @@ class SessionState(Struct, frozen=True):
             if earlier is None or not report.is_of(observed)
         ]
         return replace(self, observed=(*reports, observed)[-OBSERVED_KEPT:])
+
+    def with_sent(self, sent: Answered) -> SessionState:
+        """The state that knows of a request which was answered, to judge the next one by.
+
+        Args:
+            sent: what is kept of it.
+        """
+        if sent.request is None:
+            return self
+        return replace(self, recent=with_recent(self.recent, sent.request))
 
     def with_news(self) -> tuple[SessionState, tuple[Record, ...]]:
         """The session whose host has every record, and the records that it did not have."""

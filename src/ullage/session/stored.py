@@ -7,10 +7,11 @@ that on. Everything here is steps of the core, but for listing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ullage.core.errors import ConfigError, StoreError
 from ullage.core.history.hand import (
@@ -46,10 +47,13 @@ from ullage.core.values.edits import (
     Restore,
     whole,
 )
+from ullage.session.sent import SentRequest, sent_in
 from ullage.session.targets import target_of, undone_by
 from ullage.stores import Store
 
 CHARS_PER_TOKEN = 4
+BESIDE_S = 60.0
+"""What an agent asks so shortly before or after may be beside its conversation."""
 CONVERSATIONS = 5_000
 """The newest outlines that are looked through for conversations."""
 State: TypeAlias = Literal["whole", "in short", "set aside"]
@@ -85,6 +89,7 @@ class Leaf(NamedTuple):
         ref: what opens it, where it was set aside; ``""``: nothing has to.
         why: why it was.
         shown_chars: how many characters are shown in its place.
+        file: the path that its call names, or the end of it; ``""``: none.
     """
 
     name: str
@@ -100,6 +105,7 @@ class Leaf(NamedTuple):
     ref: str = ""
     why: str = ""
     shown_chars: int = 0
+    file: str = ""
 
 
 class StoredConversation(Struct, frozen=True, eq=False):
@@ -113,6 +119,7 @@ class StoredConversation(Struct, frozen=True, eq=False):
         transcript: the same as stand-ins, with the chain of the real ones.
         ledger: everything that was decided in it.
         hand: the users' decisions that stand.
+        sent: its requests that were answered, oldest first, each behind its place in the chain.
     """
 
     tenant: str
@@ -122,6 +129,7 @@ class StoredConversation(Struct, frozen=True, eq=False):
     transcript: Transcript
     ledger: Ledger
     hand: UserDecisions
+    sent: tuple[tuple[int, SentRequest], ...] = ()
 
     @property
     def key(self) -> bytes:
@@ -183,21 +191,19 @@ def conversation(
     Args:
         store: where it is kept.
         tenant: whose it is.
-        name: its short name, ``c…``; None: the newest.
+        name: its short name, ``c…``, or its client's own name of the session, of which the
+            first eight characters do; None: the newest (`newest_of`).
 
     Raises:
         ConfigError: there is none of this name.
         StoreError: the store failed, or what it holds of the conversation is damaged.
     """
     listed = conversations(store, tenant)
-    outline = next(
-        (
-            entry.outline
-            for entry in listed
-            if name in (None, entry.outline.name)
-        ),
-        None,
-    )
+    newest = newest_of(listed)
+    if name is not None:
+        named = (entry for entry in listed if entry.outline.is_named(name))
+        newest = next(named, None)
+    outline = None if newest is None else newest.outline
     if outline is None:
         problem = (
             "no conversation is kept for this tenant"
@@ -207,6 +213,24 @@ def conversation(
         remedy = "`ullage window` lists them; outlines are kept unless that is switched off."
         raise ConfigError("conversation", problem, remedy)
     return conversation_of(store, tenant, outline)
+
+
+def newest_of(
+    listed: Sequence[ConversationEntry],
+) -> ConversationEntry | None:
+    """The conversation that was used last; None where there is none.
+
+    Agents ask for titles and the like beside their conversation. So of those that were used within
+    a minute, the one with the largest request is meant.
+
+    Args:
+        listed: as `conversations` lists them.
+    """
+    if not listed:
+        return None
+    start_s = listed[0].used_s - BESIDE_S
+    recent = [entry for entry in listed if entry.used_s >= start_s]
+    return max(recent, key=lambda entry: entry.outline.tokens)
 
 
 def conversation_of(
@@ -238,11 +262,15 @@ def conversation_of(
         transcript,
         ledger,
         hand,
+        sent_in(records, transcript),
     )
 
 
 def decide(
-    store: Store, stored: StoredConversation, decision: Decision
+    store: Store,
+    stored: StoredConversation,
+    decision: Decision,
+    check: Callable[[StoredConversation], None] = lambda stored: None,
 ) -> str:
     """Write a decision about a conversation.
 
@@ -250,6 +278,7 @@ def decide(
         store: where the conversation is kept.
         stored: the conversation.
         decision: as `decision_of` made it.
+        check: is given the conversation again where others decided meanwhile, and may raise.
 
     Returns:
         The name of the decision.
@@ -270,6 +299,8 @@ def decide(
             raise StoreError(
                 store.name, "append", "a newer version decided here. Upgrade"
             )
+        hand = hand_of(stored.transcript, ledger)
+        check(replace(stored, ledger=ledger, hand=hand))
 
 
 def decision_of(
@@ -458,7 +489,7 @@ def _leaves(
     stored: StoredConversation, start: int, length: int
 ) -> Iterator[Leaf]:
     leaf_states, message_states = _find_states(stored, length)
-    pins = stored.hand.pins
+    pins, files = stored.hand.pins, _files(stored)
     for index, message in enumerate(stored.messages[start:length], start):
         for number, part, item, outlined, item_index in _number_leaves(
             message
@@ -490,7 +521,18 @@ def _leaves(
                 ref=state.ref,
                 why=state.why,
                 shown_chars=state.shown_chars,
+                file=outlined.file or files.get(outlined.id, ""),
             )
+
+
+def _files(stored: StoredConversation) -> dict[str, str]:
+    """The file that each call names, by the id of the call."""
+    files = dict[str, str]()
+    for message in stored.messages:
+        for part in message.parts:
+            if part.file and part.id:
+                files[part.id] = part.file
+    return files
 
 
 def _number_leaves(

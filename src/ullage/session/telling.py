@@ -45,6 +45,7 @@ LEVELS: Mapping[Kind, int] = {
     **dict.fromkeys(
         (
             "window_found",
+            "cache_broken",
             "joined",
             "changed",
             "condensed",

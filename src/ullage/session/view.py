@@ -20,6 +20,7 @@ from ullage.core.history.frozen import FrozenWindow
 from ullage.core.history.transcript import Transcript
 from ullage.core.history.window import Window
 from ullage.core.turn.standing import Standing
+from ullage.core.values.cache_breaks import CacheBreak
 from ullage.core.values.events import Event
 from ullage.core.values.limits import Limits
 from ullage.core.values.notices import Words
@@ -35,9 +36,12 @@ if TYPE_CHECKING:
     from ullage.core.values.decisions import Verb
     from ullage.session.aio import AsyncSession
     from ullage.session.core import SessionCore
+    from ullage.session.heads import HeadPrint
     from ullage.session.preview import Preview
     from ullage.session.reckoning import RequestCounts
+    from ullage.session.sent import RecentRequest
     from ullage.session.session import Session
+    from ullage.session.view_changes import ViewChange
 
 _NUMBERS = count()
 
@@ -70,6 +74,12 @@ class RequestInfo:
         is_undercounted: whether the provider counted far less than was sent of the views before
             it, again and again.
         warning: what the reply gave reason to warn of, or None.
+        reply_events: what its reply gave reason to tell, its usage left out.
+        before: the request before it in its conversation; None: it is the first, or not known.
+        change: where it is first other than that one; None: it only goes on from it.
+        broken: how it breaks the prompt cache, as the provider reports it, and until then as it is
+            reckoned; None: it does not.
+        head_print: the fingerprint of what stands before its messages; None: not made yet.
     """
 
     def __init__(self, turned: TurnResult) -> None:
@@ -94,6 +104,11 @@ class RequestInfo:
         self.counts: RequestCounts | None = None
         self.is_undercounted: bool = False
         self.warning: Event | None = None
+        self.reply_events: tuple[Event, ...] = ()
+        self.before: RecentRequest | None = None
+        self.change: ViewChange | None = None
+        self.broken: CacheBreak | None = None
+        self.head_print: HeadPrint | None = None
 
     def apart(self) -> RequestInfo:
         """A copy for another session, which shares no lock with the one that made the view."""
@@ -152,7 +167,9 @@ class RequestInfo:
         """What was done to make the view, in words; see `View.explain`."""
         lines = [self.summary]
         lines += [_line(event) for event in self.events]
-        if not self.events:
+        if self.broken is not None:
+            lines.append(f"cache: {self.broken}")
+        elif not self.events:
             lines.append("nothing was changed for this request")
         if self.standing is not None:
             lines.append(f"standing: {self.standing.why}")
@@ -331,7 +348,7 @@ class AsyncView(_Handle):
     ) -> Preview:
         """Work out what a decision about this view would change and cost; see `View.preview`."""
         session = self._session
-        return await session._run(
+        return await session._run_heavy(
             session._preview_decision(
                 verb, target, None, self._sent, **options
             )

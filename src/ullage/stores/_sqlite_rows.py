@@ -31,9 +31,12 @@ MOST_VARIABLES = 900
 """Below 999, the most variables that a statement may have in older SQLite."""
 
 _UPSERT = (
-    "INSERT INTO records (tenant, key, kind, n, name, data, used_s) VALUES (?, ?, ?, ?, ?, ?, ?) "
+    "INSERT INTO records (tenant, key, kind, n, name, data, used_s) VALUES {rows} "
     "ON CONFLICT DO UPDATE SET data = excluded.data, used_s = excluded.used_s"
 )
+_ROW = "(?, ?, ?, ?, ?, ?, ?)"
+MOST_ROWS = MOST_VARIABLES // _ROW.count("?")
+"""The most records that one statement writes."""
 _ONE = "SELECT data FROM records WHERE tenant = ? AND key = ? AND kind = ? AND n = ? AND name = ?"
 _NEWEST = (
     "SELECT key, kind, n, name, data, used_s FROM records WHERE tenant = ? AND kind = ? "
@@ -237,16 +240,7 @@ def write_records(
     existing = partial(_existing_refs, db, tenant)
     text = partial(text_of, db, tenant, objects)
     for record in sorted(records, key=lambda record: record.place):
-        row = (
-            tenant,
-            record.key,
-            record.kind,
-            record.n,
-            to_utf8(record.name),
-            record.data,
-            now_s,
-        )
-        db.execute(_UPSERT, row)
+        write_newest(db, tenant, (record,), now_s)
         if record.is_once:
             names = sorted(named_in(record.data, existing, text))
             rows = ((tenant, to_utf8(ref), record.key) for ref in names)
@@ -254,6 +248,21 @@ def write_records(
                 "INSERT OR IGNORE INTO names (tenant, ref, key) VALUES (?, ?, ?)",
                 rows,
             )
+
+
+def write_newest(
+    db: sqlite3.Connection,
+    tenant: bytes,
+    records: Sequence[Record],
+    now_s: int,
+) -> None:
+    """Write up to `MOST_ROWS` records of which the newest is kept, all or none: one statement."""
+    values: list[Any] = []
+    for record in records:
+        key, kind, n, name = record.place
+        values += tenant, key, kind, n, to_utf8(name), record.data, now_s
+    rows = ", ".join([_ROW] * len(records))
+    db.execute(_UPSERT.format(rows=rows), values)
 
 
 def _existing_refs(

@@ -104,12 +104,11 @@ class SqliteStore(Portable, Transactional):
         owner, now_s = to_utf8(tenant), int(self._clock())
         blobs = self._new_blobs(outputs, owner) if outputs else []
         synced = bool(outputs) or any(record.is_once for record in records)
-        if (
-            not synced and len(records) == 1
-        ):  # what a reply reported: one statement
+        if not synced and 0 < len(records) <= rows.MOST_ROWS:
+            # what a reply reported, and what was sent for it: one statement needs no transaction
             with self._file.connection(self, "commit") as db:
                 self._file.sync(db, is_synced=False)
-                rows.write_records(db, owner, records, now_s, self._objects)
+                rows.write_newest(db, owner, records, now_s)
             return ()
         with self._file.transaction(
             self, "commit", writes=True, synced=synced

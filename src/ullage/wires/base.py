@@ -269,6 +269,8 @@ def _schema_at(settings: Any, path: str) -> Any:
 
 def _schema_text(schema: Any) -> str:
     """A schema as JSON text; of a class its own schema, of a type those of its classes."""
+    if schema is None:
+        return ""
     make_schema = getattr(schema, "model_json_schema", None)
     if inspect.isclass(schema) and make_schema is not None:
         schema = make_schema()

@@ -7,8 +7,8 @@ do. Source of the paths: the SDKs' own (anthropic 2.11, openai 3.52, google-gena
 from __future__ import annotations
 
 import re
-from abc import ABC
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
@@ -105,6 +105,18 @@ class BatchPaths(Struct, frozen=True):
     request: str
 
 
+class Question(Struct, frozen=True):
+    """A question of ours, which no client asked.
+
+    Attributes:
+        path: the end of its path, behind whatever stands before the API.
+        body: what is sent, as JSON values.
+    """
+
+    path: str
+    body: dict[str, Any]
+
+
 class Http(ABC):
     """One wire over HTTP.
 
@@ -116,6 +128,8 @@ class Http(ABC):
             a request without it is of another wire. ``""``: there are no such paths.
         openings: the types of events of a stream that come before all content.
         failures: the types of a body, or of an event, that says that there is no reply.
+        base: what stands between a vendor's host and the path of a `question`.
+        asks: how the path ends at which a reply is asked for, and which a `question` may take.
         names_events: whether an event is an object with one field, whose name is its type: in
             Amazon's frames that is a header. Else a frame holds an event as bytes.
     """
@@ -126,7 +140,43 @@ class Http(ABC):
     maker_field: ClassVar[str] = ""
     openings: ClassVar[frozenset[str]] = frozenset()
     failures: ClassVar[frozenset[str]] = frozenset(("error",))
+    base: ClassVar[str] = ""
+    asks: ClassVar[re.Pattern[str]]
     names_events: ClassVar[bool] = False
+
+    @abstractmethod
+    def question(
+        self, model: str, system: str, texts: Sequence[str], most_tokens: int
+    ) -> Question:
+        """A question without tools, to be answered in one piece.
+
+        Args:
+            model: the model that is asked.
+            system: the system text; ``""``: none.
+            texts: what the user says, in order.
+            most_tokens: the most that the answer may have.
+        """
+
+    def key_headers(self, key: str) -> dict[str, str]:
+        """The headers that carry a key of the vendor's.
+
+        Args:
+            key: the key.
+        """
+        return {"Authorization": f"Bearer {key}"}
+
+    def path_beside(self, path: str, question: Question) -> str | None:
+        """The path of a question at the API that a client asks at another path of it.
+
+        Args:
+            path: the client's, without a query.
+            question: the question.
+
+        Returns:
+            The path; None where the client's is none that a reply is asked for at.
+        """
+        match = self.asks.search(path)
+        return None if match is None else path[: match.start()] + question.path
 
     def route(self, method: str, path: str, query: str) -> Route | None:
         """What is asked at a path; None if it is none of this wire's.
@@ -201,6 +251,23 @@ class Http(ABC):
             "code": kind,
         }
         return 429, {"error": error}
+
+
+_UNRESERVED = frozenset(
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+)
+
+
+def quoted(text: str) -> str:
+    """A text as one part of a path (RFC 3986, 2.3), a slash in it quoted too.
+
+    Args:
+        text: such as a model's name.
+    """
+    return "".join(
+        chr(byte) if byte in _UNRESERVED else f"%{byte:02X}"
+        for byte in text.encode("utf-8", "replace")
+    )
 
 
 def _unquoted(text: str) -> str:

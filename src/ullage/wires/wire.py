@@ -8,6 +8,7 @@ repair a history, convert one, hide a turn or stand between a client and a provi
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
@@ -140,5 +141,7 @@ class Wire(Struct, frozen=True, kw_only=True):
         return http
 
     def _part(self, module: str, name: str) -> Any:
-        folder = self.home.rpartition(".")[0]
-        return getattr(import_module(f"{folder}.{module}"), name)
+        path = f"{self.home.rpartition('.')[0]}.{module}"
+        # asked for many times a request, and `import_module` is slow at what is loaded
+        loaded = sys.modules.get(path) or import_module(path)
+        return getattr(loaded, name)

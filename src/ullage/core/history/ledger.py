@@ -55,12 +55,14 @@ class UsageRecord(Struct, frozen=True, array_like=True):
         estimated_tokens: our uncalibrated estimate of the same request.
         output_tokens: what it reported for the answer.
         model: the model of the request.
+        raw_tokens: reckoned: the same prompt without ullage; -1: not known.
     """
 
     reported_tokens: int
     estimated_tokens: int
     output_tokens: int = 0
     model: str = ""
+    raw_tokens: int = -1
 
 
 class PolicyRecord(Struct, frozen=True, array_like=True):

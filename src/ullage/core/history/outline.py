@@ -9,6 +9,7 @@ store, and decides by it, works on these.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -32,13 +33,19 @@ from ullage.core.values.messages import (
     ToolCall,
     ToolResult,
 )
-from ullage.core.values.receipts import name_of
+from ullage.core.values.receipts import NAME_CHARS, name_of
 
 HEAD_CHARS = 60
 """So much of each text is kept."""
 _READ_CHARS = 400
 """So much of a text is looked at: what begins with line ends says little in fewer."""
 _NAME_CHARS = 8
+_PATH = re.compile(
+    r'"(?:file_?path|path|file_?name|file|notebook_path|absolute_path|target_file)"'
+    r'\s*:\s*("(?:[^"\\]|\\.)*")',
+    re.IGNORECASE,
+)
+"""An argument that names a file, as the tools of agents call it."""
 
 
 class Item(Struct, frozen=True, array_like=True):
@@ -65,12 +72,14 @@ class OutlinedPart(Struct, frozen=True, array_like=True):
         items: its leaves; a result may have several.
         id: of a call, or of the call that a result answers.
         name: of the tool.
+        file: of a call, the end of the path that it names; ``""``: it names none.
     """
 
     kind: str
     items: tuple[Item, ...]
     id: str = ""
     name: str = ""
+    file: str = ""
 
 
 class OutlinedMessage(Struct, frozen=True, array_like=True):
@@ -103,6 +112,7 @@ class Outline(Struct, frozen=True, array_like=True):
         limit_tokens: the most that the request might have; 0: not told.
         messages: those from ``start`` on.
         agent: the agent or program that asks, as it calls itself; ``""``: not known.
+        client_session: the client's own name of its session; ``""``: not known.
     """
 
     length: int
@@ -117,11 +127,20 @@ class Outline(Struct, frozen=True, array_like=True):
     limit_tokens: int
     messages: tuple[OutlinedMessage, ...]
     agent: str = ""
+    client_session: str = ""
 
     @property
     def name(self) -> str:
         """The short name of the conversation, ``c…``; its branches share it."""
         return "c" + canon.ref_of(self.first.hex())[:_NAME_CHARS]
+
+    def is_named(self, name: str) -> bool:
+        """Whether a conversation is meant by a name: its short one, or its client's own."""
+        if name == self.name:
+            return True
+        return len(name) >= _NAME_CHARS and self.client_session.startswith(
+            name
+        )
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -136,6 +155,7 @@ def outlined(
     wire: str,
     tokens: int,
     agent: str = "",
+    client_session: str = "",
 ) -> tuple[Ledger, tuple[Record, ...]]:
     """The ledger with the outline of a history up to a length, and its record if that is new.
 
@@ -146,16 +166,41 @@ def outlined(
         wire: its format.
         tokens: of the request.
         agent: the agent or program that asks.
+        client_session: its own name of the session.
     """
     transcript = window.transcript
     key = transcript.decision_key(length)
     if not length or ledger.at(key).outlined >= length:
         return ledger, ()
     earlier, start = _newest_outline(transcript, length, ledger)
-    outline = Outline(
+    outline = replace(
+        whole_outline(window, length, start, wire=wire, tokens=tokens),
+        before=earlier,
+        agent=name_of(agent),
+        client_session=name_of(client_session),
+    )
+    return ledger.with_outlined(key, length), (
+        Record(key, "outline", 0, _encode(outline)),
+    )
+
+
+def whole_outline(
+    window: Window, length: int, start: int = 0, *, wire: str, tokens: int
+) -> Outline:
+    """The outline of a history up to a length, which names no earlier one.
+
+    Args:
+        window: shows the history; not empty.
+        length: how many of its messages are meant.
+        start: leave out the messages before this one.
+        wire: its format.
+        tokens: of the request.
+    """
+    transcript = window.transcript
+    return Outline(
         length=length,
         start=start,
-        before=earlier,
+        before=b"",
         root=transcript.chain[0],
         first=transcript.chain[1],
         title=_title(transcript, length),
@@ -164,10 +209,6 @@ def outlined(
         tokens=tokens,
         limit_tokens=window.limit_tokens,
         messages=tuple(_message(window, at) for at in range(start, length)),
-        agent=name_of(agent),
-    )
-    return ledger.with_outlined(key, length), (
-        Record(key, "outline", 0, _encode(outline)),
     )
 
 
@@ -243,7 +284,10 @@ def _part(
 ) -> OutlinedPart:
     match part:
         case ToolCall(id=id, name=name, arguments=text):
-            return OutlinedPart("call", (_item(text),), whole(id), whole(name))
+            file = file_in(text[:_READ_CHARS])
+            return OutlinedPart(
+                "call", (_item(text),), whole(id), whole(name), file
+            )
         case ToolResult(call_id=id, content=content, name=name):
             items = list[Item]()
             for index, leaf in enumerate(content):
@@ -254,6 +298,22 @@ def _part(
             return OutlinedPart("reasoning", ())
         case _:
             return OutlinedPart("text", (_content(part),))
+
+
+def file_in(arguments: str) -> str:
+    """The end of the path that the arguments of a call name; ``""``: they name none.
+
+    Args:
+        arguments: as JSON text; its beginning is enough.
+    """
+    match = _PATH.search(arguments)
+    if match is None:
+        return ""
+    try:
+        path = msgspec.json.decode(match[1], type=str)
+    except msgspec.DecodeError:
+        return ""
+    return name_of(path[-NAME_CHARS:])
 
 
 def _content(leaf: object) -> Item:

@@ -66,4 +66,5 @@ def outline_in(
         wire=request.wire.name,
         tokens=window.estimate,
         agent=settings.agent,
+        client_session=settings.client_session,
     )

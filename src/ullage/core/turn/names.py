@@ -69,7 +69,8 @@ def definitions(
 def holds(request: Request, prefix: str, toolset: Toolset) -> bool:
     """Whether the caller's own tools hold our definitions already, cached or not."""
     names = {prefix + spec.name for spec in toolset.tools}
-    return names == set(_copies(request, prefix, toolset))
+    has_all = names.issubset(request.envelope.head.tools)
+    return has_all and names == set(_copies(request, prefix, toolset))
 
 
 def prefix_beside(

@@ -10,7 +10,7 @@ from ullage.core.history.transcript import Transcript
 from ullage.core.history.window import Window
 from ullage.core.turn.changes import note_answered
 from ullage.core.turn.state import State
-from ullage.core.values.effects import Commit, Steps
+from ullage.core.values.effects import Commit, Record, Steps
 from ullage.core.values.usage import Usage
 
 
@@ -23,7 +23,9 @@ def observe(
     *,
     model: str,
     estimated_tokens: int,
-    outlining: tuple[Window, str, str] | None = None,
+    raw_tokens: int = -1,
+    outlining: tuple[Window, str, str, str] | None = None,
+    beside: tuple[Record, ...] = (),
 ) -> Steps[State]:
     """Record what a provider reported for a view.
 
@@ -35,7 +37,10 @@ def observe(
         size: how many messages the view was made of.
         model: the model it was made for.
         estimated_tokens: what it was reckoned to hold.
-        outlining: the window behind the view, its format and its agent, where an outline is kept.
+        raw_tokens: reckoned: what its prompt would have held without ullage; -1: not known.
+        outlining: the window behind the view, its format, its agent and the agent's name of the
+            session, where an outline is kept.
+        beside: records to be kept with the report.
 
     Returns:
         The state with the report in its ledger and in its sums.
@@ -47,13 +52,17 @@ def observe(
     if usage.sent_tokens <= 0:
         return state  # a stream without usage says nothing about the context (F63)
     report = UsageRecord(
-        usage.sent_tokens, estimated_tokens, usage.output_tokens, model
+        usage.sent_tokens,
+        estimated_tokens,
+        usage.output_tokens,
+        model,
+        raw_tokens,
     )
     key = transcript.decision_key(size)
     ledger, record = state.ledger.with_observed(key, report)
     ledger, records = note_answered(transcript, size, ledger)
     if outlining is not None:
-        window, wire, agent = outlining
+        window, wire, agent, client_session = outlining
         ledger, outline = outlined(
             window,
             size,
@@ -61,7 +70,8 @@ def observe(
             wire=wire,
             tokens=usage.sent_tokens,
             agent=agent,
+            client_session=client_session,
         )
         records = (*records, *outline)
-    yield Commit((), (record, *records))
+    yield Commit((), (record, *records, *beside))
     return replace(state, ledger=ledger)

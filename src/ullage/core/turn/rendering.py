@@ -233,7 +233,8 @@ def layout(view: Window) -> list[int | str]:
         if edit is not None:
             within = [one for one in system_indices if start <= one < stop]
             _lay_summary(view, items, start, stop, edit, system_indices)
-            _lay_system(view, items, deferred, within, edit.later)
+            if within:
+                _lay_system(view, items, deferred, within, edit.later)
         index = stop
     items += deferred
     for placed in view.added:
@@ -253,11 +254,12 @@ def _lay_summary(
 ) -> None:
     """Lay out a summary's texts, and the messages that it leaves in the view."""
     remaining = view.kept_by(edit)
-    remaining = remaining.union(
-        one for one in view.revealed if start <= one < stop
-    )
-    visible = sorted(remaining.difference(system_indices))
-    visible = [index for index in visible if not view.hidden(index)]
+    if view.revealed:
+        remaining |= {one for one in view.revealed if start <= one < stop}
+    visible = list[int]()
+    for index in sorted(remaining):
+        if index not in system_indices and not view.hidden(index):
+            visible.append(index)
     if not items or _would_follow_a_reply(view, items[-1], visible):
         items += [*edit.opening, *visible]
     else:

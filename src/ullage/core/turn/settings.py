@@ -29,6 +29,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         outlines: whether an outline of the history is kept beside the ledger
             (`ullage.core.history.outline`).
         agent: the agent or program that asks, for its outlines.
+        client_session: its own name of the session, for its outlines.
         may_add_tools: whether the recall tools may be added to the request at hand; False where
             its provider refused them.
     """
@@ -50,4 +51,5 @@ class Settings(Struct, frozen=True, kw_only=True):
     policy_fingerprint: str = ""
     outlines: bool = False
     agent: str = ""
+    client_session: str = ""
     may_add_tools: bool = True

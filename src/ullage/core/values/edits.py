@@ -108,7 +108,8 @@ class ReplaceSpan(
 
         None where the text stands in a result (A14).
         """
-        return tuple(text for text in (self.retain, self.text) if text)
+        both = (self.retain, self.text) if self.retain else (self.text,)
+        return both if self.text else both[:-1]
 
     @property
     def texts(self) -> tuple[str, ...]:

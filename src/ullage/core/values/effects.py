@@ -55,6 +55,8 @@ KINDS: Mapping[str, Literal["once", "newest"]] = {
     "latest": "newest",
     "splice": "once",
     "thread": "once",
+    "sent": "newest",
+    "head": "newest",
 }
 """Which value a store keeps of each kind of record: the first one, or the newest.
 

@@ -6,6 +6,8 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from ullage.core.values.cache_breaks import CacheBreak
+
 Kind: TypeAlias = Literal[
     "truncated",  # a result was cut when first seen
     "pruned",  # old messages became a record, or an old result left the view
@@ -30,6 +32,7 @@ Kind: TypeAlias = Literal[
     "unfitted",  # the request could not be fitted, and went to the provider as it came
     "superseded",  # a newer policy decides here; only the guard adds to it
     "observed",  # a reply's usage was taken in
+    "cache_broken",  # what had been sent before was billed anew; the event says because of what
     "unkept",  # the store is full: what is new is shown uncut, or nothing would open it
     "unreported",  # a reply's usage could not be read or kept; our estimate is counted for it
     "refused",  # the provider called the request, or a text, too long; the next one is smaller
@@ -57,6 +60,7 @@ class Event(Struct, frozen=True, kw_only=True):
         tokens_after: tokens of the place after.
         ref: what opens the original, or None.
         left_out_bytes: bytes of the original that are not shown, where its stage says.
+        broken: the break of a prompt cache that it tells of, or None.
     """
 
     kind: Kind
@@ -66,3 +70,4 @@ class Event(Struct, frozen=True, kw_only=True):
     tokens_after: int = 0
     ref: str | None = None
     left_out_bytes: int = 0
+    broken: CacheBreak | None = None

@@ -23,13 +23,17 @@ class Limits(Struct, frozen=True, kw_only=True):
             is smaller.
 
     Raises:
-        ConfigError: the reserve leaves no room for a prompt.
+        ConfigError: one of them is not a whole number, or the reserve leaves no room for a
+            prompt.
     """
 
     window_tokens: int
     output_reserve_tokens: int | None = None
 
     def __post_init__(self) -> None:
+        _check_tokens("window_tokens", self.window_tokens)
+        if self.output_reserve_tokens is not None:
+            _check_tokens("output_reserve_tokens", self.output_reserve_tokens)
         if self.window_tokens <= 0:
             raise ConfigError(
                 "window_tokens",
@@ -55,6 +59,16 @@ class Limits(Struct, frozen=True, kw_only=True):
         if reserve is None:
             reserve = min(DEFAULT_RESERVE_TOKENS, self.window_tokens // 8)
         return self.window_tokens - min(reserve, self.window_tokens // 2)
+
+
+def _check_tokens(setting: str, tokens: object) -> None:
+    """Refuse what is not a whole number; the value itself may be a secret, and is not shown."""
+    if isinstance(tokens, int) and not isinstance(tokens, bool):
+        return
+    problem = (
+        f"a value of type {type(tokens).__name__} is not a number of tokens"
+    )
+    raise ConfigError(setting, problem, "Give a whole number, such as 64_000.")
 
 
 class TextLimit(Struct, frozen=True, gc=False):

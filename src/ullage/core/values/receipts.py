@@ -78,6 +78,18 @@ class ReceiptTotals(Struct, frozen=True, kw_only=True):
     raw_usd: float = 0.0
     recall_usd: float = 0.0
 
+    def __str__(self) -> str:
+        """What was sent, and what that saved, in a sentence."""
+        sent, raw = self.sent.prompt, self.raw.prompt
+        requests = f"{self.requests:,} request{'s' * (self.requests != 1)}"
+        text = f"{requests}: {sent:,} prompt tokens, {raw:,} without ullage"
+        if raw:
+            word = "less" if sent <= raw else "more"
+            text += f" ({abs(raw - sent) / raw:.0%} {word})"
+        if self.raw_usd or self.sent_usd:
+            text += f"; ${self.sent_usd:,.4f}, ${self.raw_usd:,.4f} without"
+        return text
+
     @property
     def saved_usd(self) -> float:
         """What was saved, recall paid for."""

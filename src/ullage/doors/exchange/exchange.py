@@ -103,6 +103,7 @@ class Exchange(Claiming):
         served: Callable[[str], ServedWindow | None] | None = None,
         origin: str = "",
         client: str = "",
+        client_session: str = "",
         spending: TeamCall | None = None,
     ) -> None:
         route = None if passed else route_of(method, path)
@@ -121,7 +122,7 @@ class Exchange(Claiming):
         self._tenant = tenant
         self._name = name  # of the conversation, where it has one
         self._served = served
-        self._program = client
+        self._program, self._client_session = client, client_session
         self._sent = body  # as it goes to the upstream
         self._fields: Collection[str] = ()  # of the body
         self._write: bodies.Write = bodies.write
@@ -328,6 +329,9 @@ class Exchange(Claiming):
 
         A request that asks its server for a window has that one.
         """
+        session.asked_in(
+            self._client_session or requests.client_session_in(request)
+        )
         assert self.route is not None
         if self._served is None:
             return
@@ -657,9 +661,9 @@ class Exchange(Claiming):
             self._note(
                 usage=usage if earlier_usage is None else earlier_usage + usage
             )
-        warning = self.view.sent.warning
-        if warning is not None and warning not in self.report.events:
-            self._note(events=(*self.report.events, warning))
+        for event in self.view.sent.reply_events:
+            if event not in self.report.events:
+                self._note(events=(*self.report.events, event))
 
 
 _PUBLIC = {

@@ -122,6 +122,7 @@ class Exchanges:
         served: Callable[[str], ServedWindow | None] | None = None,
         origin: str = "",
         client: str = "",
+        client_session: str = "",
         spending: TeamCall | None = None,
     ) -> Exchange:
         """The exchange of one request.
@@ -136,6 +137,7 @@ class Exchanges:
             served: gives the window that a model is served with, as far as its server told it.
             origin: of its URL, where the path does not begin with it.
             client: the program that asks, for receipts.
+            client_session: its own name of the session, where a header says so.
             spending: reserves what the request may come to; None: nothing limits it.
         """
         return Exchange(
@@ -150,6 +152,7 @@ class Exchanges:
             served=served,
             origin=origin,
             client=client,
+            client_session=client_session,
             spending=spending,
         )
 

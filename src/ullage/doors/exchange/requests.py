@@ -6,6 +6,7 @@ fitted, and value_a out of what is sent. A batch holds many requests.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from operator import is_
 from typing import Any
@@ -17,6 +18,7 @@ from ullage.doors.exchange.routes import Route
 from ullage.doors.host import digest_of
 from ullage.wires import FORMATS, wire_named
 
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MODEL_CHARS = 256
 """No model's name is as long: what is kept by a name, in many places, has to have a bound."""
 _NEAR = 8
@@ -93,6 +95,21 @@ class HistoryStart(Struct, frozen=True):
     opening: bytes = b""
     reply: bytes = b""
     read: int = 0
+
+
+def client_session_in(request: Mapping[str, Any]) -> str:
+    """A client's own name of its session, as its request has it; "" where it has none.
+
+    Claude Code writes it into ``metadata.user_id``, Codex into ``prompt_cache_key``. Other programs
+    put other things there: only what has the form of a UUID is taken.
+    """
+    metadata = request.get("metadata")
+    user = metadata.get("user_id") if isinstance(metadata, Mapping) else None
+    for value in (request.get("prompt_cache_key"), user):
+        matches = _UUID.findall(value) if isinstance(value, str) else ()
+        if matches:
+            return str(matches[-1])
+    return ""
 
 
 def beginning(wire: str, request: Mapping[str, Any]) -> HistoryStart:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from ullage.doors.files.jsonc import Node, scanned
 from ullage.doors.mcp.clients import Client, edit_of_list, read, tomlkit_of
-from ullage.doors.mcp.jsonc import Node, scanned
 from ullage.doors.mcp.tools import TOOLSET
 
 RECALL_NAMES = tuple(tool.name for tool in TOOLSET.tools)

@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from ullage.core.errors import ConfigError
 from ullage.core.installing import install_remedy
-from ullage.doors.mcp.jsonc import Node, NotJson, scanned
+from ullage.doors.files.jsonc import Node, NotJson, scanned
 
 
 class Client(Struct, frozen=True):

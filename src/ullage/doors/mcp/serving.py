@@ -1,14 +1,15 @@
 """An MCP server of our own: what one tenant of a store holds, listed, read and searched.
 
-So any agent can look into what a colleague's run set aside. It only reads: `answered` gives the
-frame that answers one, and does no more I/O than the stores do.
+So any agent can look into what a colleague's run set aside. The shelf only reads: `answered` gives
+the frame that answers one, and does no more I/O than the stores do. What else is served (a user's
+decisions, `ullage.tools.hand.serving`) is handed in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -142,8 +143,46 @@ class Shelf:
         raise RefNotFound(self.name, ref)
 
 
-def answered(frame: bytes, shelf: Shelf) -> bytes:
-    """The frame that answers one; b"" where none is due."""
+class MoreTools(Protocol):
+    """Tools and prompts that are served beside those of the shelf.
+
+    Attributes:
+        tools: as MCP lists them.
+        prompts: as MCP lists them.
+        about: a sentence for the instructions.
+    """
+
+    @property
+    def tools(self) -> Sequence[Mapping[str, Any]]:
+        """The tools."""
+
+    @property
+    def prompts(self) -> Sequence[Mapping[str, Any]]:
+        """The prompts."""
+
+    @property
+    def about(self) -> str:
+        """The sentence."""
+
+    def call(
+        self, name: str, arguments: Mapping[str, Any]
+    ) -> tuple[str, bool]:
+        """Call one of the tools: what the model reads, and whether that is an error."""
+
+    def prompt(self, name: str, arguments: Mapping[str, Any]) -> str | None:
+        """The text of one of the prompts; None: there is none of this name."""
+
+
+def answered(
+    frame: bytes, shelf: Shelf, more: MoreTools | None = None
+) -> bytes:
+    """The frame that answers one; b"" where none is due.
+
+    Args:
+        frame: as it came.
+        shelf: what is read.
+        more: what is served beside that; None: nothing.
+    """
     message = rpc_message_of(frame)
     if (
         message is None
@@ -156,11 +195,15 @@ def answered(frame: bytes, shelf: Shelf) -> bytes:
         params = {name: value_of(raw) for name, raw in fields.items()}
     except UnreadableFrame:
         return failure(message.id, _NO_PARAMS, "the params are no object")
-    return _reply(message.id, str(message.method), params, shelf)
+    return _reply(message.id, str(message.method), params, shelf, more)
 
 
 def _reply(
-    id: Id, method: str, params: Mapping[str, Any], shelf: Shelf
+    id: Id,
+    method: str,
+    params: Mapping[str, Any],
+    shelf: Shelf,
+    more: MoreTools | None,
 ) -> bytes:
     version = version_of(params)
     if version and version not in _STATELESS:
@@ -175,21 +218,37 @@ def _reply(
             "protocolVersion": requested
             if requested in _VERSIONS
             else _VERSIONS[0],
-            **_self(),
+            **_self(more),
         }
     elif method == "server/discover":
-        result = {"supportedVersions": list(_STATELESS), **_self(), **_CACHED}
+        versions = {"supportedVersions": list(_STATELESS)}
+        result = {**versions, **_self(more), **_CACHED}
     elif method == "ping":
         result = {}
     elif method == "tools/list":
         result = {
-            "tools": [as_listed(tool) for tool in _TOOLS],
+            "tools": [
+                *map(as_listed, _TOOLS),
+                *(() if more is None else more.tools),
+            ],
             **(_CACHED if version else {}),
         }
     elif method == "tools/call":
         result = _called(
-            params.get("name"), params.get("arguments") or {}, shelf
+            params.get("name"), params.get("arguments") or {}, shelf, more
         )
+    elif method == "prompts/list" and more is not None:
+        result = {
+            "prompts": list(more.prompts),
+            **(_CACHED if version else {}),
+        }
+    elif method == "prompts/get" and more is not None:
+        prompt = _prompted(
+            params.get("name"), params.get("arguments") or {}, more
+        )
+        if prompt is None:
+            return failure(id, _NO_PARAMS, "there is no prompt of this name")
+        result = prompt
     else:
         return failure(id, _NO_METHOD, f"{method[:80]} is not known here")
     return reply(
@@ -200,20 +259,40 @@ def _reply(
 _CACHED = {"ttlMs": 3_600_000, "cacheScope": "public"}
 
 
-def _self() -> dict[str, Any]:
+def _self(more: MoreTools | None) -> dict[str, Any]:
     about = {"name": "ullage", "version": __version__}
+    prompts: dict[str, Any] = {} if more is None else {"prompts": {}}
     return {
-        "capabilities": {"tools": {}},
+        "capabilities": {"tools": {}, **prompts},
         "serverInfo": about,
-        "instructions": _ABOUT,
+        "instructions": _ABOUT if more is None else f"{_ABOUT} {more.about}",
     }
 
 
-def _called(name: object, arguments: object, shelf: Shelf) -> dict[str, Any]:
+def _prompted(
+    name: object, arguments: object, more: MoreTools
+) -> dict[str, Any] | None:
+    """What a prompt comes to: one message of the user's."""
     options = arguments if isinstance(arguments, dict) else {}
+    text = more.prompt(str(name), options)
+    if text is None:
+        return None
+    content = {"type": "text", "text": text}
+    return {"messages": [{"role": "user", "content": content}]}
+
+
+def _called(
+    name: object, arguments: object, shelf: Shelf, more: MoreTools | None
+) -> dict[str, Any]:
+    options = arguments if isinstance(arguments, dict) else {}
+    names = [] if more is None else [tool["name"] for tool in more.tools]
+    if more is not None and name in names:
+        text, is_error = more.call(str(name), options)
+        return _said(text, is_error=is_error)
     if name not in _NAMES:
+        known = ", ".join((*_NAMES, *names))
         return _said(
-            f"There is no tool of this name; there are {', '.join(_NAMES)}.",
+            f"There is no tool of this name; there are {known}.",
             is_error=True,
         )
     try:

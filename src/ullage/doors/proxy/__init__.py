@@ -18,6 +18,10 @@
     workers.py    several processes on one socket
     agents.py     what makes a coding agent talk to the proxy
     command.py    a command with a proxy of its own (``ullage run``)
+    settings_files.py  where each agent keeps its settings, and how one is changed
+    installing.py      point an agent at the proxy for good (``ullage install``)
+    service.py         the file of a service that starts the proxy
+    answering.py       who answers at an address
     doctor.py     what is wrong with a set-up (``ullage doctor``)
 
 aiohttp is at both ends (the extra ``proxy``) and is loaded when a server is started.

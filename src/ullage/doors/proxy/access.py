@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Verdict: TypeAlias = Literal["given", "unauthenticated", "refused"]
 
+_NAME_CHARS = 100
 _OF_REVERSE_PROXIES = (
     *(
         "forwarded",
@@ -71,6 +72,13 @@ class Access:
             return "given" if _is_of_who_runs_it(request) else "refused"
         is_known = self._has_token(request.headers) or self._is_named(request)
         return "given" if is_known else "unauthenticated"
+
+    def name_of(self, request: web.BaseRequest) -> str:
+        """Who asks, as a trusted reverse proxy says; ``""``: nothing says it."""
+        if not self._is_named(request):
+            return ""
+        name = request.headers[str(self._settings.user_header)]
+        return " ".join(name.split())[:_NAME_CHARS]
 
     def _has_token(self, headers: CIMultiDictProxy[str]) -> bool:
         expected = self._settings.token_sha256

@@ -75,6 +75,9 @@ class Totals(Struct, frozen=True):
         sent_tokens: the same, as they went on.
         recalled: how often something set aside was opened again.
         cost_usd: at list price, of what was reported; unknown prices are one out.
+        breaks: how often a prompt cache broke.
+        anew_tokens: what was sent before and billed anew then.
+        anew_usd: what that cost, at list price.
     """
 
     requests: int = 0
@@ -84,6 +87,9 @@ class Totals(Struct, frozen=True):
     sent_tokens: int = 0
     recalled: int = 0
     cost_usd: float = 0.0
+    breaks: int = 0
+    anew_tokens: int = 0
+    anew_usd: float = 0.0
 
     def __add__(self, other: Totals) -> Totals:
         return Totals(*map(add, astuple(self), astuple(other)))
@@ -219,6 +225,7 @@ def totalled(relayed: Relayed) -> Totals:
         if report.usage is None
         else cost_usd(report.usage, lookup(report.model))
     )
+    breaks = [event.broken for event in report.events if event.broken]
     return Totals(
         requests=1,
         fitted=int(0 < relayed.sent_bytes < relayed.came_bytes),
@@ -227,6 +234,9 @@ def totalled(relayed: Relayed) -> Totals:
         sent_tokens=report.view_tokens,
         recalled=report.recalled,
         cost_usd=cost or 0.0,
+        breaks=len(breaks),
+        anew_tokens=sum(broken.tokens for broken in breaks),
+        anew_usd=sum(broken.cost_usd or 0.0 for broken in breaks),
     )
 
 

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.doors.proxy.config import UPSTREAMS
+from ullage.doors.proxy.config import UPSTREAMS, is_loopback
 from ullage.doors.proxy.own_settings import (
     OPENCODE_PROVIDERS,
     gemini_has_chosen,
@@ -223,6 +223,44 @@ def setting_for(
     return setting
 
 
+def lasting_path(
+    variable: str, path: str, address: str, upstreams: dict[str, str]
+) -> str:
+    """The path of the proxy for an address that a client's settings had.
+
+    Args:
+        variable: the name of the setting.
+        path: the path for the vendor's own address.
+        address: what the setting said; "" for the vendor's own.
+        upstreams: a gateway is added to them, by the name that the path begins with.
+    """
+    if not address or _is_vendor_s(address, path):
+        return path
+    return _path_of(variable, address, upstreams)
+
+
+def leads_to_proxy(value: object, variable: str, path: str) -> bool:
+    """Whether an address is one that `lasting_path` made, of a proxy on this machine.
+
+    Args:
+        value: the address.
+        variable: the name of the setting.
+        path: the path for the vendor's own address.
+    """
+    if not isinstance(value, str):
+        return False
+    parts = urlsplit(value)
+    if parts.scheme != "http" or not is_loopback(parts.hostname or ""):
+        return False
+    target = parts.path.strip("/")
+    return target == path or target.startswith(f"{_label(variable)}.")
+
+
+def features_at(address: str) -> Mapping[str, str]:
+    """What a client is told so that it keeps what it has, by the address where requests end."""
+    return FEATURES.get(_plain(address), {})
+
+
 def agent_of(program: str) -> str:
     """The coding agent that a command starts; "" if it is none of `AGENTS`."""
     name = PurePath(program).stem.lower()
@@ -311,13 +349,18 @@ def _path_of(name: str, gateway: str, upstreams: dict[str, str]) -> str:
     """
     parts = urlsplit(gateway)
     host = _NOT_IN_A_NAME.sub("-", (parts.hostname or "").lower()).strip("-")
-    label = re.sub(r"[^a-z]+", "-", name.lower())
+    label = _label(name)
     upstream = f"{label}.{host}" if host else label
     path = parts.path.rstrip("/")
     upstreams[upstream] = (
         gateway.rstrip("/").removesuffix(path) if path else gateway
     )
     return f"{upstream}{path}"
+
+
+def _label(variable: str) -> str:
+    """The beginning of the name of an upstream that a variable or setting named."""
+    return re.sub(r"[^a-z]+", "-", variable.lower())
 
 
 def _ollamas(
@@ -427,7 +470,7 @@ def _features(
     variables: Mapping[str, str], addresses: Mapping[str, str]
 ) -> dict[str, str]:
     address = addresses.get(variables.get("ANTHROPIC_BASE_URL", ""), "")
-    return dict(FEATURES.get(_plain(address), {}))
+    return dict(features_at(address))
 
 
 def _for_gemini(

@@ -17,7 +17,7 @@ import ipaddress
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -33,6 +33,11 @@ UPSTREAMS = {
     name: url for wire in WIRES for name, url in wire.upstreams.items()
 }
 """Where requests go if nothing else is said: the providers' own addresses, by name."""
+
+PROVIDERS = {
+    name: wire.name for wire in reversed(WIRES) for name in wire.upstreams
+}
+"""The wire that a question of ours is asked on, by the name of an upstream."""
 
 _NAME = re.compile(r"[a-z][a-z0-9.-]{0,127}")
 _HEADER = re.compile(r"[a-z0-9-]+")
@@ -104,6 +109,31 @@ class AccessSettings(
         return self.token_sha256 is not None or self.user_header is not None
 
 
+class SummariserSettings(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
+    """A model that writes summaries beside the requests; no client waits for it.
+
+    Attributes:
+        provider: ``"anthropic"``, ``"openai"``, ``"gemini"``, ``"ollama"`` or ``"bedrock"``.
+        model: the model that is asked; with a client's credential ``""`` is the conversation's.
+        key_env: the environment variable that holds the provider's key; ``""``: it takes none.
+        url: its base URL; ``""``: the upstream of the provider's name.
+        credential: whose credential is used: ``"key"`` that of who runs the proxy, ``"client"``
+            that of the client's own request, at the address that this went to.
+        timeout_s: how long one request may take.
+        at_once: the most requests of one worker at a time. A conversation has one.
+    """
+
+    provider: str = ""
+    model: str = ""
+    key_env: str = ""
+    url: str = ""
+    credential: Literal["key", "client"] = "key"
+    timeout_s: float = 60.0
+    at_once: int = 4
+
+
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A proxy's settings.
 
@@ -145,6 +175,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         allowed_origins: origins whose pages may send requests: ``https://app.example``, or of a
             scheme that is not the web's, ``vscode-webview://*``.
         use_system_proxy: reach upstreams through the proxy that the environment names.
+        summariser: a model that writes summaries; None: none does.
         limits: how much is held, and how long is waited.
     """
 
@@ -174,13 +205,14 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     allowed_hosts: list[str] = []
     allowed_origins: list[str] = []
     use_system_proxy: bool = True
+    summariser: SummariserSettings | None = None
     limits: ProxyLimits = ProxyLimits()
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant."""
         host_and_port(self.listen)
         for name, url in self.upstreams.items():
-            _check_upstream(name, url)
+            _check_upstream(f"upstreams.{name}", name, url)
         for name, digests in self.tenants.items():
             if not all(_SHA256.fullmatch(digest) for digest in digests):
                 raise ConfigError(
@@ -204,6 +236,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         named_tools(self.user_tools)
         _check_numbers(self)
         _check_access(self.access)
+        if self.summariser is not None:
+            _check_summariser(self.summariser, self.upstreams)
         _check_budgets(self)
         _check_tenant_headers(self.tenant_headers)
         for host in self.allowed_hosts:
@@ -319,8 +353,9 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _check_upstream(name: str, url: str) -> None:
-    setting, parts = f"upstreams.{name}", urlsplit(url)
+def _check_upstream(setting: str, name: str, url: str) -> None:
+    """Raise ConfigError if a name or a URL is none, or holds more than it may."""
+    parts = urlsplit(url)
     if not _NAME.fullmatch(name):
         raise ConfigError(
             setting,
@@ -392,6 +427,38 @@ def _check_origin(origin: str) -> None:
             "allowed_origins",
             f"{origin!r} would allow any page",
             "Name the origins one by one.",
+        )
+
+
+def _check_summariser(
+    settings: SummariserSettings, upstreams: Mapping[str, str]
+) -> None:
+    """Raise ConfigError if it is not clear who is asked, and with which credential."""
+    own = (settings.provider, settings.key_env, settings.url)
+    if settings.credential == "client" and any(own):
+        raise ConfigError(
+            "summariser.credential",
+            "a client's credential goes to the client's own upstream alone",
+            "Leave out provider, key_env and url, or credential.",
+        )
+    if settings.credential == "key" and settings.provider not in PROVIDERS:
+        raise ConfigError(
+            "summariser.provider",
+            f"{settings.provider!r} is none that is asked",
+            f"Use one of {', '.join(sorted(PROVIDERS))}.",
+        )
+    if settings.credential == "key" and not settings.model:
+        raise ConfigError(
+            "summariser.model", "it names none", "Name the provider's model."
+        )
+    if settings.url:
+        _check_upstream("summariser.url", settings.provider, settings.url)
+    if settings.timeout_s <= 0 or settings.at_once < 1:
+        raise ConfigError(
+            "summariser",
+            f"timeout_s {settings.timeout_s:g} and at_once {settings.at_once} "
+            "must be more than 0",
+            "Give positive numbers.",
         )
 
 

@@ -21,7 +21,9 @@ from msgspec import Struct
 from ullage.core.errors import UllageError
 from ullage.core.installing import install_remedy
 from ullage.doors.proxy.agents import AGENTS, MARK, VARIABLES
+from ullage.doors.proxy.answering import answers_at
 from ullage.doors.proxy.config import Config, host_and_port, is_loopback
+from ullage.doors.proxy.installing import pointed_clients
 from ullage.stores import default_path, is_url, open_lasting
 
 Verdict: TypeAlias = Literal["ok", "note", "wrong"]
@@ -64,6 +66,7 @@ def findings(
     for name, url in config.upstreams.items():
         yield _upstream(name, url, online=online)
     yield from _agents(environment)
+    yield from _clients()
     yield from _variables(environment)
 
 
@@ -123,14 +126,19 @@ def _address(config: Config) -> Iterator[Finding]:
         socket.create_server((host, port), family=family).close()
         yield Finding("address", "ok", f"{config.listen} is free")
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        remedy = "Another proxy may hold it already; or listen elsewhere: --listen ADDRESS:PORT"
-        yield Finding(
-            "address", "wrong", f"{config.listen}: {reason}. {remedy}"
-        )
+        yield _taken(config.listen, error)
     if not is_loopback(host):
         words = "other machines reach the proxy. It asks nobody who he is: put what does before it"
         yield Finding("address", "note", words)
+
+
+def _taken(place: str, error: OSError) -> Finding:
+    """What holds an address that cannot be listened on."""
+    if answers_at(place) == "proxy":
+        return Finding("address", "ok", f"a ullage proxy answers at {place}")
+    reason = error.strerror or type(error).__name__
+    remedy = "Stop the program that listens there, or choose another port: --listen ADDRESS:PORT"
+    return Finding("address", "wrong", f"{place}: {reason}. {remedy}")
 
 
 def _upstream(name: str, url: str, *, online: bool) -> Finding:
@@ -170,6 +178,28 @@ def _agents(environment: Mapping[str, str]) -> Iterator[Finding]:
         "note",
         words or f"none of {', '.join(AGENTS)} is on the PATH",
     )
+
+
+def _clients() -> Iterator[Finding]:
+    """Which clients are pointed at a proxy by their own settings, and whether it answers."""
+    for client in pointed_clients():
+        about, place = f"client {client.name}", client.place
+        answering = answers_at(place)
+        if answering == "proxy":
+            words = f"points at the proxy on {place}"
+            if client.gateways:
+                names = ", ".join(client.gateways)
+                words += f", which needs these upstreams: {names}"
+            yield Finding(about, "ok", words)
+            continue
+        problem = "nothing answers"
+        if answering == "another":
+            problem = "another program answers"
+        words = (
+            f"points at {place}, where {problem}. Start the proxy: ullage proxy --listen {place}. "
+            f"Or point it back: ullage uninstall {client.name}"
+        )
+        yield Finding(about, "wrong", words)
 
 
 def _variables(environment: Mapping[str, str]) -> Iterator[Finding]:

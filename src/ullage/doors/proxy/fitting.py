@@ -21,6 +21,7 @@ from ullage.doors.exchange import Exchanges
 from ullage.doors.host import to_its_end
 from ullage.doors.proxy.acceptance import Acceptance, HoldingStore
 from ullage.doors.proxy.config import Config
+from ullage.session.summarise import Summariser
 from ullage.stores import (
     MemoryStore,
     SpendingRow,
@@ -141,7 +142,9 @@ def _threaded(store: Store, acceptance: Acceptance | None) -> Threaded:
 
 
 def exchanges_of(
-    config: Config, acceptance: Acceptance | None = None
+    config: Config,
+    acceptance: Acceptance | None = None,
+    summariser: Summariser | None = None,
 ) -> Exchanges:
     """The exchanges of one worker.
 
@@ -150,6 +153,7 @@ def exchanges_of(
     Args:
         config: the proxy's settings.
         acceptance: what is held of tenants that no upstream has accepted; None: nothing is.
+        summariser: who writes summaries; None: nobody.
 
     Raises:
         StoreError: the store cannot be opened.
@@ -173,6 +177,7 @@ def exchanges_of(
         joins=config.joins,
         holdout=config.holdout,
         limits=limits,
+        summariser=summariser,
         user_tools=config.user_tools,
         redact=common_keys if config.redact else None,
         outline=config.outline,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
 TREATMENT_HEADER = "X-Ullage"
 """The header of a reply that says what was done to its request."""
 
+_SESSION_HEADERS = ("X-Claude-Code-Session-Id", "session_id")
+"""In which clients name their session: Claude Code, Codex."""
+_SESSION = re.compile(r"[\w.-]{8,64}")
 _HOP = frozenset(
     (
         "connection",
@@ -53,6 +57,12 @@ def _less(
         if lower in without or lower.startswith("x-ullage"):
             remaining.popall(name, None)
     return remaining
+
+
+def client_session_of(headers: Mapping[str, str]) -> str:
+    """The client's own name of its session; "" where no header has one."""
+    values = (headers.get(name, "") for name in _SESSION_HEADERS)
+    return next(filter(_SESSION.fullmatch, values), "")
 
 
 def program_of(headers: Mapping[str, str]) -> str:

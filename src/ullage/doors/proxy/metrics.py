@@ -56,6 +56,7 @@ _HELP = {
     "prompt_tokens_total": "Estimated tokens of fitted prompts: as they came, and as they went on.",
     "reported_tokens_total": "Tokens that providers reported.",
     "decisions_total": "What was decided in fitted requests, by kind.",
+    "cache_anew_tokens_total": "Tokens that were sent before and billed anew, by cause.",
     "body_bytes_total": "Bytes of bodies of fitted requests: as they came, and as they went on.",
     "fit_seconds": "From the request's last byte until it was sent on.",
     "head_seconds": "From then until the head of the reply.",
@@ -130,6 +131,12 @@ class Metrics:
             self._time("head_seconds", relayed.head_s)
         for event in report.events:
             self._add("decisions_total", 1, kind=event.kind)
+            if event.broken is not None:
+                self._add(
+                    "cache_anew_tokens_total",
+                    event.broken.tokens,
+                    cause=event.broken.cause,
+                )
         if report.is_stopped and report.budget is not None:
             self._add("stopped_total", 1, budget=report.budget.budget)
         self._take_cost(relayed)

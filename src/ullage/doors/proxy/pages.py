@@ -1,12 +1,12 @@
 """What is answered here and not upstream: everything under ``/_ullage/``.
 
-    /                 the live page                     who runs it (`ullage.doors.proxy.access`)
-    /state            what it shows, as JSON            the same
-    /conversations/K  one of them, turn by turn         the same
-    /v1/compress      a request made shorter            the same
-    /v1/recall        a call of a recall tool, answered the same
-    /metrics          counters, for Prometheus          whoever reaches the proxy
-    /health, /ready   whether it lives, whether it serves   whoever reaches it
+    /                         the live page                        who runs the proxy, or
+    /state                    what it shows, as JSON               authenticates
+    /conversations/K          one of them, turn by turn            (`ullage.doors.proxy.access`)
+    /conversations/K/…        what its user decides (`ullage.doors.proxy.deciding`): the same
+    /v1/compress, /v1/recall  a request made shorter, a call of a recall tool answered: the same
+    /metrics                  counters, for Prometheus             whoever reaches the proxy
+    /health, /ready           whether it lives, whether it serves  whoever reaches the proxy
 
 A worker's counters and conversations are its own; whoever is asked asks the others too.
 """
@@ -22,6 +22,7 @@ from urllib.parse import parse_qs, unquote
 from aiohttp import web
 
 from ullage.core.errors import ConfigError
+from ullage.doors.proxy import deciding
 from ullage.doors.proxy.access import Access
 from ullage.doors.proxy.activity import (
     ConversationActivity,
@@ -35,10 +36,11 @@ from ullage.doors.proxy.config import Config
 from ullage.doors.proxy.metrics import merged
 from ullage.doors.proxy.observers import Observers
 from ullage.doors.proxy.relay import RequestRelay
-from ullage.doors.proxy.siblings import Siblings
+from ullage.doors.proxy.siblings import AUTHOR_HEADER, Siblings
 from ullage.stores import SpendingRow
 
 _ROOT = "/_ullage"
+_CONVERSATIONS = "/conversations/"
 _DRAWING = "ullage.tools.replay.report.live"
 """What draws the pages. It stands above the proxy, which knows it by its name alone."""
 _REPORTING = "ullage.tools.cli.report"
@@ -48,6 +50,7 @@ _NOT_GIVEN = (
     "pages are for a browser on this machine, of the user who runs the proxy, at the address it "
     "listens on. To look from elsewhere, or through a reverse proxy, set [access]: docs/proxy.md."
 )
+_NOT_AT_HAND = "this conversation is not at hand any more, or cannot be shown turn by turn."
 _ASKED = 'Basic realm="ullage", Bearer'
 _GUARDED = {
     "Cache-Control": "no-store",
@@ -100,9 +103,13 @@ class Pages:
             target: the path and the query that it asks for, still encoded.
         """
         path = _path_of(target).removeprefix(_ROOT)
+        asked = deciding.part_of(path.removeprefix(_CONVERSATIONS))
+        is_decision = asked is not None and asked[1] != "window"
         is_called = path in (COMPRESS, RECALL)
-        if request.method not in ("GET", "HEAD") and not is_called:
-            return failure(405, "pages are only read.", Allow="GET, HEAD")
+        methods = ("POST",) if is_decision else ("GET", "HEAD")
+        if request.method not in methods and not is_called:
+            words = "only a decision is sent here; pages are read."
+            return failure(405, words, Allow=", ".join(methods))
         match path:
             case "/health":
                 return json_answer({"status": "ok"})
@@ -124,9 +131,10 @@ class Pages:
             )
         if is_called:
             return await self._compressing(request, path)
-        if path == "/report":
-            return await self._report(target)
-        return await self._page(path)
+        if asked is None:
+            return await self._page(path, target)
+        refusal = deciding.problem(request) if is_decision else None
+        return refusal or await self._decided(request, *asked)
 
     async def for_siblings(
         self, request: web.BaseRequest
@@ -137,21 +145,27 @@ class Pages:
                 return json_answer(self._lines())
             case "/state":
                 return json_answer(self._own_state())
-        page = await self._own_conversation(
-            request.path.removeprefix("/conversations/")
-        )
+        rest = request.path.removeprefix(_CONVERSATIONS)
+        asked = deciding.part_of(rest)
+        if asked is not None:
+            author = unquote(request.headers.get(AUTHOR_HEADER, ""))
+            answer = await self._own_decided(
+                *asked, await request.read(), author
+            )
+            return answer or failure(404, "not here.")
+        page = await self._own_conversation(rest)
         return failure(404, "not here.") if page is None else _html(page)
 
-    async def _page(self, path: str) -> web.StreamResponse:
+    async def _page(self, path: str, target: str) -> web.StreamResponse:
+        if path == "/report":
+            return await self._report(target)
         if path in ("", "/"):
             page: str = _drawing().live_page()
             return _html(page)
         if path == "/state":
             return await self._state()
-        if path.startswith("/conversations/"):
-            return await self._conversation(
-                path.removeprefix("/conversations/")
-            )
+        if path.startswith(_CONVERSATIONS):
+            return await self._conversation(path.removeprefix(_CONVERSATIONS))
         return failure(404, "there is no such page.")
 
     # ── counters ─────────────────────────────────────────────────────────────────────
@@ -239,14 +253,13 @@ class Pages:
         page = await self._own_conversation(key)
         if page is None:
             replies = (
-                await self._siblings.ask(f"/conversations/{key}")
+                await self._siblings.ask(f"{_CONVERSATIONS}{key}")
                 if key.isalnum()
                 else []
             )
             page = next((reply.decode() for reply in replies), None)
         if page is None:
-            words = "this conversation is not at hand any more, or cannot be shown turn by turn."
-            return failure(404, words)
+            return failure(404, _NOT_AT_HAND)
         return _html(page)
 
     async def _own_conversation(self, key: str) -> str | None:
@@ -256,6 +269,47 @@ class Pages:
         return await asyncio.to_thread(
             _drawing().page_of_conversation, key, sessions.of(key)
         )
+
+    # ── decisions ────────────────────────────────────────────────────────────────────
+
+    async def _decided(
+        self, request: web.BaseRequest, key: str, asked: deciding.Asked
+    ) -> web.StreamResponse:
+        """Answer what the page of a conversation asks, here or by the worker that has it."""
+        body: bytes | web.Response = b""
+        if request.method == "POST":
+            body = await deciding.body_of(request)
+        if isinstance(body, web.Response):
+            return body
+        author = self._access.name_of(request)
+        answer = await self._own_decided(key, asked, body, author)
+        if answer is None:
+            path = f"{_CONVERSATIONS}{key}/{asked}"
+            reply = await self._siblings.ask_one(path, body, author)
+            if reply is None:
+                return failure(404, _NOT_AT_HAND)
+            status, data = reply
+            answer = web.Response(
+                body=data, status=status, content_type="application/json"
+            )
+        answer.headers.update(_GUARDED)
+        return answer
+
+    async def _own_decided(
+        self, key: str, asked: deciding.Asked, body: bytes, author: str
+    ) -> web.Response | None:
+        """The same of a conversation that is here; None: it is not."""
+        sessions: Any = self._relay.exchanges.sessions
+        if key not in sessions:
+            return None
+        session, drawing = sessions.of(key), _drawing()
+
+        async def look() -> Any:
+            steps = drawing.current(session)
+            stored = await sessions.run(steps, session.settings.tenant)
+            return await asyncio.to_thread(drawing.window_of, session, stored)
+
+        return await deciding.answered(session, asked, body, author, look)
 
 
 def _drawing() -> Any:

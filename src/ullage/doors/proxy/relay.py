@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sized
 from functools import partial
@@ -20,6 +21,8 @@ from typing import Any
 
 import aiohttp
 from aiohttp import web
+from msgspec.structs import replace
+from multidict import CIMultiDict
 
 from ullage.core.errors import StoreError
 from ullage.doors.exchange import ClientAnswer, Exchange, Exchanges, Passed
@@ -35,6 +38,7 @@ from ullage.doors.proxy.fitting import budgets_of, exchanges_of
 from ullage.doors.proxy.guard import Guard
 from ullage.doors.proxy.headers import (
     TREATMENT_HEADER,
+    client_session_of,
     passed_down,
     passed_up,
     program_of,
@@ -42,8 +46,15 @@ from ullage.doors.proxy.headers import (
 from ullage.doors.proxy.relayed import Relayed, treatment_of
 from ullage.doors.proxy.routes import UpstreamRoute, route_of
 from ullage.doors.proxy.spending import RequestSpending
+from ullage.doors.proxy.summarising import (
+    AnsweredCredentials,
+    BackgroundCaller,
+    SummaryWriter,
+    called_by,
+)
 from ullage.doors.proxy.tenants import Tenants
 from ullage.doors.proxy.upstream import HttpReply, HttpUpstream, proxies_of
+from ullage.session.summarise import Summariser
 
 _TRACEPARENT_CHARS = 256
 _REFUSES = (401, 403)
@@ -67,6 +78,8 @@ class RequestRelay:
         guard: who says which requests are passed on.
         refused: how many were not.
         connections: those of this worker, once it listens.
+        identities: who names the credentials of requests.
+        answered: the credentials that an upstream answered.
         held: how much of bodies is held.
         in_flight: requests whose reply is not over.
         idle: set while there is none.
@@ -88,18 +101,37 @@ class RequestRelay:
         # one tenant for all is the choice of who runs it: there is nobody to be told apart
         has_tenants = config.tenant is None and not config.dry_run
         self.acceptance = Acceptance() if has_tenants else None
-        self.exchanges: Exchanges = exchanges_of(config, self.acceptance)
+        self.proxies = proxies_of(config)
+        # names credentials where one tenant is given to all of them, and in no other process
+        everybody = replace(config, tenant=None, tenants={})
+        self.identities = Tenants(everybody, os.urandom(32))
+        self.answered = AnsweredCredentials()
+        self.exchanges: Exchanges = exchanges_of(
+            config, self.acceptance, self._summariser()
+        )
         self.budgets = budgets_of(
             config, self.exchanges, self.acceptance, writer
         )
         self.guard, self.refused = Guard(config), 0
         self.connections: Sized | None = None
-        self.proxies = proxies_of(config)
         self.discovery = Discovery(config, client, self.proxies)
         self.held = BodyBudget(config.limits.held_bytes)
         self.in_flight, self.is_stopping = 0, False
         self.idle = asyncio.Event()
         self.idle.set()
+
+    def _summariser(self) -> Summariser | None:
+        """Who writes summaries; None: nobody. In a dry run nobody is asked for one."""
+        if self.config.summariser is None or self.config.dry_run:
+            return None
+        writer = SummaryWriter(
+            self.config,
+            self.client,
+            self.answered,
+            os.environ,
+            self.proxies,
+        )
+        return writer.summariser
 
     async def close(self) -> None:
         """Close the store, and give up what upstreams are asked."""
@@ -375,7 +407,8 @@ class _Relaying:
         self._upstream = self._to(headers, body.data, plain)
         try:
             exchange = self._exchange(plain, self._upstream)
-            answer = await _sent(adrive(exchange.steps()))
+            with called_by(self._caller(headers)):
+                answer = await _sent(adrive(exchange.steps()))
         except (aiohttp.ClientError, _Unsent, OSError):
             raise
         except (
@@ -398,6 +431,27 @@ class _Relaying:
             # what came is taken in whole, also where its client is gone once it has it
             await to_its_end(adrive(answer.close()))
 
+    def _caller(self, headers: CIMultiDict[str]) -> BackgroundCaller:
+        """This request, for what it begins beside it."""
+        route = self._route
+        asked = asked_at(self._request.method, route.url)
+        assert asked is not None, "it would have been passed on unread"
+        return BackgroundCaller(
+            self._identity, route.upstream, route.url, asked, headers
+        )
+
+    @property
+    def _identity(self) -> str:
+        """What names the credential of this request."""
+        return self._relay.identities.of(
+            self._route.url, self._request.headers
+        )
+
+    async def _judge(self, status: int) -> None:
+        """Take in how an upstream answers the credential of this request."""
+        self._relay.answered.judge(self._identity, status)
+        await self._relay.judge(self.tenant, status)
+
     def _exchange(self, plain: bytes, upstream: Any) -> Exchange:
         target = self._route.url
         self._last_exchange = self._relay.exchanges.of(
@@ -410,6 +464,7 @@ class _Relaying:
                 self._relay.discovery.of, self._route, self._request.headers
             ),
             client=program_of(self._request.headers),
+            client_session=client_session_of(self._request.headers),
             spending=None if self._spending is None else self._spending.call,
         )
         return self._last_exchange
@@ -462,7 +517,7 @@ class _Relaying:
             plain,
             proxy=proxy,
             reply_bytes=most,
-            judged=partial(self._relay.judge, self.tenant),
+            judged=self._judge,
         )
 
     def _headers(

@@ -129,8 +129,10 @@ async def running(
         siblings: the other workers on that socket.
         run_keys: who may use it; None: whoever reaches it.
     """
-    secret = b"" if config.tenant is not None else secret_of(config.store)
-    async with client_of(config) as client:
+    async with contextlib.AsyncExitStack() as stack:
+        stack.callback(listening.close)
+        secret = b"" if config.tenant is not None else secret_of(config.store)
+        client = await stack.enter_async_context(client_of(config))
         relay = RequestRelay(
             config,
             client,

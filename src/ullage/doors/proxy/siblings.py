@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import aiohttp
 import msgspec
@@ -19,6 +20,10 @@ from blake3 import blake3
 from msgspec import Struct
 
 _PATIENCE_S = 2.0
+_DECIDING_S = 60.0
+"""So long a decision may take: it waits for the turn under way, which works on large histories."""
+AUTHOR_HEADER = "X-Ullage-Author"
+"""Between workers: who decides, percent-encoded."""
 _URL = "http://sibling"
 
 
@@ -64,17 +69,36 @@ class Siblings(Struct, frozen=True):
 
     async def ask(self, path: str) -> list[bytes]:
         """The answers of the other workers that give one."""
+        replies = await asyncio.gather(
+            *(_asked(item, path) for item in self._other_sockets())
+        )
+        return [body for status, body in replies if status == 200]
+
+    async def ask_one(
+        self, path: str, body: bytes, author: str
+    ) -> tuple[int, bytes] | None:
+        """The answer of the other worker that has what a decision is about; None: none has.
+
+        One is asked after the other, so that no two of them decide.
+
+        Args:
+            path: of a conversation, and what is asked of it.
+            body: of the request.
+            author: who decides.
+        """
+        for item in self._other_sockets():
+            status, answer = await _asked(item, path, body, author)
+            if status not in (0, 404):
+                return status, answer
+        return None
+
+    def _other_sockets(self) -> list[Path]:
         if self.folder is None:
             return []
-        sockets = sorted(self.folder.glob("*.sock"))
-        replies = await asyncio.gather(
-            *(
-                _asked(item, path)
-                for item in sockets
-                if item != self._socket(self.number)
-            )
-        )
-        return [item for item in replies if item is not None]
+        own = self._socket(self.number)
+        return [
+            item for item in sorted(self.folder.glob("*.sock")) if item != own
+        ]
 
     async def ask_as(self, path: str, kind: Any) -> list[Any]:
         """The answers of the other workers, decoded."""
@@ -92,14 +116,23 @@ ALONE = Siblings()
 """Of a proxy with one worker."""
 
 
-async def _asked(socket: Path, path: str) -> bytes | None:
-    timeout = aiohttp.ClientTimeout(total=_PATIENCE_S)
+async def _asked(
+    socket: Path, path: str, body: bytes | None = None, author: str = ""
+) -> tuple[int, bytes]:
+    """The status and the body of a worker's answer; status 0: it gave none in time."""
+    patience_s = _PATIENCE_S if body is None else _DECIDING_S
+    timeout = aiohttp.ClientTimeout(total=patience_s)
     with contextlib.suppress(aiohttp.ClientError, TimeoutError, OSError):
         async with (
             aiohttp.ClientSession(
                 connector=aiohttp.UnixConnector(str(socket)), timeout=timeout
             ) as client,
-            client.get(f"{_URL}{path}") as reply,
+            client.request(
+                "GET" if body is None else "POST",
+                f"{_URL}{path}",
+                data=body,
+                headers={AUTHOR_HEADER: quote(author)},
+            ) as reply,
         ):
-            return await reply.read() if reply.status == 200 else None
-    return None
+            return reply.status, await reply.read()
+    return 0, b""

@@ -80,4 +80,7 @@ def attributes_of(relayed: Relayed) -> dict[str, Any]:
         attributes["gen_ai.usage.cache_creation.input_tokens"] = (
             usage.cache_write_tokens
         )
+    for event in report.events:
+        if event.broken is not None:
+            attributes.update(event.broken.attributes)
     return attributes

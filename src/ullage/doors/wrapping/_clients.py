@@ -7,6 +7,8 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from ullage import Budget, Limits, Policy
 from ullage.core.errors import ConfigError
 from ullage.core.redaction import Redact
@@ -20,7 +22,7 @@ from ullage.doors.wrapping._http import (
 )
 from ullage.doors.wrapping._signing import Signer
 from ullage.doors.wrapping.wrapped import Wrapped
-from ullage.session.summarise import Summarise, Summariser
+from ullage.session.summarise import Summarise, Summariser, of
 from ullage.stores import AsyncStore, Store, open_lasting
 
 C = TypeVar("C")
@@ -76,7 +78,8 @@ def wrap(
         limits: the window, and what is kept free for the answer.
         repair: whether a history is repaired that the provider would refuse.
         budget: what may be spent: by all together, or what makes one of a conversation's key.
-        summariser: a model that adds to the summaries of what is compacted.
+        summariser: a model that adds to the summaries of what is compacted. It is asked beside
+            the calls, before a compaction is due, and no call waits for it.
         redact: takes secrets out of what is set aside.
         user_tools: your own tools by which the user answers, as of `ullage.Session`.
         outline: whether the store names the messages of a conversation, as of `ullage.Session`.
@@ -104,7 +107,9 @@ def wrap(
     }
     bounds = {
         "budget": budget,
-        "summariser": summariser,
+        "summariser": None
+        if summariser is None
+        else replace(of(summariser), waits=False),
         "most": most,
         "most_bytes": most_bytes,
     }

@@ -130,7 +130,7 @@ def _rank(number: int, earned: int, size: int) -> int:
 def _lines(text: str) -> list[str]:
     """The lines of a text, a long one in pieces."""
     lines = text.splitlines()
-    longest = max((len(line) for line in lines), default=0)
+    longest = max(map(len, lines), default=0)
     if longest <= _LINE_CHARS:
         return lines
     pieces = list[str]()

@@ -121,7 +121,8 @@ def record(
     spots = set[Location]()
     for start, end in stretches:
         spots.update(digestible(window, start, end))
-    digest_by_spot = digests(window, spots)
+    # where nothing can leave yet, the same is asked again at every request
+    digest_by_spot = digests(window, spots) if spots else {}
     cuts = []
     for start, end in stretches:
         cuts.append(_cut(window, start, end, digest_by_spot, reason))

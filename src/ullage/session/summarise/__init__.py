@@ -11,16 +11,18 @@ whenever it fails; see `ullage.core.turn.filling`. No SDK is imported here: a cl
 from __future__ import annotations
 
 from ullage.core.values.effects import Reply, Summarise
-from ullage.session.summarise._calls import Summaries
+from ullage.session.summarise._calls import StoredReplies, Summaries
 from ullage.session.summarise._summariser import (
     Summariser,
     anthropic,
     gemini,
     of,
     openai,
+    read_reply,
 )
 
-__all__ = ["Reply", "Summaries", "Summarise", "Summariser", "of"]
+__all__ = ["Reply", "StoredReplies", "Summaries", "Summarise", "Summariser"]
+__all__ += ["of", "read_reply"]
 # a function for each of the official SDKs
 __all__ += ["anthropic"]
 __all__ += ["gemini"]

@@ -54,6 +54,45 @@ class Circuit(NamedTuple):
         return self._replace(left_out=self.left_out - 1)
 
 
+class StoredReplies(NamedTuple):
+    """The replies that are there: for a turn that waits for none.
+
+    Attributes:
+        summaries: whoever asked for them.
+    """
+
+    summaries: Summaries
+
+    @property
+    def asks(self) -> bool:
+        """Whether a model is asked: never."""
+        return False
+
+    @property
+    def summariser(self) -> Summariser:
+        """Who was asked beside the turns."""
+        return self.summaries.summariser
+
+    def ask(self, request: Summarise) -> Reply:
+        """The reply to a request that was made beside the turns, or one without a summary.
+
+        Args:
+            request: what the model was asked.
+        """
+        return self.summaries.answered(request) or Reply(
+            problem="there is no summary yet, and no turn waits for one",
+            final=True,
+        )
+
+    async def aask(self, request: Summarise) -> Reply:
+        """`ask` for an event loop.
+
+        Args:
+            request: what the model was asked.
+        """
+        return self.ask(request)
+
+
 class Summaries:
     """Calls a summariser, and never raises: what goes wrong is in the reply.
 
@@ -65,7 +104,13 @@ class Summaries:
         summariser: the model.
         budget: what its calls are charged to. Nothing is asked once that is spent.
         agent: the name its calls are listed under.
+
+    Attributes:
+        summariser: as given.
+        asks: whether a model is asked: always.
     """
+
+    asks = True
 
     def __init__(
         self, summariser: Summariser, budget: Budget, agent: str
@@ -137,6 +182,24 @@ class Summaries:
     def try_again(self) -> None:
         """Make the next request whatever failed before: the user asked for a summary."""
         self._circuit = self._circuit._replace(left_out=0)
+
+    def answered(self, request: Summarise) -> Reply | None:
+        """The reply to a request that was made before; None: it is not there.
+
+        Args:
+            request: what the model was asked.
+        """
+        return self._answered.get(request)
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether the summariser may be asked now."""
+        may_ask = self.summariser.may_ask
+        return not self._budget.is_used_up and (may_ask is None or may_ask())
+
+    def for_turns(self) -> Summaries | StoredReplies:
+        """What answers a turn that needs a summary: whoever is asked, or what is there."""
+        return self if self.summariser.waits else StoredReplies(self)
 
     def take(self, *, is_refused: bool = False) -> Spent:
         """The sum of the calls since the last time.

@@ -31,6 +31,9 @@ class Summariser(Struct, frozen=True, kw_only=True):
             the conversation.
         window_tokens: its context window; None for what is known of the model.
         timeout_s: how long one request may take, in seconds.
+        waits: whether a turn waits for its answer where one is needed at once. False: it is asked
+            beside the turns alone, and a turn goes on with what is there.
+        may_ask: whether it may be asked now, as a turn ends; None: always.
 
     Raises:
         ConfigError: a number is not positive.
@@ -42,6 +45,8 @@ class Summariser(Struct, frozen=True, kw_only=True):
     model: str = ""
     window_tokens: int | None = None
     timeout_s: float = TIMEOUT_S
+    waits: bool = True
+    may_ask: Callable[[], bool] | None = None
 
     def __post_init__(self) -> None:
         for name, value in (
@@ -226,7 +231,7 @@ def _through(
 ) -> Summariser:
     return Summariser(
         send=send,
-        read=partial(_read_from, FORMATS[format]),
+        read=partial(read_reply, FORMATS[format]),
         is_async=type(client).__name__.startswith("Async"),
         model=model,
         window_tokens=window_tokens,
@@ -234,10 +239,21 @@ def _through(
     )
 
 
-_FINISHED = frozenset(("end_turn", "stop_sequence", "stop"))
+_REASONS = (
+    *("stop_reason", "finish_reason", "finishReason"),
+    *("stopReason", "done_reason", "status"),
+)
+"""Where a reply says why it ended, by the vendors' names."""
+_FINISHED = frozenset(("end_turn", "stop_sequence", "stop", "completed"))
 
 
-def _read_from(wire: Format, response: Any) -> Reply:
+def read_reply(wire: Format, response: Any) -> Reply:
+    """The summary in a provider's reply, for a summariser of your own.
+
+    Args:
+        wire: the format of the reply.
+        response: the reply, a dict or the SDK's object.
+    """
     parts = [
         part
         for raw in wire.reply(response)
@@ -262,7 +278,4 @@ def _reasons(response: Any) -> Iterator[Any]:
         *(field(response, "candidates") or ()),
     )
     for at in (response, *answers[:1]):
-        yield from (
-            field(at, name)
-            for name in ("stop_reason", "finish_reason", "finishReason")
-        )
+        yield from (field(at, name) for name in _REASONS)

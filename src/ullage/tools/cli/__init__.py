@@ -21,11 +21,18 @@ from ullage.core.errors import ConfigError, UllageError, did_you_mean
 
 __all__ = ["main"]
 
-_DECIDING = ("drop", "note", "pin", "restore", "undo")
-"""Commands of one module: each is a decision of a user's."""
+_MODULES = {
+    **dict.fromkeys(("drop", "note", "pin", "restore", "undo"), "decide"),
+    **dict.fromkeys(("install", "uninstall"), "install"),
+    "slash": "commands",
+}
+"""The module of each command that shares one; the others have one of their own name."""
+_UNLISTED = ("slash",)
+"""Commands that other programs run."""
 _COMMANDS = (
     *(
         "check",
+        "commands",
         "completion",
         "doctor",
         "drop",
@@ -34,6 +41,7 @@ _COMMANDS = (
         "gc",
         "grep",
         "inspect",
+        "install",
         "last",
         "ls",
         "mcp",
@@ -48,6 +56,7 @@ _COMMANDS = (
         "restore",
         "run",
         "undo",
+        "uninstall",
         "watch",
     ),
     "window",
@@ -69,14 +78,12 @@ class _Commands(click.Group):
     def get_command(
         self, ctx: click.Context, cmd_name: str
     ) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in (*_COMMANDS, *_UNLISTED):
             return None
-        is_shared = cmd_name in _DECIDING
-        module = importlib.import_module(
-            f"ullage.tools.cli.{'decide' if is_shared else cmd_name}"
-        )
+        module_name = _MODULES.get(cmd_name, cmd_name)
+        module = importlib.import_module(f"ullage.tools.cli.{module_name}")
         command: click.Command = getattr(
-            module, cmd_name if is_shared else "command"
+            module, cmd_name if cmd_name in _MODULES else "command"
         )
         return command
 

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, TypeVar
 import click
 import msgspec
 
-from ullage.core.errors import ConfigError, FormatError
+from ullage.core.errors import ConfigError, FormatError, did_you_mean
 from ullage.stores import Store, default_path, is_url, open_lasting
 from ullage.wires import FORMATS
 
@@ -60,13 +60,25 @@ class TokenCount(click.ParamType):  # type: ignore[type-arg]
         return tokens
 
 
+class NamedChoice(click.Choice):  # type: ignore[type-arg]
+    """One of several names; a mistyped one is answered with the nearest."""
+
+    def get_invalid_choice_message(
+        self, value: Any, ctx: click.Context | None
+    ) -> str:
+        """What is said of a value that is none of them."""
+        question = did_you_mean(str(value), map(str, self.choices))
+        names = ", ".join(map(str, self.choices))
+        return f"{str(value)!r} is unknown. {question}Choose one of {names}."
+
+
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON."
 )
 format_option = click.option(
     "--format",
     "wire",
-    type=click.Choice(sorted(FORMATS)),
+    type=NamedChoice(sorted(FORMATS)),
     help="The wire format.",
 )
 store_option = click.option(

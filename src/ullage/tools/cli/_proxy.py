@@ -14,7 +14,11 @@ from ullage.core.errors import ConfigError
 from ullage.core.installing import install_remedy
 from ullage.documents import NAMES
 from ullage.doors.proxy.config import Config, config_of
-from ullage.tools.cli._options import TokenCount, user_tools_option
+from ullage.tools.cli._options import (
+    NamedChoice,
+    TokenCount,
+    user_tools_option,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,7 +39,7 @@ _OPTIONS = (
     ),
     click.option(
         "--policy",
-        type=click.Choice(NAMES),
+        type=NamedChoice(NAMES),
         help="A preset. Default: default.",
     ),
     click.option(

@@ -5,13 +5,15 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from ullage.tools.cli._options import NamedChoice
+
 _VARIABLE = "_ULLAGE_COMPLETE"
 
 
 @click.command(
     "completion", short_help="Print what makes a shell complete this."
 )
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", type=NamedChoice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:
     """Print the script that completes `ullage` in SHELL.

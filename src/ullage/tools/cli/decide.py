@@ -12,13 +12,18 @@ import click
 from ullage.core.turn.hand import described
 from ullage.core.values.decisions import Verb
 from ullage.session.stored import (
-    StoredConversation,
     about_tokens,
     conversation,
     decide,
     decision_of,
 )
-from ullage.tools.cli._options import open_kept, print_json, store_options
+from ullage.tools.cli._options import (
+    NamedChoice,
+    open_kept,
+    print_json,
+    store_options,
+)
+from ullage.tools.hand.described import sentence
 
 F = TypeVar("F", bound=Callable[..., Any])
 _LINES = re.compile(r"(\d+)-(\d+)")
@@ -78,7 +83,7 @@ def drop(target: str, **options: Any) -> None:
 @click.argument("target")
 @click.option(
     "--when",
-    type=click.Choice(["batch", "end", "now"]),
+    type=NamedChoice(["batch", "end", "now"]),
     default="batch",
     show_default=True,
     help="In its place with the next batch; as a copy at the end; in its place now.",
@@ -152,30 +157,9 @@ def _decide(
         )
         return
     click.echo(
-        _sentence(
+        sentence(
             stored, decision_name, description, added_tokens, rewritten_tokens
         )
     )
-
-
-def _sentence(
-    stored: StoredConversation,
-    decision_name: str,
-    description: str,
-    added_tokens: int,
-    rewritten_tokens: int,
-) -> str:
-    """What a decision comes to, in words."""
-    decided = (
-        f"{decision_name}: {description}"
-        if decision_name
-        else f"{description} would be decided"
-    )
-    change = "more" if added_tokens >= 0 else "fewer"
-    size = f"the view has about {abs(added_tokens):,} tokens {change}"
-    cache = f"about {rewritten_tokens:,} tokens are written to the prompt cache anew"
-    price = f"{size}; {cache if rewritten_tokens else 'no cache is broken'}"
-    undo = (
-        f"\nTake it back: ullage undo {decision_name}" if decision_name else ""
-    )
-    return f"{stored.outline.name}, {decided}. With the next request {price}.{undo}"
+    if decision_name:
+        click.echo(f"Take it back: ullage undo {decision_name}")

@@ -11,6 +11,7 @@ from ullage import Limits, Session
 from ullage.core.errors import FormatError
 from ullage.documents import NAMES
 from ullage.tools.cli._options import (
+    NamedChoice,
     TokenCount,
     format_option,
     print_json,
@@ -26,7 +27,7 @@ from ullage.tools.cli._options import (
     "--model", default="", help="The model, if the request does not name it."
 )
 @click.option(
-    "--policy", type=click.Choice(NAMES), default="default", show_default=True
+    "--policy", type=NamedChoice(NAMES), default="default", show_default=True
 )
 @click.option(
     "--window",

@@ -5,14 +5,19 @@ from __future__ import annotations
 from contextlib import closing
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 
 from ullage.core.errors import FormatError
 from ullage.documents import NAMES
-from ullage.session.stored import conversation
+from ullage.session.stored import StoredConversation, conversation
+from ullage.session.why import why_of
+from ullage.stores import is_url
+from ullage.tools.cli import why
 from ullage.tools.cli._options import (
+    NamedChoice,
     TokenCount,
     harmless,
     json_option,
@@ -22,6 +27,7 @@ from ullage.tools.cli._options import (
     user_tools_option,
 )
 from ullage.tools.cli._page import page_options, profiles_of, save, typed
+from ullage.tools.hand.described import as_page
 from ullage.tools.replay.outlined import from_outline, savings_of
 from ullage.tools.replay.readers import Run, read
 from ullage.tools.replay.report.pages import (
@@ -58,7 +64,7 @@ from ullage.tools.replay.trace import TracedEdit
 )
 @click.option(
     "--policy",
-    type=click.Choice(NAMES),
+    type=NamedChoice(NAMES),
     help="Default: as the ledger names it.",
 )
 @user_tools_option
@@ -154,22 +160,48 @@ def _from_store(
     with closing(open_kept(address)) as store:
         stored = conversation(store, tenant, name)
     session, name = from_outline(stored), stored.outline.name
+    record = why_of(stored)
     if page is not None:
-        savings = savings_of(session.trace)
+        savings = savings_of(stored, session.trace)
         save(
             page,
             page_of_conversation(
-                name, session, savings, command=typed(), share=share
+                name,
+                session,
+                savings,
+                record=record,
+                command=typed(),
+                share=share,
+                hand=_hand(stored, address, tenant),
             ),
         )
     if plot is not None:
         save(plot, plot_of(session.trace, f"Conversation {name}"), "--plot")
     if as_json:
         print_json(
-            {"run": name, "policy": session.policy, "trace": session.trace}
+            {
+                "run": name,
+                "policy": session.policy,
+                "trace": session.trace,
+                "why": why.as_json(record),
+            }
         )
     else:
         _print(name, session)
+        why.show(record)
+
+
+def _hand(
+    stored: StoredConversation, address: str | Path | None, tenant: str
+) -> dict[str, Any]:
+    """What the page says of the window, and the options of the commands that decide about it."""
+    options = ["--conversation", stored.outline.name]
+    # an address can hold a password: what names it is in the environment then
+    if address is not None and not is_url(address):
+        options += ["--store", str(address)]
+    if tenant:
+        options += ["--tenant", tenant]
+    return {"live": False, "window": as_page(stored), "options": options}
 
 
 def _run(history: Path, run_id: str | None) -> Run:

@@ -40,7 +40,7 @@ def command(
     with closing(open_kept(address)) as store:
         stored = conversation(store, tenant)
     session = from_outline(stored)
-    savings, name = savings_of(session.trace), stored.outline.name
+    savings, name = savings_of(stored, session.trace), stored.outline.name
     page = page_of_conversation(name, session, savings, command=typed())
     path = Path(tempfile.mkdtemp(prefix="ullage-")) / f"{name}.html"
     save(path, page)

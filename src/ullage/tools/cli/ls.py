@@ -71,7 +71,8 @@ def _row(store: Store, tenant: str, entry: ConversationEntry) -> _Row:
         stored = conversation_of(store, tenant, entry.outline)
     except StoreError:  # one that is damaged does not hide the others
         return _Row(entry, None)
-    return _Row(entry, savings_of(from_outline(stored).trace))
+    trace = from_outline(stored).trace
+    return _Row(entry, savings_of(stored, trace))
 
 
 def _as_json(row: _Row) -> dict[str, Any]:
@@ -81,6 +82,7 @@ def _as_json(row: _Row) -> dict[str, Any]:
         "used_s": row.entry.used_s,
         "client": outline.agent,
         "model": outline.model,
+        "client_session": outline.client_session,
         "title": outline.title,
         "requests": savings and savings.requests,
         "sent_tokens": savings and savings.sent_tokens,

@@ -11,10 +11,11 @@ import click
 from ullage.core.errors import ConfigError
 from ullage.core.installing import install_remedy
 from ullage.doors.mcp import forwarding, stdio
+from ullage.tools.cli._options import NamedChoice
 
 if TYPE_CHECKING:
+    from ullage.doors.files.changing import Change
     from ullage.doors.mcp.clients import Client
-    from ullage.doors.mcp.installing import Change
     from ullage.doors.mcp.settings import McpSettings
 
 _Given: TypeAlias = tuple[
@@ -225,25 +226,46 @@ def _settings(
 
 
 @command.command("serve", short_help="Serve what stores hold to a model.")
-@click.argument("paths", nargs=-1, required=True, type=click.Path())
+@click.argument("paths", nargs=-1, type=click.Path())
 @click.option(
     "--tenant", default="", help="Whose outputs. Default: the unnamed tenant."
 )
-def serve(paths: tuple[str, ...], tenant: str) -> None:
-    """Serve what the stores at PATHS hold of one tenant: to be listed, read and searched."""
+@click.option(
+    "--decides",
+    type=click.Choice(["user", "model"]),
+    help="Serve tools to pin, drop, restore, undo and note, too. user: a call needs a slash "
+    "command of the user's; model: the model may decide by itself, after the user.",
+)
+@click.option(
+    "--author",
+    default="",
+    help="The user's name in the record of decisions. Default: user.",
+)
+def serve(
+    paths: tuple[str, ...], tenant: str, decides: Any, author: str
+) -> None:
+    """Serve what the stores at PATHS hold of one tenant: to be listed, read and searched.
+
+    Without PATHS, the store that `ullage run` uses. With --decides, decisions are about the
+    conversations of the first store.
+    """
     from ullage.doors.mcp.serving import Shelf, answered
     from ullage.tools.cli._options import open_kept
 
-    shelf = Shelf(
-        [open_kept(forwarding.store_at(path)) for path in paths], tenant
-    )
+    stores = [open_kept(forwarding.store_at(path)) for path in paths]
+    stores = stores or [open_kept(None)]
+    shelf, hand = Shelf(stores, tenant), None
+    if decides is not None:
+        from ullage.tools.hand.serving import HandTools
+
+        hand = HandTools(stores[0], tenant, decides, author=author)
     client = stdio.Pipe(1)
-    stdio.pump(0, lambda frame: client.write(answered(frame, shelf)))
+    stdio.pump(0, lambda frame: client.write(answered(frame, shelf, hand)))
 
 
 _changing = (
     click.argument(
-        "clients", nargs=-1, type=click.Choice(_CLIENTS), metavar="[CLIENT]…"
+        "clients", nargs=-1, type=NamedChoice(_CLIENTS), metavar="[CLIENT]…"
     ),
     click.option(
         "--file",
@@ -281,10 +303,11 @@ def install(options: _Given, /, servers: tuple[str, ...], **how: Any) -> None:
     Shows the change and asks. The file as it was is kept beside it. Options before ``install``
     (``ullage mcp --limit 6000 install``) become those of the servers.
     """
+    from ullage.doors.files import changing
     from ullage.doors.mcp import installing
 
     limits, config, store, tenant, user_tools = options
-    prefix = [*installing.called_as(), "mcp"]
+    prefix = [*changing.called_as(), "mcp"]
     several = [("--limit", limit) for limit in limits]
     several += [("--user-tool", tool) for tool in user_tools]
     for name, value in (*several, ("--tenant", tenant)):
@@ -316,6 +339,7 @@ def _change(
     dry_run: bool,
 ) -> None:
     """Show what would change at each client, ask, and do it."""
+    from ullage.doors.files import changing
     from ullage.doors.mcp import installing
     from ullage.doors.mcp.clients import CLIENTS
 
@@ -348,5 +372,5 @@ def _change(
         ):
             continue
         for edit in changes:
-            installing.apply(edit)
+            changing.apply(edit)
         click.echo(f"{name}: done. Start it anew.")

@@ -15,19 +15,14 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 from ullage.core.errors import ConfigError, FormatError
 from ullage.documents import NAMES
 from ullage.doors.host import named_tools
 from ullage.stores import is_url
+from ullage.tools.cli._bar import WorkBar
 from ullage.tools.cli._options import (
+    NamedChoice,
     TokenCount,
     count_option,
     harmless,
@@ -52,7 +47,7 @@ from ullage.tools.replay.evidence.common import common_in
 from ullage.tools.replay.many import (
     SESSIONS,
     Job,
-    Outcomes,
+    Outcome,
     Replayer,
     ResultFile,
     RunSource,
@@ -60,6 +55,7 @@ from ullage.tools.replay.many import (
     replay_all,
 )
 from ullage.tools.replay.parquet import write_parquet
+from ullage.tools.replay.policies import policy_named
 from ullage.tools.replay.readers import (
     Damage,
     Run,
@@ -76,7 +72,6 @@ from ullage.tools.replay.run import Replayed
 from ullage.tools.replay.tables import WIDTH, tables_of
 
 R = TypeVar("R", bound=ReplaySummary)
-T = TypeVar("T")
 _REMEDY = (
     "Give trajectories, provider requests or session logs, or a lower --least."
 )
@@ -158,6 +153,12 @@ def _window(value: str) -> int | Literal["own"]:
     )
 
 
+def _policy(value: str) -> str:
+    """A policy as it is typed; it is looked up here, so that a mistake is told at once."""
+    policy_named(value)
+    return value
+
+
 def _share(value: str) -> float:
     try:
         share = (
@@ -191,9 +192,9 @@ def _share(value: str) -> float:
     "--policy",
     "policies",
     multiple=True,
-    type=click.Choice(NAMES),
     metavar="NAME",
-    help=f"A policy to try: {', '.join(NAMES)}. Default: ours.",
+    callback=lambda _context, _option, values: tuple(map(_policy, values)),
+    help=f"A policy to try: {', '.join(NAMES)}, or module:name of your own. Default: default.",
 )
 @click.option(
     "--budget",
@@ -222,7 +223,7 @@ def _share(value: str) -> float:
 )
 @click.option(
     "--engine",
-    type=click.Choice(ENGINES),
+    type=NamedChoice(ENGINES),
     default=ENGINES[0],
     show_default=True,
     help="Where to work: in processes here, or on the Ray cluster of RAY_ADDRESS.",
@@ -310,11 +311,11 @@ def run_replay(
     profiles = profiles_of(options.named)
     draws = options.draws
     album, damage = Album(options.drawn), list[Damage]()
-    with open_engine(options.engine, options.jobs) as engine:
-        read = (
-            run for _, run in _under_bar("reading", "runs", options, runs([]))
-        )
-        common = common_in(read, engine)
+    bar = WorkBar[Run, Outcome](
+        sum(map(size_of, options.paths)), len(options.tries)
+    )
+    with open_engine(options.engine, options.jobs) as engine, bar:
+        common = common_in(bar.reading(runs([])), engine)
         user_tools = named_tools(options.user_tools)
         job = Job(
             profiles, tuple(sorted(common)), draws=draws, user_tools=user_tools
@@ -323,7 +324,12 @@ def run_replay(
         outcomes = replay_all(
             runs(damage), options.tries, job, engine, finished, replayer
         )
-        replays = _replayed(options, outcomes, album, damage)
+        replays = _collect(bar.replaying(outcomes), album, damage)
+    _tell_damage(damage)
+    if not replays:
+        raise FormatError(
+            "the paths", "no recorded run was found in them", _REMEDY
+        )
     if options.out is not None:
         write_parquet(options.out, replays, replayer.outcome)
     return ReplayOutcome(
@@ -335,15 +341,14 @@ def run_replay(
     )
 
 
-def _replayed(
-    options: ReplayOptions,
-    outcomes: Outcomes,
+def _collect(
+    outcomes: Iterable[tuple[str, Outcome]],
     album: Album,
     damage: list[Damage],
 ) -> list[tuple[str, Replayed]]:
     """Each replay with the name of its file; what is drawn goes into the album."""
     replays = list[tuple[str, Replayed]]()
-    for name, outcome in _under_bar("replaying", "replays", options, outcomes):
+    for name, outcome in outcomes:
         if isinstance(outcome, Damage):
             damage.append(outcome)
         elif isinstance(outcome, DrawnReplay):
@@ -351,41 +356,15 @@ def _replayed(
             replays.append((name, outcome.replayed))
         else:
             replays.append((name, outcome))
+    return replays
+
+
+def _tell_damage(damage: list[Damage]) -> None:
     console = Console(stderr=True)
     for line in damage_lines(damage):
         console.print(
             harmless(line), style="yellow", markup=False, soft_wrap=True
         )
-    if not replays:
-        raise FormatError("the paths", "they hold no run to replay", _REMEDY)
-    return replays
-
-
-def _under_bar(
-    doing: str,
-    things: str,
-    options: ReplayOptions,
-    items: Iterable[tuple[str, T, int]],
-) -> Iterator[tuple[str, T]]:
-    """What is found in the paths, each with the name of its file, under a progress bar."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TextColumn("{task.fields[count]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(
-        *columns, console=Console(stderr=True), transient=True
-    ) as progress:
-        total = sum(map(size_of, options.paths))
-        task = progress.add_task(doing, total=total, count=f"0 {things}")
-        for count, (name, item, read_bytes) in enumerate(items, 1):
-            progress.update(
-                task, completed=read_bytes, count=f"{count} {things}"
-            )
-            yield name, item
 
 
 def plot(path: Path, outcome: ReplayOutcome) -> None:

@@ -22,6 +22,7 @@ from ullage.core.values.receipts import By, Receipt, ReceiptTotals, summed
 from ullage.core.values.spending import SpendingRow, spending_totals
 from ullage.stores import receipts_of, spending_of
 from ullage.tools.cli._options import (
+    NamedChoice,
     harmless,
     json_option,
     open_kept,
@@ -135,7 +136,7 @@ def _since(value: str) -> str:
 @click.option(
     "--by",
     multiple=True,
-    type=click.Choice(("day", "tenant", "model", "client")),
+    type=NamedChoice(("day", "tenant", "model", "client")),
     help="What to sum up by. Default: day.",
 )
 @store_option

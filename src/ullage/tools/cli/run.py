@@ -83,6 +83,8 @@ def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
         environment = setting.environment_at(
             f"{url}/{run_keys.key}", environment
         )
+        if config.store:  # what `ullage pin` and the like within it decide on
+            environment["ULLAGE_STORE"] = _absolute(config.store)
         arguments = arguments_for(
             words, setting, f"{url}/{run_keys.shown_key}"
         )
@@ -127,6 +129,11 @@ def _where_kept(config: Config) -> Iterator[str]:
         option = f" --store {value}"
     yield f"To look at it: ullage last{option}"
     yield f"               ullage window last{option}"
+
+
+def _absolute(address: str) -> str:
+    """The address of a store as it is from any folder."""
+    return address if is_url(address) else str(Path(address).absolute())
 
 
 def _for_one(config: Config, upstreams: dict[str, str]) -> Config:

@@ -21,6 +21,8 @@ from ullage.session.stored import (
     conversation,
     conversations,
 )
+from ullage.session.why import why_of
+from ullage.tools.cli import why
 from ullage.tools.cli._options import (
     ago,
     harmless,
@@ -28,6 +30,7 @@ from ullage.tools.cli._options import (
     print_json,
     store_options,
 )
+from ullage.tools.hand.described import as_window
 
 
 @click.command(
@@ -40,10 +43,17 @@ from ullage.tools.cli._options import (
     is_flag=True,
     help="Show every text; else runs of the same kind are one line.",
 )
+@click.option(
+    "--why",
+    "is_why",
+    is_flag=True,
+    help="Show what left the window, and why the prompt cache broke.",
+)
 @store_options
 def command(
     name: str | None,
     is_all: bool,
+    is_why: bool,
     address: str | None,
     tenant: str,
     as_json: bool,
@@ -52,10 +62,10 @@ def command(
 
     NAME is the short name that the list shows, such as c7k2m9xqa, or "last" for the newest. Each
     text has a short name, such as m12.2, which `ullage pin`, `drop` and `restore` take; each batch
-    and decision has one too, which `ullage undo` takes.
+    and decision has one too, which `ullage undo` takes. With --why and no NAME the newest is shown.
     """
     with closing(open_kept(address)) as store:
-        if name is None:
+        if name is None and not is_why:
             listed = conversations(store, tenant)
             if as_json:
                 print_json([_as_listed(item) for item in listed])
@@ -63,8 +73,15 @@ def command(
                 _print_list(listed)
             return
         stored = conversation(store, tenant, None if name == "last" else name)
+    if is_why:
+        record = why_of(stored)
+        if as_json:
+            print_json(why.as_json(record))
+        else:
+            why.show(record)
+        return
     if as_json:
-        print_json(_as_window(stored))
+        print_json(as_window(stored))
         return
     _print_window(stored, is_all=is_all)
 
@@ -109,40 +126,6 @@ def _print_list(listed: list[ConversationEntry]) -> None:
 
 
 # ── one conversation ─────────────────────────────────────────────────────────────────────
-
-
-def _as_window(stored: StoredConversation) -> dict[str, Any]:
-    outline = stored.outline
-    return {
-        "name": outline.name,
-        "model": outline.model,
-        "tokens": outline.tokens,
-        "limit_tokens": outline.limit_tokens,
-        "messages": len(stored.messages),
-        "texts": [leaf._asdict() for leaf in stored.leaves()],
-        "batches": [
-            {
-                "name": name_of(batch_id),
-                "stage": batch.stage,
-                "decision": batch.decision,
-                "edits": len(batch.edits),
-                "tokens_before": batch.tokens_before,
-                "tokens_after": batch.tokens_after,
-                "undone": is_undone,
-            }
-            for batch_id, batch, is_undone in stored.batches()
-        ],
-        "decisions": [
-            {
-                "name": entry.name,
-                "what": described(entry.decision, stored.transcript),
-                "reason": entry.decision.reason,
-                "author": entry.decision.author,
-                "carried_out": bool(entry.carried_out),
-            }
-            for entry in stored.hand.decisions
-        ],
-    }
 
 
 def _print_window(stored: StoredConversation, *, is_all: bool) -> None:

@@ -8,6 +8,7 @@ anew; and the version of ullage, so that figures of two versions are never mixed
 from __future__ import annotations
 
 import hashlib
+import logging
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ from ullage.tools.replay.cost.prices import ProfileChoice as WantedProfile
 from ullage.tools.replay.cost.prices import profiles_for
 from ullage.tools.replay.engines import Engine, WorkerDied
 from ullage.tools.replay.gates import Judge
+from ullage.tools.replay.policies import key_of
 from ullage.tools.replay.readers import Damage, Run
 from ullage.tools.replay.report import DrawnReplay, packed
 from ullage.tools.replay.run import (
@@ -192,7 +194,7 @@ def replay_all(
                 (__version__, replayer.name, digest, replace(job, draws=False))
             )
             for policy, room in tries:
-                key = f"{run_key} {policy} {room}"
+                key = f"{run_key} {key_of(policy)} {room}"
                 if (earlier := results.get(key)) is not None:
                     finished.append((name, earlier, read_bytes))
                 else:
@@ -221,8 +223,16 @@ def _store_result(
     return outcome
 
 
+def _quieten() -> None:
+    """Keep what sessions log out of the terminal: the tables tell of it, and a bar is drawn."""
+    log = logging.getLogger("ullage")
+    if not log.handlers:
+        log.addHandler(logging.NullHandler())
+
+
 def _outcome(replayer: Replayer, job: Job, unit: _Unit) -> Outcome:
     name, run, policy, room = unit.file, unit.run, unit.policy, unit.room
+    _quieten()
     try:
         replayed, tracer = replayer.replay(
             run, window_of(run, room), job, policy

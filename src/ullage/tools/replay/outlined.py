@@ -1,9 +1,10 @@
 """A conversation of a store, turn by turn, without the history that its caller has.
 
 The store keeps an outline of each request, with the tokens that its provider reported, and every
-decision. That is enough for the same picture that a replay draws. What is not kept is reckoned:
-four characters count as a token, scaled so that each request comes to what was reported, and a
-cache is taken to hold what stayed the same since the request before.
+decision; and what the same prompts would have held without ullage, as the receipts reckon it. That
+is enough for the same picture that a replay draws. What is not kept is worked out: four characters
+count as a token, scaled so that each request comes to what was reported, and a cache is taken to
+hold what stayed the same since the request before.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
+from ullage.core.history.ledger import UsageRecord
 from ullage.core.history.outline import Outline
 from ullage.core.values.edits import Replace, ReplaceSpan
 from ullage.session.stored import CHARS_PER_TOKEN, Leaf, StoredConversation
@@ -62,14 +64,26 @@ class Savings(Struct, frozen=True):
         )
 
 
-def savings_of(trace: Trace) -> Savings:
-    """What a trace comes to over all its requests.
+def savings_of(stored: StoredConversation, trace: Trace) -> Savings:
+    """What a conversation comes to over all its requests, as `ullage run` reckons it.
+
+    A request that was made only to open what was set aside would not have been made.
 
     Args:
-        trace: of the conversation.
+        stored: the conversation.
+        trace: of it.
     """
     sent_tokens = sum(map(sum, trace.sizes))
-    return Savings(len(trace.lengths), sent_tokens, sum(trace.raw))
+    raw_tokens = 0
+    for outline, reckoned_tokens in zip(
+        stored.outlines, trace.raw, strict=True
+    ):
+        report = _report(stored, outline)
+        if report is None or report.raw_tokens < 0:
+            raw_tokens += reckoned_tokens
+        else:
+            raw_tokens += report.raw_tokens
+    return Savings(len(trace.lengths), sent_tokens, raw_tokens)
 
 
 def from_outline(stored: StoredConversation) -> StoredRun:
@@ -121,7 +135,11 @@ def _trace(stored: StoredConversation) -> Trace:
         )
         trace.lengths.append(length)
         trace.sizes.append(sizes)
-        trace.raw.append(sent_tokens + max(round(left_out * scale), 0))
+        raw_tokens = sent_tokens + max(round(left_out * scale), 0)
+        report = _report(stored, outline)
+        if report is not None and report.raw_tokens > 0:
+            raw_tokens = report.raw_tokens
+        trace.raw.append(raw_tokens)
         messages = _by_message(leaves, length, head_tokens + record_tokens)
         _take_cache(trace, earlier, messages, sent_tokens)
         earlier = messages
@@ -149,11 +167,18 @@ def _policy(stored: StoredConversation) -> str:
 # ── counting ─────────────────────────────────────────────────────────────────────────────
 
 
-def _sent_tokens(stored: StoredConversation, outline: Outline) -> int:
-    """Tokens of a request as its provider reported them; else as they were estimated."""
+def _report(
+    stored: StoredConversation, outline: Outline
+) -> UsageRecord | None:
+    """What the provider reported for a request; None: nothing."""
     key = stored.transcript.decision_key(outline.length)
     observed = stored.ledger.at(key).observed
-    report = observed.get(outline.model) or next(iter(observed.values()), None)
+    return observed.get(outline.model) or next(iter(observed.values()), None)
+
+
+def _sent_tokens(stored: StoredConversation, outline: Outline) -> int:
+    """Tokens of a request as its provider reported them; else as they were estimated."""
+    report = _report(stored, outline)
     return outline.tokens if report is None else report.reported_tokens
 
 

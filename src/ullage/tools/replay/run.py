@@ -18,7 +18,6 @@ from ullage import Session, Usage, Window
 from ullage.core.errors import OverLimitError
 from ullage.core.history import canon
 from ullage.core.values.toolset import Toolset
-from ullage.documents import preset
 from ullage.tools.replay.calls import (
     Room,
     answer_of,
@@ -36,6 +35,7 @@ from ullage.tools.replay.evidence.score import (
     watch_over,
 )
 from ullage.tools.replay.gates import GATES, Gates, Judge
+from ullage.tools.replay.policies import policy_named
 from ullage.tools.replay.readers import Run
 from ullage.tools.replay.reading import SessionLibrary
 from ullage.wires import FORMATS
@@ -124,7 +124,7 @@ def replay_run(
 
     ``on_view`` is called with the window after every fit, and what its request came to.
     """
-    wire, chosen = FORMATS[run.format], preset(policy)
+    wire, chosen = FORMATS[run.format], policy_named(policy)
     new_session = session_for(run, chosen, window_tokens, user_tools)
     session = new_session()
     sums = RunSums(run, profiles, _tools_of(chosen.toolset))

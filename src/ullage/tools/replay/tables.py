@@ -3,54 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import replace
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
+from rich.table import Column, Table
 
 from ullage.tools.replay.calls import label_of
 from ullage.tools.replay.cost.prices import OWN
 from ullage.tools.replay.rows import Charge, ReplaySummary, ratio
 
 WIDTH = 120
-"""Characters that every table fits in; a longer name is folded. In less, a row is a paragraph."""
+"""Characters of a pipe, which has no width of its own."""
+_LEAST_NAME = 12
+"""A name is folded in so many characters, where figures need the room."""
 
 
 class Figures(Table):
-    """A table of figures. Where its columns have no room, each row becomes a paragraph.
+    """A table of figures, as wide as the terminal.
 
-    A heading that is folded letter by letter, or a ref that is cut, tells nothing.
+    Where its columns have no room, names are folded, and then the columns that say least are left
+    out and named below.
+
+    Attributes:
+        optional: the headings of columns that may be left out, the first of them first.
     """
+
+    optional: Sequence[str] = ()
 
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
     ) -> RenderResult:
-        needed = self.__rich_measure__(
-            console, options.update(max_width=WIDTH)
-        ).maximum
-        if needed <= options.max_width:
-            yield from super().__rich_console__(console, options)
-            return
-        yield Text(str(self.title))
-        for index in range(self.row_count):
-            yield from self._paragraph(index)
-        if self.caption is not None:
-            yield Text(f"\n{self.caption}", "dim")
+        table, hidden = self, list[str]()
+        for heading in self.optional:
+            if table._width(_LEAST_NAME) <= options.max_width:
+                break
+            hidden.append(heading)
+            table = table._without(heading)
+        table = table._with_folded_names(options.max_width)
+        if hidden:
+            headings = ", ".join(name.replace("\n", " ") for name in hidden)
+            notes = [str(self.caption)] if self.caption else []
+            notes.append(f"no room for: {headings}")
+            table.caption = "\n".join(notes)
+        yield from Table.__rich_console__(table, console, options)
 
-    def _paragraph(self, index: int) -> RenderResult:
-        """A row: its names, then each figure behind its heading."""
-        names, figures = list[str](), list[str]()
+    def _without(self, heading: str) -> Figures:
+        table = copy(self)
+        columns = [
+            column for column in self.columns if column.header != heading
+        ]
+        # rich knows the first and the last column, which have no padding, by their numbers
+        table.columns = [
+            replace(column, _index=index)
+            for index, column in enumerate(columns)
+        ]
+        return table
+
+    def _with_folded_names(self, width: int) -> Figures:
+        """The table with its longest name as narrow as it has to be, and no figure cut."""
+        table = copy(self)
+        table.columns = [copy(column) for column in self.columns]
+        names = [column for column in table.columns if _is_name(column)]
+        longest = max(names, key=_longest)
+        excess = self._width(WIDTH) - width
+        if excess > 0:
+            longest.max_width = max(_longest(longest) - excess, _LEAST_NAME)
+        return table
+
+    def _width(self, most_name: int) -> int:
+        """The characters of all columns, names folded in so many."""
+        width = 2  # the edges
         for column in self.columns:
-            heading = str(column.header).replace("\n", " ")
-            cell = str(list(column.cells)[index])
-            if column.justify == "left":
-                names.append(cell)
-            elif cell:
-                figures.append(f"{heading} {cell}")
-        yield Text("\n" + " · ".join(names), "bold")
-        yield Padding(Text(" · ".join(figures)), (0, 0, 0, 2), expand=False)
+            longest = _longest(column)
+            if _is_name(column):
+                longest = min(longest, most_name)
+            width += longest + 2
+        return width
+
+
+def _is_name(column: Column) -> bool:
+    return column.overflow == "fold"
+
+
+def _longest(column: Column) -> int:
+    """The characters of the longest line in a column."""
+    cells = [str(cell) for cell in (column.header, *column.cells)]
+    lines = [line for cell in cells for line in cell.split("\n")]
+    return max(map(cell_len, lines), default=0)
 
 
 def tables_of(
@@ -95,7 +137,7 @@ def tables_of(
             if is_short and charge.profile != row.charges[0].profile:
                 break  # the charges of a profile stand together
             costs.add_row(
-                _whose(charge),
+                charge.profile,
                 charge.clock,
                 f"{charge.runs:,}",
                 dollars(charge.raw.cost_usd),
@@ -144,8 +186,8 @@ _SENT = (
     *("ms", "p99", "gates"),
 )
 _SENT_NOTES = (
-    "over: runs that would not have fitted · peak: the largest request · tokens: views of raw",
-    "requests, summed · cost: of the input, of that of the raw requests · ms, p99: of one fit",
+    "over: runs that would not have fitted · peak: the largest request · ms, p99: of one fit",
+    "tokens: of all views, of those of the raw requests · cost: $ of raw $, answers included",
     "gates: legal, within the limit, reproducible, nothing lost, no larger",
 )
 _KEPT = (
@@ -157,6 +199,12 @@ _KEPT_NOTES = (
     "cut at first sight, pruned in batches, condensed near the limit",
     "breaks/100: views in 100 that rewrote something already sent",
 )
+_OPTIONAL = (
+    *("p99", "ms", "peak\nraw", "condensed", "over", "cut", "cached raw"),
+    *("pruned", "peak\nview", "cached", "gaps", "needed", "runs", "calls"),
+    *("gates", "breaks\n/100"),
+)
+"""What a narrow terminal does without, the least first."""
 _COSTS = ("gaps", "runs", "raw $", "$", "cost", "cached raw", "cached")
 _COSTS_NOTES = (
     "gaps: warm, no pause outlives the cache; lossy, one in twenty does; recorded, by time stamps",
@@ -188,7 +236,7 @@ def _request_cells(row: ReplaySummary) -> list[str]:
         *(f"{tokens:,}" for tokens in (row.raw_peak_tokens, row.peak_tokens)),
         percent(ratio(row.tokens, row.raw_tokens)),
         percent(charge.shown.cached_share) if charge else "",
-        percent(charge.input_share) if charge else "",
+        percent(charge.usd_share, "unknown") if charge else "",
         f"{row.fit_ms_median:.2f}",
         f"{row.fit_ms_p99:.1f}",
         ", ".join([*broken, *over]) or "kept",
@@ -231,7 +279,8 @@ def table_with(
     for heading in names:
         table.add_column(heading, overflow="fold")
     for heading in figures:
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.optional = tuple(name for name in _OPTIONAL if name in figures)
     return table
 
 

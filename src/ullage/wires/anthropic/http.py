@@ -11,9 +11,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
-from ullage.wires.http import BatchPaths, Http, endpoint
+from ullage.wires.http import BatchPaths, Http, Question, endpoint
 
 _VERTEX = r"/publishers/anthropic/models/(?P<model>[^/]+)"
 _BEDROCK = r"/model/(?P<model>[^/]+)"
@@ -23,6 +25,7 @@ class AnthropicHttp(Http):
     """Messages over HTTP."""
 
     wire = "anthropic"
+    asks = re.compile(r"/v1/messages$")
     endpoints = (
         endpoint(r"/models/count-tokens:rawPredict", "count"),
         endpoint(rf"{_VERTEX}:rawPredict"),
@@ -42,6 +45,24 @@ class AnthropicHttp(Http):
     def error(self, status: int, message: str) -> dict[str, Any]:
         """See `Http.error`."""
         return {"type": "error", **super().error(status, message)}
+
+    def question(
+        self, model: str, system: str, texts: Sequence[str], most_tokens: int
+    ) -> Question:
+        """See `Http.question`."""
+        content = [{"type": "text", "text": text} for text in texts]
+        body: dict[str, Any] = {
+            "model": model,
+            "max_tokens": most_tokens,
+            "messages": [{"role": "user", "content": content}],
+        }
+        if system:
+            body["system"] = system
+        return Question("/v1/messages", body)
+
+    def key_headers(self, key: str) -> dict[str, str]:
+        """See `Http.key_headers`."""
+        return {"x-api-key": key, "anthropic-version": "2023-06-01"}
 
     def spent(
         self, message: str, *, can_retry: bool

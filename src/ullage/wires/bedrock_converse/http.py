@@ -9,10 +9,11 @@ the payload is what stands in the field.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ullage.wires.http import Http, endpoint
+from ullage.wires.http import Http, Question, endpoint, quoted
 
 _MODEL = r"/model/(?P<model>[^/]+)"
 _TYPES = {
@@ -26,6 +27,7 @@ class ConverseHttp(Http):
     """Converse over HTTP."""
 
     wire = "bedrock-converse"
+    asks = re.compile(rf"{_MODEL}/converse(?:-stream)?$")
     endpoints = (
         endpoint(rf"{_MODEL}/converse", streams=False),
         endpoint(rf"{_MODEL}/converse-stream", streams=True),
@@ -53,6 +55,19 @@ class ConverseHttp(Http):
             "ValidationException" if status < 500 else "ModelErrorException",
         )
         return {"message": message, "__type": kind}
+
+    def question(
+        self, model: str, system: str, texts: Sequence[str], most_tokens: int
+    ) -> Question:
+        """See `Http.question`."""
+        content = [{"text": text} for text in texts]
+        body: dict[str, Any] = {
+            "messages": [{"role": "user", "content": content}],
+            "inferenceConfig": {"maxTokens": most_tokens},
+        }
+        if system:
+            body["system"] = [{"text": system}]
+        return Question(f"/model/{quoted(model)}/converse", body)
 
     def spent(
         self, message: str, *, can_retry: bool

@@ -8,9 +8,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
-from ullage.wires.http import BatchPaths, Http, endpoint
+from ullage.wires.http import BatchPaths, Http, Question, endpoint, quoted
 
 _MODEL = r"/(?P<model>[^/:]+)"
 
@@ -19,6 +21,8 @@ class GeminiHttp(Http):
     """GenerateContent over HTTP."""
 
     wire = "gemini"
+    base = "/v1beta/models"
+    asks = re.compile(rf"{_MODEL}:(?:g|streamG)enerateContent$")
     endpoints = (
         endpoint(rf"{_MODEL}:generateContent", streams=False),
         endpoint(
@@ -42,6 +46,24 @@ class GeminiHttp(Http):
                 "status": "FAILED_PRECONDITION",
             }
         }
+
+    def question(
+        self, model: str, system: str, texts: Sequence[str], most_tokens: int
+    ) -> Question:
+        """See `Http.question`."""
+        parts = [{"text": text} for text in texts]
+        body: dict[str, Any] = {
+            "contents": [{"role": "user", "parts": parts}],
+            "generationConfig": {"maxOutputTokens": most_tokens},
+        }
+        if system:
+            body["systemInstruction"] = {"parts": [{"text": system}]}
+        name = quoted(model.removeprefix("models/"))
+        return Question(f"/{name}:generateContent", body)
+
+    def key_headers(self, key: str) -> dict[str, str]:
+        """See `Http.key_headers`."""
+        return {"x-goog-api-key": key}
 
     def spent(
         self, message: str, *, can_retry: bool

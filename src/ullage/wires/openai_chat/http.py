@@ -10,10 +10,11 @@ DELETE …/chat/completions/ID                   it is to go
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ullage.wires.http import Http, endpoint
+from ullage.wires.http import Http, Question, endpoint
 
 _STORED = r"/chat/completions/(?P<id>[^/]+)"
 
@@ -22,6 +23,8 @@ class ChatHttp(Http):
     """Chat Completions over HTTP."""
 
     wire = "openai-chat"
+    base = "/v1"
+    asks = re.compile(r"/chat/completions$")
     endpoints = (
         endpoint(r"/deployments/(?P<model>[^/]+)/chat/completions"),
         endpoint(r"/chat/completions"),
@@ -44,6 +47,19 @@ class ChatHttp(Http):
             **request,
             "stream_options": {**(options or {}), "include_usage": True},
         }
+
+    def question(
+        self, model: str, system: str, texts: Sequence[str], most_tokens: int
+    ) -> Question:
+        """See `Http.question`."""
+        head = [{"role": "system", "content": system}] if system else []
+        user = [{"role": "user", "content": text} for text in texts]
+        body = {
+            "model": model,
+            "max_completion_tokens": most_tokens,
+            "messages": [*head, *user],
+        }
+        return Question("/chat/completions", body)
 
 
 HTTP = ChatHttp()

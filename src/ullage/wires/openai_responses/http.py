@@ -10,7 +10,11 @@ DELETE …/responses/ID                          it is to go
 
 from __future__ import annotations
 
-from ullage.wires.http import Http, endpoint
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ullage.wires.http import Http, Question, endpoint
 
 _STORED = r"/responses/(?P<id>[^/]+)"
 
@@ -19,6 +23,8 @@ class ResponsesHttp(Http):
     """Responses over HTTP."""
 
     wire = "openai-responses"
+    base = "/v1"
+    asks = re.compile(r"/responses$")
     endpoints = (
         endpoint(r"/responses"),
         endpoint(r"/responses/input_tokens", "count"),
@@ -31,6 +37,20 @@ class ResponsesHttp(Http):
         ("response.created", "response.in_progress", "response.queued")
     )
     failures = frozenset(("error", "response.failed"))
+
+    def question(
+        self, model: str, system: str, texts: Sequence[str], most_tokens: int
+    ) -> Question:
+        """See `Http.question`."""
+        body: dict[str, Any] = {
+            "model": model,
+            "max_output_tokens": most_tokens,
+            "input": [{"role": "user", "content": text} for text in texts],
+            "store": False,
+        }
+        if system:
+            body["instructions"] = system
+        return Question("/responses", body)
 
 
 HTTP = ResponsesHttp()

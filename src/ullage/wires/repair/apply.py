@@ -22,6 +22,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import compress, count
+from operator import is_, ne
 from typing import Any
 
 from msgspec.structs import replace
@@ -101,13 +103,9 @@ def _with_current_markers(
     closed: RepairedPrefix, wire: Format, raws: Sequence[Any]
 ) -> RepairedPrefix | None:
     """A prefix with the cache markers that it has now; None if it is another one."""
-    changed = [
-        at
-        for at, (copy, raw) in enumerate(
-            zip(closed.copies, raws, strict=False)
-        )
-        if copy != raw
-    ]
+    # every message at every turn, so in C
+    differ = map(ne, closed.copies, raws)
+    changed = list(compress(count(), differ))
     if not changed:
         return closed
     untouched = {entry for entry in closed.messages if type(entry) is int}
@@ -187,9 +185,7 @@ def _are_same(messages: Sequence[Any], raws: Sequence[Any]) -> bool:
     """Whether the messages are the caller's own objects, all of them."""
     if len(messages) != len(raws):
         return False
-    return all(
-        message is raw for message, raw in zip(messages, raws, strict=True)
-    )
+    return all(map(is_, messages, raws))
 
 
 def _stripped(repaired: Repaired, wire: Format) -> Repaired:

@@ -1,8 +1,9 @@
 """One self-contained page of a replay, or of a live session: for looking rather than reading.
 
-The page is put together from the three files beside this one. It fetches nothing, and its own
-policy forbids it to. All content is data: the summary as JSON in which no tag can begin, the
-pictures as deflated JSON in base64, and the script puts it in as text, never as markup.
+The page is put together from the files beside this one. It fetches nothing, and its own policy
+forbids it to; the page of a live conversation may ask the proxy that gave it. All content is data:
+the summary as JSON in which no tag can begin, the pictures as deflated JSON in base64, and the
+script puts it in as text, never as markup.
 """
 
 from __future__ import annotations
@@ -159,7 +160,9 @@ def page_of(
     command: str = "",
     notes: Sequence[str] = (),
     links: Sequence[PageLink] = (),
+    why: Mapping[str, Any] | None = None,
     share: bool = False,
+    hand: Mapping[str, Any] | None = None,
 ) -> str:
     """The page.
 
@@ -172,8 +175,13 @@ def page_of(
         command: what prints the same figures again.
         notes: what was left out of the page.
         links: pages of single runs to lead to.
+        why: what left the window of a conversation, and why (`ullage.tools.replay.report.why`).
         share: take out what is not for others (`ullage.tools.replay.report.share`).
+        hand: what a user may decide on it, as ``hand.js`` reads it: whether it is ``live``, the
+            ``window`` (`ullage.tools.hand.described.as_page`), the ``options`` of a command. None:
+            nothing.
     """
+    hand = None if share else hand
     blobs: list[bytes] = []
     runs = [_run(picture, blobs) for picture in pictures]
     summary: dict[str, Any] = {
@@ -188,6 +196,8 @@ def page_of(
         "rows": rows,
         "runs": runs,
         "links": links,
+        "why": why,
+        "hand": hand,
     }
     if share:
         notes = [*notes, _LEFT_OUT]
@@ -202,12 +212,17 @@ def page_of(
         data.append(
             f'<script {_SCRIPT} id="b{at}">{base64.b64encode(blob).decode()}</script>'
         )
-    style, script = _file("page.css"), _file("page.js")
+    style, script, section = _file("page.css"), _file("page.js"), ""
+    if hand is not None:
+        section = _file("hand.html")
+        style, script = style + _file("hand.css"), script + _file("hand.js")
+    script += "\nstart();\n"
     return Template(_file("page.html")).substitute(
-        policy=_policy(style, script),
+        policy=_policy(style, script, asks=bool(hand and hand["live"])),
         title=html.escape(summary["title"]),
         style=style,
         script=script,
+        hand=section,
         data="\n".join(data),
     )
 
@@ -231,11 +246,13 @@ def _inert(value: Any) -> str:
     )
 
 
-def _policy(style: str, script: str) -> str:
-    """What the page may do: run its own script and style, and nothing else."""
+def _policy(style: str, script: str, *, asks: bool) -> str:
+    """What the page may do: run its own script and style, and ask who gave it, if it is live."""
+    connect = "connect-src 'self'; " if asks else ""
     return (
         f"default-src 'none'; script-src 'sha256-{_hash(script)}'; "
-        f"style-src 'sha256-{_hash(style)}'; img-src data:; base-uri 'none'; form-action 'none'"
+        f"style-src 'sha256-{_hash(style)}'; img-src data:; {connect}"
+        "base-uri 'none'; form-action 'none'"
     )
 
 

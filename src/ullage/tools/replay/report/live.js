@@ -27,6 +27,8 @@ function saved(totals) {
 
 const requests = (count) => `${number(count)} ${count === 1 ? "request" : "requests"}`;
 
+const times = (count) => `${number(count)} ${count === 1 ? "time" : "times"}`;
+
 // ── sums ──
 
 function sums(state) {
@@ -37,6 +39,7 @@ function sums(state) {
     ["Saved", saved(all) || "–", `${number(all.raw_tokens - all.sent_tokens)} tokens`],
     ["Opened again", number(all.recalled), "of what was set aside"],
     ["Cost", `$${all.cost_usd.toFixed(2)}`, "at list price, as far as reported"],
+    ["Billed anew", number(all.anew_tokens), `tokens, $${all.anew_usd.toFixed(2)}: a prompt cache broke ${times(all.breaks)}`],
   ];
   at("sums").replaceChildren(...rows.map(([name, value, more]) => {
     const box = make("div"), told = make("dd", "", value);
@@ -113,7 +116,7 @@ function said(name, height, text) {
 function decided(decision) {
   const [seconds, kind, where, why, before, after] = decision;
   const item = make("li"), sizes = before ? ` ${number(before)} → ${number(after)} tokens` : "";
-  item.append(make("b", "", kind), ` ${where}${sizes}`, make("br"), make("span", "", why));
+  item.append(make("b", "", kind.replaceAll("_", " ")), ` ${where}${sizes}`, make("br"), make("span", "", why));
   item.title = new Date(seconds * 1000).toLocaleString();
   return item;
 }
@@ -121,15 +124,16 @@ function decided(decision) {
 function conversation(one) {
   const box = make("section", "conversation"), head = make("div", "head"), all = one.totals;
   const last = one.turns[one.turns.length - 1], id = `c-${one.key}`;
-  const title = make("h2", "", one.model || "an unnamed model"), open = make("a", "", "turn by turn");
+  const title = make("h2", "", one.model || "an unnamed model"), open = make("a", "", "turn by turn, and decide");
   title.id = id;
   box.setAttribute("aria-labelledby", id);
   open.href = `${here}conversations/${encodeURIComponent(one.key)}`;
-  open.setAttribute("aria-label", `turn by turn: ${one.model} ${one.key.slice(0, 6)}`);
+  open.setAttribute("aria-label", `turn by turn, and decide: ${one.model} ${one.key.slice(0, 6)}`);
   head.append(title, open);
   const less = saved(all), cost = all.cost_usd ? ` · $${all.cost_usd.toFixed(2)}` : "";
   const words = `${one.wire} · ${one.key.slice(0, 6)} · ${requests(all.requests)} · now ${number(last[2])} of ${number(last[3])} tokens`;
   box.append(head, make("p", "hint", `${words}${less ? ` · ${less} in all` : ""}${cost}`), chart(one));
+  if (all.breaks) box.append(make("p", "hint broken", `The prompt cache broke ${times(all.breaks)}: ${number(all.anew_tokens)} tokens were billed anew, $${all.anew_usd.toFixed(2)}.`));
   if (one.standing) box.append(make("p", "hint standing", one.standing.why));
   if (one.without.length) box.append(make("p", "hint without", `sent without our ${one.without.join(" and ")}: the upstream refuses it`));
   const list = make("ul", "decisions");

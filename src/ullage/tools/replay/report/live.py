@@ -15,12 +15,19 @@ from string import Template
 from typing import Any, cast
 
 from ullage.core.errors import UllageError
+from ullage.session.current import current
+from ullage.session.drivers import run
+from ullage.session.stored import StoredConversation
+from ullage.session.why import WindowRecord, why_of
 from ullage.stores import Store, innermost
+from ullage.tools.hand.described import as_page
 from ullage.tools.replay.cost.prices import OWN, PROFILES, ProfileChoice
 from ullage.tools.replay.readers import Run
 from ullage.tools.replay.report.pages import page_of_session
 from ullage.tools.replay.stored import from_store
 from ullage.wires import FORMATS, Format
+
+__all__ = ["current", "live_page", "page_of_conversation", "window_of"]
 
 
 @cache
@@ -57,7 +64,31 @@ def page_of_conversation(key: str, session: Any) -> str | None:
         )
     except UllageError:
         return None
-    return page_of_session(key, stored, profiles)
+    return page_of_session(
+        key, stored, profiles, hand={"live": True}, record=_record(session)
+    )
+
+
+def window_of(
+    session: Any, stored: StoredConversation | None
+) -> dict[str, Any] | None:
+    """What the page is told of a session's conversation as it stands: no text of it.
+
+    Args:
+        session: the session.
+        stored: its conversation, as `current` of it says; None: nothing was fitted yet.
+    """
+    return None if stored is None else as_page(stored, session.events)
+
+
+def _record(session: Any) -> WindowRecord | None:
+    """What left the window of a session, and why; None where its store cannot be read."""
+    tenant = session.settings.tenant
+    try:
+        stored = run(current(session), _store(session), tenant)
+    except UllageError:
+        return None
+    return None if stored is None else why_of(stored)
 
 
 def _run(key: str, wire: Format, request: Mapping[str, Any]) -> Run:

@@ -12,6 +12,7 @@ const NAMES = {
 };
 const page = JSON.parse($("summary").textContent);
 const state = { run: null, story: null, tries: [], chosen: 0, turn: 0, accounts: new Map() };
+let hand = null;  // what may be decided here: hand.js
 
 // ── small things ───────────────────────────────────────────────────────────────────────
 
@@ -253,6 +254,23 @@ function showDrawn() {
   $("drawn").hidden = !page.links.length;
   $("runs-drawn").replaceChildren(...page.links.map((link) => make("li", {},
     make("a", { href: link.href }, link.name), ` ${plural(link.calls, "call")}, ${short(link.peak)} tokens`)));
+}
+
+// What left the window, when, by whom, for how much; and each break of the prompt cache.
+function showWhy() {
+  const why = page.why;
+  $("why").hidden = !why;
+  if (!why) return;
+  const list = (lines, none) => (lines.length ? lines : [none]).map((line) => make("li", {}, line));
+  $("why-lead").textContent = why.lead;
+  $("why-breaks").replaceChildren(...list([...why.breaks, ...why.causes], "It never broke."));
+  $("why-batches").replaceChildren(...list(why.batches, "Nothing left it in a batch."));
+  $("why-tables").replaceChildren(...why.tables.map(([heading, rows]) => make("table", {},
+    make("thead", {}, make("tr", {}, ...[heading, ...why.columns].map((column) => make("th", { scope: "col" }, column)))),
+    make("tbody", {}, ...rows.map(([name, ...figures]) => make("tr", {},
+      make("th", { scope: "row" }, name), ...figures.map((figure) => make("td", {}, figure))))))));
+  $("why-tables").hidden = !why.tables.length;
+  $("why-note").textContent = why.tables.length ? why.note : "";
 }
 
 // ── one run, turn by turn ──────────────────────────────────────────────────────────────
@@ -550,6 +568,7 @@ function edit(mark) {
     const copy = make("button", { type: "button", class: "small", "aria-label": `Copy the ref ${mark.ref}`,
       onclick: () => copied(copy, mark.ref) }, "copy");
     box.append(make("p", { class: "why" }, "ref ", make("code", {}, mark.ref), " ", copy));
+    if (hand) box.append(make("p", {}, hand.undoButton(mark)));
   }
   const button = make("button", { type: "button", onclick: () => find(mark.message) }, `message ${mark.message + 1}`);
   box.append(make("details", {}, make("summary", {}, "what is shown instead"), make("pre", {}, mark.text)), button);
@@ -649,6 +668,7 @@ function fillBox(each) {
     `message ${index + 1}`, make("span", {}, `${count(tokens)} tokens`), each.label),
     make("pre", {}, text), each.more);
   if (each.how !== -1) showHow(each);
+  hand?.barOf(each);
 }
 
 // Of a long text the rest can be shown; of an edited one, what stood there before.
@@ -724,7 +744,7 @@ function showAccounts(marks) {
     const title = `shown instead of messages ${mark.message + 1} to ${mark.stop}`;
     const box = make("article", { class: "account" },
       make("header", {}, make("b", {}, title),
-        ` ${count(mark.before)} → ${count(mark.after)} tokens`),
+        ` ${count(mark.before)} → ${count(mark.after)} tokens`, ...(hand && mark.ref ? [" ", hand.undoButton(mark)] : [])),
       make("pre", { tabindex: 0, role: "group", "aria-label": title }, mark.text));
     state.accounts.set(mark, box);
     state.boxes[mark.message]?.box.before(box);
@@ -864,6 +884,7 @@ function keys(event) {
     Home: event.target.id === "map" && (() => go(0)), End: event.target.id === "map" && (() => go(state.turns - 1)),
   }[event.key];
   if (!act || (event.target.tagName === "SELECT")) return;
+  if (event.target.closest?.("dialog, textarea, input:not([type=range], [type=checkbox])")) return;
   if (event.target.closest?.(".scroll")) return;
   event.preventDefault();
   act();
@@ -880,6 +901,7 @@ function start() {
   policies();
   showOutcome();
   showDrawn();
+  showWhy();
   for (const part of [$("run"), document.querySelector(".bar")]) part.hidden = !page.runs.length;
   if (!page.runs.length) return;
   fill($("runs"), page.runs.map((run, at) => [at, `${run.name} (${plural(run.calls, "call")}, ${short(run.peak)} tokens)`]));
@@ -905,5 +927,3 @@ function start() {
     $("charts").replaceChildren(make("p", { class: "note" }, `The turns cannot be drawn by this browser (${error.name}).`));
   });
 }
-
-start();

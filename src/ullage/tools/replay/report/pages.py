@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from ullage import __version__
+from ullage.session.why import WindowRecord
 from ullage.tools.replay.cost.prices import ProfileChoice
 from ullage.tools.replay.outlined import Savings
 from ullage.tools.replay.report import PageLink, Picture, page_of
+from ullage.tools.replay.report.why import page_data
 from ullage.tools.replay.rows import ReplaySummary
 from ullage.tools.replay.stored import StoredRun
 
@@ -129,8 +131,10 @@ def page_of_session(
     session: StoredRun,
     profiles: Sequence[ProfileChoice],
     *,
+    record: WindowRecord | None = None,
     command: str = "",
     share: bool = False,
+    hand: Mapping[str, Any] | None = None,
 ) -> str:
     """The page of one session, as it went.
 
@@ -138,8 +142,10 @@ def page_of_session(
         name: what to call it.
         session: what its ledger and history tell.
         profiles: the price profiles.
+        record: what left its window, and why; None: its store tells nothing of that.
         command: what prints the same figures again.
         share: take out what is not for others.
+        hand: see `ullage.tools.replay.report.page_of`.
     """
     trace, clipped = session.trace, session.story.clipped
     return page_of(
@@ -152,7 +158,9 @@ def page_of_session(
         notes=[f"{clipped:,} long texts are shown without their middle."]
         if clipped
         else (),
+        why=None if record is None else page_data(record),
         share=share,
+        hand=hand,
     )
 
 
@@ -171,8 +179,10 @@ def page_of_conversation(
     session: StoredRun,
     savings: Savings,
     *,
+    record: WindowRecord | None = None,
     command: str = "",
     share: bool = False,
+    hand: Mapping[str, Any] | None = None,
 ) -> str:
     """The page of a conversation that a store keeps, without the history of its caller.
 
@@ -180,8 +190,10 @@ def page_of_conversation(
         name: its short name.
         session: what its outlines and ledger tell.
         savings: what it sent, and would have sent.
+        record: what left its window, and why; None: that is left out.
         command: what writes the same page again.
         share: take out what is not for others.
+        hand: see `ullage.tools.replay.report.page_of`.
     """
     sent, raw = savings.sent_tokens, savings.raw_tokens
     return page_of(
@@ -191,5 +203,7 @@ def page_of_conversation(
         pictures=[Picture.of(name, session.story, session.trace)],
         command=command,
         notes=[_RECKONED, _HEADS],
+        why=None if record is None else page_data(record),
         share=share,
+        hand=hand,
     )

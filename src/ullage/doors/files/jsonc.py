@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 _BLANK = re.compile(r"(?:[ \t\r\n\ufeff]|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
 _WORD = re.compile(r"[-+.\w]+")
 _MOST_DEPTH = 200
+_SPACE = " \t\r\n"
 
 
 class NotJson(ValueError):
@@ -29,6 +31,7 @@ class Node(NamedTuple):
         value: what it is, without comments.
         fields: of an object, the node of each field.
         items: of a list, its nodes.
+        begins: where its name begins, if it is a field of an object.
     """
 
     start: int
@@ -36,6 +39,7 @@ class Node(NamedTuple):
     value: Any
     fields: dict[str, Node]
     items: list[Node]
+    begins: int = -1
 
 
 def scanned(text: str) -> Node:
@@ -50,6 +54,80 @@ def scanned(text: str) -> Node:
             f"something stands behind the value, at character {node.stop:,}"
         )
     return node
+
+
+def with_value(text: str, path: Sequence[str], value: str) -> str:
+    """A text with another string at a path of objects; what is not there is added.
+
+    Args:
+        text: one object.
+        path: the names of the fields that lead there.
+        value: the string.
+
+    Raises:
+        NotJson: the text is no JSON, or something on the path is no object.
+    """
+    node, depth = scanned(text), 0
+    while depth < len(path):
+        if not isinstance(node.value, dict):
+            raise NotJson(f"{'.'.join(path[:depth]) or 'it'} is no object")
+        if path[depth] not in node.fields:
+            break
+        node, depth = node.fields[path[depth]], depth + 1
+    if depth == len(path):
+        written = json.dumps(value, ensure_ascii=False)
+        return f"{text[: node.start]}{written}{text[node.stop :]}"
+    inner: Any = value
+    for name in reversed(path[depth + 1 :]):
+        inner = {name: inner}
+    return _with_field(text, node, path[depth], inner)
+
+
+def without_value(text: str, path: Sequence[str]) -> str:
+    """A text without the field at a path of objects.
+
+    Raises:
+        NotJson: the text is no JSON, or there is no such field.
+    """
+    node = scanned(text)
+    for name in path:
+        if name not in node.fields:
+            raise NotJson(f"it has no {'.'.join(path)}")
+        node = node.fields[name]
+    begin = len(text[: node.begins].rstrip(_SPACE))
+    comma = _skipped(text, node.stop)
+    if text[comma] == ",":
+        rest = text[comma + 1 :]
+        if begin == node.begins:  # all on one line
+            rest = rest.lstrip(" ")
+        return f"{text[:begin]}{rest}"
+    if text[begin - 1] == ",":
+        begin -= 1
+    return f"{text[:begin]}{text[node.stop :]}"
+
+
+def _with_field(text: str, node: Node, name: str, value: Any) -> str:
+    """A text with one field more at the head of an object, laid out as its neighbours are."""
+    at = node.start + 1
+    behind = text[at:]
+    lead = behind[: len(behind) - len(behind.lstrip(_SPACE))]
+    if node.fields and "\n" not in lead:  # all on one line
+        field = json.dumps({name: value}, ensure_ascii=False)[1:-1]
+        return f"{text[:at]}{field}, {behind}"
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    end_of_line = "\r\n" if "\r\n" in text else "\n"
+    outer = end_of_line + line[: len(line) - len(line.lstrip(_SPACE))]
+    step = "  "
+    if node.fields and lead.startswith(outer) and len(lead) > len(outer):
+        step = lead[len(outer) :]
+    lines = json.dumps({name: value}, ensure_ascii=False, indent=step)
+    fields = lines.splitlines()[1:-1]
+    field = "".join(f"{outer}{line}" for line in fields)
+    if node.fields:
+        return f"{text[:at]}{field},{behind}"
+    inner = text[at : node.stop - 1]
+    end = inner if inner.strip() else outer
+    return f"{text[:at]}{field}{end}{text[node.stop - 1 :]}"
 
 
 def _skipped(text: str, at: int) -> int:
@@ -83,9 +161,8 @@ def _object(text: str, start: int, depth: int) -> Node:
         colon = _skipped(text, name.stop)
         if not isinstance(name.value, str) or text[colon : colon + 1] != ":":
             raise NotJson(f"no name stands at character {at:,}")
-        node = fields[name.value] = _value(
-            text, _skipped(text, colon + 1), depth + 1
-        )
+        node = _value(text, _skipped(text, colon + 1), depth + 1)
+        fields[name.value] = node = node._replace(begins=at)
         at = _behind(text, node.stop, "}")
     values = {name: node.value for name, node in fields.items()}
     return Node(start, at + 1, values, fields, [])
