@@ -18,9 +18,11 @@ from lab.enumerate.letters import (
     Message,
     alphabet,
     history,
+    in_turn,
     is_models,
     said,
 )
+from lab.fuzz import converse
 from lab.returned import problems
 from tests.second_reading import broken
 from ullage.core.tokens.catalog import NAMES
@@ -32,10 +34,13 @@ MAKERS = {
     "gemini": "gemini",
     "openai-chat": "",
     "ollama": "",
+    "bedrock-converse": "claude",
 }
 _OTHERS = ("deepseek-v4",)
+_ON_BEDROCK = ("amazon.nova-2-pro-v1:0",)
+"""Of other makers than Claude's: Bedrock has its own names for all."""
 _SEARCH = {"type": "web_search_20250305", "name": "web_search"}
-_SHAPE = frozenset(("A0", "C0", "R0", "G0", "O0"))
+_SHAPE = frozenset(("A0", "C0", "R0", "G0", "O0", "B0"))
 """The shape of types: the second reading, which is of the rules, has nothing to say of it."""
 
 
@@ -59,6 +64,7 @@ class Family(Struct, frozen=True):
         head: the request without its messages, for the first of them.
         models: all of them.
         rule: what an edit means for the reasoning behind it.
+        is_manual: whether thinking is asked for by hand.
         mends: histories with a fault are tried with it: mending asks nothing of a model but this
             rule, so of those that share it the one that takes the most letters. Not with manual
             thinking: words stand where something was set aside, and begin a turn that has none.
@@ -67,17 +73,13 @@ class Family(Struct, frozen=True):
     head: dict[str, Any]
     models: tuple[str, ...]
     rule: str
+    is_manual: bool = False
     mends: bool = False
 
     @property
     def model(self) -> str:
         """The first of them."""
         return self.models[0]
-
-    @property
-    def is_manual(self) -> bool:
-        """Whether thinking is asked for by hand."""
-        return "thinking" in self.head
 
     @property
     def name(self) -> str:
@@ -92,15 +94,14 @@ def families(format: str) -> tuple[Family, ...]:
     """The families of a wire, in the order of the table of models."""
     letters = alphabet(format)
     found: dict[_Mark, Family] = {}
-    for model in (*NAMES, *_OTHERS):
-        for head in _heads(format, model) if MAKERS[format] in model else ():
+    for model in _models(format):
+        for head in _heads(format, model):
             mark = _mark(format, head, letters)
             known = found.get(mark)
             if known:
                 found[mark] = replace(known, models=(*known.models, model))
             else:
-                rule = FORMATS[format].reasoning(head, model)
-                found[mark] = Family(head, (model,), rule)
+                found[mark] = Family(head, (model,), mark.rule, mark.is_manual)
     by_letters = sorted(
         found, key=lambda mark: sum(not first for first, _ in mark.tried)
     )
@@ -112,6 +113,15 @@ def families(format: str) -> tuple[Family, ...]:
         replace(each, mends=each is mending.get(each.rule))
         for each in found.values()
     )
+
+
+def _models(format: str) -> list[str]:
+    """The models of a wire, under the names that it has for them."""
+    maker = MAKERS[format]
+    if format == "bedrock-converse":
+        claudes = [f"anthropic.{name}" for name in NAMES if maker in name]
+        return [*claudes, *_ON_BEDROCK]
+    return [name for name in (*NAMES, *_OTHERS) if maker in name]
 
 
 def _heads(format: str, model: str) -> list[dict[str, Any]]:
@@ -134,15 +144,22 @@ def _heads(format: str, model: str) -> list[dict[str, Any]]:
         ]
     if format in ("openai-chat", "ollama"):
         return [{"model": model}]
+    manual = {"thinking": {"type": "enabled", "budget_tokens": 1_024}}
+    if format == "bedrock-converse":
+        limit = {"inferenceConfig": {"maxTokens": 2_000}}
+        head = {"modelId": model, **limit, "toolConfig": converse.tools()}
+        if MAKERS[format] not in model:
+            return [head]
+        return [head, {**head, "additionalModelRequestFields": manual}]
     head = {"model": model, "max_tokens": 2_000, "tools": [_SEARCH]}
-    manual = {"type": "enabled", "budget_tokens": 1_024}
-    return [head, {**head, "thinking": manual}]
+    return [head, {**head, **manual}]
 
 
 def _mark(
     format: str, head: dict[str, Any], letters: tuple[Letter, ...]
 ) -> _Mark:
-    rule = FORMATS[format].reasoning(head, head["model"])
+    wire = FORMATS[format]
+    rule = wire.reasoning(head, head[wire.model_field])
     tried = [
         rules_broken(format, asked(format, head, history([letter])))
         for letter in letters
@@ -152,12 +169,15 @@ def _mark(
             format,
             {
                 **head,
-                FORMATS[format].key: [said(format, "go"), *letter.messages],
+                wire.key: in_turn(
+                    format, [said(format, "go"), *letter.messages]
+                ),
             },
         )
         for letter in letters
     ]
-    return _Mark(rule, "thinking" in head, tuple(tried), tuple(open_ended))
+    is_manual = wire.thinks_first(head)
+    return _Mark(rule, is_manual, tuple(tried), tuple(open_ended))
 
 
 def asked(
@@ -174,7 +194,8 @@ def asked(
         if messages and is_models(format, messages[-1])
         else []
     )
-    return {**head, FORMATS[format].key: [*begins, *messages, *ends]}
+    whole = in_turn(format, [*begins, *messages, *ends])
+    return {**head, FORMATS[format].key: whole}
 
 
 def _begins_itself(messages: list[Message]) -> bool:

@@ -43,6 +43,7 @@ class Letter(Struct, frozen=True):
     messages: tuple[Message, ...]
 
 
+_ROWS = json.dumps([{"n": n, "name": "a long name"} for n in range(60)])
 _LONG = "a line of what the tool printed, and one more word of it\n" * 30
 _CALL = Call("read_file", {"path": "a.py"}, f"first\n{_LONG}")
 _OTHER = Call("bash", {"path": "b.py"}, f"second\n{_LONG}")
@@ -69,13 +70,8 @@ SHAPES: dict[str, tuple[Step, ...]] = {
     "error": (_call(failed=True),),
     "empty": (_call(output=""),),
     "result in parts": (_call(items=2),),
-    "JSON": (
-        _call(
-            output=json.dumps(
-                [{"n": n, "name": "a long name"} for n in range(60)]
-            )
-        ),
-    ),
+    "JSON": (_call(output=_ROWS),),
+    "JSON in parts": (_call(output=_ROWS, items=2),),
     "large arguments": (_call(arguments={"path": "a.py", "text": _LONG}),),
     "image in a result": (_call(media=IMAGE),),
     "document in a result": (_call(media=DOCUMENT),),
@@ -134,7 +130,14 @@ BASIC = frozenset(
 
 _FEATURES = frozenset(name for names in FEATURES.values() for name in names)
 _IDS = frozenset(
-    ("id", "tool_use_id", "tool_call_id", "call_id", "approval_request_id")
+    (
+        "id",
+        "tool_use_id",
+        "tool_call_id",
+        "toolUseId",
+        "call_id",
+        "approval_request_id",
+    )
 )
 _GIVEN = frozenset(("input", "arguments", "args", "response"))
 """What stands under these is the tool's own, and its ids are not the wire's."""
@@ -144,7 +147,23 @@ def said(format: str, text: str) -> Message:
     """The user says something."""
     if format == "gemini":
         return {"role": "user", "parts": [{"text": text}]}
+    if format == "bedrock-converse":
+        return {"role": "user", "content": [{"text": text}]}
     return {"role": "user", "content": text}
+
+
+def in_turn(format: str, messages: Sequence[Message]) -> list[Message]:
+    """The messages as a request has them: of Converse's, roles stand in turn (B2)."""
+    if format != "bedrock-converse":
+        return [*messages]
+    turns = list[list[Message]]()
+    for message in messages:
+        if turns and turns[-1][0]["role"] == message["role"]:
+            turns[-1].append(message)
+        else:
+            turns.append([message])
+    together = FORMATS[format].together
+    return [turn[0] if len(turn) == 1 else together(turn) for turn in turns]
 
 
 def is_models(format: str, message: Message) -> bool:

@@ -14,10 +14,10 @@ def write(page: Page, steps: list[Step], wanted: frozenset[str]) -> None:
     owed: dict | None = None
     markers = 0
     if is_manual(wanted):
-        steps = [_begun_with_thinking(step) for step in steps]
+        steps = [begun_with_thinking(step) for step in steps]
     for step in steps:
         if step.user is not None and owed is None:
-            page.messages.append(_user(page, step))
+            page.messages.append(_user(page, step, wanted))
         if (
             "note" in step.more
             and owed is None
@@ -105,7 +105,7 @@ def _is_asked(message: dict) -> bool:
     return "tool_result" not in kinds
 
 
-def _begun_with_thinking(step: Step) -> Step:
+def begun_with_thinking(step: Step) -> Step:
     """With manual thinking a reply begins with it, and none with the result of a tool (A14).
 
     In every second one the calls stand in a message of their own, behind what was said; and
@@ -128,10 +128,13 @@ def _begun_with_thinking(step: Step) -> Step:
     )
 
 
-def _user(page: Page, step: Step) -> dict:
-    if step.media is None:
+def _user(page: Page, step: Step, wanted: frozenset[str]) -> dict:
+    hands_over = not step.number and "document or sound" in wanted
+    if step.media is None and not hands_over:
         return {"role": "user", "content": step.user}
-    media = step.media if step.media.kind != "audio" else None
+    media = step.media
+    if media is not None and media.kind == "audio":
+        media = None
     blocks = [_media(media)] if media else [_note_of_upload(page)]
     page.features.add("media from the user")
     if media is None or media.kind == "document":

@@ -158,7 +158,8 @@ def _allowed(random: Random, one: Case) -> Case:
     """Requests declare tools, and say which of them may be called."""
     always = random.random() < ALWAYS
     choices = _CHOICES[one.format]
-    if any(map(refuses_force, one.models)) or "thinking" in one.request:
+    thinks = "thinking" in one.request or "manual thinking" in one.features
+    if thinks or any(map(refuses_force, one.models)):
         choices = choices[:1]  # no tool may be forced there (A24)
     choice = random.choice(choices)
     lengths = (

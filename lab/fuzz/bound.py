@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 _THOUGHTS = ("thinking", "redacted_thinking")
+_ON_BEDROCK = "reasoningContent"
 
 
 class Bound:
@@ -62,22 +63,26 @@ def _read(shown: list[Any]) -> list[Any]:
 
 
 def _seals(message: Any) -> list[str]:
-    content = (
-        message["content"] if isinstance(message["content"], list) else ()
-    )
-    return [
-        b.get("signature") or b["data"]
-        for b in content
-        if b.get("type") in _THOUGHTS
-    ]
+    if isinstance(message["content"], str):
+        return []
+    return [_seal(b) for b in message["content"] if _is_thought(b)]
+
+
+def _is_thought(block: Any) -> bool:
+    return block.get("type") in _THOUGHTS or _ON_BEDROCK in block
+
+
+def _seal(block: Any) -> str:
+    """What the provider knows a thought by."""
+    body = block.get(_ON_BEDROCK)
+    if body is None:
+        seal: str = block.get("signature") or block["data"]
+        return seal
+    return body.get("redactedContent") or body["reasoningText"]["signature"]
 
 
 def _without_thinking(message: Any) -> Any:
     if isinstance(message["content"], str):
         return message
-    kept = [
-        block
-        for block in message["content"]
-        if block.get("type") not in _THOUGHTS
-    ]
+    kept = [block for block in message["content"] if not _is_thought(block)]
     return {**message, "content": kept}

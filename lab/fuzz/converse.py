@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 
+from lab.fuzz.anthropic import begun_with_thinking, is_manual
 from lab.fuzz.steps import TOOLS, Call, Media, Page, Step, opaque
 
 _MOST_POINTS = 3
@@ -17,6 +18,8 @@ _FORMATS = {"image/png": "png", "application/pdf": "pdf", "audio/wav": "wav"}
 def write(page: Page, steps: list[Step], wanted: frozenset[str]) -> None:
     """Write the steps down."""
     points = 0
+    if is_manual(wanted):
+        steps = [begun_with_thinking(step) for step in steps]
     for step in steps:
         if step.user is not None:
             _say(page, _user(page, step, wanted))
@@ -64,7 +67,7 @@ def _user(page: Page, step: Step, wanted: frozenset[str]) -> list[dict]:
         if step.media.kind != "image":
             page.features.add("document or sound")
         blocks.append(_medium(page, step.media))
-    if "document or sound" in wanted and step.number:
+    if "document or sound" in wanted:
         page.features.add("document or sound")
         blocks.append(_document(page))
     return [*blocks, {"text": step.user}]

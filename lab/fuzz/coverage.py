@@ -165,13 +165,6 @@ IMPOSSIBLE: tuple[tuple[str, str, str, str, str], ...] = (
         "reasoning",
         "no reasoning is bound to its prefix here",
     ),
-    (
-        "bedrock-converse",
-        _EVERY,
-        _EVERY,
-        "reasoning",
-        "this model's is not bound to its prefix",
-    ),
     *(
         (
             "anthropic",
@@ -181,6 +174,20 @@ IMPOSSIBLE: tuple[tuple[str, str, str, str, str], ...] = (
             "where that may be done, all thinking goes",
         )
         for kind in ("pruned", "stubbed")
+    ),
+    (
+        "bedrock-converse",
+        _EVERY,
+        "manual thinking",
+        "stubbed",
+        "a reply is one message, so each call stands with its thinking",
+    ),
+    (
+        "bedrock-converse",
+        "B13",
+        "bound reasoning",
+        "stubbed",
+        "no thinking stands before a call that is changed, or behind it",
     ),
 )
 """Format, rule, feature, kind of edit, and why such a cell cannot be filled; ``*`` is any."""

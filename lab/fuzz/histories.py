@@ -40,6 +40,8 @@ _USER_ENDS = ("anthropic", "bedrock-converse")
 _KEYS = {"openai-responses": "input", "gemini": "contents"}
 BOUND, FREE = "claude-opus-5-5", "claude-opus-4-8"
 """A model whose reasoning is bound to what is before it, and one whose is not."""
+_MAKERS = {"bedrock-converse": "anthropic."}
+"""What stands in front of a model's name on a wire."""
 ONE_MODEL = 0.3
 THINKS_AT_WILL = 0.5
 _NO_LOOP = frozenset(
@@ -191,15 +193,21 @@ def _thinks_once(
 def _models(random: Random, model: str, page: Page, count: int) -> list[str]:
     """The model of each request. Some go back and forth between one that binds and one that not."""
     fixed = page.features & {"manual thinking", "broken"}
-    if model != BOUND or fixed or random.random() < ONE_MODEL:
+    if not is_bound(model) or fixed or random.random() < ONE_MODEL:
         return [model] * count
+    free = model.replace(BOUND, FREE)
     models = [model]
     for _ in range(count - 1):
-        other = FREE if models[-1] == BOUND else BOUND
+        other = free if models[-1] == model else model
         models.append(other if random.random() < CHANGES else models[-1])
-    if FREE in models:
+    if free in models:
         page.features.add("another model")
     return models
+
+
+def is_bound(model: str) -> bool:
+    """Whether a model is the one whose reasoning is bound, under any wire's name."""
+    return model.endswith(BOUND)
 
 
 def _kinds_of(call: Call) -> Iterator[str]:
@@ -244,25 +252,32 @@ def _request(
     if format in ("openai-chat", "ollama"):
         return {"model": model}
     if format == "bedrock-converse":
-        system = [{"text": "You are an agent."}]
-        return {
-            "model": model,
-            "system": system,
+        request = {
+            "system": [{"text": "You are an agent."}],
             "toolConfig": converse.tools(),
         }
+        thinking = _binds(wanted, page)
+        if thinking is not None:
+            model = f"{_MAKERS[format]}{BOUND}"
+            request |= thinking and {"additionalModelRequestFields": thinking}
+        return {"model": model, **request}
     if "note" in page.features:
         model = FREE  # the first one takes no system messages
-    request: dict[str, Any] = {
-        "system": "You are an agent.",
-        "tools": [_SEARCH],
-    }
-    if (
-        page.features & {"signed reasoning", "sealed reasoning"}
-        and "bound reasoning" in wanted
-    ):
-        page.features.add("bound reasoning")
+    request = {"system": "You are an agent.", "tools": [_SEARCH]}
+    thinking = _binds(wanted, page)
+    if thinking is not None:
         model = BOUND
-        if anthropic.is_manual(wanted):
-            page.features.add("manual thinking")
-            request["thinking"] = {"type": "enabled", "budget_tokens": 1_024}
+        request |= thinking
     return {"model": model, **request}
+
+
+def _binds(wanted: frozenset[str], page: Page) -> dict[str, Any] | None:
+    """The settings of thinking for a history whose reasoning is bound; None for any other."""
+    thinks = page.features & {"signed reasoning", "sealed reasoning"}
+    if not thinks or "bound reasoning" not in wanted:
+        return None
+    page.features.add("bound reasoning")
+    if not anthropic.is_manual(wanted):
+        return {}
+    page.features.add("manual thinking")
+    return {"thinking": {"type": "enabled", "budget_tokens": 1_024}}

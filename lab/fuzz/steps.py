@@ -89,6 +89,8 @@ FEATURES: dict[str, tuple[str, ...]] = {
         "error",
         "media in a result",
         "sealed reasoning",
+        "bound reasoning",
+        "manual thinking",
         "cache marker",
     ),
 }

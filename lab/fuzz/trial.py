@@ -24,7 +24,7 @@ from lab.fuzz.borders import may_call
 from lab.fuzz.bound import Bound
 from lab.fuzz.breakages import result_text, rewritten
 from lab.fuzz.coverage import EDITS, Cell, exercised
-from lab.fuzz.histories import BOUND, Case
+from lab.fuzz.histories import Case, is_bound
 from lab.fuzz.stages import policy_of
 from lab.returned import problems
 from ullage import Limits, Session
@@ -35,6 +35,7 @@ from ullage.core.turn.changes import key_of
 from ullage.core.turn.rendering import layout
 from ullage.core.values.events import Event
 from ullage.core.values.toolset import RECALL_TOOLS
+from ullage.policy.stages.shrink import BEFORE_NEW, Tier, reducible_tokens
 from ullage.tools.replay.gates import unseen
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import check_of
@@ -57,6 +58,10 @@ RECALL_NAMES = frozenset(
 _GUARD = frozenset(("cut", "condensed"))
 """The edits by which the guard makes room where nothing else is left to go."""
 _MARK_CHARS = 40
+_BEFORE_DOCUMENTS = (*BEFORE_NEW, Tier.NEW)
+"""What is cut before a document of the user's."""
+_SPARE_TOKENS = 100
+"""What a text that was cut may have over the least: its size in characters is an estimate."""
 _REWRITES = frozenset(EDITS) - {"truncated"}
 
 
@@ -124,6 +129,7 @@ class _Trial:
         self.view: dict[str, Any] = {}
         self.model = ""
         self.was_noted = False
+        self.joins = False
         self.bound = (
             Bound()
             if "bound reasoning" in case.features and not case.repair
@@ -175,7 +181,8 @@ class _Trial:
             view[case.key],
             set(map(_kind_of, self.session.events[told:])),
         )
-        is_joined = "joined" in kinds  # what was sent is cut as one batch
+        # what was sent is cut as one batch
+        self.joins = is_joined = "joined" in kinds
         kinds &= set(EDITS)
         grew = shown[: len(self.shown)] == self.shown
         if grew:
@@ -202,7 +209,7 @@ class _Trial:
             as_before = grew and self._model(length) == self.model
             reply = case.messages[length : self._next(length)]
             behind = self.bound.judge(shown, reply, as_before)
-            if behind and self._model(length) == BOUND:
+            if behind and is_bound(self._model(length)):
                 self._wrong(
                     "reasoning is shown behind what was changed", length
                 )
@@ -226,7 +233,7 @@ class _Trial:
             _first_of_user(shown),
         )
         if first != asked and not _goes_on(case.format, first, asked):
-            self._wrong("the first user message is not as it was", length)
+            self._first_changed(first, asked, length)
         if window.summaries:
             self._parted(window, length)
         if (
@@ -235,6 +242,23 @@ class _Trial:
             and not case.repair
         ):
             self._frozen(case.messages[:length], length)
+
+    def _first_changed(self, first: Any, asked: Any, length: int) -> None:
+        """What became of the first message: of it documents alone may be cut, and not too early."""
+        if _words(first)[: len(_words(asked))] != _words(asked):
+            self._wrong("the first user message is not as it was", length)
+            return
+        window = self.session.window
+        spare_tokens = reducible_tokens(window, tiers=_BEFORE_DOCUMENTS)
+        # what was cut before stays so, and joining decides at many places at once
+        earlier = _first_of_user(self.shown)
+        is_new = self.was_noted and _documents(earlier) != _documents(first)
+        is_judged = is_new and not self.joins
+        is_judged = is_judged and not self.case.policy and not self.case.repair
+        if is_judged and spare_tokens > _SPARE_TOKENS:
+            self._wrong(
+                "a document is cut, and results have room to give", length
+            )
 
     def _borders(
         self, view: dict[str, Any], kinds: set[str], length: int
@@ -298,7 +322,7 @@ class _Trial:
         ):
             return found
         given = {**case.request, case.key: case.messages}
-        own = {"A14"} & {
+        own = {"A14", "B11"} & {
             problem.rule for problem in problems(case.format, given)
         }
         return [problem for problem in found if problem.rule not in own]
@@ -459,6 +483,26 @@ def _goes_on(format: str, first: Any, asked: Any) -> bool:
     if format != "bedrock-converse":
         return False
     return first["content"][: len(asked["content"])] == asked["content"]
+
+
+def _words(message: Any) -> list[Any]:
+    """What a message says beside its documents."""
+    content = message["content"]
+    if isinstance(content, str):
+        return [content]
+    return [block for block in content if not _is_document(block)]
+
+
+def _documents(message: Any) -> list[Any]:
+    """The documents of a message."""
+    content = message["content"]
+    if isinstance(content, str):
+        return []
+    return [block for block in content if _is_document(block)]
+
+
+def _is_document(block: Any) -> bool:
+    return "document" in (block.get("type"), *block)
 
 
 def _kind_of(event: Event) -> str:

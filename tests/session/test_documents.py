@@ -334,3 +334,47 @@ def _leaves(message):
         for item, leaf in enumerate(items):
             is_passage = type(leaf).__name__ == "Passage"
             yield number, item, leaf.text if is_passage else ""
+
+
+def guarded(said, **more):
+    """What a user says on Converse, marked for a guardrail to look at."""
+    return {"guardContent": {"text": {"text": said, **more}}}
+
+
+@pytest.mark.parametrize(
+    ("more", "is_quoted"),
+    [
+        ({}, True),
+        ({"qualifiers": ["query"]}, True),
+        ({"qualifiers": ["grounding_source"]}, False),
+    ],
+)
+def test_what_a_user_says_under_a_guardrail_is_the_users_words(
+    more, is_quoted
+):
+    """A source that the answer is held against is a document like any."""
+    rule = "Never touch the production database. " * 12
+    messages = [
+        {"role": "user", "content": [{"text": "go"}]},
+        {"role": "assistant", "content": [{"text": "What may I do?"}]},
+        {"role": "user", "content": [guarded(rule, **more), {"text": "!"}]},
+    ]
+    model = "anthropic.claude-opus-4-8"
+    limits = Limits(window_tokens=16_000)
+    fits = Session(
+        model, format="bedrock-converse", limits=limits, recall=True
+    )
+    for number in range(30):
+        use = {"toolUseId": f"t{number}", "name": "read", "input": {}}
+        body = {
+            "toolUseId": f"t{number}",
+            "content": [{"text": f"{number} {OTHER[:9_000]}"}],
+        }
+        messages += [
+            {"role": "assistant", "content": [{"toolUse": use}]},
+            {"role": "user", "content": [{"toolResult": body}]},
+        ]
+        view = fits.fit({"modelId": model, "messages": messages})
+    written = json.dumps(view["messages"])
+    assert len(view["messages"]) < len(messages)
+    assert (rule.strip() in written) is is_quoted

@@ -178,3 +178,84 @@ def test_rules_that_a_user_plants_are_kept_word_for_word(
     policy, window_tokens, least, summariser
 ):
     assert rules_kept(policy, window_tokens, 1, summariser) >= least
+
+
+def handed_over(format, lines):
+    """The first message of a user: a document of so many lines, and words."""
+    text = "".join(f"line {n}: {LONG}\n" for n in range(lines))
+    if format == "anthropic":
+        source = {"type": "text", "media_type": "text/plain", "data": text}
+        document = {"type": "document", "source": source}
+        words = {"type": "text", "text": "Mind the fox."}
+    else:
+        body = {"format": "txt", "name": "Log", "source": {"text": text}}
+        document = {"document": body}
+        words = {"text": "Mind the fox."}
+    return {"role": "user", "content": [document, words]}
+
+
+def read(format, number, output):
+    """A call and its result."""
+    id = f"tooluse_{number}"
+    if format == "anthropic":
+        use = {"type": "tool_use", "id": id, "name": "read", "input": {}}
+        result = {"type": "tool_result", "tool_use_id": id, "content": output}
+    else:
+        use = {"toolUse": {"toolUseId": id, "name": "read", "input": {}}}
+        body = {"toolUseId": id, "content": [{"text": output}]}
+        result = {"toolResult": body}
+    return [
+        {"role": "assistant", "content": [use]},
+        {"role": "user", "content": [result]},
+    ]
+
+
+def fitted_to(format, messages, window_tokens):
+    models = {
+        "anthropic": "claude-sonnet-4-5",
+        "bedrock-converse": "anthropic.claude-sonnet-4-5-20250929-v1:0",
+    }
+    limits = Limits(window_tokens=window_tokens, output_reserve_tokens=0)
+    session = Session(
+        models[format], format=format, limits=limits, recall=True
+    )
+    view = session.fit({"messages": messages})
+    return view["messages"], session
+
+
+with_documents = pytest.mark.parametrize(
+    "format", ["anthropic", "bedrock-converse"]
+)
+
+
+@with_documents
+def test_a_document_of_the_first_message_stays_while_results_have_room(format):
+    """Its author is the user, as the table of the wire says."""
+    task = handed_over(format, 130)
+    messages = [task]
+    for number in range(2):
+        messages += read(format, number, f"{number} {LONG * 80}")
+    view, session = fitted_to(format, messages, 4_000)
+    assert view[0]["content"][:2] == task["content"]
+    assert session.window.estimate <= session.window.limit_tokens
+    assert len(str(view)) < len(str(messages))
+
+
+@with_documents
+def test_a_document_gives_way_before_what_the_user_says(format):
+    task = handed_over(format, 400)
+    view, session = fitted_to(format, [task], 4_000)
+    document, words = view[0]["content"]
+    assert words == task["content"][1]
+    assert len(str(document)) < len(str(task["content"][0]))
+    assert session.window.estimate <= session.window.limit_tokens
+
+
+@with_documents
+def test_a_document_over_half_of_the_limit_makes_room_for_a_new_result(format):
+    """Else a model that reads on would see nothing of what it reads."""
+    task = handed_over(format, 200)
+    messages = [task, *read(format, 1, f"new {LONG * 30}")]
+    view, _ = fitted_to(format, messages, 4_000)
+    assert view[-1] == messages[-1]
+    assert view[0]["content"][1] == task["content"][1]

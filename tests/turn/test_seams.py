@@ -74,5 +74,11 @@ def test_no_text_hides_the_open_turn_that_must_begin_with_thinking(notes):
 
 
 def test_a_turn_that_is_over_may_be_hidden_whole():
+    """Behind a result its text would go on with that turn, which may lose its thinking later."""
     window = window_of([*MESSAGES, {"role": "user", "content": "And now?"}])
-    assert ground_of(window).fits(3, window.size)
+    ground = ground_of(window)
+    assert window.transcript.messages[2].results
+    assert ground.fits(1, window.size)
+    assert not ground.fits(3, window.size)
+    assert ground.widened(3, window.size) == (1, window.size)
+    assert ground_of(window, speaks=False).fits(3, window.size)

@@ -100,6 +100,7 @@ _GUARDED = {
         "text": {"text": "All is well.", "qualifiers": ["grounding_source"]}
     }
 }
+_SAID_GUARDED = {"guardContent": {"text": {"text": "Is all well?"}}}
 _CITED = {
     "citationsContent": {
         "content": [_text("It is well with all.")],
@@ -177,7 +178,20 @@ EXAMPLES = (
         note="what is beside its text",
     ),
     Example("searchResult", "Passage", _given(_SEARCH), "user"),
-    Example("guardContent", "Passage", _given(_GUARDED), "user"),
+    Example(
+        "guardContent",
+        "Text",
+        _given(_SAID_GUARDED),
+        "user",
+        note="what the user says",
+    ),
+    Example(
+        "guardContent",
+        "Passage",
+        _given(_GUARDED),
+        "user",
+        note="a source to hold the answer against",
+    ),
     Example("citationsContent", "Passage", _said(_CITED)),
     Example(
         "toolUse",

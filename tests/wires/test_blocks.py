@@ -40,6 +40,7 @@ MORE_THAN_ONE = {
     ("bedrock-converse", "document", "Passage"),
     ("bedrock-converse", "document", "BlockFrame"),
     ("bedrock-converse", "searchResult", "Passage"),
+    ("bedrock-converse", "guardContent", "Text"),
     ("bedrock-converse", "guardContent", "Passage"),
     ("bedrock-converse", "citationsContent", "Passage"),
     (

@@ -7,6 +7,7 @@ without the reasoning that it has to begin with, and no summary within another.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import filterfalse
 from typing import NamedTuple
 
 from ullage.core.history.window import Window
@@ -42,11 +43,7 @@ class Ground(NamedTuple):
             return False
         if not self._begins(start) or not self._ends(stop):
             return False
-        if stop < self.window.size or not self._hides_open_turn():
-            return True
-        # behind a result the text would become part of the turn that this belongs to
-        messages = self.window.transcript.messages
-        return start == 0 or not messages[start - 1].results
+        return not self._goes_on_behind_results(start, stop)
 
     def _begins(self, start: int) -> bool:
         """Whether a range may begin at a message."""
@@ -100,6 +97,19 @@ class Ground(NamedTuple):
             newest -= 1
         return bool(messages[newest].results)
 
+    def _goes_on_behind_results(self, start: int, stop: int) -> bool:
+        """Whether the text would be the end of a turn that has to begin with thinking.
+
+        Behind a result the text becomes part of the turn that this belongs to.
+        """
+        window = self.window
+        if not self.speaks or not window.thinks_first or stop < window.size:
+            return False
+        staying = window.staying(start, stop)
+        visible = filterfalse(window.hidden, staying)
+        before = max(visible, default=start - 1)
+        return before >= 0 and bool(window.transcript.messages[before].results)
+
     def _cut_in_two(self, start: int, stop: int) -> list[tuple[int, int]]:
         """The ranges that it would cut in two."""
         ranges: list[tuple[int, int]] = []
@@ -117,10 +127,13 @@ class Ground(NamedTuple):
             for begin, end in self._cut_in_two(start, stop):
                 start = min(start, begin)
                 stop = max(stop, end)
-            while start > self.first and not self._begins(start):
-                start -= 1
             while stop < self.last and not self._ends(stop):
                 stop += 1
+            while start > self.first and (
+                not self._begins(start)
+                or self._goes_on_behind_results(start, stop)
+            ):
+                start -= 1
             if (start, stop) == tried:
                 break
         return start, stop

@@ -50,7 +50,8 @@ from ullage.policy.stages.shrink import (
 )
 
 _LEAST_ACCOUNT_TOKENS = 150
-_LAST = (Tier.SAID, Tier.TASK, Tier.SYSTEM)
+_SPOKEN = (Tier.HANDED, Tier.SAID)
+_LAST = (*_SPOKEN, Tier.TASK, Tier.SYSTEM)
 
 
 def emergency(
@@ -271,12 +272,10 @@ def _late(
 ) -> tuple[list[ProposedEdit], int]:
     """Cuts of new results and of what was said, and the tokens they win.
 
-    Of what users said ``spoken_over`` tokens go first, and more only where nothing else is left;
-    new results have ``gives`` tokens to give.
+    Of what users said and handed over ``spoken_over`` tokens go first, and more only where nothing
+    else is left; new results have ``gives`` tokens to give.
     """
-    spoken, won = shrink(
-        window, staying, (Tier.SAID,), min(excess, spoken_over)
-    )
+    spoken, won = shrink(window, staying, _SPOKEN, min(excess, spoken_over))
     results, won_of_results = shrink(
         window, staying, (Tier.NEW,), min(excess - won, gives)
     )
@@ -295,12 +294,12 @@ def _spoken_over(
     ranges: Sequence[Range],
     room: AccountRoom,
 ) -> int:
-    """About how many tokens users said more than their room holds, here and in accounts."""
+    """About how many tokens users gave more than their room holds, here and in accounts."""
     chars = 0
     for span in ranges:
         chars += said_chars(window.transcript, span.start, span.stop)
     for spot, tier in texts_of(window, staying):
-        if tier in (Tier.SAID, Tier.TASK):
+        if tier is Tier.TASK or tier in _SPOKEN:
             leaf = window.transcript.leaf(spot)
             chars += len(getattr(leaf, "text", ""))
     excess = max(chars - room.user_chars, 0)

@@ -1,7 +1,8 @@
 """Shrink: texts that stay in the view are cut to size, in the order in which they may go.
 
-Results, arguments and the model's own words come before anything the user said, the new ones last
-of them, and the first task and the newest user message go last of all.
+Results, arguments and the model's own words come before anything the user gave, the new ones last
+of them. Of that documents come before words, and the first task and the newest user message go
+last of all.
 What the system says among the messages is cut where otherwise there would be no view at all.
 """
 
@@ -34,6 +35,7 @@ class Tier(Enum):
     OLD = "results, arguments and replies of earlier turns, the largest first"
     OPEN = "the same of the open turn, the oldest first"
     NEW = "results the model has not seen yet and the words it asked for them in, the largest first"
+    HANDED = "documents that the user handed over, the largest first"
     SAID = "what the user said, the longest first"
     TASK = "the first task and what the user said last"
     SYSTEM = "what the system says among the messages, the largest first"
@@ -152,8 +154,9 @@ def _tier(
     if transcript.messages[index].role == "system":
         return Tier.SYSTEM
     author = transcript.author(index, number)
-    # a document that the user handed over is not the user's words
-    if author == "user" and not isinstance(leaf, Passage):
+    if author == "user":
+        if isinstance(leaf, Passage):
+            return Tier.HANDED
         return Tier.TASK if is_last or is_new else Tier.SAID
     if is_new and not isinstance(leaf, ToolCall):
         return Tier.NEW

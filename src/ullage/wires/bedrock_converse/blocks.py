@@ -120,6 +120,8 @@ BLOCKS = table(
         kind="guardContent",
         roles=_USER,
         may=fields("text image"),
+        carried=fields("guardContent"),
+        within={"guardContent": fields("text")},
     ),
     Block(
         kind="citationsContent",

@@ -561,6 +561,8 @@ def _shown(
         raise cannot_edit(kind, "keeps what stands beside its texts")
     if isinstance(part, Passage):
         return passages.shown(block, part.inner, text)
+    if kind == "guardContent":
+        return passages.shown(block, WHOLE, text)
     row = BLOCKS.get(kind)
     if row is None or not row.edited:
         raise cannot_edit(kind or "block")

@@ -9,7 +9,8 @@ the block keeps everything else.
     citationsContent    content: the texts in it
     guardContent        text.text
 
-A document of bytes, or in a bucket, has no text here: it is a medium.
+A document of bytes, or in a bucket, has no text here: it is a medium. Guarded content is what the
+user says, unless its qualifiers say that an answer is held against it; so it is a `Text`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ullage.core.values.messages import WHOLE, BlockFrame, Content, Passage
+from ullage.core.values.messages import (
+    WHOLE,
+    BlockFrame,
+    Content,
+    Passage,
+    Text,
+)
 from ullage.wires.base import opaque_json
 from ullage.wires.bedrock_converse.blocks import kind_of
 from ullage.wires.block import filled
@@ -30,6 +37,10 @@ _PATHS: Mapping[str, Sequence[str]] = {
     "guardContent": ("text.text",),
 }
 """Where a block has its texts: a string, or a list of objects with a ``text``."""
+
+_GUARDED = ("guardContent", "text")
+_SOURCE = "grounding_source"
+"""The qualifier of a text that the model's answer is held against."""
 
 _MOST_FRAME_CHARS = 4_000
 """A longer frame can hold what has to leave the view, and a frame stays in it."""
@@ -56,12 +67,24 @@ def passages_of(block: Mapping[str, Any], at: int, path: str) -> list[Content]:
     tokens = media_tokens_of(frame)
     if tokens is None and len(text) > _MOST_FRAME_CHARS:
         return []
+    is_said = _is_said(block)
     content: list[Content] = []
     for inner, passage in texts.items():
-        if passage:
-            content.append(Passage(passage, at, inner))
+        if not passage:
+            continue
+        content.append(
+            Text(passage, at) if is_said else Passage(passage, at, inner)
+        )
     content.append(BlockFrame(text, at, tokens))
     return content
+
+
+def _is_said(block: Mapping[str, Any]) -> bool:
+    """Whether the user says the text of a block: it is guarded, and no source for an answer."""
+    guarded = _at(block, _GUARDED)
+    if not isinstance(guarded, Mapping):
+        return False
+    return _SOURCE not in (guarded.get("qualifiers") or ())
 
 
 def shown(block: Mapping[str, Any], inner: int, text: str) -> dict[str, Any]:
