@@ -76,6 +76,8 @@ async def _kill(
         await _until(partial(_has, tally, answered + pace.turns))
         number = rng.randrange(PROXIES)
         if deed % 6 == 0:
+            # what a crashed proxy reserved lapses later, and would hold the tight team up
+            await _until(lambda: bool(tally.stopped.get("tight")))
             tally.kills += WORKERS
             await asyncio.to_thread(fleet.crash, number)
         elif deed % 6 == 3:  # as an upgrade does: replies under way end
@@ -84,7 +86,6 @@ async def _kill(
         else:
             tally.kills += 1
             fleet.kill(number, rng)
-    await _until(lambda: bool(tally.stopped.get("tight")))
     over.set()
 
 

@@ -202,6 +202,23 @@ def test_each_tenant_spends_of_its_own(serve):
     assert [len(one["tenant"]) for one in shown] == [8, 8]
 
 
+def test_a_named_tenant_spends_of_its_own(serve):
+    server = serve("anthropic", lambda captured: "Done.")
+    settings = {
+        "tenant": None,
+        "tenants": {"one": [hashlib.sha256(b"one").hexdigest()]},
+        "budgets": [team(tokens=1, tenants=["one"])],
+    }
+    with proxy(server, **settings) as url:
+        statuses = []
+        for key in ("one", "one", "two", "two"):
+            statuses.append(post(url, **{"x-api-key": key})[0])
+            settle(url)
+        (shown,) = spent(url)
+    assert statuses == [200, 402, 200, 200]
+    assert shown["tenant"] == "one"
+
+
 def test_it_goes_on_after_a_restart_and_is_shared_on_one_file(serve, tmp_path):
     server = serve("anthropic", lambda captured: "Done.")
     settings = {"store": f"{tmp_path}/kept.db", "budgets": [team(tokens=1)]}

@@ -103,7 +103,7 @@ class RequestRelay:
         self.acceptance = Acceptance() if has_tenants else None
         self.proxies = proxies_of(config)
         # names credentials where one tenant is given to all of them, and in no other process
-        everybody = replace(config, tenant=None, tenants={})
+        everybody = replace(config, tenant=None, tenants={}, budgets=[])
         self.identities = Tenants(everybody, os.urandom(32))
         self.answered = AnsweredCredentials()
         self.exchanges: Exchanges = exchanges_of(
