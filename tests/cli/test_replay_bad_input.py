@@ -172,7 +172,7 @@ def test_what_was_repaired_is_no_loss(tmp_path):
     ran = replay(path)
     assert ran.status == 0
     assert ran.err.lstrip() == (
-        "read all the same run.traj line 1 and 1 more: a result without its call is left out\n"
+        "read anyway run.traj line 1 and 1 more: a result without its call is left out\n"
     )
 
 

@@ -144,7 +144,7 @@ def test_nothing_is_reported_of_nothing(tmp_path):
 
 
 def test_a_time_that_is_none_and_a_store_that_is_not_there_are_told(tmp_path):
-    assert "'tomorrow' is no time: write 7d, 2w or 2026-11-01." in told(
+    assert "'tomorrow' is not a time: write 7d, 2w or 2026-11-01." in told(
         ullage("report", "--since", "tomorrow")
     )
     assert ullage("report", "--store", tmp_path / "none.db").status == 1
@@ -221,3 +221,14 @@ def test_budgets_stand_beside_what_was_spent(budgeted):
 def test_a_store_without_budgets_has_no_table_of_them(store):
     text = ullage("report", "--store", store, "--since", "2026-11-10").text
     assert "starts again" not in text
+
+
+def test_what_providers_counted_stands_beside_what_is_reckoned():
+    counts = {"counted": 2, "counted_tokens": 50_000}
+    text = said(receipt(**counts, counted_raw_tokens=49_000))
+    assert "Providers counted 2 requests as they came (" in text
+    assert (
+        "50,000 tokens, measured. For the same ones 49,000 are reckoned, 2.0% less."
+        in text
+    )
+    assert "Providers counted" not in said(receipt())

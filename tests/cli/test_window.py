@@ -40,7 +40,7 @@ def test_what_is_decided_is_in_the_agents_next_request(agent):
     name = gone(session)[0]
     dry = ullage("pin", name, "--dry-run", *store).text
     assert "would be decided" in dry
-    assert "written to the prompt cache anew" in dry
+    assert "written to the prompt cache again" in dry
     pinned = ullage(
         "pin", name, "--reason", "the rules", "--author", "ann", *store
     ).text

@@ -3,6 +3,7 @@
 import pytest
 
 from ullage.doors.exchange.routes import Route, route_of
+from ullage.wires import WIRES, wire_named
 
 VERTEX = "/v1/projects/p/locations/global/publishers"
 
@@ -93,3 +94,59 @@ def test_other_paths_have_no_history_in_them(path):
 def test_only_what_is_posted_has_a_body():
     assert route_of("GET", "/v1/messages") is None
     assert route_of("post", "/v1/messages") == Route("anthropic")
+
+
+REQUEST = {
+    "model": "m",
+    "messages": ["one"],
+    "input": ["one"],
+    "contents": ["one"],
+    "stream": True,
+    "max_tokens": 9,
+    "metadata": {},
+}
+COUNTS = {
+    ("anthropic", "/gateway/v1/messages"): (
+        "/gateway/v1/messages/count_tokens",
+        {"model": "m", "messages": ["one"]},
+    ),
+    ("openai-responses", "/v1/responses"): (
+        "/v1/responses/input_tokens",
+        {"model": "m", "input": ["one"]},
+    ),
+    ("gemini", "/v1beta/models/m:streamGenerateContent"): (
+        "/v1beta/models/m:countTokens",
+        {"generateContentRequest": {**REQUEST, "model": "models/m"}},
+    ),
+}
+
+
+@pytest.mark.parametrize("place", COUNTS)
+def test_a_provider_that_counts_is_asked_where_its_sdk_asks(place):
+    wire, path = place
+    question = wire_named(wire).http.count_of(path, REQUEST)
+    assert question == COUNTS[place]
+    assert route_of("POST", question.path).kind == "count"
+
+
+@pytest.mark.parametrize(
+    ("wire", "path"),
+    [
+        ("anthropic", "/model/claude/invoke"),
+        ("anthropic", f"{VERTEX}/anthropic/models/m:rawPredict"),
+        ("gemini", f"{VERTEX}/google/models/m:generateContent"),
+        ("openai-chat", "/v1/chat/completions"),
+        ("ollama", "/api/chat"),
+    ],
+)
+def test_where_a_provider_counts_nothing_it_is_not_asked(wire, path):
+    assert wire_named(wire).http.count_of(path, REQUEST) is None
+
+
+@pytest.mark.parametrize("wire", [wire.name for wire in WIRES])
+def test_what_is_no_count_is_none(wire):
+    http = wire_named(wire).http
+    assert http.counted({http.count_field: 12}) == 12
+    fields = [{http.count_field: v} for v in (True, 0, -3, "12", None, 1.5)]
+    for nonsense in (None, [], "12", {}, *fields):
+        assert http.counted(nonsense) is None

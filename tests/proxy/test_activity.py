@@ -77,4 +77,4 @@ def test_a_broken_cache_is_a_line_of_its_conversation_and_in_the_sums():
     assert found.totals.anew_usd == 0.5
     note = shown.decisions[-1]
     assert (note.kind, note.place) == ("cache_broken", "tools (`x` added)")
-    assert "900 tokens were billed anew" in note.reason
+    assert "900 tokens were billed again" in note.reason

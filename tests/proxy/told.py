@@ -64,7 +64,7 @@ def of(conversation, at_s, **fields):
 BROKEN = Event(
     kind="cache_broken",
     where="tools (`x` added)",
-    why="The tools changed (`x` added), so 900 tokens were billed anew.",
+    why="The tools changed (`x` added), so 900 tokens were billed again.",
     tokens_after=900,
     broken=CacheBreak("tools", "(`x` added)", 900, 0.25, 880, 12),
 )

@@ -90,7 +90,7 @@ def test_it_is_told_before_the_reply_too(provider):
     broken = view.sent.broken
     assert not broken.is_measured
     assert "(`write` added, `read` removed)" in view.explain()
-    assert " tokens are billed anew: $" in view.explain()
+    assert " tokens are billed again: $" in view.explain()
 
 
 def test_a_message_that_the_client_changed_is_named(provider):

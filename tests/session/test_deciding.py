@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from itertools import pairwise
 
 import pytest
 
@@ -16,7 +17,9 @@ from ullage import (
     RefNotFound,
     Session,
 )
+from ullage.core.history.hand import name_of
 from ullage.session.deciding import DecisionMixin
+from ullage.session.targets import batches_in
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 
@@ -238,6 +241,86 @@ def test_a_branch_has_the_decisions_that_were_made_before_it():
     )
 
 
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_branch_that_set_it_aside_before_shows_it_again(wire):
+    """The pin is made on the other branch, at a place that both have."""
+    session, messages, _ = pressed(wire)
+    name = gone(session)[-1]
+    (text,) = results(session, name)
+    wanted = json.dumps(text)[1:-1]
+    trunk = messages[: int(name[1:])]
+    view = fit(session, wire, trunk)
+    assert wanted in shown(view)
+    session.pin(name)
+    fit(session, wire, trunk)
+    view = fit(session, wire, messages)
+    assert wanted in shown(view)
+    assert shown(fit(session, wire, messages)) == shown(view)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_of_two_pins_on_it_the_other_keeps_it(wire):
+    session, messages, _ = pressed(wire)
+    name = gone(session)[0]
+    (text,) = results(session, name)
+    wanted = json.dumps(text)[1:-1]
+    first = session.pin(name)
+    fit(session, wire, messages)
+    second = session.pin(f"{name}.1")
+    fit(session, wire, messages)
+    session.undo(first)
+    assert wanted in shown(fit(session, wire, messages))
+    session.undo(second)
+    assert wanted not in shown(fit(session, wire, messages))
+
+
+def test_a_reply_and_a_call_that_are_pinned_do_not_stand_side_by_side():
+    """Gemini has no place for a call behind a reply (G4): what the user said comes along."""
+    turns = [Turn(said="I know why.", user="Why?"), *TURNS]
+    messages = histories.wire("gemini", turns)
+    messages[3]["parts"].insert(0, {"text": "Read on then."})
+    session = new_session("gemini")
+    fit(session, "gemini", messages)
+    session.compact(histories.request("gemini", messages))
+    fit(session, "gemini", messages)
+    assert session.window.hidden(2)
+    session.pin("m3")
+    session.pin("m8")
+    view = fit(session, "gemini", messages)
+    roles = [message["role"] for message in view["contents"]]
+    assert "I know why." in shown(view)
+    assert ("model", "model") not in {*pairwise(roles)}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_where_an_undo_does_not_fit_what_is_pinned_stays(wire):
+    session, messages, _ = pressed(wire)
+    name = gone(session)[0]
+    (text,) = results(session, name)
+    wanted = json.dumps(text)[1:-1]
+    session.pin(name)
+    fit(session, wire, messages)
+    ledger = session.state.ledger
+    for handle, batch in batches_in(session.window.transcript, ledger):
+        if batch.edits and not batch.decision:
+            session.undo(name_of(handle))
+    view = fit(session, wire, messages)
+    assert wanted in shown(view)
+    assert shown(fit(session, wire, messages)) == shown(view)
+
+
+def test_what_the_guard_took_is_not_tried_again_at_every_turn():
+    session, messages, _ = pressed("anthropic")
+    for name in gone(session):
+        session.pin(name)
+    view = fit(session, "anthropic", messages)
+    assert "overruled" in {event.kind for event in view.events}
+    for _ in range(2):
+        again = fit(session, "anthropic", messages)
+        assert again.events == ()
+        assert shown(again) == shown(view)
+
+
 def test_where_a_pin_cannot_be_kept_an_event_says_so():
     session, messages, _ = pressed("anthropic")
     for name in gone(session):
@@ -337,7 +420,7 @@ def test_what_cannot_be_meant_is_an_error_and_decides_nothing():
         session.pin(gone(session)[0], lines=(0, 4))
     with pytest.raises(ConfigError, match="the note is empty"):
         session.note(" ")
-    with pytest.raises(ConfigError, match="is no time"):
+    with pytest.raises(ConfigError, match="is not a time"):
         session.restore("m3", when="later")
     with pytest.raises(RefNotFound):
         session.undo("dnosuch")

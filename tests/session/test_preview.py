@@ -41,7 +41,7 @@ def test_the_price_is_that_of_the_model():
     assert told.cost_per_call_usd == pytest.approx(
         more * price.cache_read_usd / 1_000_000
     )
-    assert "written to the cache anew" in str(told)
+    assert "written to the cache again" in str(told)
 
 
 def test_what_changes_nothing_says_so():

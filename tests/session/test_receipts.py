@@ -452,3 +452,29 @@ def test_of_many_replies_at_once_one_has_the_receipts_written(monkeypatch):
     ledger.write(keeper)
     assert summed(keeper.receipts()).get((), ReceiptTotals()).requests == 16
     assert [ledger.note(note) for _ in range(8)].count(True) == 1
+
+
+# ── counted by the provider ──────────────────────────────────────────────────────────────
+
+
+def test_what_a_provider_counts_itself_stands_beside_what_is_reckoned():
+    session, request, _ = recalling()
+    shorter = {**request, "messages": request["messages"][:3]}
+    view = session.fit(shorter)
+    assert not view.counted(30_000), "its reply is to come before"
+    view.observe(Usage(fresh_tokens=view.sent.estimate, output_tokens=60))
+    assert view.counted(30_000)
+    before = total(session.store)
+    assert (before.counted, before.counted_tokens) == (1, 30_000)
+    assert 10_000 < before.counted_raw_tokens < 100_000
+    for nonsense in (0, -5, 7, 10**9):
+        assert not view.counted(nonsense)
+    assert total(session.store) == before
+
+
+def test_where_nothing_is_cut_what_is_reckoned_is_what_was_sent():
+    session = Session("gpt-4.1")
+    view = session.fit(asked("Go."))
+    view.observe(Usage(fresh_tokens=1_000))
+    assert view.counted(990)
+    assert total(session.store).counted_raw_tokens == 1_000

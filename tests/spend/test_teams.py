@@ -74,7 +74,7 @@ class Workers:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"name": "a b"}, "budgets.name: it is no name"),
+        ({"name": "a b"}, "budgets.name: it is not a name"),
         ({"tokens": 0}, "budgets.research: it limits nothing"),
         ({"tokens": -1}, "budgets.research.tokens: -1 is no amount"),
         ({"usd": float("nan")}, "budgets.research.usd: nan is no amount"),

@@ -13,8 +13,9 @@ from ullage.core.values.receipts import (
     TokenCounts,
 )
 from ullage.stores import MemoryStore, SqliteStore
-from ullage.stores._receipts import COLUMNS, receipt_of, row_of
+from ullage.stores._receipts import COLUMNS, COUNTED, receipt_of, row_of
 from ullage.stores._schema import MIGRATIONS
+from ullage.stores._schema import RECEIPTS as TABLE_OF_BEFORE
 from ullage.testing._samples import receipt
 
 COUNTS = st.integers(-(2**62), 2**62)
@@ -28,6 +29,8 @@ SUMS = st.builds(
     sent=TOKENS,
     raw=TOKENS,
     recalls=COUNTS,
+    counted=COUNTS,
+    counted_tokens=COUNTS,
     sent_usd=USD,
     raw_usd=USD,
 )
@@ -77,3 +80,32 @@ def test_a_copy_of_a_store_in_memory_holds_them():
     store.keep_receipts([receipt("a", 1)])
     make, given = store.__reduce__()
     assert make(*given).receipts() == store.receipts()
+
+
+def test_a_table_that_an_older_version_made_is_read_and_written(tmp_path):
+    """It has no column of what providers counted; its rows count none."""
+    path = tmp_path / "kept.db"
+    SqliteStore(path).close()
+    names = [name for name in COLUMNS if name not in COUNTED]
+    row = dict(zip(COLUMNS, row_of(receipt("a", 1)), strict=True))
+    older = [row[name] for name in names]
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(TABLE_OF_BEFORE)
+        marks = ", ".join("?" * len(names))
+        db.execute(
+            f"INSERT INTO receipts ({', '.join(names)}) VALUES ({marks})",
+            older,
+        )
+        db.commit()
+    with closing(SqliteStore(path)) as store:
+        (kept,) = store.receipts()
+        assert (kept.sums.requests, kept.sums.counted) == (1, 0)
+        store.keep_receipts([receipt("b", 2)])
+        assert [one.sums.counted for one in store.receipts()] == [0, 2]
+    with closing(sqlite3.connect(path)) as db:  # and the older one goes on
+        marks = ", ".join("?" * len(names))
+        older[names.index("writer")] = "c"
+        db.execute(
+            f"INSERT INTO receipts ({', '.join(names)}) VALUES ({marks})",
+            older,
+        )

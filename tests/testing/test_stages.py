@@ -149,7 +149,7 @@ def test_what_the_engine_mends_may_be_enough(stage):
 def test_what_the_engine_has_to_mend_is_said():
     with pytest.raises(
         AssertionError,
-        match=r"^kept: the engine has to mend message \d+: 1 of 1 ",
+        match=r"^kept: the engine has to repair message \d+: 1 of 1 ",
     ):
         check_stage(partial(leaving, keep=False), runs=RUNS[:1])
 

@@ -46,7 +46,7 @@ def test_an_event_tells_the_tokens_and_the_price():
     event = next(event for event in view.events if event.kind == "decided")
     assert event.why.startswith("ann asked for it (d")
     assert (
-        "tokens are written to the prompt cache anew, about $0." in event.why
+        "tokens are written to the prompt cache again, about $0." in event.why
     )
     assert event.tokens_after > event.tokens_before
 

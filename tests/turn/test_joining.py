@@ -15,7 +15,7 @@ from ullage.core.turn.joining import TIMES, is_under_way
 from ullage.wires import FORMATS
 
 NUMBERS = re.compile(
-    r"takes out ([\d,]+) characters and has ([\d,]+) cached anew; "
+    r"takes out ([\d,]+) characters and has ([\d,]+) cached again; "
     r"[\d,]+ requests carried ([\d,]+), its price is ([\d,]+)"
 )
 

@@ -16,10 +16,10 @@ from ullage.core.values.cache_breaks import (
 SENTENCES = {
     CacheBreak(
         "system", "at character 1,204", 41_000, 0.15, 40_000, 0
-    ): "The system prompt changed at character 1,204, so 41,000 tokens were billed anew: $0.15.",
+    ): "The system prompt changed at character 1,204, so 41,000 tokens were billed again: $0.15.",
     CacheBreak(
         "tools", "(`x` added)", 900, None, 880, 12
-    ): "The tools changed (`x` added), so 900 tokens were billed anew.",
+    ): "The tools changed (`x` added), so 900 tokens were billed again.",
     CacheBreak(
         "batch", "message 2 on", 3_320, 0.01145, 4_900, 7_104, name="b1"
     ): "Batch b1 of ullage's changed the request from message 2 on, so 3,320 tokens were billed "
@@ -27,14 +27,14 @@ SENTENCES = {
     CacheBreak(
         "expired", tokens=500, gap_s=420
     ): "The last call was 7 minutes ago, longer than the cache lives, so about 500 tokens are "
-    "billed anew.",
+    "billed again.",
     CacheBreak(
         "evicted", tokens=70, read_tokens=30, held_tokens=100
     ): "Nothing changed, but the provider read 30 of the 100 tokens in its cache (expired or "
-    "evicted), so 70 tokens were billed anew.",
+    "evicted), so 70 tokens were billed again.",
     CacheBreak(
         "message", "message 4, which it had sent before", 5, read_tokens=1
-    ): "The client changed message 4, which it had sent before, so 5 tokens were billed anew.",
+    ): "The client changed message 4, which it had sent before, so 5 tokens were billed again.",
 }
 
 

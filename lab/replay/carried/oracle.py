@@ -21,7 +21,7 @@ from msgspec import Struct
 from lab.replay.carried.recalling import one_page
 from lab.replay.carried.sight import Read, View
 from lab.replay.carried.sums import Sums
-from lab.replay.carried.wants import Wants, unnumbered
+from lab.replay.carried.wants import Wants
 from lab.replay.story import Story
 
 _BYTES_PER_TOKEN = 4
@@ -161,18 +161,5 @@ def _missing(
                 value.source,
             )
     for anchor in each.wants.anchors:
-        if not view.shows_whole(anchor):
-            yield anchor, _source_of(story, anchor, each.length)
-
-
-def _source_of(story: Story, anchor: str, length: int) -> int:
-    """The newest message that holds the old text of an edit."""
-    for index in range(length - 1, -1, -1):
-        for piece in story.pieces[index]:
-            if any(anchor in form for form in (piece.text, piece.plain)):
-                return index
-            if anchor in unnumbered(piece.text) or anchor in unnumbered(
-                piece.plain
-            ):
-                return index
-    return 0
+        if not view.shows_whole(anchor.text):
+            yield anchor.text, anchor.source

@@ -6,16 +6,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from itertools import pairwise
 from random import Random
+from typing import Any
 
 from msgspec.structs import replace
 
+from lab.replay.carried.reads import recent_reads, whole_reads
 from lab.replay.carried.repeats import unrepeated
 from ullage.core.contract.policy import Policy
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
 from ullage.documents import NAMES, preset
 from ullage.policy.stages.default import DEFAULT
-from ullage.policy.stages.record import LINES, Digests, record
+from ullage.policy.stages.record import LINES, record
 
 _NEVER = 1 << 30
 """A price that no line earns."""
@@ -55,17 +57,36 @@ def _with_gaps(lines: Sequence[str], chosen: Sequence[int]) -> Iterator[str]:
         yield lines[number]
 
 
-def _with(name: str, digests: Digests) -> Policy:
-    """The default, but for what it keeps of longer results."""
-    return replace(
-        DEFAULT, name=name, under_pressure=(partial(record, digests=digests),)
+def _with(name: str, **settings: Any) -> Policy:
+    """The default, but for some settings of its records."""
+    stages = tuple(
+        partial(stage, **settings)
+        if isinstance(stage, partial) and stage.func is record
+        else stage
+        for stage in DEFAULT.under_pressure
     )
+    return replace(DEFAULT, name=name, under_pressure=stages)
 
 
 POLICIES: Mapping[str, Callable[[], Policy]] = {
     **{name: partial(preset, name) for name in NAMES},
-    "random_lines": partial(_with, "random-lines", random_lines),
-    "no_lines": partial(_with, "no-lines", partial(LINES, price=_NEVER)),
+    "random_lines": partial(_with, "random-lines", digests=random_lines),
+    "no_lines": partial(
+        _with, "no-lines", digests=partial(LINES, price=_NEVER)
+    ),
+    "recent_reads": partial(
+        _with,
+        "recent-reads",
+        protected=partial(recent_reads, calls=10, most_share=0.40),
+    ),
+    "whole_reads": partial(
+        _with, "whole-reads", digests=partial(whole_reads, calls=10)
+    ),
+    "named_reads": partial(
+        _with,
+        "named-reads",
+        digests=partial(whole_reads, calls=None, if_named=True),
+    ),
     "no_repeats": lambda: replace(
         DEFAULT, name="no-repeats", on_arrival=(unrepeated,)
     ),

@@ -5,9 +5,10 @@ value masked. A page brings the value back if it shows its line (`sight`).
 
     words    a search by words in all that left the view, two pages at the most, where a tool
              takes words
-    ref      then the way over refs that has the fewest pages: page by page through an index to
-             the ref that it names, and on to the page that shows the line. An output longer than
-             a page is first searched for the names in the question, where a tool takes a pattern
+    ref      then the way over refs that has the fewest pages, from a ref that these pages name or
+             the view does: page by page through an index to the ref that it names, and on to the
+             page that shows the line. An output longer than a page is first searched, by the same
+             words, or where a tool takes only a pattern for the names in the question
     tool     where nothing in the view leads there, the tool is run again: the whole result
 
 The way over refs is that of a reader who takes the right one: how often the first one is right is
@@ -79,8 +80,11 @@ class Tools(PagedLibrary, Protocol):
     def grep(self, ref: str, pattern: str) -> str | None:
         """A search of one output for a pattern; None if no tool takes one."""
 
-    def find(self, words: str, page: int = 1) -> str | None:
-        """A page of a search by words in all that left the view; None if no tool takes words."""
+    def find(self, words: str, page: int = 1, ref: str = "") -> str | None:
+        """A page of a search by words, in all that left the view or in the output of a ref.
+
+        None, if no tool takes words.
+        """
 
 
 def tokens_of(text: str) -> int:
@@ -233,24 +237,29 @@ class _Asking:
         pages = found[: by_words or WORD_PAGES]
         is_lost = False
         if not by_words:
-            way = self._way(value, lines, asked)
+            way = self._way(value, lines, asked, pages)
             is_lost = way is None
             pages += [value.sources[-1].text] if way is None else way
         self._read += pages
         return Fetched(tuple(map(tokens_of, pages)), is_lost, by_ref, by_words)
 
     def _way(
-        self, value: Value, lines: set[str], asked: str
+        self,
+        value: Value,
+        lines: set[str],
+        asked: str,
+        pages: Sequence[str],
     ) -> list[str] | None:
-        """The pages from the view to a line, by the shortest way; None if there is none."""
-        refs = {
-            ref_of(piece.text) for piece in value.sources
-        } & self._ways.keys()
-        ways = (
-            self._along(self._ways[ref], lines, asked) for ref in sorted(refs)
+        """The pages from the view, or pages just read, to a line; None if nothing leads there."""
+        named = (
+            pointer for page in pages for pointer in self._tools.named(page)
         )
+        near = {pointer.ref: Way(pointer) for pointer in named}
+        ways = {**self._ways, **near}
+        refs = {ref_of(piece.text) for piece in value.sources} & ways.keys()
+        found = (self._along(ways[ref], lines, asked) for ref in sorted(refs))
         return min(
-            (way for way in ways if way is not None), key=len, default=None
+            (way for way in found if way is not None), key=len, default=None
         )
 
     def _along(
@@ -268,7 +277,10 @@ class _Asking:
         """The pages of an output until one shows a line."""
         read = list[str]()
         if next_offset(self._tools.page(Pointer(pointer.ref, 0))) is not None:
-            searched = self._tools.grep(pointer.ref, _pattern_of(asked))
+            searched = self._tools.find(asked, ref=pointer.ref)
+            if searched is None:
+                pattern = _pattern_of(asked)
+                searched = self._tools.grep(pointer.ref, pattern)
             if searched is not None:
                 read.append(searched)
                 if _shows(searched, lines):

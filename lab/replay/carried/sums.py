@@ -32,8 +32,9 @@ _WRITE = 1.25
 _CARRIED_CALLS = 10
 _CHARS_PER_TOKEN = 4
 
-Service: TypeAlias = Literal["pages", "bound", "none"]
-"""What is paid for a miss: the pages a reader needs, one page, or nothing."""
+Service: TypeAlias = Literal["pages", "edits", "bound", "none"]
+"""What is paid for a miss: the pages a reader needs, these and the files that edits want read
+again, one page, or nothing."""
 
 
 class Sums(Struct, kw_only=True):
@@ -57,6 +58,8 @@ class Sums(Struct, kw_only=True):
         bound_read, bound_written: as of the pages, where each such result takes one page.
         far, far_shown, far_lines: far values wanted, shown, and shown in their line.
         anchors, anchors_shown: old texts of edits wanted, and shown whole.
+        again_read, again_written: as of the pages, where each text that holds an old text that is
+            not shown whole is read again before its edit.
         near, near_shown: values wanted that are not far, and shown.
         user, user_shown: passages of the user's that replies repeat, and in view (`passages`).
         model, model_shown: the same of the model's own.
@@ -88,6 +91,8 @@ class Sums(Struct, kw_only=True):
     far_lines: int = 0
     anchors: int = 0
     anchors_shown: int = 0
+    again_read: int = 0
+    again_written: int = 0
     near: int = 0
     near_shown: int = 0
     user: int = 0
@@ -136,13 +141,22 @@ class Sums(Struct, kw_only=True):
                 )
             if not shown:
                 missed.append(value)
+        hidden = [
+            anchor
+            for anchor in wants.anchors
+            if not view.shows_whole(anchor.text)
+        ]
         self.anchors += len(wants.anchors)
-        self.anchors_shown += sum(map(view.shows_whole, wants.anchors))
+        self.anchors_shown += len(wants.anchors) - len(hidden)
+        view_tokens = (
+            sum(len(each.sent) for each in view.messages) // _CHARS_PER_TOKEN
+        )
+        # a tool that edits wants its file read: once, whatever is edited in it
+        for holder in {anchor.holder for anchor in hidden}:
+            tokens = tokens_of(holder)
+            self.again_written += tokens
+            self.again_read += view_tokens + _CARRIED_CALLS * tokens
         if missed:
-            view_tokens = (
-                sum(len(each.sent) for each in view.messages)
-                // _CHARS_PER_TOKEN
-            )
             self._fetch(missed, recall(missed, view), view_tokens)
 
     def _fetch(
@@ -197,6 +211,10 @@ class Sums(Struct, kw_only=True):
         """What it costs in tokens of input, with what is paid for misses."""
         fetched = {
             "pages": (self.page_written, self.page_read),
+            "edits": (
+                self.page_written + self.again_written,
+                self.page_read + self.again_read,
+            ),
             "bound": (self.bound_written, self.bound_read),
             "none": (0, 0),
         }

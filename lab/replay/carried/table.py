@@ -14,10 +14,11 @@ from lab.replay.compare.bootstrap import Interval, paired
 Figures = dict[str, float]
 NOTES = """
 serviced: cost with every miss paid for by the pages that a reader needs, sum over sum of keeping
-everything, at three read prices. one page: the same at the first price, where each result that
-holds what is missed takes one page: the bound. bare: without the misses, at the first. median,
-worst: of the runs at the first read price, worst the mean of the worst tenth. far, lines: far
-values shown, and shown in their line. anchors: old texts of edits shown whole. breaks: in 100
+everything, at three read prices. edits: the same at the first price, where the text that holds an
+old text of an edit is read again if that is not in view. one page: as serviced at the first price,
+where each result that holds what is missed takes one page: the bound. bare: without the misses.
+median, worst: of the runs at the first read price, worst the mean of the worst tenth. far, lines:
+far values shown, and shown in their line. anchors: old texts of edits shown whole. breaks: in 100
 requests. unsaid: requests in which something is missing that a user said; fits: of these, such as
 half the limit holds all that was said.
 
@@ -48,6 +49,7 @@ def figures_of(found: Sequence[Carried]) -> Figures:
         for at in READS
     }
     return serviced | {
+        "edits": _share(shown.cost(first, "edits"), raw.cost(first)),
         "one page": _share(shown.cost(first, "bound"), raw.cost(first)),
         "bare": _share(shown.cost(first, "none"), raw.cost(first)),
         "median": each_run[len(each_run) // 2] if each_run else 0.0,

@@ -46,6 +46,20 @@ class Value(Struct, frozen=True):
     is_far: bool
 
 
+class Anchor(Struct, frozen=True):
+    """The old text of an edit.
+
+    Attributes:
+        text: the text.
+        holder: the newest text of the history that holds it whole, line numbers and all.
+        source: the number of its message.
+    """
+
+    text: str
+    holder: str
+    source: int
+
+
 class Wants(Struct, frozen=True):
     """What one reply needs.
 
@@ -55,7 +69,7 @@ class Wants(Struct, frozen=True):
     """
 
     values: tuple[Value, ...]
-    anchors: tuple[str, ...]
+    anchors: tuple[Anchor, ...]
 
 
 def unnumbered(text: str) -> str:
@@ -98,9 +112,10 @@ def _wants(
         for atom in atoms_of(call)
         if atom.kind == "quote"
     }
-    anchors = sorted(text for text in old if _holds_whole(story, length, text))
+    anchors = (_anchor(story, length, text) for text in sorted(old))
     return Wants(
-        tuple(value for value in found if value is not None), tuple(anchors)
+        tuple(value for value in found if value is not None),
+        tuple(anchor for anchor in anchors if anchor is not None),
     )
 
 
@@ -128,14 +143,15 @@ def _value(
     return Value(atom, tuple(piece for _, piece in places), source, is_far)
 
 
-def _holds_whole(story: RunHistory, length: int, text: str) -> bool:
-    pieces = (piece for of in story.pieces[:length] for piece in of)
-    return any(
-        text in form
-        for piece in pieces
-        for form in (
-            piece.text,
-            unnumbered(piece.text),
-            unnumbered(piece.plain),
-        )
-    )
+def _anchor(story: RunHistory, length: int, text: str) -> Anchor | None:
+    """The old text of an edit, where the history holds it whole, line numbers taken off."""
+    for index in range(length - 1, -1, -1):
+        for piece in reversed(story.pieces[index]):
+            forms = (
+                piece.text,
+                unnumbered(piece.text),
+                unnumbered(piece.plain),
+            )
+            if any(text in form for form in forms):
+                return Anchor(text, piece.text, index)
+    return None

@@ -224,7 +224,7 @@ class SummaryError(UllageError):
 
 
 class StageError(UllageError):
-    """A stage proposed a cut that no view can show, and that could not be mended.
+    """A stage proposed a cut that no view can show, and that could not be repaired.
 
     It is raised under a strict policy (`ullage.Policy.strict`). Else the view is made without the
     cut, and an event of the kind ``"declined"`` says the same.

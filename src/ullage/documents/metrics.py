@@ -2,7 +2,7 @@
 
     metrics = TokenManagementMetrics.of(session.events, session.store)
 
-They can be added. A session that begins anew at each request makes cuts again that an earlier one
+They can be added. A session that begins again at each request makes cuts again that an earlier one
 made; each counts once. Where the metrics of several conversations are added, say which is which,
 or what two of them have in common to the letter counts once as well:
 

@@ -526,7 +526,7 @@ class PendingCalls:
 
         Args:
             place: of the call.
-            reply: the reply, or what came of it so far.
+            reply: the reply, or the outcome so far.
             is_whole: whether the call is over with it.
 
         Returns:

@@ -6,7 +6,7 @@
 Needs the extra ``hermes``, in the environment that Hermes runs in. Where Hermes asks its engine
 for the context of each request (`select_context`), its history stays whole and the window is a
 view of it. Hermes 0.19 asks once its threshold is reached, and goes on with what it is given;
-what left is opened by the recall tools all the same.
+what left is opened by the recall tools anyway.
 """
 
 from __future__ import annotations

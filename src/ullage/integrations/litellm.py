@@ -55,7 +55,7 @@ class UllageCallback(Portable, CustomLogger, AsyncClosing):  # type: ignore[misc
 
     Attributes:
         tools: the recall tools, for ``tools`` of a call. A conversation whose first call does not
-            list them is told of none, and the default cuts only what its limit asks for.
+            list them is offered none, and the default cuts only what its limit asks for.
         sessions: the sessions, by conversation.
         id: what LiteLLM tells it from another by. It tells of streams only one of two callbacks
             of a class whose public texts and numbers are equal.

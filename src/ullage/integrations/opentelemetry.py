@@ -4,7 +4,7 @@
 
     ullage.events           counter, by kind and model
     ullage.core.tokens.removed   counter of tokens that left a view, by kind and model
-    ullage.cache.anew_tokens     counter of tokens that were billed anew, by cause and model
+    ullage.cache.anew_tokens     counter of tokens that were billed again, by cause and model
     ullage.pruned, …        an event on the current span: tokens before and after, and the ref
 
 Names are those of the GenAI conventions where they have one (``gen_ai.request.model``). The span is
@@ -58,7 +58,7 @@ def events_told(
     anew = meter.create_counter(
         "ullage.cache.anew_tokens",
         unit="{token}",
-        description="Tokens that had been sent before and were billed anew, by cause.",
+        description="Tokens that had been sent before and were billed again, by cause.",
     )
 
     def tell(event: Event) -> None:

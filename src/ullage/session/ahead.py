@@ -57,7 +57,7 @@ class PendingCompaction(NamedTuple):
 
     @property
     def filled(self) -> Filled | None:
-        """What came of it; None: nothing yet, or it failed."""
+        """The outcome; None: nothing yet, or it failed."""
         task = self.task
         if not task.done() or task.cancelled() or task.exception():
             return None

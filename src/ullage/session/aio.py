@@ -216,7 +216,9 @@ class AsyncSession(AheadMixin, SessionCore, AsyncClosing):
         """Bring back, whole, what left the view; see `Session.restore`."""
         if when not in ("batch", "end", "now"):
             raise ConfigError(
-                "when", f"{when!r} is no time", 'Give "batch", "end" or "now".'
+                "when",
+                f"{when!r} is not a time",
+                'Give "batch", "end" or "now".',
             )
         options: dict[str, Any] = {
             "when": when,

@@ -33,6 +33,8 @@ from ullage.wires import wire_named
 
 _LEAST_TOKENS = 1_024
 """No provider caches less."""
+_SHORT_TOKENS = 4_096
+"""Some providers cache no prompt that is shorter."""
 _NOISE_TOKENS = 256
 """Providers read in steps, and markers stand a little before the end."""
 _HIT_SHARE = 0.8
@@ -71,7 +73,7 @@ def answered(
     *,
     is_reported: bool = True,
 ) -> Answered:
-    """What is kept and told of a view once it is answered.
+    """What is kept and reported of a view once it is answered.
 
     Args:
         info: the view.
@@ -123,7 +125,7 @@ def _look_back(
 def settle(
     info: RequestInfo, window: Window | None, usage: Usage
 ) -> CacheBreak | None:
-    """The break of a view as its provider reports it; None: nothing was billed anew.
+    """The break of a view as its provider reports it; None: nothing was billed again.
 
     Args:
         info: the view.
@@ -197,7 +199,7 @@ def anew_usd(
     writes: bool,
     writes_long: bool = False,
 ) -> float | None:
-    """What it costs that tokens are billed anew, and not read from a cache.
+    """What it costs that tokens are billed again, and not read from a cache.
 
     Args:
         tokens: how many.
@@ -242,7 +244,9 @@ def _takes_markers(info: RequestInfo) -> bool:
 def _held_tokens(info: RequestInfo, before: RecentRequest) -> int:
     """What the provider's cache had of the request before, as far as it was reported."""
     sent = before.sent
-    if not sent.caches and _takes_markers(info):
+    if sent.caches:
+        return sent.held_tokens
+    if _takes_markers(info) or sent.prompt_tokens < _SHORT_TOKENS:
         return 0
     return sent.held_tokens
 

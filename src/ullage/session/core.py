@@ -85,7 +85,7 @@ from ullage.wires.reported import Unreadable
 
 V = TypeVar("V")
 Change: TypeAlias = tuple[SessionState, Sequence[Event]]
-"""The next state, and the events that are told of it."""
+"""The next state, and the events that it causes."""
 
 
 _OURS: dict[str, Any] = {"safeguards": SAFEGUARDS, "formats": ALL_FORMATS}

@@ -94,7 +94,7 @@ class HostMixin:
     def intern(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """Replace the messages of a request by equal ones that the session remembers.
 
-        For a host that reads every request anew from JSON: so each message is in memory once, and
+        For a host that reads every request again from JSON: so each message is in memory once, and
         is recognised in next to no time.
 
         Args:

@@ -36,7 +36,7 @@ class Preview(Struct, frozen=True, kw_only=True):
         tokens_after: and with it.
         changed_from: the first message of the request that would be sent otherwise, counted from
             1; None: none would be.
-        rewritten_tokens: tokens that would be written to the prompt cache anew, as estimated.
+        rewritten_tokens: tokens that would be written to the prompt cache again, as estimated.
         cost_now_usd: what that costs, once, at list price; None: the model's prices are unknown.
         cost_per_call_usd: what every later call costs more, as read from the cache; below zero, it
             costs less. None: the model's prices are unknown.
@@ -63,7 +63,7 @@ class Preview(Struct, frozen=True, kw_only=True):
         if self.changes_nothing:
             return f"nothing changes: {self.tokens_after:,} tokens"
         price = (
-            f"{self.rewritten_tokens:,} tokens are written to the cache anew"
+            f"{self.rewritten_tokens:,} tokens are written to the cache again"
         )
         if (
             self.cost_now_usd is not None

@@ -75,7 +75,7 @@ class ReadMixin(PictureMixin):
         """What this session's requests came to, and would have come to without ullage.
 
         `ullage run` and `ullage report` print the same figures. ``print(session.saved)`` puts them
-        into a sentence. A copy of a session begins anew.
+        into a sentence. A copy of a session begins again.
         """
         return self._saved.totals
 

@@ -55,6 +55,8 @@ _MOST_PLACES = 500
 """So many models and clients a day have rows of their own: their names are a client's to choose."""
 _MOST_CONVERSATIONS = 10_000
 _OTHERS = "(others)"
+_MOST_APART = 4
+"""A provider that counts so many times what is reckoned, or so much less, counts something else."""
 _DAY_S = 86_400
 _PART = "\x1f"
 """Behind a tenant's name, where a conversation is an owner of its own (`ullage.doors.exchange`)."""
@@ -64,7 +66,7 @@ class ReceiptNote(NamedTuple):
     """A reply whose receipt is to be written.
 
     Attributes:
-        place: whose it is.
+        place: the owner.
         request: what it answers, as it was counted; None: it was sent as it came.
         usage: what it came to.
         instead_of: what was noted of the same reply before.
@@ -72,6 +74,7 @@ class ReceiptNote(NamedTuple):
         caches: whether a prompt cache was seen at work in its conversation.
         at_s: when it was noted, by a clock of this process.
         beside: what summaries cost, which a model wrote; nobody would have asked for them.
+        counted: what a provider counts for a request as it came; None: this is a reply.
     """
 
     place: ReceiptKey
@@ -82,6 +85,7 @@ class ReceiptNote(NamedTuple):
     caches: bool = False
     at_s: float = 0.0
     beside: Spent | None = None
+    counted: ReceiptTotals | None = None
 
     def sums(self, gap_s: float) -> ReceiptTotals:
         """The sums that this reply adds.
@@ -89,6 +93,8 @@ class ReceiptNote(NamedTuple):
         Args:
             gap_s: seconds since the reply before it, in this process; 0: not known.
         """
+        if self.counted is not None:
+            return self.counted
         if self.beside is not None:
             return beside(self.beside)
         sums = self._sums_of(self.usage, gap_s)
@@ -469,6 +475,32 @@ class ReceiptWriter(NamedTuple):
                 self._place(model), None, at_s=time.monotonic(), beside=spent
             )
         )
+
+    def counted(self, info: RequestInfo, tokens: int) -> bool:
+        """Note what a provider counts for a request as it came; written with the next reply.
+
+        Args:
+            info: the view of it, its reply taken in.
+            tokens: what the provider counts.
+
+        Returns:
+            Whether it is noted. False: nothing is reckoned for the request, or the provider
+            counts something else.
+        """
+        if info.counts is None or info.noted_usage is None:
+            return False
+        reckoned = sums_of(info.counts, info.noted_usage).raw.prompt
+        least, most = reckoned / _MOST_APART, reckoned * _MOST_APART
+        if not reckoned or not least <= tokens <= most:
+            return False
+        sums = ReceiptTotals(
+            counted=1, counted_tokens=tokens, counted_raw_tokens=reckoned
+        )
+        note = ReceiptNote(
+            self._place(info.model), None, at_s=time.monotonic(), counted=sums
+        )
+        self._note(note)
+        return True
 
     def _note(self, note: ReceiptNote) -> bool:
         """Note something, where the store keeps receipts; whether it is time to write."""

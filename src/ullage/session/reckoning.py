@@ -220,7 +220,7 @@ def counted(
 
     Args:
         info: the view that was sent.
-        window: what shows the same as the view; None: the frozen one, which is summed up anew.
+        window: what shows the same as the view; None: the frozen one, which is summed up again.
         adds_tools: whether recall tools in it are ours, not the caller's own.
     """
     window = window or info.window

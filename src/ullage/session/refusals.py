@@ -9,7 +9,7 @@ overflow, or a request that is large by something we do not see. So a limit neve
     4,096 tokens, where no window is known or the request had too many bytes
 
 and where no shorter view is left to be sent, the provider's own error stands. A provider that
-names no window gets one shorter view all the same: it may serve the model with a smaller one.
+names no window gets one shorter view anyway: it may serve the model with a smaller one.
 Numbers by which hardly an empty request would do teach nothing. A reply that was accepted takes
 the limit back.
 """

@@ -81,7 +81,7 @@ def cut_result(
         store: where the original is kept.
         tool: see `cut_text`.
         limit_chars: see `cut_text`.
-        tenant: whose it is.
+        tenant: the owner.
         words: see `cut_text`.
 
     Raises:

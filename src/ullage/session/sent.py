@@ -121,7 +121,7 @@ class Answered(NamedTuple):
         broken: how it broke the cache; None: it did not.
         request: what is kept of it; None: it cannot be told.
         records: the same for the store.
-        events: what is told of it.
+        events: what is reported of it.
     """
 
     broken: CacheBreak | None = None

@@ -54,17 +54,17 @@ class Session(AheadMixin, SessionCore, Closing):
         cache: ``"valkey://host"``, for copies of those, and for leases; None: without.
         tenant: whose content this is; a ref opens only what the same tenant put there.
         recall: whether requests offer the recall tools; ``"auto"``: from the start, or, of a
-            conversation that is first seen under way, as soon as that pays; ``"host"``: a
+            conversation that is first seen under way, as soon as it saves money; ``"host"``: a
             framework offers them itself, under their own names (`tools`), so nothing is added to
             a request, and a call of one is ours (`open`). Where none are, the default policy
             cuts nothing until the window is nearly full (`Policy.without_recall`).
         joins: whether a conversation that is first seen under way is offered the recall tools,
-            and cut as one batch, once that pays (with ``recall="auto"``). False: never.
+            and cut as one batch, once it saves money (with ``recall="auto"``). False: never.
         repair: repair a history that the provider would refuse (interrupted calls, results
             that come late, twice or without a call, empty text), and report it.
         state: the state of an earlier session, to go on from.
         budget: what it may spend together with all sessions of the same budget. None: no
-            limit; its calls are listed all the same.
+            limit; its calls are listed anyway.
         agent: the name its calls are listed under.
         summariser: a model that adds to the summaries of what is compacted: any callable, or
             one of `ullage.summarise`. None: the deterministic summaries stand alone.
@@ -149,7 +149,7 @@ class Session(AheadMixin, SessionCore, Closing):
             request: as for `fit`.
 
         Returns:
-            Whether there was anything to compact. The next `fit` shows what came of it.
+            Whether there was anything to compact. The next `fit` shows the outcome.
 
         Raises:
             ConfigError: the policy has no compaction.
@@ -222,7 +222,7 @@ class Session(AheadMixin, SessionCore, Closing):
 
         Args:
             call: the tool call as it is in the reply, a dict or the SDK's object.
-            request: the request with the history, for a session that was made anew: where
+            request: the request with the history, for a session that was made again: where
                 nothing was fitted yet, it is decided first, as by `flush`.
 
         Returns:
@@ -361,7 +361,9 @@ class Session(AheadMixin, SessionCore, Closing):
         """
         if when not in ("batch", "end", "now"):
             raise ConfigError(
-                "when", f"{when!r} is no time", 'Give "batch", "end" or "now".'
+                "when",
+                f"{when!r} is not a time",
+                'Give "batch", "end" or "now".',
             )
         options: dict[str, Any] = {
             "when": when,

@@ -5,7 +5,8 @@
 
 Hooks of frameworks and proxies serve every conversation with one object. One session for all of
 them would mix them up; one for each, for ever, would fill the memory. So those used last are held,
-and one that was let go is made anew from what lasts: the store, or the state that its host carries.
+and one that was let go is made again from what lasts: the store, or the state that its host
+carries.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class StoredConversation(Struct, frozen=True, eq=False):
     """A conversation of a store, as it stands.
 
     Attributes:
-        tenant: whose it is.
+        tenant: the owner.
         outline: its newest outline.
         outlines: all of them, the oldest first: one for each request that was kept.
         messages: all of its messages, in outline.
@@ -190,7 +190,7 @@ def conversation(
 
     Args:
         store: where it is kept.
-        tenant: whose it is.
+        tenant: the owner.
         name: its short name, ``c…``, or its client's own name of the session, of which the
             first eight characters do; None: the newest (`newest_of`).
 
@@ -240,7 +240,7 @@ def conversation_of(
 
     Args:
         store: where it is kept.
-        tenant: whose it is.
+        tenant: the owner.
         outline: as `conversations` lists it.
 
     Raises:
@@ -355,7 +355,7 @@ def decision_of(
 def about_tokens(
     stored: StoredConversation, decision: Decision
 ) -> tuple[int, int]:
-    """Estimate what a decision adds to the view, and how much is written to the cache anew.
+    """Estimate what a decision adds to the view, and how much is written to the cache again.
 
     Four characters count as a token: the texts themselves are with their caller alone.
 
@@ -364,7 +364,7 @@ def about_tokens(
         decision: the decision.
 
     Returns:
-        Tokens that are added (below zero: removed), and tokens that are written anew.
+        Tokens that are added (below zero: removed), and tokens that are written again.
     """
     leaves = stored.leaves()
     if decision.verb == "note":
@@ -441,7 +441,7 @@ def _load_outlines(
         if outline is None or outline.start >= outlines[-1].start:
             raise StoreError(
                 store.name, "find", "the outline of this conversation is not whole. Go on with it "
-                "once, and it is written anew"
+                "once, and it is written again"
             )  # fmt: skip
         outlines.append(outline)
     return outlines[::-1]

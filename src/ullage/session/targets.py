@@ -46,7 +46,7 @@ def target_of(
     Raises:
         ConfigError: it is a name of another kind, or no text has such lines.
         TargetNotFound: the history has no such message, ref or call.
-        FormatError: it is no message of the format.
+        FormatError: it is not a message of the format.
     """
     if isinstance(reference, str) or wire is None:
         named = _target_by_name(transcript, str(reference))
@@ -217,8 +217,10 @@ def _newest_standing(
             if batch.edits:
                 return handle
             continue
-        if batch.decision in standing:
-            return standing[batch.decision].ref
+        entered = standing.get(batch.decision)
+        # one that is carried out again was decided when it was first
+        if entered is not None and handle == entered.carried_out[0]:
+            return entered.ref
     return None
 
 

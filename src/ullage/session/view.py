@@ -66,7 +66,7 @@ class RequestInfo:
         offers: whether the recall tools stand in it.
         is_thread: whether the next request may go on from the reply by its id alone.
         events: what happened when it was made.
-        standing: why nothing of the conversation is cut at first sight; None: it is.
+        standing: why nothing of the conversation is cut on arrival; None: it is.
         number: of the view, in this process.
         reply_usage: what its reply reported, as it was observed last; None: nothing yet.
         noted_usage: what was noted of its reply for the ledger of receipts; None: nothing yet.
@@ -262,6 +262,21 @@ class _Handle(PictureMixin, dict[str, Any]):
             `Session.refused`.
         """
         return self._session._refused(error, self._sent)
+
+    def counted(self, tokens: int) -> bool:
+        """Take in what the provider counts for the request as it came, without ullage.
+
+        It stands in the receipts beside what ullage reckons for the same request, so that a
+        report says how far the two are apart. The reply has to be observed before.
+
+        Args:
+            tokens: the whole prompt, as the provider's own endpoint counts it.
+
+        Returns:
+            Whether it is noted. False: nothing is reckoned for this request, or the count is more
+            than four times as much, or as little.
+        """
+        return self._session._receipts.counted(self._sent, tokens)
 
     def explain(self) -> str:
         """Explain how this view was made: its size against the limit, then each decision.

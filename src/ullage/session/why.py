@@ -106,7 +106,7 @@ class CauseTotal(NamedTuple):
     Attributes:
         party: whose doing they are.
         breaks: how many.
-        tokens: that were billed anew.
+        tokens: that were billed again.
         cost_usd: what that cost; None: no price is known.
     """
 

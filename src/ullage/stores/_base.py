@@ -54,7 +54,7 @@ class Blobs(Protocol):
         """Return the size of an output and of its chunks. Reads no text of a huge one.
 
         Args:
-            tenant: whose it is.
+            tenant: the owner.
             ref: its ref.
 
         Raises:
@@ -66,7 +66,7 @@ class Blobs(Protocol):
         """Return the text of one chunk, its integrity checked. All of them joined are the output.
 
         Args:
-            tenant: whose it is.
+            tenant: the owner.
             ref: of the output.
             n: the number of the chunk, from 0.
 
@@ -79,7 +79,7 @@ class Blobs(Protocol):
         """Return a whole output.
 
         Args:
-            tenant: whose it is.
+            tenant: the owner.
             ref: its ref.
 
         Raises:

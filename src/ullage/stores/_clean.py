@@ -156,7 +156,7 @@ class Cursor(Struct, frozen=True):
             return msgspec.convert(json.loads(text), Cursor)
         except (msgspec.MsgspecError, ValueError):
             raise ConfigError(
-                "cursor", "it is not one that a step returned", "Begin anew"
+                "cursor", "it is not one that a step returned", "Begin again"
             ) from None
 
     def __str__(self) -> str:
@@ -219,7 +219,7 @@ def clean(
         position = Cursor.read(cursor)
         if position.phase == "objects":
             raise ConfigError(
-                "cursor", "it is of a store with objects", "Begin anew"
+                "cursor", "it is of a store with objects", "Begin again"
             )
     collected = Collected((), 0, position.left_bytes if position else 0)
     room = bounds.limit

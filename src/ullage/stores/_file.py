@@ -177,7 +177,7 @@ class PrivateFile:
         self._lock.release()
 
     def restart(self) -> None:
-        """Begin anew in a child. Nothing is connected, the lock is the parent's."""
+        """Begin again in a child. Nothing is connected, the lock is the parent's."""
         self._lock = RLock()
         self._pid = os.getpid()
 
@@ -278,7 +278,7 @@ def absolute(path: str | os.PathLike[str]) -> Path:
         path: of a file; ``~`` is the home folder.
 
     Raises:
-        ConfigError: it is no path of a file.
+        ConfigError: it is not a path of a file.
     """
     text = os.fspath(path)
     if not text or "\0" in text or text == ":memory:":

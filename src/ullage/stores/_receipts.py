@@ -29,9 +29,11 @@ _COUNTS = (
     "recalls",
     "recall_tokens",
 )
+COUNTED = ("counted", "counted_tokens", "counted_raw_tokens")
+"""Columns that tables of before do without; their rows count none."""
 _COSTS = ("sent_usd", "raw_usd", "recall_usd")
 TOKENS = tuple(f"{side}_{name}" for side in _SIDES for name in _CLASSES)
-INTEGERS = (*_COUNTS, *TOKENS, "is_open", "written_s")
+INTEGERS = (*_COUNTS, *TOKENS, "is_open", "written_s", *COUNTED)
 COLUMNS = (*KEY, *INTEGERS, *_COSTS)
 
 
@@ -78,6 +80,7 @@ def row_of(receipt: Receipt) -> tuple[Any, ...]:
         *tokens,
         int(receipt.is_open),
         receipt.written_s,
+        *(getattr(sums, name) for name in COUNTED),
         *(getattr(sums, name) for name in _COSTS),
     )
 
@@ -96,7 +99,7 @@ def receipt_of(row: Sequence[Any]) -> Receipt:
         TokenCounts(**{name: values[f"{side}_{name}"] for name in _CLASSES})
         for side in _SIDES
     )
-    counts = {name: values[name] for name in (*_COUNTS, *_COSTS)}
+    counts = {name: values[name] for name in (*_COUNTS, *COUNTED, *_COSTS)}
     return Receipt(
         key=place,
         writer=values["writer"],

@@ -16,7 +16,13 @@ from ullage.core.values.spending import SpendingRow, SpendingSum
 from ullage.stores._base import ref_taken_error
 from ullage.stores._clean import named_in
 from ullage.stores._packing import NewBlob, extents_in, from_utf8, to_utf8
-from ullage.stores._receipts import COLUMNS, KEY, receipt_of, row_of
+from ullage.stores._receipts import (
+    COLUMNS,
+    COUNTED,
+    KEY,
+    receipt_of,
+    row_of,
+)
 from ullage.stores._schema import RECEIPTS, SPENDING
 from ullage.stores._spending import (
     PLACE,
@@ -76,6 +82,10 @@ def write_receipts(
 ) -> None:
     """Write receipts, in a table that is made if need be."""
     db.execute(RECEIPTS)
+    for name in _missing(db):
+        db.execute(
+            f"ALTER TABLE receipts ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0"
+        )
     db.executemany(_KEEP_RECEIPT, map(row_of, receipts))
 
 
@@ -83,7 +93,17 @@ def receipts(db: sqlite3.Connection, since: str, until: str) -> list[Receipt]:
     """The receipts of these days, in their order; none where the table was never made."""
     if db.execute(_HAS_TABLE, ("receipts",)).fetchone() is None:
         return []
-    return [receipt_of(row) for row in db.execute(_RECEIPTS, (since, until))]
+    query = _RECEIPTS
+    for name in _missing(db):  # whoever only reads adds no column
+        query = query.replace(f" {name},", f" 0 AS {name},")
+    return [receipt_of(row) for row in db.execute(query, (since, until))]
+
+
+def _missing(db: sqlite3.Connection) -> list[str]:
+    """The columns that a table of receipts does without, which an older version made."""
+    rows = db.execute("PRAGMA table_info(receipts)")
+    names = {row[1] for row in rows}
+    return [name for name in COUNTED if name not in names]
 
 
 def book_spending(

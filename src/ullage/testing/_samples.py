@@ -70,7 +70,7 @@ class Clock:
 
 
 class Contract:
-    """A contract: tests of an object that is opened anew for each of them.
+    """A contract: tests of an object that is opened again for each of them.
 
     Attributes:
         clock: what `open` gives to a store whose time can be set.
@@ -231,6 +231,9 @@ def receipt(
         sent_usd=0.25 * requests,
         raw_usd=0.5 * requests,
         recall_usd=0.125,
+        counted=requests,
+        counted_tokens=300,
+        counted_raw_tokens=310,
     )
     place = ReceiptKey(
         day, tenant, "gpt-4.1", "agent", is_held_out=writer == "b"

@@ -1,7 +1,7 @@
 """A stage that tries everything: arbitrary cuts, most of which no view can show.
 
 What the engine makes of them is legal and can be opened, whatever a stage does. It shows that of a
-store, a format or a host as well: `check_policy(…, mends=True)`, or a session with such a policy.
+store, a format or a host as well: `check_policy(…, repairs=True)`, or a session with such a policy.
 """
 
 from __future__ import annotations

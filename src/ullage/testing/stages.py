@@ -9,8 +9,8 @@
     kept            each ref opens, and what it opens is what the ref was derived from
     smaller         no view is larger than its request
 
-The engine mends what it can of a cut that breaks a law (`ullage.core.turn.checks`), and leaves out
-the rest, so the views of a session are legal and can be opened all the same. A stage that needs it
+The engine repairs what it can of a cut that breaks a law (`ullage.core.turn.checks`), and leaves
+out the rest, so the views of a session are legal and can be opened anyway. A stage that needs it
 breaks its promise here, unless ``mends`` is set: it shows less, or something else, than it meant. A
 notice that the engine adds may be longer than a short text, so nothing has to be smaller then.
 
@@ -75,7 +75,7 @@ def check_stage(
         runs: histories as messages of OpenAI Chat; None: `example_runs`.
         window_tokens: the model's context window; a small one, so that runs need not be long.
         formats: the wires it is tried on.
-        mends: whether it is enough that the engine mends what the stage does wrong.
+        mends: whether it is enough that the engine repairs what the stage does wrong.
 
     Returns:
         How many cuts it made. A stage that made none was not tried: assert that it did.
@@ -111,7 +111,7 @@ def check_policy(
         runs: the runs; None: `example_runs`.
         window_tokens: the window that they have to fit.
         formats: the wires, by name.
-        mends: whether cuts that the engine mends or leaves out are no fault.
+        mends: whether cuts that the engine repairs or leaves out are no fault.
 
     Returns:
         How many cuts its stages made.
@@ -205,7 +205,7 @@ def _faults(checked: Checked) -> Iterator[str]:
         yield f"legal: {error}"
     for mend in checked.mends:
         promise = "kept" if mend.law in ("kept", "ref", "named") else "legal"
-        yield f"{promise}: the engine has to mend {mend.where}: {mend.remedy}"
+        yield f"{promise}: the engine has to repair {mend.where}: {mend.remedy}"
 
 
 def _state(window: Window) -> Any:
@@ -269,7 +269,7 @@ def _promises(
     same = twin.fit(original)[key] == messages
     yield "deterministic: another session made another view of it", same
     same = warm.fit(request)[key] == messages and _batches(warm) == batches
-    yield "idempotent: the same request again was decided anew", same
+    yield "idempotent: the same request again was decided again", same
     same = cold.fit(request)[key] == messages
     yield (
         "prefix-closed: who sees the history at once has another view of it",

@@ -213,7 +213,7 @@ def replaced(
 
 
 def arguments_of(text: str) -> dict[str, Any]:
-    """The arguments of a call from their text. Raises FormatError if it is no JSON object."""
+    """The arguments of a call from their text. Raises FormatError if it is not a JSON object."""
     try:
         value = _loads(text)
     except (msgspec.DecodeError, RecursionError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -117,6 +117,18 @@ class Question(Struct, frozen=True):
     body: dict[str, Any]
 
 
+class CountRequest(NamedTuple):
+    """What asks a provider to count the tokens of a request.
+
+    Attributes:
+        path: where it is asked.
+        body: what is sent there.
+    """
+
+    path: str
+    body: dict[str, Any]
+
+
 class Http(ABC):
     """One wire over HTTP.
 
@@ -132,6 +144,7 @@ class Http(ABC):
         asks: how the path ends at which a reply is asked for, and which a `question` may take.
         names_events: whether an event is an object with one field, whose name is its type: in
             Amazon's frames that is a header. Else a frame holds an event as bytes.
+        count_field: the field of an answer that counts (`counted`).
     """
 
     wire: ClassVar[str]
@@ -143,6 +156,7 @@ class Http(ABC):
     base: ClassVar[str] = ""
     asks: ClassVar[re.Pattern[str]]
     names_events: ClassVar[bool] = False
+    count_field: ClassVar[str] = "input_tokens"
 
     @abstractmethod
     def question(
@@ -213,6 +227,30 @@ class Http(ABC):
         Source: `provider-rules` §4.3.
         """
         return None
+
+    def count_of(
+        self, path: str, request: Mapping[str, Any]
+    ) -> CountRequest | None:
+        """What asks the provider to count a request; None where it has no endpoint for that.
+
+        Args:
+            path: where the request goes, quoted, without a query.
+            request: the request, with its model.
+        """
+        return None
+
+    def counted(self, reply: Any) -> int | None:
+        """The tokens of a prompt that such an endpoint answers; None where it tells none.
+
+        Args:
+            reply: the body of its answer, as JSON.
+        """
+        if not isinstance(reply, dict):
+            return None
+        value = reply.get(self.count_field)
+        if not isinstance(value, int) or isinstance(value, bool):
+            return None
+        return value if value > 0 else None
 
     def is_opening(self, event: Mapping[str, Any]) -> bool:
         """Whether an event of a stream comes before all content."""

@@ -6,7 +6,7 @@
     a Usage        as it is
 
 Anything else is `Unreadable`: a stream that somebody else has to read, a reply without usage, a
-value that is no reply. An unread reply is a call that was paid for all the same.
+value that is no reply. An unread reply is a call that was paid for anyway.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Unreadable(Struct, frozen=True):
 
     Attributes:
         why: the reason, for an event. Never content.
-        output_tokens: what is known of the reply all the same.
+        output_tokens: what is known of the reply anyway.
         input_tokens: what was reported of the prompt, where that is far less than was sent.
     """
 
@@ -185,7 +185,7 @@ def left_out_of(reply: Any) -> Counter[str]:
     """How many blocks of reasoning the provider says it left out of the prompt, by its reasons.
 
     Claude and GPT from 6.2 on list it in ``input_transformations`` (`provider-rules` §0.1, R11);
-    what was let through all the same is listed there too, and not counted.
+    what was let through anyway is listed there too, and not counted.
     """
     counts: Counter[str] = Counter()
     for body in _bodies(reply):

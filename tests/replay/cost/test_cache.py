@@ -379,3 +379,38 @@ def test_text_with_a_lone_surrogate_is_counted():
     assert (
         CacheSimulator(terms(), len).call([said("\ud800")]).prompt_tokens > 0
     )
+
+
+def test_vllm_reads_whole_blocks_from_the_start():
+    sim = CacheSimulator(profile_named("vllm"), len)
+    old = [said("a" * 40), said("b" * 40, "assistant"), said("c" * 40)]
+    sim.call(old)
+    call = sim.call([*old, said("d" * 40)])
+    assert size(*old) % 16, "the last block is not full"
+    assert call.cached_tokens == size(*old) // 16 * 16
+    changed = [said("a" * 20 + "x" * 20), *old[1:]]
+    assert sim.call(changed).cached_tokens == (4 + 20) // 16 * 16
+
+
+@pytest.mark.parametrize("name", ["llama-cpp", "vllm", "sglang"])
+def test_a_server_of_ones_own_works_out_the_last_token_always(name):
+    profile = profile_named(name)
+    sim = CacheSimulator(profile, len)
+    history = [said("a" * 60)]
+    assert size(*history) == 64, "whole blocks"
+    sim.call(history)
+    again = sim.call(history)
+    assert again.cached_tokens == 64 - profile.step_tokens
+    assert (
+        usd(
+            CacheUse(
+                prompt_tokens=64,
+                cached_tokens=0,
+                written_tokens=64,
+                fresh_tokens=0,
+            ),
+            profile,
+            100,
+        )
+        == 0.0
+    )

@@ -12,6 +12,7 @@ from tests.replay.test_run import small_run
 from ullage.tools.replay.cost.money import Bill, BillSide, CostMeter, clocks_of
 from ullage.tools.replay.cost.prefix import Prefix
 from ullage.tools.replay.cost.prices import PROFILES
+from ullage.tools.replay.report.words import in_words
 from ullage.tools.replay.rows import charges_of, row_of
 from ullage.tools.replay.run import replay_run
 from ullage.tools.replay.tables import tables_of
@@ -125,6 +126,26 @@ def test_a_cost_that_is_not_known_is_told_and_never_nought():
     assert [*column.cells] == ["unknown"]
 
 
+@pytest.mark.parametrize("name", ["llama-cpp", "ollama", "sglang", "vllm"])
+def test_a_server_of_ones_own_is_told_by_what_it_works_out(name):
+    run = small_run("openai-chat", 8)
+    row = row_of(
+        "all", [replay_run(run, 16_000, profiles=[PROFILES[name]])] * 2
+    )
+    (charge, *_) = row.charges
+    side = charge.shown
+    assert charge.is_free
+    assert side.prefill_tokens == side.written_tokens + side.fresh_tokens
+    assert 0 < charge.prefill_share < 2
+    words = in_words(row)
+    assert f"works out {side.prefill_tokens:,} prompt tokens" in words
+    assert "$" not in words
+    *_, prefill = tables_of([row], [row])
+    assert "your own server" in prefill.title
+    (column,) = (c for c in prefill.columns if c.header == "prefill")
+    assert next(iter(column.cells)) == f"{side.prefill_tokens:,}"
+
+
 def small_replay():
     return replay_run(
         small_run("openai-chat", 1), 16_000, profiles=[PROFILES["none"]]
@@ -163,4 +184,5 @@ def test_one_replay_prices_every_profile():
         b.raw.cached_tokens + b.raw.written_tokens + b.raw.fresh_tokens
         for b in warm.values()
     }
+    assert warm["vllm"].raw.cached_tokens % 16 == 0
     assert len(sizes) == 1, "every profile prices the same requests"

@@ -44,6 +44,7 @@ def test_the_profiles_people_need_are_there():
     assert {
         *("anthropic-5m", "anthropic-1h", "openai-5", "openai-5.6"),
         *("gemini-implicit", "deepseek", "none"),
+        *("llama-cpp", "ollama", "sglang", "vllm"),
     } <= set(PROFILES)
 
 
@@ -125,3 +126,8 @@ def test_what_is_no_profile_is_told(tmp_path, text):
 def test_an_unknown_name_says_which_are_known():
     with pytest.raises(ConfigError, match="'deepseek'"):
         profile_named("ether")
+
+
+def test_only_a_server_of_ones_own_takes_no_money():
+    free = {name for name, profile in PROFILES.items() if profile.is_free}
+    assert free == {"llama-cpp", "ollama", "sglang", "vllm"}

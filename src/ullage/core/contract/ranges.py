@@ -103,7 +103,7 @@ def set_aside(window: Window, start: int, stop: int) -> tuple[Output, ...]:
 
 
 def cut_before(window: Window, index: int, least: int) -> int:
-    """The last place up to ``index`` at which a history may begin anew; ``least`` if none."""
+    """The last place up to ``index`` at which a history may begin again; ``least`` if none."""
     for stop in range(min(index, window.size - 1), least, -1):
         if window.may_summarise(least, stop) and window.may_cut(stop):
             return stop

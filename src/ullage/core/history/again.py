@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 
 from ullage.core.history.frozen import Changes
-from ullage.core.history.hand import index_of, locations_of
+from ullage.core.history.hand import index_of, locations_of, parting
 from ullage.core.history.shown import SHOWN, PlacedText
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
@@ -69,7 +69,12 @@ class ShownAgain(ABC):
         """Show messages that a summary hides; the summary stays."""
         window = self.window
         sums = window._sums
-        hidden = [index for index in sorted(group) if window.hidden(index)]
+        shown = {*group}
+        for start, stop, _ in window.summaries:
+            within = {*window.visible_in(start, stop)}
+            within.update(index for index in shown if start <= index < stop)
+            shown |= parting(window.transcript, within)
+        hidden = [index for index in sorted(shown) if window.hidden(index)]
         for index in hidden:
             window._hidden[index] = SHOWN
             self._note_edited(index)

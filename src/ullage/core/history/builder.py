@@ -266,7 +266,7 @@ class WindowBuilder(ShownAgain):
         self.window._tallies.clear()
 
     def refresh(self, index: int) -> None:
-        """A message was worded anew by the caller (same digest): count it again."""
+        """A message was worded again by the caller (same digest): count it again."""
         self._invalidate(index)
         self.carried = CarryingCost()
         for past in self.past:

@@ -1,6 +1,6 @@
 """What a message *is*, apart from how it happens to be written: digests, chain, refs.
 
-Between two requests clients move cache markers, drop reasoning and write arguments anew. None of
+Between two requests clients move cache markers, drop reasoning and write arguments again. None of
 that may lose an edit, so identity is taken over a canonical form (DESIGN §10 "what is hashed?"):
 
     d    = H(msgpack [version, role, parts…])      one message

@@ -12,7 +12,7 @@ The laws:
 
 How it can be cheap: a window is kept in `Layers`, and a history only grows. A frozen history
 shares the lists and tables of the growing one and reads them up to its own length. Where a message
-is worded anew in its place, the growing history first takes copies (`Transcript.refresh`).
+is worded again in its place, the growing history first takes copies (`Transcript.refresh`).
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class FrozenTranscript(Transcript):
         self._refuse()
 
     def refresh(self, index: int, message: Message) -> NoReturn:
-        """Refused: no message of it is worded anew."""
+        """Refused: no message of it is worded again."""
         self._refuse()
 
     def upto(self, length: int) -> NoReturn:

@@ -14,7 +14,7 @@ made at the same place because of it. What was decided at later places stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -90,12 +90,14 @@ class UserDecisions(Struct, frozen=True):
         due: of these the decisions that are to be carried out.
         undone: the batches that are not shown.
         pins: what stays in the view.
+        firm: of that what a pin keeps; what an undo brought back makes way before it.
     """
 
     decisions: tuple[DecisionEntry, ...] = ()
     due: tuple[DecisionEntry, ...] = ()
     undone: frozenset[LedgerRef] = frozenset()
     pins: Pins = Pins()
+    firm: Pins = Pins()
 
 
 EMPTY = UserDecisions()
@@ -131,11 +133,13 @@ def hand_of(
         )
     effective = [entry for entry in standing if entry.name not in waiting]
     undone = _undone(entered, effective, ledger)
+    asked = [entry for entry in effective if entry.decision.undoes is None]
     return UserDecisions(
         decisions=standing,
         due=due,
         undone=undone,
         pins=_pins(transcript, effective, ledger),
+        firm=_pins(transcript, asked, ledger),
     )
 
 
@@ -352,3 +356,40 @@ def locations_of(transcript: Transcript, target: Target) -> list[Location]:
     if not is_every:
         return [match]
     return [location for location in locations if location[:2] == match[:2]]
+
+
+def parting(transcript: Transcript, shown: Iterable[int]) -> set[int]:
+    """The messages of the user's that keep replies apart which a summary leaves in the view.
+
+    Where one reply would stand directly behind another, no wire has a place for the calls of the
+    second (G4). So the newest message of the user's that stood between them is shown, too.
+
+    Args:
+        transcript: the history.
+        shown: the messages that the summary leaves in the view, by index.
+    """
+    messages = transcript.messages
+    parted = set[int]()
+    previous = None
+    for index in sorted(shown):
+        role = messages[index].role
+        if role == "system":
+            continue  # what the system said is laid behind the summary
+        if role == "assistant" and previous is not None:
+            own = transcript.reply(index, index + 1)
+            if previous < own.start and messages[previous].role == role:
+                parted.update(_newest_said(transcript, previous + 1, index))
+        previous = index
+    return parted
+
+
+def _newest_said(
+    transcript: Transcript, start: int, stop: int
+) -> Iterator[int]:
+    """The newest message of a range in which the user speaks, and nothing is answered."""
+    for index in range(stop - 1, start - 1, -1):
+        message = transcript.messages[index]
+        is_plain = not message.is_control and not message.results
+        if message.role == "user" and is_plain:
+            yield index
+            return

@@ -43,7 +43,7 @@ MARK_BYTES = 4
 
 
 def arrival_part(policy_fingerprint: str) -> str:
-    """The part of a fingerprint that is of what is shown anew at every turn."""
+    """The part of a fingerprint that is of what is shown again at every turn."""
     return policy_fingerprint.partition(PARTED)[0]
 
 

@@ -1,7 +1,7 @@
 """What is worked out of each message once: measures, their sums, and folds over ranges of them.
 
 A measure is a function with a name and settings. Tables are kept under these and not under the
-function, so that a measure made anew at every turn finds its own table again.
+function, so that a measure made again at every turn finds its own table again.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Folded:
     def over(self, fold: Fold[T], start: int, stop: int) -> T:
         """The value of the messages from ``start`` up to ``stop``; nobody but the fold writes it.
 
-        A value cannot shrink: for a shorter range than the last one it is made anew, unless it
+        A value cannot shrink: for a shorter range than the last one it is made again, unless it
         looks back.
         """
         key = fold.name, start

@@ -87,7 +87,7 @@ class OutlinedMessage(Struct, frozen=True, array_like=True):
 
     Attributes:
         digest: the digest of the whole message, 16 bytes.
-        role: whose it is.
+        role: who wrote it.
         parts: its parts.
     """
 

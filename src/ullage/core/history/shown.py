@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from ullage.core.history.hand import Pins
+from ullage.core.history.hand import Pins, parting
 from ullage.core.history.transcript import Location, Transcript
 from ullage.core.values.edits import (
     Drop,
@@ -191,7 +191,7 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
                 group = self.transcript.inseparable(index, self.size)
                 if self._is_whole(group, start, stop):
                     staying |= group
-        return staying
+        return staying | parting(self.transcript, staying)
 
     def _needed(self, stop: int) -> Iterator[int]:
         """The messages that may not be hidden by a summary up to ``stop``, by themselves."""

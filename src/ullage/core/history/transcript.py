@@ -337,7 +337,7 @@ class Transcript(Authorship):
         return max(self._turns[length], 0)
 
     def may_cut(self, index: int) -> bool:
-        """Whether a history may begin anew here: a reply begins, and no call is open."""
+        """Whether a history may begin again here: a reply begins, and no call is open."""
         return self._closed[index] and self.starts_turn(index)
 
     def may_split(self, index: int) -> bool:
@@ -558,7 +558,7 @@ class Transcript(Authorship):
         return next(reversed(self.marked("compacted", start, stop)), None)
 
     def loading(self, stop: int) -> list[int]:
-        """The messages below ``stop`` that define tools which no later one defines anew.
+        """The messages below ``stop`` that define tools which no later one defines again.
 
         The model may call what a search loaded as long as its definition stands in the request.
         What the system added is not among them: nothing may take its place anyway.

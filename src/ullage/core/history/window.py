@@ -116,7 +116,7 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
     _is_frozen: bool = False
 
     def may_cut(self, index: int) -> bool:
-        """Whether the history may begin anew here, and the view go on behind a summary."""
+        """Whether the history may begin again here, and the view go on behind a summary."""
         return self.transcript.may_cut(index) and self.may_go_on(index)
 
     def may_go_on(self, index: int) -> bool:

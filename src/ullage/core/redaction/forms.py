@@ -31,7 +31,7 @@ class Form(Struct, frozen=True):
     """One form of key.
 
     Attributes:
-        name: whose it is, or where it stands.
+        name: the owner, or where it stands.
         hints: texts of which one is in every text with such a key, in any case of letters if the
             pattern ignores it.
         pattern: finds it.

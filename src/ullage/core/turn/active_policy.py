@@ -31,10 +31,10 @@ class ActivePolicy(Struct, frozen=True):
         superseded: something newer decides here; we add what the guard must.
         is_new: the change is made by this turn.
         recall_from: the chain position from which the recall tools are offered, or -1: nowhere.
-        waits: the recall tools are not offered, and are once that pays.
+        waits: the recall tools are not offered, and are once it saves money.
         cuts_from: the chain position from which what is new is cut on arrival though no
             recall tools are offered, or -1: what the policy does without them.
-        announced: the fingerprints that were told of, and show on arrival what the newest shows.
+        announced: the fingerprints that were reported, and show on arrival what the newest shows.
     """
 
     record: PolicyRecord

@@ -50,7 +50,7 @@ class Walk(Struct):
         outputs: what was set aside and must be kept, by ref.
         events: what happened, in order.
         cuts: how many cuts the stages under pressure made.
-        diagnostic: what is to be told of them, as of the last of their batches.
+        diagnostic: what is to be reported of them, as of the last of their batches.
         hand: what users decided of the history.
         joining: whether a conversation that was met under way is joined at the end; None: it was
             there from the start, or is joined already.
@@ -134,7 +134,7 @@ class Walk(Struct):
         on_arrival: bool = False,
         is_guard: bool = False,
     ) -> Sequence[ProposedEdit]:
-        """The cuts that may be shown; what was mended or left out of them becomes events.
+        """The cuts that may be shown; what was repaired or left out of them becomes events.
 
         Args:
             stage: the name of whoever proposed them.

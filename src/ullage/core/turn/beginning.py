@@ -57,7 +57,7 @@ def prepare_window(
         opened: what decides in it.
         request: the request at hand.
         settings: of the session at hand.
-        cache: which unknown models were told of.
+        cache: which unknown models were reported.
         added_tokens: room to leave for what will be added to the view.
 
     Raises:

@@ -68,7 +68,7 @@ class HistoryCache(Struct, eq=False):
         return FrozenRequest(wire, header, self.copies, len(self.copies))
 
     def invalidate(self) -> None:
-        """Walk the history anew: something was decided in it elsewhere."""
+        """Walk the history again: something was decided in it elsewhere."""
         self.builder = self.active = self.latest = None
 
 
@@ -103,7 +103,7 @@ class SessionCache:
     Attributes:
         lines: lines of history.
         envelopes: what stood around the last request.
-        unknown_models: models whose unknown window has been told of.
+        unknown_models: models whose unknown window has been reported.
         repaired: what histories became that were repaired, the newest first.
         flat: what was set aside last because it was nested too deep.
         unstored: what was set aside of a request as it came, and could not be kept.

@@ -1,7 +1,7 @@
 """Messages that changed at an old place: a result that was pending, an answer moved to its call.
 
 What is in the window goes by its place, and so does what is old. A message that was not there when
-the history was last shown is new all the same, wherever it stands: it is in the next view as on
+the history was last shown is new anyway, wherever it stands: it is in the next view as on
 arrival, and from then on as old as its change.
 
     shown      what the history held lately, as marks, under the key of its first reply (`remember`)
@@ -24,7 +24,7 @@ from ullage.core.values.effects import Record
 from ullage.core.values.messages import Message, Text
 
 _MOST_REPLIES = 8
-"""What a history holds is kept anew after so many replies, and with every decision; more often
+"""What a history holds is kept again after so many replies, and with every decision; more often
 while it has few. Where replies are observed, it is kept with each of them (`note_answered`)."""
 _MOST_SHARE = 1 / 64
 """Or after this share of all replies, if that is more, for the whole history is written then."""

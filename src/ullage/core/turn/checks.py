@@ -2,7 +2,7 @@
 
 A stage proposes cuts: one of ours, a preset's, a user's, the guard, or one that shows what a
 model wrote. What passes here is legal on every wire and can be opened again, so no stage has to
-be trusted. What can be mended is mended (`Mend`); of the rest no part is shown (`StageError`).
+be trusted. What can be repaired is repaired (`Fix`); of the rest no part is shown (`StageError`).
 
     a leaf is replaced (`Replace`)                place, moment, signed, text           leaves.py
     a range is summarised (`ReplaceSpan`)             seams, nesting, stays, text           spans.py
@@ -48,7 +48,7 @@ class Checked(NamedTuple):
 
     Attributes:
         cuts: these, in the order in which they were proposed.
-        mends: what was mended of them.
+        repairs: what was repaired of them.
         errors: why each of the others is not among them.
     """
 
@@ -65,7 +65,7 @@ def check(
     on_arrival: bool = False,
     is_guard: bool = False,
 ) -> Checked:
-    """The cuts that may be shown, mended where they had to be.
+    """The cuts that may be shown, repaired where they had to be.
 
     Args:
         window: the window at the boundary at hand.

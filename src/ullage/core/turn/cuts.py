@@ -29,14 +29,14 @@ from ullage.core.values.effects import Output
 Law: TypeAlias = Literal[
     "seams", "nesting", "stays", "text", "run", "kept", "ref", "named"
 ]
-"""A law that can be mended, by its name there."""
+"""A law that can be repaired, by its name there."""
 
 LEAVE = "Leave it out of the cuts."
 """What to do about a cut that no law allows."""
 
 
 class Mend(NamedTuple):
-    """What was mended of a cut.
+    """What was repaired of a cut.
 
     Attributes:
         law: the law that the cut broke.
@@ -50,7 +50,7 @@ class Mend(NamedTuple):
 
 
 class Broken(Exception):
-    """A cut that breaks a law and cannot be mended: the problem, and what to do."""
+    """A cut that breaks a law and cannot be repaired: the problem, and what to do."""
 
 
 class Proposal(NamedTuple):
@@ -64,7 +64,7 @@ class Proposal(NamedTuple):
         passed: the cuts that may be shown, by their number among the proposed ones.
         leaves: of these the number of what replaces a leaf.
         ranges: of these the numbers of those of ranges.
-        mends: what was mended of them.
+        repairs: what was repaired of them.
     """
 
     window: Window
@@ -137,7 +137,7 @@ class Proposal(NamedTuple):
         return start <= begin and end <= stop
 
     def mend(self, law: Law, edit: Edit, remedy: str) -> None:
-        """Tell what was mended of a cut, by the law that it broke; see `Mend`."""
+        """Tell what was repaired of a cut, by the law that it broke; see `Fix`."""
         mend = Mend(law, self.where(edit), remedy)
         self.mends.append(mend)
 

@@ -54,6 +54,8 @@ from ullage.core.values.messages import Media, Text, ToolCall
 _MILLION = 1_000_000
 STAGE = "user"
 """What a batch that carries out a decision names as its stage."""
+_OVERRULED = "overruled"
+"""What a batch names as its stage that notes behind the guard that a pin could not be kept."""
 
 
 def hand_in(
@@ -79,7 +81,9 @@ def carry_out(walk: Walk, hand: UserDecisions, key: bytes) -> None:
         if not _waits_for_batch(entered):
             _carry_out(walk, entered, key)
     for entered in hand.decisions:
-        if entered.carried_out and _is_unread(walk.window, entered):
+        if not entered.carried_out:
+            continue
+        if _is_unread(walk.window, entered) or _is_lost(walk, entered):
             _carry_out(walk, entered, key)
 
 
@@ -133,6 +137,35 @@ def _is_unread(window: Window, entered: DecisionEntry) -> bool:
         ):
             return True
     return False
+
+
+def _is_lost(walk: Walk, entered: DecisionEntry) -> bool:
+    """Whether what a pin keeps is out all the same, and the guard did not have to take it.
+
+    A branch may have set it aside before the pin was made on another; and where two pins keep it,
+    the one that brought it back may be taken back.
+    """
+    if not _is_pin_out(walk, entered):
+        return False
+    newest = batch_of(entered.carried_out[-1], walk.ledger)
+    return newest is not None and newest.stage != _OVERRULED
+
+
+def _is_pin_out(walk: Walk, entered: DecisionEntry) -> bool:
+    """Whether a decision is a pin, and what it keeps is not shown so."""
+    target, window = entered.decision.target, walk.window
+    if entered.decision.verb != "pin" or target is None:
+        return False
+    locations = locations_of(window.transcript, target)
+    pins = walk.hand.pins
+    for location in locations:
+        if not window.read_from <= location[0] < window.size:
+            return False
+        if not pins.covers(location) and location not in pins.lines:
+            return False  # a later drop takes it out
+    if target.lines is None:
+        return _is_out(window, locations)
+    return any(window.hidden(location[0]) for location in locations)
 
 
 def _carry_out(walk: Walk, entered: DecisionEntry, key: bytes) -> None:
@@ -225,7 +258,7 @@ def _event(
     rewritten = rewritten_tokens(window, start)
     price = "no cache is broken"
     if rewritten:
-        price = f"{rewritten:,} tokens are written to the prompt cache anew"
+        price = f"{rewritten:,} tokens are written to the prompt cache again"
         price_usd = rewriting_usd(window, rewritten)
         if price_usd is not None:
             price += f", about ${price_usd:.4f} at list price"
@@ -240,7 +273,7 @@ def _event(
 
 
 def rewritten_tokens(window: Window, start: int) -> int:
-    """Tokens of a view from a message on: what a change there has written to the cache anew."""
+    """Tokens of a view from a message on: what a change there has written to the cache again."""
     tokens = 0
     for index in window.visible_in(start, window.size):
         tokens += window.message_tokens(index)
@@ -448,16 +481,28 @@ def _changed_by(
 def overrule(walk: Walk, key: bytes, ask: Callable[[], None]) -> None:
     """Have the guard take what otherwise has to stay, and tell what it took of the users'.
 
+    What an undo brought back makes way before what a pin keeps.
+
     Args:
         walk: its window does not fit.
         key: where decisions of this place are kept.
         ask: asks the guard.
     """
-    pinned = pinned_in(walk.window)
-    walk.builder.hold_back(holds_back=False)
-    ask()
-    walk.builder.hold_back(holds_back=True)
+    window, pins = walk.window, walk.window.pins
+    pinned = pinned_in(window)
+    kept = [one for one in walk.hand.decisions if not _is_pin_out(walk, one)]
+    if pins != walk.hand.firm:
+        walk.builder.pin(walk.hand.firm)
+        ask()
+        walk.builder.pin(pins)
+    if not window.within(window.limit_tokens, surely=True):
+        walk.builder.hold_back(holds_back=False)
+        ask()
+        walk.builder.hold_back(holds_back=True)
     walk.events += overruled(walk.window, pinned)
+    for entered in kept:
+        if _is_pin_out(walk, entered):
+            walk.keep(_OVERRULED, key, (), decision=entered.name)
     give_up_added(walk, key)
 
 

@@ -25,7 +25,7 @@ class Continuation(NamedTuple):
     Attributes:
         settings: those for this request.
         previous: the policy that was in force before it, or None.
-        events: what is told of a history that the provider holds.
+        events: what is reported of a history that the provider holds.
     """
 
     settings: Settings
@@ -68,6 +68,6 @@ def _passed_on(request: Request, thread: Thread | None) -> Event:
         size = f", {thread.tokens:,} tokens by its count"
     reason = (
         f"what comes before is held by the provider{size}: what stands in this request was cut "
-        "at first sight; batches, the guard and an exact count need the whole history"
+        "on arrival; batches, the guard and an exact count need the whole history"
     )
     return Event(kind="passed_on", where=request.elsewhere, why=reason)

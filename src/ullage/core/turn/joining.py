@@ -7,7 +7,7 @@ one step, and only once that step pays:
     waiting   nothing is added and nothing is broken; each request carries what could be cut
     joined    the tools are added, and everything is cut as if they had been there from the start
 
-What the requests carried in vain is their rent, and what has to be cached anew is the price, as
+What the requests carried in vain is their rent, and what has to be cached again is the price, as
 in `ullage.policy.stages.carrying_cost`. Both are functions of the history, so that every worker
 comes to the same. Where the cached prefix is broken by something else, the step costs nothing more
 and is made then.
@@ -41,8 +41,8 @@ writing it to the cache a quarter more, this is where both are equal (`frontier`
 _WHOLE = "the whole history"
 
 Wait: TypeAlias = Literal["", "price", "reasoning", "tools"]
-"""What a conversation waits for: nothing, a step that pays, the end of a turn that was thought
-about, or a request with tools that the model may call."""
+"""What a conversation waits for: nothing, a step that saves money, the end of a turn that was
+thought about, or a request with tools that the model may call."""
 
 Cuts: TypeAlias = Literal["nothing", "new", "all"]
 """What is cut while a conversation waits: nothing; what is new, where reasoning is bound to the
@@ -155,7 +155,7 @@ def _weighed(walk: Walk, policy: Policy, offer: Offer) -> tuple[Wait, str]:
         return "", f"{broken}, so the cached prefix is broken anyway"
     pays, numbers = _pays(walk.builder)
     if pays:
-        return "", f"that pays: {numbers}"
+        return "", f"it saves money: {numbers}"
     due = _due(walk.window, policy)
     if due is not None:
         return (
@@ -207,7 +207,7 @@ def _pays(builder: WindowBuilder) -> tuple[bool, str]:
     requests = window.transcript.count("begins", 1, window.size) + 1
     price = TIMES * cached_chars
     numbers = (
-        f"it takes out {carried.freed:,} characters and has {cached_chars:,} cached anew; "
+        f"it takes out {carried.freed:,} characters and has {cached_chars:,} cached again; "
         f"{requests:,} requests carried {carried.cost:,}, its price is {price:,.0f}"
     )
     return pays, numbers

@@ -41,7 +41,7 @@ def replacement(
         edit: that of the cut.
 
     Raises:
-        Broken: it breaks a law and cannot be mended.
+        Broken: it breaks a law and cannot be repaired.
     """
     window = proposal.window
     location, original = _located(window, edit)
@@ -139,7 +139,7 @@ def _check_moment(proposal: Proposal, location: Location) -> None:
     if not _is_summarised_from(proposal, index + 1):
         problem = "the account of the messages behind it stands in this result"
         raise Broken(
-            problem, "Summarise these messages anew in the same batch."
+            problem, "Summarise these messages again in the same batch."
         )
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def look_up(history: HistoryCache, ledger: Ledger) -> Steps[Ledger]:
     """Have the store asked what it holds for a history.
 
-    Where something was decided behind what is already walked, the history is walked anew.
+    Where something was decided behind what is already walked, the history is walked again.
 
     Returns:
         The ledger with what the store holds.

@@ -6,7 +6,7 @@ stays, also where the caller's tool goes again. What tools the caller has is tol
 and by the history where a search loaded them.
 
 The notices shown name ours as they are called now. Those that were made before and recorded are
-worded anew in a batch of that place; what only the caller's history holds (pages that were read)
+worded again in a batch of that place; what only the caller's history holds (pages that were read)
 names the old tool, and the description of ours says so.
 """
 

@@ -26,7 +26,7 @@ def accepted(policies: Sequence[PolicyRecord]) -> Sequence[PolicyRecord]:
     """The policies of one place, without those of a request that was refused.
 
     Where one that offers the recall tools is followed by one that uses none, they were refused: the
-    place was opened anew then, without a view of what was decided before.
+    place was opened again then, without a view of what was decided before.
     """
     for index in range(len(policies) - 1, 0, -1):
         policy = policies[index]
@@ -44,7 +44,7 @@ def is_shown_alike(fingerprint: str, other: str) -> bool:
 def announced(openings: Sequence[Opening]) -> frozenset[str]:
     """The fingerprints of all openings that show on arrival what the newest shows.
 
-    Each was told of when it was first met, so policies that differ under pressure alone may take
+    Each was reported when it was first met, so policies that differ under pressure alone may take
     turns, and nothing is written for it.
     """
     _, newest = openings[-1]

@@ -1,7 +1,7 @@
 """The messages of a view: what is edited is made once, and handed out until it changes.
 
 An edited message is kept with all it was made from: the caller's own object, the snapshot that
-it still equals, and the changes. If one of them is another, it is made anew; of the caller's
+it still equals, and the changes. If one of them is another, it is made again; of the caller's
 objects only one that is written otherwise, since whoever reads JSON has others at every turn.
 A caller may write into what he was handed (cache markers, say), so a snapshot of the result
 is kept too: a message that was written into is not handed out again.

@@ -1,4 +1,4 @@
-"""What is told of edits: one event for each that took effect, was mended or was left out.
+"""The events of edits: one for each that took effect, was repaired or was left out.
 
 Nothing is decided here, and no event holds content.
 """
@@ -86,7 +86,7 @@ def _where_replaced(window: Window, edit: Replace) -> str:
 
 
 def told(stage: str, checked: Checked) -> Iterator[Event]:
-    """What is told of mended and refused cuts: one event for each law and each problem."""
+    """The events of repaired and refused cuts: one for each law and each problem."""
     mends: dict[str, list[Mend]] = {}
     for mend in checked.mends:
         mends.setdefault(mend.law, []).append(mend)

@@ -112,7 +112,7 @@ class Envelopes:
     def read(
         self, request: Mapping[str, Any], wire: Format, model: str
     ) -> Envelope:
-        """The envelope of a request, read anew only if anything of it changed.
+        """The envelope of a request, read again only if anything of it changed.
 
         Raises:
             FormatError: something in it is not what the format says it is.

@@ -8,7 +8,7 @@ Two questions are asked before anything is decided:
 Another policy, wording, or model family is a difference. What follows depends on the part of the
 fingerprint that changed (`ullage.policy.stages.fingerprints`):
 
-    shown anew at every turn    The history counts as joined: what was cut on arrival may have
+    shown again at every turn    The history counts as joined: what was cut on arrival may have
                                 been sent otherwise, so those cuts become a batch, the reasoning
                                 behind them goes where it is bound, and the new fingerprint holds
                                 from there. From then on cuts on arrival are recorded, so that
@@ -72,7 +72,7 @@ def resolve_policy(
     """The policy in force in a history, and an opening of it where one is due.
 
     Args:
-        history: as it was walked so far. It is walked anew where it was walked otherwise.
+        history: as it was walked so far. It is walked again where it was walked otherwise.
         ledger: with everything that is known of it.
         request: the request at hand.
         settings: of the session at hand.
@@ -115,7 +115,7 @@ def join(
         ledger: with everything that was known of it before this turn.
         request: the request at hand.
         settings: of the session at hand.
-        waiting: the policy under which it waited; what is told of it is told all the same.
+        waiting: the policy under which it waited; what is reported of it is told anyway.
     """
     case = _Case(history, ledger, request, settings)
     openings = case.openings()

@@ -49,7 +49,7 @@ def summary(
         stop: one past its last.
 
     Raises:
-        Broken: it breaks a law and cannot be mended.
+        Broken: it breaks a law and cannot be repaired.
     """
     window = proposal.window
     has_account = not edit.text.strip() and proposal.is_told(edit.ref)

@@ -78,7 +78,7 @@ def standing_of(
         resolution: the terms on which it is shown.
         request: the request at hand.
         settings: of the session.
-        joining: what came of weighing whether it is joined.
+        joining: whether it is joined, as that was weighed.
     """
     active = resolution.active
     if active.record.recall or request.elsewhere:

@@ -96,7 +96,7 @@ def named_tools(names: Iterable[str]) -> tuple[str, ...]:
         names: names of tools, as they stand in requests.
 
     Raises:
-        ConfigError: it is one text, or something in it is no tool's name.
+        ConfigError: it is one text, or something in it is not a tool's name.
     """
     remedy = 'Give a list of names: ["ask_the_operator"].'
     if isinstance(names, str):

@@ -1,7 +1,7 @@
-"""Breaks of a provider's prompt cache: what of a prompt was billed anew, and because of what.
+"""Breaks of a provider's prompt cache: what of a prompt was billed again, and because of what.
 
 A provider reads the beginning of a prompt from its cache as far as it is the same as in the
-request before. Whatever changes there has all that stands behind it billed anew. A break says
+request before. Whatever changes there has all that stands behind it billed again. A break says
 where that was, whose doing it was and what it cost; it holds no content.
 """
 
@@ -56,11 +56,11 @@ class CacheBreak(Struct, frozen=True, array_like=True, omit_defaults=True):
     Attributes:
         cause: what broke it.
         place: where, such as ``character 1,204`` or ``message 12``; ``""``: not known.
-        tokens: that had been sent before and were billed anew: by the provider's report, or
+        tokens: that had been sent before and were billed again: by the provider's report, or
             reckoned where there is none.
         cost_usd: what that cost beyond reading them, at list price; None: no price is known.
         reckoned_tokens: the same, as ullage reckons it.
-        read_tokens: what the provider read of its cache all the same; -1: it has not said.
+        read_tokens: what the provider read of its cache anyway; -1: it has not said.
         gap_s: seconds since the call before it; 0: not known.
         name: the short name of the batch or decision; ``""``: it is none.
         held_tokens: what the provider's cache had of the request before, as it reported them.
@@ -126,9 +126,9 @@ class CacheBreak(Struct, frozen=True, array_like=True, omit_defaults=True):
     def price(self) -> str:
         """What it came to, as the second half of a sentence."""
         if not self.is_measured:
-            price = f"about {self.tokens:,} tokens are billed anew"
+            price = f"about {self.tokens:,} tokens are billed again"
         else:
-            price = f"{self.tokens:,} tokens were billed anew"
+            price = f"{self.tokens:,} tokens were billed again"
         if self.cost_usd is not None:
             price += f": {dollars(self.cost_usd)}"
         most = max(self.tokens, self.reckoned_tokens)

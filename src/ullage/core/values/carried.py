@@ -2,7 +2,7 @@
 
 Frameworks copy agents and what hangs on them, and send both to other processes. A copy of what has
 a file, a server or an account behind it is the thing itself. Pickled, it is what it was made with,
-and made anew from that. What cannot go along (a lock, a connection, a function without a name) or
+and made again from that. What cannot go along (a lock, a connection, a function without a name) or
 should not unasked (a password) is refused, with what to carry in its place.
 """
 
@@ -22,7 +22,7 @@ _SECRET = re.compile(
 
 
 class Portable:
-    """Copied, it is the same object; pickled, it is made anew from its arguments."""
+    """Copied, it is the same object; pickled, it is made again from its arguments."""
 
     _arguments: Arguments
 
@@ -87,4 +87,4 @@ def check(name: str, value: Any) -> None:
         raise NotCarried(name, problem, remedy + _STATE) from None
 
 
-_STATE = "session.state, and make the rest anew in the other process: Session(…, state=state)"
+_STATE = "session.state, and make the rest again in the other process: Session(…, state=state)"

@@ -88,7 +88,7 @@ class ServedWindow(Struct, frozen=True, gc=False):
 
     Attributes:
         window_tokens: the window; None: what it told cannot be one.
-        event: what conversations with the model are told of it.
+        event: what conversations with the model report of it.
     """
 
     window_tokens: int | None

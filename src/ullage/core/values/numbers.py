@@ -42,7 +42,7 @@ def as_written(value: Any) -> Raw:
     """The text of a `Number`: for ``enc_hook``.
 
     Raises:
-        TypeError: it is no number.
+        TypeError: it is not a number.
     """
     literal = (
         value.literal if isinstance(value, Number) else repr(_plain(value))

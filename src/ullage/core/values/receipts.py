@@ -64,6 +64,9 @@ class ReceiptTotals(Struct, frozen=True, kw_only=True):
         sent_usd: what was sent, at list price.
         raw_usd: what would have been sent, at list price.
         recall_usd: of what was sent, the part that recall took.
+        counted: of the requests those whose prompt without ullage a provider counted itself.
+        counted_tokens: measured: tokens of these prompts, as it counted them.
+        counted_raw_tokens: reckoned: tokens of the same prompts.
     """
 
     requests: int = 0
@@ -77,6 +80,9 @@ class ReceiptTotals(Struct, frozen=True, kw_only=True):
     sent_usd: float = 0.0
     raw_usd: float = 0.0
     recall_usd: float = 0.0
+    counted: int = 0
+    counted_tokens: int = 0
+    counted_raw_tokens: int = 0
 
     def __str__(self) -> str:
         """What was sent, and what that saved, in a sentence."""

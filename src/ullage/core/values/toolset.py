@@ -24,7 +24,7 @@ class ToolSpec(Struct, frozen=True, eq=False):
 
     Attributes:
         name: its name.
-        description: what the model is told of it.
+        description: what the model reads about it.
         parameters: the JSON schema of its arguments.
     """
 

@@ -1,12 +1,12 @@
 """A conversation that is kept in a database and loaded from its newest summary on.
 
     kept = Conversation(ConversationStore("chat.db"), "session-1", "gpt-4.1", store="outputs.db")
-    kept.append([{"role": "user", "content": "Mend the loader."}])
+    kept.append([{"role": "user", "content": "Fix the loader."}])
     reply = client.chat.completions.create(**kept.fit({"model": "gpt-4.1"}))
     kept.append([reply.choices[0].message])
 
 A session fits what is loaded. Where its policy, or the guard, finds that it is time to stand for
-messages by less, the summary is made anew of the whole history, the compacted messages too, and
+messages by less, the summary is made again of the whole history, the compacted messages too, and
 the boundary, the summary and the marks are written in one transaction. What is loaded begins
 there, so that there is one summary however often it is compacted.
 

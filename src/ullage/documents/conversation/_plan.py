@@ -132,7 +132,7 @@ def planned(
 def row_of(
     plan: CompactionDraft, cut: ProposedEdit, store: ConversationStore
 ) -> Row | None:
-    """A cut of this plan's history as it is to be written down; None if it is no summary."""
+    """A cut of this plan's history as it is to be written down; None if it is not a summary."""
     span, window = cut.edit, plan.window
     if not isinstance(span, ReplaceSpan):
         return None

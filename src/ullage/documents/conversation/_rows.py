@@ -65,7 +65,7 @@ _NAMES = (
 _PART = "Id, MessageId, Summary, CompactedMessageCount, CompactedTokenCount, CreatedAt"
 
 EMPTY_ID = "00000000-0000-0000-0000-000000000000"
-"""The id of the message that a summary is shown as: it is no row."""
+"""The id of the message that a summary is shown as: it is not a row."""
 
 _FIELDS = ("CreatedAt", "Role", "Content", "ToolCallsJson", "ToolCallId")
 """What a row of the service's own may have, or lack."""

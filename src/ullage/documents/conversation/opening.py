@@ -19,7 +19,7 @@ def conversations_at(address: str) -> ConversationStore:
         address: the path of a SQLite file, or ``postgresql://…``.
 
     Raises:
-        ConfigError: it is no address of a PostgreSQL server, or psycopg is not installed.
+        ConfigError: it is not an address of a PostgreSQL server, or psycopg is not installed.
         StoreError: the server cannot be reached, or the file has none.
     """
     if is_url(address):

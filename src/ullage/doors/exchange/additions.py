@@ -64,10 +64,10 @@ def named_in(words: bytes) -> frozenset[Addition]:
 
 
 class RequestTarget(Struct, frozen=True):
-    """Where a request goes, and whose it is.
+    """Where a request goes, and its tenant.
 
     Attributes:
-        tenant: whose it is.
+        tenant: the owner.
         upstream: the origin of its URL and the folder of its path, or what the door calls it.
         wire: the name of its wire.
         model: the model that it is for.

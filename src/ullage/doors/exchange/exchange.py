@@ -136,6 +136,11 @@ class Exchange(Claiming):
         self._folder = f"{origin}{path.partition('?')[0].rpartition('/')[0]}"
         self._recall_s = 0.0  # how long its private calls took
 
+    @property
+    def as_it_came(self) -> Mapping[str, Any]:
+        """The client's own request, with its model."""
+        return self._client
+
     def steps(self) -> Actions[ClientAnswer]:
         """Fit the request, send it, and give the answer once its head is there.
 

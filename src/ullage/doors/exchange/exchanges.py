@@ -1,4 +1,4 @@
-"""What all exchanges of one door share: the sessions, and the count of what came of them."""
+"""What all exchanges of one door share: the sessions, and the count of their outcomes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Exchanges:
 
     Attributes:
         sessions: the same.
-        counts: what came of all exchanges so far.
+        counts: the outcome of all exchanges so far.
         histories: those with hidden turns as they were parsed, by session.
         body_cache: the newest body of each conversation, parsed.
         now_s: a clock, for what may not take longer than a time.

@@ -5,7 +5,7 @@ marker of a later request (`provider-rules` §3.4); four are allowed. So they st
 
     tools, system ▲   record, … ▲ record, record ▲   turns …   the newest ▲
 
-A batch writes anew what is behind the records of earlier ones. A client that marks its newest
+A batch writes again what is behind the records of earlier ones. A client that marks its newest
 messages alone has no marker near those, and then pays for all records again.
 """
 

@@ -41,7 +41,7 @@ _REASONS: tuple[tuple[type[Exception], Passed], ...] = (
 
 
 def reason_of(error: Exception) -> Passed:
-    """Why a request is sent as it came, by the error that was met; others are mistakes of ours."""
+    """Why a request is sent as it came, by the error that was met; others are bugs in ullage."""
     return next(
         (reason for kind, reason in _REASONS if isinstance(error, kind)),
         "error",

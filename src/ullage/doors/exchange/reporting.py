@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class Reporting:
-    """An exchange, as far as it reports what came of it.
+    """An exchange, as far as it reports the outcome.
 
     Attributes:
         passed: why the request is sent as it came; None: it is fitted.
         view: the view that was sent last, the handle of it; None if nothing was fitted.
-        report: what came of it so far.
+        report: the outcome so far.
     """
 
     def __init__(

@@ -4,7 +4,7 @@
                   ▲                             │
                   └── another round ◀───────────┘  where the model called a recall tool
 
-An event that nothing is changed in leaves as the bytes that came. After a mistake of ours all of
+An event that nothing is changed in leaves as the bytes that came. After a bug in ullage all of
 them do, up to where a recall tool is called: no client can answer that, so there its stream ends
 with an error, and it asks again. Where the first event that has content is a refusal for length, a
 shorter view is sent, and its stream goes on in the place of that one; its own opening events are
@@ -38,7 +38,7 @@ _PRIVATE = tuple(name.encode() for name in RECALL_TOOLS)
 
 
 def framing_of(wire: str, content_type: str) -> Framing | None:
-    """How the events of a stream are framed; None if it is no such stream."""
+    """How the events of a stream are framed; None if it is not such a stream."""
     for framing in _FRAMINGS:
         if content_type.startswith(framing.content_type):
             if framing is AMAZON and wire_named(wire).http.names_events:

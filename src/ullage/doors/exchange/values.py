@@ -31,12 +31,12 @@ Passed: TypeAlias = Literal[
     body        its body is no JSON object that can be read
     elsewhere   it adds to what the provider keeps (``conversation``, ``cachedContent``)
     content     there is something in it that is not known
-    limit       what may not be touched is over the limit: the provider has the last word
+    limit       what may not be touched is over the limit: the provider decides
     settings    they cannot be meant for it: its policy wants a window, and none is known
     store       what would have been set aside could not be kept
     signature   it is signed, and cannot be signed again
     refused     what was made of it was refused, and sent without additions refused again
-    error       a mistake of ours
+    error       a bug in ullage
     asked       the door was asked not to touch it
 """
 
@@ -113,7 +113,7 @@ class ClientAnswer(ABC):
 
 
 class ExchangeReport(Struct, frozen=True, kw_only=True):
-    """What came of one exchange. No content.
+    """The outcome of one exchange. No content.
 
     Attributes:
         path: as in the request, without the query.
@@ -138,7 +138,7 @@ class ExchangeReport(Struct, frozen=True, kw_only=True):
         status: the HTTP status of the answer; 0 if there was none.
         usage: what the provider reported of it, or None.
         events: what was decided for it, in every round of it.
-        standing: why nothing of its conversation is cut at first sight; None: it is.
+        standing: why nothing of its conversation is cut on arrival; None: it is.
         without: what it was sent without, because the upstream refused it, in this exchange or
             before (`ullage.doors.exchange.additions`).
         budget: how far the team's budget is used that is nearest its end; None: none covers it.
@@ -172,7 +172,7 @@ class ExchangeReport(Struct, frozen=True, kw_only=True):
 
 
 class ExchangeCounts(Struct, frozen=True):
-    """How many exchanges there were, and what came of them. A value.
+    """How many exchanges there were, and their outcomes. A value.
 
     Attributes:
         requests: all of them.

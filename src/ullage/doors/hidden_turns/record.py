@@ -5,7 +5,7 @@
 
 What a reply says is its texts, one behind the other and without white space, and its calls. So it
 is found again where a client joins blocks of text or trims them, drops thinking and nulls, or
-writes the arguments of a call anew; `says_the_same` then compares the texts themselves.
+writes the arguments of a call again; `says_the_same` then compares the texts themselves.
 
 The *opening*, a record without data under the chain behind the first message, says that the
 conversation has hidden turns at all: without it nothing of a request has to be looked through.

@@ -93,7 +93,7 @@ class ParallelActions:
 
     Attributes:
         actions: each without arguments; a coroutine function or a plain one.
-        results: what came of each so far: a value, or the exception it raised.
+        results: the outcome of each so far: a value, or the exception it raised.
     """
 
     def __init__(self, actions: Sequence[Callable[[], Any]]) -> None:

@@ -24,7 +24,7 @@ def allow(text: str, client: Client, servers: Collection[str]) -> str:
 
     Args:
         text: the file.
-        client: whose it is.
+        client: the owner.
         servers: the names of the servers.
 
     Raises:

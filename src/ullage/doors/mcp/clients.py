@@ -184,7 +184,7 @@ def read(text: str, client: Client) -> Mapping[str, Any]:
 
 def _unreadable(client: Client, problem: str) -> ConfigError:
     return ConfigError(
-        f"{client.name}'s file", problem, "Mend it; nothing was changed."
+        f"{client.name}'s file", problem, "Fix it; nothing was changed."
     )
 
 

@@ -87,7 +87,7 @@ def cut(
             the result becomes an error that says how to read it.
 
     Raises:
-        Unreadable: it is no result of a call.
+        Unreadable: it is not a result of a call.
     """
     fields = fields_of(result)
     if not _is_complete(fields):

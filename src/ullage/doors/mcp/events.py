@@ -39,9 +39,9 @@ async def events(
 
     Args:
         stream: the body of a response.
-        most_bytes: an event that is longer is left out, and told of.
+        most_bytes: an event that is longer is left out, and reported.
         position: kept up to date.
-        tell: told of what is left out.
+        tell: called with a line about what is left out.
     """
     pending, lines, size, number = b"", [], 0, position.last_event_id
     async for block in stream.iter_any():

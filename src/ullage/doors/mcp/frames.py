@@ -147,7 +147,7 @@ def fields_of(raw: bytes | Raw) -> dict[str, Raw]:
     """The fields of an object, their values as JSON.
 
     Raises:
-        Unreadable: it is no object.
+        Unreadable: it is not an object.
     """
     try:
         return _fields(raw)
@@ -164,7 +164,7 @@ def items_of(raw: bytes | Raw) -> list[Raw]:
     """The items of a list, as JSON.
 
     Raises:
-        Unreadable: it is no list.
+        Unreadable: it is not a list.
     """
     try:
         return _items(raw)

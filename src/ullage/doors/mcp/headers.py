@@ -50,7 +50,7 @@ _PLAIN = re.compile(
 def credentials_of(
     headers: Mapping[str, str], named: Collection[str] = ()
 ) -> str:
-    """All that the headers of a request say of whose it is; empty where they say nothing.
+    """All that the headers of a request say of its tenant; empty where they say nothing.
 
     Args:
         headers: the headers of the request. A name may stand there several times.
@@ -73,7 +73,7 @@ def marked_in(result: bytes | Raw) -> dict[str, Marked]:
     """The marked arguments of each tool in the result of a ``tools/list``.
 
     Raises:
-        Unreadable: it is no such result.
+        Unreadable: it is not such a result.
     """
     marks: dict[str, Marked] = {}
     for raw in items_of(fields_of(result).get("tools", b"[]")):

@@ -83,7 +83,7 @@ class Hub:
 
     Args:
         servers: their names, in the order in which they are listed.
-        tell: told of what is dropped, in a line.
+        tell: called with a line about what is dropped.
     """
 
     def __init__(

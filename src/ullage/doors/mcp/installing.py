@@ -188,7 +188,7 @@ def _read(
         raise ConfigError(
             f"{client.name}'s permissions",
             str(error),
-            "Mend the file; nothing was changed.",
+            "Fix the file; nothing was changed.",
         ) from None
 
 

@@ -81,7 +81,7 @@ class RelayState:
     """The state of a session. Relays of one session may share it.
 
     Attributes:
-        listed: what the lists have told of the tools.
+        listed: what the lists say of the tools.
         tasks: the calls that became tasks, by the task's id.
         lock: held where tasks change.
     """

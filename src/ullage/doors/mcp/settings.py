@@ -158,7 +158,7 @@ def settings_of(toml: str) -> McpSettings:
     """The settings that a TOML file writes.
 
     Raises:
-        ConfigError: it is no TOML, or writes something else.
+        ConfigError: it is not TOML, or writes something else.
     """
     import tomllib
 

@@ -111,7 +111,7 @@ def extended(
         may_cut: whether the results of the tool of a name may be cut.
 
     Raises:
-        Unreadable: it is no such result. It should be passed on as it is.
+        Unreadable: it is not such a result. It should be passed on as it is.
     """
     fields = fields_of(result)
     if "tools" not in fields:

@@ -26,7 +26,7 @@ class Waiting(Generic[T]):
 
     Args:
         open: what was asked before, by id.
-        is_complete: whether every request that can be answered here is told of.
+        is_complete: whether every request that can be answered here is reported.
     """
 
     def __init__(

@@ -8,7 +8,7 @@
     relay.py      one request and its reply
     upstream.py   an upstream, as an exchange sees it
     fitting.py    what fits requests: sessions of all conversations on one store
-    relayed.py    what came of a request, as a value
+    relayed.py    the outcome of a request, as a value
     answers.py    what the proxy answers where no upstream does
     pages.py      what is answered here and not upstream: health, metrics, the live page
     watch.py      who looks on: metrics.py, seen.py (conversations), logs.py, spans.py

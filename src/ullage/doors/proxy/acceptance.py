@@ -106,7 +106,7 @@ class Acceptance:
         """A request of a tenant, for as long as the block lasts.
 
         Args:
-            tenant: whose it is.
+            tenant: the owner.
             over: gets the tenants at the end of whom nothing is held any more. What sessions of
                 theirs remember is no longer in the store.
         """

@@ -76,8 +76,8 @@ class Totals(Struct, frozen=True):
         recalled: how often something set aside was opened again.
         cost_usd: at list price, of what was reported; unknown prices are one out.
         breaks: how often a prompt cache broke.
-        anew_tokens: what was sent before and billed anew then.
-        anew_usd: what that cost, at list price.
+        again_tokens: what was sent before and billed again then.
+        again_usd: what that cost, at list price.
     """
 
     requests: int = 0
@@ -88,8 +88,8 @@ class Totals(Struct, frozen=True):
     recalled: int = 0
     cost_usd: float = 0.0
     breaks: int = 0
-    anew_tokens: int = 0
-    anew_usd: float = 0.0
+    again_tokens: int = 0
+    again_usd: float = 0.0
 
     def __add__(self, other: Totals) -> Totals:
         return Totals(*map(add, astuple(self), astuple(other)))
@@ -102,11 +102,11 @@ class ConversationActivity(Struct, frozen=True):
         key: what its session is kept under.
         wire: of its requests.
         model: that was asked last.
-        tenant: whose it is, in its first characters.
+        tenant: the owner, in its first characters.
         totals: of all its requests.
         turns: the newest, in order.
         decisions: the newest, in order.
-        standing: why nothing of it is cut at first sight, as of its last request; None: it is.
+        standing: why nothing of it is cut on arrival, as of its last request; None: it is.
         without: what its last request was sent without, because the upstream refuses it.
     """
 
@@ -235,8 +235,8 @@ def totalled(relayed: Relayed) -> Totals:
         recalled=report.recalled,
         cost_usd=cost or 0.0,
         breaks=len(breaks),
-        anew_tokens=sum(broken.tokens for broken in breaks),
-        anew_usd=sum(broken.cost_usd or 0.0 for broken in breaks),
+        again_tokens=sum(broken.tokens for broken in breaks),
+        again_usd=sum(broken.cost_usd or 0.0 for broken in breaks),
     )
 
 

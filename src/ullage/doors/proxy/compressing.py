@@ -70,11 +70,11 @@ def read_request(body: Any) -> CompressRequest:
         body: its JSON value.
 
     Raises:
-        FormatError: it is no object with a history, or one of our fields cannot be meant.
+        FormatError: it is not an object with a history, or one of our fields cannot be meant.
     """
     if not isinstance(body, dict):
         raise FormatError(
-            "body", "it is no JSON object", "Send model and messages."
+            "body", "it is not a JSON object", "Send model and messages."
         )
     request = {
         name: value for name, value in body.items() if name not in _OWN_FIELDS
@@ -106,7 +106,7 @@ def _name_of(value: Any) -> str | None:
     if not isinstance(value, str) or len(value) > _MOST_NAME_CHARS:
         raise FormatError(
             "session_id",
-            f"it is no text of up to {_MOST_NAME_CHARS} characters",
+            f"it is not a text of up to {_MOST_NAME_CHARS} characters",
             "Name the conversation, the same in each of its requests.",
         )
     return value

@@ -147,7 +147,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         tenant_headers: headers that tell users apart besides those that hold credentials.
         policy: a preset; see `ullage.documents`.
         joins: whether a conversation that is first seen under way is offered the recall tools,
-            and cut as one batch, once that pays; see `ullage.Session`.
+            and cut as one batch, once it saves money; see `ullage.Session`.
         redact: whether known forms of keys are taken out of what is set aside and kept
             (`ullage.common_keys`).
         outline: whether the store keeps the first 60 characters of each text, so that
@@ -155,6 +155,9 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         window_tokens: the window of every model; None: each model's own.
         holdout: the share of conversations that pass unfitted, to be compared with, such as 0.05;
             see `ullage.Sessions`.
+        count_sample: the share of shortened requests that their provider is asked to count as they
+            came, such as 0.02, so that a report can say how well ullage reckons; see
+            `ullage.doors.proxy.counting`.
         discover: which upstreams are asked for the windows of their models: a list of names, true
             for all, false for none. None: those on this machine, about models whose window their
             name does not tell.
@@ -190,6 +193,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     outline: bool = True
     window_tokens: int | None = None
     holdout: float = 0.0
+    count_sample: float = 0.0
     discover: bool | list[str] | None = None
     user_tools: list[str] = []
     budgets: list[TeamBudget] = []
@@ -229,7 +233,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if not _HEADER.fullmatch(self.opt_out_header):
             raise ConfigError(
                 "opt_out_header",
-                "it is no header's name",
+                "it is not a header's name",
                 "Write it in lower case.",
             )
         _check_discover(self.discover, self.upstreams)
@@ -304,6 +308,7 @@ _PLAIN = (
         "joins",
         "window_tokens",
         "holdout",
+        "count_sample",
         "store",
         "blobs",
         "cache",
@@ -324,7 +329,7 @@ def _read(file: Path) -> dict[str, Any]:
         ) from None
     except msgspec.DecodeError as error:
         raise ConfigError(
-            "--config", f"the file is no TOML: {error}", "Mend it."
+            "--config", f"the file is not TOML: {error}", "Fix it."
         ) from None
     return settings
 
@@ -333,7 +338,7 @@ def host_and_port(listen: str) -> tuple[str, int]:
     """The two halves of an address; IPv6 in brackets.
 
     Raises:
-        ConfigError: it is no address with a port.
+        ConfigError: it is not an address with a port.
     """
     host, _, port = listen.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65_535:
@@ -365,7 +370,7 @@ def _check_upstream(setting: str, name: str, url: str) -> None:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(
             setting,
-            "it is no URL of http or https",
+            "it is not a URL of http or https",
             "Write https://host/path.",
         )
     if parts.username or parts.password or parts.query or parts.fragment:
@@ -468,7 +473,7 @@ def _check_access(access: AccessSettings) -> None:
     ):
         raise ConfigError(
             "access.token_sha256",
-            "it is no SHA-256 in hex",
+            "it is not a SHA-256 in hex",
             'Give a digest, never the token: printf %s "$TOKEN" | sha256sum',
         )
     if access.user_header is not None and not _HEADER.fullmatch(
@@ -476,7 +481,7 @@ def _check_access(access: AccessSettings) -> None:
     ):
         raise ConfigError(
             "access.user_header",
-            "it is no header's name",
+            "it is not a header's name",
             "Write x-forwarded-user.",
         )
     if (access.user_header is None) == bool(access.proxies):
@@ -525,11 +530,16 @@ def _check_numbers(config: Config) -> None:
             raise ConfigError(
                 name, f"{value} is not more than 0", "Give a positive number."
             )
-    if not 0 <= config.holdout <= 1:
-        problem = f"{config.holdout} is no share"
-        raise ConfigError(
-            "holdout", problem, "Give 0 to 1: 0.05 is one in twenty."
-        )
+    shares = {
+        "holdout": config.holdout,
+        "count_sample": config.count_sample,
+    }
+    for name, share in shares.items():
+        if not 0 <= share <= 1:
+            problem = f"{share} is no share"
+            raise ConfigError(
+                name, problem, "Give 0 to 1: 0.05 is one in twenty."
+            )
     if config.window_tokens is not None and config.window_tokens < 1_000:
         raise ConfigError(
             "window_tokens",

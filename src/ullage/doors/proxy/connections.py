@@ -198,7 +198,7 @@ class Connection(web.RequestHandler):
         return now_s - self._waits_since_s > kept_s
 
     def log_exception(self, *args: Any, **fields: Any) -> None:
-        """Log a mistake of ours, or a request that cannot be read."""
+        """Log a bug in ullage, or a request that cannot be read."""
         log_error("a request failed", fields.get("exc_info"))
 
     def log_debug(self, *args: Any, **fields: Any) -> None:
@@ -211,7 +211,7 @@ class Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """The answer to a request that cannot be read, or that met a mistake of ours."""
+        """The answer to a request that cannot be read, or that met a bug in ullage."""
         if status >= 500:
             self.log_exception(exc_info=exc)
         if request.writer.output_size > 0:

@@ -1,7 +1,7 @@
 """Counters of one worker, and their text for Prometheus.
 
 The text is version 0.0.4 of Prometheus's exposition format. With several workers each has a label
-of its own, so that one that begins anew resets its own counters only.
+of its own, so that one that begins again resets its own counters only.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _HELP = {
     "prompt_tokens_total": "Estimated tokens of fitted prompts: as they came, and as they went on.",
     "reported_tokens_total": "Tokens that providers reported.",
     "decisions_total": "What was decided in fitted requests, by kind.",
-    "cache_anew_tokens_total": "Tokens that were sent before and billed anew, by cause.",
+    "cache_anew_tokens_total": "Tokens that were sent before and billed again, by cause.",
     "body_bytes_total": "Bytes of bodies of fitted requests: as they came, and as they went on.",
     "fit_seconds": "From the request's last byte until it was sent on.",
     "head_seconds": "From then until the head of the reply.",

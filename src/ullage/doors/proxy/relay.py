@@ -33,6 +33,7 @@ from ullage.doors.proxy.acceptance import Acceptance
 from ullage.doors.proxy.answers import failure
 from ullage.doors.proxy.bodies import Body, BodyBudget, decoded, read_body
 from ullage.doors.proxy.config import Config
+from ullage.doors.proxy.counting import Counting
 from ullage.doors.proxy.discovery import Discovery
 from ullage.doors.proxy.fitting import budgets_of, exchanges_of
 from ullage.doors.proxy.guard import Guard
@@ -74,6 +75,7 @@ class RequestRelay:
         exchanges: what fits them.
         budgets: what may be spent; None: nothing limits it.
         acceptance: what is held of tenants that no upstream has accepted; None: all are accepted.
+        counting: who asks providers to count requests as they came.
         discovery: what upstreams tell of their models.
         guard: who says which requests are passed on.
         refused: how many were not.
@@ -114,6 +116,7 @@ class RequestRelay:
         )
         self.guard, self.refused = Guard(config), 0
         self.connections: Sized | None = None
+        self.counting = Counting(config, client, self.answered, self.proxies)
         self.discovery = Discovery(config, client, self.proxies)
         self.held = BodyBudget(config.limits.held_bytes)
         self.in_flight, self.is_stopping = 0, False
@@ -135,6 +138,7 @@ class RequestRelay:
 
     async def close(self) -> None:
         """Close the store, and give up what upstreams are asked."""
+        await self.counting.close()
         await self.discovery.close()
         await self._book()
         closing: Any = self.exchanges.sessions.close()
@@ -407,7 +411,8 @@ class _Relaying:
         self._upstream = self._to(headers, body.data, plain)
         try:
             exchange = self._exchange(plain, self._upstream)
-            with called_by(self._caller(headers)):
+            caller = self._caller(headers)
+            with called_by(caller):
                 answer = await _sent(adrive(exchange.steps()))
         except (aiohttp.ClientError, _Unsent, OSError):
             raise
@@ -429,7 +434,10 @@ class _Relaying:
             return await self._down(answer, treatment)
         finally:
             # what came is taken in whole, also where its client is gone once it has it
-            await to_its_end(adrive(answer.close()))
+            try:
+                await to_its_end(adrive(answer.close()))
+            finally:
+                self._relay.counting.consider(exchange, caller)
 
     def _caller(self, headers: CIMultiDict[str]) -> BackgroundCaller:
         """This request, for what it begins beside it."""

@@ -26,7 +26,7 @@ LEAST_TOKENS, MOST_TOKENS = 512, 100_000_000
 
 
 class Served(Struct, frozen=True):
-    """What a server told of one model.
+    """What a server says of one model.
 
     Attributes:
         window_tokens: the window; None: what it told cannot be one.

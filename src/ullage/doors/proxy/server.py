@@ -125,7 +125,7 @@ async def running(
     Args:
         config: the proxy's settings.
         listening: the socket, closed at the end.
-        observers: is told of each request that is over.
+        observers: called with each request that is over.
         siblings: the other workers on that socket.
         run_keys: who may use it; None: whoever reaches it.
     """

@@ -267,7 +267,7 @@ def _expected(
 def _read_json(text: str) -> dict[str, Any]:
     value = scanned(text).value
     if not isinstance(value, dict):
-        raise NotJson("it is no JSON object")
+        raise NotJson("it is not a JSON object")
     return value
 
 

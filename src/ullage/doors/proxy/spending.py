@@ -1,7 +1,7 @@
 """What one request of a client counts towards the budgets of teams.
 
 Whatever is asked for a reply counts, also what goes through unread: a client that asks not to be
-fitted spends money all the same.
+fitted spends money anyway.
 """
 
 from __future__ import annotations

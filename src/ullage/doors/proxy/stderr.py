@@ -63,7 +63,7 @@ class Unwaited(io.TextIOBase):
         """Have a text written, if there is room for it to wait.
 
         Raises:
-            TypeError: it is no text.
+            TypeError: it is not text.
         """
         if not isinstance(text, str):  # who asks whether this file takes bytes
             raise TypeError("a text is expected")

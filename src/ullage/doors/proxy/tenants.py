@@ -2,12 +2,12 @@
 
 What the upstream sees decides: every credential of the request, without those that are placeholders
 where another one is none. Two users who share a gateway's key and bring tokens of their own are two
-tenants. A credential that is refreshed stays the same tenant where it says whose it is: a JSON Web
+tenants. A credential that is refreshed stays the same tenant where it names its owner: a JSON Web
 Token by its issuer and subject, a signature of AWS by its access key. Neither is checked here. Who
 forges one meets an upstream that does check it, and is answered nothing.
 
 A credential is only ever hashed: with a secret of this installation where it makes a tenant, so
-that nobody can tell from a store whose it is. The secret lies with the store, for every worker
+that nobody can tell from a store who owns it. The secret lies with the store, for every worker
 and the next start to find.
 """
 

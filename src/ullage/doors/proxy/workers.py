@@ -1,6 +1,6 @@
 """Several processes on one listening socket.
 
-The parent binds, forks, and does nothing else: it starts anew whoever died, and passes the end on.
+The parent binds, forks, and does nothing else: it starts again whoever died, and passes the end on.
 The socket is inherited, so what waits in its queue waits for any of them, and nothing is lost with
 a worker that is killed but what it was answering. What they decide they share in the store.
 """

@@ -2,7 +2,7 @@
 
 botocore makes a request, signs it, and calls ``send``. Here the body is fitted, signed again by the
 client's own signer (with a signature, or with an API key), and sent through the session that was
-there. Retries are around this: each try is fitted anew, to the same bytes.
+there. Retries are around this: each try is fitted again, to the same bytes.
 """
 
 from __future__ import annotations

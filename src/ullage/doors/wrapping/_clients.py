@@ -71,7 +71,7 @@ def wrap(
             them are answered here; neither they nor their results reach the caller. Without
             them the default policy cuts nothing until the window is nearly full.
         joins: whether a conversation that is first seen under way is offered them too, and cut as
-            one batch, once that pays; see `ullage.Session`.
+            one batch, once it saves money; see `ullage.Session`.
         mark_cache: whether a request to Anthropic that has no cache markers gets some, at the
             places that survive the next batch.
         policy: as of `ullage.Session`, like the next five.

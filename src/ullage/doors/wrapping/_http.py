@@ -2,7 +2,7 @@
 
 The SDK builds a request, with everything that it does for it, and calls ``send``. Here the body is
 fitted and sent through the HTTP client that was there, with its connections, proxies, hooks and
-authentication. The SDK's retries are around this: each try is fitted anew, to the same bytes.
+authentication. The SDK's retries are around this: each try is fitted again, to the same bytes.
 
 The classes are made for the library of the client that was there, httpx2 or httpx: the SDKs ask for
 an instance of its ``Client``.

@@ -34,9 +34,9 @@ class Wrapped:
     Attributes:
         store: the store.
         tenant: as given.
-        counts: how many requests there were, and what came of them
+        counts: how many requests there were, and their outcomes
         (`ullage.doors.exchange.ExchangeCounts`).
-        reports: what came of the newest 256, each a `ullage.doors.exchange.ExchangeReport`.
+        reports: the outcome of the newest 256, each a `ullage.doors.exchange.ExchangeReport`.
     """
 
     def __init__(

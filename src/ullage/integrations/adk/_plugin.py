@@ -58,8 +58,8 @@ class UllageAdkPlugin(Portable, BasePlugin):
             one ADK's session holds the only original, so they are cut in the request alone.
         budget: makes the budget of an ADK session, shared by its agents; no limit unless given.
         recall: whether requests offer the recall tools; ``"auto"``: from the start, or, of a
-            session that is first seen under way, as soon as that pays (``joins=False``: never).
-            Never where an agent has no functions of its own.
+            session that is first seen under way, as soon as it saves money (``joins=False``:
+            never). Never where an agent has no functions of its own.
         user_tools: names of tools by which the user answers, as of `ullage.Session`. An agent's
             long-running tools are always such: by them ADK waits for a human.
         settings: of each session, such as ``limits``, ``summariser`` and ``redact``, and ``most``:

@@ -2,7 +2,7 @@
 
 A result that no request has shown yet can be cut without breaking anything before it. So it gives
 way first: before a batch of old results leaves the view, and long before what users said does. What
-is decided here goes by the room that there is, so unlike a cut at first sight it is recorded.
+is decided here goes by the room that there is, so unlike a cut on arrival it is recorded.
 """
 
 from __future__ import annotations

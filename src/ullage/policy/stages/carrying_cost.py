@@ -1,7 +1,7 @@
 """Carrying cost: when does a batch pay, whatever the window?
 
 This is the ski-rental problem. What is old is paid for again at every call: that is its rent. A
-batch ends it, and has what is behind the first edit written to the cache anew: that is its price.
+batch ends it, and has what is behind the first edit written to the cache again: that is its price.
 The rent is added up call by call, and when the sum comes to so many times the price, the batch is
 made (`frontier`, "What works" 4). Both are in characters, for only their proportion counts, and
 functions of what is shown now, so that a cold start comes to the same.

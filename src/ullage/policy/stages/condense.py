@@ -5,7 +5,7 @@ message would begin another turn, and the reply behind it would lack its thinkin
 account stands in a result: at the end of the last one that answers the reply which thought.
 
 Where a summary stood before, what a model said in it is carried over word for word; the
-deterministic part is made anew, of the whole range, from the original messages.
+deterministic part is made again, of the whole range, from the original messages.
 """
 
 from __future__ import annotations

@@ -193,7 +193,7 @@ class CallHistory:
     """The tool calls of a range: how often each was made, and which wait for their results.
 
     Attributes:
-        ended: what came of those that have a result, in the order in which they ended.
+        ended: the outcome of those that have a result, in the order in which they ended.
     """
 
     def __init__(self) -> None:

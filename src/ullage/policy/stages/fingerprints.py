@@ -6,14 +6,14 @@
     stages under pressure   their settings; of ours, what they show of a long history
     what is recorded        the words of records, accounts and placeholders
 
-A fingerprint has two parts. The first is of all that is shown anew at every turn, because
+A fingerprint has two parts. The first is of all that is shown again at every turn, because
 nothing of it is kept: where that changes, what was sent is shown otherwise. The second is of what
 is decided under pressure: that is kept in the ledger, so what was shown stays, and only what
 comes next is decided otherwise (`ullage.core.turn.resolution`).
 
 One word that is changed in a notice, a record or an account changes the fingerprint. A function
 that moves to another module, or one of ours that gets another name, does not change what is shown
-anew. A function of the user's may do what no sample shows, so its name and that of its policy,
+again. A function of the user's may do what no sample shows, so its name and that of its policy,
 which holds a version, are part of it too.
 """
 
@@ -133,7 +133,7 @@ def fingerprint(
     """What decides, as ledgers hold it: two policies of one fingerprint decide alike.
 
     It is the same in every process and on every version of Python. It is worked out once for a
-    policy, which takes some milliseconds: stages at first sight are run on samples, so they are
+    policy, which takes some milliseconds: stages on arrival are run on samples, so they are
     called with histories that no user sent. An error that one raises there is part of what it
     shows, by its type.
 
@@ -143,7 +143,7 @@ def fingerprint(
         user_tools: tools whose results are the user's words, beside those that are known.
 
     Returns:
-        Two parts of 16 characters with a point between: of what is shown anew at every turn, and
+        Two parts of 16 characters with a point between: of what is shown again at every turn, and
         of what is recorded once it is decided.
 
     Raises:

@@ -79,7 +79,7 @@ class SummaryRoom(NamedTuple):
         user_chars: what the user said.
         words_tokens: what a model adds.
         short_tokens: what is missing for all that is wanted.
-        missed_tokens: how much the view is over its goal all the same.
+        missed_tokens: how much the view is over its goal anyway.
     """
 
     account_chars: int

@@ -40,7 +40,7 @@ ALARMS = frozenset(
         "panic",
     )
 )
-"""Plain words that count as names, anew in each output: a line that speaks of errors stays."""
+"""Plain words that count as names, again in each output: a line that speaks of errors stays."""
 _LEAST_CHARS = 4
 _MOST_CHARS = 80
 _ALARM_LETTERS = {alarm[0] for alarm in ALARMS}

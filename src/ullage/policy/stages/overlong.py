@@ -1,7 +1,7 @@
 """Overlong: a text that is over a limit of its own is cut, however much room the window has.
 
 Providers bound a single text apart from the window (OpenAI: ``string_above_max_length``). The
-limit is learnt from a refusal. A result is shown as at first sight, by kind of tool; any other
+limit is learnt from a refusal. A result is shown as on arrival, by kind of tool; any other
 text as the guard shows it.
 """
 

@@ -1,4 +1,4 @@
-"""Shapes of the documents: what is shown of a result that is too large at first sight.
+"""Shapes of the documents: what is shown of a result that is too large on arrival.
 
 Nothing is copied while nothing is cut. Words come as templates from the preset.
 """

@@ -8,6 +8,7 @@ from ullage.core.contract.kinds import fields_of
 from ullage.core.history import canon
 from ullage.core.history.index import index_of
 from ullage.core.history.ledger import Ledger
+from ullage.core.history.remembered import Remembered
 from ullage.core.history.transcript import Location, leaves_of
 from ullage.core.history.window import Window
 from ullage.core.values.edits import ReplaceSpan
@@ -25,6 +26,9 @@ from ullage.session.recall.corpus import Corpus, bare
 
 _ABOUT_CHARS = 32
 _MOST_BEGINNINGS = 8
+_SPOT_BYTES = 150
+_LOOKED = Remembered(32 << 20)
+"""What a search looks through and what is in view, between two searches of a turn."""
 
 
 def find_in_history(
@@ -122,10 +126,7 @@ class HistoryCorpus(Corpus):
         self, window: Window, start: int = 0, stop: int | None = None
     ) -> None:
         stop = window.size if stop is None else stop
-        spots, texts = list[Location](), list[str]()
-        for spot, text in _texts_of(window, start, stop):
-            spots.append(spot)
-            texts.append(text)
+        spots, texts = _placed_texts(window, start, stop)
         super().__init__(texts, window.transcript.chain[0])
         self._window, self._spots = window, spots
 
@@ -171,10 +172,16 @@ class HistoryCorpus(Corpus):
     @property
     def visible_lines(self) -> frozenset[str]:
         """See `Corpus.visible_lines`."""
-        texts = _visible_texts(self._window)
-        return frozenset(
-            bare(line) for text in texts for line in text.split("\n")
-        )
+        texts = tuple(_visible_texts(self._window))
+        # a view stays as it is between two searches; a text keeps its hash
+        key = self.root, "visible", tuple(map(hash, texts))
+        lines: frozenset[str] | None = _LOOKED.get(key)
+        if lines is None:
+            lines = frozenset(
+                bare(line) for text in texts for line in text.split("\n")
+            )
+            _LOOKED.put(key, lines, sum(map(len, texts)))
+        return lines
 
     @property
     def begins_with(self) -> Sequence[str]:
@@ -227,6 +234,20 @@ def _call_title(call: ToolCall) -> str:
             else f"…{value[-_ABOUT_CHARS:]}"
         )
     return f"{call.name} {argument}".strip()
+
+
+def _placed_texts(
+    window: Window, start: int, stop: int
+) -> tuple[Sequence[Location], Sequence[str]]:
+    """Where the texts of a range stand, and the texts; the same again is looked up."""
+    chain = window.transcript.chain
+    key = chain[0], "texts", start, chain[stop], window.words
+    placed: tuple[Sequence[Location], Sequence[str]] | None = _LOOKED.get(key)
+    if placed is None:
+        pairs = list(_texts_of(window, start, stop))
+        placed = [spot for spot, _ in pairs], [text for _, text in pairs]
+        _LOOKED.put(key, placed, _SPOT_BYTES * len(pairs))
+    return placed
 
 
 def _texts_of(

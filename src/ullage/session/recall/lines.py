@@ -29,6 +29,9 @@ from ullage.session.recall.spans import Span, spans_of, texts_of
 
 MOST_LINES = 1_000
 """A search ranks no more lines: whoever has read so many asks otherwise."""
+_BEST_LINES = 10
+"""Beside so many of the best lines their neighbours are shown too."""
+_BESIDE = (-1, 1)
 _OTHER_ENDS = re.compile(r"[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _LAST_CHARS = 200
 """Of a page, for its last line."""
@@ -120,17 +123,27 @@ def _newest(corpus: Corpus) -> list[Block]:
 def _by_words(
     corpus: Corpus, words: str, blocks: Sequence[Block]
 ) -> Iterator[LineHit]:
-    """The lines that answer words, best first."""
+    """The lines that answer words, best first; behind the best ones those beside them.
+
+    What somebody looks for often stands next to the line that has its words.
+    """
     texts, spans = corpus.texts, dict[int, list[str]]()
     indexes = [
         index_of(texts[start:stop], corpus.root) for start, stop in blocks
     ]
+    given, rank = set[tuple[int, int]](), 0
     for hit in ranked(indexes, words):
         number = blocks[0][0] + hit.text
-        if corpus.is_left(number):
-            if number not in spans:
-                spans[number] = texts_of(texts[number])
-            yield LineHit(number, hit.span, spans[number][hit.span])
+        if not corpus.is_left(number):
+            continue
+        if number not in spans:
+            spans[number] = texts_of(texts[number])
+        lines, rank = spans[number], rank + 1
+        beside = _BESIDE if rank <= _BEST_LINES else ()
+        for at in (hit.span, *(hit.span + step for step in beside)):
+            if 0 <= at < len(lines) and (number, at) not in given:
+                given.add((number, at))
+                yield LineHit(number, at, lines[at])
 
 
 def _by_pattern(

@@ -12,6 +12,7 @@ whole numbers, so that every process comes to the same order.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -25,7 +26,7 @@ MOST_TERMS = 20_000
 """Of a longer query the first terms count: of a model's reply all of them."""
 MOST_PLACES = 40_000
 """So many places are looked at, those of rare terms first: what stands everywhere tells nothing."""
-MOST_SPANS = 4_000
+MOST_SPANS = 2_000
 """So many spans are ranked, those with the most of the query on themselves, and what is beside."""
 _SCALE = 1_000
 _TEXT_SHARE = 10
@@ -133,23 +134,24 @@ def _hits(
     text_number: int,
 ) -> Iterator[Hit]:
     """The spans of a block that have the least weight on themselves, and those beside them."""
-    borders, candidates = {*index.starts}, set[int]()
-    for span, weight in weights.items():
-        if weight >= least:
-            candidates.add(span)
-            if span not in borders:
-                candidates.add(span - 1)
-            if span + 1 not in borders:
-                candidates.add(span + 1)
-    for span in candidates:
-        weight_before = 0 if span in borders else weights.get(span - 1, 0)
-        weight_behind = 0 if span + 1 in borders else weights.get(span + 1, 0)
-        text, number = index.text_of(span)
-        weight = (
-            weights.get(span, 0)
-            + weight_before // 2
-            + weight_behind // 2
-            + shares[text]
-        )
+    starts, weight_of = index.starts, weights.get
+    borders = {*starts}
+    candidates = {span for span, weight in weights.items() if weight >= least}
+    for span in [*candidates]:
+        if span not in borders:
+            candidates.add(span - 1)
+        if span + 1 not in borders:
+            candidates.add(span + 1)
+    text, begin, stop = -1, 0, 0
+    for span in sorted(candidates):
+        if span >= stop:
+            text = bisect_right(starts, span) - 1
+            begin, stop = starts[text], starts[text + 1]
+        weight = weight_of(span, 0) + shares[text]
+        if span > begin:
+            weight += weight_of(span - 1, 0) // 2
+        if span + 1 < stop:
+            weight += weight_of(span + 1, 0) // 2
         size = _SPAN_CHARS + index.chars(span)
-        yield Hit(weight * _SPAN_CHARS // size, text_number + text, number)
+        weight = weight * _SPAN_CHARS // size
+        yield Hit(weight, text_number + text, span - begin)

@@ -97,7 +97,7 @@ def check_amount(name: str, value: Any, *, whole: bool) -> None:
         whole: whether it has to be a whole number.
 
     Raises:
-        ConfigError: it is no amount.
+        ConfigError: it is not an amount.
     """
     kinds = int if whole else (int, float)
     if isinstance(value, bool) or not isinstance(value, kinds):

@@ -131,7 +131,7 @@ class Book:
 
         Args:
             call: the call.
-            account: whose it is; 0: nobody's.
+            account: the owner; 0: nobody's.
             view: the number of the view it was for.
             report: what was reported; None: the call is our estimate.
             replaces: the entry whose place it takes.
@@ -156,7 +156,7 @@ class Book:
         return call
 
     def carry(self, spent: Spent) -> None:
-        """Count what was spent elsewhere; it is no call of this book.
+        """Count what was spent elsewhere; it is not a call of this book.
 
         Args:
             spent: the sum.

@@ -51,7 +51,7 @@ def open_lasting(
     if not isinstance(spec, str | os.PathLike) or spec in ("", "memory"):
         raise ConfigError(
             "blobs" if blobs else "cache",
-            "the store beside it is no file and no server",
+            "the store beside it is neither a file nor a server",
             'Name it: store="sqlite", a path or "postgresql://…"',
         )
     location: str | os.PathLike[str] | None = spec

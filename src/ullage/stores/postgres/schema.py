@@ -248,6 +248,14 @@ MIGRATIONS: tuple[Step, ...] = (
             """,
         ),
     ),
+    Step(
+        oldest=1,
+        statements=(
+            "ALTER TABLE ullage.receipts ADD COLUMN counted bigint NOT NULL DEFAULT 0",
+            "ALTER TABLE ullage.receipts ADD COLUMN counted_tokens bigint NOT NULL DEFAULT 0",
+            "ALTER TABLE ullage.receipts ADD COLUMN counted_raw_tokens bigint NOT NULL DEFAULT 0",
+        ),
+    ),
 )
 """The steps that lead from each version to the next. Never edited, only added to."""
 

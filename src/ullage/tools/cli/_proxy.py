@@ -45,7 +45,7 @@ _OPTIONS = (
     click.option(
         "--joins/--no-joins",
         default=None,
-        help="Join conversations that are first seen under way. Default: once that pays.",
+        help="Join conversations that are first seen under way. Default: once it saves money.",
     ),
     click.option(
         "--window",

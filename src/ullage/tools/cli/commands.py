@@ -101,7 +101,7 @@ def _change(
         return
     for change in changes:
         apply(change)
-    click.echo(f"{name}: done. Start it anew.")
+    click.echo(f"{name}: done. Restart it.")
 
 
 # ── what a command runs ──────────────────────────────────────────────────────────────────

@@ -177,7 +177,7 @@ def _change_clients(
             click.echo(f"{name}: there is nothing to change.")
         elif _agreed(change, yes=yes, dry_run=dry_run):
             apply(change)
-            click.echo(f"{name}: done. Start it anew.")
+            click.echo(f"{name}: done. Restart it.")
 
 
 def _agreed(change: Change, *, yes: bool, dry_run: bool) -> bool:

@@ -373,4 +373,4 @@ def _change(
             continue
         for edit in changes:
             changing.apply(edit)
-        click.echo(f"{name}: done. Start it anew.")
+        click.echo(f"{name}: done. Restart it.")

@@ -473,4 +473,4 @@ def damage_lines(damage: list[Damage]) -> Iterator[str]:
             yield f"skipped {place}: {problem.problem}"
         elif count := repaired.pop((problem.file, problem.problem), 0):
             more = f" and {count - 1:,} more" if count > 1 else ""
-            yield f"read all the same {place}{more}: {problem.problem}"
+            yield f"read anyway {place}{more}: {problem.problem}"

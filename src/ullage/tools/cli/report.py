@@ -121,7 +121,7 @@ def _since(value: str) -> str:
         return first_day(value)
     except ConfigError:
         raise click.BadParameter(
-            f"{value!r} is no time: write 7d, 2w or 2026-11-01."
+            f"{value!r} is not a time: write 7d, 2w or 2026-11-01."
         ) from None
 
 
@@ -292,6 +292,7 @@ def sentences(report: LedgerReport) -> list[str]:
             f"${total.recall_usd:,.2f} of what was sent."
         )
     lines += _held_out(report)
+    lines += _counted(total)
     if total.unreported:
         lines.append(
             f"Of {_many(total.unreported, 'request')} nobody reported the usage: estimated."
@@ -306,6 +307,21 @@ def sentences(report: LedgerReport) -> list[str]:
             "saying so: what came in the last 10 seconds before that may be missing."
         )
     return lines
+
+
+def _counted(total: ReceiptTotals) -> list[str]:
+    """What providers counted themselves of the requests as they came, beside what is reckoned."""
+    if not total.counted:
+        return []
+    counted, reckoned = total.counted_tokens, total.counted_raw_tokens
+    share = total.counted / total.requests if total.requests else 0.0
+    apart = abs(reckoned - counted) / counted
+    change = "more" if reckoned >= counted else "less"
+    return [
+        f"Providers counted {_many(total.counted, 'request')} as they came ({share:.1%} of all): "
+        f"{counted:,} tokens, measured. For the same ones {reckoned:,} are reckoned, "
+        f"{apart:.1%} {change}."
+    ]
 
 
 def _held_out(report: LedgerReport) -> list[str]:
@@ -424,8 +440,15 @@ def json_of(report: LedgerReport) -> dict[str, Any]:
             "sent",
             "sent_usd",
             "held_out",
+            "counted_tokens",
         ],
-        "reckoned": ["raw", "raw_usd", "recall_tokens", "recall_usd"],
+        "reckoned": [
+            "raw",
+            "raw_usd",
+            "recall_tokens",
+            "recall_usd",
+            "counted_raw_tokens",
+        ],
         "lines": lines,
         "total": report.total,
         "held_out": report.held_out,
@@ -461,6 +484,7 @@ def csv_of(report: LedgerReport) -> str:
             "raw_output_tokens",
         ),
         *("sent_usd", "raw_usd", "recalls", "recall_tokens", "recall_usd"),
+        *("counted", "counted_tokens", "counted_raw_tokens"),
     ]
     writer.writerow([*report.by, *names])
     for line in report.lines:
@@ -482,6 +506,11 @@ def csv_of(report: LedgerReport) -> str:
                 ),
                 *(f"{sums.sent_usd:.6f}", f"{sums.raw_usd:.6f}"),
                 *(sums.recalls, sums.recall_tokens, f"{sums.recall_usd:.6f}"),
+                *(
+                    sums.counted,
+                    sums.counted_tokens,
+                    sums.counted_raw_tokens,
+                ),
             ]
         )
     return text.getvalue()

@@ -124,7 +124,7 @@ def sentence(
         name: of the decision; ``""``: it is not made.
         description: what is decided.
         added_tokens: about so many more; below zero, fewer.
-        rewritten_tokens: about so many are written to the cache anew.
+        rewritten_tokens: about so many are written to the cache again.
     """
     decided = f"{description} would be decided"
     if name:
@@ -133,7 +133,7 @@ def sentence(
     size = f"the view has about {abs(added_tokens):,} tokens {change}"
     cache = "no cache is broken"
     if rewritten_tokens:
-        cache = f"about {rewritten_tokens:,} tokens are written to the prompt cache anew"
+        cache = f"about {rewritten_tokens:,} tokens are written to the prompt cache again"
     return f"{stored.outline.name}, {decided}. With the next request {size}; {cache}."
 
 

@@ -390,7 +390,7 @@ def _when(arguments: Mapping[str, Any]) -> Any:
     when = arguments.get("when", "batch")
     if when not in ("batch", "end", "now"):
         raise ConfigError(
-            "when", "it is no time", 'Give "batch", "end" or "now".'
+            "when", "it is not a time", 'Give "batch", "end" or "now".'
         )
     return when
 

@@ -6,7 +6,7 @@
     G4   lossless                                every result visible, or opened by its notice
     G5   user and system text kept               verbatim, or listed in an event
     G6   never larger                            than the raw history + 2 %
-    G8   first look                              each new result is shown once, as at first sight
+    G8   first look                              each new result is shown once, as on arrival
 
 A recorded run may break wire rules by itself; only what the view breaks and the recording
 does not is counted against the view.
@@ -200,7 +200,7 @@ class Gates:
 
 
 def unseen(window: Window) -> list[Location]:
-    """G8: the texts of new results that the view neither shows nor quotes as at first sight.
+    """G8: the texts of new results that the view neither shows nor quotes as on arrival.
 
     None where nothing else could have given way instead.
     """

@@ -2,7 +2,7 @@
 
 A kept replay is one line of JSON: the key of what was done, and what came out. The key holds
 the run's content, so that a file that has changed, or another one of the same name, is done
-anew; and the version of ullage, so that figures of two versions are never mixed.
+again; and the version of ullage, so that figures of two versions are never mixed.
 """
 
 from __future__ import annotations

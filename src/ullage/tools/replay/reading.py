@@ -162,9 +162,15 @@ class SessionLibrary:
         """What a search of one output for a pattern returns; None if no tool takes one."""
         return self._called({"tool_call_id": ref, _PATTERN: pattern}, _PATTERN)
 
-    def find(self, words: str, page: int = 1) -> str | None:
-        """A page of a search by words in all that left the view; None if no tool takes words."""
-        return self._called({_WORDS: words, _PAGE: page}, _WORDS)
+    def find(self, words: str, page: int = 1, ref: str = "") -> str | None:
+        """A page of a search by words, in all that left the view or in the output of a ref.
+
+        None, if no tool takes words.
+        """
+        arguments: dict[str, Any] = {_WORDS: words, _PAGE: page}
+        if ref:
+            arguments["tool_call_id"] = ref
+        return self._called(arguments, _WORDS)
 
     def _called(self, arguments: Mapping[str, Any], needed: str) -> str | None:
         """What the continuation tool returns; None where it does not take what is needed."""

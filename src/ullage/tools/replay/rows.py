@@ -69,6 +69,16 @@ class Charge(Bill, frozen=True, kw_only=True):
     input_share: float
     usd_share: float | None
 
+    @property
+    def is_free(self) -> bool:
+        """Whether no token costs money: a server of one's own, whose work is what counts."""
+        return self.raw.cost_usd == 0
+
+    @property
+    def prefill_share(self) -> float | None:
+        """What the server works out for the views, of what it would for the raw requests."""
+        return ratio(self.shown.prefill_tokens, self.raw.prefill_tokens)
+
 
 class Band(Struct, frozen=True, kw_only=True):
     """The whole bill of the runs of so many calls, at the first prices and with warm caches.

@@ -4,7 +4,7 @@ What a session decided is in its store, under the chain of its history. So the h
 the store give every view again: each prefix that was sent is fitted by a session that shows
 what the ledger holds and decides nothing itself. The store is only read.
 
-What is cut at first sight is in no ledger: it follows from the policy, whose name is. Settings
+What is cut on arrival is in no ledger: it follows from the policy, whose name is. Settings
 of a preset other than its document's are not kept, so with such the first-sight cuts shown
 may differ from those that were sent.
 """

@@ -104,7 +104,8 @@ def tables_of(
     """What was sent, what was kept, and of all runs what they cost."""
     main_charge = totals[-1].charges[0] if totals[-1].charges else None
     owner = _whose(main_charge) if main_charge else "nobody"
-    title = f"what was sent · without a model; prices of {owner}"
+    what = "cache" if main_charge and main_charge.is_free else "prices"
+    title = f"what was sent · without a model; {what} of {owner}"
     sent_table = table_with(
         title, ("runs of", "policy"), _SENT, notes=_SENT_NOTES
     )
@@ -130,26 +131,79 @@ def tables_of(
     yield sent_table
     yield kept_table
     for row in totals:
-        title = f"{row.name} · {row.policy} · {label_of(row.room)}: what it costs, raw and shown"
-        notes = _COSTS_NOTES if row is totals[-1] else ()
-        costs = table_with(title, ("prices of",), _COSTS, notes=notes)
-        for charge in row.charges:
-            if is_short and charge.profile != row.charges[0].profile:
-                break  # the charges of a profile stand together
-            costs.add_row(
-                charge.profile,
-                charge.clock,
-                f"{charge.runs:,}",
-                dollars(charge.raw.cost_usd),
-                dollars(charge.shown.cost_usd),
-                percent(charge.usd_share, "unknown"),
-                percent(charge.raw.cached_share),
-                percent(charge.shown.cached_share),
-            )
-        yield costs
+        priced, free = _charges_of(row, is_short=is_short)
+        if priced:
+            yield _costs_table(row, priced, is_last=row is totals[-1])
+        if free:
+            yield _prefill_table(row, free, is_last=row is totals[-1])
     for row in totals:
-        if len(row.bands) > 1:
+        if len(row.bands) > 1 and not row.charges[0].is_free:
             yield _bill_table(row, is_last=row is totals[-1])
+
+
+def _charges_of(
+    row: ReplaySummary, *, is_short: bool
+) -> tuple[list[Charge], list[Charge]]:
+    """The charges to be shown, those that cost money and those that do not.
+
+    If short, of the first profile alone; the charges of a profile stand together.
+    """
+    priced, free = list[Charge](), list[Charge]()
+    for charge in row.charges:
+        if is_short and charge.profile != row.charges[0].profile:
+            break
+        (free if charge.is_free else priced).append(charge)
+    return priced, free
+
+
+def _costs_table(
+    row: ReplaySummary, charges: Sequence[Charge], *, is_last: bool
+) -> Table:
+    """What a row costs at the prices of providers."""
+    title = f"{row.name} · {row.policy} · {label_of(row.room)}: what it costs, raw and shown"
+    table = table_with(
+        title,
+        ("prices of",),
+        _COSTS,
+        notes=_COSTS_NOTES if is_last else (),
+    )
+    for charge in charges:
+        table.add_row(
+            charge.profile,
+            charge.clock,
+            f"{charge.runs:,}",
+            dollars(charge.raw.cost_usd),
+            dollars(charge.shown.cost_usd),
+            percent(charge.usd_share, "unknown"),
+            percent(charge.raw.cached_share),
+            percent(charge.shown.cached_share),
+        )
+    return table
+
+
+def _prefill_table(
+    row: ReplaySummary, charges: Sequence[Charge], *, is_last: bool
+) -> Table:
+    """What a server of one's own works out for a row: no token of it costs money."""
+    title = f"{row.name} · {row.policy} · {label_of(row.room)}: what your own server works out"
+    table = table_with(
+        title,
+        ("cache of",),
+        _PREFILL,
+        notes=_PREFILL_NOTES if is_last else (),
+    )
+    for charge in charges:
+        table.add_row(
+            charge.profile,
+            charge.clock,
+            f"{charge.runs:,}",
+            f"{charge.raw.prefill_tokens:,}",
+            f"{charge.shown.prefill_tokens:,}",
+            percent(charge.prefill_share),
+            percent(charge.raw.cached_share),
+            percent(charge.shown.cached_share),
+        )
+    return table
 
 
 def _bill_table(row: ReplaySummary, *, is_last: bool) -> Table:
@@ -196,7 +250,7 @@ _KEPT = (
 )
 _KEPT_NOTES = (
     "needed: values the agent took from old results; of them in view, recallable, or lost",
-    "cut at first sight, pruned in batches, condensed near the limit",
+    "cut on arrival, pruned in batches, condensed near the limit",
     "breaks/100: views in 100 that rewrote something already sent",
 )
 _OPTIONAL = (
@@ -209,6 +263,20 @@ _COSTS = ("gaps", "runs", "raw $", "$", "cost", "cached raw", "cached")
 _COSTS_NOTES = (
     "gaps: warm, no pause outlives the cache; lossy, one in twenty does; recorded, by time stamps",
     "cost: $ of raw $, answers included · prices of other providers: --cache NAME, or --json",
+)
+
+_PREFILL = (
+    "gaps",
+    "runs",
+    "prefill raw",
+    "prefill",
+    "share",
+    "cached raw",
+    "cached",
+)
+_PREFILL_NOTES = (
+    "prefill: prompt tokens that the cache does not hold, in whole blocks; share: of those of the",
+    "raw requests, as if their window had been large enough · gaps: as above",
 )
 
 _BILL = ("runs", "raw $", "$", "cost", "nothing saved")

@@ -1,6 +1,6 @@
 """What is new in a store that another process writes to.
 
-The file is opened to be read, each time anew, so that nobody waits for us and a file that is
+The file is opened to be read, each time again, so that nobody waits for us and a file that is
 replaced is noticed. What happened is in the ledger: a batch of edits, what a provider reported.
 Times are in whole seconds, as the store has them, so two happenings of one second may stand in
 either order.
@@ -89,7 +89,7 @@ def read(path: Path, tenant: str = "") -> StoreSnapshot | None:
         tenant: whose sessions.
 
     Raises:
-        StoreError: it is no store of ullage's, or cannot be read.
+        StoreError: it is not a store of ullage's, or cannot be read.
     """
     try:
         if not path.stat().st_size:
@@ -117,7 +117,7 @@ def _read(
         if not tables:
             return None  # it is being made
         raise StoreError(
-            "sqlite", "watch", f"it is no store of ullage's. {_REMEDY}"
+            "sqlite", "watch", f"it is not a store of ullage's. {_REMEDY}"
         )
     rows = db.execute(_NEWEST, (tenant, MOST)).fetchall()
     (conversations,) = db.execute(_CONVERSATIONS, (tenant,)).fetchone()

@@ -64,7 +64,7 @@ class AnthropicDialect(Dialect):
         """See `Dialect.next_round`.
 
         Each reply of a thread can be continued once, so a thread that was continued goes on from
-        the last reply; one that was created is created anew. Code that runs in a container waits
+        the last reply; one that was created is created again. Code that runs in a container waits
         there for the results, so that the container is named.
         """
         if self.wire.previous(request):

@@ -12,13 +12,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ullage.wires.http import BatchPaths, Http, Question, endpoint
+from ullage.wires.http import (
+    BatchPaths,
+    CountRequest,
+    Http,
+    Question,
+    endpoint,
+)
 
 _VERTEX = r"/publishers/anthropic/models/(?P<model>[^/]+)"
 _BEDROCK = r"/model/(?P<model>[^/]+)"
+
+_COUNTED_FIELDS = (
+    "model",
+    "messages",
+    "system",
+    "tools",
+    "tool_choice",
+    "thinking",
+)
+"""What of a request may be in one that asks for its tokens."""
 
 
 class AnthropicHttp(Http):
@@ -41,6 +57,17 @@ class AnthropicHttp(Http):
         "anthropic_version"  # Bedrock's paths take models of every maker
     )
     openings = frozenset(("message_start", "ping"))
+
+    def count_of(
+        self, path: str, request: Mapping[str, Any]
+    ) -> CountRequest | None:
+        """See `Http.count_of`; of Anthropic's own API alone."""
+        if not path.endswith("/v1/messages"):
+            return None
+        body = {
+            name: request[name] for name in _COUNTED_FIELDS if name in request
+        }
+        return CountRequest(f"{path}/count_tokens", body)
 
     def error(self, status: int, message: str) -> dict[str, Any]:
         """See `Http.error`."""

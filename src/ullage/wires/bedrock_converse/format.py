@@ -518,7 +518,7 @@ def _text_of_json(value: Any, path: str) -> str:
 
 
 def json_text(value: Any, path: str) -> str:
-    """A JSON result as text, in its own order of keys. Raises FormatError if it is no JSON."""
+    """A JSON result as text, in its own order of keys. Raises FormatError if it is not JSON."""
     try:
         return json.dumps(
             value, ensure_ascii=False, separators=(",", ":"), default=jsonable

@@ -1,6 +1,6 @@
 """What calls and tools are called: kept where the target takes it, written otherwise where not.
 
-An id is a name of the wire's own, and is numbered anew without a word. The name of a tool is
+An id is a name of the wire's own, and is numbered again without a word. The name of a tool is
 the caller's: to write it otherwise is a loss.
 """
 

@@ -165,7 +165,7 @@ class Reader(ABC):
         """
 
     def message_kind(self, bare: Any, message: Message) -> str | None:
-        """The row of `Block` that a whole message has; None if it is no object with fields."""
+        """The row of `Block` that a whole message has; None if it is not an object with fields."""
         return "tool" if message.role == "tool" else "message"
 
     def block(self, part: Part, bare: Any, path: str) -> tuple[Any, str]:

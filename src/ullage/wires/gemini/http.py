@@ -9,12 +9,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ullage.wires.http import BatchPaths, Http, Question, endpoint, quoted
+from ullage.wires.http import (
+    BatchPaths,
+    CountRequest,
+    Http,
+    Question,
+    endpoint,
+    quoted,
+)
 
 _MODEL = r"/(?P<model>[^/:]+)"
+_GENERATES = re.compile(r":(?:streamGenerateContent|generateContent)$")
 
 
 class GeminiHttp(Http):
@@ -36,6 +44,24 @@ class GeminiHttp(Http):
     batch = BatchPaths(
         ("batch", "inputConfig", "requests", "requests"), "request"
     )
+
+    count_field = "totalTokens"
+
+    def count_of(
+        self, path: str, request: Mapping[str, Any]
+    ) -> CountRequest | None:
+        """See `Http.count_of`; of the Gemini API alone."""
+        match = _GENERATES.search(path)
+        if match is None or "/publishers/" in path:
+            return None
+        inner = {
+            name: value for name, value in request.items() if name != "model"
+        }
+        inner["model"] = f"models/{request.get('model', '')}"
+        return CountRequest(
+            f"{path[: match.start()]}:countTokens",
+            {"generateContentRequest": inner},
+        )
 
     def error(self, status: int, message: str) -> dict[str, Any]:
         """See `Http.error`."""

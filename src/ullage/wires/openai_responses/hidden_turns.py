@@ -1,6 +1,6 @@
 """OpenAI Responses: items, their output indexes, and a numbered event for each thing.
 
-``response.completed`` repeats the whole output and is written anew. Its id is that of the first
+``response.completed`` repeats the whole output and is written again. Its id is that of the first
 round, as in ``response.created``. What the provider holds behind it is under the id of the last:
 `ullage.doors.hidden_turns.restore_hidden_turns` puts that one in where
 ``previous_response_id`` names the first.

@@ -11,12 +11,25 @@ DELETE …/responses/ID                          it is to go
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ullage.wires.http import Http, Question, endpoint
+from ullage.wires.http import CountRequest, Http, Question, endpoint
 
 _STORED = r"/responses/(?P<id>[^/]+)"
+
+_COUNTED_FIELDS = (
+    "model",
+    "input",
+    "instructions",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "reasoning",
+    "text",
+    "truncation",
+)
+"""What of a request may be in one that asks for its tokens."""
 
 
 class ResponsesHttp(Http):
@@ -51,6 +64,17 @@ class ResponsesHttp(Http):
         if system:
             body["instructions"] = system
         return Question("/responses", body)
+
+    def count_of(
+        self, path: str, request: Mapping[str, Any]
+    ) -> CountRequest | None:
+        """See `Http.count_of`."""
+        if not path.endswith("/responses"):
+            return None
+        body = {
+            name: request[name] for name in _COUNTED_FIELDS if name in request
+        }
+        return CountRequest(f"{path}/input_tokens", body)
 
 
 HTTP = ResponsesHttp()

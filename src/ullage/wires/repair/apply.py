@@ -9,7 +9,7 @@ what stands before it, and what was repaired once is repaired so in every longer
 a late result takes its place. Messages it does not touch are the caller's own objects.
 
 In Responses a late output and a second one are taken as legal by the judge and repaired
-all the same: a request that was sent with our own result must not show another in its place.
+anyway: a request that was sent with our own result must not show another in its place.
 
 Of a history that grew, what its first messages became is not worked out again. Such a prefix is
 *closed* where the model begins to speak and nothing behind that can change what it became. When in

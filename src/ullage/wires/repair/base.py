@@ -82,7 +82,7 @@ class RepairedPrefix(Struct, frozen=True):
 
 
 class HistoryRepair(ABC):
-    """One history of one wire: what was read of it, and what comes of it.
+    """One history of one wire: what was read of it, and the outcome.
 
     Attributes:
         wire: the format.

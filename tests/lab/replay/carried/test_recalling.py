@@ -30,11 +30,13 @@ class Scripted:
         texts: what is kept, by ref.
         greps: what a search of an output for a pattern returns; None: no tool takes one.
         finds: the pages of a search by words; None: no tool takes words.
+        within: what such a search of one output returns.
     """
 
-    def __init__(self, texts, greps=None, finds=None):
+    def __init__(self, texts, greps=None, finds=None, within="[no line]"):
         self.texts = dict(texts)
         self.greps, self.finds, self.asked = greps, finds, []
+        self.within = within
 
     def whole(self, ref):
         return self.texts.get(ref, "")
@@ -62,9 +64,11 @@ class Scripted:
         self.asked.append(pattern)
         return self.greps
 
-    def find(self, words, page=1):
+    def find(self, words, page=1, ref=""):
         self.asked.append(words)
-        return None if self.finds is None else self.finds[page - 1]
+        if self.finds is None:
+            return None
+        return self.within if ref else self.finds[page - 1]
 
 
 def fetched(tools, notice):
@@ -149,7 +153,7 @@ def test_where_nothing_leads_there_the_tool_is_run_again():
     assert how.page_tokens == (len(LISTED) // 4,)
 
 
-@pytest.mark.parametrize(("at", "pages"), [(1, 1), (2, 2), (0, 2 + 3)])
+@pytest.mark.parametrize(("at", "pages"), [(1, 1), (2, 2), (0, 2 + 1 + 3)])
 def test_words_are_asked_first_and_refs_where_two_pages_do_not_show_it(
     at, pages
 ):
@@ -163,6 +167,17 @@ def test_words_are_asked_first_and_refs_where_two_pages_do_not_show_it(
     assert not any("invoice_4711" in words for words in tools.asked), (
         "the value is masked"
     )
+
+
+def test_a_ref_that_a_page_of_words_names_is_asked_by_the_same_words():
+    tools = Scripted(
+        {REF: LISTED, INDEX: index_of(REF)},
+        finds=[f"ref={REF} offset=70 of list\n3: nothing", "nothing"],
+        within="601: due is invoice_4711 of 12 March",
+    )
+    how = fetched(tools, notice(INDEX))
+    assert how.by_words == 0
+    assert len(how.page_tokens) == 2 + 1, "no page of the index is read"
 
 
 def test_the_bare_value_brings_back_no_line():

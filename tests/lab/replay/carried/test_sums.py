@@ -5,7 +5,7 @@ import pytest
 from lab.replay.carried.recalling import Fetched, one_page
 from lab.replay.carried.sight import Reader
 from lab.replay.carried.sums import Sums
-from lab.replay.carried.wants import wants_of
+from lab.replay.carried.wants import Wants, wants_of
 from lab.replay.story import Story
 from tests.replay.evidence.conversation import call, run_of, user
 from ullage.core.history.canon import ref_of
@@ -85,3 +85,28 @@ def test_every_page_that_is_needed_is_paid_for_and_the_bound_stays_one():
     assert (
         sums.cost(0.1) > sums.cost(0.1, "bound") > sums.cost(0.1, "none") == 0
     )
+
+
+def test_a_file_that_edits_want_is_read_again_once_whatever_is_edited_in_it():
+    text = f"first = one_value()\nsecond = other_value()\n{'x ' * 900}"
+    edits = [
+        call("edit", "done", path="a.py", old_string=old, new_string="")
+        for old in ("first = one_value()", "second = other_value()")
+    ]
+    run = run_of(user("Go."), call("read", text), *edits)
+    wire = FORMATS[run.format]
+    story = Story(wire, run.messages)
+    first, second = wants_of(
+        story, boundaries(run), HeadText.of(wire, run.request)
+    )[1:3]
+    both = Wants((), (*first.anchors, *second.anchors))
+    assert len(both.anchors) == 2
+    hidden, shown = Sums(), Sums()
+    hidden.reply(both, Reader(story).view([say(372)]), one_page)
+    shown.reply(both, Reader(story).view(run.messages[:3]), one_page)
+    tokens = len(text) // 4
+    assert (hidden.anchors_shown, shown.anchors_shown) == (0, 2)
+    assert hidden.again_written == tokens
+    assert hidden.again_read == 100 + 10 * tokens
+    assert hidden.cost(0.1, "edits") > hidden.cost(0.1) == 0
+    assert shown.cost(0.1, "edits") == 0

@@ -67,7 +67,8 @@ def test_a_value_is_far_four_results_on():
 def test_the_old_text_of_an_edit_is_wanted_where_the_history_has_it_whole():
     old = "def old_name(first_arg):\n    return first_arg"
     edit = call("edit", "done", path="a.py", old_string=old, new_string="")
-    assert wants(user("Go."), call("read", FILE), edit)[1].anchors == (old,)
+    (anchor,) = wants(user("Go."), call("read", FILE), edit)[1].anchors
+    assert (anchor.text, anchor.holder, anchor.source) == (old, FILE, 2)
     assert wants(user("Go."), call("read", FILE[:20]), edit)[1].anchors == ()
 
 
@@ -81,7 +82,7 @@ def test_an_old_text_with_backslashes_is_wanted_and_seen_as_it_stands_on_the_wir
         (length,) = boundaries(run)[1:2]
         wire = FORMATS[run.format]
         found = wants_of(story, [length], HeadText.of(wire, run.request))
-        assert found[0].anchors == (old,)
+        assert [anchor.text for anchor in found[0].anchors] == [old]
         assert Reader(story).view(run.messages[:length]).shows_whole(old)
         assert not Reader(story).view(run.messages[:1]).shows_whole(old)
 

@@ -61,7 +61,7 @@ class TeamCall:
     """One request of a client, as far as budgets are concerned. Made by `TeamBudgets.call`.
 
     Attributes:
-        tenant: whose it is.
+        tenant: the owner.
         model: that is asked; empty until something was claimed for it.
         claims: what it has reserved, by what it counts towards.
         use: of the budget that is nearest its end; None: none covers it.
@@ -193,7 +193,7 @@ class TeamBudgets:
         """A request of a client's, for which nothing is reserved yet.
 
         Args:
-            tenant: whose it is.
+            tenant: the owner.
         """
         return TeamCall(self, tenant)
 
@@ -209,7 +209,7 @@ class TeamBudgets:
     ) -> _Acts:
         """Steps that reserve the most that a call can come to, in each budget that covers it.
 
-        For a further round of the same call it is reserved anew, beside what the rounds before
+        For a further round of the same call it is reserved again, beside what the rounds before
         came to, and never refused: the client has the beginning of its answer.
 
         Args:

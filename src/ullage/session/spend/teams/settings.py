@@ -1,4 +1,4 @@
-"""A team's budget as a value: whose it is, how much, for how long, and what happens then."""
+"""A team's budget as a value: the team, how much, for how long, and what happens then."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class TeamBudget(
         if not _NAME.fullmatch(self.name):
             raise ConfigError(
                 "budgets.name",
-                "it is no name",
+                "it is not a name",
                 "Use up to 64 letters, digits, dots, hyphens and underscores.",
             )
         check_amount(f"{setting}.tokens", self.tokens, whole=True)
@@ -133,7 +133,7 @@ class TeamBudget(
         """Whether a request counts.
 
         Args:
-            tenant: whose it is.
+            tenant: the owner.
             model: as it names it.
         """
         if self.tenants and tenant not in self.tenants:

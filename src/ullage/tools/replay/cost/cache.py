@@ -117,6 +117,7 @@ class PromptCache:
         if profile.hits == "prefix":
             warm = min(
                 request.common_tokens,
+                request.prompt_tokens - profile.recomputed_tokens,
                 max((entry.tokens for entry in living), default=0),
             )
             reach = warm - warm % profile.step_tokens

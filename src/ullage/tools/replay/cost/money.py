@@ -85,6 +85,11 @@ class BillSide(Struct, frozen=True, kw_only=True):
         )
 
     @property
+    def prefill_tokens(self) -> int:
+        """What the server works out before it answers: all that the cache does not hold."""
+        return self.written_tokens + self.fresh_tokens
+
+    @property
     def cached_share(self) -> float:
         """Share of the input that was read from the cache."""
         whole = self.cached_tokens + self.written_tokens + self.fresh_tokens

@@ -35,7 +35,7 @@ class LogTurn:
     """One turn of a log: a message of the user's, or a reply with the results of its calls.
 
     Attributes:
-        calls: the names of the tools it calls, by call id; None: it is no reply.
+        calls: the names of the tools it calls, by call id; None: it is not a reply.
         beside: what the user said in the message of the results.
     """
 

@@ -58,7 +58,7 @@ class Damage(Struct, frozen=True):
         line: line number from 1; in a JSON list, the number of the element.
         problem: what was wrong, in one phrase; never content.
         grade: ``"skipped"``: it is lost; ``"foreign"``: nothing in the file is of a kind
-            known here; ``"repaired"``: its run was read all the same.
+            known here; ``"repaired"``: its run was read anyway.
     """
 
     file: str

@@ -72,7 +72,7 @@ def page_of_conversation(key: str, session: Any) -> str | None:
 def window_of(
     session: Any, stored: StoredConversation | None
 ) -> dict[str, Any] | None:
-    """What the page is told of a session's conversation as it stands: no text of it.
+    """What the page shows of a session's conversation as it stands: no text of it.
 
     Args:
         session: the session.

@@ -95,7 +95,18 @@ function meter(share, kind) {
   return make("span", { class: "meter" }, bar);
 }
 
+// A server of one's own takes no money: what it works out is what counts.
+const isFree = (charge) => charge?.raw.cost_usd === 0;
+const isUnpriced = (trace) => !trace.cost_usd[0];
+const prefill = (side) => side.written_tokens + side.fresh_tokens;
+
 function costCell(charge) {
+  if (isFree(charge)) {
+    const [now, raw] = [prefill(charge.shown), prefill(charge.raw)];
+    const part = raw ? now / raw : null;
+    return make("td", { class: "wide" }, meter(part, "answer"), percent(part),
+      make("small", {}, `${short(now)} of ${short(raw)} tokens to work out`));
+  }
   return make("td", { class: "wide" },
     meter(charge?.usd_share, "answer"), percent(charge?.usd_share),
     make("small", {}, `${dollars(charge?.shown.cost_usd)} of ${dollars(charge?.raw.cost_usd)}`));
@@ -139,11 +150,14 @@ function showPolicies() {
   const rows = page.rows.filter((row) => row.name === $("group").value);
   const profile = page.profiles.find((each) => each.name === $("profile").value);
   const models = rows.flatMap((row) => chargeOf(row)?.models ?? []);
-  const terms = profile
+  const terms = profile && !profile.input_usd && profile.output_usd === 0
+    ? `${profile.name}: your own server; a token costs nothing, and what is not cached has to be worked out.`
+    : profile
     ? `${whose(profile)}: in ${dollars(profile.input_usd)}, out ${dollars(profile.output_usd)} per million tokens, ` +
       `cache read ×${+profile.read.toFixed(3)}, write ×${profile.write}; as of ${profile.as_of}.`
     : `Each run at the prices of its own model: ${[...new Set(models)].join(", ")}.`;
-  $("profile-note").textContent = `${terms} Cost is relative to the same calls without ullage, answers included.`;
+  const answers = isFree(chargeOf(rows[0])) ? "" : ", answers included";
+  $("profile-note").textContent = `${terms} Cost is relative to the same calls without ullage${answers}.`;
   const head = make("tr", {}, ...COLUMNS.map(([name, wide]) => make("th", { scope: "col", class: wide ?? "" }, name)));
   const body = rows.map((row) => make("tr", {}, ...cells(row)));
   $("table").replaceChildren(make("thead", {}, head), make("tbody", {}, ...body));
@@ -363,7 +377,7 @@ function chart(attempt, index) {
   }
   if (width > 480) svg.append(draw("text", { x: left + 5, y: top + 10, class: "over" }, "tokens of each request"));
   svg.append(
-    draw("text", { x: left + 5, y: top + plot + lane + 10, class: "over" }, trace.cost_usd[0] == null ? "of them new to the cache" : "cost of each request"));
+    draw("text", { x: left + 5, y: top + plot + lane + 10, class: "over" }, isUnpriced(trace) ? "of them new to the cache" : "cost of each request"));
   for (const at of [0, Math.floor(turns / 2), turns - 1])
     svg.append(draw("text", { x: (x(at) + x(at + 1)) / 2, y: height - 1, class: "tick",
       "text-anchor": at === 0 ? "start" : at === turns - 1 ? "end" : "middle" }, `turn ${at + 1}`));
@@ -406,7 +420,7 @@ function costs(svg, trace, x, top, height) {
     svg.append(draw("path", { d: area(lower, upper, x, y), class: `k-${kind}` }));
     lower = upper;
   });
-  const label = trace.cost_usd[0] == null ? `${short(most)} tokens` : dollars(most);
+  const label = isUnpriced(trace) ? `${short(most)} tokens` : dollars(most);
   svg.append(draw("text", { x: x(0) - 6, y: top + 12, "text-anchor": "end" }, label));
 }
 
@@ -415,7 +429,7 @@ function costs(svg, trace, x, top, height) {
 function split(trace, turn) {
   const [read, write, fresh] = [trace.cached[turn], trace.written[turn], trace.fresh[turn]];
   const { profile } = trace;
-  if (trace.cost_usd[turn] == null || !profile) return [read, write + fresh, 0];
+  if (isUnpriced(trace) || !profile) return [read, write + fresh, 0];
   let price = profile.input_usd;
   for (const cliff of profile.cliffs) if (read + write + fresh > cliff.above_tokens) price = cliff.input_usd;
   const parts = [read * profile.read * price, (write * profile.write + fresh) * price].map((usd) => usd / 1e6);
@@ -427,7 +441,7 @@ function heading(attempt, index) {
   const [usd, raw] = [trace.cost_usd, trace.raw_cost_usd].map((row) => (row.includes(null) ? null : sum(row)));
   const breaks = trace.rewritten.filter((tokens) => tokens > 0).length;
   const parts = [];
-  if (usd != null) parts.push(`${dollars(usd)} instead of ${dollars(raw)} (${percent(usd / raw)})`);
+  if (usd != null && raw) parts.push(`${dollars(usd)} instead of ${dollars(raw)} (${percent(usd / raw)})`);
   parts.push(plural(trace.marks.length, "edit"), plural(breaks, "cache break"));
   attempt.now = make("span", { class: "now" });
   const button = make("button", { type: "button", onclick: () => choose(index),
@@ -448,7 +462,7 @@ function sayRun() {
     const name = state.tries.length > 1 ? `${tryName(trace)}: ` : "";
     const lead = `${name}${short(sent)} tokens were sent instead of ${short(raw)}`;
     const said = [` in ${plural(trace.lengths.length, "call")}`];
-    if (usd != null) said.push(`for ${dollars(usd)} instead of ${dollars(rawUsd)} at the prices of ${whose(trace.profile)}, prompt caching counted`);
+    if (usd != null && rawUsd) said.push(`for ${dollars(usd)} instead of ${dollars(rawUsd)} at the prices of ${whose(trace.profile)}, prompt caching counted`);
     const breaks = trace.rewritten.filter((tokens) => tokens > 0).length;
     const rewritten = breaks === 1 ? "once" : breaks ? `${breaks} times` : "never";
     return make("span", {}, make("b", {}, lead),
@@ -513,7 +527,7 @@ function showTurn() {
     attempt.now.textContent = [
       `${count(sum(trace.sizes[turn]))} of ${count(trace.raw[turn])} tokens`,
       input ? `${percent(read / input)} cached` : "",
-      trace.cost_usd[turn] == null ? "" : dollars(trace.cost_usd[turn]),
+      isUnpriced(trace) ? "" : dollars(trace.cost_usd[turn]),
     ].filter(Boolean).join(" · ");
     attempt.box.querySelectorAll(".mark").forEach((mark) =>
       mark.classList.toggle("here", Number(mark.dataset.turn) === turn));

@@ -124,7 +124,7 @@ def _batch(note: BatchNote, when: When) -> str:
         return f"{line} It was taken back."
     if note.broken is not None:
         line += (
-            f" It cost {note.broken.tokens:,} tokens anew"
+            f" It cost {note.broken.tokens:,} tokens again"
             f"{_cost(note.broken.cost_usd)}, once."
         )
     if note.fewer_tokens and note.requests:

@@ -1,14 +1,14 @@
-"""What came of a replay in a sentence or two, before any table of it."""
+"""The outcome of a replay in a sentence or two, before any table of it."""
 
 from __future__ import annotations
 
 from ullage.tools.replay.calls import label_of
-from ullage.tools.replay.rows import ReplaySummary
+from ullage.tools.replay.rows import Charge, ReplaySummary
 from ullage.tools.replay.tables import dollars, percent
 
 
 def in_words(row: ReplaySummary) -> str:
-    """What came of a policy in a room: what was sent, its cost, what was there when needed.
+    """The outcome of a policy in a room: what was sent, its cost, what was there when needed.
 
     Args:
         row: the sum over all runs.
@@ -40,15 +40,39 @@ def in_words(row: ReplaySummary) -> str:
 def _bill(row: ReplaySummary) -> str:
     """The whole bill of a row, and in how many of its runs nothing was saved."""
     charge = row.charges[0] if row.charges else None
-    if charge is None or charge.usd_share is None:
+    if charge is None:
+        return ""
+    if charge.is_free:
+        return _prefill(charge)
+    if charge.usd_share is None:
         return ""
     usd, raw = dollars(charge.shown.cost_usd), dollars(charge.raw.cost_usd)
-    change = abs(1 - charge.usd_share)
-    saved = f"{percent(change)} {'less' if charge.usd_share < 1 else 'more'}"
+    saved = _change(charge.usd_share)
     bill = f". The whole bill, answers included: ${usd} instead of ${raw}, {saved}"
     if row.runs == 1:
         return bill
     return f"{bill}; nothing was saved in {row.unsaved:,} of {row.runs:,} runs"
+
+
+def _prefill(charge: Charge) -> str:
+    """What a server of one's own works out."""
+    share = charge.prefill_share
+    if share is None:
+        return ""
+    tokens, raw_tokens = (
+        charge.shown.prefill_tokens,
+        charge.raw.prefill_tokens,
+    )
+    return (
+        f". Your own server works out {tokens:,} prompt tokens instead of "
+        f"{raw_tokens:,}, {_change(share)}; its cache holds the rest"
+    )
+
+
+def _change(share: float) -> str:
+    """How much less, or more, a share is than all."""
+    change = percent(abs(1 - share))
+    return f"{change} {'less' if share < 1 else 'more'}"
 
 
 def _many(count: int, word: str) -> str:

@@ -48,7 +48,8 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         write: price of a token written to the cache, as a factor of the input price.
         read: price of a token read from it, as a factor of the input price.
         min_tokens: the shortest prefix that is cached.
-        step_tokens: prefixes are cached in whole steps of so many tokens.
+        step_tokens: prefixes are cached in whole steps of so many tokens, from the start.
+        recomputed_tokens: so many at the end are worked out, even where all of them are cached.
         hits: ``"prefix"``: any common prefix; ``"entry"``: only up to where an earlier
             request had set a marker; ``"never"``: there is no cache.
         max_breakpoints: markers that one request may set; only for ``"entry"``.
@@ -71,6 +72,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     read: float
     min_tokens: int
     step_tokens: int = 1
+    recomputed_tokens: int = 0
     hits: Literal["prefix", "entry", "never"] = "prefix"
     max_breakpoints: int = 4
     look_back_blocks: int | None = None
@@ -83,6 +85,11 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cliffs: tuple[Cliff, ...] = ()
     as_of: str
     source: str
+
+    @property
+    def is_free(self) -> bool:
+        """Whether no token costs money: a server of one's own. Then its work is what counts."""
+        return self.input_usd == 0 and self.output_usd == 0
 
     @property
     def whose(self) -> str:
@@ -158,7 +165,7 @@ def own_profile(model: str, wire: str) -> Profile:
     """Prices of a model and the terms of its vendor's cache, under the name ``own``."""
     of_wire = PROFILES[wire_named(wire).price_profile]
     # Whoever made the model, it runs on the user's own machine.
-    if of_wire.input_usd == 0:
+    if of_wire.is_free:
         return replace(of_wire, name=OWN, model=model)
     info = lookup(model)
     prices, fresh_usd = info.prices, info.prices.input_usd

@@ -1,0 +1,59 @@
+"""The linter of words: what it reads, and what it finds there."""
+
+from pathlib import Path
+
+import pytest
+
+from lab.words import ROOT, files_in, problems_in, read_by_people
+
+PROGRAM = '''
+"""What came of it."""
+
+def public(mends):
+    """Say a thing.
+
+    Args:
+        mends: whether `mended` is written anew.
+    """
+    # told of in a comment
+    raise ValueError(f"Mend it, {mends}: " "a mistake "
+                     "of ours.")
+
+def _private():
+    """Whose it is."""
+    return {"mended": 1}
+'''
+PAGE = "A recieved request is told of.\n\n```python\nmended = `mend`\n```\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "page.md").write_text(PAGE)
+    (tmp_path / "program.py").write_text(PROGRAM)
+    return tmp_path
+
+
+def test_phrases_and_misspellings_are_found_where_people_read(folder):
+    pytest.importorskip("codespell_lib", reason="codespell is not installed")
+    problems = problems_in(folder, [Path("page.md"), Path("program.py")])
+    assert sorted(problems) == [
+        "page.md:1: recieved ==> received",
+        "page.md:1: told of ==> reported",
+        "program.py:11: Mend ==> Repair",
+        "program.py:11: mistake of ours ==> bug in ullage",
+        "program.py:2: came of it ==> the outcome",
+        "program.py:8: anew ==> again",
+    ]
+
+
+def test_texts_for_models_are_left_alone():
+    shown = read_by_people(PROGRAM, is_for_models=True)
+    assert "came of it" in shown
+    assert "Mend" not in shown
+
+
+def test_what_users_and_contributors_read_is_among_the_files():
+    names = {name.as_posix() for name in files_in(ROOT)}
+    assert {"README.md", "docs/proxy.md", "examples/loop_openai.py"} <= names
+    assert "src/ullage/tools/cli/run.py" in names
+    assert not any(name.startswith("docs/documents/") for name in names)
