@@ -57,7 +57,7 @@ class Played(NamedTuple):
         sent_usd: what was sent, by replay; None: no price is known.
         raw_usd: what would have been sent, by replay.
         breaks: how often the session told of each cause.
-        told_tokens: tokens that these say were billed anew.
+        told_tokens: tokens that these say were billed again.
         lost_tokens: tokens that the simulated cache had and did not read.
     """
 

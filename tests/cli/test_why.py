@@ -25,7 +25,7 @@ def test_it_says_what_left_and_why_the_cache_broke(path):
     text = ullage("window", "--why", "--store", path).text
     for words in (
         "The system prompt changed at character 1, so ",
-        "The last call was 7 minutes ago, longer than the cache lives, so ",
+        "The last call was 7 minutes ago, and its cache lives 5 minutes, so ",
         "The tools changed (`x` added), so ",
         "By the client: 2 times, ",
         "What left the window",

@@ -58,8 +58,6 @@ UNTESTED = {
     "ullage.doors.exchange.spending": "the same",
     "ullage.doors.proxy.relay": "so is what passes: tests/proxy/test_relay.py",
     "ullage.tools.replay.report.live": "so is each page: tests/proxy/test_pages.py",
-    "ullage.doors.proxy.siblings": "and what workers tell each other: tests/proxy/test_pages.py",
-    "ullage.doors.proxy.pages": "pages are asked of a whole proxy: tests/proxy/test_pages.py",
     "ullage.documents.conversation.opening": "stores by their addresses: tests/cli/test_forget.py",
     "ullage.stores.objects.bucket": "what is asked of a bucket: tests/stores/objects",
     "ullage.stores.objects.in_sqlite": "what a file keeps of it: the same",

@@ -118,7 +118,7 @@ def test_a_broken_cache_is_counted_by_its_cause_and_told_on_the_span():
     }
     broken = view.sent.broken
     assert (
-        "ullage.cache.anew_tokens",
+        "ullage.cache.rebilled_tokens",
         "{token}",
         broken.tokens,
         labels,

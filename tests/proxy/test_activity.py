@@ -73,8 +73,8 @@ def test_the_words_of_a_decision_have_a_bound():
 def test_a_broken_cache_is_a_line_of_its_conversation_and_in_the_sums():
     found = seen_of(relayed(), broke(), broke())
     (shown,) = found.conversations
-    assert (shown.totals.breaks, shown.totals.anew_tokens) == (2, 1_800)
-    assert found.totals.anew_usd == 0.5
+    assert (shown.totals.breaks, shown.totals.rebilled_tokens) == (2, 1_800)
+    assert found.totals.rebilled_usd == 0.5
     note = shown.decisions[-1]
     assert (note.kind, note.place) == ("cache_broken", "tools (`x` added)")
     assert "900 tokens were billed again" in note.reason

@@ -3,7 +3,7 @@
 import io
 import json
 
-from tests.proxy.told import passed, relayed
+from tests.proxy.told import broke, passed, relayed
 from ullage.doors.proxy.logs import lines_to
 
 
@@ -28,7 +28,7 @@ def test_a_line_says_what_it_came_to():
         500.0,
         1_000,
     )
-    assert line["tenant"] == "tenant-o"
+    assert line["tenant"] == "tenant-of-somebody"
     (line,) = lines(passed("asked"))
     assert (line["done"], line["passed"]) == ("passed", "asked")
     assert "path" not in line
@@ -39,3 +39,12 @@ def test_nothing_fails_for_a_log_that_takes_nothing():
     tell = lines_to(file)
     file.close()
     tell(relayed())
+
+
+def test_a_line_names_the_cause_of_a_broken_cache():
+    whole, broken = lines(relayed(), broke())
+    assert (broken["cache_broken"], broken["rebilled_tokens"]) == (
+        "tools",
+        900,
+    )
+    assert "cache_broken" not in whole

@@ -71,5 +71,5 @@ def test_a_label_of_a_strangers_is_quoted():
 
 
 def test_tokens_that_were_billed_anew_are_counted_by_their_cause():
-    lines = text(broke(), broke(), relayed())["cache_anew_tokens_total"]
-    assert lines == ['ullage_cache_anew_tokens_total{cause="tools"} 1800']
+    lines = text(broke(), broke(), relayed())["cache_rebilled_tokens_total"]
+    assert lines == ['ullage_cache_rebilled_tokens_total{cause="tools"} 1800']

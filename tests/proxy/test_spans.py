@@ -83,6 +83,6 @@ def test_a_broken_cache_is_on_the_span_with_its_cause_and_price():
     attributes = attributes_of(broke())
     assert attributes["ullage.cache.cause"] == "tools"
     assert attributes["ullage.cache.by"] == "the client"
-    assert attributes["ullage.cache.anew_tokens"] == 900
+    assert attributes["ullage.cache.rebilled_tokens"] == 900
     assert attributes["ullage.cache.cost_usd"] == 0.25
     assert "ullage.cache.cause" not in attributes_of(relayed())

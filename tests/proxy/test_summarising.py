@@ -257,7 +257,10 @@ def fails_as(writer, answer):
             {"provider": "openai", "model": "x", "url": "ftp://x"},
             "summariser.url",
         ),
-        ({"provider": "openai", "model": "x", "at_once": 0}, "summariser"),
+        (
+            {"provider": "openai", "model": "x", "at_once": 0},
+            "summariser.at_once",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused(settings, setting):

@@ -1,9 +1,12 @@
 """Why a prompt cache broke: the cause is the change that was made, the tokens the provider's."""
 
+import sys
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests import histories
 from tests.session.provider import (
     CLAUDE,
     SYSTEM,
@@ -16,8 +19,9 @@ from ullage import Limits, MemoryStore, Session
 from ullage.core.errors import StoreError
 from ullage.core.tokens.catalog import lookup
 from ullage.core.values.usage import Usage
-from ullage.session.cache_breaks import anew_usd
-from ullage.session.sent import SENT
+from ullage.session.cache_breaks import rebilled_usd
+from ullage.session.sent import SENT, Answered
+from ullage.wires import FORMATS
 
 VAST = Limits(window_tokens=500_000)
 
@@ -69,7 +73,7 @@ def test_a_changed_head_is_named_with_its_place_and_price(cause, provider):
     assert str(broken).startswith(sentence)
     assert broken.is_measured
     assert broken.tokens == pytest.approx(broken.reckoned_tokens, rel=0.2)
-    price = anew_usd(
+    price = rebilled_usd(
         broken.tokens, lookup(agent.head["model"]), 0, writes=True
     )
     assert broken.cost_usd == pytest.approx(price)
@@ -148,7 +152,7 @@ def test_a_call_that_was_too_long_ago_is_time_not_the_client(provider):
     view = agent.turn(wait_s=420)
     assert view.sent.broken.cause == "expired"
     assert str(view.sent.broken).startswith(
-        "The last call was 7 minutes ago, longer than the cache lives, so "
+        "The last call was 7 minutes ago, and its cache lives 5 minutes, so "
     )
 
 
@@ -322,3 +326,70 @@ def test_what_is_kept_holds_no_text(provider, tmp_path):
     kept = (tmp_path / "kept.db").read_bytes()
     kept += (tmp_path / "kept.db-wal").read_bytes()
     assert b"secret-of-mine" not in kept
+
+
+def calls_of(turns):
+    """How many functions of Python some turns call."""
+    count = 0
+
+    def profile(frame, event, argument):
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(profile)
+    try:
+        turns()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def nothing(*_, **__):
+    return
+    yield
+
+
+def test_a_turn_without_a_break_costs_no_tenth_more(provider, monkeypatch):
+    """Beside the same turns of a session that looks for no breaks; counted, not timed."""
+
+    def turns(agent):
+        return calls_of(lambda: [agent.turn() for _ in range(8)])
+
+    agent = warm(provider, 12)
+    looking = turns(agent)
+    monkeypatch.setattr("ullage.session.core.look_back", nothing)
+    monkeypatch.setattr(
+        "ullage.session.core.answered", lambda *_, **__: Answered()
+    )
+    blind = turns(warm(Provider().watch(monkeypatch), 12))
+    assert blind < looking < 1.1 * blind
+
+
+HEADS = {
+    "anthropic": lambda text: {"system": text},
+    "bedrock-converse": lambda text: {"system": [{"text": text}]},
+    "gemini": lambda text: {"systemInstruction": {"parts": [{"text": text}]}},
+    "openai-responses": lambda text: {"instructions": text},
+}
+
+
+@pytest.mark.parametrize("format", sorted(histories.MODEL))
+def test_a_system_prompt_that_changed_is_named_on_every_wire(format):
+    wire, messages = FORMATS[format], [histories.user(format, "Go on. " * 900)]
+    session = Session(histories.MODEL[format], format=format, limits=VAST)
+    for text in ("Be brief. " * 800, "Be brave. " * 800):
+        request = histories.request(format, messages)
+        if format in HEADS:
+            request |= HEADS[format](text)
+        else:
+            head = {"role": "system", "content": text}
+            request[wire.key] = [head, *messages]
+        view = session.fit(request)
+        tokens = view.sent.estimate
+        view.observe(Usage(cache_write_tokens=tokens, output_tokens=9))
+        turn = histories.Turn(said="On.")
+        messages += histories.wire(format, [turn])[1:]
+        messages.append(histories.user(format, "And then?"))
+    broken = view.sent.broken
+    assert (broken.cause, broken.place) == ("system", "at character 6")
+    assert broken.tokens > 3_000

@@ -22,11 +22,11 @@ SENTENCES = {
     ): "The tools changed (`x` added), so 900 tokens were billed again.",
     CacheBreak(
         "batch", "message 2 on", 3_320, 0.01145, 4_900, 7_104, name="b1"
-    ): "Batch b1 of ullage's changed the request from message 2 on, so 3,320 tokens were billed "
-    "anew: $0.0115 (4,900 tokens reckoned).",
+    ): "Batch b1 by ullage changed the request from message 2 on, so 3,320 tokens were billed "
+    "again: $0.0115 (4,900 tokens reckoned).",
     CacheBreak(
-        "expired", tokens=500, gap_s=420
-    ): "The last call was 7 minutes ago, longer than the cache lives, so about 500 tokens are "
+        "expired", tokens=500, gap_s=420, lives_s=300
+    ): "The last call was 7 minutes ago, and its cache lives 5 minutes, so about 500 tokens are "
     "billed again.",
     CacheBreak(
         "evicted", tokens=70, read_tokens=30, held_tokens=100
@@ -66,7 +66,7 @@ def test_on_a_span_it_has_its_cause_and_figures_and_no_price_that_is_unknown():
     attributes = CacheBreak("expired", tokens=5).attributes
     assert attributes["ullage.cache.cause"] == "expired"
     assert attributes["ullage.cache.by"] == "time"
-    assert attributes["ullage.cache.anew_tokens"] == 5
+    assert attributes["ullage.cache.rebilled_tokens"] == 5
     assert "ullage.cache.cost_usd" not in attributes
 
 

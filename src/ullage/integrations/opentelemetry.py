@@ -4,7 +4,7 @@
 
     ullage.events           counter, by kind and model
     ullage.core.tokens.removed   counter of tokens that left a view, by kind and model
-    ullage.cache.anew_tokens     counter of tokens that were billed again, by cause and model
+    ullage.cache.rebilled_tokens     counter of tokens that were billed again, by cause and model
     ullage.pruned, …        an event on the current span: tokens before and after, and the ref
 
 Names are those of the GenAI conventions where they have one (``gen_ai.request.model``). The span is
@@ -56,7 +56,7 @@ def events_told(
     )
     on_spans = {"gen_ai.conversation.id": conversation} if conversation else {}
     anew = meter.create_counter(
-        "ullage.cache.anew_tokens",
+        "ullage.cache.rebilled_tokens",
         unit="{token}",
         description="Tokens that had been sent before and were billed again, by cause.",
     )

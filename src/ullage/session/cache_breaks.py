@@ -115,7 +115,9 @@ def _look_back(
     info.change = change
     gap_s = max(now_s - before.sent.at_s, 0)
     if before.caches and gap_s > before.sent.lives_s:
-        expired = CacheBreak("expired", gap_s=gap_s)
+        expired = CacheBreak(
+            "expired", gap_s=gap_s, lives_s=before.sent.lives_s
+        )
         info.broken = _reckoned(expired, info, window, None)
     elif change is not None and _may_cache(info, before):
         broken = _broken_by(change, gap_s)
@@ -160,7 +162,7 @@ def settle(
     tokens = held - read_tokens
     if broken is None or tokens < _NOISE_TOKENS:
         return None
-    cost_usd = anew_usd(
+    cost_usd = rebilled_usd(
         tokens,
         lookup(info.model),
         usage.input_tokens,
@@ -191,7 +193,7 @@ def event_of(broken: CacheBreak) -> Event:
     )
 
 
-def anew_usd(
+def rebilled_usd(
     tokens: int,
     model: ModelInfo,
     prompt_tokens: int,
@@ -215,13 +217,13 @@ def anew_usd(
     fresh_usd, read_usd = prices.input_usd, prices.cache_read_usd
     if fresh_usd is None:
         return None
-    anew = fresh_usd
+    token_usd = fresh_usd
     if writes and prices.cache_write_usd is not None:
-        anew = prices.cache_write_usd
+        token_usd = prices.cache_write_usd
         if writes_long and prices.long_write_usd is not None:
-            anew = prices.long_write_usd
+            token_usd = prices.long_write_usd
     saving_usd = fresh_usd if read_usd is None else read_usd
-    return tokens * (anew - saving_usd) / _MILLION
+    return tokens * (token_usd - saving_usd) / _MILLION
 
 
 # ── what is reckoned ─────────────────────────────────────────────────────────────────────
@@ -269,7 +271,7 @@ def _reckoned(
         return None
     before = info.before
     usage = (0, 0, 0, 0, 0) if before is None else before.sent.usage
-    cost_usd = anew_usd(
+    cost_usd = rebilled_usd(
         tokens,
         lookup(info.model),
         info.estimate,

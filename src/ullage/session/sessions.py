@@ -25,11 +25,13 @@ from msgspec.structs import astuple
 from ullage.core.errors import ConfigError
 from ullage.core.history.snapshots import not_same
 from ullage.core.locks import RLock
+from ullage.core.tokens.catalog import lookup
 from ullage.core.turn.lessons import Lessons
 from ullage.core.values.authors import named_tools
 from ullage.core.values.carried import Arguments, Portable
 from ullage.core.values.effects import Steps
 from ullage.core.values.messages import Message
+from ullage.core.values.usage import Usage
 from ullage.policy.stages.default import HELD_OUT
 from ullage.session.closing import (
     AsyncClosing,
@@ -39,9 +41,11 @@ from ullage.session.closing import (
 )
 from ullage.session.drivers import arun, run
 from ullage.session.holdout import checked, is_held_out
-from ullage.session.receipts import aclose, close
+from ullage.session.receipts import ReceiptWriter, aclose, close
 from ullage.session.session import Session
 from ullage.session.spend.budget import Budget
+from ullage.session.spend.calls import Spent
+from ullage.session.spend.cost import cost_usd
 from ullage.stores import MemoryStore, open_store
 from ullage.stores._open import innermost
 from ullage.stores.objects.opening import beside
@@ -308,6 +312,20 @@ class _Sessions(Portable, Generic[S]):
             **settings,
         }
         return self._create(options)
+
+    def pay_beside(
+        self, usage: Usage, model: str, *, tenant: str, client: str
+    ) -> None:
+        """Put into the receipts what was paid beside all requests of a conversation.
+
+        Args:
+            usage: what it came to.
+            model: that was asked.
+            tenant: whose conversation it was.
+            client: what the receipt is listed under.
+        """
+        spent = Spent(usage=usage, cost_usd=cost_usd(usage, lookup(model)))
+        ReceiptWriter(self.store, tenant, client).paid_beside(spent, model)
 
     def run(self, steps: Steps[T], tenant: str) -> Any:
         """Do what steps ask of the store.

@@ -117,6 +117,20 @@ class Question(Struct, frozen=True):
     body: dict[str, Any]
 
 
+class CacheRefresh(Struct, frozen=True):
+    """A request that reads a prompt cache, so that it lives on.
+
+    Attributes:
+        body: what is sent: the same prompt, asked for one token, in one piece.
+        lives_s: how long the cache lives once it was read.
+        is_long: whether it is written at the price of a longer life.
+    """
+
+    body: dict[str, Any]
+    lives_s: float
+    is_long: bool = False
+
+
 class CountRequest(NamedTuple):
     """What asks a provider to count the tokens of a request.
 
@@ -141,6 +155,8 @@ class Http(ABC):
         openings: the types of events of a stream that come before all content.
         failures: the types of a body, or of an event, that says that there is no reply.
         base: what stands between a vendor's host and the path of a `question`.
+        cache_life_s: the shortest life of a prompt cache that lives on when it is read; None: the
+            provider's rules know of none.
         asks: how the path ends at which a reply is asked for, and which a `question` may take.
         names_events: whether an event is an object with one field, whose name is its type: in
             Amazon's frames that is a header. Else a frame holds an event as bytes.
@@ -154,6 +170,7 @@ class Http(ABC):
     openings: ClassVar[frozenset[str]] = frozenset()
     failures: ClassVar[frozenset[str]] = frozenset(("error",))
     base: ClassVar[str] = ""
+    cache_life_s: ClassVar[float | None] = None
     asks: ClassVar[re.Pattern[str]]
     names_events: ClassVar[bool] = False
     count_field: ClassVar[str] = "input_tokens"
@@ -178,6 +195,18 @@ class Http(ABC):
             key: the key.
         """
         return {"Authorization": f"Bearer {key}"}
+
+    def refresh(self, body: Mapping[str, Any]) -> CacheRefresh | None:
+        """What reads the prompt cache of a request again, and does nothing else.
+
+        Args:
+            body: of the request.
+
+        Returns:
+            The request; None where the provider's rules say nothing of a cache that lives on when
+            it is read, or where it cannot be asked for one token.
+        """
+        return None
 
     def path_beside(self, path: str, question: Question) -> str | None:
         """The path of a question at the API that a client asks at another path of it.

@@ -64,6 +64,7 @@ class CacheBreak(Struct, frozen=True, array_like=True, omit_defaults=True):
         gap_s: seconds since the call before it; 0: not known.
         name: the short name of the batch or decision; ``""``: it is none.
         held_tokens: what the provider's cache had of the request before, as it reported them.
+        lives_s: how long such a cache usually lives, where that is the cause.
     """
 
     cause: Cause
@@ -75,6 +76,7 @@ class CacheBreak(Struct, frozen=True, array_like=True, omit_defaults=True):
     gap_s: int = 0
     name: str = ""
     held_tokens: int = 0
+    lives_s: int = 0
 
     @property
     def party(self) -> Party:
@@ -93,7 +95,7 @@ class CacheBreak(Struct, frozen=True, array_like=True, omit_defaults=True):
             "ullage.cache.cause": self.cause,
             "ullage.cache.by": self.party,
             "ullage.cache.place": self.where,
-            "ullage.cache.anew_tokens": self.tokens,
+            "ullage.cache.rebilled_tokens": self.tokens,
             "ullage.cache.is_measured": self.is_measured,
         }
         if self.cost_usd is not None:
@@ -119,7 +121,8 @@ class CacheBreak(Struct, frozen=True, array_like=True, omit_defaults=True):
                 "in its cache (expired or evicted)"
             )
         if self.cause == "expired":
-            return f"{reason} {duration(self.gap_s)} ago, longer than the cache lives"
+            lives = duration(self.lives_s)
+            return f"{reason} {duration(self.gap_s)} ago, and its cache lives {lives}"
         return f"{reason} {self.place}".format(name=self.name).rstrip()
 
     @property
@@ -151,7 +154,7 @@ _PARTS: dict[Cause, str] = {
     "settings": "settings",
 }
 _REASONS: dict[Cause, str] = {
-    "batch": "Batch {name} of ullage's changed the request from",
+    "batch": "Batch {name} by ullage changed the request from",
     "decision": "A user's decision {name} changed the request from",
     "recall": "The recall tools changed",
     "policy": "Another policy or version decides from here on",

@@ -13,6 +13,7 @@ Kind: TypeAlias = Literal[
     "pruned",  # old messages became a record, or an old result left the view
     "condensed",  # a run of messages became a deterministic summary
     "compacted",  # a run of messages became a summary
+    "kept_alive",  # a prompt cache that was about to expire was read again
     "preparing",  # a summary was begun beside the turns, before it is needed
     "summary_refused",  # what a model wrote was not accepted; the deterministic one is shown
     "stalled",  # what was summarised is being done again, call for call, and nothing is changed
@@ -32,7 +33,7 @@ Kind: TypeAlias = Literal[
     "unfitted",  # the request could not be fitted, and went to the provider as it came
     "superseded",  # a newer policy decides here; only the guard adds to it
     "observed",  # a reply's usage was taken in
-    "cache_broken",  # what had been sent before was billed anew; the event says because of what
+    "cache_broken",  # what had been sent before was billed again; the event says because of what
     "unkept",  # the store is full: what is new is shown uncut, or nothing would open it
     "unreported",  # a reply's usage could not be read or kept; our estimate is counted for it
     "refused",  # the provider called the request, or a text, too long; the next one is smaller

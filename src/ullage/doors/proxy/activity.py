@@ -5,12 +5,13 @@ Bounded: the conversations used last, and of each its newest turns and decisions
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Iterable
 from operator import add
 
 from msgspec import Struct
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from ullage import Event
 from ullage.doors.exchange.additions import Addition
@@ -76,8 +77,8 @@ class Totals(Struct, frozen=True):
         recalled: how often something set aside was opened again.
         cost_usd: at list price, of what was reported; unknown prices are one out.
         breaks: how often a prompt cache broke.
-        again_tokens: what was sent before and billed again then.
-        again_usd: what that cost, at list price.
+        rebilled_tokens: what was sent before and billed again then.
+        rebilled_usd: what that cost, at list price.
     """
 
     requests: int = 0
@@ -88,8 +89,8 @@ class Totals(Struct, frozen=True):
     recalled: int = 0
     cost_usd: float = 0.0
     breaks: int = 0
-    again_tokens: int = 0
-    again_usd: float = 0.0
+    rebilled_tokens: int = 0
+    rebilled_usd: float = 0.0
 
     def __add__(self, other: Totals) -> Totals:
         return Totals(*map(add, astuple(self), astuple(other)))
@@ -211,6 +212,25 @@ class Activity:
         if len(self._conversations) > _CONVERSATIONS:
             self._conversations.popitem(last=False)
 
+    def note(self, conversation: str, event: Event, cost_usd: float) -> None:
+        """Take in what was done beside the requests of a conversation, and what it cost.
+
+        Args:
+            conversation: its key.
+            event: what was done.
+            cost_usd: at list price.
+        """
+        totals = Totals(cost_usd=cost_usd)
+        self.totals += totals
+        shown = self._conversations.get(conversation)
+        if shown is not None:
+            notes = (*shown.decisions, _decision(time.time(), event))
+            self._conversations[conversation] = replace(
+                shown,
+                totals=shown.totals + totals,
+                decisions=notes[-_DECISIONS:],
+            )
+
     @property
     def conversations(self) -> tuple[ConversationActivity, ...]:
         """The conversations, the one used last first."""
@@ -235,8 +255,8 @@ def totalled(relayed: Relayed) -> Totals:
         recalled=report.recalled,
         cost_usd=cost or 0.0,
         breaks=len(breaks),
-        again_tokens=sum(broken.tokens for broken in breaks),
-        again_usd=sum(broken.cost_usd or 0.0 for broken in breaks),
+        rebilled_tokens=sum(broken.tokens for broken in breaks),
+        rebilled_usd=sum(broken.cost_usd or 0.0 for broken in breaks),
     )
 
 

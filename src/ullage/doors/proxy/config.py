@@ -134,6 +134,22 @@ class SummariserSettings(
     at_once: int = 4
 
 
+class KeepAliveSettings(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
+    """How often a provider's prompt cache is kept from expiring in a pause, where that pays.
+
+    Attributes:
+        most: the most times in one pause.
+        at_once: the most requests of one worker at a time.
+        timeout_s: how long one may take.
+    """
+
+    most: int = 3
+    at_once: int = 4
+    timeout_s: float = 30.0
+
+
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A proxy's settings.
 
@@ -179,6 +195,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             scheme that is not the web's, ``vscode-webview://*``.
         use_system_proxy: reach upstreams through the proxy that the environment names.
         summariser: a model that writes summaries; None: none does.
+        keepalive: whether a prompt cache is kept from expiring in a pause; None: it is not.
         limits: how much is held, and how long is waited.
     """
 
@@ -210,6 +227,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     allowed_origins: list[str] = []
     use_system_proxy: bool = True
     summariser: SummariserSettings | None = None
+    keepalive: KeepAliveSettings | None = None
     limits: ProxyLimits = ProxyLimits()
 
     def __post_init__(self) -> None:
@@ -240,6 +258,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         named_tools(self.user_tools)
         _check_numbers(self)
         _check_access(self.access)
+        if self.keepalive is not None:
+            _check_positive(self.keepalive, "keepalive")
         if self.summariser is not None:
             _check_summariser(self.summariser, self.upstreams)
         _check_budgets(self)
@@ -435,6 +455,17 @@ def _check_origin(origin: str) -> None:
         )
 
 
+def _check_positive(settings: Struct, name: str) -> None:
+    """Raise ConfigError if a number of some settings is none to count with."""
+    for setting, value in msgspec.structs.asdict(settings).items():
+        if isinstance(value, int | float) and value <= 0:
+            raise ConfigError(
+                f"{name}.{setting}",
+                f"{value:g} is not more than 0",
+                "Give a positive number, or leave the table out.",
+            )
+
+
 def _check_summariser(
     settings: SummariserSettings, upstreams: Mapping[str, str]
 ) -> None:
@@ -458,13 +489,7 @@ def _check_summariser(
         )
     if settings.url:
         _check_upstream("summariser.url", settings.provider, settings.url)
-    if settings.timeout_s <= 0 or settings.at_once < 1:
-        raise ConfigError(
-            "summariser",
-            f"timeout_s {settings.timeout_s:g} and at_once {settings.at_once} "
-            "must be more than 0",
-            "Give positive numbers.",
-        )
+    _check_positive(settings, "summariser")
 
 
 def _check_access(access: AccessSettings) -> None:

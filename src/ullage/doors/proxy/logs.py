@@ -69,6 +69,10 @@ def line_of(relayed: Relayed) -> dict[str, Any]:
         line["input_tokens"] = report.usage.input_tokens
         line["cached_tokens"] = report.usage.cache_read_tokens
         line["output_tokens"] = report.usage.output_tokens
+    for event in report.events:
+        if event.broken is not None:
+            line["cache_broken"] = event.broken.cause
+            line["rebilled_tokens"] = event.broken.tokens
     use = report.budget
     if use is not None and (use.state != "within" or report.is_stopped):
         line["budget"] = use.budget

@@ -48,6 +48,8 @@ _MOST_TEAMS, _OTHERS = 200, "(others)"
 _HELP = {
     "requests_total": "Requests, by upstream, wire and what was done.",
     "passed_total": "Requests that went on as they came, by reason.",
+    "keepalive_requests_total": "How often a prompt cache was kept from expiring.",
+    "keepalive_cost_usd_total": "What that cost, at list price.",
     "refused_total": "Requests that were not passed on: a web page may have sent them.",
     "replies_total": "Replies, by upstream and status.",
     "broken_total": "Replies that ended before their end, or never came.",
@@ -56,7 +58,7 @@ _HELP = {
     "prompt_tokens_total": "Estimated tokens of fitted prompts: as they came, and as they went on.",
     "reported_tokens_total": "Tokens that providers reported.",
     "decisions_total": "What was decided in fitted requests, by kind.",
-    "cache_anew_tokens_total": "Tokens that were sent before and billed again, by cause.",
+    "cache_rebilled_tokens_total": "Tokens that were sent before and billed again, by cause.",
     "body_bytes_total": "Bytes of bodies of fitted requests: as they came, and as they went on.",
     "fit_seconds": "From the request's last byte until it was sent on.",
     "head_seconds": "From then until the head of the reply.",
@@ -133,7 +135,7 @@ class Metrics:
             self._add("decisions_total", 1, kind=event.kind)
             if event.broken is not None:
                 self._add(
-                    "cache_anew_tokens_total",
+                    "cache_rebilled_tokens_total",
                     event.broken.tokens,
                     cause=event.broken.cause,
                 )

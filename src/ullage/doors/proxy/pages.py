@@ -21,6 +21,7 @@ from urllib.parse import parse_qs, unquote
 
 from aiohttp import web
 
+from ullage import Event
 from ullage.core.errors import ConfigError
 from ullage.doors.proxy import deciding
 from ullage.doors.proxy.access import Access
@@ -136,10 +137,45 @@ class Pages:
         refusal = deciding.problem(request) if is_decision else None
         return refusal or await self._decided(request, *asked)
 
+    # ── prompt caches that are kept alive ────────────────────────────────────────────
+
+    def note_kept_alive(
+        self, conversation: str, event: Event, cost_usd: float
+    ) -> None:
+        """Show on the page, and in the session, that a prompt cache was read again.
+
+        Args:
+            conversation: the key of its session.
+            event: what was done, and why.
+            cost_usd: what it cost.
+        """
+        self._observers.activity.note(conversation, event, cost_usd)
+        sessions = self._relay.exchanges.sessions
+        if conversation in sessions:
+            sessions.of(conversation).emit(event)
+
+    async def is_used_elsewhere(
+        self, conversation: str, since_s: float
+    ) -> bool:
+        """Whether another worker has served a conversation since a time.
+
+        Args:
+            conversation: the key of its session.
+            since_s: the time, in seconds since 1970.
+        """
+        times = await self._siblings.ask_as(
+            f"/used/{conversation}", float | None
+        )
+        return any(used_s is not None and used_s > since_s for used_s in times)
+
     async def for_siblings(
         self, request: web.BaseRequest
     ) -> web.StreamResponse:
         """Answer another worker: what is here, and nothing of the others."""
+        keepalive = self._relay.keepalive
+        if keepalive is not None and request.path.startswith("/used/"):
+            conversation = request.path.removeprefix("/used/")
+            return json_answer(keepalive.last_use_s(conversation))
         match request.path:
             case "/metrics":
                 return json_answer(self._lines())
@@ -195,6 +231,10 @@ class Pages:
         budgets, rows = self._relay.budgets, self._budgets()
         if budgets is not None:
             gauges["budget_store_errors_total"] = budgets.store_errors
+        keepalive = self._relay.keepalive
+        if keepalive is not None:
+            gauges["keepalive_requests_total"] = keepalive.count
+            gauges["keepalive_cost_usd_total"] = keepalive.cost_usd
         several = self._siblings.folder is not None
         return self._observers.metrics.lines(
             gauges, str(self._siblings.number) if several else "", rows

@@ -24,7 +24,8 @@ from aiohttp import web
 from msgspec.structs import replace
 from multidict import CIMultiDict
 
-from ullage.core.errors import StoreError
+from ullage import Usage
+from ullage.core.errors import BudgetExceeded, StoreError
 from ullage.doors.exchange import ClientAnswer, Exchange, Exchanges, Passed
 from ullage.doors.exchange import route_of as asked_at
 from ullage.doors.exchange.values import ExchangeReport
@@ -43,6 +44,12 @@ from ullage.doors.proxy.headers import (
     passed_down,
     passed_up,
     program_of,
+)
+from ullage.doors.proxy.keepalive import (
+    KEPT_ALIVE,
+    FinishedRequest,
+    KeepAlive,
+    WatchedRequest,
 )
 from ullage.doors.proxy.relayed import Relayed, treatment_of
 from ullage.doors.proxy.routes import UpstreamRoute, route_of
@@ -82,6 +89,7 @@ class RequestRelay:
         connections: those of this worker, once it listens.
         identities: who names the credentials of requests.
         answered: the credentials that an upstream answered.
+        keepalive: the prompt caches that are kept from expiring; None: none is.
         held: how much of bodies is held.
         in_flight: requests whose reply is not over.
         idle: set while there is none.
@@ -119,6 +127,11 @@ class RequestRelay:
         self.counting = Counting(config, client, self.answered, self.proxies)
         self.discovery = Discovery(config, client, self.proxies)
         self.held = BodyBudget(config.limits.held_bytes)
+        self.keepalive: KeepAlive | None = None
+        if config.keepalive is not None and not config.dry_run:
+            self.keepalive = KeepAlive(
+                config, client, self.held, self.proxies, self._pay_beside
+            )
         self.in_flight, self.is_stopping = 0, False
         self.idle = asyncio.Event()
         self.idle.set()
@@ -135,6 +148,18 @@ class RequestRelay:
             self.proxies,
         )
         return writer.summariser
+
+    async def _pay_beside(self, last: FinishedRequest, usage: Usage) -> None:
+        """Count what kept a prompt cache alive: in the receipts, and towards budgets of teams."""
+        self.exchanges.sessions.pay_beside(
+            usage, last.model, tenant=last.tenant, client=KEPT_ALIVE
+        )
+        if self.budgets is not None:
+            call = self.budgets.call(last.tenant)
+            with contextlib.suppress(BudgetExceeded):
+                await adrive(call.claim(last.model, usage.sent_tokens, 1))
+            call.settle(usage)
+            await self._book()
 
     async def close(self) -> None:
         """Close the store, and give up what upstreams are asked."""
@@ -259,7 +284,8 @@ class _Relaying:
         self._head_s = 0.0
         self._upstream: HttpUpstream | None = None
         self._came_bytes = 0
-        self._is_dry = self._is_broken = False
+        self._is_dry = self._is_broken = self._is_whole = False
+        self._watched = WatchedRequest(relay.keepalive, request, self.tenant)
 
     async def run(self) -> web.StreamResponse:
         """The reply, given."""
@@ -294,6 +320,11 @@ class _Relaying:
         finally:
             self._relay.held.give(len(body.data) if body.is_whole else 0)
             self._tell(passed)
+            self._watched.end(
+                self._upstream,
+                self._route,
+                is_whole=self._is_whole and not self._is_broken,
+            )
             if self._spending is not None:
                 report = self._report
                 if report is None and self._last_exchange is not None:
@@ -391,6 +422,7 @@ class _Relaying:
                     spending.look_at(part)
                 await self._write(response, part)
             await response.write_eof()
+            self._is_whole = True
         if spending is not None:
             spending.read(reply)
         return response
@@ -475,6 +507,7 @@ class _Relaying:
             client_session=client_session_of(self._request.headers),
             spending=None if self._spending is None else self._spending.call,
         )
+        self._watched.exchange = self._last_exchange
         return self._last_exchange
 
     async def _down(
@@ -499,6 +532,7 @@ class _Relaying:
             await whole_response.prepare(self._request)
             # before the answer is closed, and observed
             await whole_response.write_eof()
+            self._is_whole = True
             return whole_response
         response = self._response(reply, treatment, is_read=True)
         await response.prepare(self._request)
@@ -506,6 +540,7 @@ class _Relaying:
             while data := await adrive(answer.next()):
                 await self._write(response, data)
             await response.write_eof()
+            self._is_whole = True
         return response
 
     # ── both ─────────────────────────────────────────────────────────────────────────
@@ -526,6 +561,7 @@ class _Relaying:
             proxy=proxy,
             reply_bytes=most,
             judged=self._judge,
+            sending=self._watched.sending,
         )
 
     def _headers(

@@ -141,6 +141,10 @@ async def running(
             siblings.writer,
         )
         pages = Pages(config, relay, observers, siblings)
+        if relay.keepalive is not None:
+            relay.keepalive.notice = pages.note_kept_alive
+            if siblings.folder is not None:
+                relay.keepalive.is_elsewhere = pages.is_used_elsewhere
 
         async def answer(request: web.BaseRequest) -> web.StreamResponse:
             target = (
@@ -179,6 +183,8 @@ async def running(
                 yield relay
         finally:
             relay.is_stopping = True
+            if relay.keepalive is not None:
+                await relay.keepalive.close()
             await _drained(relay, config.limits.drain_s, site)
             await runner.cleanup()
             await relay.close()

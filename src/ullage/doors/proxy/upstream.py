@@ -75,8 +75,10 @@ class HttpUpstream:
         proxy: the system's own proxy that leads there, or None.
         reply_bytes: the most bytes of a reply that is read whole.
         judged: awaited with the status of each reply before it is given.
+        sending: called with each body that an exchange sends.
 
     Attributes:
+        headers: as given.
         sent_bytes: of the body that was sent last.
         is_changed: whether that was another than what came.
         began_s: when that was, on the monotonic clock; 0 if nothing was sent.
@@ -94,14 +96,16 @@ class HttpUpstream:
         proxy: str | None = None,
         reply_bytes: int = 64 << 20,
         judged: Judged | None = None,
+        sending: Callable[[bytes], None] | None = None,
     ) -> None:
+        self._sending = sending
         self.sent_bytes, self.began_s, self.is_changed = 0, 0.0, False
         self._client, self._method, self._url = (
             client,
             method,
             URL(url, encoded=True),
         )
-        self._headers, self._original_body, self._plain = (
+        self.headers, self._original_body, self._plain = (
             headers,
             original_body,
             plain,
@@ -115,9 +119,11 @@ class HttpUpstream:
     async def send(self, body: bytes) -> HttpReply:
         """Send it with this body, and give the reply once its head is there."""
         self.sent_bytes, self.is_changed = len(body), body is not self._plain
+        if self._sending is not None:
+            self._sending(body)
         if not self.is_changed:
             return await self.pass_on()
-        headers = self._headers.copy()
+        headers = self.headers.copy()
         for name in _OF_BODY:
             headers.popall(name, None)
         return await self._send(body, headers)
@@ -129,7 +135,7 @@ class HttpUpstream:
             self._client,
             self._method,
             url,
-            self._headers,
+            self.headers,
             self._original_body,
             proxy=self._proxy,
         )
@@ -137,7 +143,7 @@ class HttpUpstream:
 
     async def pass_on(self) -> HttpReply:
         """Send it as it came."""
-        return await self._send(self._original_body, self._headers)
+        return await self._send(self._original_body, self.headers)
 
     async def _send(self, data: Any, headers: CIMultiDict[str]) -> HttpReply:
         self.began_s = time.monotonic()

@@ -62,7 +62,7 @@ def _batch_json(note: BatchNote) -> dict[str, Any]:
     broken = fields.pop("broken")
     fields["fewer_tokens"] = note.fewer_tokens
     fields["cost_usd"] = None if broken is None else broken.cost_usd
-    fields["anew_tokens"] = 0 if broken is None else broken.tokens
+    fields["rebilled_tokens"] = 0 if broken is None else broken.tokens
     return fields
 
 

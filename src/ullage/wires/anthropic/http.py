@@ -12,11 +12,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ullage.core.history.raw import field
 from ullage.wires.http import (
     BatchPaths,
+    CacheRefresh,
     CountRequest,
     Http,
     Question,
@@ -37,10 +39,31 @@ _COUNTED_FIELDS = (
 """What of a request may be in one that asks for its tokens."""
 
 
+LIFE_S, LONG_LIFE_S = 300.0, 3_600.0
+"""How long a prompt cache lives from the request on that read it last, by its ``ttl``."""
+
+
+def _markers(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The cache markers of a request."""
+    blocks: list[Any] = [body]
+    for name in ("tools", "system"):
+        value = body.get(name)
+        blocks += value if isinstance(value, list) else ()
+    messages = body.get("messages")
+    for message in messages if isinstance(messages, list) else ():
+        content = field(message, "content")
+        blocks += content if isinstance(content, list) else ()
+    for block in blocks:
+        marker = field(block, "cache_control")
+        if isinstance(marker, Mapping):
+            yield marker
+
+
 class AnthropicHttp(Http):
     """Messages over HTTP."""
 
     wire = "anthropic"
+    cache_life_s = LIFE_S
     asks = re.compile(r"/v1/messages$")
     endpoints = (
         endpoint(r"/models/count-tokens:rawPredict", "count"),
@@ -86,6 +109,24 @@ class AnthropicHttp(Http):
         if system:
             body["system"] = system
         return Question("/v1/messages", body)
+
+    def refresh(self, body: Mapping[str, Any]) -> CacheRefresh | None:
+        """See `Http.refresh`. Where thinking has a budget of tokens, one token is refused.
+
+        Source: `provider-rules` §3.2: a hit renews the life of an entry without a charge.
+        """
+        lives = {marker.get("ttl", "5m") for marker in _markers(body)}
+        if not lives or field(body.get("thinking"), "type") == "enabled":
+            return None
+        is_long = lives == {"1h"}
+        same = {
+            name: value for name, value in body.items() if name != "stream"
+        }
+        return CacheRefresh(
+            {**same, "max_tokens": 1},
+            LONG_LIFE_S if is_long else LIFE_S,
+            is_long,
+        )
 
     def key_headers(self, key: str) -> dict[str, str]:
         """See `Http.key_headers`."""

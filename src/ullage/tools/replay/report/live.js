@@ -39,7 +39,7 @@ function sums(state) {
     ["Saved", saved(all) || "–", `${number(all.raw_tokens - all.sent_tokens)} tokens`],
     ["Opened again", number(all.recalled), "of what was set aside"],
     ["Cost", `$${all.cost_usd.toFixed(2)}`, "at list price, as far as reported"],
-    ["Billed anew", number(all.anew_tokens), `tokens, $${all.anew_usd.toFixed(2)}: a prompt cache broke ${times(all.breaks)}`],
+    ["Billed again", number(all.rebilled_tokens), `tokens, $${all.rebilled_usd.toFixed(2)}: a prompt cache broke ${times(all.breaks)}`],
   ];
   at("sums").replaceChildren(...rows.map(([name, value, more]) => {
     const box = make("div"), told = make("dd", "", value);
@@ -133,7 +133,7 @@ function conversation(one) {
   const less = saved(all), cost = all.cost_usd ? ` · $${all.cost_usd.toFixed(2)}` : "";
   const words = `${one.wire} · ${one.key.slice(0, 6)} · ${requests(all.requests)} · now ${number(last[2])} of ${number(last[3])} tokens`;
   box.append(head, make("p", "hint", `${words}${less ? ` · ${less} in all` : ""}${cost}`), chart(one));
-  if (all.breaks) box.append(make("p", "hint broken", `The prompt cache broke ${times(all.breaks)}: ${number(all.anew_tokens)} tokens were billed anew, $${all.anew_usd.toFixed(2)}.`));
+  if (all.breaks) box.append(make("p", "hint broken", `The prompt cache broke ${times(all.breaks)}: ${number(all.rebilled_tokens)} tokens were billed again, $${all.rebilled_usd.toFixed(2)}.`));
   if (one.standing) box.append(make("p", "hint standing", one.standing.why));
   if (one.without.length) box.append(make("p", "hint without", `sent without our ${one.without.join(" and ")}: the upstream refuses it`));
   const list = make("ul", "decisions");
