@@ -61,6 +61,13 @@ from ullage.doors.proxy.summarising import (
     called_by,
 )
 from ullage.doors.proxy.tenants import Tenants
+from ullage.doors.proxy.unsent import (
+    DryRun,
+    NowhereUpstream,
+    Unsent,
+    sent,
+    unreached,
+)
 from ullage.doors.proxy.upstream import HttpReply, HttpUpstream, proxies_of
 from ullage.session.summarise import Summariser
 
@@ -368,11 +375,11 @@ class _Relaying:
                 await self._tried(plain)
                 return await self._as_it_is(body, None)
             return await self._exchanged(body, plain)
-        except (aiohttp.ClientError, _Unsent, OSError) as error:
+        except (aiohttp.ClientError, Unsent, OSError) as error:
             if body.is_silent:
                 return self._silent()
             self._is_broken = True
-            return _unreached(self._route, error)
+            return unreached(self._route, error)
 
     # ── as it is ─────────────────────────────────────────────────────────────────────
 
@@ -394,7 +401,7 @@ class _Relaying:
         if not body.is_whole:
             data = body.parts()
         self._upstream = self._to(headers, data)
-        reply = await _sent(self._upstream.pass_on())
+        reply = await sent(self._upstream.pass_on())
         self._head_s = time.monotonic()
         if passed is not None:
             self._report = ExchangeReport(
@@ -432,8 +439,8 @@ class _Relaying:
     async def _tried(self, plain: bytes) -> None:
         """Fit a request and count it, and send nothing."""
         self._is_dry = True
-        with contextlib.suppress(_Dry):
-            await adrive(self._exchange(plain, _Nowhere()).steps())
+        with contextlib.suppress(DryRun):
+            await adrive(self._exchange(plain, NowhereUpstream()).steps())
 
     async def _exchanged(self, body: Body, plain: bytes) -> web.StreamResponse:
         headers = passed_up(
@@ -445,8 +452,8 @@ class _Relaying:
             exchange = self._exchange(plain, self._upstream)
             caller = self._caller(headers)
             with called_by(caller):
-                answer = await _sent(adrive(exchange.steps()))
-        except (aiohttp.ClientError, _Unsent, OSError):
+                answer = await sent(adrive(exchange.steps()))
+        except (aiohttp.ClientError, Unsent, OSError):
             raise
         except (
             Exception
@@ -639,45 +646,3 @@ class _Relaying:
                 is_broken=self._is_broken,
             )
         )
-
-
-class _Unsent(Exception):
-    """An upstream took too long to be reached."""
-
-
-async def _sent(sending: Any) -> Any:
-    """What sending something gives; a timeout of it is the upstream's, not the client's."""
-    try:
-        return await sending
-    except TimeoutError as error:
-        raise _Unsent from error
-
-
-class _Dry(Exception):
-    """Nothing is sent."""
-
-
-class _Nowhere:
-    """The upstream of a dry run."""
-
-    def send(self, body: bytes) -> Any:
-        """See `ullage.doors.exchange.Upstream`."""
-        raise _Dry
-
-    def delete(self, reply_id: str, hidden_id: str) -> Any:
-        """See `ullage.doors.exchange.Upstream`."""
-        raise _Dry
-
-
-def _unreached(route: UpstreamRoute, error: Exception) -> web.Response:
-    """What is answered where an upstream could not be asked, or broke off before it answered."""
-    kind = type(error.__cause__ or error).__name__
-    if isinstance(error, _Unsent):
-        return failure(
-            504,
-            f"the upstream {route.upstream!r} did not answer in time ({kind}).",
-        )
-    return failure(
-        502,
-        f"the upstream {route.upstream!r} could not be reached ({kind}). Is its URL right?",
-    )

@@ -131,14 +131,10 @@ async def running(
     """
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(listening.close)
-        secret = b"" if config.tenant is not None else secret_of(config.store)
+        tenants = _tenants_of(config)
         client = await stack.enter_async_context(client_of(config))
         relay = RequestRelay(
-            config,
-            client,
-            Tenants(config, secret),
-            observers,
-            siblings.writer,
+            config, client, tenants, observers, siblings.writer
         )
         pages = Pages(config, relay, observers, siblings)
         if relay.keepalive is not None:
@@ -174,9 +170,8 @@ async def running(
             _BACKLOG
         )  # the site has made the queue as short as that
         try:
-            store = relay.exchanges.sessions.store
             async with (
-                renewed(relay.budgets, store),
+                renewed(relay.budgets, relay.exchanges.sessions.store),
                 siblings.answering(pages.for_siblings),
                 connections.looked_after(),
             ):
@@ -188,6 +183,12 @@ async def running(
             await _drained(relay, config.limits.drain_s, site)
             await runner.cleanup()
             await relay.close()
+
+
+def _tenants_of(config: Config) -> Tenants:
+    """Who names the tenants; where all are one, no secret is needed."""
+    secret = b"" if config.tenant is not None else secret_of(config.store)
+    return Tenants(config, secret)
 
 
 def _http(answer: Handler, connections: Connections) -> BoundedServer:
