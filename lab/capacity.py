@@ -14,7 +14,7 @@ from __future__ import annotations
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
@@ -93,7 +93,7 @@ class Counting(MemoryStore):
         self.asked = Asked()
         self._rows, self._refs = set[tuple[object, ...]](), set[str]()
 
-    def find(self, tenant: str, keys: Sequence[bytes]) -> Any:
+    def find(self, tenant: str, keys: Iterable[bytes]) -> Any:
         """See `MemoryStore`."""
         self._count(finds=1)
         return super().find(tenant, keys)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 
-from lab.mutants_by_hand import Mutant, main
+from lab.mutants_by_hand import Fault, Mutant, main
 
 _ROWS = (
     (
@@ -395,8 +395,8 @@ _ROWS = (
     (
         "storage f93",
         "session/session.py",
-        "        with self._lock:\n            return run(\n",
-        "        if True:\n            return run(\n",
+        "        with self._lock:\n            result = run(",
+        "        if True:\n            result = run(",
     ),
     (
         "storage f97",
@@ -546,9 +546,9 @@ _ROWS = (
     ),
     (
         "spend f107",
-        "core/turn/observing.py",
-        "usage=state.usage + usage, cost_usd=total_usd",
-        "usage=usage, cost_usd=total_usd",
+        "session/state.py",
+        "Spent(usage=self.persisted.usage, cost_usd=self.persisted.cost_usd)\n            + spent",
+        "Spent() + spent",
     ),
     (
         "control f30",
@@ -710,18 +710,29 @@ _ROWS = (
 )
 """File and number of the test; the file of ``src/ullage``, what stands there once, the fault."""
 
-GUARDS = tuple(
-    Mutant(
-        file,
-        right,
-        wrong,
-        f"failures/test_{tests}.py -k test_{number}_",
-        number,
-    )
-    for (tests, number), file, right, wrong in (
-        (name.split(), *rest) for name, *rest in _ROWS
-    )
+
+_SPANS = "core/turn/spans.py"
+_SEAMS = Fault(_SPANS, "    if ground.fits(start, stop):\n", "    if True:\n")
+_OUTPUTS = Fault(
+    _SPANS,
+    "    outputs = proposal.kept(cut._replace(edit=edit), needed)\n",
+    "    outputs = tuple(cut.outputs)\n",
 )
+_TWICE = {
+    **dict.fromkeys(("f01", "f02", "f03", "f14", "f15", "f18"), (_SEAMS,)),
+    **dict.fromkeys(("f51", "f55", "f82"), (_OUTPUTS,)),
+}
+"""What the kernel checks as well, by the failure: with that alone left, it does not happen."""
+
+
+def _guard(name: str, file: str, right: str, wrong: str) -> Mutant:
+    tests, number = name.split()
+    nearest = f"failures/test_{tests}.py -k test_{number}_"
+    also = _TWICE.get(number, ())
+    return Mutant(file, right, wrong, nearest, number, also)
+
+
+GUARDS = tuple(_guard(*row) for row in _ROWS)
 
 
 if __name__ == "__main__":

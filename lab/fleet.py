@@ -22,7 +22,7 @@ from hashlib import blake2b
 from itertools import pairwise
 from multiprocessing.connection import Connection, wait
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import click
 import msgspec
@@ -213,8 +213,9 @@ class Fleet:
 
     def answers(self, turns: list[Turn]) -> list[Sent]:
         """What came meanwhile; the turns of workers that died are given back."""
-        found = []
-        for asked in wait(list(self.under_way), timeout=0.05):
+        found: list[Sent] = []
+        for one in wait(list(self.under_way), timeout=0.05):
+            asked = cast("Connection[Any, Any]", one)
             turn = self.under_way[asked]
             try:
                 found.append(asked.recv())
@@ -235,7 +236,7 @@ class Fleet:
 
 
 def run(
-    conversations: int, workers: int, kill_every: int, seed: int
+    conversations: int, workers: int, kill_every: float, seed: int
 ) -> Outcome:
     """All turns of so many conversations, by a fleet and by one worker alone."""
     server = Server()
@@ -254,7 +255,11 @@ def run(
 
 
 def _answered(
-    url: str, conversations: int, workers: int, kill_every: int, random: Random
+    url: str,
+    conversations: int,
+    workers: int,
+    kill_every: float,
+    random: Random,
 ) -> tuple[dict[Turn, Sent], int]:
     """What the fleet sent, and how many of it were killed."""
     fleet, kills, views = Fleet(url, workers), 0, dict[Turn, Sent]()

@@ -26,6 +26,7 @@ from tests import histories
 from tests.properties.test_hand import REFUSALS, Hands
 from tests.world import OLD_WIRES, as_bytes
 from ullage.core.history.hand import entered_in
+from ullage.core.values.decisions import Verb
 from ullage.session.stored import conversation, decide, decision_of
 from ullage.stores import open_store
 
@@ -167,7 +168,8 @@ def _decide_in_store(world: Any, rng: random.Random) -> None:
     world.grown = False
     with closing(open_store(world.path)) as store, suppress(*REFUSALS):
         stored = conversation(store, "")
-        verb, target = rng.choice(("pin", "drop", "undo")), None
+        verbs: tuple[Verb, ...] = ("pin", "drop", "undo")
+        verb, target = rng.choice(verbs), None
         if verb != "undo":
             target = _target(world, rng)
         name = decide(store, stored, decision_of(stored, verb, target))

@@ -23,6 +23,14 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 
 
+class Fault(NamedTuple):
+    """One place of a mutant; the fields are those of `Mutant`."""
+
+    file: str
+    right: str
+    wrong: str
+
+
 class Mutant(NamedTuple):
     """A fault.
 
@@ -32,6 +40,8 @@ class Mutant(NamedTuple):
         wrong: what is written in its place.
         nearest: the test file in ``tests`` that must fail, and perhaps ``-k`` and which of it.
         what: what goes wrong.
+        also: where the same is guarded once more, as the kernel does what a stage may not: taken
+            out with it.
     """
 
     file: str
@@ -39,6 +49,7 @@ class Mutant(NamedTuple):
     wrong: str
     nearest: str
     what: str
+    also: tuple[Fault, ...] = ()
 
 
 _LEDGER, _TESTS_LEDGER = "core/history/ledger.py", "history/test_ledger.py"
@@ -194,17 +205,8 @@ MUTANTS = (
 
 def caught(mutant: Mutant, copy: Path) -> tuple[bool, float]:
     """Whether the nearest tests fail with the mutant in a copy of ``src``, and in how many s."""
-    file = copy / "ullage" / mutant.file
-    right = file.read_text(encoding="utf-8")
-    if right.count(mutant.right) != 1:
-        raise SystemExit(
-            f"{mutant.file} does not hold this once, write it anew: {mutant.right}"
-        )
-    wrong = right.replace(mutant.right, mutant.wrong)
-    compile(
-        wrong, mutant.file, "exec"
-    )  # a fault, and no file that cannot be read
-    file.write_text(wrong, encoding="utf-8")
+    faults = [Fault(*mutant[:3]), *mutant.also]
+    rights = [_plant(copy / "ullage" / fault.file, fault) for fault in faults]
     words = ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
     words += f"tests/{mutant.nearest}".split()
     with tempfile.TemporaryDirectory() as examples:
@@ -220,8 +222,22 @@ def caught(mutant: Mutant, copy: Path) -> tuple[bool, float]:
             capture_output=True,
             check=False,
         )
-    file.write_text(right, encoding="utf-8")
+    for fault, right in reversed([*zip(faults, rights, strict=True)]):
+        (copy / "ullage" / fault.file).write_text(right, encoding="utf-8")
     return done.returncode == 1, time.perf_counter() - started
+
+
+def _plant(file: Path, fault: Fault) -> str:
+    """Write a fault into a file; returns what stood in it."""
+    right = file.read_text(encoding="utf-8")
+    if right.count(fault.right) != 1:
+        raise SystemExit(
+            f"{fault.file} does not hold this once, write it anew: {fault.right}"
+        )
+    wrong = right.replace(fault.right, fault.wrong)
+    compile(wrong, fault.file, "exec")  # a fault, and no unreadable file
+    file.write_text(wrong, encoding="utf-8")
+    return right
 
 
 def main(

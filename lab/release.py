@@ -137,7 +137,13 @@ def check(folder: Path) -> None:
     )
     python = folder / "env" / "bin" / "python"
     run(sys.executable, "-m", "venv", folder / "env")
-    offline = ["--quiet", "--no-deps", "--no-index", "--find-links", index]
+    offline: list[str | Path] = [
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--find-links",
+        index,
+    ]
     run(
         python,
         "-m",

@@ -287,10 +287,11 @@ def _no_http(wire: _Wire, rng: random.Random) -> None:
 
 def _many_connections(wire: _Wire, rng: random.Random) -> None:
     connections = []
+    host, port = wire.host.rsplit(":", 1)
     with suppress(OSError):
         for _ in range(_CONNECTIONS):
             connections.append(
-                socket.create_connection(wire.host.rsplit(":", 1), timeout=5)
+                socket.create_connection((host, int(port)), timeout=5)
             )
     time.sleep(_HELD_S)
     for raw in connections:

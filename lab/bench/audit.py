@@ -56,11 +56,11 @@ def drawn(
             left.append((run, story, lot.sample(first, len(first))))
         if len(left) == each:
             break
-    while found < each and any(demands for _, _, demands in left):
-        for run, story, demands in left:
-            if demands and found < each:
+    while found < each and any(sample for _, _, sample in left):
+        for run, story, sample in left:
+            if sample and found < each:
                 found += 1
-                yield run, story, demands.pop()
+                yield run, story, sample.pop()
 
 
 def told(run: Run, story: Story, demand: Demand) -> str:

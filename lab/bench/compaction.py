@@ -13,11 +13,10 @@ from functools import partial
 from rich.console import Console
 
 from lab.bench.figures import Figure, of_times, table, timed_ms
-from lab.bench.material import MODELS, Material, request
+from lab.bench.material import MODELS, Format, Material, request
 from ullage import Limits, Session
 from ullage.policy.stages.account import flatten
 from ullage.policy.stages.summary import summary
-from ullage.wires import FORMATS
 
 GROUP = "Compaction (bench.compaction)"
 SIZES = ((478, 5.0), (5_000, 8.0))
@@ -30,12 +29,12 @@ cpu_ms = partial(timed_ms, clock=time.thread_time)
 def measure(material: Material) -> Iterator[Figure]:
     """Every figure; processor time, some ten seconds."""
     for messages, megabytes in SIZES:
-        for format in FORMATS:
+        for format in MODELS:
             yield from _of(material, format, messages, megabytes)
 
 
 def _of(
-    material: Material, format: str, messages: int, megabytes: float
+    material: Material, format: Format, messages: int, megabytes: float
 ) -> Iterator[Figure]:
     whole = request(format, material.history(format, messages, megabytes))
     name = f"{format}, {messages:,} messages, {megabytes:g} MB"
@@ -70,7 +69,7 @@ def _of(
     )
 
 
-def _session(format: str) -> Session:
+def _session(format: Format) -> Session:
     limits = Limits(window_tokens=VAST)
     return Session(MODELS[format], limits=limits, format=format, recall=True)
 

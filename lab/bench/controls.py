@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from lab.replay.adversaries import ADVERSARIES
 from lab.replay.compare.bootstrap import Interval
@@ -190,8 +191,11 @@ def paid(runs: list[Run], share: float, job: Job, jobs: int) -> None:
     print(f"\nfull service at {share:.0%} of the raw peak, {PROFILE.name}")
     for policy in PAID:
         service = service_of(
-            done.served for _, done in found if done.policy == policy
+            done.served
+            for _, done in found
+            if done.policy == policy and done.served is not None
         )
+        assert service is not None
         usd = service.usd[PROFILE.name]
         print(f"  {policy:16} {usd.pooled:.2f} of keep-all", end="")
         print(f" (median {usd.median:.2f}, worst tenth {usd.worst_tenth:.2f})")
@@ -211,7 +215,10 @@ def paid(runs: list[Run], share: float, job: Job, jobs: int) -> None:
 
 def working_set(runs: list[Run], common: frozenset[str]) -> None:
     count = Judge().text
-    spans, kept, unused = [], {size: ([], []) for size in CAPACITIES}, []
+    spans, unused = [], []
+    kept: dict[int, tuple[list[Any], list[Any]]] = {
+        size: ([], []) for size in CAPACITIES
+    }
     for run in runs:
         story, lengths, demands = told(run, common)
         seen = touches(story, lengths, demands, count)

@@ -26,7 +26,7 @@ FORMATS: tuple[Format, ...] = (
     "anthropic",
     "gemini",
 )
-MODELS = {
+MODELS: dict[Format, str] = {
     "openai-chat": "gpt-4.1",
     "openai-responses": "gpt-4.1",
     "anthropic": "claude-sonnet-4-5",
@@ -158,12 +158,10 @@ def request(format: Format, messages: Sequence[Message]) -> dict[str, Any]:
         {"name": n, "description": NOTE, "parameters": schema} for n in names
     ]
     if format == "gemini":
-        head = {"systemInstruction": {"parts": [{"text": system}]}}
-        tools = [{"functionDeclarations": functions}]
         return {
             "model": MODELS[format],
-            **head,
-            "tools": tools,
+            "systemInstruction": {"parts": [{"text": system}]},
+            "tools": [{"functionDeclarations": functions}],
             "contents": list(messages),
         }
     if format == "openai-responses":

@@ -84,6 +84,9 @@ class Session:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self._stdin, self._stdout = self.process.stdin, self.process.stdout
         self._id = 0
         about = {
             "clientInfo": {"name": "bench", "version": "1"},
@@ -105,21 +108,19 @@ class Session:
 
     def send(self, **message: object) -> None:
         """Write a message."""
-        self.process.stdin.write(
+        self._stdin.write(
             json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n"
         )
-        self.process.stdin.flush()
+        self._stdin.flush()
 
     def ask(self, method: str, **params: object) -> bytes:
         """The frame that answers a request."""
         self._id += 1
         self.send(id=self._id, method=method, params=params)
         mark = b'"id":%d' % self._id
-        while mark not in (line := self.process.stdout.readline()).replace(
-            b" ", b""
-        ):
+        while mark not in (line := self._stdout.readline()).replace(b" ", b""):
             if not line:
-                raise SystemExit(f"{self.process.args} ended")
+                raise SystemExit(f"{self.process.args!r} ended")
         return line
 
     def call_ms(self, tool: str, n: int = 0) -> float:
@@ -142,13 +143,13 @@ class Session:
 
     def close(self) -> None:
         """End it, by force if need be."""
-        self.process.stdin.close()
+        self._stdin.close()
         try:
             self.process.wait(5)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        self.process.stdout.close()
+        self._stdout.close()
 
 
 def commands(peers: str | None) -> dict[str, list[str]]:

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from rich.console import Console
 from rich.table import Table
 
-from lab.bench.material import MODELS, Material, Message, grown
+from lab.bench.material import MODELS, Format, Material, Message, grown
 from ullage import Session
 from ullage.session.session import Session as AnySession
 from ullage.tools.replay.reading import SessionLibrary
@@ -25,7 +25,7 @@ from ullage.tools.replay.reading import SessionLibrary
 MB = 10
 MESSAGES = 10_000
 SEARCHES = 60
-_FORMAT = "openai-chat"
+_FORMAT: Format = "openai-chat"
 _WORDS = 12
 
 Taken: TypeAlias = tuple[float, float]

@@ -16,7 +16,7 @@ import json
 import random
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -41,7 +41,7 @@ def main() -> None:
     server = Server(fsync="on", autovacuum="on", shared_buffers="128MB")
     try:
         with tempfile.TemporaryDirectory() as folder:
-            stores = {
+            stores: dict[str, Store] = {
                 "memory": MemoryStore(),
                 "SQLite": SqliteStore(Path(folder) / "bench.db"),
                 "PostgreSQL": PostgresStore(server.url),
@@ -65,7 +65,7 @@ Times = dict[str, dict[str, list[float]]]
 """Milliseconds, by what was done and by store."""
 
 
-def _calls(stores: dict[str, Store]) -> Times:
+def _calls(stores: Mapping[str, Store]) -> Times:
     """What is asked of a store, one call at a time, of one store after the other."""
     rng = random.Random(1)
     keys = [rng.randbytes(16) for _ in range(5_000)]
@@ -107,7 +107,7 @@ def _calls(stores: dict[str, Store]) -> Times:
     return found
 
 
-def _turns(stores: dict[str, Store]) -> Times:
+def _turns(stores: Mapping[str, Store]) -> Times:
     """An agent's turns: a result of 5,000 characters, a view, a reply with its usage."""
     texts = [output.text[:5_000] for output in made_up_outputs(TURNS)]
     sessions = {

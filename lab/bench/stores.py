@@ -178,7 +178,7 @@ def made_up_outputs(count: int) -> list[Output]:
     for number in range(count):
         rng = random.Random(number)
         line = kinds[number % len(kinds)]
-        lines = []
+        lines: list[str] = []
         while sum(map(len, lines)) < CHARS:
             lines += [line(rng) for _ in range(100)]
         text = "\n".join(lines)[:CHARS]

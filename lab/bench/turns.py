@@ -66,7 +66,7 @@ GROWN = 25
 ROUNDS = 4
 COLD = 3
 SIZES = ((478, 5.0), (5_000, 8.0))
-WARM_TARGET_MS = {
+WARM_TARGET_MS: dict[int, dict[Format, float]] = {
     478: dict.fromkeys(FORMATS, 0.3),
     5_000: {
         "openai-chat": 4.0,

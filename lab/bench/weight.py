@@ -130,6 +130,8 @@ def measured(code: str, cache: Path) -> tuple[float, float, float | None]:
         min(column) if None not in column else None
         for column in zip(*runs[1:], strict=True)
     )
+    assert seconds is not None
+    assert peak is not None
     return seconds * 1e3, peak / 1e3, proportional and proportional / 1e3
 
 

@@ -144,14 +144,17 @@ def _heads(format: str, model: str) -> list[dict[str, Any]]:
         ]
     if format in ("openai-chat", "ollama"):
         return [{"model": model}]
-    manual = {"thinking": {"type": "enabled", "budget_tokens": 1_024}}
+    manual: dict[str, Any] = {
+        "thinking": {"type": "enabled", "budget_tokens": 1_024}
+    }
     if format == "bedrock-converse":
-        limit = {"inferenceConfig": {"maxTokens": 2_000}}
-        head = {"modelId": model, **limit, "toolConfig": converse.tools()}
+        limit: dict[str, Any] = {"inferenceConfig": {"maxTokens": 2_000}}
+        body = {"modelId": model, **limit, "toolConfig": converse.tools()}
         if MAKERS[format] not in model:
-            return [head]
-        return [head, {**head, "additionalModelRequestFields": manual}]
-    head = {"model": model, "max_tokens": 2_000, "tools": [_SEARCH]}
+            return [body]
+        return [body, {**body, "additionalModelRequestFields": manual}]
+    head: dict[str, Any] = {"model": model, "max_tokens": 2_000}
+    head["tools"] = [_SEARCH]
     return [head, {**head, **manual}]
 
 

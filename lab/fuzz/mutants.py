@@ -21,7 +21,7 @@ from ullage.core.contract.repaired import Repaired
 from ullage.core.history import builder, canon, shown, transcript, window
 from ullage.core.turn import engine, rendering
 from ullage.core.values import notices
-from ullage.core.values.edits import Drop
+from ullage.core.values.edits import Drop, ProposedEdit
 from ullage.core.values.messages import Reasoning
 from ullage.wires.anthropic import format as anthropic
 from ullage.wires.gemini import fields as _gemini_fields
@@ -167,7 +167,7 @@ def _from_the_edit(right: Any) -> Any:
     def dropped(shown: Any, first: int, made: Any) -> Any:
         cuts, chain = right(shown, first, made), shown.transcript.chain
         return [
-            engine.ProposedEdit(
+            ProposedEdit(
                 Drop(chain[first + 1], cut.edit.upto, cut.edit.why), ()
             )
             for cut in cuts

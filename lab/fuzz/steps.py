@@ -251,16 +251,15 @@ def _step(
         count = random.choice((2, 2, 3))
     calls = tuple(_call(random, has) for _ in range(count))
     speaks = must_speak or random.random() < 0.2
+    user: str | None = None
     if not number:
         user = "Find out why the tests fail."
-    else:
-        user = f"and now {random.randrange(10**6)}" if speaks else None
-    media = None
+    elif speaks:
+        user = f"and now {random.randrange(10**6)}"
+    media: Media | None = None
     if number and has("media from the user", 0.5):
-        kinds = (
-            (DOCUMENT, SOUND) if has("document or sound", 0.7) else (IMAGE,)
-        )
-        media = random.choice(kinds)
+        is_other = has("document or sound", 0.7)
+        media = random.choice((DOCUMENT, SOUND) if is_other else (IMAGE,))
     thought = random.choice(
         [t for t in ("", "signed", "sealed", "open") if _may(t, wanted)]
     )

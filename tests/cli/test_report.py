@@ -166,10 +166,11 @@ def test_conversations_that_were_held_out_are_compared_and_in_no_saving():
 
 
 def test_what_is_not_known_is_said():
-    running = receipt(is_open=True, unreported=1, unpriced=2)
+    running = receipt(is_open=True, unreported=1, unpriced=2, unbilled=3)
     text = said(running, receipt("other", is_open=True, writer="b" * 16))
     assert "Of 1 request nobody reported the usage: estimated." in text
     assert "2 requests without a known price: in no sum of $." in text
+    assert "3 requests not billed by anybody" in text
     assert "2 processes still running, or ended without saying so" in text
 
 

@@ -69,6 +69,7 @@ def test_the_dollars_are_those_of_the_receipts_and_add_up():
         requests=4,
         unreported=1,
         unpriced=2,
+        unbilled=3,
         sent=TokenCounts(fresh=100, read=900, output=50),
         raw=TokenCounts(fresh=1_000, read=3_000, output=50),
         sent_usd=10.394,
@@ -85,6 +86,7 @@ def test_the_dollars_are_those_of_the_receipts_and_add_up():
     assert (
         "No price is known for 2 requests: not in the sums of dollars." in text
     )
+    assert "Nobody bills 3 requests: the model runs on a machine" in text
     dearer = replace(spent, sent_usd=0.02, raw_usd=0.01)
     text = "\n".join(summary(tally_of(relayed()), dearer))
     assert "Cost: $0.0200, $0.0100 without ullage: $0.0100 more, 100%." in text

@@ -21,6 +21,7 @@ from tests.failures.scenes import (
 )
 from ullage import AsyncSession, Limits, MemoryStore, Record, StoreError
 from ullage.documents.conversation import ConversationStore
+from ullage.policy import DEFAULT
 
 CHAT = "openai-chat"
 wires = pytest.mark.parametrize("format", WIRES)
@@ -121,13 +122,18 @@ class Failing(MemoryStore):
 def test_f94_a_write_that_fails_leaves_the_old_view_or_the_new_one(left):
     """Killed in the middle: half a boundary, 166 messages rolled back."""
     store, request = Failing(left), whole(steps(20))
-    session = new_session(CHAT, store=store)
+    session, sent = new_session(CHAT, store=store), []
     for part in requests(CHAT, steps(20)):
         try:
-            session.fit(part)
+            sent.append((part, session.fit(part)))
         except StoreError:
             break
     store.left = 0
+    # what was decided stands for one that would decide nothing itself
+    still = replace(DEFAULT, name="still", under_pressure=(), guard=None)
+    for part, view in sent[-1:]:
+        idle = new_session(CHAT, store=store, policy=still)
+        assert idle.fit(part) == view
     again = new_session(CHAT, store=store)
     expected = new_session(CHAT)
     assert list(run(again, CHAT, steps(20))) == list(

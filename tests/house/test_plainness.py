@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 SRC = Path(__file__).parents[2] / "src" / "ullage"
-NODES_A_LINE = {"core": 5.5, "policy": 5.5, "wires": 5.6}
-TERNARIES_A_THOUSAND = {"core": 20, "policy": 15, "wires": 20}
+NODES_A_LINE = {"core": 5.5, "policy": 5.5, "wires": 5.5}
+TERNARIES_A_THOUSAND = {"core": 20, "policy": 15, "wires": 16}
 COMMENTS_A_HUNDRED = {"core": 1.0, "policy": 1.5, "wires": 0.8}
 STATE_NAMES_SHARE = 0.01
 _STATES = """

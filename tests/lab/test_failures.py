@@ -6,15 +6,19 @@ from pathlib import Path
 import pytest
 
 from lab.failures import GUARDS
+from lab.mutants_by_hand import Fault
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.what)
 def test_a_guard_is_one_place_of_a_file_and_has_a_test(guard):
-    right = (ROOT / "src" / "ullage" / guard.file).read_text(encoding="utf-8")
-    assert right.count(guard.right) == 1
-    compile(right.replace(guard.right, guard.wrong), guard.file, "exec")
+    for fault in (Fault(*guard[:3]), *guard.also):
+        file = ROOT / "src" / "ullage" / fault.file
+        right = file.read_text(encoding="utf-8")
+        assert right.count(fault.right) == 1
+        wrong = right.replace(fault.right, fault.wrong)
+        compile(wrong, fault.file, "exec")
     file, _, named = guard.nearest.split()
     assert f"def {named}" in (ROOT / "tests" / file).read_text(
         encoding="utf-8"

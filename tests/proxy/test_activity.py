@@ -78,3 +78,11 @@ def test_a_broken_cache_is_a_line_of_its_conversation_and_in_the_sums():
     note = shown.decisions[-1]
     assert (note.kind, note.place) == ("cache_broken", "tools (`x` added)")
     assert "900 tokens were billed again" in note.reason
+
+
+def test_what_nobody_bills_costs_nothing_and_is_counted():
+    local = of("a", 1.0, wire="ollama", model="gpt-oss:20b")
+    cloud = of("a", 2.0, wire="ollama", model="gpt-oss:120b-cloud")
+    totals = seen_of(local, local, cloud).totals
+    assert (totals.unbilled, totals.requests) == (2, 3)
+    assert totalled(local).cost_usd == 0

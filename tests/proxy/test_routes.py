@@ -25,6 +25,12 @@ NAMED = {**UPSTREAMS, "local": "http://127.0.0.1:11434/base/"}
         ),
         ("/upload/v1beta/files", {"x-goog-api-key": "key"}, "gemini"),
         ("/", {}, "openai"),
+        ("/api/chat", {}, "ollama"),
+        ("/api/version", {}, "ollama"),
+        ("/api/blobs/sha256:29fdb92e57cf", {}, "ollama"),
+        ("/api/a-path-that-comes-later", {}, "ollama"),
+        ("/api/v1/chat/completions", {}, "openai"),
+        ("/api/chat/completions", {}, "openai"),
     ],
 )
 def test_path_and_headers_tell_the_vendor(target, headers, upstream):

@@ -8,7 +8,14 @@ import pytest
 from msgspec.structs import replace
 
 from tests.replay.evidence.conversation import errand
-from ullage import AsyncSession, Limits, MemoryStore, Session, Sessions
+from ullage import (
+    AsyncSession,
+    Budget,
+    Limits,
+    MemoryStore,
+    Session,
+    Sessions,
+)
 from ullage.core.errors import StoreError
 from ullage.core.values.receipts import ReceiptKey, ReceiptTotals, summed
 from ullage.core.values.usage import Usage
@@ -231,6 +238,32 @@ def test_a_model_without_a_price_is_in_no_sum_of_dollars():
         0,
         0,
     )
+
+
+@pytest.mark.parametrize(
+    ("model", "unbilled", "unpriced"),
+    [("qwen3:8b", 1, 0), ("gpt-oss:20b", 1, 0), ("qwen3:480b-cloud", 0, 1)],
+)
+def test_nobody_bills_a_model_on_a_machine_of_ones_own(
+    model, unbilled, unpriced
+):
+    """Neither a price of nought nor an unknown one: Ollama's cloud is billed by a plan."""
+    budget = Budget(usd=1.0) if unbilled else None
+    session = Session(model, format="ollama", budget=budget)
+    request = {**asked("Go."), "model": model}
+    session.fit(request)
+    session.observe(Usage(fresh_tokens=9, output_tokens=1))
+    refused = StoreError("memory", "commit", "full")
+    session.pass_on(request, refused).observe(
+        {"prompt_eval_count": 5, "eval_count": 2, "done": True}
+    )
+    sums = total(session.store)
+    assert (sums.requests, sums.unbilled) == (2, 2 * unbilled)
+    assert (sums.unpriced, sums.sent_usd, sums.raw_usd) == (2 * unpriced, 0, 0)
+    assert [call.is_billed for call in session.budget.calls] == [
+        not unbilled
+    ] * 2
+    assert session.cost_usd == (0.0 if unbilled else None)
 
 
 def test_what_goes_as_it_came_is_the_same_on_both_sides():

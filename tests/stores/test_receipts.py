@@ -13,7 +13,7 @@ from ullage.core.values.receipts import (
     TokenCounts,
 )
 from ullage.stores import MemoryStore, SqliteStore
-from ullage.stores._receipts import COLUMNS, COUNTED, receipt_of, row_of
+from ullage.stores._receipts import COLUMNS, LATER_COLUMNS, receipt_of, row_of
 from ullage.stores._schema import MIGRATIONS
 from ullage.stores._schema import RECEIPTS as TABLE_OF_BEFORE
 from ullage.testing._samples import receipt
@@ -86,7 +86,7 @@ def test_a_table_that_an_older_version_made_is_read_and_written(tmp_path):
     """It has no column of what providers counted; its rows count none."""
     path = tmp_path / "kept.db"
     SqliteStore(path).close()
-    names = [name for name in COLUMNS if name not in COUNTED]
+    names = [name for name in COLUMNS if name not in LATER_COLUMNS]
     row = dict(zip(COLUMNS, row_of(receipt("a", 1)), strict=True))
     older = [row[name] for name in names]
     with closing(sqlite3.connect(path)) as db:

@@ -168,7 +168,7 @@ def _own(case: Case, window_tokens: int) -> Contestant:
     return Own(case.run, window_tokens, case.judge)
 
 
-_OWN = {
+_OWN: dict[str, Make] = {
     "everything": lambda case, window_tokens: Everything(),
     "recency": lambda case, window_tokens: Recency(),
     "ullage": _own,

@@ -133,7 +133,8 @@ class Peer:
         """Begin a run."""
         self.process, self.run_seconds = process, run_seconds
         self.versions = process.begin(policy, budget_tokens, tools).versions
-        self.library = PeerLibrary(process)
+        self._refs = PeerLibrary(process)
+        self.library: PagedLibrary = self._refs
         self.times_ms: list[float] = []
         self._sent = 0
         self._made: dict[bytes, Any] = {}
@@ -148,7 +149,7 @@ class Peer:
         self.times_ms.append(answer.ms)
         if sum(self.times_ms) > self.run_seconds * 1e3:
             raise Trouble(f"took more than {self.run_seconds:g} s in all")
-        self.library.stand(answer.refs)
+        self._refs.stand(answer.refs)
         if any(
             isinstance(item, int) and not 0 <= item < past.length
             for item in answer.view

@@ -27,6 +27,7 @@ from ullage.session.sent import (
     records_of,
     request_before,
 )
+from ullage.session.spend.cost import price_of
 from ullage.session.view import RequestInfo
 from ullage.session.view_changes import ViewChange, find_change, note_head
 from ullage.wires import wire_named
@@ -164,7 +165,7 @@ def settle(
         return None
     cost_usd = rebilled_usd(
         tokens,
-        lookup(info.model),
+        price_of(info.model, info.wire.wire),
         usage.input_tokens,
         writes=bool(usage.cache_write_tokens),
         writes_long=bool(usage.long_write_tokens),
@@ -273,7 +274,7 @@ def _reckoned(
     usage = (0, 0, 0, 0, 0) if before is None else before.sent.usage
     cost_usd = rebilled_usd(
         tokens,
-        lookup(info.model),
+        price_of(info.model, info.wire.wire),
         info.estimate,
         writes=bool(usage[2]),
         writes_long=bool(usage[3]),

@@ -326,11 +326,12 @@ class SessionCore(
             return recognise(request, self.settings.model)
         return None
 
-    def _count(self, usage: Usage, model: str) -> None:
+    def _count(self, usage: Usage, model: str, wire: str) -> None:
         """Count the usage of a request that was sent as it came."""
-        call = self.budget.charge(usage, model, agent=self._account.agent)
+        agent = self._account.agent
+        call = self.budget.charge(usage, model, agent=agent, wire=wire)
         self._change(lambda state: (state.with_spent(call.spent), ()))
-        self._receipts.paid_as_it_came(usage, model)
+        self._receipts.paid_as_it_came(usage, model, wire)
 
     # ── a turn ───────────────────────────────────────────────────────────────────────
 
@@ -388,7 +389,8 @@ class SessionCore(
     def _largest_claim(self, info: RequestInfo) -> Claim:
         """The most tokens and money that the call of a view can use."""
         self._count_view(info)
-        return self.budget.most(*self.largest_call(info), info.model)
+        most_tokens = self.largest_call(info)
+        return self.budget.most(*most_tokens, info.model, info.wire.wire)
 
     def _count_view(self, info: RequestInfo) -> Window | None:
         """Count a view on the working window, if that still shows it; under the session's lock.

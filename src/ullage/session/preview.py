@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from ullage.core.history.transcript import leaves_of
 from ullage.core.history.window import Window
-from ullage.core.tokens.catalog import lookup
 from ullage.core.turn.caches import SessionCache
 from ullage.core.turn.hand import rewriting_usd
 from ullage.core.turn.settings import Settings
@@ -22,7 +21,7 @@ from ullage.core.turn.turn import turn
 from ullage.core.values.effects import Commit, Steps, Summarise
 from ullage.core.values.events import Event
 from ullage.core.values.usage import Usage
-from ullage.session.spend.cost import cost_usd
+from ullage.session.spend.cost import cost_of
 from ullage.wires import Format
 
 T = TypeVar("T")
@@ -107,7 +106,7 @@ def preview(
         changed_from=None if index is None else index + 1,
         rewritten_tokens=rewritten,
         cost_now_usd=rewriting_usd(window, rewritten),
-        cost_per_call_usd=_read_usd(window, more),
+        cost_per_call_usd=_read_usd(window, changed.wire, more),
         events=changed.events,
     )
 
@@ -160,11 +159,10 @@ def _tokens(window: Window, wire: Format, raw: Any) -> int:
     return window.meter.framing(message) + sum(map(window.meter.leaf, leaves))
 
 
-def _read_usd(window: Window, tokens: int) -> float | None:
+def _read_usd(window: Window, wire: Format, tokens: int) -> float | None:
     """What it costs to read so many tokens from the cache; below zero for fewer."""
-    price = cost_usd(
-        Usage(cache_read_tokens=abs(tokens)), lookup(window.meter.model)
-    )
+    usage = Usage(cache_read_tokens=abs(tokens))
+    price = cost_of(usage, window.meter.model, wire.wire)
     if price is None:
         return None
     return price if tokens >= 0 else -price

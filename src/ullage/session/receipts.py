@@ -74,6 +74,7 @@ class ReceiptNote(NamedTuple):
         caches: whether a prompt cache was seen at work in its conversation.
         at_s: when it was noted, by a clock of this process.
         beside: what summaries cost, which a model wrote; nobody would have asked for them.
+        wire: of a request that was sent as it came, the name of its wire.
         counted: what a provider counts for a request as it came; None: this is a reply.
     """
 
@@ -85,6 +86,7 @@ class ReceiptNote(NamedTuple):
     caches: bool = False
     at_s: float = 0.0
     beside: Spent | None = None
+    wire: str = ""
     counted: ReceiptTotals | None = None
 
     def sums(self, gap_s: float) -> ReceiptTotals:
@@ -106,7 +108,7 @@ class ReceiptNote(NamedTuple):
 
     def _sums_of(self, usage: Usage, gap_s: float) -> ReceiptTotals:
         if self.request is None:
-            return as_it_came(usage, self.place.model)
+            return as_it_came(usage, self.place.model, self.wire)
         return sums_of(
             self.request,
             usage,
@@ -462,11 +464,10 @@ class ReceiptWriter(NamedTuple):
             assert write is not None
             yield Do(write)
 
-    def paid_as_it_came(self, usage: Usage, model: str) -> None:
+    def paid_as_it_came(self, usage: Usage, model: str, wire: str) -> None:
         """Note what a request came to that was sent as it came; written with the next reply."""
-        self._note(
-            ReceiptNote(self._place(model), None, usage, at_s=time.monotonic())
-        )
+        place, at_s = self._place(model), time.monotonic()
+        self._note(ReceiptNote(place, None, usage, at_s=at_s, wire=wire))
 
     def paid_beside(self, spent: Spent, model: str) -> None:
         """Note what summaries cost; written with the next reply."""

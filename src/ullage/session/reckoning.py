@@ -23,7 +23,6 @@ from ullage.core.history import canon
 from ullage.core.history.measures import Measure
 from ullage.core.history.remembered import REMEMBERED
 from ullage.core.history.window import Window
-from ullage.core.tokens.catalog import lookup
 from ullage.core.turn import names
 from ullage.core.values.messages import (
     Media,
@@ -35,7 +34,7 @@ from ullage.core.values.messages import (
 from ullage.core.values.receipts import ReceiptTotals, TokenCounts
 from ullage.core.values.usage import Usage
 from ullage.session.spend.calls import Spent
-from ullage.session.spend.cost import cost_usd
+from ullage.session.spend.cost import cost_usd, price_of
 from ullage.session.view import RequestInfo
 
 _BREAKS = frozenset(
@@ -94,6 +93,7 @@ class RequestCounts(Struct, frozen=True, kw_only=True):
         tokens: uncalibrated tokens of the whole view.
         breaks: whether its view changes what was sent before, which breaks the prompt cache.
         begins: names its conversation, by the first message.
+        wire: the name of its wire.
     """
 
     prefix: RangeTokens
@@ -108,6 +108,7 @@ class RequestCounts(Struct, frozen=True, kw_only=True):
     tokens: int = 0
     breaks: bool = False
     begins: bytes = b""
+    wire: str = ""
 
 
 def sums_of(
@@ -134,7 +135,8 @@ def sums_of(
     raw, without_recall = _reckoned(
         usage, request, is_warm=caches and gap_s < lives_s
     )
-    price, tokens = lookup(request.model), _tokens(usage)
+    price = price_of(request.model, request.wire)
+    tokens = _tokens(usage)
     sent_usd = cost_usd(usage, price)
     raw_usd = sent_usd if raw is usage else cost_usd(raw, price)
     cheaper_usd = (
@@ -152,6 +154,7 @@ def sums_of(
         conversations=int(request.is_first),
         unreported=int(not is_reported),
         unpriced=int(not is_priced),
+        unbilled=int(not price.is_billed),
         sent=tokens,
         raw=tokens if raw is usage else _tokens(raw),
         recalls=request.recalls,
@@ -179,18 +182,21 @@ def raw_prompt_tokens(request: RequestCounts, usage: Usage) -> int:
     return _tokens(raw).prompt
 
 
-def as_it_came(usage: Usage, model: str) -> ReceiptTotals:
+def as_it_came(usage: Usage, model: str, wire: str = "") -> ReceiptTotals:
     """The sums of a request that was sent as it came: the same on both sides.
 
     Args:
         usage: what its reply came to.
         model: the model that was called.
+        wire: the name of its wire; ``""`` if it is not known.
     """
-    usd = cost_usd(usage, lookup(model))
+    price = price_of(model, wire)
+    usd = cost_usd(usage, price)
     tokens = _tokens(usage)
     return ReceiptTotals(
         requests=1,
         unpriced=int(usd is None),
+        unbilled=int(not price.is_billed),
         sent=tokens,
         raw=tokens,
         sent_usd=usd or 0.0,
@@ -277,6 +283,7 @@ def counted(
         breaks=bool(info.events)
         and any(event.kind in _BREAKS for event in info.events),
         begins=transcript.chain[min(1, size)],
+        wire=info.wire.wire,
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ullage.core.errors import UllageError
-from ullage.core.tokens.catalog import lookup
 from ullage.core.turn.threads import Thread, record_of
 from ullage.core.values.effects import Record
 from ullage.core.values.events import Event
@@ -14,7 +13,7 @@ from ullage.core.values.usage import Usage
 from ullage.session.spend.account import PendingCall
 from ullage.session.spend.book import UsageReport
 from ullage.session.spend.calls import Spent
-from ullage.session.spend.cost import cost_usd
+from ullage.session.spend.cost import cost_usd, price_of
 from ullage.session.view import RequestInfo
 from ullage.wires.reported import (
     Unreadable,
@@ -43,11 +42,13 @@ def report_of(
             )
         if isinstance(usage, Unreadable):
             return usage
+        price = price_of(info.model, info.wire.wire)
         return UsageReport(
             info.number,
             id_of(reply),
             usage,
-            cost_usd(usage, lookup(info.model)),
+            cost_usd(usage, price),
+            price.is_billed,
         )
     except Exception as error:  # noqa: BLE001 - the object is anybody's, and the call was paid for
         return Unreadable(
@@ -88,7 +89,13 @@ def under_way(info: RequestInfo, output_tokens: int = 0) -> PendingCall:
         info: the view.
         output_tokens: what is known of its reply so far.
     """
-    return PendingCall(info.number, info.model, info.estimate, output_tokens)
+    return PendingCall(
+        info.number,
+        info.model,
+        info.estimate,
+        output_tokens,
+        info.wire.wire,
+    )
 
 
 def spent_by(

@@ -86,7 +86,7 @@ class Unfitted(dict[str, Any]):
                 if isinstance(model, str) and model
                 else self._session.settings.model
             )
-            self._session._count(usage, name)
+            self._session._count(usage, name, self.wire.wire)
 
 
 def went_as_it_came(error: Exception) -> Event:

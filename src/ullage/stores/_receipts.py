@@ -29,11 +29,16 @@ _COUNTS = (
     "recalls",
     "recall_tokens",
 )
-COUNTED = ("counted", "counted_tokens", "counted_raw_tokens")
-"""Columns that tables of before do without; their rows count none."""
+LATER_COLUMNS = (
+    "counted",
+    "counted_tokens",
+    "counted_raw_tokens",
+    "unbilled",
+)
+"""Columns that tables of before do without; in their rows each is nought."""
 _COSTS = ("sent_usd", "raw_usd", "recall_usd")
 TOKENS = tuple(f"{side}_{name}" for side in _SIDES for name in _CLASSES)
-INTEGERS = (*_COUNTS, *TOKENS, "is_open", "written_s", *COUNTED)
+INTEGERS = (*_COUNTS, *TOKENS, "is_open", "written_s", *LATER_COLUMNS)
 COLUMNS = (*KEY, *INTEGERS, *_COSTS)
 
 
@@ -80,7 +85,7 @@ def row_of(receipt: Receipt) -> tuple[Any, ...]:
         *tokens,
         int(receipt.is_open),
         receipt.written_s,
-        *(getattr(sums, name) for name in COUNTED),
+        *(getattr(sums, name) for name in LATER_COLUMNS),
         *(getattr(sums, name) for name in _COSTS),
     )
 
@@ -99,7 +104,9 @@ def receipt_of(row: Sequence[Any]) -> Receipt:
         TokenCounts(**{name: values[f"{side}_{name}"] for name in _CLASSES})
         for side in _SIDES
     )
-    counts = {name: values[name] for name in (*_COUNTS, *COUNTED, *_COSTS)}
+    counts = {
+        name: values[name] for name in (*_COUNTS, *LATER_COLUMNS, *_COSTS)
+    }
     return Receipt(
         key=place,
         writer=values["writer"],

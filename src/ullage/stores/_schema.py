@@ -89,6 +89,11 @@ RECEIPTS = (
 """A table that older versions do without: it is made where it is first written to, and is no
 version of its own, so that they go on opening the file."""
 
+UNBILLED = (
+    "ALTER TABLE receipts ADD COLUMN unbilled INTEGER NOT NULL DEFAULT 0"
+)
+"""The column that its first form was without."""
+
 SPENDING = (
     "CREATE TABLE IF NOT EXISTS spending ("
     " budget TEXT NOT NULL,"

@@ -18,8 +18,8 @@ from ullage.stores._clean import named_in
 from ullage.stores._packing import NewBlob, extents_in, from_utf8, to_utf8
 from ullage.stores._receipts import (
     COLUMNS,
-    COUNTED,
     KEY,
+    LATER_COLUMNS,
     receipt_of,
     row_of,
 )
@@ -103,7 +103,7 @@ def _missing(db: sqlite3.Connection) -> list[str]:
     """The columns that a table of receipts does without, which an older version made."""
     rows = db.execute("PRAGMA table_info(receipts)")
     names = {row[1] for row in rows}
-    return [name for name in COUNTED if name not in names]
+    return [name for name in LATER_COLUMNS if name not in names]
 
 
 def book_spending(

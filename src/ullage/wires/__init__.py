@@ -49,6 +49,7 @@ __all__ = [
     "Wire",
     "WireFormat",
     "format_of",
+    "is_billed",
     "model_in",
     "recognise",
     "stream_in",
@@ -92,6 +93,17 @@ def wire_named(name: str) -> Wire:
     raise ConfigError(
         "wire", f"{name!r} is not known", f"Use one of {', '.join(_BY_NAME)}."
     )
+
+
+def is_billed(wire: str, model: str) -> bool:
+    """Whether anybody bills a call of a model: nobody does what runs on a machine of one's own.
+
+    Args:
+        wire: the name of the wire, `Format.wire`; any other name is taken for a billed one.
+        model: the model that is called.
+    """
+    known_wire = _BY_NAME.get(wire)
+    return known_wire is None or known_wire.is_billed(model)
 
 
 def format_of(format: str | Format) -> Format:

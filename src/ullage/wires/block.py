@@ -117,7 +117,9 @@ class Block(Struct, frozen=True, gc=False):
 
     def written_by(self, role: Role) -> Author:
         """Who wrote a block of this type in a message of this role."""
-        return _SPEAKERS[role] if self.author is None else self.author
+        if self.author is None:
+            return _SPEAKERS[role]
+        return self.author
 
     def is_of_program(self, block: Any) -> bool:
         """Whether a program made this call, or reads this result: any caller but the model.
@@ -132,7 +134,9 @@ class Block(Struct, frozen=True, gc=False):
 
     def read_by(self, block: Any) -> Reader:
         """Who reads a block."""
-        return "program" if self.is_of_program(block) else self.reader
+        if self.is_of_program(block):
+            return "program"
+        return self.reader
 
     def unknown_fields(self, block: Mapping[str, Any]) -> list[str]:
         """The fields of a block that its row does not have, or not as null."""

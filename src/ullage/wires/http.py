@@ -219,7 +219,9 @@ class Http(ABC):
             The path; None where the client's is none that a reply is asked for at.
         """
         match = self.asks.search(path)
-        return None if match is None else path[: match.start()] + question.path
+        if match is None:
+            return None
+        return path[: match.start()] + question.path
 
     def route(self, method: str, path: str, query: str) -> Route | None:
         """What is asked at a path; None if it is none of this wire's.
@@ -279,7 +281,9 @@ class Http(ABC):
         value = reply.get(self.count_field)
         if not isinstance(value, int) or isinstance(value, bool):
             return None
-        return value if value > 0 else None
+        if value > 0:
+            return value
+        return None
 
     def is_opening(self, event: Mapping[str, Any]) -> bool:
         """Whether an event of a stream comes before all content."""

@@ -147,7 +147,9 @@ def _bodies(reply: Any) -> Sequence[Any]:
     """
     if not isinstance(reply, (list, tuple)):
         metadata = field(reply, "ResponseMetadata")
-        return (reply,) if metadata is None else (reply, metadata)
+        if metadata is None:
+            return (reply,)
+        return (reply, metadata)
     bodies = list(reply)
     for event in reply:
         for name in ("message", "response"):

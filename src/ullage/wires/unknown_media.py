@@ -48,7 +48,9 @@ def media_tokens_of(block: Any) -> int | None:
             has_media = True
             text_tokens = min(_most(text), text_tokens)
         tokens += text_tokens
-    return tokens if has_media else None
+    if has_media:
+        return tokens
+    return None
 
 
 def _most(payload: str) -> int:

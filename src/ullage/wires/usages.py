@@ -113,7 +113,9 @@ def _count(usage: Any, path: str) -> int | None:
         return 0
     if not isinstance(count, int) or isinstance(count, bool):
         return None
-    return count if 0 <= count <= _MOST_TOKENS else None
+    if 0 <= count <= _MOST_TOKENS:
+        return count
+    return None
 
 
 def _media(usage: Any, path: str) -> Modalities:
@@ -136,4 +138,6 @@ def _kind_of(detail: Any) -> str:
     """The field of `Modalities` that an item of a list counts for."""
     modality = get(detail, "modality")
     name = getattr(modality, "value", modality)
-    return f"{name.lower()}_tokens" if isinstance(name, str) else ""
+    if isinstance(name, str):
+        return f"{name.lower()}_tokens"
+    return ""

@@ -9,7 +9,7 @@ repair a history, convert one, hide a turn or stand between a client and a provi
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,7 +18,7 @@ from msgspec import Struct
 from ullage.wires.format import WireFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from ullage.core.contract.format import Format
     from ullage.core.history.pairing import Pairing
@@ -54,6 +54,11 @@ class Signs(Struct, frozen=True, kw_only=True):
     models: str = ""
 
 
+def _is_any(_: str) -> bool:
+    """Whether a model is one at all."""
+    return True
+
+
 class Wire(Struct, frozen=True, kw_only=True):
     """One wire of a provider, whole.
 
@@ -72,6 +77,8 @@ class Wire(Struct, frozen=True, kw_only=True):
         reply_field: the field of a reply with what the model said.
         reply_message_fields: of a message in a reply, the fields that a request takes back; none:
             all of them.
+        is_billed: whether anybody bills a call of a model: nobody does what runs on a machine of
+            one's own.
         types_blocks: whether each block names its kind in ``type``, as frameworks hand them on.
         takes_cache_markers: whether a block may say that the prompt is to be cached up to it
             (``cache_control``), and nothing is cached without one.
@@ -87,6 +94,7 @@ class Wire(Struct, frozen=True, kw_only=True):
     summary_role: Literal["system", "user"]
     reply_field: str
     reply_message_fields: tuple[str, ...] = ()
+    is_billed: Callable[[str], bool] = _is_any
     types_blocks: bool = True
     takes_cache_markers: bool = False
 

@@ -77,6 +77,7 @@ class ModelInfo(Struct, frozen=True, kw_only=True):
         tiers: prompts of more than so many tokens have other prices, shortest first. A cliff,
             not a bracket: every token of the request pays them.
         is_chat: whether conversations are had with it: no model of embeddings, pictures or sound.
+        is_billed: whether anybody bills its calls; if not, they cost nothing.
     """
 
     id: str
@@ -87,6 +88,7 @@ class ModelInfo(Struct, frozen=True, kw_only=True):
     prices: Prices = Prices()
     tiers: tuple[tuple[int, Prices], ...] = ()
     is_chat: bool = True
+    is_billed: bool = True
 
     @property
     def has_one_window(self) -> bool:

@@ -41,9 +41,8 @@ class Ground(NamedTuple):
             return False
         if self._cut_in_two(start, stop):
             return False
-        if not self._begins(start) or not self._ends(stop):
-            return False
-        return not self._goes_on_behind_results(start, stop)
+        is_seam = self._begins(start) and self._ends(stop)
+        return is_seam and not self._goes_on_behind_results(start, stop)
 
     def _begins(self, start: int) -> bool:
         """Whether a range may begin at a message."""
@@ -98,15 +97,11 @@ class Ground(NamedTuple):
         return bool(messages[newest].results)
 
     def _goes_on_behind_results(self, start: int, stop: int) -> bool:
-        """Whether the text would be the end of a turn that has to begin with thinking.
-
-        Behind a result the text becomes part of the turn that this belongs to.
-        """
+        """Whether the text would end a turn that has to begin with thinking: that of a result."""
         window = self.window
         if not self.speaks or not window.thinks_first or stop < window.size:
             return False
-        staying = window.staying(start, stop)
-        visible = filterfalse(window.hidden, staying)
+        visible = filterfalse(window.hidden, window.staying(start, stop))
         before = max(visible, default=start - 1)
         return before >= 0 and bool(window.transcript.messages[before].results)
 

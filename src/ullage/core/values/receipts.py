@@ -57,6 +57,8 @@ class ReceiptTotals(Struct, frozen=True, kw_only=True):
         unreported: of the requests those whose usage no provider reported: our estimate of the
             prompt counts for them.
         unpriced: of the requests those without a known price; they are in no sum of dollars.
+        unbilled: of the requests those that nobody bills, of a model on a machine of one's own:
+            they cost nothing, with ullage and without.
         sent: measured: tokens that were sent, and their answers.
         raw: reckoned: tokens that would have been sent without ullage.
         recalls: how often something set aside was opened again.
@@ -73,6 +75,7 @@ class ReceiptTotals(Struct, frozen=True, kw_only=True):
     conversations: int = 0
     unreported: int = 0
     unpriced: int = 0
+    unbilled: int = 0
     sent: TokenCounts = TokenCounts()
     raw: TokenCounts = TokenCounts()
     recalls: int = 0

@@ -55,6 +55,7 @@ class Claiming(Reporting):
         prompt_tokens, output_tokens = self._session.largest_call(
             self.view.sent
         )
+        call.wire = self.route.wire
         try:
             yield from call.claim(
                 self.report.model,
@@ -78,6 +79,7 @@ class Claiming(Reporting):
         if call is None or call.is_claimed or route.kind not in SPENDING_KINDS:
             return
         request = unread_request(route, self._body)
+        call.wire = route.wire
         yield from call.claim(*request)
         self._note(model=self.report.model or request.model)
         self._note_budget(call)

@@ -61,7 +61,7 @@ __all__ = [
     "as_written",
     "cannot_edit",
     "content_at",
-    "cost_usd",
+    "cost_of",
     "cut_text",
     "differing",
     "digest_of",
@@ -126,7 +126,7 @@ if TYPE_CHECKING:
     from ullage.session.closing import AsyncClosing, Closing
     from ullage.session.drivers import Actions, adrive, drive
     from ullage.session.results import cut_text
-    from ullage.session.spend.cost import cost_usd
+    from ullage.session.spend.cost import cost_of
     from ullage.session.unfitted import Unfitted
     from ullage.stores.threaded import to_its_end
     from ullage.wires.base import (
@@ -159,7 +159,7 @@ else:
             "ullage.session.drivers": "Actions adrive drive",
             "ullage.session.results": "cut_text",
             "ullage.session.unfitted": "Unfitted",
-            "ullage.session.spend.cost": "cost_usd",
+            "ullage.session.spend.cost": "cost_of",
             "ullage.stores.threaded": "to_its_end",
             "ullage.core.tokens.catalog": "lookup",
             "ullage.core.turn.standing": "Standing",

@@ -15,9 +15,10 @@ from msgspec.structs import astuple, replace
 
 from ullage import Event
 from ullage.doors.exchange.additions import Addition
-from ullage.doors.host import Standing, cost_usd, lookup
+from ullage.doors.host import Standing, cost_of
 from ullage.doors.proxy.relayed import Relayed, raw_tokens, tenant_shown
 from ullage.stores import SpendingRow
+from ullage.wires import is_billed
 
 _CONVERSATIONS, _TURNS, _DECISIONS, _BUDGETS = 200, 400, 100, 100
 _WORDS_CHARS = 300
@@ -75,10 +76,11 @@ class Totals(Struct, frozen=True):
         raw_tokens: of all prompts that were fitted, as they came.
         sent_tokens: the same, as they went on.
         recalled: how often something set aside was opened again.
-        cost_usd: at list price, of what was reported; unknown prices are one out.
+        cost_usd: at list price, of what was reported; unknown prices are left out.
         breaks: how often a prompt cache broke.
         rebilled_tokens: what was sent before and billed again then.
         rebilled_usd: what that cost, at list price.
+        unbilled: those that nobody bills: the model runs on a machine of one's own.
     """
 
     requests: int = 0
@@ -91,6 +93,7 @@ class Totals(Struct, frozen=True):
     breaks: int = 0
     rebilled_tokens: int = 0
     rebilled_usd: float = 0.0
+    unbilled: int = 0
 
     def __add__(self, other: Totals) -> Totals:
         return Totals(*map(add, astuple(self), astuple(other)))
@@ -243,7 +246,7 @@ def totalled(relayed: Relayed) -> Totals:
     cost = (
         None
         if report.usage is None
-        else cost_usd(report.usage, lookup(report.model))
+        else cost_of(report.usage, report.model, report.wire)
     )
     breaks = [event.broken for event in report.events if event.broken]
     return Totals(
@@ -257,6 +260,7 @@ def totalled(relayed: Relayed) -> Totals:
         breaks=len(breaks),
         rebilled_tokens=sum(broken.tokens for broken in breaks),
         rebilled_usd=sum(broken.cost_usd or 0.0 for broken in breaks),
+        unbilled=int(not is_billed(report.wire, report.model)),
     )
 
 

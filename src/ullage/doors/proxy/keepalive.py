@@ -34,7 +34,7 @@ from yarl import URL
 
 from ullage import Event, Usage
 from ullage.doors.exchange import Exchange, Route, bodies
-from ullage.doors.host import cost_usd, lookup
+from ullage.doors.host import cost_of
 from ullage.doors.proxy.bodies import BodyBudget
 from ullage.doors.proxy.config import Config
 from ullage.doors.proxy.routes import UpstreamRoute
@@ -150,8 +150,7 @@ def worth_of(
         cache_read_tokens=cached,
         output_tokens=1,
     )
-    info = lookup(model)
-    costs = [cost_usd(item, info) for item in (asks, reads, writes)]
+    costs = [cost_of(item, model) for item in (asks, reads, writes)]
     known = [cost for cost in costs if cost is not None]
     if not cached or len(known) < len(costs):
         return None
@@ -393,7 +392,7 @@ class KeepAlive:
         self, last: FinishedRequest, usage: Usage, worth: Worth
     ) -> None:
         """Count what it cost, and tell of it."""
-        spent_usd = cost_usd(usage, lookup(last.model)) or 0.0
+        spent_usd = cost_of(usage, last.model, last.route.wire) or 0.0
         self.count, self.cost_usd = self.count + 1, self.cost_usd + spent_usd
         with contextlib.suppress(
             Exception

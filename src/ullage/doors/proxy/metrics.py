@@ -13,7 +13,7 @@ from typing import get_args
 
 from ullage import __version__
 from ullage.doors.exchange.values import Passed
-from ullage.doors.host import cost_usd, lookup
+from ullage.doors.host import cost_of
 from ullage.doors.proxy.relayed import (
     Relayed,
     client_shown,
@@ -22,6 +22,7 @@ from ullage.doors.proxy.relayed import (
     tenant_shown,
 )
 from ullage.stores import SpendingRow
+from ullage.wires import is_billed
 
 _BOUNDS_S = (
     0.001,
@@ -65,6 +66,7 @@ _HELP = {
     "stopped_total": "Requests that a budget left no room for, by budget.",
     "cost_usd_total": "Dollars at list price of what providers reported, by model.",
     "unpriced_total": "Replies whose model has no known price; they are in no sum of dollars.",
+    "unbilled_total": "Replies that nobody bills: the model runs on a machine of one's own.",
     "budget_store_errors_total": "How often the store of the budgets could not be asked.",
     "build_info": "1, with the version that runs.",
     "start_timestamp_seconds": "When the worker started, in seconds since 1970.",
@@ -162,7 +164,11 @@ class Metrics:
         """Count what a request cost, and whose it was."""
         report, model = relayed.report, model_in_logs(relayed.report.model)
         usage = report.usage
-        cost = None if usage is None else cost_usd(usage, lookup(report.model))
+        cost = None
+        if usage is not None:
+            cost = cost_of(usage, report.model, report.wire)
+            if not is_billed(report.wire, report.model):
+                self._add("unbilled_total", 1)
         if cost:
             self._add("cost_usd_total", cost, model=model)
         if usage is not None and cost is None:

@@ -16,11 +16,9 @@ _DOT_SEGMENT = re.compile(
 """A segment that leads up or nowhere, however it is encoded: it would leave an upstream's path."""
 
 
-_OLLAMAS = re.compile(
-    r"/api/(?:chat|generate|tags|show|ps|version|embed|embeddings|create|copy|pull|push|delete"
-    r"|blobs|me|web_search|web_fetch)(?:$|/)"
-)
-"""The paths of Ollama's own API. Its other one is OpenAI's, and goes where that goes."""
+_OLLAMAS = re.compile(r"/api/(?!v\d+(?:$|/)|chat/completions$)")
+"""The paths of Ollama's own API: it alone has no version in them. Its other one is OpenAI's, and
+goes where that goes, as does that of a gateway under ``/api``."""
 
 
 class UpstreamRoute(Struct, frozen=True):

@@ -26,12 +26,14 @@ class PendingCall(NamedTuple):
         model: the model that is called.
         tokens: our estimate of its prompt.
         output_tokens: what is known of its reply.
+        wire: the name of its wire; ``""`` if it is not known.
     """
 
     view: int
     model: str
     tokens: int
     output_tokens: int = 0
+    wire: str = ""
 
     def as_call(self, agent: str) -> Call:
         """The call, priced by our estimate.
@@ -42,7 +44,14 @@ class PendingCall(NamedTuple):
         usage = Usage(
             fresh_tokens=self.tokens, output_tokens=self.output_tokens
         )
-        return priced(agent, self.model, usage, self.tokens, reported=False)
+        return priced(
+            agent,
+            self.model,
+            usage,
+            self.tokens,
+            reported=False,
+            wire=self.wire,
+        )
 
 
 AbandonedCall: TypeAlias = tuple[str, int, PendingCall]

@@ -27,12 +27,14 @@ class UsageReport(NamedTuple):
         reply: the id the provider gave the reply, ``""`` if it has none.
         usage: what it came to.
         cost_usd: the list price of that; None if a price is not known.
+        is_billed: whether anybody bills it.
     """
 
     view: int
     reply: str
     usage: Usage
     cost_usd: float | None = None
+    is_billed: bool = True
 
     @property
     def named(self) -> tuple[object, ...]:
@@ -46,7 +48,11 @@ class UsageReport(NamedTuple):
     def as_call(self, agent: str, model: str, estimated_tokens: int) -> Call:
         """The call that was reported; see `Call`."""
         call = Call(
-            agent=agent, model=model, usage=self.usage, cost_usd=self.cost_usd
+            agent=agent,
+            model=model,
+            usage=self.usage,
+            cost_usd=self.cost_usd,
+            is_billed=self.is_billed,
         )
         return replace(call, estimated_tokens=estimated_tokens)
 

@@ -24,7 +24,7 @@ from weakref import WeakSet
 
 from ullage.core.errors import BudgetExceeded, ConfigError
 from ullage.core.locks import Lock
-from ullage.core.tokens.catalog import advice, lookup
+from ullage.core.tokens.catalog import advice
 from ullage.core.values.carried import Arguments, Portable
 from ullage.core.values.effects import Steps
 from ullage.core.values.events import Event
@@ -41,7 +41,7 @@ from ullage.session.spend.allowance import (
 )
 from ullage.session.spend.book import Book, BookEntry, UsageReport
 from ullage.session.spend.calls import By, Call, Spent, totals
-from ullage.session.spend.cost import priced, worst_usd
+from ullage.session.spend.cost import price_of, priced, worst_usd
 from ullage.session.spend.environment import TOKEN_BUDGET, whole_number
 
 WAIT_S = 600.0
@@ -442,6 +442,7 @@ class Budget(Portable):
         *,
         agent: str = "",
         reported: bool = True,
+        wire: str = "",
     ) -> Call:
         """Count a call that no session made, such as a summary by a model of your own.
 
@@ -450,6 +451,7 @@ class Budget(Portable):
             model: the model that was called.
             agent: the name it is listed under.
             reported: False if the usage is an estimate.
+            wire: the name of its wire; ``""``: the price is the model's.
 
         Raises:
             ConfigError: a count is negative.
@@ -462,7 +464,7 @@ class Budget(Portable):
             )
         with self._lock:
             return self._book.add(
-                priced(agent, model, usage, reported=reported)
+                priced(agent, model, usage, reported=reported, wire=wire)
             )
 
     def carry(self, spent: Spent) -> None:
@@ -475,7 +477,11 @@ class Budget(Portable):
             self._book.carry(spent)
 
     def most(
-        self, prompt_tokens: int, output_tokens: int, model: str
+        self,
+        prompt_tokens: int,
+        output_tokens: int,
+        model: str,
+        wire: str = "",
     ) -> Claim:
         """The most that a call can come to.
 
@@ -483,6 +489,7 @@ class Budget(Portable):
             prompt_tokens: the upper estimate of its prompt.
             output_tokens: what is kept free for the answer.
             model: the model that is called.
+            wire: the name of its wire; ``""``: the price is the model's.
 
         Raises:
             ConfigError: money is limited and the model's prices are not known.
@@ -490,7 +497,8 @@ class Budget(Portable):
         tokens = prompt_tokens + output_tokens
         if not self.allowance.usd:
             return Claim(tokens)
-        usd = worst_usd(prompt_tokens, output_tokens, lookup(model))
+        price = price_of(model, wire)
+        usd = worst_usd(prompt_tokens, output_tokens, price)
         if usd is None:
             raise _unpriced(f"no price is known for {model!r}", model)
         return Claim(tokens, usd)

@@ -68,6 +68,7 @@ class Call(Struct, frozen=True, kw_only=True):
         estimated_tokens: what we had taken the prompt for; 0 outside a session.
         reported: whether the provider reported the usage. If not, it is our estimate of the
             prompt, and of the output it has no more than was reported.
+        is_billed: whether anybody bills it: nobody does a model on a machine of one's own.
     """
 
     agent: str
@@ -76,6 +77,7 @@ class Call(Struct, frozen=True, kw_only=True):
     cost_usd: float | None
     estimated_tokens: int = 0
     reported: bool = True
+    is_billed: bool = True
 
     @property
     def spent(self) -> Spent:

@@ -3,17 +3,46 @@
 Each class of tokens has its price: fresh, read from cache, written to cache, output; what was
 heard or spoken has its own where the vendor has one, as has what is cached for longer. The
 length of the whole prompt chooses the tier, and the tier prices the whole request, its output
-included (`provider-rules` §3.4). An unknown price makes the cost unknown, never nought.
+included (`provider-rules` §3.4). An unknown price makes the cost unknown, never nought. A
+model that runs on a machine of one's own is billed by nobody: its calls cost nothing, and say so.
 """
 
 from __future__ import annotations
 
-from ullage.core.tokens.catalog import ModelInfo, lookup
+from msgspec.structs import replace
+
+from ullage.core.tokens.catalog import ModelInfo, Prices, lookup
 from ullage.core.values.usage import Modalities, Usage
 from ullage.session.spend.calls import Call
+from ullage.wires import is_billed
 
 _MILLION = 1_000_000
 _TEXT = Modalities()
+_NOTHING = Prices(input_usd=0.0, output_usd=0.0)
+
+
+def price_of(model: str, wire: str = "") -> ModelInfo:
+    """What is known of a model, with what its calls cost on a wire.
+
+    Args:
+        model: the model that is called.
+        wire: the name of the wire; ``""``: the price is the model's.
+    """
+    info = lookup(model)
+    if is_billed(wire, model):
+        return info
+    return replace(info, prices=_NOTHING, tiers=(), is_billed=False)
+
+
+def cost_of(usage: Usage, model: str, wire: str = "") -> float | None:
+    """The cost of one reply in USD: see `price_of` and `cost_usd`.
+
+    Args:
+        usage: tokens of the request, each in one class.
+        model: the model that was called.
+        wire: the name of the wire; ``""``: the price is the model's.
+    """
+    return cost_usd(usage, price_of(model, wire))
 
 
 def cost_usd(usage: Usage, info: ModelInfo) -> float | None:
@@ -82,15 +111,18 @@ def priced(
     estimated_tokens: int = 0,
     *,
     reported: bool = True,
+    wire: str = "",
 ) -> Call:
-    """A call with its cost at list price; see `Call` for the arguments."""
+    """A call with its cost at list price; see `Call` and `price_of` for the arguments."""
+    info = price_of(model, wire)
     return Call(
         agent=agent,
         model=model,
         usage=usage,
-        cost_usd=cost_usd(usage, lookup(model)),
+        cost_usd=cost_usd(usage, info),
         estimated_tokens=estimated_tokens,
         reported=reported,
+        is_billed=info.is_billed,
     )
 
 

@@ -256,6 +256,12 @@ MIGRATIONS: tuple[Step, ...] = (
             "ALTER TABLE ullage.receipts ADD COLUMN counted_raw_tokens bigint NOT NULL DEFAULT 0",
         ),
     ),
+    Step(
+        oldest=1,
+        statements=(
+            "ALTER TABLE ullage.receipts ADD COLUMN unbilled bigint NOT NULL DEFAULT 0",
+        ),
+    ),
 )
 """The steps that lead from each version to the next. Never edited, only added to."""
 

@@ -167,6 +167,11 @@ def _dollars(spent: ReceiptTotals | None) -> Iterator[str]:
             f"No price is known for {_many(spent.unpriced, 'request')}: "
             "not in the sums of dollars."
         )
+    if spent.unbilled:
+        yield (
+            f"Nobody bills {_many(spent.unbilled, 'request')}: the model runs on a machine of "
+            "your own."
+        )
 
 
 def _change(sent: int, raw: int) -> str:

@@ -301,6 +301,11 @@ def sentences(report: LedgerReport) -> list[str]:
         lines.append(
             f"{_many(total.unpriced, 'request')} without a known price: in no sum of $."
         )
+    if total.unbilled:
+        lines.append(
+            f"{_many(total.unbilled, 'request')} not billed by anybody (Ollama on a machine of "
+            "your own): $0."
+        )
     if report.open_writers:
         lines.append(
             f"{_many(report.open_writers, 'process', 'es')} still running, or ended without "
@@ -476,7 +481,7 @@ def csv_of(report: LedgerReport) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     names = [
-        *("requests", "conversations", "unreported", "unpriced"),
+        *("requests", "conversations", "unreported", "unpriced", "unbilled"),
         *(
             "sent_prompt_tokens",
             "sent_output_tokens",
@@ -497,6 +502,7 @@ def csv_of(report: LedgerReport) -> str:
                     sums.conversations,
                     sums.unreported,
                     sums.unpriced,
+                    sums.unbilled,
                 ),
                 *(
                     sums.sent.prompt,

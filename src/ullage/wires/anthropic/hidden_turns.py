@@ -234,7 +234,9 @@ def _seal(block: Any) -> str:
     if kind not in _THOUGHTS:
         return ""
     seal = block.get(_THOUGHTS[kind])
-    return seal if isinstance(seal, str) else ""
+    if isinstance(seal, str):
+        return seal
+    return ""
 
 
 def _marks(message: Any) -> list[dict[str, Any]]:
@@ -275,10 +277,14 @@ class AnthropicStream(Stream):
         kind = event.get("type")
         if kind == "message_start":
             self._message = object_at(event, "message")
-            return (event,) if self.is_first else ()
+            if self.is_first:
+                return (event,)
+            return ()
         if kind in ("message_delta", "message_stop"):
             self._end(event)
-            return () if self.holds else (event,)
+            if self.holds:
+                return ()
+            return (event,)
         index = event.get("index")
         if not isinstance(index, int):
             return (event,)

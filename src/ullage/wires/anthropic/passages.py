@@ -110,10 +110,14 @@ def _text_holder(block: Mapping[str, Any]) -> Any:
     """The string or the list with a block's texts; None if it holds none."""
     if block["type"] == "search_result":
         content = block.get("content")
-        return content if isinstance(content, (list, tuple)) else None
+        if isinstance(content, (list, tuple)):
+            return content
+        return None
     source = block.get("source")
     name = _SOURCE_FIELDS.get(str(field(source, "type")))
-    return field(source, name) if name else None
+    if name:
+        return field(source, name)
+    return None
 
 
 def _texts(holder: Any) -> dict[int, str]:

@@ -73,7 +73,9 @@ def usage_from_stream(events: Iterable[Any]) -> Usage | None:
             count = field(usage, name)
             if count is not None:
                 counts[name] = count
-    return usage_from(counts) if counts else None
+    if counts:
+        return usage_from(counts)
+    return None
 
 
 def _is_beside_the_sums(iteration: Any) -> bool:

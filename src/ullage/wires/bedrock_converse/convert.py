@@ -51,7 +51,9 @@ class ConverseReader(Reader):
     ) -> Mapping[str, Any]:
         """See `Reader.tool_body`."""
         body = raw.get("toolSpec")
-        return body if isinstance(body, Mapping) else raw
+        if isinstance(body, Mapping):
+            return body
+        return raw
 
     def schema(
         self, raw: Mapping[str, Any], body: Mapping[str, Any], path: str
@@ -214,7 +216,9 @@ def _text(text: str) -> WireDict:
 
 def _item(text: str) -> WireDict:
     """A text as an item of a result."""
-    return blank(text) if text.isspace() else _text(text)
+    if text.isspace():
+        return blank(text)
+    return _text(text)
 
 
 def _called(messages: Sequence[Any]) -> Iterator[ToolSpec]:

@@ -136,7 +136,9 @@ def _with(message: Any, stays: Callable[[Any], bool]) -> Any:
         return message
     while blocks and is_cache_point(blocks[0]):
         del blocks[0]
-    return {**message, "content": blocks} if blocks else None
+    if blocks:
+        return {**message, "content": blocks}
+    return None
 
 
 def _is_text(block: Any) -> bool:
@@ -152,7 +154,9 @@ def _seal(block: Any) -> str:
         return ""
     signature = object_at(body, "reasoningText").get("signature")
     seal = body.get("redactedContent") or signature
-    return seal if isinstance(seal, str) else ""
+    if isinstance(seal, str):
+        return seal
+    return ""
 
 
 # ── the stream ───────────────────────────────────────────────────────────────────────────
@@ -177,12 +181,16 @@ class ConverseStream(Stream):
         if kind == "messageStart":
             self._has_begun = True
             self._role = str(body.get("role") or "assistant")
-            return (event,) if self.is_first else ()
+            if self.is_first:
+                return (event,)
+            return ()
         if kind in _ENDING:
             ending = self._ending.setdefault(kind, {})
             ending.update(body)
             ending.pop(_PADDING, None)
-            return () if self.holds else (event,)
+            if self.holds:
+                return ()
+            return (event,)
         index = body.get(_INDEX)
         if not isinstance(index, int):
             return (event,)
@@ -309,7 +317,9 @@ class _Block:
                     "citations": self._citations,
                 }
             }
-        return {"text": text} if text else {}
+        if text:
+            return {"text": text}
+        return {}
 
     def _reasoning(self) -> dict[str, Any]:
         """The content of a block of reasoning; an empty one of any other block."""

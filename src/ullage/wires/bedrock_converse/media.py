@@ -116,7 +116,9 @@ def b64_of(data: Any) -> Any:
 def _source(block: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
     body = block.get(kind)
     source = body.get("source") if isinstance(body, Mapping) else None
-    return source if isinstance(source, Mapping) else {}
+    if isinstance(source, Mapping):
+        return source
+    return {}
 
 
 def _with_bytes(

@@ -35,7 +35,9 @@ NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 
 def family(model: str) -> Family:
     """The family of a model. One behind an ARN that does not tell is taken for the strictest."""
-    return FAMILIES[0] if _UNTOLD.match(model) else family_of(FAMILIES, model)
+    if _UNTOLD.match(model):
+        return FAMILIES[0]
+    return family_of(FAMILIES, model)
 
 
 def call_ids(model: Any) -> re.Pattern[str]:
@@ -45,4 +47,6 @@ def call_ids(model: Any) -> re.Pattern[str]:
     """
     name = model if isinstance(model, str) else ""
     is_other = bool(name) and not _UNTOLD.match(name) and claude(name) is None
-    return _ID if is_other else _ID_OF_CLAUDE
+    if is_other:
+        return _ID
+    return _ID_OF_CLAUDE

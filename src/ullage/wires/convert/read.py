@@ -166,7 +166,9 @@ class Reader(ABC):
 
     def message_kind(self, bare: Any, message: Message) -> str | None:
         """The row of `Block` that a whole message has; None if it is not an object with fields."""
-        return "tool" if message.role == "tool" else "message"
+        if message.role == "tool":
+            return "tool"
+        return "message"
 
     def block(self, part: Part, bare: Any, path: str) -> tuple[Any, str]:
         """The block that a part of a message came from, and its path.

@@ -288,7 +288,9 @@ def _with_text(raw: Any, text: str) -> Any:
     is_dict = isinstance(raw, Mapping)
     if PARTS[kind].edited == "a text":
         part = {"text": text}
-        return part if is_dict else type(raw).model_validate(part)
+        if is_dict:
+            return part
+        return type(raw).model_validate(part)
     if get(raw, "thoughtSignature") is not None:
         raw = (
             unsigned(raw)
@@ -363,14 +365,18 @@ def _like(value: Any, text: str) -> Any:
         is_same_text = type(parsed) is type(value) and _dumps(parsed) == text
     except (ValueError, RecursionError):
         return text
-    return parsed if is_same_text else text
+    if is_same_text:
+        return parsed
+    return text
 
 
 def kind_of(mime: str) -> Literal["image", "audio", "document"]:
     """The kind that a blob is counted as. A video is counted by its size, as a document is."""
     if mime.startswith("image/"):
         return "image"
-    return "audio" if mime.startswith("audio/") else "document"
+    if mime.startswith("audio/"):
+        return "audio"
+    return "document"
 
 
 def clip_of(video: Any) -> tuple[float, float]:
@@ -393,4 +399,6 @@ def clip_of(video: Any) -> tuple[float, float]:
 def _seconds(duration: Any) -> float:
     """A duration as protobuf writes it, ``"12.5s"``; 0 if it is none."""
     match = _SECONDS.fullmatch(duration) if isinstance(duration, str) else None
-    return float(match[1]) if match else 0.0
+    if match:
+        return float(match[1])
+    return 0.0

@@ -423,7 +423,9 @@ class Gemini(WireFormat):
         name = (
             getattr(raw, "__name__", "") if callable(raw) else get(raw, "name")
         )
-        return name if isinstance(name, str) else ""
+        if isinstance(name, str):
+            return name
+        return ""
 
     def call(self, raw: Any) -> ToolCall:
         """See `Format.call`: a ``functionCall``, or the part that holds it."""
@@ -480,7 +482,9 @@ class Gemini(WireFormat):
             return ""
         reason = get(candidates[0], "finishReason")
         name = str(reason or "").rpartition(".")[2]
-        return "" if name in _DONE else name
+        if name in _DONE:
+            return ""
+        return name
 
     def calls(self, raw: Any) -> list[Any]:
         """See `Format.calls`: the parts that hold them."""

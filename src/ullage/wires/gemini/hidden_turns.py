@@ -54,14 +54,18 @@ class GeminiDialect(Dialect):
         parts = step.public_parts(message["parts"])
         if not step.hides:
             return message
-        return {**message, "parts": parts} if parts else None
+        if parts:
+            return {**message, "parts": parts}
+        return None
 
     def untold(self, message: Any) -> Any:
         """See `Dialect.untold`."""
         parts = [part for part in message["parts"] if not _is_spoken(part)]
         if len(parts) == len(message["parts"]):
             return message
-        return {**message, "parts": parts} if parts else None
+        if parts:
+            return {**message, "parts": parts}
+        return None
 
     def joined(
         self,
@@ -234,7 +238,9 @@ class GeminiStream(Stream):
             candidates.append(candidate)
         if candidates:
             return {**self._fields, "candidates": candidates}
-        return self._fields if "promptFeedback" in self._fields else None
+        if "promptFeedback" in self._fields:
+            return self._fields
+        return None
 
     def closing(
         self, reply: dict[str, Any], note: str
@@ -263,7 +269,9 @@ class _Candidate:
         for part in parts:
             self._add(part)
         public = self.step.public_parts(parts)
-        return None if _are_same(public, parts) else public
+        if _are_same(public, parts):
+            return None
+        return public
 
     def _add(self, part: Mapping[str, Any]) -> None:
         """Text goes behind text of its kind; what is signed stays a part of its own (G8)."""

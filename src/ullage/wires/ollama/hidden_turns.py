@@ -47,7 +47,9 @@ class OllamaDialect(Dialect):
         if public_calls:
             return {**cleaned, _CALLS: public_calls}
         has_text = any(cleaned.get(name) for name in TEXTS)
-        return cleaned if has_text else None
+        if has_text:
+            return cleaned
+        return None
 
     def untold(self, message: Any) -> Any:
         """See `Dialect.untold`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ullage.wires.ollama.format import Ollama
+from ullage.wires.ollama.models import is_hosted
 from ullage.wires.wire import Signs, Wire
 
 WIRE = Wire(
@@ -21,5 +22,6 @@ WIRE = Wire(
     price_profile="ollama",
     summary_role="system",
     reply_field="message",
+    is_billed=is_hosted,
     types_blocks=False,
 )

@@ -146,9 +146,13 @@ class ChatWriter(Writer):
         if medium.kind == "audio":
             return openai_sound(medium)
         if medium.kind == "image":
-            return None if medium.file_id else _image(medium)
+            if medium.file_id:
+                return None
+            return _image(medium)
         file = None if medium.url else openai_file(medium)
-        return None if file is None else {"type": "file", "file": file}
+        if file is None:
+            return None
+        return {"type": "file", "file": file}
 
     def keeps_name(self, medium: Medium) -> bool:
         """See `Writer.keeps_name`: beside its data alone."""

@@ -51,7 +51,9 @@ class ChatDialect(Dialect):
         """See `Dialect.kept`."""
         choices = objects_at(reply, "choices")
         public = [self.other(choice) for choice in choices]
-        return reply if public == choices else {**reply, "choices": public}
+        if public == choices:
+            return reply
+        return {**reply, "choices": public}
 
     def stop_of(self, reply: Mapping[str, Any]) -> str:
         """See `Dialect.stop_of`: of the first choice."""
@@ -69,7 +71,9 @@ class ChatDialect(Dialect):
         rest = _but(message, "tool_calls")
         if public:
             return {**rest, "tool_calls": signed_anew(calls, public)}
-        return rest if _has_any(rest, (*_TEXTS, *_LISTS)) else None
+        if _has_any(rest, (*_TEXTS, *_LISTS)):
+            return rest
+        return None
 
     def untold(self, message: Any) -> Any:
         """See `Dialect.untold`."""
@@ -212,7 +216,9 @@ class ChatStream(Stream):
 
         choices = objects_at(event, "choices")
         if not choices:
-            return () if self._holds_back(event) else (event,)
+            if self._holds_back(event):
+                return ()
+            return (event,)
         results = [self._shown(choice) for choice in choices]
         if self.is_first and _are_same(results, choices):
             return (event,)

@@ -210,7 +210,9 @@ class ChatCheck(Check):
 
 def _in(thing: Any, key: str) -> Any:
     """The field of an object; None of anything else."""
-    return thing.get(key) if type(thing) is dict else None
+    if type(thing) is dict:
+        return thing.get(key)
+    return None
 
 
 CHECK = ChatCheck

@@ -216,4 +216,6 @@ def paired_by(kind: str, id: object) -> str:
     Functions and custom tools are answered alike, so that their id alone counts.
     """
     about = _KIND_SUFFIX.sub("", kind, count=1)
-    return str(id or "") if about in _ALIKE else f"{about} {id or ''}"
+    if about in _ALIKE:
+        return str(id or "")
+    return f"{about} {id or ''}"

@@ -128,7 +128,9 @@ class ResponsesWriter(Writer):
     def _content(self, pieces: Sequence[Any]) -> Any:
         """Texts and media as one string where they are one text, else as parts."""
         text = alone(pieces)
-        return self.blocks(pieces, _text) if text is None else text
+        if text is None:
+            return self.blocks(pieces, _text)
+        return text
 
     def medium(self, medium: Medium) -> WireDict | None:
         """See `Writer.medium`."""
@@ -137,7 +139,9 @@ class ResponsesWriter(Writer):
         if medium.kind == "image":
             return _image(medium)
         file = {"file_url": medium.url} if medium.url else openai_file(medium)
-        return None if file is None else {"type": "input_file", **file}
+        if file is None:
+            return None
+        return {"type": "input_file", **file}
 
     def keeps_name(self, medium: Medium) -> bool:
         """See `Writer.keeps_name`: beside its data alone."""

@@ -48,11 +48,15 @@ class ResponsesDialect(Dialect):
 
     def shown(self, message: Any) -> Any:
         """See `Dialect.shown`: an item is a call, or none."""
-        return None if self.hides(message) else message
+        if self.hides(message):
+            return None
+        return message
 
     def untold(self, message: Any) -> Any:
         """See `Dialect.untold`."""
-        return None if _is_message(message) else message
+        if _is_message(message):
+            return None
+        return message
 
     def hides(self, item: Any) -> bool:
         """Whether an item is a private call."""
@@ -122,7 +126,9 @@ class ResponsesDialect(Dialect):
     def seals(self, message: Any) -> list[str]:
         """See `Dialect.seals`."""
         seal = _seal(message)
-        return [seal] if seal else []
+        if seal:
+            return [seal]
+        return []
 
     def loose(self, rounds: Sequence[Sequence[Any]]) -> list[str]:
         """See `Dialect.loose`: what was made with a private call, and needs it behind (R3)."""
@@ -236,7 +242,9 @@ class ResponsesStream(Stream):
     def _public(self, event: dict[str, Any]) -> dict[str, Any]:
         response = object_at(event, "response")
         public = self.dialect.public(response)
-        return event if public is response else {**event, "response": public}
+        if public is response:
+            return event
+        return {**event, "response": public}
 
     def _start(self, index: int, item: Mapping[str, Any]) -> None:
         """Decide where the client has a new item: None if it does not have it."""

@@ -318,7 +318,9 @@ class ResponsesRepair(HistoryRepair):
     def _result(self, result: At) -> Any:
         raw = self.block(result)
         changes = self._changes(result[0])
-        return {**copy_of(raw), **changes} if changes else raw
+        if changes:
+            return {**copy_of(raw), **changes}
+        return raw
 
     def _interrupted(self, call: At) -> Any:
         kind = self.kinds[call[0]]
@@ -395,7 +397,9 @@ def _kind(raw: Any) -> str:
         return kind
     if field(raw, "role") is not None:
         return "message"
-    return "item_reference" if field(raw, "id") is not None else ""
+    if field(raw, "id") is not None:
+        return "item_reference"
+    return ""
 
 
 def _is_models(raw: Any, kind: str | None = None) -> bool:

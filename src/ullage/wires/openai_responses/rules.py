@@ -273,7 +273,9 @@ def type_of(item: Any) -> str | None:
         return kind
     if "role" in item:
         return "message"
-    return "item_reference" if "id" in item else None
+    if "id" in item:
+        return "item_reference"
+    return None
 
 
 def _is_held_elsewhere(item: JsonObject, kind: str) -> bool:

@@ -56,7 +56,9 @@ class BlockRepair(HistoryRepair):
                 blocks.append(block)
         is_whole = caller is None or self._is_arranged(at, caller, blocks)
         if is_whole and _are_same(blocks, raw_blocks):
-            return [self.raws[at]] if raw_blocks else self._emptied(at)
+            if raw_blocks:
+                return [self.raws[at]]
+            return self._emptied(at)
         messages = [blocks]
         if caller is not None:
             messages = self._arranged(at, caller, blocks)
@@ -67,7 +69,9 @@ class BlockRepair(HistoryRepair):
                 if content
             ]
         has_moved = len(staying) < len(raw_blocks)
-        return self.left(at) if has_moved else self._emptied(at)
+        if has_moved:
+            return self.left(at)
+        return self._emptied(at)
 
     def _is_moved(self, result: At, caller: int | None) -> bool:
         """Whether a block is a result that stands elsewhere, or one of ours left over."""

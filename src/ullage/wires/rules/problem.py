@@ -252,13 +252,17 @@ def plain(thing: Any) -> Any:
 
 def items_of(value: Any) -> list[Any]:
     """The items of a list; none of whatever else it is."""
-    return value if type(value) is list else []
+    if type(value) is list:
+        return value
+    return []
 
 
 def name_in(thing: Any, key: str) -> str | None:
     """The string ``thing`` holds under ``key``, or None whatever else it is."""
     name = thing.get(key) if type(thing) is dict else None
-    return name if type(name) is str else None
+    if type(name) is str:
+        return name
+    return None
 
 
 def kind_of(value: Any) -> str:

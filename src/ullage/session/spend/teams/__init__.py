@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 
 from ullage.core.errors import StoreError
 from ullage.core.locks import Lock
-from ullage.core.tokens.catalog import lookup
+from ullage.core.tokens.catalog import ModelInfo
 from ullage.core.values.events import Event
 from ullage.core.values.spending import (
     SpendingKey,
@@ -33,7 +33,7 @@ from ullage.core.values.spending import (
 )
 from ullage.core.values.usage import Usage
 from ullage.session.spend.allowance import NOTHING, Claim
-from ullage.session.spend.cost import cost_usd, worst_usd
+from ullage.session.spend.cost import cost_of, cost_usd, price_of, worst_usd
 from ullage.session.spend.teams.settings import CurrentPeriod, TeamBudget
 from ullage.session.spend.teams.use import (
     BudgetUse,
@@ -64,6 +64,7 @@ class TeamCall:
         tenant: the owner.
         model: that is asked; empty until something was claimed for it.
         claims: what it has reserved, by what it counts towards.
+        wire: the name of its wire; ``""`` if it is not known.
         use: of the budget that is nearest its end; None: none covers it.
         sentence: what the model is told at the end of the request; empty: nothing.
         event: what is to be logged, once in a period; None: nothing.
@@ -73,6 +74,7 @@ class TeamCall:
 
     def __init__(self, budgets: TeamBudgets, tenant: str) -> None:
         self.tenant, self.model, self._budgets = tenant, "", budgets
+        self.wire = ""
         self.claims: dict[SpendingKey, Claim] = {}
         self.use: BudgetUse | None = None
         self.event: Event | None = None
@@ -231,7 +233,8 @@ class TeamBudgets:
         ]
         if not covering:
             return
-        amount = _worst(model, prompt_tokens, output_tokens, so_far)
+        price = price_of(model, call.wire)
+        amount = _worst(price, prompt_tokens, output_tokens, so_far)
         for budget in covering:
             needs_price = budget.usd and budget.unpriced == "stop"
             if amount is None and needs_price and model and not is_begun:
@@ -321,7 +324,7 @@ class TeamBudgets:
             if usage is None or not usage.is_count:
                 usage = Usage(fresh_tokens=estimated_tokens)
             if usage.total_tokens:
-                usd = cost_usd(usage, lookup(call.model))
+                usd = cost_of(usage, call.model, call.wire)
                 for key in call.claims:
                     account = self._accounts[key]
                     account.spent += Claim(usage.total_tokens, usd or 0.0)
@@ -462,14 +465,16 @@ def _is_anybody(_: str) -> bool:
 
 
 def _worst(
-    model: str, prompt_tokens: int, output_tokens: int, so_far: Usage | None
+    price: ModelInfo,
+    prompt_tokens: int,
+    output_tokens: int,
+    so_far: Usage | None,
 ) -> Claim | None:
     """The most that a call can come to, with its earlier rounds; None: no price is known."""
-    info = lookup(model)
-    usd = worst_usd(prompt_tokens, output_tokens, info)
+    usd = worst_usd(prompt_tokens, output_tokens, price)
     if usd is None:
         return None
     claim = Claim(prompt_tokens + output_tokens, usd)
     if so_far is None or not so_far.is_count:
         return claim
-    return claim + Claim(so_far.total_tokens, cost_usd(so_far, info) or 0.0)
+    return claim + Claim(so_far.total_tokens, cost_usd(so_far, price) or 0.0)

@@ -33,12 +33,13 @@ const times = (count) => `${number(count)} ${count === 1 ? "time" : "times"}`;
 
 function sums(state) {
   const all = state.totals;
+  const unbilled = all.unbilled ? `; nobody bills ${number(all.unbilled)} of the requests` : "";
   const rows = [
     ["Requests", number(all.requests), `${number(all.fitted)} went on shorter${all.passed ? `, ${number(all.passed)} as they came` : ""}`],
     ["Prompt tokens sent", number(all.sent_tokens), `of ${number(all.raw_tokens)} that came`],
     ["Saved", saved(all) || "–", `${number(all.raw_tokens - all.sent_tokens)} tokens`],
     ["Opened again", number(all.recalled), "of what was set aside"],
-    ["Cost", `$${all.cost_usd.toFixed(2)}`, "at list price, as far as reported"],
+    ["Cost", `$${all.cost_usd.toFixed(2)}`, `at list price, as far as reported${unbilled}`],
     ["Billed again", number(all.rebilled_tokens), `tokens, $${all.rebilled_usd.toFixed(2)}: a prompt cache broke ${times(all.breaks)}`],
   ];
   at("sums").replaceChildren(...rows.map(([name, value, more]) => {
