@@ -151,7 +151,7 @@ async def _day(users: int, pace: Pace, store: str, folder: Path) -> DayOutcome:
         if tally.teams[team].tokens > earlier[team].tokens
     }
     accounts = Accounts(
-        *page, *(_since(*pair) for pair in zip(after, before, strict=True))
+        *page, _since(after[0], before[0]), _since(after[1], before[1])
     )
     if sum(tally.broken.values()) != broken:
         problems.append("a quiet request broke off")

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from lab.fleet_day.tally import MODEL, OWNER, RECALL, DayTally, team_of
 from ullage import Usage
-from ullage.doors.host import cost_usd, lookup
+from ullage.doors.host import cost_of
 
 
 class ScriptedProvider:
@@ -67,7 +67,7 @@ class ScriptedProvider:
         usage = Usage(fresh_tokens=prompt_tokens, output_tokens=output_tokens)
         sums.replies += 1
         sums.tokens += usage.total_tokens
-        sums.usd += cost_usd(usage, lookup(MODEL)) or 0.0
+        sums.usd += cost_of(usage, MODEL, "anthropic") or 0.0
         sums.largest_tokens = max(sums.largest_tokens, usage.total_tokens)
         return {
             "input_tokens": prompt_tokens,
