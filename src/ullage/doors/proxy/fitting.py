@@ -202,7 +202,7 @@ def budgets_of(
         config: the proxy's settings.
         exchanges: of the worker.
         acceptance: whom the upstreams have accepted; None: everybody is.
-        writer: names the worker, also when it is started anew; None: it has no name.
+        writer: names the worker, also when it is started again; None: it has no name.
     """
     if not config.budgets or config.dry_run:
         return None

@@ -83,7 +83,7 @@ class RequestRelay:
         client: who speaks to the upstreams.
         tenants: who says whose content a request is.
         tell: is called with each request that is over.
-        writer: names the worker, also when it is started anew; None: it has no name.
+        writer: names the worker, also when it is started again; None: it has no name.
 
     Attributes:
         exchanges: what fits them.
