@@ -48,6 +48,13 @@ def button(page, name):
     return page.get_by_role("button", name=name, exact=True)
 
 
+def confirm(page, name):
+    """Decide what the dialog asks, once it has its price."""
+    expect(page.locator("#decide-yes")).to_be_enabled()
+    page.locator("#decide").get_by_role("button", name=name).click()
+    expect(page.locator("#decide")).to_be_hidden()
+
+
 def decisions(address):
     return json.loads(ask(address, path=f"{path_of(address)}/window")[2])[
         "decisions"
@@ -68,8 +75,7 @@ def test_a_result_is_pinned_with_its_price_and_the_pin_is_taken_back(
     expect(price).to_contain_text("tokens are written to the prompt cache")
     expect(price).to_contain_text(" now, and $")
     page.fill("#decide-reason", "the rules")
-    button(page, "pin").click()
-    expect(page.locator("#decide")).to_be_hidden()
+    confirm(page, "pin")
     expect(page.locator("#hand-told")).to_contain_text("next request shows it")
     expect(page.locator("#decided li")).to_contain_text("the rules")
     (made,) = decisions(address)
@@ -79,9 +85,9 @@ def test_a_result_is_pinned_with_its_price_and_the_pin_is_taken_back(
     assert made["carried_out"]
     page.reload()
     expect(button(page, "unpin message 3")).to_be_visible()
-    expect(page.locator("#decided li")).to_contain_text("anew, about $")
+    expect(page.locator("#decided li")).to_contain_text("again, about $")
     button(page, "unpin message 3").click()
-    button(page, "undo").last.click()
+    confirm(page, "undo")
     expect(page.locator("#hand-told")).to_contain_text("undo d")
     assert [one["what"][:4] for one in decisions(address)] == ["undo"]
 
@@ -89,23 +95,20 @@ def test_a_result_is_pinned_with_its_price_and_the_pin_is_taken_back(
 def test_every_verb_is_at_hand(open_live, address):
     page = open_live(address)
     button(page, "drop message 15").click()
-    expect(page.locator("#decide-yes")).to_be_enabled()
-    button(page, "drop").click()
+    confirm(page, "drop")
     button(page, "restore message 5").click()
     page.select_option("#decide-when", "end")
     page.fill("#line-first", "2")
     page.fill("#line-last", "4")
     expect(page.locator("#decide-price")).to_contain_text("no cache is broken")
-    button(page, "restore").click()
+    confirm(page, "restore")
     page.fill("#note-text", "Use Python 3.11.")
     button(page, "add the note…").click()
-    expect(page.locator("#decide-yes")).to_be_enabled()
-    button(page, "add").click()
+    confirm(page, "add")
     expect(page.locator("#decided li")).to_have_count(3)
     page.locator("#batches button").first.click()
     expect(page.locator("#decide-title")).to_have_text("Undo record, 1 edit?")
-    expect(page.locator("#decide-yes")).to_be_enabled()
-    button(page, "undo").last.click()
+    confirm(page, "undo")
     expect(page.locator("#batches li")).to_have_text("Nothing.")
     made = [one["what"].split()[0] for one in decisions(address)]
     assert made == ["drop", "restore", "note", "undo"]

@@ -26,8 +26,8 @@ from ullage.wires.rules.checker import problems_of
 
 LEFT = sorted(path.parent for path in Path(__file__).parent.glob("*/kept.db"))
 DECIDES = {
-    "default-10": "tq6r8bxs4xr9qzap.3q2238qgsmmq6bcp",
-    "default-summarised-11": "tq6r8bxs4xr9qzap.3whqrtxt5tfth344",
+    "default-11": "tq6r8bxs4xr9qzap.752y4n7npwt366tg",
+    "default-summarised-12": "tq6r8bxs4xr9qzap.5zpk3bgqp2dyks9a",
     "token_budget-1": "g56yphfs35bcg5va.m0qwh69tck0cw0kj",
     "multi_stage-1": "6tc0nr6nsd1qyx7t.s6ynzxyv7xnp3rsb",
     "continuation-1": "j4q9hvdcmdf47tze.bt1ysshjq5aq7bvs",

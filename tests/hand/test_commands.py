@@ -129,12 +129,17 @@ def slash(home, kept, verb, typed, end=END):
     return done.stdout
 
 
-def newest(kept):
+def decisions(kept):
     store = SqliteStore(kept)
     try:
-        return conversation(store, "").hand.decisions[-1].decision
+        entries = conversation(store, "").hand.decisions
+        return [entry.decision for entry in entries]
     finally:
         store.close()
+
+
+def newest(kept):
+    return decisions(kept)[-1]
 
 
 def test_what_was_typed_is_decided_by_the_user(home, kept):
@@ -147,6 +152,8 @@ def test_what_was_typed_is_decided_by_the_user(home, kept):
     said = slash(home, kept, "pin", "m3.1 --lines 2-4 --reason 'the rules'")
     assert "lines 2 to 4" in said
     assert newest(kept).reason == "the rules"
+    slash(home, kept, "restore", '"m3 some words"')
+    assert newest(kept).reason == "some words"
     slash(home, kept, "restore", "--when end m5")
     assert newest(kept).when == "end"
     slash(home, kept, "drop", "m7")
@@ -166,7 +173,7 @@ def test_no_shell_reads_a_word_of_it(home, kept):
 
 
 def test_what_came_only_in_part_decides_nothing(home, kept):
-    before = newest(kept)
+    before = decisions(kept)
     said = slash(home, kept, "note", "see", end="")
     assert "Nothing was decided" in said
     assert "backquotes" in said
@@ -178,7 +185,7 @@ def test_what_came_only_in_part_decides_nothing(home, kept):
         said = slash(home, kept, verb, typed)
         assert "Nothing was decided" in said
         assert words in said
-    assert newest(kept) == before
+    assert decisions(kept) == before
 
 
 def test_what_they_run_is_for_them_alone(home):

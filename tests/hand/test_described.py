@@ -49,7 +49,7 @@ def test_the_page_is_told_no_text_but_the_user_s_own(decided):
         "",
     )
     assert note["text"] == "Never touch main."
-    assert "anew, about $" in pin["price"]
+    assert "again, about $" in pin["price"]
     assert note["price"] == "", "it is carried out with the next request"
     assert not note["carried_out"]
     pinned = [text[1] for text in page["texts"] if text[6]]

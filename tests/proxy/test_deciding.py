@@ -75,7 +75,7 @@ def test_it_is_priced_decided_in_the_next_request_and_undone(there, chat):
     settle(url)
     (one,) = window(url, page)["decisions"]
     assert one["carried_out"]
-    assert "no cache is broken" in one["price"] or "anew" in one["price"]
+    assert "no cache is broken" in one["price"] or "again" in one["price"]
     undo = {"verb": "undo", "target": done["name"]}
     assert post(url, f"{page}/decide", undo)[0] == 200
     ask(url, "POST", CHAT, long_chat())

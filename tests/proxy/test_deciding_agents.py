@@ -6,6 +6,7 @@ The vendor is scripted, at its own address. For the agents and how to install th
 
 import json
 import os
+import re
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ import pytest
 
 from tests.coding_agents import OURS, world
 from tests.proxy.test_coding_agents import installed
-from tests.servers import Reply
+from tests.servers import Call, Reply
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.xdist_group("the agents")]
 pytest.importorskip(
@@ -148,3 +149,116 @@ def test_a_user_decides_while_it_runs(name, tmp_path):
     assert early in requests[undone_at - 1]
     assert early not in requests[undone_at], "the batch took it out"
     assert early in requests[undone_at + 1], "and the undo brought it back"
+
+
+# Slash commands
+
+
+def reads_both(agent, requests):
+    """A vendor's script: read the rules, read a wrong file, end; then it has one answer."""
+
+    def answer(captured):
+        text = captured.raw.decode()
+        if OURS[0] not in text:
+            return Reply("A title.")
+        requests.append(text)
+        names = {1: "rules.md", 2: "wrong.py"}
+        name = names.get(len(requests))
+        if name is None:
+            return "All is done."
+        return Reply("I read.", [agent.shell(f"cat {name}")])
+
+    return answer
+
+
+def install_commands(there):
+    """Write the slash commands at an agent's home."""
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "ullage", "commands", "install"),
+            *("--yes", "claude-code", "opencode"),
+        ],
+        capture_output=True,
+        text=True,
+        env={
+            "HOME": str(there.home),
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        },
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def typed(agent, command, words):
+    """The command line of an agent whose user types a slash command."""
+    if agent.name == "claude":
+        return agent.asked(f"/{command} {words}", resumes=True)
+    program, run, *rest = agent.asked(words, resumes=True)
+    return [program, run, "--command", command, *rest]
+
+
+@pytest.mark.parametrize("name", AGENT_NAMES)
+def test_a_slash_command_decides_before_the_model_reads_on(name, tmp_path):
+    agent, requests = installed(name), []
+    user = User(tmp_path / "kept.db")
+    with home(agent, reads_both(agent, requests), tmp_path) as there:
+        install_commands(there)
+        assert there.run(agent.asked(RULE)).status == 0
+        assert "wrong line 40" in requests[-1]
+        wrong = user.name("This is wrong line 0", "result")
+        ran = there.run(typed(agent, "ullage-drop", f"{wrong} no use"))
+    assert ran.status == 0, ran.errors
+    (made,) = user.window()["decisions"]
+    assert (made["author"], made["reason"]) == ("user", "no use")
+    last = requests[-1]
+    assert "This is what ullage says of it" in last
+    assert f"{made['name']}: drop message" in last
+    assert "wrong line 40" not in last
+    assert "taken out by the user" in last
+    assert escaped(HOUSE) in last
+
+
+CODE = re.compile(r'code=\\"(\w+)\\"')
+
+
+def test_an_mcp_command_of_claude_code_lets_its_user_decide(tmp_path):
+    """The prompt gives the model a code; without one the call is refused."""
+    agent, requests, calls = installed("claude"), [], []
+    user = User(tmp_path / "kept.db")
+    tool = "mcp__ullage__window_drop"
+    read = reads_both(agent, requests)
+
+    def answer(captured):
+        reply = read(captured)
+        if len(requests) > 3 and reply == "All is done." and len(calls) < 2:
+            target = {"target": user.name("This is wrong line 0", "result")}
+            code = CODE.search(requests[3])[1] if calls else ""
+            calls.append(code)
+            return Reply("I drop it.", [Call(tool, {**target, "code": code})])
+        return reply
+
+    settings = {
+        "command": sys.executable,
+        "args": [
+            *("-m", "ullage", "mcp", "serve", str(tmp_path / "kept.db")),
+            *("--decides", "user", "--author", "ann"),
+        ],
+        "env": {"PYTHONPATH": os.pathsep.join(sys.path)},
+    }
+    with home(agent, answer, tmp_path) as there:
+        config = there.home / "mcp.json"
+        config.write_text(json.dumps({"mcpServers": {"ullage": settings}}))
+        assert there.run(agent.asked(RULE)).status == 0
+        words = agent.asked("/mcp__ullage__drop the-wrong-file", resumes=True)
+        ran = there.run(
+            [*words, f"--mcp-config={config}", f"--allowedTools={tool}"],
+            ENABLE_TOOL_SEARCH="false",
+        )
+    assert ran.status == 0, ran.errors
+    assert "drop the-wrong-file" in requests[3]
+    assert "only the user decides here" in requests[4]
+    assert "Decided by ann" in requests[5]
+    (made,) = user.window()["decisions"]
+    assert (made["what"][:4], made["author"]) == ("drop", "ann")
+    assert "wrong line 40" in requests[4]
+    assert "wrong line 40" not in requests[5]

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.proxy.upstream import all_of, ask, proxy, talking, upstream
+from ullage.doors.proxy.bodies import BodyBudget
 from ullage.doors.proxy.config import ProxyLimits
 
 
@@ -129,6 +130,29 @@ def test_a_body_larger_than_may_be_held_passes_as_it_comes(echo):
         assert ask(url, "POST", "/v1/messages", body)[2] == body
     with proxy(there, limits=ProxyLimits(held_bytes=100_000)) as url:
         assert ask(url, "POST", "/v1/messages", body)[2] == body
+
+
+def test_of_a_body_that_says_it_is_too_large_nothing_is_held(
+    echo, monkeypatch
+):
+    """The memory of a worker is not for strangers to fill: it goes on part by part."""
+    there, _ = echo
+    held, take = [], BodyBudget.take
+
+    def taken(budget, count):
+        held.append(count)
+        return take(budget, count)
+
+    monkeypatch.setattr(BodyBudget, "take", taken)
+    body = bytes(range(256)) * 8_192
+    with proxy(there, limits=ProxyLimits(body_bytes=100_000)) as url:
+        _, headers, given = ask(url, "POST", "/v1/messages", body)
+        assert (headers["X-Ullage"], given) == ("passed; body", body)
+        assert not held
+        assert (
+            ask(url, "POST", "/v1/messages", body[:1_000])[2] == body[:1_000]
+        )
+        assert sum(held) == 1_000
 
 
 def test_a_chunked_body_passes(echo):

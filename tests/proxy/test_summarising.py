@@ -2,15 +2,18 @@
 
 import asyncio
 import json
+import socket
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from itertools import count
 
 import pytest
 from aiohttp import web
 
-from tests.proxy.upstream import ask, proxy, upstream
+from tests.proxy.upstream import ask, proxy, settle, until, upstream
 from tests.session.test_ahead import FULLER, GOOD, TURNS, requests
+from ullage import TeamBudget
 from ullage.core.errors import ConfigError
 from ullage.doors.proxy.config import Config, SummariserSettings, config_of
 from ullage.doors.proxy.summarising import AnsweredCredentials
@@ -20,12 +23,13 @@ from ullage.wires import FORMATS, WIRES, wire_named
 OWN = "key-of-who-runs-the-proxy"
 CLIENT = "key-of-a-client-0123456789"
 PATH = "/v1/messages"
+_IDS = count()
 WINDOW = {"window_tokens": 20_000}
 
 
 def message(text, tokens):
     return {
-        "id": "msg",
+        "id": f"msg_{next(_IDS)}",
         "type": "message",
         "role": "assistant",
         "model": "claude-haiku-4-5",
@@ -93,6 +97,16 @@ def until_begun(url, model, asked, **more):
     raise AssertionError("nobody was asked for a summary")
 
 
+def until_shown(url, there, request):
+    """Ask again until the summary is there."""
+
+    def is_shown():
+        send(url, request)
+        return b"The loader is next." in there.requests[-1].body
+
+    until(is_shown)
+
+
 def _soon(holds):
     """A task of the same loop has begun by now, or has not been begun."""
     end_s = time.monotonic() + 0.05
@@ -117,11 +131,7 @@ def test_no_client_waits_for_a_summary_and_the_next_request_shows_it(
         assert CLIENT not in str(question)
         assert "tools" not in json.loads(question.body)
         writer.may.set()
-        for later in asked[number + 1 : number + 40]:
-            send(url, later)
-            if b"The loader is next." in there.requests[-1].body:
-                break
-        assert b"The loader is next." in there.requests[-1].body
+        until_shown(url, there, asked[number])
         assert len(model.requests) == 1
     receipts = SqliteStore(store).receipts()
     sent = sum(receipt.sums.sent.fresh for receipt in receipts)
@@ -193,10 +203,7 @@ def test_one_worker_asks_for_no_more_than_it_may_at_once(monkeypatch):
             assert send(url, request)[0] == 200
         assert len(model.requests) == 1
         writer.may.set()
-        for request in asked[number : number + 9]:
-            send(url, request)  # the place is free once this one is shown
-            if b"The loader is next." in there.requests[-1].body:
-                break
+        until_shown(url, there, asked[number])  # then the place is free
         until_begun(url, Second(model), other[number + 3 :])
 
 
@@ -218,6 +225,51 @@ def test_a_proxy_that_is_stopped_waits_for_no_summary(monkeypatch):
         began_s = time.monotonic()
     assert time.monotonic() - began_s < 20
     assert model.gone.wait(10)  # it hung up
+
+
+def test_it_counts_towards_the_budget_of_its_team(monkeypatch):
+    writer, asked = Writer(), requests("anthropic", FULLER)
+    writer.may.set()
+    team = TeamBudget(name="team", tokens=100_000_000)
+    with world(monkeypatch, writer, budgets=[team]) as (url, there, model):
+        until_begun(url, model, asked)
+        sent = sum(len(request.body) // 4 + 5 for request in there.requests)
+        settle(url)
+        send(url, asked[0])  # what was counted meanwhile is booked with it
+        settle(url)
+        state = json.loads(ask(url, path="/_ullage/state")[2])
+        (row,) = state["budgets"]
+        again = len(there.requests[-1].body) // 4 + 5
+        assert row["tokens"] == sent + again + 1_005
+    spent_up = TeamBudget(name="team", tokens=1_000)
+    with world(monkeypatch, writer, budgets=[spent_up]) as (url, _, model):
+        for request in asked[:40]:
+            send(url, request)
+        assert not model.requests
+
+
+def test_a_summariser_behind_this_very_proxy_is_asked_and_never_fitted(
+    monkeypatch,
+):
+    with closing(socket.create_server(("127.0.0.1", 0))) as listening:
+        listen = f"127.0.0.1:{listening.getsockname()[1]}"
+    writer, asked = Writer(), requests("anthropic", FULLER)
+    own = {
+        "provider": "anthropic",
+        "model": "claude-haiku-4-5",
+        "url": f"http://{listen}/anthropic",
+    }
+    with world(monkeypatch, writer, own=own, listen=listen) as (url, there, _):
+        for request in asked[:45]:
+            send(url, request)
+        questions = [
+            item for item in there.requests if b"haiku" in item.body[:200]
+        ]
+        assert questions
+        assert not [item for item in questions if item.header("x-ullage")]
+        metrics = ask(url, path="/_ullage/metrics")[2].decode()
+        passed = f'done="passed; asked"}} {len(questions)}'
+        assert passed in metrics or f'asked"}} {len(questions)}' in metrics
 
 
 def test_a_provider_that_fails_is_asked_less_and_the_clients_go_on(

@@ -184,6 +184,7 @@ def read(session):
         "pickle": (other.state, other.events),
         "request": json.dumps(session.newest_request()),
         "messages": [*session.messages],
+        "saved": session.saved,
         "learnt": session.learnt,
     }
 
@@ -281,6 +282,7 @@ def test_whatever_a_session_shows_is_read_in_the_middle():
     assert public == {
         *(
             "state",
+            "saved",
             "events",
             "usage",
             "cost_usd",

@@ -1,6 +1,7 @@
 """What is kept of requests: another worker judges by it, and nonsense in a store ends nothing."""
 
 import asyncio
+import sqlite3
 from contextlib import closing
 
 import pytest
@@ -91,8 +92,8 @@ def test_a_record_that_cannot_be_read_is_passed_over(data, provider, tmp_path):
         agent.turn()
     with closing(SqliteStore(path)) as store:
         for record in kept(path):
-            broken = Record(record.key, record.kind, 0, data)
-            store.commit("", (), (broken,))
+            row = (record.key, record.kind, 0, data, record.name)
+            store.commit("", (), (Record(*row),))
     agent.session = worker(path)
     assert agent.turn(tools=[tool("x")]).sent.broken is None
     assert agent.turn(tools=[tool("y")]).sent.broken.cause == "tools"
@@ -143,3 +144,50 @@ async def goes_on(provider):
             {"role": "user", "content": "Go on."},
         ]
     assert view.sent.broken.cause == "tools"
+
+
+HAIKU = "claude-haiku-4-5"
+
+
+def title(agent, titles):
+    """A request by the way, to another model, without tools: a title of the conversation."""
+    request = {**agent.request(), "model": HAIKU, "system": "Title it."}
+    del request["tools"]
+    view = agent.session.fit(request)
+    view.observe(titles.answer(view))
+    return view.sent.broken
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_request_to_another_model_by_the_way_breaks_no_cache_of_this_one(
+    is_new, provider, tmp_path
+):
+    path = tmp_path / "kept.db"
+    agent = Agent(worker(path), provider)
+    titles = Provider()
+    for _ in range(4):
+        agent.turn()
+        assert title(agent, titles) is None or agent.number == 1
+        if is_new:
+            agent.session = worker(path)
+        before = agent.session.fit(agent.request()).sent
+        assert before.broken is None
+        assert before.change is None
+    assert agent.turn(tools=[tool("x")]).sent.broken.cause == "tools"
+
+
+def test_a_conversation_that_began_under_an_older_version_goes_on(
+    provider, tmp_path
+):
+    """It kept nothing of what was sent: the next request begins the comparison."""
+    path = tmp_path / "kept.db"
+    agent = Agent(worker(path), provider)
+    for _ in range(3):
+        agent.turn()
+    agent.session.store.close()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("DELETE FROM records WHERE kind IN ('sent', 'head')")
+        db.commit()
+    agent.session = worker(path)
+    assert agent.turn(tools=[tool("x")]).sent.broken is None
+    assert agent.turn(tools=[tool("y")]).sent.broken.cause == "tools"

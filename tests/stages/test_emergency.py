@@ -1,14 +1,18 @@
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tests.histories import CUTS_ALWAYS, Turn, wire
+from tests.histories import CUTS_ALWAYS, Call, Turn, request, wire
 from tests.stages.conversations import cases, check
 from tests.turn.test_engine import CALL, step
 from ullage import Limits, OverLimitError, Session
 from ullage.core.values.effects import Commit
 from ullage.core.values.usage import Usage
+from ullage.policy.stages.default import DEFAULT
+from ullage.policy.stages.emergency import emergency
 from ullage.tools.replay import reading
 
 
@@ -217,3 +221,45 @@ def test_a_view_made_anew_fits_though_what_was_reported_so_far_is_gone():
         billed.append(round(sum(costs)) + window.summaries_tokens)
         session.observe(Usage(fresh_tokens=billed[-1]))
     assert max(billed) <= session.window.limit_tokens
+
+
+def small_window_views(policy, count=170):
+    """The views of a long conversation in 16,000 tokens, each with the kinds that it shows."""
+    session = Session(
+        "gpt-4.1",
+        policy=policy,
+        limits=Limits(window_tokens=16_000),
+        recall=True,
+    )
+    calls = [
+        Call("read_file", f"berth_{number}.py", berth(number))
+        for number in range(count)
+    ]
+    turns = [Turn(calls=(call,)) for call in calls]
+    messages = wire("openai-chat", turns)
+    for index in range(1, len(messages), 2):
+        session.fit(request("openai-chat", messages[: index + 1]))
+        yield [placed.edit.kind for placed in session.window.summaries]
+
+
+def berth(number):
+    """A file of 1,300 characters with a name of its own on every line."""
+    return "\n".join(
+        f"def berth_{number}_{at}(hull): return {at} + hull.draught"
+        for at in range(24)
+    )
+
+
+def test_what_fits_of_records_stays_behind_an_account():
+    """An account has no line of a result, and a record those that tell most."""
+    ten = replace(
+        DEFAULT, guard=partial(emergency, user_share=0.67, keep_messages=10)
+    )
+    shares = []
+    for policy in (ten, DEFAULT):
+        views = list(small_window_views(policy))
+        condensed = [kinds for kinds in views if "condensed" in kinds]
+        assert len(condensed) > 10, "the limit was near"
+        both = [kinds for kinds in condensed if "pruned" in kinds]
+        shares.append(len(both) / len(condensed))
+    assert shares[0] < shares[1]

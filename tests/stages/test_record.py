@@ -1,9 +1,11 @@
 """Records: what is old becomes messages that are written once, and stand one behind the other."""
 
 import json
+from functools import partial
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
 from tests import histories
 from tests.histories import Call, Turn
@@ -169,7 +171,7 @@ def test_a_user_text_beside_results_is_in_the_record_word_for_word():
         f"Rule {number}: never touch harbour {number}. " * 8 in shown
         for number in range(120)
     )
-    assert DEFAULT.name == "default-10"
+    assert DEFAULT.name == "default-11"
 
 
 def test_of_a_user_text_beside_results_not_one_character_is_lost():
@@ -338,3 +340,48 @@ def test_where_all_has_to_stay_nothing_is_read_again():
         session.pin(f"call_{number}")
     assert not batch()
     assert len(reads) == 1
+
+
+def batches_in(window_tokens, rows, **settings):
+    """How many records and accounts a long conversation comes to in a window."""
+    stages = tuple(
+        partial(stage, **settings) if stage.func is record else stage
+        for stage in DEFAULT.under_pressure
+    )
+    session = Session(
+        "gpt-4.1",
+        policy=replace(DEFAULT, under_pressure=stages),
+        limits=Limits(window_tokens=window_tokens),
+        recall=True,
+    )
+    calls = [
+        Call(
+            "read_file",
+            f"berth_{number}.py",
+            "\n".join(
+                f"def berth_{number}_{row}(hull): return {row} + hull.draught"
+                for row in range(rows)
+            ),
+        )
+        for number in range(120)
+    ]
+    messages = histories.wire(
+        "openai-chat", [Turn(calls=(call,)) for call in calls]
+    )
+    for stop in range(2, len(messages) + 1, 2):
+        session.fit(histories.request("openai-chat", messages[:stop]))
+    kinds = [event.kind for event in session.events]
+    return kinds.count("pruned"), kinds.count("condensed")
+
+
+def test_in_a_small_window_less_is_won_before_an_account_is_made():
+    """An account has no line of a result, and a record those that tell most."""
+    records, accounts = batches_in(16_000, 48)
+    strict_records, strict_accounts = batches_in(
+        16_000, 48, least_share_from_tokens=1
+    )
+    assert records > strict_records
+    assert accounts <= strict_accounts
+    assert batches_in(32_000, 80) == batches_in(
+        32_000, 80, least_share_from_tokens=1
+    )

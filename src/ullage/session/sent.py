@@ -20,6 +20,7 @@ from ullage.core.history.ledger import Ledger
 from ullage.core.history.transcript import Transcript
 from ullage.core.turn.request import Header
 from ullage.core.values.cache_breaks import CacheBreak
+from ullage.core.values.edits import whole
 from ullage.core.values.effects import Find, Record, Steps
 from ullage.core.values.events import Event
 from ullage.core.values.usage import Usage
@@ -29,7 +30,7 @@ from ullage.session.view import RequestInfo
 SENT, HEAD = "sent", "head"
 """The kinds of the two records."""
 MOST_RECENT = 4
-"""So many conversations of a session have their newest request at hand."""
+"""So many conversations of a session, or models of one, have their newest request at hand."""
 _MOST_STEPS = 16
 """So many places of a history are looked at for its newest request."""
 _LIVES_S, _LIVES_LONGER_S, _LIVES_LONG_S = 300, 1_800, 3_600
@@ -154,12 +155,12 @@ def sent_in(
         records: of any kinds.
         transcript: the history.
     """
-    requests: dict[int, SentRequest] = {}
+    requests: list[tuple[int, SentRequest]] = []
     for record in records:
         request, place = sent_of(record), transcript.find(record.key)
         if request is not None and place is not None:
-            requests[place] = request
-    return tuple(sorted(requests.items()))
+            requests.append((place, request))
+    return tuple(sorted(requests, key=lambda row: (row[0], row[1].at_s)))
 
 
 def request_before(
@@ -177,28 +178,49 @@ def request_before(
         recent: the newest requests of the session's conversations.
     """
     begins = transcript.chain[1]
-    known = next((one for one in recent if one.begins == begins), None)
+    known = _known(recent, begins, info.model)
+    is_own = known is not None and known.sent.model == info.model
     stop = 0
-    if known is not None:
+    if known is not None and is_own:
         stop = transcript.find(known.key) or 0
-    key = _newest_observed(transcript, info.size, ledger, stop)
+    key = _newest_observed(transcript, info, ledger, stop)
     if key is None:
         return known
     records: Sequence[Record] = yield Find((key,))
-    for record in records:
-        sent = sent_of(record)
-        if sent is None:
-            continue
-        is_older = known is not None and sent.at_s <= known.sent.at_s
-        if not stop and is_older:
-            return known  # the client changed what was sent, or went back
-        caches, head = sent.caches, None
-        if known is not None:
-            caches = caches or known.caches
-            if known.sent.head == sent.head:
-                head = known.head_print
-        return RecentRequest(begins, key, sent, head, caches=caches)
-    return known
+    sent = _sent_by(records, info.model)
+    if sent is None:
+        return known
+    # where the client changed what was sent, or went back, only older ones are in the history
+    is_older = known is not None and sent.at_s <= known.sent.at_s
+    if is_older and not stop and (is_own or sent.model != info.model):
+        return known
+    caches, head = sent.caches, None
+    if known is not None:
+        caches = caches or known.caches
+        if known.sent.head == sent.head:
+            head = known.head_print
+    return RecentRequest(begins, key, sent, head, caches=caches)
+
+
+def _known(
+    recent: Sequence[RecentRequest], begins: bytes, model: str
+) -> RecentRequest | None:
+    """The newest request of a conversation: to this model, whose cache is its own; else to any."""
+    requests = [one for one in recent if one.begins == begins]
+    for request in requests:
+        if request.sent.model == model:
+            return request
+    return requests[0] if requests else None
+
+
+def _sent_by(records: Sequence[Record], model: str) -> SentRequest | None:
+    """The request that records of one place tell of: to this model; else the newest."""
+    requests = [sent for sent in map(sent_of, records) if sent is not None]
+    return max(
+        requests,
+        key=lambda sent: (sent.model == model, sent.at_s),
+        default=None,
+    )
 
 
 def head_before(before: RecentRequest) -> Steps[HeadPrint | None]:
@@ -247,7 +269,7 @@ def records_of(
         at_s=int(at_s),
         size=info.size,
         chain=transcript.chain[info.size],
-        model=info.model,
+        model=whole(info.model),
         usage=(
             *usage.input_classes,
             usage.long_write_tokens,
@@ -269,7 +291,8 @@ def records_of(
         info.frozen.transcript,
         caches,
     )
-    records = [Record(info.key, SENT, 0, _encode(sent))]
+    name = whole(info.model)
+    records = [Record(info.key, SENT, 0, _encode(sent), name)]
     if head_print is not None and (before is None or before.sent.head != head):
         key = _head_key(begins, head)
         records.append(Record(key, HEAD, 0, _encode(head_print)))
@@ -279,33 +302,38 @@ def records_of(
 def with_recent(
     recent: Sequence[RecentRequest], request: RecentRequest
 ) -> tuple[RecentRequest, ...]:
-    """The newest requests with one more; one of each conversation.
+    """The newest requests with one more; one of each conversation and model.
 
     Args:
         recent: the newest, in order.
         request: the one more.
     """
-    older = [
-        one._replace(transcript=None)
-        for one in recent
-        if one.begins != request.begins
-    ]
+    older: list[RecentRequest] = []
+    for one in recent:
+        if one.begins != request.begins:
+            older.append(one._replace(transcript=None))
+        elif one.sent.model != request.sent.model:
+            older.append(one)
     return (request, *older)[:MOST_RECENT]
 
 
 def _newest_observed(
-    transcript: Transcript, size: int, ledger: Ledger, stop: int
+    transcript: Transcript, info: RequestInfo, ledger: Ledger, stop: int
 ) -> bytes | None:
-    """The key of the newest reply of a history behind a place; None: there is none."""
-    place = transcript.decision_index(size)
+    """The key of the newest reply of a history behind a place, of this model if there is one."""
+    newest = None
+    place = transcript.decision_index(info.size)
     for _ in range(_MOST_STEPS):
         if place <= stop:
-            return None
+            break
         key = transcript.chain[place]
-        if ledger.at(key).observed:
+        observed = ledger.at(key).observed
+        if info.model in observed:
             return key
+        if observed and newest is None:
+            newest = key
         place = transcript.decision_index(place - 1)
-    return None
+    return None if stop else newest
 
 
 def _head_key(begins: bytes, head: bytes) -> bytes:

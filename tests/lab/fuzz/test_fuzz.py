@@ -37,7 +37,7 @@ RARE = (
     438,
     442,
 )
-RARE += (446, 478, 498, 499, 536, 567)
+RARE += (412, 446, 478, 498, 499, 536, 567)
 RARE += (684, 704, 749, 848, 851, 895, 1016, 1126, 1266, 1340)
 RARE += (1388, 1522, 1702, 1784, 1818, 1978, 2152, 2460)
 """Those that fill what the first 250 leave empty; where they do not, the others are tried too."""
@@ -47,7 +47,8 @@ LATER_RARE = {
     "bedrock-converse": (
         *(132, 133, 151, 156, 175, 186, 204, 257, 271, 340, 345, 349),
         *(397, 400, 488, 498, 515, 736, 745, 1646),
-    )
+    ),
+    "ollama": (123, 128, 144, 148, 180, 288, 300, 338),
 }
 """Those that fill what these leave empty."""
 

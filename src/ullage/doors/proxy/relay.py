@@ -57,8 +57,8 @@ from ullage.doors.proxy.spending import RequestSpending
 from ullage.doors.proxy.summarising import (
     AnsweredCredentials,
     BackgroundCaller,
-    SummaryWriter,
     called_by,
+    summariser_of,
 )
 from ullage.doors.proxy.tenants import Tenants
 from ullage.doors.proxy.unsent import (
@@ -69,7 +69,6 @@ from ullage.doors.proxy.unsent import (
     unreached,
 )
 from ullage.doors.proxy.upstream import HttpReply, HttpUpstream, proxies_of
-from ullage.session.summarise import Summariser
 
 _TRACEPARENT_CHARS = 256
 _REFUSES = (401, 403)
@@ -123,8 +122,11 @@ class RequestRelay:
         everybody = replace(config, tenant=None, tenants={}, budgets=[])
         self.identities = Tenants(everybody, os.urandom(32))
         self.answered = AnsweredCredentials()
+        summariser = summariser_of(
+            config, client, self.answered, self.proxies, lambda: self.budgets
+        )
         self.exchanges: Exchanges = exchanges_of(
-            config, self.acceptance, self._summariser()
+            config, self.acceptance, summariser
         )
         self.budgets = budgets_of(
             config, self.exchanges, self.acceptance, writer
@@ -142,19 +144,6 @@ class RequestRelay:
         self.in_flight, self.is_stopping = 0, False
         self.idle = asyncio.Event()
         self.idle.set()
-
-    def _summariser(self) -> Summariser | None:
-        """Who writes summaries; None: nobody. In a dry run nobody is asked for one."""
-        if self.config.summariser is None or self.config.dry_run:
-            return None
-        writer = SummaryWriter(
-            self.config,
-            self.client,
-            self.answered,
-            os.environ,
-            self.proxies,
-        )
-        return writer.summariser
 
     async def _pay_beside(self, last: FinishedRequest, usage: Usage) -> None:
         """Count what kept a prompt cache alive: in the receipts, and towards budgets of teams."""
@@ -301,6 +290,9 @@ class _Relaying:
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             request.writer.output_size = 0
         passed, body = self._unread(), Body(b"", None, limits.idle_s)
+        if (request.content_length or 0) > limits.body_bytes:
+            # it is not to be held, so none of it is: it goes on as it comes
+            passed = passed or "body"
         try:
             spending = self._spending
             if passed is None or (spending is not None and spending.counts):
@@ -351,9 +343,8 @@ class _Relaying:
         if asked_at(self._request.method, self._route.url) is None:
             return "path"
         if self._request.headers.get("Authorization", "").startswith("AWS4-"):
-            return (
-                "signature"  # Amazon's signature 4 holds for these bytes alone
-            )
+            # Amazon's signature 4 holds for these bytes alone
+            return "signature"
         wish = self._request.headers.get(self._config.opt_out_header, "")
         return "asked" if wish.strip().lower() == "off" else None
 
@@ -484,7 +475,12 @@ class _Relaying:
         asked = asked_at(self._request.method, route.url)
         assert asked is not None, "it would have been passed on unread"
         return BackgroundCaller(
-            self._identity, route.upstream, route.url, asked, headers
+            self._identity,
+            self.tenant,
+            route.upstream,
+            route.url,
+            asked,
+            headers,
         )
 
     @property

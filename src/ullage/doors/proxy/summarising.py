@@ -15,11 +15,12 @@ request went to, and stands in memory as long as that takes.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
@@ -29,6 +30,7 @@ from yarl import URL
 
 from ullage.core.errors import ConfigError, SummaryError
 from ullage.doors.exchange import Route, bodies
+from ullage.doors.host import adrive
 from ullage.doors.proxy.config import PROVIDERS, UPSTREAMS, Config
 from ullage.doors.proxy.upstream import HttpReply
 from ullage.session.summarise import (
@@ -39,6 +41,10 @@ from ullage.session.summarise import (
 )
 from ullage.wires import FORMATS, wire_named
 
+if TYPE_CHECKING:
+    from ullage import TeamBudgets
+
+_BYTES_PER_TOKEN = 4
 _NOT_OURS = ("accept", "accept-encoding", "content-encoding", "content-length")
 """Headers of a client's that are not for a question of ours."""
 
@@ -48,6 +54,7 @@ class BackgroundCaller(Struct, frozen=True):
 
     Attributes:
         identity: names its credential, in this process alone.
+        tenant: whose it is.
         upstream: the name of the upstream that it goes to.
         url: where it goes.
         route: what it asks there.
@@ -55,6 +62,7 @@ class BackgroundCaller(Struct, frozen=True):
     """
 
     identity: str
+    tenant: str
     upstream: str
     url: str
     route: Route
@@ -121,6 +129,7 @@ class SummaryWriter:
         answered: the credentials that an upstream answered.
         environment: where its key is.
         proxies: the system's proxy for each upstream, by the upstream's name.
+        budgets: gives the budgets of teams; None: there are none.
 
     Raises:
         ConfigError: the environment has no such key.
@@ -133,11 +142,12 @@ class SummaryWriter:
         answered: AnsweredCredentials,
         environment: Mapping[str, str],
         proxies: Mapping[str, str],
+        budgets: Callable[[], TeamBudgets | None],
     ) -> None:
         assert config.summariser is not None
         self._config, self._settings = config, config.summariser
         self._client, self._proxies = client, proxies
-        self._answered = answered
+        self._answered, self._budgets = answered, budgets
         self._places = asyncio.Semaphore(self._settings.at_once)
         self._key = environment.get(self._settings.key_env, "")
         if self._settings.key_env and not self._key:
@@ -173,12 +183,30 @@ class SummaryWriter:
     async def _send(self, request: Summarise, model: str) -> Any:
         """The reply to a request for a summary: the name of its wire, and what it says."""
         caller = _caller.get()
+        assert caller is not None, "it was begun without a request"
         is_own = self._settings.credential == "key"
         if is_own:
             wire, target = self._own(request, model)
         else:
-            assert caller is not None, "it was begun without a request"
             wire, target = _of_client(caller, request, model)
+        budgets = self._budgets()
+        if budgets is None:
+            return wire, await self._posted(target)
+        # a budget that is used up pays for none
+        call, usage = budgets.call(caller.tenant), None
+        size = len(bodies.write(target[2])) // _BYTES_PER_TOKEN
+        await adrive(call.claim(model, size, request.most_tokens))
+        try:
+            answer = wire, await self._posted(target)
+            usage = _read(answer).usage
+        finally:
+            call.settle(usage)
+        return answer
+
+    async def _posted(
+        self, target: tuple[str, CIMultiDict[str], dict[str, Any], str]
+    ) -> Any:
+        """What a provider answers to a question, as JSON values."""
         url, headers, body, proxy_of = target
         headers["Content-Type"] = "application/json"
         if url.partition("://")[2].partition("/")[0] not in _VENDORS:
@@ -197,7 +225,7 @@ class SummaryWriter:
             data = await reply.read()
         if response.status != 200:
             raise SummaryError(f"its provider answered {response.status}")
-        return wire, bodies.read(data)
+        return bodies.read(data)
 
     def _own(
         self, request: Summarise, model: str
@@ -213,6 +241,28 @@ class SummaryWriter:
         url = f"{base.rstrip('/')}{http.base}{question.path}"
         headers = CIMultiDict(http.key_headers(self._key) if self._key else {})
         return wire, (url, headers, question.body, settings.provider)
+
+
+def summariser_of(
+    config: Config,
+    client: aiohttp.ClientSession,
+    answered: AnsweredCredentials,
+    proxies: Mapping[str, str],
+    budgets: Callable[[], TeamBudgets | None],
+) -> Summariser | None:
+    """Who writes summaries in a worker; None: nobody. In a dry run nobody is asked for one.
+
+    The arguments are those of `SummaryWriter`; its key is in this process's environment.
+
+    Raises:
+        ConfigError: the environment has no such key.
+    """
+    if config.summariser is None or config.dry_run:
+        return None
+    writer = SummaryWriter(
+        config, client, answered, os.environ, proxies, budgets
+    )
+    return writer.summariser
 
 
 _VENDORS = frozenset(urlsplit(url).netloc for url in UPSTREAMS.values())

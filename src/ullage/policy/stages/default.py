@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from ullage.core.contract.policy import Policy, Safeguards, leaving_out
 from ullage.core.values.toolset import SHORT
 from ullage.policy.stages.arrivals import equal_shares, without_slack
+from ullage.policy.stages.by_limit import by_limit
 from ullage.policy.stages.compact import (
     asked,
     compact,
@@ -30,17 +31,31 @@ _TRUNCATE = partial(truncate)
 _PLAIN = partial(without_slack)
 _RECORD = partial(record)
 _SHARES = partial(equal_shares)
+_USER_SHARE = 0.67
+"""At three characters a token; so half of the limit."""
 
 DEFAULT = Policy(
-    name="default-10",
+    name="default-11",
     on_arrival=(_TRUNCATE,),
     under_pressure=(_PLAIN, _RECORD, _SHARES),
     without_recall=partial(
         leaving_out,
         stages=(_TRUNCATE, _PLAIN, _RECORD, _SHARES),
     ),
-    # at three characters a token; so half of the limit
-    guard=partial(emergency, user_share=0.67),
+    guard=partial(
+        by_limit,
+        start_tokens=10_000,
+        stop_tokens=20_000,
+        # what fits of records stays, for an account has no line of a result
+        within=partial(
+            emergency,
+            user_share=_USER_SHARE,
+            target=0.50,
+            keep_messages=None,
+            account_share=0.08,
+        ),
+        otherwise=partial(emergency, user_share=_USER_SHARE),
+    ),
     on_request=partial(
         compact,
         is_due=asked,
@@ -63,7 +78,7 @@ _COMPACT = partial(compact, goals=(by_count(share=0.60),), widens=False)
 """In dense text what the user said would take more than is won; so it has a room in tokens."""
 SUMMARISED = replace(
     DEFAULT,
-    name="default-summarised-11",
+    name="default-summarised-12",
     under_pressure=(_COMPACT, *DEFAULT.under_pressure),
     ahead=partial(_COMPACT, is_due=partial(surely_over, share=0.80)),
 )

@@ -61,7 +61,7 @@ def emergency(
     start: float = GUARD_SHARE,
     start_tokens: int | None = None,
     target: float = 0.35,
-    keep_messages: int = 10,
+    keep_messages: int | None = 10,
     account_share: float = 0.12,
     user_share: float = USER_SHARE,
     kept_share: float = 0.80,
@@ -76,7 +76,8 @@ def emergency(
         target: condense down to this share where the kept messages allow it, or to what
             ``kept_share`` leaves beside the account, if that is less.
         keep_messages: how many of the newest messages stay whole, widened outward to whole
-            turns; fewer only where they would go over ``target``.
+            turns; fewer only where they would go over ``target``. None: as many as ``target``
+            holds, and the records before them.
         account_share: the account may take this share of the limit, or of ``start_tokens``.
         user_share: what the user said may take this share more, quoted word for word.
         kept_share: where even so the view would be over this share, texts are cut to size; the
@@ -131,7 +132,7 @@ def _ways(
     start: int,
     end: int,
     target_tokens: int,
-    keep: int,
+    keep: int | None,
 ) -> Iterator[tuple[int, Sequence[Tier]]]:
     """Where what is condensed may end and what of the rest may be cut, the mildest way first.
 
@@ -140,7 +141,7 @@ def _ways(
         start: the first message that may be condensed.
         end: one past the last.
         target_tokens: what the view should come down to.
-        keep: how many messages stay whole, if that can be.
+        keep: how many messages stay whole, if that can be; None: as many as can.
     """
     reaches_tail = start < end == control_tail(window)
     may_take_all = reaches_tail and window.transcript.closed(end)
@@ -352,13 +353,14 @@ def _tail_start(
     begin: int,
     end: int,
     target: int,
-    keep: int,
+    keep: int | None,
     in_result: bool,
 ) -> int:
     """Where the kept tail begins: at a reply of the model.
 
     It holds ``keep`` messages or as many more as make a whole turn, and fewer where those
-    would not fit ``target``. Where an account can stand in a result, the reply need not think.
+    would not fit ``target``; all that fit where ``keep`` is None: of a record more stays than an
+    account says. Where an account can stand in a result, the reply need not think.
     """
     fixed = window.head_tokens
     for index in range(begin):
@@ -382,7 +384,8 @@ def _tail_start(
             continue
         # the first reply from the end on is kept whatever it takes
         is_over = fixed + tail_tokens > target
-        if best < window.size and (is_over or window.size - best >= keep):
+        is_enough = keep is not None and window.size - best >= keep
+        if best < window.size and (is_over or is_enough):
             break
         if index <= end and may_cut(index):
             best = index

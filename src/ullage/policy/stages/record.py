@@ -57,6 +57,8 @@ Digests: TypeAlias = Callable[[Window, Set[Location]], Mapping[Location, str]]
 
 LINES = partial(digests_of, price=6, most_chars=8_000, most_share=0.25)
 """The lines of a result that tell most, of all results of a batch a quarter at most."""
+_LEAST_TOKENS = 2_000
+"""In a small window too a batch wins so many, or its share: else there would be one a call."""
 _LEAST_CHARS = 300
 """A record that wins no more is not worth its header."""
 _CHARS_PER_TOKEN = 4
@@ -92,6 +94,7 @@ def record(
     ),
     digests: Digests = LINES,
     least_share: float = 0.20,
+    least_share_from_tokens: int = 20_000,
     least_tokens: int = 10_000,
 ) -> Sequence[ProposedEdit] | Skipped:
     """Records of everything old that no batch looked at yet, or none.
@@ -102,6 +105,8 @@ def record(
         protected: where what must stay begins.
         digests: what is kept of longer results.
         least_share: do nothing unless about this share of the limit can be won,
+        least_share_from_tokens: of a limit that is less a smaller share, but 2,000 tokens: what is
+            no record when the guard acts becomes a line of an account, without its results,
         least_tokens: or so many tokens, if that is less.
     """
     reason = is_due(window)
@@ -109,7 +114,11 @@ def record(
         return ()
     unrecorded = max(begin(window), new_from(window))
     stop = protected(window)[0]
-    least_won = min(window.limit_tokens * least_share, least_tokens)
+    limit = window.limit_tokens
+    least_won = min(limit * least_share, least_tokens)
+    if limit < least_share_from_tokens:
+        scaled = least_won * limit / least_share_from_tokens
+        least_won = min(max(scaled, _LEAST_TOKENS), least_won)
     least_chars = least_won * _CHARS_PER_TOKEN
     movable = max(unrecorded, editable_from(window))
     # what thinking is bound to may not be edited: if that is all that is missing, it is told

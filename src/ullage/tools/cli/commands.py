@@ -138,7 +138,8 @@ def _typed(text: str) -> str:
             "what was typed came only in part",
             "Leave out backquotes.",
         )
-    return typed.strip()
+    # `opencode run` puts quotes around it
+    return _unquoted(typed.strip())
 
 
 def _slash(

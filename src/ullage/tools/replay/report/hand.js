@@ -112,6 +112,7 @@ function tell(words, ...more) {
 // ── one decision, before it is made ──
 
 function openDraft(draft) {
+  if ($("decide").open) return;  // one is being decided
   decisions.draft = draft;
   const { verb, message } = draft;
   const texts = decisions.texts.get(message) ?? [];
@@ -185,7 +186,7 @@ function priced(told, body) {
   const sizes = `The next request has ${count(told.tokens_after)} tokens instead of ${count(told.tokens_before)}.`;
   const isAdded = body.verb === "note" || body.when === "end";
   let cache = isAdded ? "It is added at the end, so no cache is broken" : "No cache is broken";
-  if (!isAdded && told.rewritten_tokens) cache = `${count(told.rewritten_tokens)} tokens are written to the prompt cache anew`;
+  if (!isAdded && told.rewritten_tokens) cache = `${count(told.rewritten_tokens)} tokens are written to the prompt cache again`;
   if (told.cost_now_usd != null) cache += `: ${dollars(told.cost_now_usd)} now`;
   const call = told.cost_per_call_usd;
   if (call == null) cache += "; the model's prices are not known";
