@@ -54,7 +54,7 @@ class BackgroundCaller(Struct, frozen=True):
 
     Attributes:
         identity: names its credential, in this process alone.
-        tenant: whose it is.
+        tenant: the owner.
         upstream: the name of the upstream that it goes to.
         url: where it goes.
         route: what it asks there.
