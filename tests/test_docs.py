@@ -30,8 +30,10 @@ def title(page):
     return page.relative_to(ROOT).as_posix()
 
 
-READ_IN_ORDER = [page for page in PAGES if page not in USER_PAGES]
-"""The pages that are run here; the user's run block by block, in `tests.site`."""
+COPIED = [*USER_PAGES, ROOT / "docs" / "extending.md"]
+"""The pages whose blocks run alone, as pasted (`tests.site`)."""
+READ_IN_ORDER = [page for page in PAGES if page not in COPIED]
+"""The pages that are run here, each from its beginning to its end."""
 
 
 def framework_of(page):

@@ -96,10 +96,10 @@ def test_a_tenant_is_gone_from_every_file_and_the_others_keep_all_they_have(
 
 def test_once_more_there_is_nothing(kept):
     folder, _ = kept
+    path = folder / "kept.db"
     for wanted in (False, True):
-        ran = ullage(
-            "forget", folder / "kept.db", "--tenant", "anna", "--json"
-        )
+        named = ("--store", path) if wanted else (path,)
+        ran = ullage("forget", *named, "--tenant", "anna", "--json")
         assert (ran.json == {"outputs": 0, "records": 0}) is wanted
 
 
@@ -150,6 +150,7 @@ def test_what_cannot_be_meant_is_refused_and_changes_nothing(kept):
     before = files(folder)
     path = folder / "kept.db"
     assert "one of them" in told(ullage("forget", path))
+    assert "name the store" in told(ullage("forget", "--tenant", "anna"))
     assert "one of them" in told(
         ullage("forget", path, "--tenant", "a", "--conversation", "b")
     )

@@ -235,6 +235,7 @@ def test_a_service_s_file_names_what_its_clients_need(full):
     ran = ullage("install", "opencode", "service", "--yes")
     unit = (full / ".config/systemd/user/ullage-proxy.service").read_text()
     assert "opencode-openai.gw.example=https://gw.example" in unit
+    assert '--tenant ""' in unit
     assert "systemctl --user restart ullage-proxy" in ran.text
     ran = ullage("uninstall", "--yes")
     assert "systemctl --user disable --now ullage-proxy" in ran.text
@@ -254,7 +255,10 @@ def test_a_client_reaches_its_model_by_what_was_written(full, serve):
     verdicts = {finding.about: finding for finding in findings(config, {})}
     assert verdicts["client claude"].verdict == "wrong"
     assert "ullage uninstall claude" in verdicts["client claude"].words
-    with started(server, f"--listen={listen}", f"--store={full / 'kept.db'}"):
+    store = full / "kept.db"
+    words = [f"--listen={listen}", f"--store={store}", "--tenant", ""]
+    assert f"proxy --listen {listen} --tenant ''" in ran.text
+    with started(server, *words):
         assert (
             "The proxy answers"
             in ullage("install", "claude", "--listen", listen, "--yes").text
@@ -273,6 +277,7 @@ def test_a_client_reaches_its_model_by_what_was_written(full, serve):
         )
         reply = json.load(urllib.request.urlopen(request))
         assert reply["content"][0]["text"] == "Good day."
+    assert len(ullage("ls", "--store", store, "--json").json) == 1
     with socket.create_server(("127.0.0.1", port)):
         assert answers_at(listen) == "another"
         finding = {each.about: each for each in findings(config, {})}[

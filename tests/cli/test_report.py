@@ -69,6 +69,20 @@ def test_it_says_what_was_measured_and_what_is_reckoned(store):
     assert "2020-01-01" not in text
 
 
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_table_is_as_wide_as_the_terminal_and_no_figure_is_cut(store, width):
+    words = ("--by", "day", "--by", "model", "--by", "client")
+    ran = ullage(
+        *("report", "--store", store, "--since", "2026-11-01", *words),
+        env={"COLUMNS": str(width)},
+    )
+    lines = ran.text.splitlines()
+    assert max(map(len, lines)) <= width
+    row = next(line for line in lines if line.startswith("2026-11-27 ·"))
+    assert {"1,050", "3.00", "4.00", "25%"} <= {*row.split()}
+    assert ("no room for: $ for that" in ran.text) == (width < 120)
+
+
 def test_it_is_summed_up_by_what_is_asked_for(store):
     words = ("report", "--store", store, "--since", "2020-01-01", "--json")
     by_client = ullage(*words, "--by", "client").json

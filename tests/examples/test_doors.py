@@ -2,12 +2,17 @@
 
 import asyncio
 import importlib
+import os
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.servers import Call, Reply
+from tests.servers.everywhere import ANSWER, everywhere, reader_model
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LOG = "INFO the tide came in\n" * 20_000
@@ -69,6 +74,36 @@ def test_a_client_of_mcp_is_given_a_part_and_how_to_read_on(monkeypatch):
     text = asyncio.run(mcp_client.main())
     assert len(text) < 9_000
     assert "get_continuation" in text
+
+
+COMMANDS = [
+    words
+    for words in re.findall(
+        r"`python -m (examples\.[^`]+)`",
+        (EXAMPLES / "README.md").read_text(encoding="utf-8"),
+    )
+    if words.split()[0].removeprefix("examples.") in (*LOOPS, "mcp_client")
+]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda it: it.split()[0])
+def test_the_command_of_the_page_runs_as_it_is_pasted(words):
+    with everywhere(reader_model) as vendors:
+        done = subprocess.run(
+            [sys.executable, "-m", *shlex.split(words)],
+            cwd=EXAMPLES.parent,
+            env={**os.environ, **vendors.environment, "PYTHONPATH": "src"},
+            capture_output=True,
+            encoding="utf-8",
+            timeout=100,
+        )
+    assert done.returncode == 0, done.stderr
+    if "mcp_client" not in words:
+        assert done.stdout.strip() == ANSWER
+
+
+def test_every_command_of_a_door_is_tried():
+    assert len(COMMANDS) == len(LOOPS) + 1
 
 
 @pytest.mark.parametrize(

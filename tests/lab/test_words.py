@@ -13,7 +13,7 @@ def public(mends):
     """Say a thing.
 
     Args:
-        mends: whether `mended` is written anew.
+        mends: whether `mended` stays all the same.
     """
     # told of in a comment
     raise ValueError(f"Mend it, {mends}: " "a mistake "
@@ -42,7 +42,7 @@ def test_phrases_and_misspellings_are_found_where_people_read(folder):
         "program.py:11: Mend ==> Repair",
         "program.py:11: mistake of ours ==> bug in ullage",
         "program.py:2: came of it ==> the outcome",
-        "program.py:8: anew ==> again",
+        "program.py:8: all the same ==> anyway",
     ]
 
 

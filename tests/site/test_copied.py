@@ -1,4 +1,4 @@
-"""The user's pages can be copied: each Python block runs alone, as a reader pastes it.
+"""The pages that people copy from: each Python block runs alone, as a reader pastes it.
 
 What is run is what a page shows, without comments that nobody sees. Each block runs as a program
 of its own, in an empty folder, with the real SDKs; only the network beneath them is replaced. A
@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from tests.docs import blocks_of
 from tests.servers.everywhere import everywhere, reader_model
-from tests.test_docs import USER_PAGES, framework_of, like, title
+from tests.test_docs import COPIED, framework_of, like, title
 
 ROOT = Path(__file__).parents[2]
 KEYS = {
@@ -116,7 +116,7 @@ def run(program, folder, vendors):
 
 
 def cases():
-    for page in USER_PAGES:
+    for page in COPIED:
         text = rendered(page.read_text(encoding="utf-8"))
         for program in programs_of(text):
             name = f"{title(page)}:{program[0].line}"
@@ -150,7 +150,7 @@ def test_a_block_runs_alone_as_pasted(page, program, tmp_path):
 
 
 def test_no_page_hides_a_set_up():
-    for page in USER_PAGES:
+    for page in COPIED:
         assert "<!-- setup" not in page.read_text(encoding="utf-8"), title(
             page
         )

@@ -5,15 +5,20 @@ Of a raw reply pyright leaves both overloads, as the request is a dict: it may h
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, assert_type
+from typing import Any, assert_type, cast
 
 import anthropic
 import openai
-from anthropic.types import Message
+from anthropic.types import Message, ToolResultBlockParam, ToolUseBlock
 from google import genai
 from google.genai.types import GenerateContentResponse
-from openai.types.chat import ChatCompletion
-from openai.types.responses import Response
+from openai.types.chat import (
+    ChatCompletion,
+    ChatCompletionMessageFunctionToolCall,
+    ChatCompletionToolMessageParam,
+)
+from openai.types.responses import Response, ResponseFunctionToolCall
+from openai.types.responses.response_input_item_param import FunctionCallOutput
 
 import ullage
 from ullage import Session
@@ -55,6 +60,20 @@ def blocking(session: Session, request: dict[str, Any]) -> None:
     )
 
 
+def recalled(
+    session: Session,
+    claude: ToolUseBlock,
+    gpt: ChatCompletionMessageFunctionToolCall,
+    response: ResponseFunctionToolCall,
+) -> None:
+    assert_type(session.recall(claude), ToolResultBlockParam)
+    assert_type(session.recall(gpt), ChatCompletionToolMessageParam)
+    assert_type(session.recall(response), FunctionCallOutput)
+    assert_type(session.recall({"id": "1"}), dict[str, Any])
+    assert_type(session.saved.saved_usd, float)
+    assert_type(session.open("ref"), str)
+
+
 async def awaited(session: AsyncSession, request: dict[str, Any]) -> None:
     claude, gpt = anthropic.AsyncAnthropic(), openai.AsyncOpenAI()
     assert_type(await session.call(claude.messages.create, **request), Message)
@@ -63,6 +82,8 @@ async def awaited(session: AsyncSession, request: dict[str, Any]) -> None:
         ChatCompletion,
     )
     assert_type(await session.call(gpt.responses.create, **request), Response)
+    block = cast("ToolUseBlock", request["call"])
+    assert_type(await session.recall(block), ToolResultBlockParam)
     async with await session.call(claude.messages.stream, **request) as stream:
         assert_type(await stream.get_final_text(), str)
 

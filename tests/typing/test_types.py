@@ -1,4 +1,6 @@
-"""A type checker knows the reply: mypy and pyright read thirteen programs, with the vendors' types.
+"""A type checker knows the reply: mypy and pyright read fourteen programs, with the vendors' types.
+
+One of them is the README's, as it stands there.
 
 `make pyright` fetches pyright, from PyPI, for this alone; it runs on the node there is.
 """
@@ -10,6 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests.docs import blocks_of
 
 pytestmark = pytest.mark.xdist_group(
     "the type checkers"
@@ -27,6 +31,11 @@ EXAMPLES = (
     "chat_service",
     "mcp_client",
 )
+README = next(
+    block.text
+    for block in blocks_of((ROOT / "README.md").read_text(encoding="utf-8"))
+    if block.kind == "python"
+)
 PROGRAMS = [
     HERE / "calls.py",
     *sorted((HERE / "programs").glob("*.py")),
@@ -41,8 +50,16 @@ def checked(*command, **more):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.fixture
+def readme(tmp_path):
+    """The README's program in a file of its own."""
+    file = tmp_path / "readme.py"
+    file.write_text(README, encoding="utf-8")
+    return file
+
+
 @pytest.mark.timeout(600)
-def test_mypy_knows_the_types_of_thirteen_programs():
+def test_mypy_knows_the_types_of_fourteen_programs(readme):
     pytest.importorskip("mypy", reason="mypy is not installed")
     assert len(PROGRAMS) == 13
     cache = (
@@ -52,17 +69,17 @@ def test_mypy_knows_the_types_of_thirteen_programs():
         "--config-file=",
         "--strict",
         f"--cache-dir={cache}",
-        *map(str, PROGRAMS),
+        *map(str, [*PROGRAMS, readme]),
     )
     checked(sys.executable, "-m", "mypy", *given)
 
 
 @pytest.mark.timeout(600)
-def test_pyright_knows_them_too(tmp_path):
+def test_pyright_knows_them_too(tmp_path, readme):
     node = shutil.which("node")
     if node is None or not PYRIGHT.exists():
         pytest.skip("pyright or node is not here: make pyright")
-    paths = ", ".join(f'"{path.as_posix()}"' for path in PROGRAMS)
+    paths = ", ".join(f'"{path.as_posix()}"' for path in [*PROGRAMS, readme])
     found = f'"typeCheckingMode": "standard", "extraPaths": ["{ROOT}", "{ROOT}/src"]'
     project = tmp_path / "pyrightconfig.json"
     project.write_text(f'{{"include": [{paths}], {found}}}', encoding="utf-8")

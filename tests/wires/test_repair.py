@@ -11,6 +11,8 @@ from msgspec.structs import replace
 from openai.types.chat import ChatCompletionMessage
 
 from tests import histories
+from tests.second_reading import broken
+from ullage import Session
 from ullage.core.errors import FormatError
 from ullage.core.history import canon
 from ullage.core.history.pairing import INTERRUPTED
@@ -1171,3 +1173,47 @@ def test_a_call_beside_an_interrupted_one_of_the_computer_keeps_its_id():
 def test_what_is_no_block_is_left_for_the_parser_to_refuse(format, message):
     user = FORMATS[format].user("go")
     assert message in repaired(format, [user, message, user]).messages
+
+
+REMOVAL = {"tool": {"type": "tool_reference", "name": "read"}}
+
+
+@pytest.mark.parametrize("answers", ["none", "whole", "twice", "parted"])
+def test_what_the_system_says_on_converse_is_no_turn(answers):
+    """It stands between the user and the reply, and nothing is put there (B2)."""
+    use = {"toolUse": {"toolUseId": "t1", "name": "read", "input": {}}}
+    answer = {"toolResult": {"toolUseId": "t1", "content": [{"text": "ok"}]}}
+    result = {"role": "user", "content": [answer]}
+    words = {"role": "user", "content": [{"text": "wait"}]}
+    behind = {
+        "none": [],
+        "whole": [result],
+        "twice": [result, copy.deepcopy(result)],
+        "parted": [words, result],
+    }
+    head = [
+        {"role": "user", "content": [{"text": "go"}]},
+        {"role": "system", "content": [{"toolRemoval": REMOVAL}]},
+    ]
+    reply = {"role": "assistant", "content": [use]}
+    request = {
+        "modelId": "anthropic.claude-opus-4-8",
+        "toolConfig": {"tools": [{"toolSpec": TOOL_SPEC}]},
+        "inferenceConfig": {"maxTokens": 99},
+        "messages": [*head, reply, *behind[answers]],
+    }
+    session = Session(
+        request["modelId"], format="bedrock-converse", repair=True
+    )
+    view = session.fit(request)
+    assert problems(view) == []
+    assert broken("bedrock-converse", view) == set()
+    assert view["messages"][:2] == head
+    grown = [*request["messages"], {"role": "assistant", "content": [use]}]
+    grown[-1]["content"] = [{"text": "Done."}]
+    grown.append({"role": "system", "content": [{"toolRemoval": REMOVAL}]})
+    later = session.fit({**request, "messages": [*grown, words]})
+    assert problems(later) == []
+
+
+TOOL_SPEC = {"name": "read", "inputSchema": {"json": {"type": "object"}}}

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from inspect import iscoroutinefunction
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 from weakref import WeakKeyDictionary, WeakSet
 
 from ullage.core.errors import ConfigError
@@ -32,6 +32,19 @@ _LIGHT_MESSAGES, _LIGHT_TOKENS = 32, 200_000
 loop itself. A batch of so large a view has the loop wait a tenth of a second, once in some fifty
 turns; a thread costs two milliseconds at every turn, and twice the time until the answer."""
 
+
+if (
+    TYPE_CHECKING
+):  # without an SDK its types are Any, and so is what recall gives
+    from anthropic.types import ToolResultBlockParam, ToolUseBlock
+    from openai.types.chat import (
+        ChatCompletionMessageFunctionToolCall,
+        ChatCompletionToolMessageParam,
+    )
+    from openai.types.responses import ResponseFunctionToolCall
+    from openai.types.responses.response_input_item_param import (
+        FunctionCallOutput,
+    )
 
 T = TypeVar("T")
 
@@ -146,9 +159,41 @@ class AsyncSession(AheadMixin, SessionCore, AsyncClosing):
         """Wait until the calls of others leave budget; see `Session.wait_for_budget`."""
         return await adrive(pauses(self.budget, self._account), asyncio.sleep)
 
+    @overload
+    async def recall(
+        self,
+        call: ToolUseBlock,
+        *,
+        request: Mapping[str, Any] | None = None,
+    ) -> ToolResultBlockParam: ...
+
+    @overload
+    async def recall(
+        self,
+        call: ChatCompletionMessageFunctionToolCall,
+        *,
+        request: Mapping[str, Any] | None = None,
+    ) -> ChatCompletionToolMessageParam: ...
+
+    @overload
+    async def recall(
+        self,
+        call: ResponseFunctionToolCall,
+        *,
+        request: Mapping[str, Any] | None = None,
+    ) -> FunctionCallOutput: ...
+
+    @overload
+    async def recall(
+        self,
+        call: Any,
+        *,
+        request: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]: ...
+
     async def recall(
         self, call: Any, *, request: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
+    ) -> Any:
         """Answer a tool call that `owns` said is ours; see `Session.recall`."""
         return await self._run_recall(
             self._recall(call, request=request), request

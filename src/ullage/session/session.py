@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from ullage.core.contract.policy import Policy
 from ullage.core.errors import ConfigError
@@ -35,6 +35,19 @@ from ullage.session.spend.waiting import pauses
 from ullage.session.view import View
 from ullage.stores import Store, open_store
 from ullage.wires import Format, FormatName, model_in
+
+if (
+    TYPE_CHECKING
+):  # without an SDK its types are Any, and so is what recall gives
+    from anthropic.types import ToolResultBlockParam, ToolUseBlock
+    from openai.types.chat import (
+        ChatCompletionMessageFunctionToolCall,
+        ChatCompletionToolMessageParam,
+    )
+    from openai.types.responses import ResponseFunctionToolCall
+    from openai.types.responses.response_input_item_param import (
+        FunctionCallOutput,
+    )
 
 T = TypeVar("T")
 
@@ -215,9 +228,41 @@ class Session(AheadMixin, SessionCore, Closing):
         """
         return drive(pauses(self.budget, self._account), time.sleep)
 
+    @overload
+    def recall(
+        self,
+        call: ToolUseBlock,
+        *,
+        request: Mapping[str, Any] | None = None,
+    ) -> ToolResultBlockParam: ...
+
+    @overload
+    def recall(
+        self,
+        call: ChatCompletionMessageFunctionToolCall,
+        *,
+        request: Mapping[str, Any] | None = None,
+    ) -> ChatCompletionToolMessageParam: ...
+
+    @overload
+    def recall(
+        self,
+        call: ResponseFunctionToolCall,
+        *,
+        request: Mapping[str, Any] | None = None,
+    ) -> FunctionCallOutput: ...
+
+    @overload
+    def recall(
+        self,
+        call: Any,
+        *,
+        request: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]: ...
+
     def recall(
         self, call: Any, *, request: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
+    ) -> Any:
         """Answer a call that `owns` said is ours.
 
         Args:

@@ -3,7 +3,7 @@
     [keepalive]
     most = 3
 
-A cache that expires is written again by the next request, at more than the price of the whole
+A cache that expires is written anew by the next request, at more than the price of the whole
 prompt. Shortly before, the last request is sent once more and asked for one token: that reads the
 cache, and it lives on. It is done only where it pays: what it costs is less than what the next
 request would save, times the chance that there is one in time. The chance comes from the pauses of
@@ -102,7 +102,7 @@ class Worth(Struct, frozen=True):
     def words(self) -> str:
         """The figures in words."""
         return (
-            f"reading the cache cost ${self.cost_usd:.4f}; to write it again would cost "
+            f"reading the cache cost ${self.cost_usd:.4f}; to write it anew would cost "
             f"${self.saved_usd:.4f} more, with a chance of {self.chance:.0%}"
         )
 
@@ -193,7 +193,7 @@ class KeepAlive:
     Attributes:
         count: how often a cache was read again.
         cost_usd: what that cost, at list price.
-        notice: called each time; None: nobody is.
+        notice: called each time; None: nothing is.
         is_elsewhere: whether another worker has served a conversation since a time; None: there
             is no other.
     """

@@ -8,11 +8,19 @@ import click
 
 from ullage.documents.conversation import conversations_at
 from ullage.stores import SpillStore, SqliteStore, forget
-from ullage.tools.cli._options import json_option, open_kept, print_json
+from ullage.tools.cli._options import (
+    json_option,
+    open_kept,
+    print_json,
+    store_option,
+)
 
 
 @click.command("forget", short_help="Erase a tenant or a conversation.")
-@click.argument("address", metavar="STORE", type=click.Path(dir_okay=False))
+@click.argument(
+    "path", metavar="[STORE]", required=False, type=click.Path(dir_okay=False)
+)
+@store_option
 @click.option(
     "--tenant", help="Everything that this tenant set aside, and its ledgers."
 )
@@ -27,7 +35,8 @@ from ullage.tools.cli._options import json_option, open_kept, print_json
 )
 @json_option
 def command(
-    address: str,
+    path: str | None,
+    address: str | None,
     tenant: str | None,
     conversation: str | None,
     spill: str | None,
@@ -40,6 +49,11 @@ def command(
     """
     if (tenant is None) == (conversation is None):
         raise click.UsageError("give --tenant or --conversation, one of them.")
+    address = path or address
+    if (
+        address is None
+    ):  # what is erased is gone: no store is taken for granted
+        raise click.UsageError("name the store: --store PATH.")
     if conversation is not None:
         messages = conversations_at(address).forget(conversation)
         _print(as_json, f"{messages:,} messages are erased", messages=messages)

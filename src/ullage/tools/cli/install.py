@@ -189,7 +189,8 @@ def _agreed(change: Change, *, yes: bool, dry_run: bool) -> bool:
 
 def _proxy_words(listen: str) -> list[str]:
     """The command that serves the clients which are installed, without its program."""
-    words = ["proxy", "--listen", listen]
+    # one tenant, as `ullage run` has: so that `ullage last` finds what it kept
+    words = ["proxy", "--listen", listen, "--tenant", ""]
     file = os.environ.get("ULLAGE_PROXY_CONFIG")
     if file:
         words += ["--config", str(Path(file).absolute())]

@@ -57,7 +57,10 @@ def command(
         print_json(list(map(_as_json, rows)))
         return
     if not rows:
-        click.echo("No conversation is kept in this store.")
+        click.echo(
+            "No conversation is kept for this tenant. A proxy keeps those of each credential "
+            "under a name of its own, unless it is started with --tenant ''."
+        )
         return
     Console(highlight=False).print(_table(rows))
     if len(entries) > limit:

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import click
 import msgspec
 from msgspec import Struct
 from rich.console import Console
-from rich.table import Table
 
 from ullage.core.errors import ConfigError
 from ullage.core.values.receipts import By, Receipt, ReceiptTotals, summed
@@ -31,7 +30,10 @@ from ullage.tools.cli._options import (
 )
 from ullage.tools.cli._page import FILE, save
 from ullage.tools.cli._report_page import PageTable, page_of
+from ullage.tools.replay.tables import Figures
 
+_OPTIONAL = ("$ for that", "opened", "requests", "without", "sent")
+"""What a narrow terminal does without, the least first."""
 _DAYS = {"d": 1, "w": 7}
 _HEADINGS = (
     "requests",
@@ -399,10 +401,11 @@ def show(report: LedgerReport) -> None:
     console = Console()
     for sentence in sentences(report):
         console.print(sentence, highlight=False, markup=False)
-    table = Table(box=None, pad_edge=False)
+    table = Figures(box=None, pad_edge=False, caption_justify="left")
+    table.optional = _OPTIONAL
     table.add_column(" · ".join(report.by), overflow="fold")
     for heading in _HEADINGS:
-        table.add_column(heading, justify="right", overflow="fold")
+        table.add_column(heading, justify="right", no_wrap=True)
     for cells in table_rows(report):
         table.add_row(*map(harmless, cells))
     if report.lines:
@@ -416,15 +419,14 @@ def show(report: LedgerReport) -> None:
         console.print(_budget_table(report), markup=False)
 
 
-def _budget_table(report: LedgerReport) -> Table:
+def _budget_table(report: LedgerReport) -> Figures:
     """The budgets of teams, with what is spent of each."""
-    table = Table(box=None, pad_edge=False)
+    table = Figures(box=None, pad_edge=False, caption_justify="left")
     names = 3
-    for number, heading in enumerate(_BUDGET_HEADINGS):
-        justify: Literal["left", "right"] = (
-            "left" if number < names else "right"
-        )
-        table.add_column(heading, justify=justify, overflow="fold")
+    for heading in _BUDGET_HEADINGS[:names]:
+        table.add_column(heading, overflow="fold")
+    for heading in _BUDGET_HEADINGS[names:]:
+        table.add_column(heading, justify="right", no_wrap=True)
     for cells in budget_rows(report):
         table.add_row(*map(harmless, cells))
     return table

@@ -21,6 +21,7 @@ from ullage.wires.repair.base import (
     BEGIN,
     EMPTY,
     GO_ON,
+    RepairedPrefix,
     copy_of,
     is_blank,
     is_interrupted,
@@ -39,6 +40,7 @@ class ConverseRepair(BlockRepair):
     def __init__(self, raws: Sequence[Any], pairs: Pairing) -> None:
         super().__init__(raws, pairs)
         self._outdated: set[int] = set()
+        self._spoke = ""
 
     def _opened(self, raw: Any) -> tuple[Any, list[Any] | None]:
         role = field(raw, "role")
@@ -77,31 +79,49 @@ class ConverseRepair(BlockRepair):
             return False
         return not all(_is_void(block) for block in blocks or ())
 
+    def made(
+        self, stop: int, prefix: RepairedPrefix
+    ) -> tuple[RepairedPrefix, bool]:
+        """See `HistoryRepair.made`: who spoke last before is asked behind system messages too."""
+        self._spoke = ""
+        for entry in reversed(prefix.messages):
+            message = self.raws[entry] if type(entry) is int else entry
+            role = field(message, "role")
+            if role != "system":
+                self._spoke = str(role or "")
+                break
+        return super().made(stop, prefix)
+
     def _make(
         self, start: int, stop: int, count: int, previous: Any
     ) -> tuple[list[Any], bool]:
         messages, is_closed = super()._make(start, stop, count, previous)
-        return self._in_turn(messages, count, previous), is_closed
+        return self._in_turn(messages, count), is_closed
 
-    def _in_turn(
-        self, messages: list[Any], count: int, previous: Any
-    ) -> list[Any]:
-        """The messages with the user first, and no two of one role in a row (B1, B2)."""
+    def _in_turn(self, messages: list[Any], count: int) -> list[Any]:
+        """The messages with the user first, and no two of one role in a row (B1, B2).
+
+        What the system says stands between them, and is no turn.
+        """
         alternating: list[Any] = []
+        spoke = self._spoke
+        users_index: int | None = None
         for message in messages:
-            if alternating:
-                previous = alternating[-1]
             role = field(message, "role")
-            previous_role = field(previous, "role")
             at = count + len(alternating)
-            if role == "user" and alternating and previous_role == "user":
+            if role == "user" and spoke == "user" and users_index is not None:
                 self.report(at, "two messages of the user stood in a row")
-                alternating[-1] = self.wire.together([previous, message])
+                both = [alternating[users_index], message]
+                alternating[users_index] = self.wire.together(both)
                 continue
-            if role == "assistant" and previous_role != "user":
+            if role == "assistant" and spoke != "user":
                 alternating.append(
-                    self._users_turn(at, has_previous=bool(previous_role))
+                    self._users_turn(at, has_previous=bool(spoke))
                 )
+            if role == "user":
+                users_index = len(alternating)
+            if role != "system":
+                spoke = role
             alternating.append(message)
         return alternating
 
