@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.proxy.upstream import all_of, ask, proxy, talking, upstream
+from ullage.doors.proxy import tenants
 from ullage.doors.proxy.bodies import BodyBudget
 from ullage.doors.proxy.config import ProxyLimits
 
@@ -153,6 +154,29 @@ def test_of_a_body_that_says_it_is_too_large_nothing_is_held(
             ask(url, "POST", "/v1/messages", body[:1_000])[2] == body[:1_000]
         )
         assert sum(held) == 1_000
+
+
+@pytest.mark.parametrize(("sample", "times"), [(0.0, 1), (0.5, 2)])
+def test_the_credential_of_a_request_is_read_once_where_nothing_is_asked_beside_it(
+    sample, times, monkeypatch
+):
+    """And once more, however often it is asked for, where something is."""
+    reads, read = [], tenants.credentials_of
+
+    def counted(*arguments):
+        reads.append(arguments[0])
+        return read(*arguments)
+
+    monkeypatch.setattr(tenants, "credentials_of", counted)
+    body = b'{"model": "gpt-4.1", "messages": [{"role": "user", "content": "Go."}]}'
+
+    async def answer(request):
+        return web.json_response({"choices": []})
+
+    settings = {"tenant": None, "count_sample": sample}
+    with upstream(answer) as there, proxy(there, **settings) as url:
+        ask(url, "POST", "/v1/chat/completions", body)
+    assert len(reads) == times
 
 
 def test_a_chunked_body_passes(echo):

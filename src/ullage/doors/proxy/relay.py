@@ -16,7 +16,7 @@ import contextlib
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sized
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import aiohttp
@@ -94,6 +94,7 @@ class RequestRelay:
         refused: how many were not.
         connections: those of this worker, once it listens.
         identities: who names the credentials of requests.
+        asks_beside: whether upstreams are asked anything beside requests.
         answered: the credentials that an upstream answered.
         keepalive: the prompt caches that are kept from expiring; None: none is.
         held: how much of bodies is held.
@@ -125,6 +126,7 @@ class RequestRelay:
         summariser = summariser_of(
             config, client, self.answered, self.proxies, lambda: self.budgets
         )
+        self.asks_beside = summariser is not None or config.count_sample > 0
         self.exchanges: Exchanges = exchanges_of(
             config, self.acceptance, summariser
         )
@@ -272,9 +274,8 @@ class _Relaying:
                 budgets.call(self.tenant), request, route
             )
         self._last_exchange: Exchange | None = None
-        self._report: ExchangeReport | None = (
-            None  # where it is not that of the exchange
-        )
+        # where it is not that of the exchange
+        self._report: ExchangeReport | None = None
         self._began, self._read_s = time.time(), time.monotonic()
         self._began_s = self._read_s
         self._head_s = 0.0
@@ -446,9 +447,8 @@ class _Relaying:
                 answer = await sent(adrive(exchange.steps()))
         except (aiohttp.ClientError, Unsent, OSError):
             raise
-        except (
-            Exception
-        ):  # a mistake of ours: what came goes on, if nothing did yet
+        except Exception:
+            # a mistake of ours: what came goes on, if nothing did yet
             if self._upstream.began_s:
                 raise
             return await self._as_it_is(body, "error")
@@ -483,12 +483,13 @@ class _Relaying:
             headers,
         )
 
-    @property
+    @cached_property
     def _identity(self) -> str:
-        """What names the credential of this request."""
-        return self._relay.identities.of(
-            self._route.url, self._request.headers
-        )
+        """What names the credential of this request; ``""`` where nothing is asked beside it."""
+        if not self._relay.asks_beside:
+            return ""
+        url, headers = self._route.url, self._request.headers
+        return self._relay.identities.of(url, headers)
 
     async def _judge(self, status: int) -> None:
         """Take in how an upstream answers the credential of this request."""
