@@ -11,12 +11,20 @@ from tests.session.test_stored import talked
 from ullage import SqliteStore
 from ullage.session.stored import conversation
 from ullage.tools.cli import commands
-from ullage.tools.hand.commands import END, FOLDERS, KEPT, MARK, VERBS, text_of
+from ullage.tools.hand.commands import (
+    END,
+    FOLDERS,
+    KEPT,
+    MARK,
+    VERBS,
+    files_of,
+    text_of,
+)
 
 PLACES = {
     "claude-code": ".claude/commands",
     "opencode": ".config/opencode/commands",
-    "codex": ".codex/prompts",
+    "codex": ".codex/skills",
 }
 
 
@@ -44,7 +52,9 @@ def test_they_are_written_and_removed_and_what_was_there_comes_back(home):
     for agent, place in PLACES.items():
         (home / place).mkdir(parents=True)
         (home / place / "mine.md").write_text("My own command.")
-        (home / place / "ullage-pin.md").write_text(f"My own pin of {agent}.")
+        pin = home / place / pin_of(agent)
+        pin.parent.mkdir(exist_ok=True)
+        pin.write_text(f"My own pin of {agent}.")
     dry = ullage(home, "commands", "install", "--dry-run")
     assert "keep what is there as" in dry.stdout
     assert len([*home.rglob("*.md")]) == 6
@@ -53,19 +63,23 @@ def test_they_are_written_and_removed_and_what_was_there_comes_back(home):
         assert done.returncode == 0, done.stderr
     assert "there is nothing to change" in done.stdout
     for agent, place in PLACES.items():
-        texts = {p.name: p.read_text() for p in (home / place).glob("*.md")}
-        assert {*texts} == {"mine.md", *(f"ullage-{v}.md" for v in VERBS)}
-        assert all(MARK in texts[f"ullage-{verb}.md"] for verb in VERBS)
-        kept = home / place / f"ullage-pin.md{KEPT}"
+        kept = home / place / f"{pin_of(agent)}{KEPT}"
         assert kept.read_text() == f"My own pin of {agent}."
+        for name, text in files_of(FOLDERS[agent], ()):
+            ours = (home / place / name).read_text()
+            assert MARK in ours
+            assert len(ours) >= len(text)
     done = ullage(home, "commands", "uninstall", "--yes")
     assert done.returncode == 0, done.stderr
     for agent, place in PLACES.items():
-        texts = {p.name: p.read_text() for p in (home / place).iterdir()}
-        assert texts == {
-            "mine.md": "My own command.",
-            "ullage-pin.md": f"My own pin of {agent}.",
-        }
+        there = {p for p in (home / place).rglob("*") if p.is_file()}
+        pin = home / place / pin_of(agent)
+        assert there == {home / place / "mine.md", pin}
+        assert pin.read_text() == f"My own pin of {agent}."
+
+
+def pin_of(agent):
+    return FOLDERS[agent].file.format(verb="pin")
 
 
 def test_one_that_a_user_changed_stays(home):
@@ -83,7 +97,7 @@ def test_folders_that_a_variable_names_are_used(home, tmp_path):
         "CODEX_HOME": str(tmp_path / "d"),
     }
     ullage(home, "commands", "install", *PLACES, "--yes", **where)
-    for place in ("c/commands", "x/opencode/commands", "d/prompts"):
+    for place in ("c/commands", "x/opencode/commands", "d/skills"):
         assert len([*(tmp_path / place).iterdir()]) == len(VERBS)
     assert [*home.rglob("*.md")] == []
 
@@ -195,10 +209,14 @@ def test_what_they_run_is_for_them_alone(home):
     assert "slash " not in told.replace("Slash commands", "")
 
 
-def test_codex_is_asked_to_run_it_word_for_word():
-    text = text_of(FOLDERS["codex"], "drop", ["/bin/ullage"])
-    assert "/bin/ullage slash drop <<'ULLAGE_END'\n$ARGUMENTS\n" in text
+def test_codex_has_skills_that_only_its_user_calls():
+    """Its versions from 0.171 on have no place for prompts of a user's."""
+    files = dict(files_of(FOLDERS["codex"], ["/bin/ullage"]))
+    text = files["ullage-drop/SKILL.md"]
+    assert "/bin/ullage slash drop <<'ULLAGE_END'\nWORDS\n" in text
     assert "!`" not in text
-    assert "allowed-tools" not in text
     head = text.split("---")[1].strip().splitlines()
-    assert json.loads(head[0].partition(": ")[2]).startswith("Take a text")
+    assert head[0] == "name: ullage-drop"
+    assert json.loads(head[1].partition(": ")[2]).startswith("Take a text")
+    rules = files["ullage-drop/agents/openai.yaml"]
+    assert "allow_implicit_invocation: false" in rules

@@ -176,7 +176,7 @@ def install_commands(there):
     done = subprocess.run(
         [
             *(sys.executable, "-m", "ullage", "commands", "install"),
-            *("--yes", "claude-code", "opencode"),
+            *("--yes", "claude-code", "opencode", "codex"),
         ],
         capture_output=True,
         text=True,
@@ -262,3 +262,20 @@ def test_an_mcp_command_of_claude_code_lets_its_user_decide(tmp_path):
     assert (made["what"][:4], made["author"]) == ("drop", "ann")
     assert "wrong line 40" in requests[4]
     assert "wrong line 40" not in requests[5]
+
+
+def test_codex_is_given_the_skill_that_its_user_names(tmp_path):
+    agent, seen = installed("codex"), []
+
+    def answer(captured):
+        seen.append(captured.raw.decode())
+        return "All is done."
+
+    with world(agent, answer, tmp_path, is_behind=True) as there:
+        install_commands(there)
+        for prompt in ("Hello.", "$ullage-drop m3 of no use"):
+            ran = there.run(agent.asked(prompt))
+            assert ran.status == 0, ran.errors
+    assert " slash drop " not in seen[0]
+    assert " slash drop " in seen[-1]
+    assert " slash pin " not in seen[-1]

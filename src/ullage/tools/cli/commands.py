@@ -77,7 +77,8 @@ def install(agents: tuple[str, ...], yes: bool, dry_run: bool) -> None:
 def uninstall(agents: tuple[str, ...], yes: bool, dry_run: bool) -> None:
     """Remove the commands of AGENTs again; of all if none is named."""
     for name, folder in _folders(agents):
-        _change(name, list(removed(folder)), yes=yes, dry_run=dry_run)
+        changes = removed(FOLDERS[name], folder)
+        _change(name, list(changes), yes=yes, dry_run=dry_run)
 
 
 def _folders(agents: tuple[str, ...]) -> Iterator[tuple[str, Path]]:

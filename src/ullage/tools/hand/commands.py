@@ -2,11 +2,11 @@
 
     claude-code   ~/.claude/commands/ullage-pin.md            /ullage-pin m12
     opencode      ~/.config/opencode/commands/ullage-pin.md   /ullage-pin m12
-    codex         ~/.codex/prompts/ullage-pin.md              /prompts:ullage-pin m12
+    codex         ~/.codex/skills/ullage-pin/SKILL.md         $ullage-pin m12
 
 The first two run ``ullage slash`` themselves, before the model reads anything, so it is the user
 who decides. What was typed goes to it as a quoted here-document: no shell reads a word of it. Codex
-has no such place, so there the model is asked to run it.
+has skills instead, which its model runs; a file beside each says that only the user may call it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from msgspec import Struct
 
 from ullage.core.errors import ConfigError
 
-MARK = "<!-- written by ullage; `ullage commands uninstall` removes it -->"
+MARK = "written by ullage; `ullage commands uninstall` removes it"
+"""What every file of ours holds."""
 END = "[end of what was typed]"
 """The last line that ``ullage slash`` reads; without it, something cut the text short."""
 KEPT = ".before-ullage"
@@ -44,6 +45,7 @@ class CommandFolder(Struct, frozen=True):
         variable: the variable that names its folder of settings; ``""``: none does.
         home: that folder without it, from the user's home on.
         folder: of commands, in it.
+        file: of a command, in that.
         is_run: whether the agent runs a line of the file before its model reads it.
     """
 
@@ -51,6 +53,7 @@ class CommandFolder(Struct, frozen=True):
     variable: str
     home: str
     folder: str
+    file: str = "ullage-{verb}.md"
     is_run: bool = True
 
 
@@ -64,7 +67,12 @@ FOLDERS: Mapping[str, CommandFolder] = {
             "opencode", "XDG_CONFIG_HOME", ".config", "opencode/commands"
         ),
         CommandFolder(
-            "codex", "CODEX_HOME", ".codex", "prompts", is_run=False
+            "codex",
+            "CODEX_HOME",
+            ".codex",
+            "skills",
+            "ullage-{verb}/SKILL.md",
+            is_run=False,
         ),
     )
 }
@@ -117,29 +125,51 @@ def text_of(agent: CommandFolder, verb: str, program: Sequence[str]) -> str:
     description, hint = _HINTS[verb]
     run = f"{shlex.join(program)} slash {verb}"
     head = [f'description: "{description} (ullage)"']
-    if hint:
-        head.append(f'argument-hint: "{hint}"')
-    typed = f"{run} <<'ULLAGE_END'\n$ARGUMENTS\n{END}\nULLAGE_END"
-    if agent.is_run:
-        head.append(f"allowed-tools: Bash({run}:*)")
+    words = "$ARGUMENTS" if agent.is_run else "WORDS"
+    typed = f"{run} <<'ULLAGE_END'\n{words}\n{END}\nULLAGE_END"
+    if not agent.is_run:
+        head.insert(0, f"name: ullage-{verb}")
+        body = (
+            "The user calls this by name. In place of WORDS put what the user typed behind the "
+            "name, unchanged; nothing if there was nothing. Run it in the shell, and tell in a "
+            f"line or two what it says. Do nothing else.\n\n```sh\n{typed}\n```"
+        )
+    elif verb == "window":
+        body = (
+            f"This is what is in your context window:\n\n!`{typed}`\n\n"
+            "Tell me what is whole, in short, set aside and pinned, and what takes most "
+            "room. Do nothing else."
+        )
+    else:
         body = (
             "I decided about the context window. This is what ullage says of it:\n\n"
             f"!`{typed}`\n\n"
             "Tell me that in a line or two. Do nothing else."
         )
-        if verb == "window":
-            body = (
-                f"This is what is in your context window:\n\n!`{typed}`\n\n"
-                "Tell me what is whole, in short, set aside and pinned, and what takes most "
-                "room. Do nothing else."
-            )
-    else:
-        body = (
-            "Run this in the shell, word for word, and tell me in a line or two what it says. "
-            f"Do nothing else.\n\n```sh\n{typed}\n```"
-        )
+    if agent.is_run:
+        head.append(f"allowed-tools: Bash({run}:*)")
+        if hint:
+            head.append(f'argument-hint: "{hint}"')
     lines = "\n".join(head)
-    return f"---\n{lines}\n---\n{MARK}\n{body}\n"
+    return f"---\n{lines}\n---\n<!-- {MARK} -->\n{body}\n"
+
+
+def files_of(
+    agent: CommandFolder, program: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """The files of an agent's commands, by their path in its folder.
+
+    Args:
+        agent: whose commands they are.
+        program: the words that run ullage.
+    """
+    for verb in VERBS:
+        path = agent.file.format(verb=verb)
+        yield path, text_of(agent, verb, program)
+        if not agent.is_run:
+            policy = "policy:\n  allow_implicit_invocation: false\n"
+            rules = Path(path).parent / "agents" / "openai.yaml"
+            yield rules.as_posix(), f"# {MARK}\n{policy}"
 
 
 def installed(
@@ -155,25 +185,26 @@ def installed(
     Raises:
         ConfigError: a file cannot be read.
     """
-    for verb in VERBS:
-        path, text = _path(folder, verb), text_of(agent, verb, program)
+    for name, text in files_of(agent, program):
+        path = folder / name
         there = _text_at(path)
         if there != text:
             is_foreign = there is not None and MARK not in there
             yield FileChange(path, text, keeps=is_foreign)
 
 
-def removed(folder: Path) -> Iterator[FileChange]:
+def removed(agent: CommandFolder, folder: Path) -> Iterator[FileChange]:
     """What is to be done so that an agent has none of the commands; files of others stay.
 
     Args:
+        agent: the agent.
         folder: of its commands.
 
     Raises:
         ConfigError: a file cannot be read.
     """
-    for verb in VERBS:
-        path = _path(folder, verb)
+    for name, _ in files_of(agent, ()):
+        path = folder / name
         if MARK in (_text_at(path) or ""):
             yield FileChange(path, None, restores=_kept(path).exists())
 
@@ -197,6 +228,12 @@ def apply(change: FileChange) -> None:
             _kept(path).replace(path)
         else:
             path.unlink()
+            for parent in list(path.parents)[:2]:
+                if (
+                    parent.name.startswith("ullage-")
+                    or parent.name == "agents"
+                ):
+                    _remove_empty(parent)
     except OSError as error:
         raise ConfigError(
             "commands",
@@ -205,8 +242,10 @@ def apply(change: FileChange) -> None:
         ) from None
 
 
-def _path(folder: Path, verb: str) -> Path:
-    return folder / f"ullage-{verb}.md"
+def _remove_empty(folder: Path) -> None:
+    """Remove a folder that was made for a command, once nothing is in it."""
+    if not any(folder.iterdir()):
+        folder.rmdir()
 
 
 def _kept(path: Path) -> Path:
