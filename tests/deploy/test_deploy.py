@@ -19,6 +19,9 @@ from ullage.doors.proxy.config import ProxyLimits, config_of
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 CHART = DEPLOY / "helm" / "ullage"
+HELM = shutil.which(
+    "helm", path=f"{DEPLOY.parent}/.venv-deploy/bin:{os.environ['PATH']}"
+)
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
@@ -39,8 +42,8 @@ GIVEN = {
 
 def rendered(values):
     """The chart's objects by kind, as helm renders them, or Go's templates where it is not."""
-    if shutil.which("helm"):
-        command = ["helm", "template", "try", str(CHART), "--values", "-"]
+    if HELM:
+        command = [HELM, "template", "try", str(CHART), "--values", "-"]
         given = values
     elif shutil.which("go"):
         chart = yaml.safe_load((CHART / "Chart.yaml").read_text())

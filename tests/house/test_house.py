@@ -56,6 +56,7 @@ UNTESTED = {
     "ullage.doors.proxy.spending": "and what it counts: tests/proxy/test_spending.py",
     "ullage.doors.exchange.claiming": "the same",
     "ullage.doors.exchange.spending": "the same",
+    "ullage.doors.proxy.unsent": "and what does not: tests/proxy/test_relay.py",
     "ullage.doors.proxy.relay": "so is what passes: tests/proxy/test_relay.py",
     "ullage.tools.replay.report.live": "so is each page: tests/proxy/test_pages.py",
     "ullage.documents.conversation.opening": "stores by their addresses: tests/cli/test_forget.py",

@@ -30,6 +30,7 @@ NEAREST = {
     "tools/replay/report/live.py": "proxy/test_pages.py",
     "tools/replay/report/why.py": "cli/test_why.py",
     "doors/proxy/siblings.py": "proxy/test_pages.py",
+    "doors/proxy/unsent.py": "proxy/test_relay.py",
     "doors/proxy/relayed.py": "proxy/test_fitting.py",
     "doors/proxy/decoding.py": "proxy/test_bodies.py",
     "doors/proxy/upstream.py": "proxy/test_replies.py",

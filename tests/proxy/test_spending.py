@@ -1,5 +1,6 @@
 """Budgets of teams behind the proxy: what clients, the model, the log and the page are told."""
 
+import hashlib
 import json
 import re
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ from tests.servers.behind import behind
 from tests.servers.loops import request, user
 from ullage import BudgetUse, ConfigError, SqliteStore, TeamBudget
 from ullage.doors.proxy.activity import budgets_shown
-from ullage.doors.proxy.config import config_of
+from ullage.doors.proxy.config import AccessSettings, config_of
 from ullage.doors.proxy.logs import line_of
 from ullage.doors.proxy.relayed import treatment_of
 from ullage.stores import spending_totals
@@ -140,7 +141,11 @@ def test_it_says_how_long_to_wait(serve):
 
 def test_a_request_that_asks_not_to_be_fitted_spends_all_the_same(serve):
     server = serve("anthropic", lambda captured: "Done.")
-    with proxy(server, budgets=[team(tokens=60)]) as url:
+    budgets = [
+        team(tokens=60, models=["claude-*"]),
+        team(name="all", tokens=0, usd=100, shared=True),
+    ]
+    with proxy(server, budgets=budgets) as url:
         for stream in (False, True):
             body = {**ASK, "stream": stream}
             raw = json.dumps(body).encode()
@@ -149,12 +154,13 @@ def test_a_request_that_asks_not_to_be_fitted_spends_all_the_same(serve):
                 ask_raw(url, "POST", "/anthropic/v1/messages", raw, given)[0]
                 == 200
             )
-            (shown,) = spent(url)
+            shown, money = spent(url)
         usages = [body["usage"] for body in server.answered]
         reported = sum(
             usage["input_tokens"] + usage["output_tokens"] for usage in usages
         )
-        assert shown["tokens"] == reported
+        assert shown["tokens"] == money["tokens"] == reported
+        assert money["usd"] > 0
         status, headers, _ = post(url, **{"X-Ullage": "off"})
     assert (status, headers["X-Ullage"][:16]) == (402, "stopped; budget=")
     assert len(server.requests) == 2
@@ -194,6 +200,23 @@ def test_each_tenant_spends_of_its_own(serve):
         shown = spent(url)
     assert statuses == [200, 402, 200, 402]
     assert [len(one["tenant"]) for one in shown] == [8, 8]
+
+
+def test_a_named_tenant_spends_of_its_own(serve):
+    server = serve("anthropic", lambda captured: "Done.")
+    settings = {
+        "tenant": None,
+        "tenants": {"one": [hashlib.sha256(b"one").hexdigest()]},
+        "budgets": [team(tokens=1, tenants=["one"])],
+    }
+    with proxy(server, **settings) as url:
+        statuses = []
+        for key in ("one", "one", "two", "two"):
+            statuses.append(post(url, **{"x-api-key": key})[0])
+            settle(url)
+        (shown,) = spent(url)
+    assert statuses == [200, 402, 200, 200]
+    assert shown["tenant"] == "one"
 
 
 def test_it_goes_on_after_a_restart_and_is_shared_on_one_file(serve, tmp_path):
@@ -448,3 +471,32 @@ def asked(url):
     text = ask_raw(url, path="/_ullage/metrics")[2].decode()
     counts = re.findall(r"ullage_team_requests_total\{.*\} (\d+)", text)
     return sum(map(int, counts))
+
+
+def test_a_program_reads_what_the_report_says_with_the_token(serve, tmp_path):
+    server = serve("anthropic", lambda captured: "Done.")
+    token = hashlib.sha256(b"secret").hexdigest()
+    settings = {
+        "budgets": [team()],
+        "access": AccessSettings(token_sha256=token),
+        "store": f"{tmp_path}/kept.db",
+    }
+    known = {"Authorization": "Bearer secret"}
+
+    def report(query="", headers=known):
+        path = f"/_ullage/report{query}"
+        status, _, body = ask_raw(url, path=path, headers=headers)
+        return status, json.loads(body)
+
+    with proxy(server, **settings) as url:
+        post(url, **{"User-Agent": "claude-cli/2"})
+        settle(url)
+        assert report(headers={})[0] == 401
+        status, told = report("?by=client&by=tenant&since=1d")
+        assert status == 200
+        (budget,) = told["budgets"]
+        assert (budget["budget"], budget["tokens"]) == ("team", 36)
+        assert [line["client"] for line in told["lines"]] == ["claude-cli"]
+        assert told["total"]["requests"] == 1
+        assert report("?by=colour")[0] == report("?since=x")[0] == 400
+        assert "Use day, tenant" in str(report("?by=colour")[1])

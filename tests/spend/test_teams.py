@@ -222,8 +222,46 @@ def test_a_dead_workers_reservation_lapses():
     workers.ask(worker=0, prompt=900)  # and it is killed
     with pytest.raises(TeamBudgetExceeded):
         workers.ask(worker=1)
-    workers.clock.now_s += 901
+    workers.clock.now_s += 91
     assert workers.ask(worker=1).use.share == 0
+
+
+def test_a_worker_that_lives_keeps_its_reservation():
+    workers = Workers(budget())
+    workers.ask(worker=0, prompt=900)
+    for _ in range(5):
+        workers.clock.now_s += 60
+        drive(workers.all[0].renew())
+    with pytest.raises(TeamBudgetExceeded):
+        workers.ask(worker=1)
+
+
+def test_who_takes_a_dead_workers_place_goes_on_from_its_sums():
+    workers = Workers(budget(), writer="a" * 16, count=1)
+    workers.spend(300)
+    workers.ask(prompt=600)  # and it is killed
+    again = TeamBudgets(
+        workers.all[0].budgets,
+        workers.store.book_spending,
+        now_s=workers.clock,
+        writer="a" * 16,
+    )
+    again.resume(workers.store.spending())
+    drive(again.flush())
+    (row,) = workers.store.spending()
+    assert (row.tokens, row.calls, row.reserved_tokens) == (300, 1, 0)
+    workers.all[0] = again
+    workers.spend(200)
+    (row,) = workers.store.spending()
+    assert (row.tokens, row.calls) == (500, 2)
+
+
+def test_it_does_not_take_what_another_booked():
+    workers = Workers(budget(), count=1)
+    workers.spend(300)
+    other = TeamBudgets(workers.all[0].budgets, workers.store.book_spending)
+    other.resume(workers.store.spending())
+    assert other.totals() == []
 
 
 def test_a_call_counts_in_the_period_in_which_it_began():

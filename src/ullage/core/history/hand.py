@@ -90,7 +90,7 @@ class UserDecisions(Struct, frozen=True):
         due: of these the decisions that are to be carried out.
         undone: the batches that are not shown.
         pins: what stays in the view.
-        firm: of that what a pin keeps; what an undo brought back makes way before it.
+        firm: of that what a pin keeps; what an undo brought back leaves the window before it.
     """
 
     decisions: tuple[DecisionEntry, ...] = ()

@@ -481,7 +481,7 @@ def _changed_by(
 def overrule(walk: Walk, key: bytes, ask: Callable[[], None]) -> None:
     """Have the guard take what otherwise has to stay, and tell what it took of the users'.
 
-    What an undo brought back makes way before what a pin keeps.
+    What an undo brought back leaves the window before what a pin keeps.
 
     Args:
         walk: its window does not fit.

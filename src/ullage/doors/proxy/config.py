@@ -137,7 +137,7 @@ class SummariserSettings(
 class KeepAliveSettings(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """How often a provider's prompt cache is kept from expiring in a pause, where that pays.
+    """How often a provider's prompt cache is kept from expiring in a pause, where it saves money.
 
     Attributes:
         most: the most times in one pause.

@@ -189,7 +189,10 @@ def exchanges_of(
 
 
 def budgets_of(
-    config: Config, exchanges: Exchanges, acceptance: Acceptance | None
+    config: Config,
+    exchanges: Exchanges,
+    acceptance: Acceptance | None,
+    writer: str | None = None,
 ) -> TeamBudgets | None:
     """The budgets that requests of one worker count towards; None: there are none.
 
@@ -199,6 +202,7 @@ def budgets_of(
         config: the proxy's settings.
         exchanges: of the worker.
         acceptance: whom the upstreams have accepted; None: everybody is.
+        writer: names the worker, also when it is started again; None: it has no name.
     """
     if not config.budgets or config.dry_run:
         return None
@@ -209,4 +213,9 @@ def budgets_of(
             return True
         return acceptance.is_accepted(tenant)
 
-    return TeamBudgets(config.budgets, store.book_spending, is_known=is_known)
+    return TeamBudgets(
+        config.budgets,
+        store.book_spending,
+        is_known=is_known,
+        writer=writer,
+    )

@@ -7,9 +7,12 @@ of its own, so that one that begins again resets its own counters only.
 from __future__ import annotations
 
 import bisect
+import time
 from collections.abc import Iterable, Mapping, Sequence
+from typing import get_args
 
 from ullage import __version__
+from ullage.doors.exchange.values import Passed
 from ullage.doors.host import cost_of
 from ullage.doors.proxy.relayed import (
     Relayed,
@@ -66,6 +69,7 @@ _HELP = {
     "unbilled_total": "Replies that nobody bills: the model runs on a machine of one's own.",
     "budget_store_errors_total": "How often the store of the budgets could not be asked.",
     "build_info": "1, with the version that runs.",
+    "start_timestamp_seconds": "When the worker started, in seconds since 1970.",
     "in_flight": "Requests whose reply is not over.",
     "held_body_bytes": "Bytes of request bodies that are held at the moment.",
     "conversations": "Conversations that are warm.",
@@ -89,7 +93,12 @@ class Metrics:
     """What one worker has counted since it began."""
 
     def __init__(self) -> None:
-        self._sums: dict[tuple[str, Labels], float] = {}
+        # a counter that begins at 1 has no increase that Prometheus sees
+        self._sums: dict[tuple[str, Labels], float] = {
+            ("passed_total", (("reason", reason),)): 0.0
+            for reason in get_args(Passed)
+        }
+        self._began_s = time.time()
         self._times: dict[str, tuple[list[int], list[float]]] = {}
         self._teams: set[tuple[str, str]] = set()
 
@@ -109,7 +118,7 @@ class Metrics:
         self._add("recalls_total", report.recalled)
         if report.passed is not None:
             self._add("passed_total", 1, reason=report.passed)
-        if report.status:
+        if report.status and not report.is_stopped:
             self._add(
                 "replies_total",
                 1,
@@ -212,6 +221,10 @@ class Metrics:
             lines_by_name[name] = [
                 f"ullage_{name}{_braced(worker_labels)} {value:.10g}"
             ]
+        began = f"{_braced(worker_labels)} {self._began_s:.3f}"
+        lines_by_name["start_timestamp_seconds"] = [
+            f"ullage_start_timestamp_seconds{began}"
+        ]
         version: Labels = (("version", __version__), *worker_labels)
         lines_by_name["build_info"] = [
             f"ullage_build_info{_braced(version)} 1"

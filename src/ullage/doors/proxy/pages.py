@@ -17,11 +17,12 @@ import asyncio
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
-from urllib.parse import unquote
+from urllib.parse import parse_qs, unquote
 
 from aiohttp import web
 
 from ullage import Event
+from ullage.core.errors import ConfigError
 from ullage.doors.proxy import deciding
 from ullage.doors.proxy.access import Access
 from ullage.doors.proxy.activity import (
@@ -43,6 +44,8 @@ _ROOT = "/_ullage"
 _CONVERSATIONS = "/conversations/"
 _DRAWING = "ullage.tools.replay.report.live"
 """What draws the pages. It stands above the proxy, which knows it by its name alone."""
+_REPORTING = "ullage.tools.cli.report"
+"""What sums up receipts, and is known in the same way."""
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 _NOT_GIVEN = (
     "pages are for a browser on this machine, of the user who runs the proxy, at the address it "
@@ -130,7 +133,7 @@ class Pages:
         if is_called:
             return await self._compressing(request, path)
         if asked is None:
-            return await self._page(path)
+            return await self._page(path, target)
         refusal = deciding.problem(request) if is_decision else None
         return refusal or await self._decided(request, *asked)
 
@@ -189,7 +192,9 @@ class Pages:
         page = await self._own_conversation(rest)
         return failure(404, "not here.") if page is None else _html(page)
 
-    async def _page(self, path: str) -> web.StreamResponse:
+    async def _page(self, path: str, target: str) -> web.StreamResponse:
+        if path == "/report":
+            return await self._report(target)
         if path in ("", "/"):
             page: str = _drawing().live_page()
             return _html(page)
@@ -266,6 +271,23 @@ class Pages:
         """What this worker knows."""
         activity = self._observers.activity
         return activity.totals, activity.conversations, self._budgets()
+
+    async def _report(self, target: str) -> web.Response:
+        """What was spent, as ``ullage report --json`` tells it."""
+        words = parse_qs(target.partition("?")[2])
+        store = self._relay.exchanges.sessions.store
+        try:
+            text: bytes = await asyncio.to_thread(
+                import_module(_REPORTING).report_for_page,
+                store,
+                words.get("since", ["7d"])[-1],
+                words.get("by", []),
+            )
+        except ConfigError as error:
+            return failure(400, str(error))
+        answer = web.Response(body=text, content_type="application/json")
+        answer.headers.update(_GUARDED)
+        return answer
 
     async def _conversation(self, key: str) -> web.Response:
         page = await self._own_conversation(key)

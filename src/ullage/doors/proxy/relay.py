@@ -61,6 +61,13 @@ from ullage.doors.proxy.summarising import (
     summariser_of,
 )
 from ullage.doors.proxy.tenants import Tenants
+from ullage.doors.proxy.unsent import (
+    DryRun,
+    NowhereUpstream,
+    Unsent,
+    sent,
+    unreached,
+)
 from ullage.doors.proxy.upstream import HttpReply, HttpUpstream, proxies_of
 
 _TRACEPARENT_CHARS = 256
@@ -75,6 +82,7 @@ class RequestRelay:
         client: who speaks to the upstreams.
         tenants: who says whose content a request is.
         tell: is called with each request that is over.
+        writer: names the worker, also when it is started again; None: it has no name.
 
     Attributes:
         exchanges: what fits them.
@@ -101,6 +109,7 @@ class RequestRelay:
         client: aiohttp.ClientSession,
         tenants: Tenants,
         tell: Callable[[Relayed], None],
+        writer: str | None = None,
     ) -> None:
         self.config = config
         self.client = client
@@ -111,7 +120,7 @@ class RequestRelay:
         self.acceptance = Acceptance() if has_tenants else None
         self.proxies = proxies_of(config)
         # names credentials where one tenant is given to all of them, and in no other process
-        everybody = replace(config, tenant=None, tenants={})
+        everybody = replace(config, tenant=None, tenants={}, budgets=[])
         self.identities = Tenants(everybody, os.urandom(32))
         self.answered = AnsweredCredentials()
         summariser = summariser_of(
@@ -121,7 +130,9 @@ class RequestRelay:
         self.exchanges: Exchanges = exchanges_of(
             config, self.acceptance, summariser
         )
-        self.budgets = budgets_of(config, self.exchanges, self.acceptance)
+        self.budgets = budgets_of(
+            config, self.exchanges, self.acceptance, writer
+        )
         self.guard, self.refused = Guard(config), 0
         self.connections: Sized | None = None
         self.counting = Counting(config, client, self.answered, self.proxies)
@@ -284,7 +295,8 @@ class _Relaying:
             # it is not to be held, so none of it is: it goes on as it comes
             passed = passed or "body"
         try:
-            if passed is None:
+            spending = self._spending
+            if passed is None or (spending is not None and spending.counts):
                 body = await read_body(
                     request.content,
                     limits.body_bytes,
@@ -355,11 +367,11 @@ class _Relaying:
                 await self._tried(plain)
                 return await self._as_it_is(body, None)
             return await self._exchanged(body, plain)
-        except (aiohttp.ClientError, _Unsent, OSError) as error:
+        except (aiohttp.ClientError, Unsent, OSError) as error:
             if body.is_silent:
                 return self._silent()
             self._is_broken = True
-            return _unreached(self._route, error)
+            return unreached(self._route, error)
 
     # ── as it is ─────────────────────────────────────────────────────────────────────
 
@@ -381,7 +393,7 @@ class _Relaying:
         if not body.is_whole:
             data = body.parts()
         self._upstream = self._to(headers, data)
-        reply = await _sent(self._upstream.pass_on())
+        reply = await sent(self._upstream.pass_on())
         self._head_s = time.monotonic()
         if passed is not None:
             self._report = ExchangeReport(
@@ -419,8 +431,8 @@ class _Relaying:
     async def _tried(self, plain: bytes) -> None:
         """Fit a request and count it, and send nothing."""
         self._is_dry = True
-        with contextlib.suppress(_Dry):
-            await adrive(self._exchange(plain, _Nowhere()).steps())
+        with contextlib.suppress(DryRun):
+            await adrive(self._exchange(plain, NowhereUpstream()).steps())
 
     async def _exchanged(self, body: Body, plain: bytes) -> web.StreamResponse:
         headers = passed_up(
@@ -432,8 +444,8 @@ class _Relaying:
             exchange = self._exchange(plain, self._upstream)
             caller = self._caller(headers)
             with called_by(caller):
-                answer = await _sent(adrive(exchange.steps()))
-        except (aiohttp.ClientError, _Unsent, OSError):
+                answer = await sent(adrive(exchange.steps()))
+        except (aiohttp.ClientError, Unsent, OSError):
             raise
         except Exception:
             # a mistake of ours: what came goes on, if nothing did yet
@@ -631,45 +643,3 @@ class _Relaying:
                 is_broken=self._is_broken,
             )
         )
-
-
-class _Unsent(Exception):
-    """An upstream took too long to be reached."""
-
-
-async def _sent(sending: Any) -> Any:
-    """What sending something gives; a timeout of it is the upstream's, not the client's."""
-    try:
-        return await sending
-    except TimeoutError as error:
-        raise _Unsent from error
-
-
-class _Dry(Exception):
-    """Nothing is sent."""
-
-
-class _Nowhere:
-    """The upstream of a dry run."""
-
-    def send(self, body: bytes) -> Any:
-        """See `ullage.doors.exchange.Upstream`."""
-        raise _Dry
-
-    def delete(self, reply_id: str, hidden_id: str) -> Any:
-        """See `ullage.doors.exchange.Upstream`."""
-        raise _Dry
-
-
-def _unreached(route: UpstreamRoute, error: Exception) -> web.Response:
-    """What is answered where an upstream could not be asked, or broke off before it answered."""
-    kind = type(error.__cause__ or error).__name__
-    if isinstance(error, _Unsent):
-        return failure(
-            504,
-            f"the upstream {route.upstream!r} did not answer in time ({kind}).",
-        )
-    return failure(
-        502,
-        f"the upstream {route.upstream!r} could not be reached ({kind}). Is its URL right?",
-    )

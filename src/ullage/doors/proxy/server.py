@@ -28,6 +28,7 @@ from ullage.doors.proxy.quiet import own_words, quiet_loop
 from ullage.doors.proxy.relay import RequestRelay
 from ullage.doors.proxy.run_keys import RunKeys
 from ullage.doors.proxy.siblings import ALONE, Siblings
+from ullage.doors.proxy.spending import renewed
 from ullage.doors.proxy.stderr import unwaited
 from ullage.doors.proxy.tenants import Tenants, secret_of
 from ullage.doors.proxy.upstream import client_of
@@ -130,10 +131,10 @@ async def running(
     """
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(listening.close)
-        secret = b"" if config.tenant is not None else secret_of(config.store)
+        tenants = _tenants_of(config)
         client = await stack.enter_async_context(client_of(config))
         relay = RequestRelay(
-            config, client, Tenants(config, secret), observers
+            config, client, tenants, observers, siblings.writer
         )
         pages = Pages(config, relay, observers, siblings)
         if relay.keepalive is not None:
@@ -170,6 +171,7 @@ async def running(
         )  # the site has made the queue as short as that
         try:
             async with (
+                renewed(relay.budgets, relay.exchanges.sessions.store),
                 siblings.answering(pages.for_siblings),
                 connections.looked_after(),
             ):
@@ -181,6 +183,12 @@ async def running(
             await _drained(relay, config.limits.drain_s, site)
             await runner.cleanup()
             await relay.close()
+
+
+def _tenants_of(config: Config) -> Tenants:
+    """Who names the tenants; where all are one, no secret is needed."""
+    secret = b"" if config.tenant is not None else secret_of(config.store)
+    return Tenants(config, secret)
 
 
 def _http(answer: Handler, connections: Connections) -> BoundedServer:

@@ -16,6 +16,7 @@ from urllib.parse import quote
 import aiohttp
 import msgspec
 from aiohttp import web
+from blake3 import blake3
 from msgspec import Struct
 
 _PATIENCE_S = 2.0
@@ -36,6 +37,13 @@ class Siblings(Struct, frozen=True):
 
     folder: Path | None = None
     number: int = 1
+
+    @property
+    def writer(self) -> str | None:
+        """A name for the worker that whoever takes its place has too; None: nobody would."""
+        if self.folder is None:
+            return None
+        return blake3(f"{self.folder} {self.number}".encode()).hexdigest(8)
 
     @contextlib.asynccontextmanager
     async def answering(

@@ -6,12 +6,15 @@ fitted spends money anyway.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from typing import TYPE_CHECKING
+import time
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from ullage.core.errors import BudgetExceeded
+from ullage.core.errors import BudgetExceeded, StoreError
 from ullage.doors.exchange import route_of as asked_at
 from ullage.doors.exchange.spending import (
     SPENDING_KINDS,
@@ -26,13 +29,52 @@ from ullage.doors.proxy.headers import TREATMENT_HEADER
 from ullage.doors.proxy.relayed import treatment_of
 from ullage.doors.proxy.routes import UpstreamRoute
 from ullage.doors.proxy.upstream import HttpReply
+from ullage.stores import spending_of
 
 if TYPE_CHECKING:
-    from ullage import TeamCall, Usage
+    from ullage import TeamBudgets, TeamCall, Usage
 
 _COUNTED_BYTES = 8 << 20
 """So much of a reply that goes through as it comes is looked through for its usage."""
 _BYTES_PER_TOKEN = 4
+_RENEWED_S = 30.0
+"""A third of the time after which a reservation lapses."""
+
+
+@contextlib.asynccontextmanager
+async def renewed(
+    budgets: TeamBudgets | None, store: object
+) -> AsyncIterator[None]:
+    """Keep what calls reserve from lapsing, while the block lasts.
+
+    A worker that takes the place of a dead one goes on from what that one booked, and gives back
+    what it had reserved.
+
+    Args:
+        budgets: of the worker; None: there are none.
+        store: where they are kept.
+    """
+    if budgets is None:
+        yield
+        return
+    keeper: Any = spending_of(getattr(store, "blocking", store))
+    with contextlib.suppress(StoreError):
+        rows = await asyncio.to_thread(keeper.spending, int(time.time()))
+        budgets.resume(rows)
+        await adrive(budgets.flush())
+    task = asyncio.create_task(_renew(budgets))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def _renew(budgets: TeamBudgets) -> None:
+    while True:
+        await asyncio.sleep(_RENEWED_S)
+        await adrive(budgets.renew())
 
 
 class RequestSpending:
@@ -58,6 +100,11 @@ class RequestSpending:
         self._copy, self._down_bytes = bytearray(), 0
         self._usage: Usage | None = None
 
+    @property
+    def counts(self) -> bool:
+        """Whether the request costs something, by its path."""
+        return self._asked is not None and self._asked.kind in SPENDING_KINDS
+
     async def claim_unread(
         self, body: Body, most_bytes: int
     ) -> web.Response | None:
@@ -71,9 +118,7 @@ class RequestSpending:
             An answer where it may not be sent; else None.
         """
         asked = self._asked
-        if self.call.is_claimed or asked is None:
-            return None
-        if asked.kind not in SPENDING_KINDS:
+        if self.call.is_claimed or asked is None or not self.counts:
             return None
         encoding = self._headers.get("Content-Encoding", "")
         plain = (

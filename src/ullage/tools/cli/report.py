@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
+import msgspec
 from msgspec import Struct
 from rich.console import Console
 
@@ -96,8 +98,12 @@ class LedgerReport(Struct, frozen=True, kw_only=True):
     budgets: list[SpendingRow] = []
 
 
-def _since(value: str) -> str:
-    """The first day of a report, from ``7d``, ``2w`` or a date."""
+def first_day(value: str) -> str:
+    """The first day of a report, from ``7d``, ``2w`` or a date.
+
+    Raises:
+        ConfigError: it is none of these.
+    """
     match = re.fullmatch(r"(\d{1,5})([dw])", value.strip().lower())
     if match is not None:
         days = int(match[1]) * _DAYS[match[2]]
@@ -107,6 +113,15 @@ def _since(value: str) -> str:
     try:
         return date.fromisoformat(value.strip()).isoformat()
     except ValueError:
+        raise ConfigError(
+            "since", f"{value!r} is no time", "Write 7d, 2w or 2026-11-01."
+        ) from None
+
+
+def _since(value: str) -> str:
+    try:
+        return first_day(value)
+    except ConfigError:
         raise click.BadParameter(
             f"{value!r} is not a time: write 7d, 2w or 2026-11-01."
         ) from None
@@ -148,24 +163,8 @@ def command(
     """
     if as_json and as_csv:
         raise click.UsageError("give --json or --csv, one of them.")
-    by = by or ("day",)
     with closing(open_kept(address)) as store:
-        keeper = receipts_of(store)
-        if keeper is None:
-            reason = f"a {type(store).__name__} keeps no receipts"
-            raise ConfigError(
-                "store", reason, "Use an SQLite file or a PostgreSQL server."
-            )
-        receipts, spending = keeper.receipts(since), spending_of(store)
-        since_s = int(
-            datetime.fromisoformat(since).replace(tzinfo=UTC).timestamp()
-        )
-        budgets = spending_totals(
-            spending.spending(since_s) if spending else ()
-        )
-    report = report_of(
-        receipts, since, datetime.now(UTC).date().isoformat(), by, budgets
-    )
+        report = report_from(store, since, by or ("day",))
     if page is not None:
         save(
             page,
@@ -186,6 +185,56 @@ def command(
         click.echo(csv_of(report), nl=False)
     else:
         show(report)
+
+
+def report_from(store: object, since: str, by: tuple[By, ...]) -> LedgerReport:
+    """What a store tells of the days up to today.
+
+    Args:
+        store: any store whose methods are not awaited, however it is wrapped.
+        since: the first day.
+        by: what to sum up by.
+
+    Raises:
+        ConfigError: it keeps no receipts.
+    """
+    keeper, spending = receipts_of(store), spending_of(store)
+    if keeper is None:
+        reason = f"a {type(store).__name__} keeps no receipts"
+        raise ConfigError(
+            "store", reason, "Use an SQLite file or a PostgreSQL server."
+        )
+    since_s = int(
+        datetime.fromisoformat(since).replace(tzinfo=UTC).timestamp()
+    )
+    rows = spending.spending(since_s) if spending else ()
+    today = datetime.now(UTC).date().isoformat()
+    return report_of(
+        keeper.receipts(since), since, today, by, spending_totals(rows)
+    )
+
+
+def report_for_page(store: Any, since: str, by: Sequence[str]) -> bytes:
+    """The JSON of a report, for a page of the proxy that is asked for it.
+
+    Args:
+        store: of the proxy.
+        since: ``7d``, ``2w`` or a day.
+        by: what to sum up by; empty: days.
+
+    Raises:
+        ConfigError: that cannot be meant.
+    """
+    names: tuple[By, ...] = tuple(name for name in get_args(By) if name in by)
+    unknown = sorted({*by} - {*get_args(By)})
+    if unknown:
+        listed = ", ".join(get_args(By))
+        raise ConfigError(
+            "by", f"{unknown[0]!r} is no column", f"Use {listed}."
+        )
+    day, blocking = first_day(since), getattr(store, "blocking", None)
+    report = report_from(blocking or store, day, names or ("day",))
+    return msgspec.json.encode(json_of(report))
 
 
 def report_of(

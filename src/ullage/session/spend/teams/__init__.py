@@ -5,7 +5,8 @@
 
 Before a call, its process reserves in the store the most that it can come to, and hears what all
 others have spent and reserved: one step. The reply replaces the reservation by what was reported.
-A process that dies leaves its reservation, which lapses. So
+A process that dies leaves its reservation, which lapses, or is given back by the one that takes its
+place (`TeamBudgets.resume`). So
 
     spent ≤ allowance + the most that one call can come to, for each process
 
@@ -50,8 +51,8 @@ Book: TypeAlias = Callable[[Sequence[SpendingRow]], Any]
 """Writes rows and sums up those of others, as `SpendingStore` does; it may be awaited."""
 _Acts: TypeAlias = Generator[Callable[[], Any], Any, Any]
 
-LAPSE_S = 900
-"""A reservation lapses after so long: no reply takes longer, and a worker that lives renews it."""
+LAPSE_S = 90
+"""A reservation lapses after so many seconds, unless `TeamBudgets.renew` renews it."""
 _LEFT_ALONE_S, _TIDIED_S = 5.0, 600.0
 """So long a store that failed is not asked again; so often periods that are over are dropped."""
 
@@ -163,6 +164,7 @@ class TeamBudgets:
         now_s: the time, in seconds since 1970.
         is_known: whether a tenant's spending may be written before an upstream took a request of
             theirs: anybody can make up a credential. None: everybody's.
+        writer: names the process, 16 characters; None: a new name. No two that live may share one.
 
     Attributes:
         budgets: the same.
@@ -176,11 +178,12 @@ class TeamBudgets:
         *,
         now_s: Callable[[], float] = time.time,
         is_known: Callable[[str], bool] | None = None,
+        writer: str | None = None,
     ) -> None:
         self.budgets, self.store_errors = tuple(budgets), 0
         self._book, self._now_s = book, now_s
         self._is_known = is_known or _is_anybody
-        self._writer = urandom(8).hex()
+        self._writer = writer or urandom(8).hex()
         self._lock = Lock()
         self._accounts: dict[SpendingKey, _Account] = {}
         self._changed: dict[
@@ -234,7 +237,9 @@ class TeamBudgets:
         amount = _worst(price, prompt_tokens, output_tokens, so_far)
         for budget in covering:
             needs_price = budget.usd and budget.unpriced == "stop"
-            if amount is None and needs_price and not is_begun:
+            if amount is None and needs_price and model and not is_begun:
+                now = budget.period_at(self._now_s())
+                call.use = use_of(budget, now, NOTHING)
                 raise unpriced(budget, model)
         claim = amount or Claim(prompt_tokens + output_tokens)
         with self._lock:
@@ -359,6 +364,36 @@ class TeamBudgets:
                         and key not in self._changed
                     ):
                         del self._accounts[key]
+
+    def renew(self) -> _Acts:
+        """Steps that keep from lapsing what calls under way have reserved."""
+        with self._lock:
+            for key, account in self._accounts.items():
+                if account.claims:
+                    self._change(key, account)
+        yield from self.flush()
+
+    def resume(self, rows: Iterable[SpendingRow]) -> None:
+        """Go on from what a process of the same name booked, which is dead; `flush` follows.
+
+        Args:
+            rows: of the present periods; those of others are left alone.
+        """
+        budgets = {budget.name: budget for budget in self.budgets}
+        with self._lock:
+            for row in rows:
+                budget = budgets.get(row.key.budget)
+                if row.writer != self._writer or budget is None:
+                    continue
+                period = CurrentPeriod(row.key.period, row.resets_s)
+                account = _Account(budget, period)
+                account.spent = Claim(row.tokens, row.usd)
+                account.calls = row.calls
+                account.estimated_calls = row.estimated_calls
+                account.unpriced_calls = row.unpriced_calls
+                account.version = row.version
+                self._accounts[row.key] = account
+                self._change(row.key, account)
 
     def _booked(self, entries: list[tuple[SpendingKey, _Account]]) -> _Acts:
         """Write the rows of accounts, and hear what others did; a store that fails is left."""

@@ -63,7 +63,7 @@ function budget(one) {
   const item = make("li"), bar = make("meter"), percent = Math.floor(100 * one.share);
   const name = one.tenant ? `${one.budget} · ${one.tenant}` : one.budget;
   const ends = new Date(one.resets_s * 1000).toLocaleString();
-  bar.max = 1;
+  Object.assign(bar, { max: 1, low: 0.8, high: 0.999, optimum: 0 });  // green, yellow, red
   bar.value = Math.min(one.share, 1);
   bar.setAttribute("aria-label", `${name}: ${percent}% spent`);
   item.append(make("b", "", name), ` ${percent}% `, bar, make("br"));

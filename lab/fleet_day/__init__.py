@@ -1,0 +1,1 @@
+"""The day of a fleet: users, proxies that are killed, budgets and accounts."""
