@@ -322,7 +322,7 @@ def test_nothing_is_wider_than_the_screen(opened, report, width):
 
 
 CORNER = """() => {
-  const table = document.querySelector(".scroll").getBoundingClientRect();
+  const table = document.querySelector("#policies .scroll").getBoundingClientRect();
   const section = document.querySelector("#policies").getBoundingClientRect();
   return { edge: [table.right - 4, table.top + 2], card: [section.left + 4, table.top + 2] };
 }"""
@@ -333,14 +333,14 @@ def test_a_table_that_goes_on_has_a_shadow_where_it_does(
     opened, report, scheme
 ):
     page = opened(report, width=390, scheme=scheme)
-    page.locator(".scroll").scroll_into_view_if_needed()
+    page.locator("#policies .scroll").scroll_into_view_if_needed()
 
     def pixels(place):
         x, y = page.evaluate(CORNER)[place]
         return page.screenshot(clip={"x": x, "y": y, "width": 3, "height": 3})
 
     assert pixels("edge") != pixels("card"), "more to come"
-    page.locator(".scroll").evaluate(
+    page.locator("#policies .scroll").evaluate(
         "box => { box.scrollLeft = box.scrollWidth }"
     )
     assert pixels("edge") == pixels("card"), "the end"
@@ -356,7 +356,7 @@ def test_the_policies_keep_their_names_while_the_table_is_scrolled_by_keys(
     )
     before = first.bounding_box()["x"], turn(page)
     expect(last).not_to_be_in_viewport()
-    page.locator(".scroll").focus()
+    page.locator("#policies .scroll").focus()
     for _ in range(30):
         page.keyboard.press("ArrowRight")
     expect(last).to_be_in_viewport()
@@ -373,11 +373,11 @@ def test_a_phone_and_a_screen_reader_are_told_that_the_table_goes_on(
     expect(phone.locator("#sideways")).to_be_visible()
     expect(desk.locator("#sideways")).to_be_hidden()
     for page in (phone, desk):
-        expect(page.locator(".scroll")).to_have_role("region")
-        expect(page.locator(".scroll")).to_have_accessible_name(
+        expect(page.locator("#policies .scroll")).to_have_role("region")
+        expect(page.locator("#policies .scroll")).to_have_accessible_name(
             "Table of policies"
         )
-        expect(page.locator(".scroll")).to_have_accessible_description(told)
+        expect(page.locator("#policies .scroll")).to_have_accessible_description(told)
 
 
 ENDS = """() => [...document.querySelectorAll("#evidence-bars > :first-child dd:nth-of-type(even)")]

@@ -223,7 +223,7 @@ def test_f63_without_usage_it_is_decided_by_estimate(usage):
     for request in requests(CHAT, steps(20)):
         assert session.fit(request) == alone.fit(request)
         session.observe({"usage": usage})
-    assert kinds(session) == kinds(alone) | {"unreported"}
+    assert kinds(session) - {"cache_broken"} == kinds(alone) | {"unreported"}
 
 
 def test_f64_usage_summed_over_a_turn_is_not_taken_for_the_size_of_the_prompt():

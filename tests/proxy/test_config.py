@@ -82,8 +82,8 @@ def test_the_store_of_the_other_commands_is_the_proxys():
         ({"limits": {"idle": 1}}, "unknown field"),
         ({"window_tokens": 12}, "too small"),
         ({"upstreams": {"Mine": "https://x.example"}}, "no lower-case word"),
-        ({"upstreams": {"mine": "x.example"}}, "no URL"),
-        ({"upstreams": {"mine": "ftp://x.example"}}, "no URL"),
+        ({"upstreams": {"mine": "x.example"}}, "not a URL"),
+        ({"upstreams": {"mine": "ftp://x.example"}}, "not a URL"),
         (
             {"upstreams": {"mine": "https://key:secret@x.example"}},
             "more than host and path",
@@ -93,7 +93,7 @@ def test_the_store_of_the_other_commands_is_the_proxys():
             "more than host and path",
         ),
         ({"tenants": {"me": ["sk-secret"]}}, "no SHA-256"),
-        ({"opt_out_header": "x ullage"}, "no header's name"),
+        ({"opt_out_header": "x ullage"}, "not a header's name"),
         ({"colour": "red"}, "unknown field"),
     ],
 )
@@ -107,7 +107,7 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path):
     with pytest.raises(ConfigError, match="cannot be read"):
         config_of(tmp_path / "none.toml")
     (tmp_path / "bad.toml").write_text("listen = ")
-    with pytest.raises(ConfigError, match="no TOML"):
+    with pytest.raises(ConfigError, match="not TOML"):
         config_of(tmp_path / "bad.toml")
 
 

@@ -109,7 +109,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
     with sqlite3.connect(tmp_path / "b.db") as db:
         db.execute("CREATE TABLE somebody (elses)")
     db.close()
-    with pytest.raises(StoreError, match="no store of ullage's"):
+    with pytest.raises(StoreError, match="not a store of ullage's"):
         read(tmp_path / "b.db")
 
 

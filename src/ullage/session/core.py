@@ -383,8 +383,9 @@ class SessionCore(
             else result.request
         )
         info, ledger = RequestInfo(result), result.state.ledger
+        view = kind(body, info, self)
         yield from look_back(info, ledger, self._state.recent, time.time())
-        return kind(body, info, self), self._finish(result, info)
+        return view, self._finish(result, info)
 
     def _largest_claim(self, info: RequestInfo) -> Claim:
         """The most tokens and money that the call of a view can use."""

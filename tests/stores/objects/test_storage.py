@@ -328,5 +328,5 @@ def test_a_bucket_that_is_not_there_is_told_when_it_is_opened(
     "store", [None, "memory", ullage.stores.MemoryStore()]
 )
 def test_a_store_that_is_not_named_takes_no_bucket(store):
-    with pytest.raises(ConfigError, match="no file and no server"):
+    with pytest.raises(ConfigError, match="neither a file nor a server"):
         ullage.Session("gpt-4.1", store=store, blobs="s3://bucket")
