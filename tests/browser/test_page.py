@@ -377,7 +377,9 @@ def test_a_phone_and_a_screen_reader_are_told_that_the_table_goes_on(
         expect(page.locator("#policies .scroll")).to_have_accessible_name(
             "Table of policies"
         )
-        expect(page.locator("#policies .scroll")).to_have_accessible_description(told)
+        expect(
+            page.locator("#policies .scroll")
+        ).to_have_accessible_description(told)
 
 
 ENDS = """() => [...document.querySelectorAll("#evidence-bars > :first-child dd:nth-of-type(even)")]
