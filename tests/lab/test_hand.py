@@ -26,3 +26,8 @@ def test_what_goes_wrong_is_told_by_its_seed_and_its_steps(
     told = capsys.readouterr().out
     assert "seed 7: AssertionError: an illegal view" in told
     assert "20 steps in 1 runs from seed 7: 1 wrong" in told
+
+
+def test_a_copy_at_the_end_keeps_nothing_in_its_place():
+    """A worker that did not carry it out decides as the one that did."""
+    assert hand.run(4752) is None

@@ -192,8 +192,9 @@ def _carry_out(walk: Walk, entered: DecisionEntry, key: bytes) -> None:
     if bound < window.size:
         lawful += left_out(window, bound, lawful)
     walk.keep(STAGE, key, lawful, decision=entered.name)
-    if decision.verb == "restore" and decision.target is not None:
-        # the guard takes others before it
+    returns = decision.verb == "restore" and decision.when != "end"
+    if returns and decision.target is not None:
+        # it is in its place again: the guard takes others before it
         locations = locations_of(window.transcript, decision.target)
         walk.builder.pin(window.pins.also(locations))
     walk.events.append(_event(window, entered, place, start, tokens_before))
