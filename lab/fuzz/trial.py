@@ -28,6 +28,7 @@ from lab.fuzz.histories import Case, is_bound
 from lab.fuzz.stages import policy_of
 from lab.returned import problems
 from ullage import Limits, Session
+from ullage.core.contract.policy import name_of
 from ullage.core.errors import OverLimitError, UllageError
 from ullage.core.history.transcript import leaves_of
 from ullage.core.history.window import Window
@@ -360,11 +361,11 @@ class _Trial:
             m for m in reversed(messages) if m["role"] == "assistant"
         )
         is_open = bool(list(reading.results(messages[-1])))
-        if (
-            is_open
-            and opaque.is_signed(newest)
-            and all(batch.stage != "emergency" for batch in batches)
-        ):
+        guard = policy_of(self.case.policy).guard
+        is_guarded = guard is not None and any(
+            batch.stage == name_of(guard) for batch in batches
+        )
+        if is_open and opaque.is_signed(newest) and not is_guarded:
             self._wrong("a batch took the thinking of an open turn", length)
 
     def _next(self, length: int) -> int:
