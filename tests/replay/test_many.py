@@ -1,5 +1,7 @@
 """Many runs in several processes, and what is kept of them."""
 
+import logging
+
 from msgspec.structs import replace
 
 from tests.replay.test_run import small_run
@@ -104,3 +106,19 @@ def test_two_runs_of_one_name_are_told_apart():
     one, other = small_run("openai-chat", 2), small_run("openai-chat", 3)
     digests = {found.digest for _, found, _ in outcomes([one, other])}
     assert len(digests) == 2
+
+
+def test_the_log_speaks_again_once_all_is_replayed():
+    """What replays here may be a program with a log of its own."""
+    log, during = logging.getLogger("ullage"), []
+    before = [*log.handlers]
+
+    def noted(*told):
+        during.append([*log.handlers])
+        return replay_session(*told)
+
+    outcomes([small_run("openai-chat", 1)], replayer=Replayer(noted))
+    assert during
+    for handlers in during:
+        assert len(handlers) == len(before) + 1
+    assert log.handlers == before

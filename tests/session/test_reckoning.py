@@ -14,7 +14,7 @@ from ullage.core.history.transcript import leaves_of
 from ullage.core.values.messages import ToolCall
 from ullage.core.values.usage import Usage
 from ullage.policy.stages.default import SUMMARISED
-from ullage.session import receipts
+from ullage.session import receipts, reckoning
 from ullage.session.reckoning import RangeTokens, beside, counted, sums_of
 from ullage.session.spend.calls import Spent
 from ullage.session.view import RequestInfo
@@ -50,9 +50,10 @@ SMALL = views(16_000)
 CUT = next(sent for sent in reversed(SMALL) if not sent.events)
 BROKEN = next(
     sent
-    for sent in SMALL
-    if any(event.kind == "condensed" for event in sent.events)
+    for sent in views(26_000)
+    if sent.events and sent.tokens > reckoning._SHORT_TOKENS
 )
+"""Messages left this view, and it is long enough for any provider's cache."""
 
 
 @given(st.sampled_from(SMALL), USAGES, st.booleans(), st.floats(0, 10_000))

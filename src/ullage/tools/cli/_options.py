@@ -14,8 +14,9 @@ from typing import Any, BinaryIO, TypeVar
 import click
 import msgspec
 
-from ullage.core.errors import ConfigError, FormatError, did_you_mean
+from ullage.core.errors import ConfigError, FormatError
 from ullage.stores import Store, default_path, is_url, open_lasting
+from ullage.tools.cli._choices import NamedChoice
 from ullage.wires import FORMATS
 
 _CONTROL = re.compile(
@@ -58,18 +59,6 @@ class TokenCount(click.ParamType):  # type: ignore[type-arg]
                 f"{value} is less than {self.least:,} tokens.", param, ctx
             )
         return tokens
-
-
-class NamedChoice(click.Choice):  # type: ignore[type-arg]
-    """One of several names; a mistyped one is answered with the nearest."""
-
-    def get_invalid_choice_message(
-        self, value: Any, ctx: click.Context | None
-    ) -> str:
-        """What is said of a value that is none of them."""
-        question = did_you_mean(str(value), map(str, self.choices))
-        names = ", ".join(map(str, self.choices))
-        return f"{str(value)!r} is unknown. {question}Choose one of {names}."
 
 
 json_option = click.option(

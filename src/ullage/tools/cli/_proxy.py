@@ -14,8 +14,8 @@ from ullage.core.errors import ConfigError
 from ullage.core.installing import install_remedy
 from ullage.documents import NAMES
 from ullage.doors.proxy.config import Config, config_of
+from ullage.tools.cli._choices import NamedChoice
 from ullage.tools.cli._options import (
-    NamedChoice,
     TokenCount,
     user_tools_option,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from ullage.tools.cli._options import NamedChoice
+from ullage.tools.cli._choices import NamedChoice
 
 _VARIABLE = "_ULLAGE_COMPLETE"
 

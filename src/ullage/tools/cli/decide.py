@@ -17,8 +17,8 @@ from ullage.session.stored import (
     decide,
     decision_of,
 )
+from ullage.tools.cli._choices import NamedChoice
 from ullage.tools.cli._options import (
-    NamedChoice,
     open_kept,
     print_json,
     store_options,

@@ -10,8 +10,8 @@ import click
 from ullage import Limits, Session
 from ullage.core.errors import FormatError
 from ullage.documents import NAMES
+from ullage.tools.cli._choices import NamedChoice
 from ullage.tools.cli._options import (
-    NamedChoice,
     TokenCount,
     format_option,
     print_json,

@@ -16,8 +16,8 @@ from ullage.session.stored import StoredConversation, conversation
 from ullage.session.why import why_of
 from ullage.stores import is_url
 from ullage.tools.cli import why
+from ullage.tools.cli._choices import NamedChoice
 from ullage.tools.cli._options import (
-    NamedChoice,
     TokenCount,
     harmless,
     json_option,

@@ -22,7 +22,8 @@ from ullage.doors.proxy.service import (
     written,
 )
 from ullage.doors.proxy.settings_files import AGENT_FILES, AgentFile
-from ullage.tools.cli._options import NamedChoice, short_path
+from ullage.tools.cli._choices import NamedChoice
+from ullage.tools.cli._options import short_path
 
 _SERVICE = "service"
 _NAMES = (*AGENT_FILES, _SERVICE)

@@ -11,7 +11,7 @@ import click
 from ullage.core.errors import ConfigError
 from ullage.core.installing import install_remedy
 from ullage.doors.mcp import forwarding, stdio
-from ullage.tools.cli._options import NamedChoice
+from ullage.tools.cli._choices import NamedChoice
 
 if TYPE_CHECKING:
     from ullage.doors.files.changing import Change

@@ -21,8 +21,8 @@ from ullage.documents import NAMES
 from ullage.doors.host import named_tools
 from ullage.stores import is_url
 from ullage.tools.cli._bar import WorkBar
+from ullage.tools.cli._choices import NamedChoice
 from ullage.tools.cli._options import (
-    NamedChoice,
     TokenCount,
     count_option,
     harmless,

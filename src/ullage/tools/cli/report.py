@@ -20,8 +20,8 @@ from ullage.core.errors import ConfigError
 from ullage.core.values.receipts import By, Receipt, ReceiptTotals, summed
 from ullage.core.values.spending import SpendingRow, spending_totals
 from ullage.stores import receipts_of, spending_of
+from ullage.tools.cli._choices import NamedChoice
 from ullage.tools.cli._options import (
-    NamedChoice,
     harmless,
     json_option,
     open_kept,

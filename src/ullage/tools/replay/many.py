@@ -12,7 +12,7 @@ import logging
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -223,20 +223,27 @@ def _store_result(
     return outcome
 
 
-def _quieten() -> None:
-    """Keep what sessions log out of the terminal: the tables tell of it, and a bar is drawn."""
-    log = logging.getLogger("ullage")
-    if not log.handlers:
-        log.addHandler(logging.NullHandler())
+@contextmanager
+def _quiet_log() -> Iterator[None]:
+    """Keep what sessions log out of the terminal: the tables tell of it, and a bar is drawn.
+
+    Only while this lasts: the process may be another program's, which has a log of its own.
+    """
+    log, silence = logging.getLogger("ullage"), logging.NullHandler()
+    log.addHandler(silence)
+    try:
+        yield
+    finally:
+        log.removeHandler(silence)
 
 
 def _outcome(replayer: Replayer, job: Job, unit: _Unit) -> Outcome:
     name, run, policy, room = unit.file, unit.run, unit.policy, unit.room
-    _quieten()
     try:
-        replayed, tracer = replayer.replay(
-            run, window_of(run, room), job, policy
-        )
+        with _quiet_log():
+            replayed, tracer = replayer.replay(
+                run, window_of(run, room), job, policy
+            )
     except FormatError as error:
         return Damage(
             name,
