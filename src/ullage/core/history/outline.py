@@ -46,6 +46,9 @@ _PATH = re.compile(
     re.IGNORECASE,
 )
 """An argument that names a file, as the tools of agents call it."""
+_COMPACTED = ("This session is being continued from a previous conversation",)
+"""How a history begins that its client compacted: Claude Code's words. Of other clients no words
+are known that stand first."""
 
 
 class Item(Struct, frozen=True, array_like=True):
@@ -113,6 +116,7 @@ class Outline(Struct, frozen=True, array_like=True):
         messages: those from ``start`` on.
         agent: the agent or program that asks, as it calls itself; ``""``: not known.
         client_session: the client's own name of its session; ``""``: not known.
+        subagent: the client's own name of the sub-agent that asks; ``""``: none, or not known.
     """
 
     length: int
@@ -128,19 +132,33 @@ class Outline(Struct, frozen=True, array_like=True):
     messages: tuple[OutlinedMessage, ...]
     agent: str = ""
     client_session: str = ""
+    subagent: str = ""
 
     @property
     def name(self) -> str:
-        """The short name of the conversation, ``c…``; its branches share it."""
-        return "c" + canon.ref_of(self.first.hex())[:_NAME_CHARS]
+        """The short name of the conversation, ``c…``; its branches in one client session share it.
 
-    def is_named(self, name: str) -> bool:
-        """Whether a conversation is meant by a name: its short one, or its client's own."""
-        if name == self.name:
-            return True
+        What begins alike in two client sessions has two names.
+        """
+        begins = self.first.hex()
+        if self.client_session:
+            begins += f" {self.client_session}"
+        return "c" + canon.ref_of(begins)[:_NAME_CHARS]
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether it begins with what its client summed up of an earlier one."""
+        return self.title.startswith(_COMPACTED)
+
+    def is_of_session(self, name: str) -> bool:
+        """Whether it is of the client session of a name, of which the first characters do."""
         return len(name) >= _NAME_CHARS and self.client_session.startswith(
             name
         )
+
+    def begins_as(self, name: str) -> bool:
+        """Whether a name is the one that all have which begin so, whatever the client session."""
+        return name == "c" + canon.ref_of(self.first.hex())[:_NAME_CHARS]
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -156,6 +174,7 @@ def outlined(
     tokens: int,
     agent: str = "",
     client_session: str = "",
+    subagent: str = "",
 ) -> tuple[Ledger, tuple[Record, ...]]:
     """The ledger with the outline of a history up to a length, and its record if that is new.
 
@@ -167,6 +186,7 @@ def outlined(
         tokens: of the request.
         agent: the agent or program that asks.
         client_session: its own name of the session.
+        subagent: its own name of the sub-agent that asks.
     """
     transcript = window.transcript
     key = transcript.decision_key(length)
@@ -178,6 +198,7 @@ def outlined(
         before=earlier,
         agent=name_of(agent),
         client_session=name_of(client_session),
+        subagent=name_of(subagent),
     )
     return ledger.with_outlined(key, length), (
         Record(key, "outline", 0, _encode(outline)),

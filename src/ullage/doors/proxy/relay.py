@@ -44,6 +44,7 @@ from ullage.doors.proxy.headers import (
     passed_down,
     passed_up,
     program_of,
+    subagent_of,
 )
 from ullage.doors.proxy.keepalive import (
     KEPT_ALIVE,
@@ -509,6 +510,7 @@ class _Relaying:
             ),
             client=program_of(self._request.headers),
             client_session=client_session_of(self._request.headers),
+            subagent=subagent_of(self._request.headers),
             spending=None if self._spending is None else self._spending.call,
         )
         self._watched.exchange = self._last_exchange

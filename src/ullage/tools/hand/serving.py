@@ -26,6 +26,7 @@ from ullage.session.stored import (
     conversations,
     decide,
     decision_of,
+    is_gone_on,
     newest_of,
 )
 from ullage.stores import Store
@@ -363,7 +364,13 @@ class HandTools:
     ) -> list[ConversationEntry]:
         """The conversations that may be the one that asks: in use, and no small one beside it."""
         start_s = self._now_s() - _RECENT_S
-        recent = [entry for entry in listed if entry.used_s >= start_s]
+        recent = [
+            entry
+            for entry in listed
+            if entry.used_s >= start_s
+            and not entry.outline.subagent
+            and not is_gone_on(entry, listed)
+        ]
         largest = max((entry.outline.tokens for entry in recent), default=0)
         return [
             entry
