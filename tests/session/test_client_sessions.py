@@ -77,6 +77,15 @@ def test_what_a_client_compacted_gives_way_to_what_it_went_on_with(client):
     assert [is_gone_on(entry, listed) for entry in listed].count(True) == 1
 
 
+def test_a_reminder_may_stand_before_the_summary(client):
+    client.asks(*LONG)
+    reminder = "<system-reminder>\nToday is Friday.\n</system-reminder>"
+    parts = [{"type": "text", "text": text} for text in (reminder, SUMMED_UP)]
+    client.asks(parts, "I look.", "Go on.")
+    assert conversation(client.store, "").outline.is_compacted
+    assert conversation(client.store, "").outline.length == 3
+
+
 def test_what_is_compacted_twice_gives_way_twice(client):
     client.asks(*LONG)
     client.asks(SUMMED_UP, "I look.", "Go on.")

@@ -117,6 +117,7 @@ class Outline(Struct, frozen=True, array_like=True):
         agent: the agent or program that asks, as it calls itself; ``""``: not known.
         client_session: the client's own name of its session; ``""``: not known.
         subagent: the client's own name of the sub-agent that asks; ``""``: none, or not known.
+        is_compacted: whether it begins with what its client summed up of an earlier history.
     """
 
     length: int
@@ -133,6 +134,7 @@ class Outline(Struct, frozen=True, array_like=True):
     agent: str = ""
     client_session: str = ""
     subagent: str = ""
+    is_compacted: bool = False
 
     @property
     def name(self) -> str:
@@ -144,11 +146,6 @@ class Outline(Struct, frozen=True, array_like=True):
         if self.client_session:
             begins += f" {self.client_session}"
         return "c" + canon.ref_of(begins)[:_NAME_CHARS]
-
-    @property
-    def is_compacted(self) -> bool:
-        """Whether it begins with what its client summed up of an earlier one."""
-        return self.title.startswith(_COMPACTED)
 
     def is_of_session(self, name: str) -> bool:
         """Whether it is of the client session of a name, of which the first characters do."""
@@ -230,6 +227,7 @@ def whole_outline(
         tokens=tokens,
         limit_tokens=window.limit_tokens,
         messages=tuple(_message(window, at) for at in range(start, length)),
+        is_compacted=_is_compacted(transcript.messages[0]),
     )
 
 
@@ -269,6 +267,14 @@ def _newest_outline(
         if transcript.decision_key(outlined_length) == key:
             return key, outlined_length
     return b"", 0
+
+
+def _is_compacted(first: Message) -> bool:
+    """Whether a history begins with a summary of its client's; reminders may stand before it."""
+    texts = [part.text for part in first.parts if isinstance(part, Text)]
+    return first.role == "user" and any(
+        text.lstrip().startswith(_COMPACTED) for text in texts
+    )
 
 
 def _title(transcript: Transcript, length: int) -> str:
