@@ -7,12 +7,11 @@ do: ``/v1/chat/completions`` is also ``/openai/deployments/NAME/chat/completions
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 
 from ullage.doors.host import Route
 from ullage.wires import WIRES
-from ullage.wires.http import Endpoint, Http
 
 __all__ = ["Route", "route_of"]
 
@@ -28,20 +27,18 @@ def route_of(method: str, path: str) -> Route | None:
         path: the path of the URL as it stands there, quoted; a query behind it is passed over.
     """
     path, _, query = path.partition("?")
-    found = _endpoint_at(method.upper(), path.rstrip("/"))
-    if found is None:
-        return None
-    http, endpoint, match = found
-    return http.route_at(endpoint, match, query)
+    route_with = _route_at(method.upper(), path.rstrip("/"))
+    return None if route_with is None else route_with(query)
 
 
 @lru_cache(maxsize=_MOST_PATHS)
-def _endpoint_at(
-    method: str, path: str
-) -> tuple[Http, Endpoint, re.Match[str]] | None:
-    """The endpoint of any wire at a path. A query is no part of it: it may hold a key."""
+def _route_at(method: str, path: str) -> Callable[[str], Route] | None:
+    """What gives the route of a path with a query; None where requests hold no history.
+
+    The query is not remembered with the path: it may hold a key.
+    """
     for wire in WIRES:
         found = wire.http.endpoint_at(method, path)
         if found is not None:
-            return wire.http, *found
+            return partial(wire.http.route_at, *found)
     return None
