@@ -1,13 +1,26 @@
 """User and assistant speak in turn in a view where they did in the history (chat templates)."""
 
 import json
+from contextlib import suppress
 from itertools import pairwise
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from tests import histories
 from tests.histories import Call, Turn
-from ullage import Limits, Session
+from ullage import (
+    ConfigError,
+    Limits,
+    Policy,
+    ProposedEdit,
+    RefNotFound,
+    ReplaceSpan,
+    Session,
+    problems,
+)
+from ullage.core.contract.ranges import set_aside
 from ullage.documents import NAMES
 from ullage.wires import FORMATS
 
@@ -142,3 +155,154 @@ def test_two_messages_that_the_caller_sent_side_by_side_stay_two():
         "And be quick.\n\n[ullage: "
     )
     assert view["messages"][2]["role"] == "assistant"
+
+
+# ── what stays within a summary ──────────────────────────────────────────────────────────
+
+
+def user(*blocks):
+    texts = [
+        {"text": each} if isinstance(each, str) else each for each in blocks
+    ]
+    return {"role": "user", "content": texts}
+
+
+def reply(*blocks):
+    thought = {"text": "Hm.", "signature": "sig-of-a-thought"}
+    reasoning = {"reasoningContent": {"reasoningText": thought}}
+    return {**user(reasoning, *blocks), "role": "assistant"}
+
+
+def reading(name):
+    call = {"toolUseId": f"id_{name}", "name": "read", "input": {}}
+    return {"toolUse": call}
+
+
+def contents(name):
+    content = [{"text": LOG}]
+    return {"toolResult": {"toolUseId": f"id_{name}", "content": content}}
+
+
+READ_TWICE = [
+    user("Find the fault."),
+    reply("In which log?"),
+    user("In the first."),
+    reply(reading("first")),
+    user(contents("first")),
+    reply("There is none in it."),
+    user("In the second, then."),
+    reply(reading("second")),
+    user(contents("second")),
+    reply("Here it is."),
+    user("Mend it."),
+]
+
+
+def condensed_from_the_third(window, /):
+    """A stage: messages 3 to 9 become one, at the end of the history."""
+    if window.size < len(READ_TWICE) or window.summaries:
+        return ()
+    return (condensed(window, 2, 9),)
+
+
+def condensed(window, start, stop):
+    outputs = set_aside(window, start, stop)
+    chain, ref = window.transcript.chain, outputs[-1].ref
+    text = f"What was read. Index: ref={ref}"
+    edit = ReplaceSpan(chain[start], chain[stop], text, ref, "a trial")
+    return ProposedEdit(edit, outputs)
+
+
+@pytest.mark.parametrize("thinking", ["enabled", "adaptive"])
+def test_a_call_that_stays_follows_what_the_user_said_and_no_other_reply(
+    thinking,
+):
+    """Its turn is over, so nothing hangs on the thinking that it began with (B2, B11)."""
+    policy = Policy(name="trial-1", under_pressure=(condensed_from_the_third,))
+    session = Session(
+        "anthropic.claude-sonnet-4-5-20250929-v1:0",
+        policy=policy,
+        limits=Limits(window_tokens=200_000),
+        recall=True,
+    )
+    request = {
+        "modelId": "anthropic.claude-sonnet-4-5-20250929-v1:0",
+        "messages": READ_TWICE,
+        "toolConfig": {"tools": [{"toolSpec": {"name": "read"}}]},
+        "additionalModelRequestFields": {
+            "thinking": {"type": thinking, "budget_tokens": 1_024}
+        },
+    }
+    session.fit({**request, "messages": READ_TWICE[:9]})
+    session.pin("m8")
+    view = session.fit(request)
+    assert problems(dict(view)) == []
+    said = [
+        message["content"][-1].get("text", "") for message in view["messages"]
+    ]
+    assert said[0] == "Find the fault."
+    assert said[2] == "In the second, then."
+    assert said[4].startswith("What was read.")
+    assert said[5:] == ["Here it is.", "Mend it."]
+
+
+def chat(talk):
+    """A conversation in Converse: a question and its answer, or a file that is read."""
+    messages = []
+    for number, has_call in enumerate(talk):
+        question = f"And part {number}? " * 9
+        if messages and messages[-1]["role"] == "user":
+            messages[-1]["content"].append({"text": question})
+        else:
+            messages.append(user(question))
+        if has_call:
+            call = reading(str(number))
+            messages.append({**user(call), "role": "assistant"})
+            messages.append(user(contents(str(number))))
+        else:
+            answer = {**user(f"Part {number} is as it was. " * 30)}
+            messages.append({**answer, "role": "assistant"})
+    if messages[-1]["role"] == "assistant":
+        messages.append(user("Go on."))
+    return messages
+
+
+DECISIONS = st.lists(
+    st.tuples(
+        st.sampled_from(("pin", "restore", "drop")), st.integers(1, 40)
+    ),
+    max_size=5,
+)
+
+
+@settings(max_examples=10)
+@given(
+    st.lists(st.booleans(), min_size=8, max_size=16),
+    DECISIONS,
+    st.sampled_from(("default", "three_layer", "multi_stage")),
+)
+@example([False] * 16, [("pin", 4), ("pin", 28)], "default")
+@example([False] * 16, [("restore", 16)], "three_layer")
+def test_whatever_a_user_wants_in_the_window_no_two_replies_stand_in_a_row(
+    talk, decisions, policy
+):
+    messages, decided = chat(talk), dict[int, list[tuple[str, int]]]()
+    for verb, message in decisions:
+        decided.setdefault(message | 1, []).append((verb, message))
+    session = Session(
+        "anthropic.claude-sonnet-4-5-20250929-v1:0",
+        format="bedrock-converse",
+        policy=policy,
+        limits=Limits(window_tokens=3_000),
+        recall=True,
+    )
+    for index in range(1, len(messages) + 1, 2):
+        made = decided.pop(index, ())
+        for verb, message in made:
+            with suppress(RefNotFound, ConfigError):
+                getattr(session, verb)(f"m{message}")
+        if not made and index % 6 and index < len(messages):
+            continue
+        request = histories.request("bedrock-converse", messages[:index])
+        view = session.fit(request)
+        assert problems(dict(view)) == []

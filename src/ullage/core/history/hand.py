@@ -366,28 +366,39 @@ def locations_of(transcript: Transcript, target: Target) -> list[Location]:
     return [location for location in locations if location[:2] == match[:2]]
 
 
-def parting(transcript: Transcript, shown: Iterable[int]) -> set[int]:
+def parting(
+    transcript: Transcript, shown: Iterable[int], before: int | None, stop: int
+) -> set[int]:
     """The messages of the user's that keep replies apart which a summary leaves in the view.
 
     Where one reply would stand directly behind another, no wire has a place for the calls of the
-    second (G4). So the newest message of the user's that stood between them is shown, too.
+    second (G4), and some refuse it (B2). So the newest message of the user's that stood between
+    them is shown, too. The summary's text stands behind them all; where nothing stands before
+    them it stands in front, and the last of them may be a reply as well.
 
     Args:
         transcript: the history.
         shown: the messages that the summary leaves in the view, by index.
+        before: the message that is shown directly before the summary, or -1; None: another
+            summary is.
+        stop: one past the last message that the summary stands for.
     """
     messages = transcript.messages
     parted = set[int]()
-    previous = None
+    previous = before
     for index in sorted(shown):
         role = messages[index].role
         if role == "system":
             continue  # what the system said is laid behind the summary
-        if role == "assistant" and previous is not None:
+        if role == "assistant" and previous is not None and previous >= 0:
             own = transcript.reply(index, index + 1)
             if previous < own.start and messages[previous].role == role:
                 parted.update(_newest_said(transcript, previous + 1, index))
         previous = index
+    is_first = before is not None and before < 0
+    if is_first and previous is not None and previous >= 0:
+        if messages[previous].role == "assistant":
+            parted.update(_newest_said(transcript, previous + 1, stop))
     return parted
 
 

@@ -191,7 +191,25 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
                 group = self.transcript.inseparable(index, self.size)
                 if self._is_whole(group, start, stop):
                     staying |= group
-        return staying | parting(self.transcript, staying)
+        staying = {index for index in staying if not self.hidden(index)}
+        return staying | self.parting(start, stop, staying)
+
+    def parting(self, start: int, stop: int, shown: Set[int]) -> set[int]:
+        """The messages that stay as well, hidden before or not, so that replies stay apart.
+
+        Args:
+            start: the first message that a summary stands for.
+            stop: one past the last.
+            shown: the messages of these that it leaves in the view.
+        """
+        if not shown:
+            return set()
+        before: int | None = start - 1
+        while before >= 0 and self.transcript.messages[before].role == "system":
+            before -= 1
+        if before >= 0 and self.hidden(before):
+            before = None
+        return parting(self.transcript, shown, before, stop)
 
     def _needed(self, stop: int) -> Iterator[int]:
         """The messages that may not be hidden by a summary up to ``stop``, by themselves."""
