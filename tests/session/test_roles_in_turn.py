@@ -1,21 +1,16 @@
 """User and assistant speak in turn in a view where they did in the history (chat templates)."""
 
 import json
-from contextlib import suppress
 from itertools import pairwise
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import (
-    ConfigError,
     Limits,
     Policy,
     ProposedEdit,
-    RefNotFound,
     ReplaceSpan,
     Session,
     problems,
@@ -38,6 +33,9 @@ VENDORS = {
     "gemini": "gemini-3-pro",
     "anthropic": "claude-opus-4-8",
 }
+
+
+CLAUDE = "anthropic.claude-sonnet-4-5-20250929-v1:0"
 
 
 def turns(count):
@@ -198,11 +196,23 @@ READ_TWICE = [
 ]
 
 
-def condensed_from_the_third(window, /):
-    """A stage: messages 3 to 9 become one, at the end of the history."""
-    if window.size < len(READ_TWICE) or window.summaries:
-        return ()
-    return (condensed(window, 2, 9),)
+def condensing(ranges):
+    """A session in which, at a length of the history, a range of it becomes a summary."""
+
+    def stage(window, /):
+        span = ranges.get(window.size)
+        shown = [(placed.start, placed.stop) for placed in window.summaries]
+        if span is None or span in shown:
+            return ()
+        return (condensed(window, *span),)
+
+    return Session(
+        CLAUDE,
+        format="bedrock-converse",
+        policy=Policy(name="trial-1", under_pressure=(stage,)),
+        limits=Limits(window_tokens=200_000),
+        recall=True,
+    )
 
 
 def condensed(window, start, stop):
@@ -218,15 +228,9 @@ def test_a_call_that_stays_follows_what_the_user_said_and_no_other_reply(
     thinking,
 ):
     """Its turn is over, so nothing hangs on the thinking that it began with (B2, B11)."""
-    policy = Policy(name="trial-1", under_pressure=(condensed_from_the_third,))
-    session = Session(
-        "anthropic.claude-sonnet-4-5-20250929-v1:0",
-        policy=policy,
-        limits=Limits(window_tokens=200_000),
-        recall=True,
-    )
+    session = condensing({11: (2, 9)})
     request = {
-        "modelId": "anthropic.claude-sonnet-4-5-20250929-v1:0",
+        "modelId": CLAUDE,
         "messages": READ_TWICE,
         "toolConfig": {"tools": [{"toolSpec": {"name": "read"}}]},
         "additionalModelRequestFields": {
@@ -246,63 +250,48 @@ def test_a_call_that_stays_follows_what_the_user_said_and_no_other_reply(
     assert said[5:] == ["Here it is.", "Mend it."]
 
 
-def chat(talk):
-    """A conversation in Converse: a question and its answer, or a file that is read."""
+def talk(count):
+    """So many messages: questions, and replies that call nothing."""
     messages = []
-    for number, has_call in enumerate(talk):
-        question = f"And part {number}? " * 9
-        if messages and messages[-1]["role"] == "user":
-            messages[-1]["content"].append({"text": question})
-        else:
-            messages.append(user(question))
-        if has_call:
-            call = reading(str(number))
-            messages.append({**user(call), "role": "assistant"})
-            messages.append(user(contents(str(number))))
-        else:
-            answer = {**user(f"Part {number} is as it was. " * 30)}
-            messages.append({**answer, "role": "assistant"})
-    if messages[-1]["role"] == "assistant":
-        messages.append(user("Go on."))
+    for number in range(count):
+        is_reply = number % 2 == 1
+        text = f"Part {number}." if is_reply else f"And part {number}?"
+        role = "assistant" if is_reply else "user"
+        messages.append({**user(text), "role": role})
     return messages
 
 
-DECISIONS = st.lists(
-    st.tuples(
-        st.sampled_from(("pin", "restore", "drop")), st.integers(1, 40)
-    ),
-    max_size=5,
-)
+def first_texts(session, messages):
+    """How each message of the view begins; the view is legal."""
+    view = session.fit(histories.request("bedrock-converse", messages))
+    assert problems(dict(view)) == []
+    return [message["content"][0]["text"] for message in view["messages"]]
 
 
-@settings(max_examples=10)
-@given(
-    st.lists(st.booleans(), min_size=8, max_size=16),
-    DECISIONS,
-    st.sampled_from(("default", "three_layer", "multi_stage")),
-)
-@example([False] * 16, [("pin", 4), ("pin", 28)], "default")
-@example([False] * 16, [("restore", 16)], "three_layer")
-def test_whatever_a_user_wants_in_the_window_no_two_replies_stand_in_a_row(
-    talk, decisions, policy
-):
-    messages, decided = chat(talk), dict[int, list[tuple[str, int]]]()
-    for verb, message in decisions:
-        decided.setdefault(message | 1, []).append((verb, message))
-    session = Session(
-        "anthropic.claude-sonnet-4-5-20250929-v1:0",
-        format="bedrock-converse",
-        policy=policy,
-        limits=Limits(window_tokens=3_000),
-        recall=True,
-    )
-    for index in range(1, len(messages) + 1, 2):
-        made = decided.pop(index, ())
-        for verb, message in made:
-            with suppress(RefNotFound, ConfigError):
-                getattr(session, verb)(f"m{message}")
-        if not made and index % 6 and index < len(messages):
-            continue
-        request = histories.request("bedrock-converse", messages[:index])
-        view = session.fit(request)
-        assert problems(dict(view)) == []
+def test_two_replies_that_stay_have_a_question_between_them_that_was_hidden():
+    session = condensing({9: (1, 7), 11: (1, 9)})
+    session.fit(histories.request("bedrock-converse", talk(7)))
+    session.pin("m2")
+    said = first_texts(session, talk(9))
+    assert [text.split(" Index")[0] for text in said] == [
+        "And part 0?",
+        "Part 1.",
+        "What was read.",
+        "Part 7.",
+        "And part 8?",
+    ]
+    session.pin("m8")
+    said = first_texts(session, talk(11))
+    assert said[:4] == ["And part 0?", "Part 1.", "And part 6?", "Part 7."]
+    assert said[4].startswith("What was read.")
+    assert said[5:] == ["Part 9.", "And part 10?"]
+
+
+def test_a_reply_that_comes_back_brings_the_question_behind_it():
+    """Nothing stands before the summary, so its text is in front of what comes back."""
+    session = condensing({7: (0, 5)})
+    said = first_texts(session, talk(7))
+    assert said[1:] == ["Part 5.", "And part 6?"]
+    session.restore("m4", when="now")
+    said = first_texts(session, talk(7))
+    assert said[1:] == ["Part 3.", "And part 4?", "Part 5.", "And part 6?"]

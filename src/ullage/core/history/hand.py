@@ -395,10 +395,10 @@ def parting(
             if previous < own.start and messages[previous].role == role:
                 parted.update(_newest_said(transcript, previous + 1, index))
         previous = index
-    is_first = before is not None and before < 0
-    if is_first and previous is not None and previous >= 0:
-        if messages[previous].role == "assistant":
-            parted.update(_newest_said(transcript, previous + 1, stop))
+    if before is None or before >= 0 or previous is None or previous < 0:
+        return parted
+    if messages[previous].role == "assistant":
+        parted.update(_newest_said(transcript, previous + 1, stop))
     return parted
 
 

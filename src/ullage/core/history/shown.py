@@ -205,7 +205,9 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         if not shown:
             return set()
         before: int | None = start - 1
-        while before >= 0 and self.transcript.messages[before].role == "system":
+        while (
+            before >= 0 and self.transcript.messages[before].role == "system"
+        ):
             before -= 1
         if before >= 0 and self.hidden(before):
             before = None
