@@ -204,13 +204,12 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         """
         if not shown:
             return set()
-        before: int | None = start - 1
-        while (
-            before >= 0 and self.transcript.messages[before].role == "system"
-        ):
-            before -= 1
-        if before >= 0 and self.hidden(before):
-            before = None
+        previous = start - 1
+        messages = self.transcript.messages
+        while previous >= 0 and messages[previous].role == "system":
+            previous -= 1
+        is_summary = previous >= 0 and self.hidden(previous)
+        before = None if is_summary else previous
         return parting(self.transcript, shown, before, stop)
 
     def _needed(self, stop: int) -> Iterator[int]:
