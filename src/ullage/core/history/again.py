@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 
 from ullage.core.history.frozen import Changes
-from ullage.core.history.hand import index_of, locations_of
+from ullage.core.history.hand import index_of, locations_of, parting
 from ullage.core.history.shown import SHOWN, PlacedText
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
@@ -72,7 +72,9 @@ class ShownAgain(ABC):
         for start, stop, _ in window.summaries:
             within = {*window.visible_in(start, stop)}
             within.update(index for index in shown if start <= index < stop)
-            shown |= window.parting(start, stop, within)
+            shown |= parting(
+                window.transcript, window.hidden, start, stop, within
+            )
         hidden = self._unhide(shown)
         self._set(revealed=window.revealed.union(hidden))
 

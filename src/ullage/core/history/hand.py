@@ -14,7 +14,13 @@ made at the same place because of it. What was decided at later places stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -367,35 +373,43 @@ def locations_of(transcript: Transcript, target: Target) -> list[Location]:
 
 
 def parting(
-    transcript: Transcript, shown: Iterable[int], before: int | None, stop: int
+    transcript: Transcript,
+    hidden: Callable[[int], bool],
+    start: int,
+    stop: int,
+    shown: Set[int],
 ) -> set[int]:
     """The messages of the user's that keep replies apart which a summary leaves in the view.
 
     Where one reply would stand directly behind another, no wire has a place for the calls of the
     second (G4), and some refuse it (B2). So the newest message of the user's that stood between
-    them is shown, too. The summary's text stands behind them all; where nothing stands before
-    them it stands in front, and the last of them may be a reply as well.
+    them is shown, too, though it was hidden. The summary's text stands behind them all; where
+    nothing stands before them it stands in front, and the last of them may be a reply as well.
 
     Args:
         transcript: the history.
-        shown: the messages that the summary leaves in the view, by index.
-        before: the message that is shown directly before the summary, or -1; None: another
-            summary is.
-        stop: one past the last message that the summary stands for.
+        hidden: whether a summary is shown in place of a message.
+        start: the first message that the summary stands for.
+        stop: one past the last.
+        shown: the messages of these that it leaves in the view, by index.
     """
     messages = transcript.messages
+    before = start - 1
+    while before >= 0 and messages[before].role == "system":
+        before -= 1
+    is_first = before < 0
+    previous = None if is_first or hidden(before) else before
     parted = set[int]()
-    previous = before
     for index in sorted(shown):
         role = messages[index].role
         if role == "system":
             continue  # what the system said is laid behind the summary
-        if role == "assistant" and previous is not None and previous >= 0:
+        if role == "assistant" and previous is not None:
             own = transcript.reply(index, index + 1)
             if previous < own.start and messages[previous].role == role:
                 parted.update(_newest_said(transcript, previous + 1, index))
         previous = index
-    if before is None or before >= 0 or previous is None or previous < 0:
+    if not is_first or previous is None:
         return parted
     if messages[previous].role == "assistant":
         parted.update(_newest_said(transcript, previous + 1, stop))
