@@ -11,8 +11,8 @@ from ullage import SqliteStore, Usage
 from ullage.session.stored import (
     conversation,
     conversations,
-    is_gone_on,
     newest_of,
+    under_way,
 )
 
 MINE, OTHER = "0d9b7a3e-52f1-4a0c", "77f1c2d4-aaaa-4b0b"
@@ -74,7 +74,8 @@ def test_what_a_client_compacted_gives_way_to_what_it_went_on_with(client):
     assert client.means() == ("This", 1)
     assert client.means(MINE) == ("This", 1)
     listed = conversations(client.store, "")
-    assert [is_gone_on(entry, listed) for entry in listed].count(True) == 1
+    (entry,) = under_way(listed)
+    assert entry.outline.is_compacted
 
 
 def test_a_reminder_may_stand_before_the_summary(client):

@@ -254,16 +254,21 @@ def newest_of(
     return _gone_on_with(_largest(recent), own)
 
 
-def is_gone_on(
-    entry: ConversationEntry, listed: Sequence[ConversationEntry]
-) -> bool:
-    """Whether its client compacted a conversation, and went on with another.
+def under_way(
+    listed: Sequence[ConversationEntry],
+) -> list[ConversationEntry]:
+    """The conversations that a user may mean, the newest first.
+
+    None is a sub-agent's, and none is one that its client compacted and left for another.
 
     Args:
-        entry: the conversation.
         listed: as `conversations` lists them.
     """
-    return _gone_on_with(entry, listed) is not entry
+    return [
+        entry
+        for entry in listed
+        if not entry.outline.subagent and _gone_on_with(entry, listed) is entry
+    ]
 
 
 def _named(

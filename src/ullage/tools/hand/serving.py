@@ -26,8 +26,8 @@ from ullage.session.stored import (
     conversations,
     decide,
     decision_of,
-    is_gone_on,
     newest_of,
+    under_way,
 )
 from ullage.stores import Store
 from ullage.tools.hand.authority import MODEL, check_rank
@@ -365,11 +365,7 @@ class HandTools:
         """The conversations that may be the one that asks: in use, and no small one beside it."""
         start_s = self._now_s() - _RECENT_S
         recent = [
-            entry
-            for entry in listed
-            if entry.used_s >= start_s
-            and not entry.outline.subagent
-            and not is_gone_on(entry, listed)
+            entry for entry in under_way(listed) if entry.used_s >= start_s
         ]
         largest = max((entry.outline.tokens for entry in recent), default=0)
         return [
