@@ -199,8 +199,9 @@ class RequestRelay:
         route = route_of(target, request.headers, self.config.upstreams)
         if route is None:
             return failure(
-                400,
-                "no upstream has this address. Send a path, without .. in it.",
+                404,
+                "no upstream has this address. Begin the path with the name of a configured"
+                " upstream, or with /v1/, and leave .. out of it.",
             )
         with self.under_way():
             return await self._relayed(_Relaying(self, request, route))
