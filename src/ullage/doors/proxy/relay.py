@@ -199,7 +199,7 @@ class RequestRelay:
         route = route_of(target, request.headers, self.config.upstreams)
         if route is None:
             return failure(
-                404,
+                400,
                 "no upstream has this address. Begin the path with the name of a configured"
                 " upstream, or with /v1/, and leave .. out of it.",
             )

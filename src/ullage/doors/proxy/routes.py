@@ -17,8 +17,8 @@ _DOT_SEGMENT = re.compile(
 
 
 _VENDORS_PATH = re.compile(
-    r"/(?:$|\?|(?:v\d\w*|api|upload|backend-api|chat|completions|responses|models"
-    r"|embeddings)(?:$|[/?]))"
+    r"/(?:$|\?|(?:v\d\w*|api|upload|backend-api|model|chat|completions|responses"
+    r"|models|embeddings)(?:$|[/?]))"
 )
 """How a path begins that names no upstream: as the vendors' own APIs do. OpenAI's clients leave the
 version out where their base URL does."""
