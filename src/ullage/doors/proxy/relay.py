@@ -176,7 +176,8 @@ class RequestRelay:
         if route is None:
             return failure(
                 400,
-                "no upstream has this address. Send a path, without .. in it.",
+                "no upstream has this address. Begin the path with the name of a configured"
+                " upstream, or with /v1/, and leave .. out of it.",
             )
         with self.under_way():
             return await self._relayed(ClientRequest(self, request, route))
