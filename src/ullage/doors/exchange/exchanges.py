@@ -190,9 +190,9 @@ class Exchanges:
         owner = self.tenant(tenant, name) + ("" if can_recall else _UNATTENDED)
         if name is not None:
             start = HistoryStart(name.encode("utf-8", "surrogatepass"))
-        begins = (str(model_in(request)), start.opening.hex())
+        begins = [str(model_in(request)), start.opening.hex()]
         if client_session:
-            begins = (*begins, client_session)
+            begins.append(client_session)
         key = _key(owner, route.wire, *begins)
         if start.reply and self._first_to(key, start.reply) != start.reply:
             key = _key(key, start.reply.hex())
