@@ -14,6 +14,7 @@ from ullage.session.stored import (
     newest_of,
     under_way,
 )
+from ullage.tools.hand.described import told_of_left
 
 MINE, OTHER = "0d9b7a3e-52f1-4a0c", "77f1c2d4-aaaa-4b0b"
 SUMMED_UP = (
@@ -76,6 +77,17 @@ def test_what_a_client_compacted_gives_way_to_what_it_went_on_with(client):
     listed = conversations(client.store, "")
     (entry,) = under_way(listed)
     assert entry.outline.is_compacted
+
+
+def test_who_looks_at_what_a_client_left_is_told_what_it_went_on_with(client):
+    client.asks(*LONG)
+    old = conversation(client.store, "").outline.name
+    assert told_of_left(conversation(client.store, "", old)) == ""
+    client.asks(SUMMED_UP)
+    new = conversation(client.store, "")
+    told = told_of_left(conversation(client.store, "", old))
+    assert f"went on with {new.outline.name}." in told
+    assert told_of_left(new) == ""
 
 
 def test_a_reminder_may_stand_before_the_summary(client):

@@ -120,6 +120,8 @@ class StoredConversation(Struct, frozen=True, eq=False):
         ledger: everything that was decided in it.
         hand: the users' decisions that stand.
         sent: its requests that were answered, oldest first, each behind its place in the chain.
+        left_for: the name of the conversation that its client went on with, having compacted this
+            one; ``""``: none.
     """
 
     tenant: str
@@ -130,6 +132,7 @@ class StoredConversation(Struct, frozen=True, eq=False):
     ledger: Ledger
     hand: UserDecisions
     sent: tuple[tuple[int, SentRequest], ...] = ()
+    left_for: str = ""
 
     @property
     def key(self) -> bytes:
@@ -222,8 +225,7 @@ def conversation(
     """
     listed = conversations(store, tenant)
     newest = newest_of(listed) if name is None else _named(listed, name)
-    outline = None if newest is None else newest.outline
-    if outline is None:
+    if newest is None:
         problem = (
             "no conversation is kept for this tenant"
             if name is None
@@ -231,7 +233,11 @@ def conversation(
         )
         remedy = "`ullage window` lists them; outlines are kept unless that is switched off."
         raise ConfigError("conversation", problem, remedy)
-    return conversation_of(store, tenant, outline)
+    stored = conversation_of(store, tenant, newest.outline)
+    later = _gone_on_with(newest, listed)
+    if later is newest or newest.outline.subagent:
+        return stored
+    return replace(stored, left_for=later.outline.name)
 
 
 def newest_of(

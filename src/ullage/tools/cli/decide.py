@@ -23,7 +23,7 @@ from ullage.tools.cli._options import (
     print_json,
     store_options,
 )
-from ullage.tools.hand.described import sentence
+from ullage.tools.hand.described import sentence, told_of_left
 
 F = TypeVar("F", bound=Callable[..., Any])
 _LINES = re.compile(r"(\d+)-(\d+)")
@@ -161,5 +161,7 @@ def _decide(
             stored, decision_name, description, added_tokens, rewritten_tokens
         )
     )
+    if stored.left_for:
+        click.echo(told_of_left(stored), err=True)
     if decision_name:
         click.echo(f"Take it back: ullage undo {decision_name}")

@@ -30,7 +30,7 @@ from ullage.tools.cli._options import (
     print_json,
     store_options,
 )
-from ullage.tools.hand.described import as_window
+from ullage.tools.hand.described import as_window, told_of_left
 
 
 @click.command(
@@ -73,6 +73,8 @@ def command(
                 _print_list(listed)
             return
         stored = conversation(store, tenant, None if name == "last" else name)
+    if stored.left_for:
+        click.echo(told_of_left(stored), err=True)
     if is_why:
         record = why_of(stored)
         if as_json:

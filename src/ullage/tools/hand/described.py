@@ -110,6 +110,20 @@ def window_lines(
         yield f"{entry.name} {what}, by {author}{due}"
 
 
+def told_of_left(stored: StoredConversation) -> str:
+    """What to know of a conversation that its client compacted and left; ``""``: it did not.
+
+    Args:
+        stored: the conversation.
+    """
+    if not stored.left_for:
+        return ""
+    return (
+        f"Its client compacted it and went on with {stored.left_for}. "
+        f"What is decided here does not hold there: decide it there, too."
+    )
+
+
 def sentence(
     stored: StoredConversation,
     name: str,
