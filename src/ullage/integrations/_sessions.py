@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 from collections.abc import (
     Callable,
+    Collection,
     Hashable,
     Iterable,
     Iterator,
@@ -46,6 +47,12 @@ from ullage import (
 from ullage.core.errors import ConfigError
 from ullage.doors.host import Unfitted, adrive, lookup
 from ullage.integrations._entries import AnySession, Entries, FamilyAccount
+from ullage.integrations._offered import (
+    OfferedTool,
+    offered_tools,
+    prefix_beside,
+    shown_tools,
+)
 from ullage.stores import MemoryStore, Store
 from ullage.wires import Format
 
@@ -181,6 +188,7 @@ class _Hosted:
         self.tools: Sequence[ToolSpec] = recall_tools(
             settings.get("policy", "default")
         )
+        self.offered = offered_tools(self.tools)
         self._is_kept = store is not None and store != "memory"
         self.lasts = self._is_kept and not isinstance(store, MemoryStore)
         budget = settings.get("budget")
@@ -216,6 +224,25 @@ class _Hosted:
             if family.account is not None:
                 family.account.take(stored or {})
             return family
+
+    def prefix_beside(self, names: Collection[str]) -> str:
+        """What stands before the names of the recall tools beside the user's own tools.
+
+        Args:
+            names: of the user's own tools.
+        """
+        return prefix_beside(self.tools, names)
+
+    def shown(
+        self, tools: Sequence[Any], named: Callable[[Any], tuple[str, str]]
+    ) -> list[tuple[Any, OfferedTool | None]]:
+        """The tools that a model is shown; see `shown_tools`.
+
+        Args:
+            tools: the user's, and each of ours under both of its names.
+            named: the name and the description of such a tool.
+        """
+        return shown_tools(self.offered, tools, named)
 
     def get(self, key: str) -> Any:
         """The session of a conversation; None if none is in memory.
@@ -310,6 +337,7 @@ class HostSessions(_Hosted, Sessions):
 
     Attributes:
         tools: the recall tools, to be offered as the framework's own.
+        offered: each of them under both of its names; see `prefix_beside`.
         lasts: whether the store outlives the process.
 
     Raises:
